@@ -1,0 +1,47 @@
+# The words of this project; each is one command. `make` lists them.
+.DEFAULT_GOAL := help
+.PHONY: help setup setup-test demo check unit integration test chaos rolling lock clean
+
+PYTHON := .venv/bin/python
+
+help: ## list the words
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
+
+setup: ## make .venv and fetch the jars, pinned and checked; quick when done already
+	@deploy/local/setup.sh
+
+setup-test: ## setup, and what only tests need (a browser)
+	@deploy/local/setup.sh test
+
+demo: setup ## run everything with simulated players, compare with their truth [VIEWS=n] [SEED=n] [KEEP=1]
+	@$(PYTHON) -m deploy.local.demo $(if $(VIEWS),--views $(VIEWS)) $(if $(SEED),--seed $(SEED)) $(if $(KEEP),--keep)
+
+check: setup ## lint, format, types, layers
+	$(PYTHON) -m ruff check .
+	$(PYTHON) -m ruff format --check .
+	$(PYTHON) -m mypy
+	$(PYTHON) -c 'import sys; from importlinter.cli import lint_imports; sys.exit(lint_imports())'
+
+unit: setup ## the tests that need nothing but Python
+	$(PYTHON) -m pytest tests/unit tests/contracts -m 'not integration'
+
+integration: setup-test ## the tests with a real broker, Spark, Postgres, browser
+	$(PYTHON) -m pytest -m integration
+
+test: setup-test check ## everything, as continuous integration runs it
+	$(PYTHON) -m pytest
+
+chaos: setup ## slots killed, stopped, added, removed under load, every view compared with the truth [MINUTES=n] [SEED=n]
+	@$(PYTHON) -m tests.chaos $(if $(MINUTES),--minutes $(MINUTES)) $(if $(SEED),--seed $(SEED))
+
+rolling: setup ## restart every slot under load: which partitions move, and how long beacons wait
+	@$(PYTHON) -m tests.chaos.rolling
+
+lock: setup ## resolve pyproject.toml anew into requirements.lock
+	$(PYTHON) -m uv pip compile pyproject.toml --universal --generate-hashes --no-emit-index-url \
+		--no-emit-find-links --no-header --all-extras --group dev --group local --group loadtest \
+		--python-version 3.11 -o requirements.lock
+
+clean: ## remove what setup, tests and demo made
+	@if [ -x $(PYTHON) ]; then $(PYTHON) -m deploy.local.clean; fi
+	rm -rf .venv .local .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis

@@ -1,0 +1,1 @@
+"""Benchmarks: each claim a ratio, measured side by side in one run."""

@@ -1,0 +1,159 @@
+"""How long a takeover takes, cold (empty disk) and warm (a standby's copies): `python -m bench.handover [VIEWS ...]`.
+
+Fills the changelog of `video_views` on a broker of its own with open views over 8 partitions, as a slot would have left them, then
+takes all partitions as a slot does: fence, open, replay. Checked before anything is printed: each store holds every row.
+"""
+
+import logging
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Final
+
+import structlog
+
+from deploy.local.broker import Broker
+from deploy.topics import create_topics
+from services.processor.applications.video_views.app import VIEWS, application
+from services.processor.applications.video_views.finish import FinishRules
+from services.processor.applications.video_views.progress import Progress
+from services.processor.applications.video_views.view import ViewState
+from services.processor.engine.core import Core
+from services.processor.engine.rows import META_KEY, Meta, encode_meta, pack
+from services.processor.runtime.changelog import Restoring
+from services.processor.runtime.clients import partition_producer
+from services.processor.runtime.plan import Plan
+from services.processor.runtime.rocks_store import Memory, RocksStore
+from services.processor.runtime.standby import Standby
+from services.processor.runtime.takeover import Taken, take_over
+from shared import topics
+from shared.partitioning import partition_of, view_key
+from shared.settings import Settings
+
+PARTITIONS: Final = topics.BEACONS.partitions(topics.PROFILES["laptop"])
+SIZES: Final = (10_000, 100_000, 1_000_000)
+ROWS_A_COMMIT: Final = 5_000
+COPY_SECONDS_MAX: Final = 300.0
+#: Twice the slot's default: all stores of a million views.
+CACHE_BYTES: Final = 128 * 1024 * 1024
+_APPLICATION: Final = application(FinishRules())
+_NOW_MS: Final = 1_795_000_000_000
+
+
+def main(sizes: list[int]) -> int:
+    """Runs every size; prints a table. 1 when a store was not whole."""
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING))
+    print(f"{'views':>10} {'cold, s':>9} {'rows/CPU-s':>11} {'warm, s':>9}   ({PARTITIONS} partitions, one slot)")
+    for views in sizes:
+        with tempfile.TemporaryDirectory(prefix="handover") as folder, Broker(Path(folder) / "broker") as broker:
+            settings = Settings(kafka_bootstrap=broker.bootstrap)
+            create_topics(settings)
+            keys = _fill(settings, views)
+            cold_seconds, used, whole = _take(_plan(settings, folder, "cold"), {}, keys)
+            rate = views / used
+            warm_plan = _plan(settings, folder, "warm")
+            memory = _memory()
+            copies = _copy(warm_plan, memory)
+            warm_seconds, _, also_whole = _take(warm_plan, copies, keys)
+            if not (whole and also_whole):
+                print(f"{views:>10,} a store lacks rows")
+                return 1
+            print(f"{views:>10,} {cold_seconds:>9.2f} {rate:>11,.0f} {warm_seconds:>9.2f}", flush=True)
+    return 0
+
+
+def _plan(settings: Settings, folder: str, slot: str) -> Plan:
+    return Plan(settings, _APPLICATION, f"{slot}/0", Path(folder) / "state", standbys=1)
+
+
+def _memory() -> Memory:
+    return Memory(block_cache_bytes=CACHE_BYTES, write_buffer_bytes=CACHE_BYTES)
+
+
+def _fill(settings: Settings, views: int) -> dict[int, list[bytes]]:
+    """Commits an open view's row for each key; returns the row keys by partition."""
+    state = ViewState(
+        source="mux",
+        next_seq=40,
+        first_append_ms=_NOW_MS,
+        last_append_ms=_NOW_MS + 390_000,
+        progress=Progress(
+            state=2, at_ms=_NOW_MS, has_begun=True, counters={"watch_ms": 390_000, "playing_ms": 380_000}
+        ),
+        beacon_count=39,
+    )
+    payload = VIEWS.encode(state)
+    keys: dict[int, list[bytes]] = {partition: [] for partition in range(PARTITIONS)}
+    for number in range(views):
+        key = view_key("acme", f"{number:032x}")
+        keys[partition_of.__wrapped__(key, PARTITIONS)].append(bytes([VIEWS.id]) + key)
+    threads = [threading.Thread(target=_fill_one, args=(settings, *item, payload)) for item in keys.items()]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return keys
+
+
+def _fill_one(settings: Settings, partition: int, keys: list[bytes], payload: bytes) -> None:
+    producer = partition_producer(settings, _APPLICATION, partition)
+    producer.init_transactions(30)
+    changelog = _APPLICATION.changelog.name
+    for start in range(0, len(keys), ROWS_A_COMMIT):
+        producer.begin_transaction()
+        for at, key in enumerate(keys[start : start + ROWS_A_COMMIT]):
+            producer.produce(changelog, pack(_NOW_MS + 300_000 + at, payload), key, partition)
+        meta = encode_meta(Meta({topics.BEACONS.name: start}, _NOW_MS, start + 1))
+        producer.produce(changelog, meta, META_KEY, partition)
+        producer.commit_transaction(60)
+
+
+def _copy(plan: Plan, memory: Memory) -> dict[int, RocksStore]:
+    """What a standby has once it is caught up."""
+    standby = Standby(plan, memory)
+    standby.follow(range(PARTITIONS))
+    deadline = time.monotonic() + COPY_SECONDS_MAX
+    while standby.lag_records() != 0:
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"the standby is not caught up after {COPY_SECONDS_MAX} s")
+        standby.copy()
+    stores = standby.promote()
+    standby.close()
+    return stores
+
+
+def _take(plan: Plan, warm: dict[int, RocksStore], keys: dict[int, list[bytes]]) -> tuple[float, float, bool]:
+    """Takes all partitions at once: seconds until the last can be worked, CPU-seconds, whether every row is there."""
+    memory = _memory()
+    given_up = threading.Event()
+
+    def take(partition: int) -> Taken:
+        taken = take_over(
+            plan, partition, memory, given_up, restoring=Restoring(), wait_seconds=0, warm=warm.get(partition)
+        )
+        Core(_APPLICATION, partition, taken.store)
+        return taken
+
+    with ThreadPoolExecutor(PARTITIONS) as pool:
+        started, used = time.monotonic(), time.process_time()
+        taken = _all(pool, take)
+        seconds = time.monotonic() - started
+    used = time.process_time() - used
+    whole = all(
+        taken[partition].store.get(key) is not None for partition, of_partition in keys.items() for key in of_partition
+    )
+    for each in taken:
+        each.store.close()
+    return seconds, used, whole
+
+
+def _all(pool: ThreadPoolExecutor, take: Callable[[int], Taken]) -> list[Taken]:
+    return list(pool.map(take, range(PARTITIONS)))
+
+
+if __name__ == "__main__":
+    sys.exit(main([int(argument) for argument in sys.argv[1:]] or list(SIZES)))

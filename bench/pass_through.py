@@ -1,0 +1,55 @@
+"""The collector's server without its intake: events are produced as they came. What the intake costs is measured by it."""
+
+import asyncio
+import os
+import sys
+
+import orjson
+import uvloop
+from aiohttp import web
+
+from services.collector.app import make_runner
+from services.collector.kafka_sink import KafkaSink, producer_config
+from services.collector.records import Record
+from services.collector.settings import CollectorSettings
+from shared.partitioning import partition_of, view_key
+from shared.topics import BEACONS
+
+
+async def serve(settings: CollectorSettings) -> None:
+    """Serves until the process is ended."""
+    records_max, kbytes_max = settings.queue_records_max, settings.queue_kbytes_max
+    config = producer_config(
+        settings,
+        "pass-through",
+        queue_records_max=records_max,
+        queue_kbytes_max=kbytes_max,
+        linger_ms=settings.linger_ms,
+    )
+    sink = KafkaSink(
+        config,
+        queue_records_max=records_max,
+        queue_kbytes_max=kbytes_max,
+        ack_seconds_max=settings.ack_seconds_max,
+        on_death=sys.exit,
+    )
+    partitions = BEACONS.partitions(settings.profile)
+
+    async def receive(request: web.Request) -> web.Response:
+        records = []
+        for event in orjson.loads(await request.read())["events"]:
+            key = view_key(event["ake"], event["xid"])
+            records.append(Record(BEACONS.name, partition_of(key, partitions), key, orjson.dumps(event), []))
+        await sink.store(records)
+        return web.Response(headers={"Access-Control-Allow-Origin": "*"})
+
+    app = web.Application()
+    app.router.add_post("/", receive)
+    runner = make_runner(app, settings.drain_seconds_max)
+    await runner.setup()
+    await web.TCPSite(runner, settings.host, settings.port).start()
+    await asyncio.Event().wait()
+
+
+if __name__ == "__main__":
+    uvloop.run(serve(CollectorSettings.load(os.environ)))

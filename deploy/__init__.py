@@ -1,0 +1,1 @@
+"""Putting Playhead onto machines: topics, local runs, jars."""

@@ -1,0 +1,1 @@
+"""The whole of Playhead on one machine: broker, Postgres and services as child processes, for `make demo` and tests."""

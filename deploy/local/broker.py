@@ -1,0 +1,207 @@
+"""A single-node Kafka broker (KRaft) as a child process: for tests and local runs, never for production."""
+
+import shutil
+import socket
+import subprocess
+import uuid
+from base64 import urlsafe_b64encode
+from pathlib import Path
+from types import TracebackType
+from typing import Final, Self
+
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import AdminClient
+
+from deploy.local.paths import KAFKA_JARS
+from deploy.local.ports import free_port
+from deploy.local.process import Child, ProcessDied
+
+START_SECONDS_MAX: Final = 90.0
+STOP_SECONDS_MAX: Final = 30.0
+FORMAT_SECONDS_MAX: Final = 60.0
+_ANSWER_SECONDS_MAX: Final = 5.0
+HEAP_MIB: Final = 640
+
+_LOG4J: Final = Path(__file__).with_name("kafka_log4j2.properties")
+
+#: Small internal topics and one copy of everything suit one machine. Timeouts at the low end let tests see a dead group
+#: member soon. `message.timestamp.type` is not set here: every topic declares its own.
+_PROPERTIES: Final = """\
+process.roles=broker,controller
+node.id=1
+controller.quorum.voters=1@127.0.0.1:{controller_port}
+controller.listener.names=CONTROLLER
+listeners=PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller_port}
+advertised.listeners=PLAINTEXT://127.0.0.1:{port}
+listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT
+log.dirs={data}
+auto.create.topics.enable=false
+offsets.topic.num.partitions=4
+offsets.topic.replication.factor=1
+transaction.state.log.num.partitions=4
+transaction.state.log.replication.factor=1
+transaction.state.log.min.isr=1
+share.coordinator.state.topic.num.partitions=1
+share.coordinator.state.topic.replication.factor=1
+share.coordinator.state.topic.min.isr=1
+group.initial.rebalance.delay.ms=0
+group.min.session.timeout.ms=1000
+group.consumer.min.session.timeout.ms=1000
+group.consumer.min.heartbeat.interval.ms=200
+log.cleaner.threads=1
+log.cleaner.dedupe.buffer.size=16777216
+num.network.threads=2
+num.io.threads=4
+"""
+
+
+class Broker:
+    """One broker with its data, settings and log in `folder`.
+
+    The data outlive `stop` and `kill`, so `start` afterwards continues on them, on the same ports.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        port: int | None = None,
+        controller_port: int | None = None,
+        jars: Path = KAFKA_JARS,
+        heap_mib: int = HEAP_MIB,
+    ) -> None:
+        self._folder = folder
+        self._jars = jars
+        self._heap_mib = heap_mib
+        self.port = port or free_port()
+        self._controller_port = controller_port or free_port()
+        self._data = folder / "data"
+        self._properties = folder / "server.properties"
+        self._child = Child("broker", self._java("kafka.Kafka", str(self._properties)), log_file=folder / "broker.log")
+
+    @property
+    def bootstrap(self) -> str:
+        """What clients are given as `bootstrap.servers`."""
+        return f"127.0.0.1:{self.port}"
+
+    @property
+    def log_file(self) -> Path:
+        """Where the broker's own output goes."""
+        return self._child.log_file
+
+    @property
+    def child(self) -> Child:
+        """The broker's process."""
+        return self._child
+
+    @property
+    def is_running(self) -> bool:
+        """Whether the broker's process runs."""
+        return self._child.is_running
+
+    def start(self, seconds: float = START_SECONDS_MAX) -> None:
+        """Starts the broker and waits until it answers; the same as `launch` and `wait_ready`."""
+        self.launch()
+        self.wait_ready(seconds)
+
+    def launch(self) -> None:
+        """Starts the broker and does not wait. Raises `ProcessDied` when its data cannot be formatted."""
+        self._prepare()
+        self._child.start()
+
+    def wait_ready(self, seconds: float = START_SECONDS_MAX) -> None:
+        """Waits until the launched broker answers.
+
+        Raises `ProcessDied` (with the end of its log) when it ends, `DeadlinePassed` when it does not answer in time.
+        """
+        try:
+            self._child.wait_until(self._listens, seconds, f"listening on {self.bootstrap}")
+            self._child.wait_until(self._answers, seconds, f"answering on {self.bootstrap}")
+        except BaseException:
+            # A broker that did not come up in time must not be left running behind its starter's back.
+            self._child.kill()
+            raise
+
+    def stop(self, seconds: float = STOP_SECONDS_MAX) -> None:
+        """Shuts the broker down cleanly; kills it when that takes longer than `seconds`."""
+        self._child.stop(seconds)
+
+    def kill(self) -> None:
+        """SIGKILL: what a power cut leaves, short of the disk's own cache."""
+        self._child.kill()
+
+    def restart(self) -> None:
+        """Stops the broker and starts it again on the same data and ports."""
+        self.stop()
+        self.start()
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    def _prepare(self) -> None:
+        self._folder.mkdir(parents=True, exist_ok=True)
+        self._properties.write_text(
+            # A backslash would begin an escape in a properties file.
+            _PROPERTIES.format(
+                port=self.port, controller_port=self._controller_port, data=str(self._data).replace("\\", "\\\\")
+            )
+        )
+        if not (self._data / "meta.properties").exists():
+            self._format()
+
+    def _format(self) -> None:
+        cluster_id = urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=").replace("-", "A")
+        result = subprocess.run(
+            self._java("kafka.tools.StorageTool", "format", "-t", cluster_id, "-c", str(self._properties)),
+            capture_output=True,
+            text=True,
+            timeout=FORMAT_SECONDS_MAX,
+            check=False,
+        )
+        if result.returncode != 0:
+            raise ProcessDied(f"formatting {self._data} failed: {result.stdout}{result.stderr}")
+
+    def _java(self, main: str, *arguments: str) -> list[str]:
+        return [
+            _java_command(),
+            f"-Xms{self._heap_mib // 2}m",
+            f"-Xmx{self._heap_mib}m",
+            "-XX:+UseSerialGC",
+            # Start-up is most of a short run's time on few cores: the first compiler is enough for one machine's load.
+            "-XX:TieredStopAtLevel=1",
+            f"-Dlog4j2.configurationFile={_LOG4J.as_uri()}",
+            "-cp",
+            f"{self._jars}/*",
+            main,
+            *arguments,
+        ]
+
+    def _listens(self) -> bool:
+        with socket.socket() as probe:
+            return probe.connect_ex(("127.0.0.1", self.port)) == 0
+
+    def _answers(self) -> bool:
+        admin = AdminClient({"bootstrap.servers": self.bootstrap, "log_level": 0})
+        try:
+            cluster = admin.list_topics(timeout=_ANSWER_SECONDS_MAX)
+        except KafkaException:
+            return False
+        # Another broker may have our port: its answer is not ours.
+        return bool(cluster.brokers) and cluster.cluster_id == self._cluster_id()
+
+    def _cluster_id(self) -> str:
+        lines = (self._data / "meta.properties").read_text().splitlines()
+        return dict(line.split("=", 1) for line in lines if "=" in line)["cluster.id"]
+
+
+def _java_command() -> str:
+    found = shutil.which("java")
+    if found is None:
+        raise FileNotFoundError("java is not on the PATH: install a Java 17 runtime (openjdk-17-jre-headless)")
+    return found

@@ -1,0 +1,258 @@
+"""The whole of Playhead on this machine, with simulated players whose truth is known: `make demo`.
+
+Starts every process, plays, waits until all is landed, compares, stops. Exit code 0: everything was as the players know
+it must be, and every process ended with nothing left behind; 1: something differs; 2: something died, did not come in time or
+could not be asked; 130: interrupted.
+Everything made lies in one folder (`.local/demo`), fresh in each run.
+"""
+
+import argparse
+import fcntl
+import shutil
+import signal
+import sys
+import time
+import traceback
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Final
+
+from deploy.local.broker import Broker
+from deploy.local.demo_services import TRIGGER_SECONDS, DemoServices, Players, shortened, snippets
+from deploy.local.demo_watch import Watch
+from deploy.local.display import Display
+from deploy.local.leftovers import Leftovers
+from deploy.local.paths import LOCAL, ROOT
+from deploy.local.postgres import Postgres
+from deploy.local.process import DeadlinePassed, ProcessDied
+from deploy.local.supervisor import Supervisor
+from deploy.topics import create_topics
+from services.rim.kafka import TopicsWrong
+from shared.settings import Settings
+
+FOLDER: Final = LOCAL / "demo"
+#: The players' stories need this long.
+SECONDS_MIN: Final = 20
+SECONDS_MAX: Final = 600
+#: Of these some two thirds play at the same time.
+VIEWS: Final = 600
+VIEWS_MAX: Final = 2_000
+#: After the last player has gone: the longest finish time-out, the warehouse's batches, and air for a busy machine.
+LAND_SECONDS_MAX: Final = 120.0
+#: What looks right once must still do so when every service had time to write again: commits, batches, publications.
+SETTLE_SECONDS: Final = 2.0 * TRIGGER_SECONDS
+#: Players repeat unanswered POSTs for a minute at most; then they end, one way or the other.
+_PLAYERS_EXTRA_SECONDS_MAX: Final = 90.0
+_REFRESH_SECONDS: Final = 2.0
+
+EXIT_OK: Final = 0
+EXIT_DIFFERS: Final = 1
+EXIT_DIED: Final = 2
+EXIT_INTERRUPTED: Final = 130
+
+
+class AnotherRuns(RuntimeError):
+    """A demo of this checkout is running already."""
+
+
+class Demo:
+    """One run, from an empty folder to the verdict."""
+
+    def __init__(self, folder: Path, how: Players, display: Display) -> None:
+        self._folder = folder
+        self._how = how
+        self._display = display
+        self._broker = Broker(folder / "broker")
+        self._postgres = Postgres(folder / "postgres")
+        self._supervisor = Supervisor(folder, cwd=ROOT)
+
+    def run(self, *, keep: bool) -> int:
+        """Everything but the stopping; the exit code. Raises `ProcessDied`, `DeadlinePassed`, `TopicsWrong`."""
+        settings = self._start_stores()
+        services = self._start_services()
+        with Watch(settings, services, self._postgres.dsn) as watch:
+            self._play(services, watch)
+            verdict = watch.compare()
+        self._display.final(verdict.lines)
+        for difference in verdict.differences:
+            self._display.say(f"  {difference}")
+        self._display.say(verdict.explanation)
+        self._display.step("everything is as the players know it" if verdict.ok else "THERE ARE DIFFERENCES, see above")
+        if keep:
+            self._keep(services)
+        return EXIT_OK if verdict.ok else EXIT_DIFFERS
+
+    def stop(self) -> bool:
+        """Stops everything in reverse order; whether every process ended cleanly."""
+        self._display.settle()
+        self._display.step("stopping")
+        endings = self._supervisor.stop()
+        self._postgres.remove()
+        unclean = [ending for ending in endings if not ending.clean]
+        for ending in unclean:
+            self._display.step(
+                f"{ending.name} left something behind: exit code {ending.exit_code} after {ending.seconds:.1f} s, "
+                f"see {self._folder / 'logs' / ending.name}.log"
+            )
+        self._display.step(f"stopped {len(endings)} processes, {len(endings) - len(unclean)} cleanly")
+        return not unclean
+
+    def _start_stores(self) -> Settings:
+        self._broker.launch()
+        self._supervisor.adopt(self._broker.child, self._broker.stop)
+        self._postgres.start()
+        assert self._postgres.child is not None
+        self._supervisor.adopt(self._postgres.child, self._postgres.stop)
+        self._display.step(f"Postgres runs (pid {self._postgres.child.pid})")
+        self._broker.wait_ready()
+        self._display.step(f"Kafka runs on {self._broker.bootstrap} (pid {self._broker.child.pid})")
+        settings = Settings(kafka_bootstrap=self._broker.bootstrap, topics_profile="laptop", log_format="console")
+        created = create_topics(settings)
+        self._display.step(f"topics: {', '.join(created)}, {settings.profile.view_partitions} partitions each")
+        return settings
+
+    def _start_services(self) -> DemoServices:
+        services = DemoServices(self._folder, bootstrap=self._broker.bootstrap, postgres_dsn=self._postgres.dsn)
+        processors, collectors = services.processors(), services.collectors()
+        early = [*processors, *collectors, services.dashboard()]
+        # Players need these first; Spark, the slowest, may come up while they play.
+        for service in (*early, services.finalizer()):
+            self._supervisor.start(service)
+        self._supervisor.wait_ready(*(service.name for service in early))
+        for name in (service.name for service in early):
+            self._display.step(f"{name} is ready (pid {self._supervisor.pid(name)})")
+        self._display.step(f"collectors on {services.collector_url}, page on {services.page_url}")
+        return services
+
+    def _play(self, services: DemoServices, watch: Watch) -> None:
+        how = self._how
+        self._display.step(f"{how.views} views begin, all over in {how.seconds} s, seed {how.seed}")
+        self._supervisor.start(services.players(how))
+        playing = "playing"
+        deadline = time.monotonic() + how.seconds + _PLAYERS_EXTRA_SECONDS_MAX
+        while self._supervisor.exit_code("players") is None:
+            if time.monotonic() > deadline:
+                raise DeadlinePassed(f"the players did not end; see {self._supervisor.log_file('players')}")
+            self._refresh(watch, playing)
+        self._display.step("players are gone; waiting until every view is finished and in the warehouse")
+        self._supervisor.wait_ready("finalizer")
+        deadline = time.monotonic() + LAND_SECONDS_MAX
+        while not watch.is_settled() and time.monotonic() < deadline:
+            self._refresh(watch, "landing")
+        if not watch.is_settled():
+            return
+        self._display.step(f"no line differs: looking whether it stays so for {SETTLE_SECONDS:g} s")
+        deadline = time.monotonic() + SETTLE_SECONDS
+        while time.monotonic() < deadline:
+            self._refresh(watch, "settling")
+
+    def _refresh(self, watch: Watch, doing: str) -> None:
+        until = time.monotonic() + _REFRESH_SECONDS
+        for news in watch.refresh():
+            self._display.step(news)
+        self._display.progress(doing, watch.lines())
+        while True:
+            self._supervisor.check()
+            rest = until - time.monotonic()
+            if rest <= 0:
+                return
+            time.sleep(min(rest, 0.2))
+
+    def _keep(self, services: DemoServices) -> None:
+        self._display.say(
+            f"\nThe page stays open: {services.page_url}\n\n{snippets(services)}\nCtrl-C ends everything."
+        )
+        # That is the way to end it, and changes nothing of the verdict.
+        with suppress(KeyboardInterrupt):
+            while True:
+                self._supervisor.check()
+                time.sleep(0.5)
+
+
+def main(arguments: Sequence[str]) -> int:
+    """The command."""
+    given = _parse(arguments)
+    display = Display()
+    # `kill` is to end a demo as Ctrl-C does: cleanly.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        with _only_one(given.folder.with_name(given.folder.name + ".lock")):
+            return _run(given, display)
+    except AnotherRuns as problem:
+        print(f"demo: {problem}", file=sys.stderr)
+        return EXIT_DIED
+    except Exception:  # noqa: BLE001 - the command's top
+        # Whatever it is, nothing is known to differ, which Python's own exit code 1 would say.
+        traceback.print_exc()
+        return EXIT_DIED
+
+
+def _run(given: argparse.Namespace, display: Display) -> int:
+    folder: Path = given.folder
+    for left in Leftovers(folder / "processes.json").end():
+        display.step(f"ended what an earlier run left behind: {left}")
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    display.say("The demo shortens some settings (default in brackets), so that views finish while one watches:")
+    for setting in shortened():
+        display.say(f"  {setting.variable}={setting.value} ({setting.default})")
+    demo = Demo(folder, Players(given.views, given.seconds, given.seed), display)
+    code = EXIT_OK
+    with display:
+        try:
+            code = demo.run(keep=given.keep)
+        except KeyboardInterrupt:
+            code = EXIT_INTERRUPTED
+        except (ProcessDied, DeadlinePassed, TopicsWrong) as problem:
+            display.settle()
+            display.say(f"demo: {problem}")
+            code = EXIT_DIED
+        finally:
+            # From here on every process is given its time to end; a second Ctrl-C must not cut that short.
+            signal.signal(signal.SIGINT, signal.SIG_IGN)
+            signal.signal(signal.SIGTERM, signal.SIG_IGN)
+            clean = demo.stop()
+    return code if clean or code != EXIT_OK else EXIT_DIED
+
+
+@contextmanager
+def _only_one(lock: Path) -> Iterator[None]:
+    lock.parent.mkdir(parents=True, exist_ok=True)
+    with lock.open("w") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise AnotherRuns(f"a demo of this checkout is running already (it holds {lock})") from None
+        yield
+
+
+def _parse(arguments: Sequence[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="make demo", description=__doc__)
+    parser.add_argument("--views", type=int, default=VIEWS, help=f"1 to {VIEWS_MAX}")
+    parser.add_argument("--seed", type=int, default=7, help="the same seed tells the same stories")
+    parser.add_argument(
+        "--keep", action="store_true", help="stay up after the table, for the page and for real players"
+    )
+    parser.add_argument(
+        "--seconds", type=int, default=60, help=f"how long players play, {SECONDS_MIN} to {SECONDS_MAX}"
+    )
+    parser.add_argument("--folder", type=Path, default=FOLDER, help="where everything lies; emptied first")
+    given = parser.parse_args(arguments)
+    if not 1 <= given.views <= VIEWS_MAX:
+        parser.error(f"--views is 1 to {VIEWS_MAX}")
+    if not SECONDS_MIN <= given.seconds <= SECONDS_MAX:
+        parser.error(f"--seconds is {SECONDS_MIN} to {SECONDS_MAX}")
+    given.folder = given.folder.absolute()
+    if given.folder.exists() and not _is_ours(given.folder):
+        parser.error(f"{given.folder} holds something else than a demo")
+    return given
+
+
+def _is_ours(folder: Path) -> bool:
+    """Whether the folder may be emptied: it is empty, or the default one, or a demo's."""
+    return folder == FOLDER or not any(folder.iterdir()) or (folder / "broker" / "server.properties").exists()
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

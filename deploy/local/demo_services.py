@@ -1,0 +1,221 @@
+"""The services of the demo: which processes, with which settings, and which of those differ from the defaults."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from deploy.local.paths import SPARK_JARS
+from deploy.local.ports import free_port, preferred_or_free
+from deploy.local.supervisor import Service
+from services.finalizer.settings import FinalizerSettings
+from services.processor.settings import VideoViewsSettings
+
+COLLECTOR_PORT: Final = 8080
+DASHBOARD_PORT: Final = 8090
+COLLECTORS: Final = 2
+PROCESSORS: Final = 2
+_HOST: Final = "127.0.0.1"
+#: Importing and starting Spark and Delta takes most of a minute on two busy cores.
+_FINALIZER_READY_SECONDS_MAX: Final = 150.0
+_FINALIZER_STOP_SECONDS_MAX: Final = 90.0
+
+#: A demo of two minutes cannot wait an hour for a paused viewer. Silence must stay longer than the ten seconds between a
+#: player's batches.
+FINISH_MS: Final[Mapping[str, int]] = {
+    "finish_clean_ms": 2_000,
+    "finish_ended_ms": 4_000,
+    "finish_silent_ms": 12_000,
+    "finish_paused_ms": 20_000,
+}
+TRIGGER_SECONDS: Final = 3
+
+
+@dataclass(frozen=True)
+class Shortened:
+    """A setting that the demo changes, as an operator would: its variable, the demo's value and the default."""
+
+    variable: str
+    value: str
+    default: str
+
+
+@dataclass(frozen=True)
+class Players:
+    """How the simulated players are run."""
+
+    views: int
+    seconds: int
+    seed: int
+
+
+class DemoServices:
+    """The processes of one demo; ports are chosen when it is made."""
+
+    def __init__(self, folder: Path, *, bootstrap: str, postgres_dsn: str) -> None:
+        self._folder = folder
+        self._common = {
+            "PLAYHEAD_KAFKA_BOOTSTRAP": bootstrap,
+            "PLAYHEAD_TOPICS_PROFILE": "laptop",
+            "PLAYHEAD_LOG_FORMAT": "json",
+        }
+        self._postgres_dsn = postgres_dsn
+        self.collector_port = preferred_or_free(COLLECTOR_PORT)
+        self.dashboard_port = preferred_or_free(DASHBOARD_PORT)
+        self.collector_admin_ports = [free_port() for _ in range(COLLECTORS)]
+
+    @property
+    def collector_url(self) -> str:
+        """Where players post to. `localhost`, since mux-embed speaks plain HTTP to that name alone."""
+        return f"http://localhost:{self.collector_port}"
+
+    @property
+    def page_url(self) -> str:
+        """The dashboard's page."""
+        return f"http://localhost:{self.dashboard_port}/"
+
+    @property
+    def warehouse(self) -> Path:
+        """The folder of the Delta tables."""
+        return self._folder / "warehouse"
+
+    @property
+    def truth(self) -> Path:
+        """The players' account."""
+        return self._folder / "truth.json"
+
+    def collectors(self) -> list[Service]:
+        """All on one port: the kernel spreads connections over them."""
+        return [
+            self._service(
+                f"collector-{number}",
+                ("-m", "services.collector"),
+                admin_port,
+                {
+                    "COLLECTOR_HOST": _HOST,
+                    "COLLECTOR_PORT": str(self.collector_port),
+                    "COLLECTOR_ADMIN_HOST": _HOST,
+                    "COLLECTOR_ADMIN_PORT": str(admin_port),
+                    "COLLECTOR_ID": f"collector-{number}",
+                },
+            )
+            for number, admin_port in enumerate(self.collector_admin_ports)
+        ]
+
+    def processors(self) -> list[Service]:
+        """Two slots: each has half of the partitions."""
+        return [self._processor(number, free_port()) for number in range(PROCESSORS)]
+
+    def finalizer(self) -> Service:
+        """The warehouse's writer."""
+        admin_port = free_port()
+        return self._service(
+            "finalizer",
+            ("-m", "services.finalizer", "stream"),
+            admin_port,
+            {
+                "FINALIZER_WAREHOUSE_DIR": str(self.warehouse),
+                "FINALIZER_CHECKPOINT_DIR": str(self._folder / "checkpoint"),
+                "FINALIZER_POSTGRES_DSN": self._postgres_dsn,
+                "FINALIZER_JARS_DIR": str(SPARK_JARS),
+                "FINALIZER_TRIGGER_SECONDS": str(TRIGGER_SECONDS),
+                "FINALIZER_DRIVER_MEMORY": "1g",
+                "FINALIZER_ADMIN_HOST": _HOST,
+                "FINALIZER_ADMIN_PORT": str(admin_port),
+            },
+            ready_seconds=_FINALIZER_READY_SECONDS_MAX,
+            stop_seconds=_FINALIZER_STOP_SECONDS_MAX,
+        )
+
+    def dashboard(self) -> Service:
+        """The page."""
+        admin_port = free_port()
+        return self._service(
+            "dashboard",
+            ("-m", "services.dashboard"),
+            admin_port,
+            {
+                "DASHBOARD_HOST": _HOST,
+                "DASHBOARD_PORT": str(self.dashboard_port),
+                "DASHBOARD_ADMIN_HOST": _HOST,
+                "DASHBOARD_ADMIN_PORT": str(admin_port),
+                "DASHBOARD_POSTGRES_DSN": self._postgres_dsn,
+            },
+        )
+
+    def players(self, how: Players) -> Service:
+        """The simulated players; they end by themselves."""
+        arguments = {
+            "--url": self.collector_url,
+            "--views": how.views,
+            "--seconds": how.seconds,
+            "--seed": how.seed,
+            "--truth": self.truth,
+        }
+        words = tuple(str(word) for pair in arguments.items() for word in pair)
+        return Service("players", ("-m", "loadtest.players", *words), stop_seconds=5.0, ends=True)
+
+    def _processor(self, number: int, admin_port: int) -> Service:
+        return self._service(
+            f"processor-{number}",
+            ("-m", "services.processor"),
+            admin_port,
+            {
+                **{VideoViewsSettings.variable(field): str(value) for field, value in FINISH_MS.items()},
+                "PROCESSOR_APPLICATION": "video_views",
+                "PROCESSOR_SLOT": f"demo/{number}",
+                "PROCESSOR_STATE_DIR": str(self._folder / "state" / str(number)),
+                "PROCESSOR_ADMIN_HOST": _HOST,
+                "PROCESSOR_ADMIN_PORT": str(admin_port),
+            },
+        )
+
+    def _service(
+        self,
+        name: str,
+        arguments: tuple[str, ...],
+        admin_port: int,
+        env: Mapping[str, str],
+        *,
+        ready_seconds: float = 60.0,
+        stop_seconds: float = 45.0,
+    ) -> Service:
+        return Service(
+            name,
+            arguments,
+            env=self._common | dict(env),
+            admin_port=admin_port,
+            ready_seconds=ready_seconds,
+            stop_seconds=stop_seconds,
+        )
+
+
+def shortened() -> list[Shortened]:
+    """The settings that make the demo short, for its output."""
+    finish = [
+        Shortened(VideoViewsSettings.variable(field), f"{value}", f"{VideoViewsSettings.model_fields[field].default}")
+        for field, value in FINISH_MS.items()
+    ]
+    trigger = FinalizerSettings.model_fields["trigger_seconds"].default
+    return [*finish, Shortened(FinalizerSettings.variable("trigger_seconds"), f"{TRIGGER_SECONDS}", f"{trigger:g}")]
+
+
+def snippets(services: DemoServices) -> str:
+    """What to paste into a web page, so that real players report to this demo."""
+    host = f"localhost:{services.collector_port}"
+    return f"""\
+mux-embed (any player; a customer id of your choice as env_key):
+    mux.monitor('#my-player', {{
+      beaconCollectionDomain: '{host}',
+      data: {{ env_key: 'acme', player_name: 'My player', video_id: 'my-video' }},
+    }});
+
+hls.js 1.7 or newer (CMCD v2 event mode; the customer id is the last part of the path):
+    new Hls({{
+      cmcd: {{
+        version: 2,
+        contentId: 'my-video',
+        eventTargets: [{{ url: '{services.collector_url}/cmcd/acme', events: ['ps', 'e', 't', 'bc', 'rr'] }}],
+      }},
+    }});
+"""

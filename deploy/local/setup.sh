@@ -1,0 +1,121 @@
+#!/usr/bin/env bash
+# Makes the checkout ready to run: .venv from requirements.lock, the jars from deploy/jars. `setup.sh test` also looks
+# for what only tests need. Everything is pinned and checked by hash; what is ready already is left alone.
+set -euo pipefail
+
+cd -- "$(dirname -- "${BASH_SOURCE[0]}")/../.."
+readonly ROOT=$PWD
+readonly PYTHON=.venv/bin/python
+readonly STAMPS=.local/stamps
+readonly TEST_PACKAGES=(chromium)
+readonly JAVA_MIN=17
+
+say() { printf 'setup: %s\n' "$*"; }
+fail() {
+    printf 'setup: %s\n' "$*" >&2
+    exit 1
+}
+
+# As root installs Debian packages; otherwise says what to run.
+install_packages() {
+    local -r command="apt-get install --yes --no-install-recommends $*"
+    if [[ $EUID -ne 0 ]]; then
+        fail "missing: $*; run: sudo $command"
+    fi
+    say "installing $*"
+    # The lists may be missing or old: only then are they fetched.
+    DEBIAN_FRONTEND=noninteractive $command >/dev/null 2>&1 && return
+    apt-get update >/dev/null || fail "apt-get update failed"
+    DEBIAN_FRONTEND=noninteractive $command >/dev/null || fail "could not be installed; run: $command"
+}
+
+find_python() {
+    local candidate
+    for candidate in python3.11 python3.12 python3; do
+        if "$candidate" -c 'import sys; sys.exit(not (3, 11) <= sys.version_info < (3, 13))' 2>/dev/null; then
+            command -v "$candidate"
+            return
+        fi
+    done
+    fail "Python 3.11 or 3.12 is needed; run: sudo apt-get install --yes python3"
+}
+
+check_java() {
+    local -r hint="Java $JAVA_MIN or newer is needed; run: sudo apt-get install --yes openjdk-17-jre-headless"
+    local version
+    command -v java >/dev/null || fail "$hint"
+    # Among what it says: openjdk version "17.0.12" 2024-07-16
+    version=$(java -version 2>&1 | sed -nE '/ version "/{s/.* version "([0-9]+).*/\1/p;q}') || true
+    if ! [[ $version =~ ^[0-9]+$ ]] || ((version < JAVA_MIN)); then
+        fail "$(command -v java) is Java ${version:-of an unknown version}. $hint"
+    fi
+}
+
+make_environment() {
+    local stamp python
+    # The path is part of it: an environment holds its own folder's name.
+    stamp=$STAMPS/venv-$({
+        printf '%s\n' "$ROOT"
+        cat requirements.lock deploy/local/uv.txt
+    } | sha256sum | cut -c1-16)
+    if [[ -e $stamp ]] && [[ -x $PYTHON ]]; then
+        return
+    fi
+    # Whatever is cut off from here on is done again the next time.
+    rm -f "$STAMPS"/venv-*
+    # pip comes last into a new environment: one that was cut off while it was made has none.
+    if ! $PYTHON -m pip --version >/dev/null 2>&1; then
+        python=$(find_python)
+        if ! "$python" -c 'import ensurepip, venv' 2>/dev/null; then
+            install_packages python3-venv
+        fi
+        say "making .venv with $("$python" --version)"
+        "$python" -m venv --clear .venv
+    fi
+    say "installing the locked packages (the first time takes minutes: Spark alone is 450 MB)"
+    $PYTHON -m pip install --quiet --disable-pip-version-check --require-hashes -r deploy/local/uv.txt
+    UV_LINK_MODE=${UV_LINK_MODE:-copy} $PYTHON -m uv pip sync --quiet --python "$PYTHON" --require-hashes requirements.lock
+    touch "$stamp"
+}
+
+# Whether a folder holds exactly the jars that its SHA256SUMS lists, each with its hash.
+jars_match() {
+    local -r folder=$1 sums=$2
+    [[ -d $folder ]] || return 1
+    diff <(cut -c67- "$sums") <(cd "$folder" && LC_ALL=C ls) >/dev/null || return 1
+    (cd "$folder" && sha256sum --check --strict --quiet "$ROOT/$sums") >/dev/null 2>&1
+}
+
+fetch_jars() {
+    local -r name=$1
+    local -r folder=.local/jars/$name sums=deploy/jars/$name/SHA256SUMS
+    if jars_match "$folder" "$sums"; then
+        return
+    fi
+    command -v mvn >/dev/null || fail "Maven is needed; run: sudo apt-get install --yes maven"
+    say "fetching the $name jars"
+    rm -rf "$folder.new"
+    mvn --quiet --batch-mode -Dstyle.color=never --file "deploy/jars/$name/pom.xml" dependency:copy-dependencies \
+        "-DoutputDirectory=$ROOT/$folder.new"
+    if ! jars_match "$folder.new" "$sums"; then
+        diff <(cut -c67- "$sums") <(cd "$folder.new" && LC_ALL=C ls) >&2 || true
+        (cd "$folder.new" && sha256sum --check --strict --quiet "$ROOT/$sums") >&2 || true
+        fail "the $name jars are not those of $sums"
+    fi
+    rm -rf "$folder"
+    mv "$folder.new" "$folder"
+}
+
+main() {
+    mkdir -p "$STAMPS" .local/jars
+    # What may be missing is told before the minutes that the packages take.
+    check_java
+    fetch_jars kafka
+    fetch_jars spark
+    make_environment
+    if [[ ${1:-} == test ]] && ! command -v chromium >/dev/null; then
+        install_packages "${TEST_PACKAGES[@]}"
+    fi
+}
+
+main "$@"

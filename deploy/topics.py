@@ -1,0 +1,116 @@
+"""Creates the topics that `shared.topics` declares: `python -m deploy.topics`, or `--check` to verify only.
+
+Existing topics are left as they are; where one differs from its declaration the command says how and exits 1.
+"""
+
+import argparse
+import os
+import sys
+import time
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewTopic
+
+from services.rim.kafka import TopicsWrong, client_config, verify_topics
+from shared import topics
+from shared.settings import Settings, SettingsError
+from shared.topics import Topic
+
+#: How long a broker that is starting is waited for, seconds.
+BROKER_SECONDS_MAX: Final = 60.0
+_REQUEST_SECONDS: Final = 10.0
+_RETRY_SECONDS: Final = 0.5
+#: How long a fresh topic may take to be seen by everyone, seconds.
+_VISIBLE_SECONDS_MAX: Final = 20.0
+
+
+def create_topics(settings: Settings, wanted: Iterable[Topic] = topics.ALL) -> list[str]:
+    """Creates those of `wanted` that are missing and verifies all; the names of the created.
+
+    Waits for a broker that is still starting. Raises `TopicsWrong` when there is none in time, when a topic cannot be
+    created or when one is not as declared.
+    """
+    declared = list(wanted)
+    admin = AdminClient(client_config(settings, "deploy-topics"))
+    present = _present(admin, settings)
+    created = [topic.name for topic in declared if topic.name not in present and _create(admin, settings, topic)]
+    _verify(settings, declared, fresh=bool(created))
+    return created
+
+
+def _present(admin: AdminClient, settings: Settings) -> set[str]:
+    deadline = time.monotonic() + BROKER_SECONDS_MAX
+    while True:
+        try:
+            return set(admin.list_topics(timeout=_REQUEST_SECONDS).topics)
+        except KafkaException as error:
+            if time.monotonic() >= deadline:
+                raise TopicsWrong(f"no broker at {settings.kafka_bootstrap}: {error.args[0].str()}") from error
+        time.sleep(_RETRY_SECONDS)
+
+
+def _create(admin: AdminClient, settings: Settings, topic: Topic) -> bool:
+    """Whether this call made the topic; False when someone else was faster."""
+    profile = settings.profile
+    new = NewTopic(
+        topic.name,
+        num_partitions=topic.partitions(profile),
+        replication_factor=profile.replication_factor,
+        config=topic.config(profile),
+    )
+    deadline = time.monotonic() + BROKER_SECONDS_MAX
+    while True:
+        try:
+            admin.create_topics([new], operation_timeout=_REQUEST_SECONDS)[topic.name].result()
+        except KafkaException as error:
+            problem: KafkaError = error.args[0]
+            if problem.code() == KafkaError.TOPIC_ALREADY_EXISTS:
+                return False
+            if not problem.retriable() or time.monotonic() >= deadline:
+                raise TopicsWrong(f"topic {topic.name} cannot be created: {problem.str()}") from error
+        else:
+            return True
+        time.sleep(_RETRY_SECONDS)
+
+
+def _verify(settings: Settings, declared: list[Topic], *, fresh: bool) -> None:
+    # A topic made a moment ago may not be in every broker's metadata yet; an older one stays as it is.
+    deadline = time.monotonic() + (_VISIBLE_SECONDS_MAX if fresh else 0.0)
+    while True:
+        try:
+            verify_topics(settings, declared)
+        except TopicsWrong:
+            if time.monotonic() >= deadline:
+                raise
+        else:
+            return
+        time.sleep(_RETRY_SECONDS)
+
+
+def main(arguments: Sequence[str]) -> int:
+    """The command; 0 when every topic is as declared."""
+    parser = argparse.ArgumentParser(prog="python -m deploy.topics", description=__doc__)
+    parser.add_argument("--check", action="store_true", help="create nothing, only verify")
+    only_check = parser.parse_args(arguments).check
+    try:
+        settings = Settings.load(os.environ)
+        if only_check:
+            verify_topics(settings, topics.ALL)
+            created = []
+        else:
+            created = create_topics(settings)
+    except (TopicsWrong, SettingsError) as problem:
+        print(f"topics: {problem}", file=sys.stderr)
+        return 1
+    for topic in topics.ALL:
+        state = "created" if topic.name in created else "is there"
+        partitions = topic.partitions(settings.profile)
+        print(f"{topic.name}: {state}, {partitions} partitions, {topic.cleanup}, {topic.owner}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,87 @@
+"""The account of a run: what was posted and answered, the truth of every view that is over, and the file that holds both."""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from loadtest.story import Story
+from loadtest.truth import SimulatedBeacon, row
+
+
+@dataclass(slots=True)
+class Totals:
+    """Counts of the whole run. `beacons_*` count every beacon of every POST; only distinct ones are ever dropped."""
+
+    posts: int = 0
+    #: Attempts that were not answered 2xx.
+    posts_failed: int = 0
+    beacons_sent: int = 0
+    beacons_acked: int = 0
+    #: Acknowledged beacons beyond the first of each.
+    duplicates: int = 0
+    #: Acknowledged distinct beacons of page loads that never became a view.
+    beacons_dropped: int = 0
+    views_started: int = 0
+    views_never_started: int = 0
+    #: Views with a POST whose fate stayed unknown: nobody can say what their rows hold, so they have no truth.
+    views_unresolved: int = 0
+
+
+@dataclass(slots=True)
+class ViewRecord:
+    """One view's deliveries so far."""
+
+    story: Story
+    #: The page load on the right clock, ms since 1970.
+    loaded_ms: int
+    delivered: dict[int, SimulatedBeacon] = field(default_factory=dict)
+
+
+class Ledger:
+    """Counts posts and answers, and settles views into truth. Not safe for threads."""
+
+    def __init__(self, seed: int, path: Path) -> None:
+        self.totals = Totals()
+        self._seed = seed
+        self._path = path
+        self._rows: list[dict[str, Any]] = []
+
+    def posted(self, view: ViewRecord, beacons: Sequence[SimulatedBeacon], *, ok: bool) -> None:
+        """One attempt came to its end: answered 2xx, or not."""
+        totals = self.totals
+        totals.posts += 1
+        totals.beacons_sent += len(beacons)
+        if not ok:
+            totals.posts_failed += 1
+            return
+        totals.beacons_acked += len(beacons)
+        for beacon in beacons:
+            totals.duplicates += beacon.seq in view.delivered
+            view.delivered[beacon.seq] = beacon
+
+    def settle(self, view: ViewRecord, *, is_known: bool) -> None:
+        """The player is over, and every POST of it is answered (unless not `is_known`)."""
+        if not is_known:
+            self.totals.views_unresolved += 1
+            return
+        delivered = list(view.delivered.values())
+        if not delivered:
+            return
+        truth = row(view.story, delivered)
+        if truth is None:
+            self.totals.views_never_started += 1
+            self.totals.beacons_dropped += len(delivered)
+            return
+        self.totals.views_started += 1
+        truth["acked_until_ms"] += view.loaded_ms
+        self._rows.append(truth)
+
+    def write(self, *, done: bool) -> None:
+        """Replaces the truth file; a reader sees the old one or the new one, never a part."""
+        content = {"done": done, "seed": self._seed, "totals": asdict(self.totals), "views": self._rows}
+        beside = self._path.with_name(self._path.name + ".new")
+        beside.write_bytes(orjson.dumps(content))
+        beside.replace(self._path)

@@ -1,0 +1,91 @@
+"""What the row of a view must hold, given its story and which of its beacons were answered: the load test's yardstick.
+
+The definitions are those of `docs/view.md`. Where a row copies the client's own counters (mux) the truth is what the player
+had counted at its last delivered beacon; where it is integrated from states (CMCD) the truth is the story up to there.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from loadtest.story import Story
+from loadtest.tally import Tally, tally
+
+
+@dataclass(frozen=True, slots=True)
+class SimulatedBeacon:
+    """One beacon as a client emits it: when (ms since page load), and what to put on the wire."""
+
+    seq: int
+    at_ms: int
+    #: The client's name of the event.
+    event: str
+    #: mux: the event's object with short keys. CMCD: empty.
+    fields: dict[str, Any] = field(default_factory=dict)
+    #: CMCD: the record's line. mux: empty.
+    line: str = ""
+    #: Whether the client sends at once, whatever its batch timer says.
+    is_urgent: bool = False
+
+    @property
+    def measures(self) -> bool:
+        """Whether the beacon's time takes part in measuring; a CMCD request record has the time of the request's start."""
+        return self.event != "rr"
+
+
+def row(story: Story, delivered: Sequence[SimulatedBeacon]) -> dict[str, Any] | None:
+    """The row of this view when exactly these beacons were delivered; None when they make no view."""
+    start = story.first("start")
+    until_ms = max((beacon.at_ms for beacon in delivered if beacon.measures), default=-1)
+    if start is None or until_ms < start.at_ms:
+        return None
+    player, seen = story.player, tally(story, until_ms)
+    failed = seen.fatal is not None and not seen.fatal.business_exception
+    end_reason = _end_reason(story, seen, delivered)
+    names_all = player.client in ("mux-embed", "cmcd-reporter")
+    return {
+        "customer_id": player.customer_id,
+        "view_id": player.view_id,
+        "source": player.source,
+        "end_reason": end_reason,
+        "view_dropped": end_reason == "timeout",
+        "startup_ms": seen.startup_ms,
+        "watch_ms": seen.watch_ms,
+        "playing_ms": seen.in_state_ms["playing"],
+        "rebuffer_count": seen.rebuffer_count,
+        "rebuffer_ms": seen.in_state_ms["rebuffering"],
+        "seek_count": seen.seek_count,
+        # mux adds a seek to its counter when it is over; in CMCD the time in state k counts as it passes.
+        "seek_ms": seen.seek_done_ms if player.source == "mux" else seen.in_state_ms["seeking"],
+        # hls.js and dash.js do not tell the playhead.
+        "max_playhead_ms": tally(story, max(b.at_ms for b in delivered)).max_playhead_ms if names_all else 0,
+        "bitrate_integral": seen.bitrate_integral,
+        "bitrate_time_ms": seen.in_state_ms["playing"],
+        "rendition_up": seen.rendition_up,
+        "rendition_down": seen.rendition_down,
+        "playback_failed": failed,
+        "startup_failed": failed and seen.startup_ms is None,
+        "ebvs": not failed and seen.startup_ms is None,
+        "stream_type": "live" if player.live else "vod",
+        "video_id": player.video_id,
+        "cdn": player.cdn if names_all else None,
+        "player_name": player.name if player.source == "mux" else None,
+        "error_code": seen.fatal.code if seen.fatal else None,
+        "beacon_count": len(delivered),
+        # Clients send in order and only an end is ever lost, so both ends seen means everything seen.
+        "complete": end_reason == "clean",
+        "acked_until_ms": max(beacon.at_ms for beacon in delivered),
+    }
+
+
+def _end_reason(story: Story, seen: Tally, delivered: Sequence[SimulatedBeacon]) -> str:
+    if story.player.source == "mux":
+        # The `pause` that comes with an end has the same time, and tells of no end.
+        is_clean = any(beacon.event in ("ended", "viewend") for beacon in delivered)
+    else:
+        close = story.first("close")
+        closing_told = close is not None and any(beacon.at_ms >= close.at_ms for beacon in delivered)
+        is_clean = closing_told or seen.state == "ended"
+    if is_clean:
+        return "clean"
+    return "error" if seen.fatal is not None else "timeout"

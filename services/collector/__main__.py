@@ -1,0 +1,171 @@
+"""Starts the collector: settings, then topics, then sink, application and listener; and ends it without losing anything.
+
+Exit codes: 0 done, 1 records were left unstored, 2 wrong settings, 3 topics or ports not to be had, 4 the producer died,
+5 the spool could not be drained.
+"""
+
+import asyncio
+import contextlib
+import os
+import socket
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import structlog
+import uvloop
+from aiohttp import web
+
+from services.collector.app import Drain, make_app, make_runner
+from services.collector.clients import Clients, Places
+from services.collector.customers_file import CustomersFile, RulesNow
+from services.collector.intake.customers import CustomersWrong
+from services.collector.kafka_sink import KafkaSink, producer_config
+from services.collector.reception import Reception
+from services.collector.routes import Routes
+from services.collector.settings import CollectorSettings
+from services.collector.sink import Sink
+from services.collector.spool import Spool
+from services.collector.spooled_sink import SpooledSink
+from services.rim import logs, metrics
+from services.rim.admin import AdminServer
+from services.rim.kafka import TopicsWrong, verify_topics
+from services.rim.stopping import stop_on_signals
+from shared.metrics import COLLECTOR_QUEUE_RECORDS
+from shared.settings import SettingsError
+from shared.topics import BEACONS, REJECTED
+
+log = structlog.get_logger(__name__)
+
+EXIT_UNSTORED = 1
+EXIT_SETTINGS = 2
+EXIT_BOOT = 3
+EXIT_DEAD = 4
+EXIT_SPOOL = 5
+
+
+def main() -> int:
+    """Runs the collector until it is told to stop; the exit code."""
+    try:
+        settings = CollectorSettings.load(os.environ)
+    except SettingsError as error:
+        sys.stderr.write(f"collector: {error}\n")
+        return EXIT_SETTINGS
+    logs.configure("collector", settings)
+    stop = stop_on_signals()
+    try:
+        verify_topics(settings, [BEACONS, REJECTED])
+    except TopicsWrong as error:
+        log.error("topics_wrong", problem=str(error))
+        return EXIT_BOOT
+    return uvloop.run(serve(settings, stop))
+
+
+async def serve(settings: CollectorSettings, stop: threading.Event) -> int:
+    """Serves until `stop` is set, or the producer dies; the exit code."""
+    collector_id = settings.id or f"{socket.gethostname()}-{os.getpid()}"
+
+    def on_death(why: str) -> None:
+        log.error("producer_died", why=why)
+        stop.set()
+
+    try:
+        file = CustomersFile(Path(settings.customers_file)) if settings.customers_file else None
+        clients = Clients(settings.proxies, Places(settings.places))
+        spool = Spool(Path(settings.spool_dir)) if settings.spool_dir else None
+    except (CustomersWrong, ValueError, OSError) as error:
+        log.error("cannot_start", problem=str(error))
+        return EXIT_BOOT
+    sink = _kafka_sink(settings, collector_id, on_death)
+    mux_sink: Sink = sink
+    if spool is not None:
+        mux_sink = SpooledSink(
+            sink, spool, bytes_max=settings.spool_bytes_max, seconds_max=settings.spool_seconds_max, now_ms=_now_ms
+        )
+    metrics.gauge(COLLECTOR_QUEUE_RECORDS).set_function(sink.records_waiting)
+    drain = Drain()
+    rules = settings.rules(collector_id, file.customers if file else settings.listed_customers)
+    reception = Reception(RulesNow(rules, file), clients, settings.profile, settings.limits(), now_ms=_now_ms)
+    runner = make_runner(make_app(Routes(reception, sink, mux_sink), drain), settings.drain_seconds_max)
+    admin = AdminServer(
+        settings.admin_host, settings.admin_port, is_alive=mux_sink.health, is_ready=lambda: drain.readiness(mux_sink)
+    )
+    try:
+        await _listen(runner, admin, settings)
+    except OSError as error:
+        log.error("cannot_listen", problem=str(error))
+        admin.stop()
+        await runner.cleanup()
+        await mux_sink.close(0)
+        return EXIT_BOOT
+    watching = asyncio.create_task(file.watch(settings.customers_file_seconds)) if file else None
+    log.info("ready", host=settings.host, port=settings.port, admin_port=settings.admin_port, collector=collector_id)
+    await asyncio.to_thread(stop.wait)
+    if watching is not None:
+        watching.cancel()
+    code = await _drain(runner, mux_sink, drain, settings)
+    admin.stop()
+    return code
+
+
+def _kafka_sink(settings: CollectorSettings, collector_id: str, on_death: Callable[[str], None]) -> KafkaSink:
+    return KafkaSink(
+        producer_config(
+            settings,
+            f"collector-{collector_id}",
+            queue_records_max=settings.queue_records_max,
+            queue_kbytes_max=settings.queue_kbytes_max,
+            linger_ms=settings.linger_ms,
+        ),
+        queue_records_max=settings.queue_records_max,
+        queue_kbytes_max=settings.queue_kbytes_max,
+        ack_seconds_max=settings.ack_seconds_max,
+        on_death=on_death,
+    )
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000
+
+
+async def _listen(runner: web.AppRunner, admin: AdminServer, settings: CollectorSettings) -> None:
+    await runner.setup()
+    site = web.TCPSite(runner, settings.host, settings.port, reuse_port=True, backlog=1024)
+    await site.start()
+    # Last: who asks whether this process is ready is told so only once it listens.
+    admin.start()
+
+
+async def _drain(runner: web.AppRunner, sink: Sink, drain: Drain, settings: CollectorSettings) -> int:
+    """Ends in the order that loses nothing; the exit code.
+
+    1. Readiness goes away and answers ask clients to leave, while connections are still taken: a load balancer needs
+       time to notice, and a client that comes meanwhile is served.
+    2. No new connections; what is under way is finished and answered.
+    3. The producer is flushed. What it still holds then was answered 503 or not at all.
+    """
+    drain.begun = True
+    dead = not sink.health().ok
+    if not dead:
+        await asyncio.sleep(settings.drain_notice_seconds)
+    await runner.cleanup()
+    left = await sink.close(0 if dead else settings.drain_seconds_max)
+    if dead:
+        log.error("stopped_dead", why=sink.health().why, records_unstored=left)
+        return EXIT_DEAD
+    if isinstance(sink, SpooledSink) and sink.bytes_held():
+        # They are safe on their disk, and only there: a collector must be started on it again.
+        log.error("stopped_with_a_spool", spool_bytes=sink.bytes_held(), records_unstored=left)
+        return EXIT_SPOOL
+    if left:
+        log.error("stopped_with_records_unstored", records_unstored=left)
+        return EXIT_UNSTORED
+    log.info("stopped")
+    return 0
+
+
+if __name__ == "__main__":
+    with contextlib.suppress(KeyboardInterrupt):
+        sys.exit(main())

@@ -1,0 +1,75 @@
+"""The customers file, read again whenever it changes. A broken one leaves the last good one in force."""
+
+import asyncio
+from dataclasses import replace
+from pathlib import Path
+from typing import Final
+
+import structlog
+
+from services.collector.intake.customers import Customers, CustomersWrong, parsed_customers
+from services.collector.intake.post import Rules
+from services.rim import metrics
+from shared.metrics import COLLECTOR_CUSTOMERS_RELOADS
+
+log = structlog.get_logger(__name__)
+
+FILE_BYTES_MAX: Final = 64 * 1024 * 1024
+
+
+class CustomersFile:
+    """The customers of a TOML or JSON file (by its suffix). Raises `CustomersWrong` or `OSError` where none can be had."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._seen = self._stamp()
+        self.customers: Customers = self._read()
+        log.info("customers_loaded", file=str(path), keys=len(self.customers))
+
+    def reload_when_changed(self) -> None:
+        """Reads the file again if it is another than before; what cannot be read is logged and counted."""
+        counter = metrics.counter(COLLECTOR_CUSTOMERS_RELOADS)
+        try:
+            stamp = self._stamp()
+            if stamp == self._seen:
+                return
+            self._seen = stamp
+            self.customers = self._read()
+        except (OSError, CustomersWrong) as error:
+            counter.labels("failed").inc()
+            log.error("customers_not_reloaded", file=str(self._path), problem=str(error), keys=len(self.customers))
+            return
+        counter.labels("ok").inc()
+        log.info("customers_loaded", file=str(self._path), keys=len(self.customers))
+
+    async def watch(self, seconds: float) -> None:
+        """Looks at the file so often, for ever."""
+        while True:
+            await asyncio.sleep(seconds)
+            self.reload_when_changed()
+
+    def _stamp(self) -> tuple[int, int, int]:
+        # A mounted volume swaps files by renaming: the inode tells what an equal time and size would hide.
+        stat = self._path.stat()
+        return stat.st_mtime_ns, stat.st_size, stat.st_ino
+
+    def _read(self) -> Customers:
+        with self._path.open("rb") as file:
+            data = file.read(FILE_BYTES_MAX + 1)
+        if len(data) > FILE_BYTES_MAX:
+            raise CustomersWrong(f"longer than {FILE_BYTES_MAX} bytes")
+        return parsed_customers(data, toml=self._path.suffix == ".toml")
+
+
+class RulesNow:
+    """The rules in force: those given, with the customers the file holds now."""
+
+    def __init__(self, rules: Rules, file: CustomersFile | None) -> None:
+        self._rules = rules
+        self._file = file
+
+    def __call__(self) -> Rules:
+        """The rules for one request."""
+        if self._file is not None and self._file.customers is not self._rules.customers:
+            self._rules = replace(self._rules, customers=self._file.customers)
+        return self._rules

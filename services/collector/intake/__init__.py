@@ -1,0 +1,1 @@
+"""What players send, understood: bytes and headers in, accepted beacons and rejected inputs out. Pure."""

@@ -1,0 +1,113 @@
+"""A POST's body unpacked, within limits on what it may unpack to."""
+
+import zlib
+from collections.abc import Callable
+from typing import Final
+
+import brotli
+import zstandard
+
+from services.collector.intake.post import Post, Refused, Rules
+
+_GZIP_MAGIC: Final = b"\x1f\x8b"
+_ZSTD_MAGIC: Final = b"\x28\xb5\x2f\xfd"
+_GZIP_WBITS: Final = 16 + zlib.MAX_WBITS
+#: Bodies that unpack to less are not held to a ratio: ten events that say the same pack very well.
+RATIO_FREE_BYTES: Final = 64 * 1024
+#: What a zstd frame may ask for at once.
+ZSTD_WINDOW_BYTES_MAX: Final = 8 * 1024 * 1024
+#: A block of 128 KiB may take four bytes: so many bytes of input are at most some 2 MiB of output.
+_ZSTD_PIECE_BYTES: Final = 64
+
+_Unpack = Callable[[bytes, int], bytes]
+
+
+def unpacked(post: Post, rules: Rules) -> bytes:
+    """The body, decompressed where it is compressed; raises `Refused` when it is too large or broken.
+
+    gzip and zstd are known by their first bytes: some clients say gzip and send plain text, others the reverse.
+    """
+    body, bytes_max = post.body, rules.body_bytes_max
+    if not post.whole or len(body) > bytes_max:
+        raise Refused("too_large", f"the body is longer than {bytes_max} bytes; its beginning is kept")
+    unpack = _unpacker(body, post.content_encoding.strip().lower())
+    if unpack is None:
+        return body
+    of_ratio = max(len(body) * rules.unpack_ratio_max, RATIO_FREE_BYTES)
+    data = unpack(body, min(bytes_max, of_ratio) + 1)
+    if len(data) > bytes_max:
+        raise Refused("too_large", f"the body unpacks to more than {bytes_max} bytes")
+    if len(data) > of_ratio:
+        raise Refused("too_large", f"the body unpacks to more than {rules.unpack_ratio_max} times its size")
+    return data
+
+
+def _unpacker(body: bytes, encoding: str) -> _Unpack | None:
+    if body.startswith(_GZIP_MAGIC):
+        return _gunzip
+    if body.startswith(_ZSTD_MAGIC):
+        return _unzstd
+    if encoding in {"", "identity", "gzip", "x-gzip", "zstd"}:
+        return None
+    if encoding == "deflate":
+        return _inflate
+    if encoding == "br":
+        return _unbrotli
+    raise Refused("undecodable", f"content encoding {encoding[:40]!r} is not gzip, deflate, br or zstd")
+
+
+def _gunzip(body: bytes, bytes_max: int) -> bytes:
+    return _zlib(body, _GZIP_WBITS, bytes_max)
+
+
+def _inflate(body: bytes, bytes_max: int) -> bytes:
+    # The standard means zlib's format; some clients send the bare stream.
+    is_zlib = len(body) > 1 and body[0] & 0x0F == 8 and (body[0] << 8 | body[1]) % 31 == 0
+    return _zlib(body, zlib.MAX_WBITS if is_zlib else -zlib.MAX_WBITS, bytes_max)
+
+
+def _zlib(body: bytes, wbits: int, bytes_max: int) -> bytes:
+    inflater = zlib.decompressobj(wbits)
+    try:
+        data = inflater.decompress(body, bytes_max)
+    except zlib.error as error:
+        raise _broken(error) from error
+    return _whole(data, bytes_max, ended=inflater.eof and not inflater.unused_data)
+
+
+def _unbrotli(body: bytes, bytes_max: int) -> bytes:
+    inflater = brotli.Decompressor()
+    data = b""
+    try:
+        data = inflater.process(body, output_buffer_limit=bytes_max)
+        while len(data) < bytes_max and (more := inflater.process(b"", output_buffer_limit=bytes_max - len(data))):
+            data += more
+    except brotli.error as error:
+        raise _broken(error) from error
+    return _whole(data, bytes_max, ended=inflater.is_finished())
+
+
+def _unzstd(body: bytes, bytes_max: int) -> bytes:
+    inflater = zstandard.ZstdDecompressor(max_window_size=ZSTD_WINDOW_BYTES_MAX).decompressobj()
+    # Read by the piece: the whole at once would be unpacked before its size can be seen.
+    pieces, size = [], 0
+    try:
+        for begin in range(0, len(body), _ZSTD_PIECE_BYTES):
+            piece = inflater.decompress(body[begin : begin + _ZSTD_PIECE_BYTES])
+            pieces.append(piece)
+            size += len(piece)
+            if size >= bytes_max:
+                break
+    except zstandard.ZstdError as error:
+        raise _broken(error) from error
+    return _whole(b"".join(pieces)[:bytes_max], bytes_max, ended=inflater.eof and not inflater.unused_data)
+
+
+def _whole(data: bytes, bytes_max: int, *, ended: bool) -> bytes:
+    if len(data) < bytes_max and not ended:
+        raise Refused("undecodable", "the compressed body is cut short or followed by something else")
+    return data
+
+
+def _broken(error: Exception) -> Refused:
+    return Refused("undecodable", f"the compressed body is broken: {error}")

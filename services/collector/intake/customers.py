@@ -1,0 +1,109 @@
+"""Whose beacons are taken, and on what terms: the customers file as typed values, found by write key. Pure.
+
+Without a file every well-formed id is a customer and its own key.
+"""
+
+import tomllib
+from collections.abc import Mapping
+from typing import Annotated, Final, Literal
+
+import msgspec
+
+from shared.schemas.beacon import CUSTOMER_ID
+from shared.schemas.rejected import Reason
+
+IPV4_BITS_KEPT: Final = 24
+IPV6_BITS_KEPT: Final = 48
+
+_Name = Annotated[str, msgspec.Meta(pattern=f"^{CUSTOMER_ID.pattern}$")]
+_Rate = Annotated[float, msgspec.Meta(gt=0, le=1e12)]
+
+
+class CustomersWrong(ValueError):
+    """The text is no customers file; the message says where and why."""
+
+
+class Customer(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The terms of one customer, as the file has them. Rates are of one collector process; None is no limit."""
+
+    #: What players of this customer send as their key; none given: the customer's id.
+    keys: tuple[_Name, ...] = ()
+    #: Keys that were given out once and must no longer be used.
+    revoked_keys: tuple[_Name, ...] = ()
+    beacons_per_second: _Rate | None = None
+    #: Bytes of bodies as they came.
+    bytes_per_second: _Rate | None = None
+    #: Pages that may send (`https://www.acme.example`); none given: all. What is no page sends no origin and always may.
+    origins: frozenset[str] = frozenset()
+    #: How much of a client's address is kept; 0: nothing.
+    ipv4_bits_kept: Annotated[int, msgspec.Meta(ge=0, le=IPV4_BITS_KEPT)] = IPV4_BITS_KEPT
+    ipv6_bits_kept: Annotated[int, msgspec.Meta(ge=0, le=IPV6_BITS_KEPT)] = IPV6_BITS_KEPT
+    #: What a viewer's `DNT: 1` or `Sec-GPC: 1` does: `honour` takes out what tells viewers apart, `ignore` nothing.
+    privacy_signals: Literal["honour", "ignore"] = "honour"
+
+
+class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    customers: dict[_Name, Customer]
+
+
+class Found(msgspec.Struct, frozen=True):
+    """A customer by one of its keys."""
+
+    id: str
+    terms: Customer
+
+
+_NO_TERMS: Final = Customer()
+
+
+class Customers:
+    """Customers by key. `None` instead of a mapping: whatever is well-formed is a customer."""
+
+    def __init__(self, customers: Mapping[str, Customer] | None = None) -> None:
+        self._by_key: dict[str, Found] | None = None
+        self._revoked: frozenset[str] = frozenset()
+        self._terms = dict(customers or {})
+        if customers is not None:
+            self._by_key = _by_key(customers)
+            revoked = frozenset(key for customer in customers.values() for key in customer.revoked_keys)
+            if valid := revoked & self._by_key.keys():
+                raise CustomersWrong(f"keys both valid and revoked: {', '.join(sorted(valid))}")
+            self._revoked = revoked
+
+    def find(self, key: str) -> Found | Reason:
+        """The customer of a well-formed key, or why there is none: `unknown_customer` or `revoked_key`."""
+        if self._by_key is None:
+            return Found(key, _NO_TERMS)
+        return self._by_key.get(key) or ("revoked_key" if key in self._revoked else "unknown_customer")
+
+    def terms(self, customer_id: str) -> Customer:
+        """The terms of a customer that `find` gave."""
+        return self._terms.get(customer_id, _NO_TERMS)
+
+    def __len__(self) -> int:
+        """How many keys are known; 0 where any will do."""
+        return len(self._by_key or ())
+
+
+#: Whatever is well-formed is a customer.
+ANYBODY: Final = Customers()
+
+
+def parsed_customers(data: bytes, *, toml: bool) -> Customers:
+    """The customers in the bytes of a file, TOML or JSON; raises `CustomersWrong`."""
+    try:
+        document = tomllib.loads(data.decode("utf-8")) if toml else msgspec.json.decode(data)
+        file = msgspec.convert(document, _File)
+    except (msgspec.MsgspecError, tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise CustomersWrong(str(error)) from error
+    return Customers(file.customers)
+
+
+def _by_key(customers: Mapping[str, Customer]) -> dict[str, Found]:
+    found: dict[str, Found] = {}
+    for customer_id, terms in customers.items():
+        for key in terms.keys or (customer_id,):
+            other = found.setdefault(key, Found(customer_id, terms))
+            if other.id != customer_id:
+                raise CustomersWrong(f"key {key} is of {other.id} and of {customer_id}")
+    return found

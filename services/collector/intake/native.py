@@ -1,0 +1,231 @@
+"""The intake of Playhead's own format: one beacon or a batch as JSON, or one beacon as a query string.
+
+`NativeBeacon` and `Batch` are the format's one home: bodies are decoded with them, and the JSON Schema that is
+published is made from them.
+"""
+
+from collections.abc import Iterable, Mapping
+from functools import cache
+from typing import Annotated, Any, Final, Generic, TypeVar
+
+import msgspec
+
+from services.collector.intake.body import unpacked
+from services.collector.intake.client import sender_of, without_viewer
+from services.collector.intake.customers import Found
+from services.collector.intake.post import (
+    Post,
+    Refused,
+    Rejected,
+    Rules,
+    Taken,
+    checked_customer,
+    claimed_customer,
+    claimed_view_id,
+    commons,
+    rejected_body,
+)
+from services.collector.intake.values import WHOLE_MAX, check_attrs, whole
+from shared.schemas.beacon import VIEW_ID_CHARS_MAX, Beacon, Event
+
+T = TypeVar("T")
+
+_Whole = Annotated[int, msgspec.Meta(ge=0, le=WHOLE_MAX)]
+_TimeMs = Annotated[int, msgspec.Meta(ge=0, le=WHOLE_MAX, description="The client's clock, ms since 1970.")]
+
+
+class NativeBeacon(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One event of one view."""
+
+    view_id: Annotated[
+        str,
+        msgspec.Meta(
+            min_length=1,
+            max_length=VIEW_ID_CHARS_MAX,
+            description="One attempt to play one video: a random id, say a UUID.",
+        ),
+    ]
+    event: Event
+    time_ms: _TimeMs
+    seq: Annotated[
+        _Whole | None,
+        msgspec.Meta(
+            description="Number of the beacon in its view, from 1, without gaps. Without it, equal event and time is a repetition."
+        ),
+    ] = None
+    playhead_ms: Annotated[_Whole | None, msgspec.Meta(description="Position in the video, ms.")] = None
+    full_snapshot: Annotated[bool, msgspec.Meta(description="Whether attrs holds all there is, not what changed.")] = (
+        False
+    )
+    attrs: Annotated[
+        dict[str, Any],
+        msgspec.Meta(description="What else is known, by the names in docs/clients.md; others are kept."),
+    ] = {}
+
+
+class Batch(msgspec.Struct, Generic[T], frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Beacons of one customer, of one view or several, in their order."""
+
+    beacons: list[T]
+    sent_time_ms: _TimeMs | None = None
+
+
+class _Either(msgspec.Struct):
+    beacons: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
+
+
+_either: Final = msgspec.json.Decoder(_Either)
+_batch: Final = msgspec.json.Decoder(Batch[msgspec.Raw])
+_beacon: Final = msgspec.json.Decoder(NativeBeacon)
+
+#: Query parameters that are fields of a beacon and not attributes; `key` and `sent_time_ms` are the request's.
+_QUERY_NUMBERS: Final = frozenset({"time_ms", "seq", "playhead_ms"})
+_QUERY_TEXTS: Final = frozenset({"view_id", "event"})
+
+
+@cache
+def json_schema() -> bytes:
+    """The JSON Schema (2020-12) of a body."""
+    both, components = msgspec.json.schema_components(
+        [NativeBeacon, Batch[NativeBeacon]], ref_template="#/$defs/{name}"
+    )
+    document = {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "Playhead beacons",
+        "oneOf": both,
+        "$defs": components,
+    }
+    return msgspec.json.format(msgspec.json.encode(document), indent=2)
+
+
+def take(post: Post, rules: Rules) -> Taken:
+    """The POST's beacons; each that is none is rejected with its place in the batch, a body that is none as a whole."""
+    try:
+        customer = checked_customer(post.key, post, rules)
+    except Refused as refused:
+        return rejected_body(post, refused, claimed_customer(post.key, rules))
+    try:
+        raws, sent_time_ms = _opened(unpacked(post, rules))
+        if len(raws) > rules.batch_beacons_max:
+            raise Refused("too_large", f"{len(raws)} beacons in one body; {rules.batch_beacons_max} are the most")
+    except Refused as refused:
+        return rejected_body(post, refused, customer.id)
+    read = [(_read(raw, rules), bytes(raw)) for raw in raws]
+    return _taken(read, sent_time_ms, post, rules, customer)
+
+
+def take_query(query: Iterable[tuple[str, str]], post: Post, rules: Rules) -> Taken:
+    """The one beacon of a GET: fields by their names, everything else an attribute. `post.body` is the query string."""
+    try:
+        customer = checked_customer(post.key, post, rules)
+    except Refused as refused:
+        return rejected_body(post, refused, claimed_customer(post.key, rules))
+    pairs = dict(query)
+    pairs.pop("key", None)
+    sent_time_ms = whole(pairs.pop("sent_time_ms", None))
+    fields: dict[str, Any] = {name: pairs.pop(name) for name in _QUERY_TEXTS & pairs.keys()}
+    for name in _QUERY_NUMBERS & pairs.keys():
+        text = pairs.pop(name)
+        number = whole(text)
+        fields[name] = text if number is None else number
+    read: NativeBeacon | Refused
+    try:
+        read = msgspec.convert(fields | {"attrs": pairs}, NativeBeacon)
+        check_attrs(read.attrs, rules, values=True)
+    except msgspec.ValidationError as error:
+        read = Refused("invalid", str(error))
+    except Refused as refused:
+        read = refused
+    return _taken([(read, post.body)], sent_time_ms, post, rules, customer)
+
+
+def _opened(body: bytes) -> tuple[list[msgspec.Raw], int | None]:
+    try:
+        if _either.decode(body).beacons is msgspec.UNSET:
+            return [msgspec.Raw(body)], None
+        batch = _batch.decode(body)
+    except msgspec.ValidationError as error:
+        raise Refused("invalid", str(error)) from error
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise Refused("undecodable", f"the body is not JSON: {error}") from error
+    return batch.beacons, batch.sent_time_ms
+
+
+def _read(raw: msgspec.Raw, rules: Rules) -> NativeBeacon | Refused:
+    try:
+        beacon = _beacon.decode(raw)
+        check_attrs(beacon.attrs, rules, values=True)
+    except Refused as refused:
+        return refused
+    except msgspec.ValidationError as error:
+        return Refused("invalid", str(error))
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        return Refused("undecodable", f"the beacon is not JSON: {error}")
+    return beacon
+
+
+def _taken(
+    read: list[tuple[NativeBeacon | Refused, bytes]],
+    sent_time_ms: int | None,
+    post: Post,
+    rules: Rules,
+    customer: Found,
+) -> Taken:
+    sender = sender_of(post.client, customer.terms)
+    common = commons(post, customer.id, sender, rules)
+    if sent_time_ms is None:
+        latest = max((beacon.time_ms for beacon, _ in read if isinstance(beacon, NativeBeacon)), default=None)
+    else:
+        latest = sent_time_ms
+    offset = None if latest is None else post.recv_time_ms - latest
+    accepted: list[Beacon] = []
+    rejected: list[Rejected] = []
+    for place, (beacon, raw) in enumerate(read):
+        if isinstance(beacon, Refused):
+            rejected.append(_rejected(beacon, raw, customer.id, place))
+        else:
+            if sender.is_private:
+                without_viewer(beacon.attrs)
+            accepted.append(_canonical(beacon, sent_time_ms, offset, common))
+    return Taken(accepted, rejected)
+
+
+def _canonical(
+    beacon: NativeBeacon,
+    sent_time_ms: int | None,
+    clock_offset_ms: int | None,
+    common: dict[str, Any],
+) -> Beacon:
+    return Beacon(
+        source="native",
+        view_id=beacon.view_id,
+        event=beacon.event,
+        source_event=beacon.event,
+        client_time_ms=beacon.time_ms,
+        seq=beacon.seq,
+        sent_time_ms=sent_time_ms,
+        clock_offset_ms=clock_offset_ms,
+        playhead_ms=beacon.playhead_ms,
+        full_snapshot=beacon.full_snapshot,
+        attrs=beacon.attrs,
+        **common,
+    )
+
+
+def _rejected(refused: Refused, value: bytes, customer_id: str, place: int) -> Rejected:
+    return Rejected(
+        reason=refused.reason,
+        detail=refused.detail,
+        value=value,
+        customer_id=customer_id,
+        view_id=_claimed_view_id(value),
+        place=place,
+    )
+
+
+def _claimed_view_id(value: bytes) -> str | None:
+    try:
+        fields = msgspec.json.decode(value)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None
+    return claimed_view_id(fields.get("view_id")) if isinstance(fields, Mapping) else None

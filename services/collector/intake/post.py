@@ -1,0 +1,151 @@
+"""What goes into the intake and what comes out: one POST and the rules in, beacons and rejected inputs out."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from services.collector.intake.client import Client, Sender
+from services.collector.intake.customers import ANYBODY, Customers, Found
+from shared.schemas.beacon import CUSTOMER_ID, SCHEMA_VERSION, VIEW_ID_CHARS_MAX, Beacon
+from shared.schemas.rejected import Reason
+
+USER_AGENT_CHARS_MAX = 512
+EVENT_CHARS_MAX = 64
+DETAIL_CHARS_MAX = 300
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """What the intake accepts. Sizes are after decompression."""
+
+    collector_id: str = ""
+    customers: Customers = ANYBODY
+    body_bytes_max: int = 2 * 1024 * 1024
+    #: How many times its size a compressed body may unpack to.
+    unpack_ratio_max: int = 100
+    batch_beacons_max: int = 3600
+    attrs_max: int = 1_000
+    attrs_depth_max: int = 8
+    attrs_string_chars_max: int = 65_536
+
+
+class Post(msgspec.Struct, frozen=True, kw_only=True):
+    """One POST as it came; `recv_time_ms` is the collector's clock, ms since 1970."""
+
+    #: The request path.
+    origin: str
+    body: bytes
+    #: False where the body was longer than what the collector takes: `body` is then its beginning.
+    whole: bool = True
+    content_type: str = ""
+    content_encoding: str = ""
+    #: The write key that the path, query or headers hold; empty where the body names it.
+    key: str = ""
+    recv_time_ms: int
+    client: Client = Client()
+    #: EPAS: the SDK counts playheads and durations in seconds.
+    in_seconds: bool = False
+    batch_id: str = ""
+
+
+def commons(post: Post, customer_id: str, sender: Sender, rules: Rules) -> dict[str, Any]:
+    """The fields that all beacons of one customer in one POST share."""
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "customer_id": customer_id,
+        "recv_time_ms": post.recv_time_ms,
+        "ip_trunc": sender.ip_trunc,
+        "user_agent": sender.user_agent,
+        "browser": sender.agent.browser,
+        "os": sender.agent.os,
+        "device": sender.agent.device,
+        "is_bot": sender.agent.is_bot,
+        "country": sender.place.country,
+        "asn": sender.place.asn,
+        "collector_id": rules.collector_id,
+        "batch_id": post.batch_id,
+    }
+
+
+class Rejected(msgspec.Struct, frozen=True, kw_only=True):
+    """An input that is no beacon: its bytes and why. `encoded` says that they are still in the POST's content encoding."""
+
+    reason: Reason
+    detail: str
+    value: bytes
+    customer_id: str | None = None
+    view_id: str | None = None
+    encoded: bool = False
+    #: Its place among the beacons of the request, from 0; None where it is the whole body.
+    place: int | None = None
+
+
+class Taken(msgspec.Struct, frozen=True):
+    """What one POST holds, in its order."""
+
+    accepted: list[Beacon]
+    rejected: list[Rejected]
+
+
+class Refused(ValueError):
+    """An input cannot become a beacon; never leaves the intake."""
+
+    def __init__(self, reason: Reason, detail: str) -> None:
+        super().__init__(detail)
+        self.reason = reason
+        self.detail = detail[:DETAIL_CHARS_MAX]
+
+
+def rejected_body(post: Post, refused: Refused, customer_id: str | None = None) -> Taken:
+    """The whole body set aside as it came."""
+    rejected = Rejected(
+        reason=refused.reason, detail=refused.detail, value=post.body, customer_id=customer_id, encoded=True
+    )
+    return Taken([], [rejected])
+
+
+def checked_customer(key: object, post: Post, rules: Rules) -> Found:
+    """The customer of `key`, if it is well-formed and ours and its pages may send; raises `Refused` otherwise."""
+    if not isinstance(key, str) or CUSTOMER_ID.fullmatch(key) is None:
+        raise Refused("invalid", f"key {_short(key)} is not [A-Za-z0-9_-]{{1,64}}")
+    found = rules.customers.find(key)
+    if not isinstance(found, Found):
+        why = "is revoked" if found == "revoked_key" else "is no customer's of this installation"
+        raise Refused(found, f"key {key} {why}")
+    origins = found.terms.origins
+    if origins and post.client.origin is not None and post.client.origin not in origins:
+        raise Refused("forbidden_origin", f"{_short(post.client.origin)} is no page of {found.id}")
+    return found
+
+
+def checked_view_id(view_id: object) -> str:
+    """`view_id` if it can be one; raises `Refused` otherwise."""
+    if not isinstance(view_id, str) or not 0 < len(view_id) <= VIEW_ID_CHARS_MAX:
+        raise Refused("invalid", f"view id {_short(view_id)} is not a string of 1 to {VIEW_ID_CHARS_MAX} characters")
+    return view_id
+
+
+def claimed_customer(key: object, rules: Rules) -> str | None:
+    """The customer under whose name something rejected is kept: the key's, or the key itself where it is nobody's."""
+    if not isinstance(key, str) or CUSTOMER_ID.fullmatch(key) is None:
+        return None
+    found = rules.customers.find(key)
+    return found.id if isinstance(found, Found) else key
+
+
+def claimed_view_id(view_id: object) -> str | None:
+    """`view_id` if it can be one."""
+    return view_id if isinstance(view_id, str) and 0 < len(view_id) <= VIEW_ID_CHARS_MAX else None
+
+
+def checked_event(event: object) -> str:
+    """The client's event name if it can be one; raises `Refused` otherwise."""
+    if not isinstance(event, str) or not 0 < len(event) <= EVENT_CHARS_MAX:
+        raise Refused("invalid", f"event {_short(event)} is not a string of 1 to {EVENT_CHARS_MAX} characters")
+    return event
+
+
+def _short(value: object) -> str:
+    text = repr(value) if isinstance(value, str | int | float | None) else type(value).__name__
+    return text if len(text) <= 80 else text[:80] + "…"

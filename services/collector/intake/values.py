@@ -1,0 +1,83 @@
+"""Client values made safe to keep: whole numbers from what clients write for them, attributes within their limits."""
+
+import math
+from collections.abc import Mapping
+from typing import Any, Final
+
+from services.collector.intake.post import Refused, Rules
+
+#: The largest whole number that every reader (JSON in JavaScript, Spark's long) holds exactly.
+WHOLE_MAX: Final = 2**53
+
+_NUMBER_CHARS_MAX: Final = 40
+
+
+def whole(value: object) -> int | None:
+    """`value` as a whole number: an int, a finite float (rounded), or either one's text; None when it is no such thing."""
+    if isinstance(value, bool):
+        return None
+    if isinstance(value, str):
+        if len(value) > _NUMBER_CHARS_MAX:
+            return None
+        try:
+            value = float(value) if any(c in value for c in ".eE") else int(value)
+        except ValueError:
+            return None
+    if isinstance(value, float):
+        if not math.isfinite(value):
+            return None
+        value = round(value)
+    if not isinstance(value, int) or not -WHOLE_MAX <= value <= WHOLE_MAX:
+        return None
+    return value
+
+
+def promoted_whole(attrs: dict[str, Any], name: str) -> int | None:
+    """Takes `name` out of `attrs` as a whole number; what is none stays in `attrs` as the client said it."""
+    value = attrs.get(name)
+    if value.__class__ is not int or not -WHOLE_MAX <= value <= WHOLE_MAX:
+        value = whole(value)
+        if value is None:
+            return None
+    del attrs[name]
+    return value
+
+
+def checked_sequence(value: object, name: str) -> int | None:
+    """A sequence number, None where the client sent none; raises `Refused` when it is no whole number from 0."""
+    if value is None:
+        return None
+    number = value if value.__class__ is int else whole(value)
+    if not isinstance(number, int) or not 0 <= number <= WHOLE_MAX:
+        raise Refused("invalid", f"{name} is not a whole number from 0 to 2^53")
+    return number
+
+
+def checked_time_ms(value: object, name: str) -> int:
+    """A client's time, ms since 1970; raises `Refused` when there is none or it is before 1970."""
+    number = value if value.__class__ is int else whole(value)
+    if not isinstance(number, int) or not 0 <= number <= WHOLE_MAX:
+        raise Refused("invalid", f"{name} is no time in ms since 1970")
+    return number
+
+
+def check_attrs(attrs: Mapping[str, Any], rules: Rules, *, values: bool) -> None:
+    """Raises `Refused` when `attrs` are too many or, asked for with `values`, one is too deep or too long."""
+    if len(attrs) > rules.attrs_max:
+        raise Refused("too_large", f"{len(attrs)} fields; {rules.attrs_max} are the most")
+    if values:
+        for value in attrs.values():
+            _check_value(value, rules, rules.attrs_depth_max)
+
+
+def _check_value(value: object, rules: Rules, depth_left: int) -> None:
+    if isinstance(value, str):
+        if len(value) > rules.attrs_string_chars_max:
+            raise Refused(
+                "too_large", f"a string of {len(value)} characters; {rules.attrs_string_chars_max} are the most"
+            )
+    elif isinstance(value, dict | list):
+        if depth_left == 0:
+            raise Refused("invalid", f"values nested deeper than {rules.attrs_depth_max}")
+        for inner in value.values() if isinstance(value, dict) else value:
+            _check_value(inner, rules, depth_left - 1)

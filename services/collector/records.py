@@ -1,0 +1,83 @@
+"""What a request becomes in Kafka: records with topic, partition, key and value. Pure."""
+
+from typing import Final, NamedTuple
+
+from services.collector.intake.post import Post, Rejected, Taken
+from shared import codec
+from shared.partitioning import partition_of, view_key
+from shared.topics import BEACONS, RECORD_BYTES_MAX, REJECTED, Profile
+
+SERVICE: Final = b"collector"
+HEADER_BYTES_MAX: Final = 1_000
+
+
+#: As the Kafka client types them.
+Headers = list[tuple[str, str | bytes | None]]
+
+
+class Record(NamedTuple):
+    """One Kafka record to be written."""
+
+    topic: str
+    partition: int
+    key: bytes | None
+    value: bytes
+    headers: Headers
+
+
+def records_of(taken: Taken, post: Post, profile: Profile) -> list[Record]:
+    """The records of one request, its beacons in their order first.
+
+    The partition is always explicit: librdkafka may reorder a key whose partition is sometimes left to it.
+    """
+    topic, partitions = BEACONS.name, BEACONS.partitions(profile)
+    no_headers: Headers = []
+    encode = codec.BEACON.encode
+    records: list[Record] = []
+    rejected = taken.rejected
+    customer_id = view_id = None
+    key, partition = b"", 0
+    for beacon in taken.accepted:
+        # A request's beacons are nearly always of one view.
+        if beacon.view_id != view_id or beacon.customer_id != customer_id:
+            customer_id, view_id = beacon.customer_id, beacon.view_id
+            key = view_key(customer_id, view_id)
+            partition = partition_of(key, partitions)
+        value = encode(beacon)
+        if len(value) > RECORD_BYTES_MAX:
+            detail = f"the beacon takes {len(value)} bytes; {RECORD_BYTES_MAX} are the most"
+            rejected = [*rejected, _oversized(beacon.customer_id, beacon.view_id, value, detail)]
+            continue
+        records.append(Record(topic, partition, key, value, no_headers))
+    records.extend(_rejected_record(input_, post, REJECTED.partitions(profile)) for input_ in rejected)
+    return records
+
+
+def _oversized(customer_id: str, view_id: str, value: bytes, detail: str) -> Rejected:
+    return Rejected(reason="too_large", detail=detail, value=value, customer_id=customer_id, view_id=view_id)
+
+
+def _rejected_record(rejected: Rejected, post: Post, partitions: int) -> Record:
+    key = None
+    if rejected.customer_id is not None and rejected.view_id is not None:
+        key = view_key(rejected.customer_id, rejected.view_id)
+    detail = rejected.detail
+    if len(rejected.value) > RECORD_BYTES_MAX:
+        detail += f" (kept: the first {RECORD_BYTES_MAX} of {len(rejected.value)} bytes)"
+    headers: Headers = [
+        ("reason", rejected.reason.encode()),
+        ("detail", _header(detail)),
+        ("service", SERVICE),
+        ("origin", _header(post.origin)),
+    ]
+    if post.content_type:
+        headers.append(("content-type", _header(post.content_type)))
+    if post.content_encoding and rejected.encoded:
+        headers.append(("content-encoding", _header(post.content_encoding)))
+    # Without a key any partition will do, as long as one request's inputs stay together.
+    partition = partition_of(key or post.batch_id.encode(), partitions)
+    return Record(REJECTED.name, partition, key, rejected.value[:RECORD_BYTES_MAX], headers)
+
+
+def _header(text: str) -> bytes:
+    return text.encode("utf-8", "replace")[:HEADER_BYTES_MAX]

@@ -1,0 +1,140 @@
+"""The collector's settings and limits, from the environment: `COLLECTOR_PORT`, `COLLECTOR_BODY_BYTES_MAX` and so on."""
+
+import ipaddress
+import re
+from pathlib import Path
+from typing import ClassVar, Self
+
+import pydantic
+
+from services.collector.intake.customers import ANYBODY, Customer, Customers
+from services.collector.intake.peer import Network
+from services.collector.intake.post import Rules
+from services.collector.reception import Limits
+from shared.schemas.beacon import CUSTOMER_ID
+from shared.settings import Settings
+
+_ID = re.compile(r"[A-Za-z0-9._-]{0,64}")
+
+
+class CollectorSettings(Settings):
+    """What the collector reads besides the common settings."""
+
+    PREFIX: ClassVar[str] = "COLLECTOR_"
+
+    host: str = pydantic.Field("0.0.0.0", min_length=1, description="address that players' requests come in on")
+    port: int = pydantic.Field(8080, ge=0, le=65535, description="0 to 65535; several collectors may share one port")
+    admin_host: str = pydantic.Field("0.0.0.0", min_length=1, description="address of health and metrics")
+    admin_port: int = pydantic.Field(9101, ge=0, le=65535, description="0 to 65535")
+    id: str = pydantic.Field("", description="names this process in beacons; empty: host name and process id")
+    customers: str = pydantic.Field("", description="customer ids, comma separated; empty: any well-formed id")
+
+    customers_file: str = pydantic.Field(
+        "", description="TOML or JSON file of customers, instead of COLLECTOR_CUSTOMERS"
+    )
+    customers_file_seconds: float = pydantic.Field(5.0, gt=0, le=3_600, description="seconds between looks at it")
+    trusted_proxies: str = pydantic.Field(
+        "", description="networks whose X-Forwarded-For is believed, comma separated: 10.0.0.0/8"
+    )
+    places_files: str = pydantic.Field("", description="databases of MaxMind's format (country, ASN), comma separated")
+
+    body_bytes_max: int = pydantic.Field(2 * 1024 * 1024, ge=1_024, le=64 * 1024 * 1024, description="bytes")
+    body_seconds_max: float = pydantic.Field(30.0, gt=0, le=600, description="seconds for a body to arrive")
+    unpack_ratio_max: int = pydantic.Field(
+        100, ge=2, le=10_000, description="times its size that a compressed body may unpack to"
+    )
+    in_flight_bytes_max: int = pydantic.Field(
+        256 * 1024 * 1024, ge=1_024, le=2**40, description="bytes of bodies being received or stored"
+    )
+    throttle_seconds_max: float = pydantic.Field(
+        5.0, ge=0, le=60, description="seconds a Mux client beyond its customer's rate is held back"
+    )
+    batch_beacons_max: int = pydantic.Field(3_600, ge=1, le=100_000, description="beacons in one request")
+    attrs_max: int = pydantic.Field(1_000, ge=1, le=100_000, description="fields of one beacon")
+    attrs_depth_max: int = pydantic.Field(8, ge=1, le=64, description="levels of values within values")
+    attrs_string_chars_max: int = pydantic.Field(65_536, ge=64, le=1_000_000, description="characters of one value")
+
+    queue_records_max: int = pydantic.Field(100_000, ge=1, le=10_000_000, description="records waiting for Kafka")
+    queue_kbytes_max: int = pydantic.Field(131_072, ge=1_024, le=2_097_151, description="KiB waiting for Kafka")
+    linger_ms: int = pydantic.Field(5, ge=0, le=1_000, description="ms a Kafka batch waits to fill")
+    ack_seconds_max: float = pydantic.Field(10.0, gt=0, le=110, description="seconds a request waits for Kafka")
+    spool_dir: str = pydantic.Field(
+        "",
+        description="folder of this process alone, on a disk that outlives it, for what Mux clients send; empty: none",
+    )
+    spool_bytes_max: int = pydantic.Field(1024**3, ge=1024**2, le=2**50, description="bytes held back at most")
+    spool_seconds_max: float = pydantic.Field(
+        1_800.0,
+        gt=0,
+        le=86_400,
+        description="seconds; half the lateness window: nothing more is taken once the oldest is older",
+    )
+    drain_notice_seconds: float = pydantic.Field(
+        2.0, ge=0, le=300, description="seconds between readiness going away and no new connections"
+    )
+    drain_seconds_max: float = pydantic.Field(30.0, gt=0, le=600, description="seconds to finish what is under way")
+
+    @pydantic.field_validator("customers")
+    @classmethod
+    def _customers_well_formed(cls, value: str) -> str:
+        wrong = [name for name in _split(value) if CUSTOMER_ID.fullmatch(name) is None]
+        if wrong:
+            raise ValueError(f"not customer ids ([A-Za-z0-9_-]{{1,64}}): {', '.join(wrong)}")
+        return value
+
+    @pydantic.field_validator("trusted_proxies")
+    @classmethod
+    def _proxies_well_formed(cls, value: str) -> str:
+        for name in _split(value):
+            ipaddress.ip_network(name)
+        return value
+
+    @pydantic.model_validator(mode="after")
+    def _one_home_for_customers(self) -> Self:
+        if self.customers and self.customers_file:
+            raise ValueError("COLLECTOR_CUSTOMERS and COLLECTOR_CUSTOMERS_FILE: only one of them can be set")
+        return self
+
+    @pydantic.field_validator("id")
+    @classmethod
+    def _id_well_formed(cls, value: str) -> str:
+        if _ID.fullmatch(value) is None:
+            raise ValueError("not of [A-Za-z0-9._-]{0,64}")
+        return value
+
+    @property
+    def listed_customers(self) -> Customers:
+        """Those of `customers`, without terms."""
+        names = _split(self.customers)
+        return Customers(dict.fromkeys(names, Customer())) if names else ANYBODY
+
+    @property
+    def proxies(self) -> list[Network]:
+        """The networks of `trusted_proxies`."""
+        return [ipaddress.ip_network(name) for name in _split(self.trusted_proxies)]
+
+    @property
+    def places(self) -> list[Path]:
+        """The files of `places_files`."""
+        return [Path(name) for name in _split(self.places_files)]
+
+    def limits(self) -> Limits:
+        """The part of these settings that bounds a request besides the intake's rules."""
+        return Limits(self.body_seconds_max, self.in_flight_bytes_max, self.throttle_seconds_max)
+
+    def rules(self, collector_id: str, customers: Customers) -> Rules:
+        """The part of these settings that the intake goes by."""
+        return Rules(
+            collector_id=collector_id,
+            customers=customers,
+            body_bytes_max=self.body_bytes_max,
+            unpack_ratio_max=self.unpack_ratio_max,
+            batch_beacons_max=self.batch_beacons_max,
+            attrs_max=self.attrs_max,
+            attrs_depth_max=self.attrs_depth_max,
+            attrs_string_chars_max=self.attrs_string_chars_max,
+        )
+
+
+def _split(customers: str) -> list[str]:
+    return [name for part in customers.split(",") if (name := part.strip())]

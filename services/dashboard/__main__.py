@@ -1,0 +1,170 @@
+"""Starts the dashboard: settings, then topics, then feed, queries, application and listener; and ends it cleanly.
+
+Exit codes: 0 done, 2 wrong settings, 3 topics or ports not to be had, 4 the live feed died.
+"""
+
+import asyncio
+import contextlib
+import os
+import sys
+import threading
+import time
+from dataclasses import dataclass
+
+import structlog
+from aiohttp import web
+
+from services.dashboard.app import make_app, make_runner
+from services.dashboard.live import LiveHistory
+from services.dashboard.live_board import LiveBoard
+from services.dashboard.live_feed import LiveFeed
+from services.dashboard.queries import PostgresServing
+from services.dashboard.settings import DashboardSettings
+from services.rim import logs, metrics
+from services.rim.admin import AdminServer, Check
+from services.rim.kafka import TopicsWrong, verify_topics
+from services.rim.stopping import stop_on_signals
+from shared.metrics import DASHBOARD_LIVE_AGE_SECONDS
+from shared.settings import SettingsError
+from shared.topics import LIVE
+
+log = structlog.get_logger(__name__)
+
+EXIT_SETTINGS = 2
+EXIT_BOOT = 3
+EXIT_DEAD = 4
+
+
+def main() -> int:
+    """Runs the dashboard until it is told to stop; the exit code."""
+    try:
+        settings = DashboardSettings.load(os.environ)
+    except SettingsError as error:
+        sys.stderr.write(f"dashboard: {error}\n")
+        return EXIT_SETTINGS
+    logs.configure("dashboard", settings)
+    stop = stop_on_signals()
+    try:
+        verify_topics(settings, [LIVE])
+    except TopicsWrong as error:
+        log.error("topics_wrong", problem=str(error))
+        return EXIT_BOOT
+    return asyncio.run(_serve(settings, stop))
+
+
+@dataclass
+class _Fate:
+    """What has become of the process: why its feed died, and whether it is on its way out."""
+
+    died: str = ""
+    is_draining: bool = False
+
+    def alive(self) -> Check:
+        return Check(not self.died, self.died or "ok")
+
+    def ready(self) -> Check:
+        """Kafka or Postgres being away does not count: the page says so itself."""
+        return Check(False, "draining") if self.is_draining else self.alive()
+
+
+@dataclass
+class _Parts:
+    """What the process is made of, put together once."""
+
+    board: LiveBoard
+    feed: LiveFeed
+    serving: PostgresServing
+    runner: web.AppRunner
+    admin: AdminServer
+
+
+def _assemble(settings: DashboardSettings, fate: _Fate, stop: threading.Event) -> _Parts:
+    def on_death(why: str) -> None:
+        fate.died = why
+        stop.set()
+
+    history_ms = settings.live_history_seconds_max * 1_000
+    history = LiveHistory(
+        history_ms=history_ms,
+        settle_ms=round(settings.live_settle_seconds * 1_000),
+        customers_max=settings.live_customers_max,
+    )
+    board = LiveBoard(history, now_ms=_now_ms)
+    metrics.gauge(DASHBOARD_LIVE_AGE_SECONDS).set_function(lambda: board.age_seconds)
+    feed = LiveFeed(
+        settings,
+        back_ms=history_ms,
+        on_records=board.hand_over,
+        on_reachable=board.set_reachable,
+        on_death=on_death,
+    )
+    serving = PostgresServing(
+        settings.postgres_dsn.get_secret_value(),
+        connections_max=settings.postgres_connections_max,
+        seconds_max=settings.query_seconds_max,
+    )
+    app = make_app(
+        board,
+        serving,
+        streams_max=settings.streams_max,
+        unpublished_ms_max=round(settings.unpublished_seconds_max * 1_000),
+        now_ms=_now_ms,
+    )
+    runner = make_runner(app, settings.drain_seconds_max)
+    admin = AdminServer(settings.admin_host, settings.admin_port, is_alive=fate.alive, is_ready=fate.ready)
+    return _Parts(board, feed, serving, runner, admin)
+
+
+async def _serve(settings: DashboardSettings, stop: threading.Event) -> int:
+    fate = _Fate()
+    parts = _assemble(settings, fate, stop)
+    stopping = asyncio.create_task(asyncio.to_thread(stop.wait))
+    settling = asyncio.create_task(parts.board.keep_settling())
+    await parts.serving.open()
+    parts.feed.start()
+    code = 0
+    try:
+        await _listen(parts, settings)
+        log.info("ready", host=settings.host, port=settings.port, admin_port=settings.admin_port)
+        await asyncio.wait({stopping, settling}, return_when=asyncio.FIRST_COMPLETED)
+    except OSError as error:
+        log.error("cannot_listen", problem=str(error))
+        code = EXIT_BOOT
+    if settling.done():
+        fate.died = f"settling: {settling.exception()!r}"
+    stop.set()
+    await stopping
+    await _drain(parts, fate)
+    settling.cancel()
+    await asyncio.wait({settling})
+    parts.admin.stop()
+    if fate.died:
+        log.error("stopped_dead", why=fate.died)
+        return EXIT_DEAD
+    log.info("stopped")
+    return code
+
+
+async def _listen(parts: _Parts, settings: DashboardSettings) -> None:
+    await parts.runner.setup()
+    await web.TCPSite(parts.runner, settings.host, settings.port).start()
+    # Last: who asks whether this process is ready is told so only once it listens.
+    parts.admin.start()
+
+
+async def _drain(parts: _Parts, fate: _Fate) -> None:
+    """Ends the streams (pages listen elsewhere then), finishes what is under way, and lets Kafka and Postgres go."""
+    fate.is_draining = True
+    parts.board.close()
+    await parts.runner.cleanup()
+    await asyncio.to_thread(parts.feed.stop)
+    await parts.serving.close()
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000
+
+
+if __name__ == "__main__":
+    with contextlib.suppress(KeyboardInterrupt):
+        sys.exit(main())

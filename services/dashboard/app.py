@@ -1,0 +1,174 @@
+"""The dashboard's HTTP application: the page, the live stream, and the quality table."""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import asdict
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any, Final
+
+import orjson
+from aiohttp import web
+
+from services.dashboard.live_board import LiveBoard
+from services.dashboard.quality import qualities
+from services.dashboard.queries import NotPublished, PostgresAway, QueryRefused, Serving
+from services.rim import metrics
+from shared.metrics import DASHBOARD_REQUESTS, DASHBOARD_STREAMS
+
+STATIC: Final = Path(__file__).parent / "static"
+HOURS_MAX: Final = 366 * 24
+#: A stream says this often that it is there, so that proxies and pages can tell silence from death.
+KEEPALIVE_SECONDS: Final = 15.0
+#: A page that does not take what it is sent for this long is let go.
+WRITE_SECONDS_MAX: Final = 10.0
+#: What a page waits before it listens anew.
+RECONNECT_MS: Final = 2_000
+
+_HEADERS: Final = {
+    # Everything the page needs comes from here.
+    "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
+    "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Server": "Playhead",
+}
+
+
+def make_app(
+    board: LiveBoard, serving: Serving, *, streams_max: int, unpublished_ms_max: int, now_ms: Callable[[], int]
+) -> web.Application:
+    """The application that shows `board` and asks `serving`."""
+    routes = Routes(board, serving, streams_max=streams_max, unpublished_ms_max=unpublished_ms_max, now_ms=now_ms)
+    app = web.Application()
+    app.on_response_prepare.append(_finish)
+    app.router.add_get("/", routes.index, name="index")
+    app.router.add_get("/api/live", routes.live, name="live")
+    app.router.add_get("/api/live/stream", routes.stream, name="stream")
+    app.router.add_get("/api/quality", routes.quality, name="quality")
+    app.router.add_static("/static/", STATIC, name="static")
+    return app
+
+
+def make_runner(app: web.Application, drain_seconds_max: float) -> web.AppRunner:
+    """The application ready to listen; a page that goes away ends its handlers."""
+    return web.AppRunner(
+        app, access_log=None, handle_signals=False, handler_cancellation=True, shutdown_timeout=drain_seconds_max
+    )
+
+
+class Routes:
+    """HTTP to and from the board and the queries; nothing is computed here."""
+
+    def __init__(
+        self,
+        board: LiveBoard,
+        serving: Serving,
+        *,
+        streams_max: int,
+        unpublished_ms_max: int,
+        now_ms: Callable[[], int],
+    ) -> None:
+        self._board = board
+        self._serving = serving
+        self._streams_max = streams_max
+        self._unpublished_ms_max = unpublished_ms_max
+        self._now_ms = now_ms
+        self._streams = 0
+        self._streams_gauge = metrics.gauge(DASHBOARD_STREAMS)
+
+    async def index(self, _: web.Request) -> web.FileResponse:
+        """The page."""
+        return web.FileResponse(STATIC / "index.html")
+
+    async def live(self, _: web.Request) -> web.Response:
+        """The newest live picture, once."""
+        return web.Response(body=self._board.picture, content_type="application/json")
+
+    async def stream(self, request: web.Request) -> web.StreamResponse:
+        """The live picture whenever it changes, as server-sent events, until either side goes away."""
+        if self._streams >= self._streams_max or self._board.is_closed:
+            return _json({"error": "busy", "detail": "too many pages are listening"}, status=503)
+        response = web.StreamResponse(headers={"Content-Type": "text/event-stream", "X-Accel-Buffering": "no"})
+        self._count_stream(+1)
+        try:
+            await response.prepare(request)
+            await self._send_pictures(response)
+        except (ConnectionResetError, TimeoutError):
+            # The page is gone, or does not read; there is nobody to tell.
+            if request.transport is not None:
+                request.transport.abort()
+        finally:
+            self._count_stream(-1)
+        return response
+
+    async def quality(self, request: web.Request) -> web.Response:
+        """The quality of each customer over the last `hours` (whole hours, the running one included)."""
+        try:
+            hours = int(request.query.get("hours", "24"))
+        except ValueError:
+            hours = 0
+        if not 1 <= hours <= HOURS_MAX:
+            return _json({"error": "hours", "detail": f"hours is a whole number from 1 to {HOURS_MAX}"}, status=400)
+        now_ms = self._now_ms()
+        this_hour = datetime.fromtimestamp(now_ms / 1_000, UTC).replace(minute=0, second=0, microsecond=0)
+        since = this_hour - timedelta(hours=hours - 1)
+        try:
+            found = await self._serving.rollups_since(since)
+        except PostgresAway:
+            return _json({"error": "away", "detail": "Postgres does not answer"}, status=503)
+        except NotPublished:
+            return _json({"error": "unpublished", "detail": "the finalizer has not published yet"}, status=503)
+        except QueryRefused:
+            return _json({"error": "refused", "detail": "Postgres refuses the query"}, status=500)
+        # Nobody watching is no reason to call the table old; a view that has finished and is not in it is one.
+        published_ms = _ms(found.published_at)
+        missing_since_ms = self._board.finished_after(published_ms or 0)
+        return _json(
+            {
+                "now_ms": now_ms,
+                "hours": hours,
+                "newest_hour_ms": _ms(found.newest_hour),
+                "published_ms": published_ms,
+                "missing_since_ms": missing_since_ms,
+                "is_old": missing_since_ms is not None and now_ms - missing_since_ms > self._unpublished_ms_max,
+                "customers_omitted": found.customers_omitted,
+                "customers": [asdict(quality) for quality in qualities(found.sums, found.startups)],
+            }
+        )
+
+    async def _send_pictures(self, response: web.StreamResponse) -> None:
+        await _write(response, f"retry: {RECONNECT_MS}\n\n".encode())
+        version = 0
+        while not self._board.is_closed:
+            newer = await self._board.newer_than(version, KEEPALIVE_SECONDS)
+            if newer is None:
+                await _write(response, b": here\n\n")
+                continue
+            version, picture = newer
+            await _write(response, b"data: " + picture + b"\n\n")
+
+    def _count_stream(self, change: int) -> None:
+        self._streams += change
+        self._streams_gauge.set(self._streams)
+
+
+def _ms(at: datetime | None) -> int | None:
+    return None if at is None else round(at.timestamp() * 1_000)
+
+
+async def _write(response: web.StreamResponse, data: bytes) -> None:
+    async with asyncio.timeout(WRITE_SECONDS_MAX):
+        await response.write(data)
+
+
+def _json(content: dict[str, Any], *, status: int = 200) -> web.Response:
+    return web.Response(body=orjson.dumps(content), content_type="application/json", status=status)
+
+
+async def _finish(request: web.Request, response: web.StreamResponse) -> None:
+    """Counts every answer and gives it the page's headers."""
+    response.headers.update(_HEADERS)
+    # What is served changes with every release and every bucket; a cached page would lie about its age.
+    response.headers["Cache-Control"] = "no-cache" if request.path.startswith("/static/") else "no-store"
+    metrics.counter(DASHBOARD_REQUESTS).labels(request.match_info.route.name or "none", str(response.status)).inc()

@@ -1,0 +1,209 @@
+"""Live records to what the page shows: sums over partitions, bucket by bucket, for the last minutes. Pure; bounded.
+
+Each partition counts on a clock of its own, so the records of one bucket come at different times. A bucket is shown when
+every partition heard of lately has reached it, or when it has waited `settle_ms` since its first record: then a partition is
+behind or gone, and the picture must not stop for it. What comes later still corrects a bucket that is shown already.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterator
+from typing import Any, Final
+
+import msgspec
+
+from shared.schemas.live import BUCKET_MS, IDLE_MS, Live
+
+#: As at the bucket's end. Where a partition has left a bucket out, its last gauges stand for this long: views do not end
+#: because their partition moves to another slot.
+GAUGES: Final = ("viewers_now", "rebuffering_now", "open_now", "bitrate_bps_now", "bitrate_viewers_now")
+CARRY_MS: Final = 30_000
+#: What happened in the bucket; never carried.
+COUNTS: Final = (
+    "beacons",
+    "duplicates",
+    "dropped",
+    "late",
+    "views_started",
+    "views_finished",
+    "playback_failures",
+    "startup_failures",
+    "exits_before_start",
+)
+#: A partition that has said nothing for this long, in bucket time, is not waited for.
+ACTIVE_MS: Final = 60_000
+#: The name of the sum over all customers; no customer id can be this.
+ALL: Final = "*"
+#: The name under which customers without room of their own are added up; no customer id can be this either.
+_OMITTED: Final = "+"
+#: Customers without room are counted up to here.
+OMITTED_MAX: Final = 100_000
+
+Figures = dict[str, int]
+
+
+class LiveHistory:
+    """The buckets of the last `history_ms`. Times called `now_ms` may be of any clock that does not go back."""
+
+    def __init__(self, *, history_ms: int, settle_ms: int, customers_max: int) -> None:
+        self._history_ms = history_ms
+        self._settle_ms = settle_ms
+        self._customers_max = customers_max
+        #: bucket → customer → partition → record
+        self._buckets: dict[int, dict[str, dict[int, Live]]] = {}
+        self._first_came_ms: dict[int, int] = {}
+        #: partition → its newest bucket, and the newest in which it had anything to count
+        self._newest: dict[int, int] = {}
+        self._busy: dict[int, int] = {}
+        #: Buckets in which a view finished or was revised.
+        self._finished: set[int] = set()
+        #: customer → its newest bucket
+        self._customers: dict[str, int] = {}
+        self._omitted: set[str] = set()
+        #: Changes whenever the picture does.
+        self.version = 0
+        #: Start of the newest bucket that is shown; None before the first.
+        self.shown_ms: int | None = None
+
+    def take(self, live: Live, now_ms: int) -> None:
+        """One record has come at `now_ms`. The same record again replaces itself, unless its customer is omitted."""
+        bucket_ms = live.bucket_ms
+        newest_ms = max(self._newest.values(), default=bucket_ms)
+        if bucket_ms <= newest_ms - self._history_ms - CARRY_MS:
+            return
+        self._newest[live.partition] = max(self._newest.get(live.partition, 0), bucket_ms)
+        if any(getattr(live, name) for name in (*GAUGES, *COUNTS)):
+            self._busy[live.partition] = max(self._busy.get(live.partition, 0), bucket_ms)
+        customers = self._buckets.setdefault(bucket_ms, {})
+        if live.views_finished or live.views_revised:
+            self._finished.add(bucket_ms)
+        if live.customer_id in self._customers or len(self._customers) < self._customers_max:
+            self._customers[live.customer_id] = max(self._customers.get(live.customer_id, 0), bucket_ms)
+        else:
+            if len(self._omitted) < OMITTED_MAX:
+                self._omitted.add(live.customer_id)
+            live = _added(customers.get(_OMITTED, {}).get(live.partition), live)
+        customers.setdefault(live.customer_id, {})[live.partition] = live
+        self._first_came_ms.setdefault(bucket_ms, now_ms)
+        if self.shown_ms is not None and bucket_ms <= self.shown_ms:
+            self.version += 1
+        self._trim(max(newest_ms, bucket_ms))
+
+    def settle(self, now_ms: int) -> None:
+        """Shows what may be shown by now."""
+        waiting = sorted(bucket_ms for bucket_ms in self._buckets if self.shown_ms is None or bucket_ms > self.shown_ms)
+        for bucket_ms in waiting:
+            has_waited = now_ms - self._first_came_ms[bucket_ms] >= self._settle_ms
+            if not has_waited and not self._is_complete(bucket_ms):
+                break
+            self.shown_ms = bucket_ms
+            self.version += 1
+
+    def picture(self) -> dict[str, Any]:
+        """What is shown: per customer (and `*`, all of them) its series, oldest bucket first, and its newest figures.
+
+        A bucket of which nothing is known is None. `totals` sums the counts over the series. Customers that are omitted are
+        among `*`.
+        """
+        shown = list(self._shown_buckets())
+        series: dict[str, list[Figures | None]] = {ALL: [None] * len(shown)}
+        for at, figures in enumerate(self._sums(shown)):
+            figures.pop(_OMITTED, None)
+            for customer_id, sums in figures.items():
+                series.setdefault(customer_id, [None] * len(shown))[at] = sums
+        return {
+            "bucket_ms": BUCKET_MS,
+            "shown_until_ms": None if self.shown_ms is None else self.shown_ms + BUCKET_MS,
+            "from_ms": shown[0] if shown else None,
+            "partitions": {
+                "heard": len(self._newest),
+                "behind": [
+                    {"partition": partition, "until_ms": self._newest[partition] + BUCKET_MS}
+                    for partition in self._behind()
+                ],
+            },
+            "customers_omitted": len(self._omitted),
+            "customers": {customer_id: _told(sums) for customer_id, sums in sorted(series.items())},
+        }
+
+    def finished_after(self, since_ms: int) -> int | None:
+        """By when the first view had finished, or was revised, whose bucket began at `since_ms` or later; None for none."""
+        return min((at_ms + BUCKET_MS for at_ms in self._finished if at_ms >= since_ms), default=None)
+
+    def _behind(self) -> list[int]:
+        """Partitions that the newest bucket shown is without, though they had not fallen idle: their views are not in it."""
+        if self.shown_ms is None:
+            return []
+        return sorted(
+            partition
+            for partition, busy_ms in self._busy.items()
+            if self._newest[partition] < self.shown_ms and self._newest[partition] < busy_ms + IDLE_MS - BUCKET_MS
+        )
+
+    def _is_complete(self, bucket_ms: int) -> bool:
+        newest_ms = max(self._newest.values())
+        active = [reached_ms for reached_ms in self._newest.values() if reached_ms > newest_ms - ACTIVE_MS]
+        return all(reached_ms >= bucket_ms for reached_ms in active)
+
+    def _trim(self, newest_ms: int) -> None:
+        oldest_ms = newest_ms - self._history_ms - CARRY_MS
+        for bucket_ms in [known for known in self._buckets if known <= oldest_ms]:
+            del self._buckets[bucket_ms], self._first_came_ms[bucket_ms]
+        self._finished &= self._buckets.keys()
+        for customer_id in [known for known, last_ms in self._customers.items() if last_ms <= oldest_ms]:
+            del self._customers[customer_id]
+            # There is room again: who is still omitted will show.
+            self._omitted.clear()
+
+    def _shown_buckets(self) -> Iterator[int]:
+        if self.shown_ms is None:
+            return
+        oldest_ms = max(min(self._buckets), self.shown_ms - self._history_ms + BUCKET_MS)
+        yield from range(oldest_ms, self.shown_ms + BUCKET_MS, BUCKET_MS)
+
+    def _sums(self, shown: list[int]) -> Iterator[dict[str, Figures]]:
+        """For each bucket shown, the figures of every customer something is known of, and of all together."""
+        known: dict[tuple[str, int], Live] = {}
+        if shown:
+            earlier = sorted(bucket_ms for bucket_ms in self._buckets if bucket_ms < shown[0])
+            for bucket_ms in earlier:
+                self._remember(bucket_ms, known)
+        for bucket_ms in shown:
+            self._remember(bucket_ms, known)
+            figures: dict[str, Figures] = defaultdict(lambda: dict.fromkeys((*GAUGES, *COUNTS), 0))
+            spoke = {partition for partitions in self._buckets.get(bucket_ms, {}).values() for partition in partitions}
+            # A bucket without any record is unknown, not carried: then nobody is counting.
+            for (customer_id, _), live in known.items() if bucket_ms in self._buckets else ():
+                is_of_bucket = live.bucket_ms == bucket_ms
+                if customer_id == _OMITTED and not is_of_bucket and live.partition in spoke:
+                    # They were not left out: they have found room of their own, and would count twice.
+                    continue
+                if is_of_bucket or live.bucket_ms > bucket_ms - CARRY_MS:
+                    for name in (*GAUGES, *COUNTS) if is_of_bucket else GAUGES:
+                        value: int = getattr(live, name)
+                        figures[customer_id][name] += value
+                        figures[ALL][name] += value
+            yield figures
+
+    def _remember(self, bucket_ms: int, known: dict[tuple[str, int], Live]) -> None:
+        for customer_id, partitions in self._buckets.get(bucket_ms, {}).items():
+            for partition, live in partitions.items():
+                known[customer_id, partition] = live
+
+
+def _added(others: Live | None, live: Live) -> Live:
+    """The record of all omitted customers, with one more."""
+    figures = {name: getattr(live, name) + (getattr(others, name) if others else 0) for name in (*GAUGES, *COUNTS)}
+    return msgspec.structs.replace(live, customer_id=_OMITTED, **figures)
+
+
+def _told(series: list[Figures | None]) -> dict[str, Any]:
+    """A customer's series by field, with its newest figures and the sums of its counts."""
+    newest = series[-1] if series else None
+    return {
+        "now": newest,
+        "totals": {name: sum(sums[name] for sums in series if sums) for name in COUNTS},
+        "series": {
+            name: [None if sums is None else sums[name] for sums in series]
+            for name in ("viewers_now", "rebuffering_now", "beacons", "views_started", "views_finished")
+        },
+    }

@@ -1,0 +1,107 @@
+"""The live picture as it stands, handed to every page that listens: fed by the feed's thread, published on the loop."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from typing import Final, Literal
+
+import orjson
+
+from services.dashboard.live import LiveHistory
+from shared.schemas.live import Live
+
+#: How often waiting buckets are looked at.
+SETTLE_SECONDS: Final = 0.5
+
+#: live: there is a picture. waiting: the broker answers, and nothing has been counted. away: the broker does not answer.
+State = Literal["live", "waiting", "away"]
+
+
+class LiveBoard:
+    """Belongs to one event loop; only `hand_over` and `set_reachable` may be called from other threads.
+
+    Every listener gets the newest picture, never a queue of them: a slow page misses pictures and costs no memory.
+    """
+
+    def __init__(self, history: LiveHistory, *, now_ms: Callable[[], int]) -> None:
+        self._history = history
+        self._now_ms = now_ms
+        self._loop = asyncio.get_running_loop()
+        self._is_reachable = True
+        self._changed = asyncio.Event()
+        self._drawn_version = -1
+        self._version = 0
+        self._picture = b""
+        self.is_closed = False
+        self._draw()
+
+    def hand_over(self, records: Sequence[Live]) -> None:
+        """Takes what the feed has read. Safe from any thread."""
+        self._loop.call_soon_threadsafe(self.take, records)
+
+    def set_reachable(self, is_reachable: bool) -> None:
+        """Takes whether the broker answers. Safe from any thread."""
+        self._loop.call_soon_threadsafe(self._set_reachable, is_reachable)
+
+    def take(self, records: Sequence[Live]) -> None:
+        """Takes records, on the loop's thread."""
+        now_ms = self._now_ms()
+        for record in records:
+            self._history.take(record, now_ms)
+
+    @property
+    def picture(self) -> bytes:
+        """The newest picture as JSON."""
+        return self._picture
+
+    @property
+    def age_seconds(self) -> float:
+        """How old the newest bucket shown is; 0 before the first."""
+        shown_ms = self._history.shown_ms
+        return 0.0 if shown_ms is None else max(0.0, (self._now_ms() - shown_ms) / 1_000)
+
+    def finished_after(self, since_ms: int) -> int | None:
+        """See `LiveHistory.finished_after`."""
+        return self._history.finished_after(since_ms)
+
+    async def keep_settling(self) -> None:
+        """Publishes what may be shown, until cancelled."""
+        while True:
+            self._history.settle(self._now_ms())
+            if self._history.version != self._drawn_version:
+                self._draw()
+            await asyncio.sleep(SETTLE_SECONDS)
+
+    async def newer_than(self, version: int, seconds_max: float) -> tuple[int, bytes] | None:
+        """The picture and its version once it is newer than `version`; None when none came in time or the board closed."""
+        try:
+            async with asyncio.timeout(seconds_max):
+                while self._version <= version and not self.is_closed:
+                    await self._changed.wait()
+        except TimeoutError:
+            return None
+        return None if self.is_closed else (self._version, self._picture)
+
+    def close(self) -> None:
+        """Lets every listener go."""
+        self.is_closed = True
+        self._wake()
+
+    def _set_reachable(self, is_reachable: bool) -> None:
+        if is_reachable != self._is_reachable:
+            self._is_reachable = is_reachable
+            self._draw()
+
+    def _draw(self) -> None:
+        self._drawn_version = self._history.version
+        self._picture = orjson.dumps({"state": self._state(), "now_ms": self._now_ms(), **self._history.picture()})
+        self._version += 1
+        self._wake()
+
+    def _state(self) -> State:
+        if not self._is_reachable:
+            return "away"
+        return "waiting" if self._history.shown_ms is None else "live"
+
+    def _wake(self) -> None:
+        changed, self._changed = self._changed, asyncio.Event()
+        changed.set()

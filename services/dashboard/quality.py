@@ -1,0 +1,66 @@
+"""Quality figures of customers from sums of hourly rollups: ratios of sums, quantiles of summed histograms. Pure.
+
+Definitions are those of `docs/view.md`; a figure without a base (no views, no watch time) is None.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from shared.histogram import quantile
+
+
+@dataclass(frozen=True, slots=True)
+class RollupSum:
+    """One customer's rollups, summed over the hours asked for. Times in ms, the integral in bps x ms."""
+
+    customer_id: str
+    views: int
+    started: int
+    startup_failures: int
+    playback_failures: int
+    exits_before_start: int
+    #: Sums of any size: only their ratios are told.
+    watch_ms: float
+    rebuffer_ms: float
+    bitrate_integral: float
+    bitrate_time_ms: float
+
+
+@dataclass(frozen=True, slots=True)
+class Quality:
+    """One row of the page's table. Fractions are 0..1."""
+
+    customer_id: str
+    views: int
+    startup_ms_median: int | None
+    startup_ms_p95: int | None
+    rebuffer_fraction: float | None
+    failure_fraction: float | None
+    startup_failure_fraction: float | None
+    exit_before_start_fraction: float | None
+    bitrate_bps: int | None
+
+
+def qualities(sums: Iterable[RollupSum], startups: Mapping[str, Mapping[int, int]]) -> list[Quality]:
+    """The quality of each customer; `startups` counts its startup times per histogram bucket."""
+    return [_quality(customer, startups.get(customer.customer_id, {})) for customer in sums]
+
+
+def _quality(customer: RollupSum, startups: Mapping[int, int]) -> Quality:
+    median, p95 = quantile(startups, 0.5), quantile(startups, 0.95)
+    bitrate = _fraction(customer.bitrate_integral, customer.bitrate_time_ms)
+    return Quality(
+        customer_id=customer.customer_id,
+        views=customer.views,
+        startup_ms_median=None if median is None else round(median),
+        startup_ms_p95=None if p95 is None else round(p95),
+        rebuffer_fraction=_fraction(customer.rebuffer_ms, customer.watch_ms),
+        failure_fraction=_fraction(customer.playback_failures, customer.views),
+        startup_failure_fraction=_fraction(customer.startup_failures, customer.views),
+        exit_before_start_fraction=_fraction(customer.exits_before_start, customer.views),
+        bitrate_bps=None if bitrate is None else round(bitrate),
+    )
+
+
+def _fraction(part: float, whole: float) -> float | None:
+    return part / whole if whole else None

@@ -1,0 +1,39 @@
+"""The dashboard's settings and limits, from the environment: `DASHBOARD_PORT`, `DASHBOARD_POSTGRES_DSN` and so on."""
+
+from typing import ClassVar
+
+import pydantic
+
+from services.rim.postgres import Dsn
+from shared.settings import Settings
+
+
+class DashboardSettings(Settings):
+    """What the dashboard reads besides the common settings."""
+
+    PREFIX: ClassVar[str] = "DASHBOARD_"
+
+    host: str = pydantic.Field("0.0.0.0", min_length=1, description="address of the page")
+    port: int = pydantic.Field(8090, ge=0, le=65535, description="0 to 65535")
+    admin_host: str = pydantic.Field("0.0.0.0", min_length=1, description="address of health and metrics")
+    admin_port: int = pydantic.Field(9104, ge=0, le=65535, description="0 to 65535")
+
+    postgres_dsn: Dsn = pydantic.Field(description="postgresql://... of the serving database")
+    postgres_connections_max: int = pydantic.Field(4, ge=1, le=100)
+    query_seconds_max: float = pydantic.Field(5.0, gt=0, le=60, description="then the page says that Postgres is away")
+
+    live_history_seconds_max: int = pydantic.Field(300, ge=30, le=3_600, description="how far back the live lines go")
+    live_settle_seconds: float = pydantic.Field(
+        7.0, gt=0, le=60, description="how long a bucket waits for all partitions"
+    )
+    live_customers_max: int = pydantic.Field(200, ge=1, le=10_000, description="customers held in memory")
+    unpublished_seconds_max: float = pydantic.Field(
+        120.0,
+        gt=0,
+        le=3_600,
+        description="how long a finished view may be missing in the quality table before the page calls the table old",
+    )
+    streams_max: int = pydantic.Field(200, ge=1, le=10_000, description="pages that listen to live updates")
+    drain_seconds_max: float = pydantic.Field(
+        10.0, gt=0, le=600, description="to finish what is under way after SIGTERM"
+    )

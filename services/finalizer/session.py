@@ -1,0 +1,79 @@
+"""The Spark session: local, quiet, in UTC, with the jars that lie in a folder. Nothing is fetched at run time."""
+
+import logging
+import os
+import sys
+from pathlib import Path
+from typing import Final
+
+from pyspark.sql import SparkSession
+
+from services.finalizer.settings import FinalizerSettings
+
+_LOG4J: Final = Path(__file__).parent / "log4j2.properties"
+#: What the Kafka source and Delta need beyond pyspark's own jars, by the start of their files' names.
+_JARS: Final = (
+    "spark-sql-kafka",
+    "spark-token-provider-kafka",
+    "kafka-clients",
+    "commons-pool2",
+    "delta-spark",
+    "delta-storage",
+)
+
+
+class JarsMissing(RuntimeError):
+    """The jars folder lacks a jar that the session needs; the text names it."""
+
+
+def start(settings: FinalizerSettings) -> SparkSession:
+    """Starts the JVM and the session; raises `JarsMissing`."""
+    jars = find_jars(settings.jars_dir)
+    logging.getLogger("py4j").setLevel(logging.WARNING)
+    # Else Spark's workers take whatever python stands first on the PATH.
+    os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    builder = SparkSession.builder.master(f"local[{settings.cores}]").appName("playhead-finalizer")
+    for key, value in _configuration(settings, jars).items():
+        builder = builder.config(key, value)
+    session = builder.getOrCreate()
+    session.sparkContext.setLogLevel("WARN")
+    return session
+
+
+def find_jars(jars_dir: Path) -> list[Path]:
+    """The jars the session needs; raises `JarsMissing`."""
+    present = sorted(jars_dir.absolute().glob("*.jar"))
+    missing = [name for name in _JARS if not any(jar.name.startswith(name) for jar in present)]
+    if missing:
+        raise JarsMissing(f"{jars_dir} has no jar of {', '.join(missing)}")
+    return present
+
+
+def _configuration(settings: FinalizerSettings, jars: list[Path]) -> dict[str, str]:
+    return {
+        "spark.jars": ",".join(map(str, jars)),
+        "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+        "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+        "spark.driver.memory": settings.driver_memory,
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={_LOG4J.as_uri()} -Duser.timezone=UTC",
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.ansi.enabled": "true",
+        "spark.sql.warehouse.dir": str(settings.warehouse_dir.absolute()),
+        "spark.sql.shuffle.partitions": str(settings.shuffle_partitions),
+        "spark.sql.streaming.stopTimeout": "10s",
+        # A batch's cost is mostly fixed: planning a hundred columns, compiling what is run once, many tiny tasks.
+        "spark.sql.codegen.wholeStage": str(settings.codegen).lower(),
+        "spark.sql.codegen.factoryMode": "FALLBACK" if settings.codegen else "NO_CODEGEN",
+        "spark.sql.adaptive.enabled": "false",
+        "spark.sql.constraintPropagation.enabled": "false",
+        "spark.databricks.delta.snapshotPartitions": "1",
+        # The source of a MERGE is kept by us, and should the kept copy be lost, the same offsets give the same rows again.
+        "spark.databricks.delta.merge.materializeSource": "none",
+        "spark.databricks.delta.merge.failSourceCachedAfterMaterialization": "false",
+        "spark.sql.debug.maxToStringFields": "1000",
+    }

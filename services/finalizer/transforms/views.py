@@ -1,0 +1,138 @@
+"""From records of topic `views` to one row a view: parse, place in its hour, keep the newest revision."""
+
+from collections import defaultdict
+from collections.abc import Iterable
+from typing import Any, Final
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as sf
+from pyspark.sql.types import ArrayType, IntegerType, LongType, MapType, StringType, StructField, StructType
+
+from services.finalizer.spark_schema import allowed_values, bounds, defaults, required, spark_schema
+from shared.schemas.beacon import CUSTOMER_ID
+from shared.schemas.view import SCHEMA_VERSION, View
+
+HOUR_MS: Final = 3_600_000
+
+_VIEW: Final = spark_schema(View)
+_CORRUPT: Final = "_corrupt"
+
+
+def parse(records: DataFrame) -> DataFrame:
+    """Records as the Kafka source gives them -> the columns of table `views` but `landed_at_ms`, and `value` and `reason`.
+
+    `reason` is null for a view; otherwise why the record is none that this code knows: undecodable, unknown_version or invalid.
+    """
+    schema = StructType([*_VIEW.fields, StructField(_CORRUPT, StringType())])
+    text = sf.col("value").cast("string")
+    parsed = records.select(
+        sf.from_json(text, schema, {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": _CORRUPT}).alias("view"),
+        sf.is_valid_utf8(text).alias("is_text"),
+        # The bytes as they came: a repair needs them, and what is no text cannot be kept as one.
+        "value",
+        sf.col("partition").cast(IntegerType()).alias("kafka_partition"),
+        sf.col("offset").cast(LongType()).alias("kafka_offset"),
+        sf.unix_millis("timestamp").alias("kafka_timestamp_ms"),
+    )
+    kafka = ("kafka_partition", "kafka_offset", "kafka_timestamp_ms")
+    flat = parsed.select("value", "is_text", f"view.{_CORRUPT}", *_columns(), *kafka)
+    # Steps of their own, so that the optimiser does not write the long condition out at every use.
+    judged = flat.withColumn("reason", _reason()).drop("is_text", _CORRUPT)
+    used = sf.col("reason").isNull()
+    return judged.withColumns(
+        {
+            "value": sf.when(~used, sf.col("value")),
+            "hour": sf.when(used, rollup_hour()),
+        }
+    )
+
+
+def latest_per_view(rows: DataFrame) -> DataFrame:
+    """Keeps of each view the newest revision, and every row with a reason; adds `revisions`, how many it stands for.
+
+    The order is total: of two rows with the same (generation, revision) the later record wins.
+    """
+    view = Window.partitionBy("reason", "customer_id", "view_id")
+    newest_first = view.orderBy(
+        sf.col("generation").desc_nulls_last(),
+        sf.col("revision").desc_nulls_last(),
+        sf.col("kafka_partition").desc(),
+        sf.col("kafka_offset").desc(),
+    )
+    ranked = rows.withColumn("rank", sf.row_number().over(newest_first)).withColumn(
+        "revisions", sf.when(sf.col("reason").isNull(), sf.count("*").over(view)).otherwise(sf.lit(1))
+    )
+    return ranked.where(sf.col("reason").isNotNull() | (sf.col("rank") == 1)).drop("rank")
+
+
+def may_be_stored() -> Column:
+    """Whether a row's view can stand in the warehouse with an older revision: the first revision of all has none."""
+    return (sf.col("generation") > 1) | (sf.col("revision") > 1)
+
+
+def rollup_hour() -> Column:
+    """The hour since 1970 that a view counts in: that of its end, never far outside the time its beacons came in.
+
+    Client clocks are payload: a wrong one must not open slices years away.
+    """
+    earliest = sf.col("first_append_ms") - 24 * HOUR_MS
+    latest = sf.col("last_append_ms") + HOUR_MS
+    end_ms = sf.greatest(sf.least(sf.col("view_end_ms"), latest), earliest)
+    return sf.floor(end_ms / HOUR_MS).cast(LongType())
+
+
+def _columns() -> list[Column]:
+    """The view's fields, an absent one as what its absence means."""
+    absent = defaults(View)
+    return [
+        sf.coalesce(sf.col(f"view.{field.name}"), _literal(absent[field.name], field)).alias(field.name)
+        if field.name in absent
+        else sf.col(f"view.{field.name}").alias(field.name)
+        for field in _VIEW.fields
+    ]
+
+
+def _reason() -> Column:
+    """Why the flat row cannot be used, or null. The first that holds is told."""
+    missing = _any(sf.col(name).isNull() for name in required(View))
+    return (
+        sf.when(sf.col("schema_version") > SCHEMA_VERSION, sf.lit("unknown_version"))
+        .when(sf.col("value").isNull() | ~sf.col("is_text") | sf.col(_CORRUPT).isNotNull(), sf.lit("undecodable"))
+        .when(missing | _not_allowed(), sf.lit("invalid"))
+    )
+
+
+def _not_allowed() -> Column:
+    foreign = [~sf.col(name).isin(*values) for name, values in allowed_values(View).items()]
+    customer = ~sf.col("customer_id").rlike(f"^{CUSTOMER_ID.pattern}\\z")
+    # Null where an optional field is absent, which is allowed.
+    return _any(sf.coalesce(condition, sf.lit(False)) for condition in (*foreign, *_out_of_bounds(), customer))
+
+
+def _out_of_bounds() -> list[Column]:
+    """One condition for all columns of the same bounds: dozens of them would make every plan long."""
+    columns = defaultdict(list)
+    for name, its_bounds in bounds(View).items():
+        columns[its_bounds].append(sf.col(name))
+    conditions = []
+    for (least, most), alike in columns.items():
+        # Of one column the functions know no least and greatest; nulls they pass over.
+        twice = [*alike, alike[0]]
+        conditions += [sf.least(*twice) < least, sf.greatest(*twice) > most]
+    return conditions
+
+
+def _any(conditions: Iterable[Column]) -> Column:
+    combined = sf.lit(False)
+    for condition in conditions:
+        combined = combined | condition
+    return combined
+
+
+def _literal(value: Any, field: StructField) -> Column:
+    if isinstance(field.dataType, ArrayType):
+        return sf.array(*map(sf.lit, value)).cast(field.dataType)
+    if isinstance(field.dataType, MapType):
+        pairs = [sf.lit(part) for pair in value.items() for part in pair]
+        return sf.create_map(*pairs).cast(field.dataType)
+    return sf.lit(value).cast(field.dataType)

@@ -1,0 +1,150 @@
+"""Composition root of the processor: settings, application, worker. Exit codes: 0 all committed, 1 not, 2 settings, 3 topics."""
+
+import gc
+import os
+import socket
+import sys
+from collections.abc import Callable, Mapping
+from typing import Final
+
+import structlog
+
+from services.processor.applications.video_views import app as video_views
+from services.processor.applications.video_views.finish import FinishRules
+from services.processor.applications.video_views.metrics import GoodRules
+from services.processor.engine.application import Application, NotCoPartitioned
+from services.processor.engine.routing import Owners
+from services.processor.runtime.lookups import Endpoint, LookupServer
+from services.processor.runtime.ownership import Ownership
+from services.processor.runtime.plan import Plan
+from services.processor.runtime.replica import Replica
+from services.processor.runtime.roles import Patience
+from services.processor.runtime.worker import WorkerFailed
+from services.processor.settings import ApplicationName, ProcessorSettings, VideoViewsSettings
+from services.rim import logs
+from services.rim.admin import AdminServer
+from services.rim.crash_points import CrashPoints
+from services.rim.kafka import TopicsWrong, verify_topics
+from services.rim.stopping import stop_on_signals
+from shared.settings import SettingsError
+from shared.topics import PRESENCE
+
+
+def _video_views(environ: Mapping[str, str]) -> Application:
+    told = VideoViewsSettings.load(environ)
+    return video_views.application(
+        FinishRules(
+            clean_ms=told.finish_clean_ms,
+            ended_ms=told.finish_ended_ms,
+            silent_ms=told.finish_silent_ms,
+            paused_ms=told.finish_paused_ms,
+            view_max_ms=told.view_max_ms,
+            lateness_ms=told.lateness_ms,
+            closed_ms=told.closed_ms,
+            live_silence_ms=told.live_silence_ms,
+        ),
+        GoodRules(
+            startup_ms_max=told.good_startup_ms_max,
+            rebuffer_share_max=told.good_rebuffer_share_max,
+            bitrate_bps_min=told.good_bitrate_bps_min,
+            exit_wait_ms_min=told.good_exit_wait_ms_min,
+        ),
+        tuple(name for name in told.live_dimensions.split(",") if name),
+    )
+
+
+#: What `PROCESSOR_APPLICATION` chooses from: each is made from its own settings, and may raise `SettingsError`.
+APPLICATIONS: Final[dict[ApplicationName, Callable[[Mapping[str, str]], Application]]] = {"video_views": _video_views}
+
+
+def _plan(settings: ProcessorSettings, application: Application) -> Plan:
+    lookup_url = settings.lookup_url or f"http://{socket.gethostname()}:{settings.lookup_port}"
+    return Plan(
+        settings=settings,
+        application=application,
+        slot=settings.slot,
+        replica=settings.replica,
+        standbys=settings.standbys,
+        state_dir=settings.state_dir,
+        lookup_url=lookup_url if settings.lookup_token is not None else None,
+        commit_interval_ms=settings.commit_interval_ms,
+        flush_interval_seconds=settings.flush_interval_ms / 1000,
+        session_ms=settings.session_ms,
+        commit_seconds_max=settings.commit_ms_max / 1000,
+        revoke_seconds_max=settings.revoke_ms_max / 1000,
+        open_seconds_max=settings.store_open_ms_max / 1000,
+        block_cache_bytes=settings.block_cache_bytes,
+        write_buffer_bytes=settings.write_buffer_bytes,
+        cache_rows_max=settings.cache_rows_max,
+        waiting_bytes_max=settings.waiting_bytes_max,
+        dirty_bytes_max=settings.dirty_bytes_max,
+        unflushed_bytes_max=settings.unflushed_bytes_max,
+        crash_points=CrashPoints(settings.crash_at),
+    )
+
+
+def _lookups(settings: ProcessorSettings, plan: Plan, replica: Replica) -> LookupServer | None:
+    """The lookup endpoint; None without a token."""
+    if settings.lookup_token is None or plan.lookup_url is None:
+        return None
+    application, topic = plan.application, plan.application.inputs[0]
+    ownership = Ownership(
+        settings,
+        group=application.name,
+        topic=topic.name,
+        first=Owners(plan.lookup_url, topic.partitions(settings.profile), {}),
+        url_of=replica.url_of,
+    )
+    endpoint = Endpoint(settings.lookup_host, settings.lookup_port, settings.lookup_token.get_secret_value())
+    return LookupServer(application, endpoint, slot=plan.slot, ownership=ownership, worker=lambda: replica.worker)
+
+
+def main() -> int:
+    """Runs one slot until SIGTERM."""
+    try:
+        settings = ProcessorSettings.load(os.environ)
+        application = APPLICATIONS[settings.application](os.environ)
+    except SettingsError as error:
+        sys.stderr.write(f"processor: {error}\n")
+        return 2
+    logs.configure("processor", settings)
+    log = structlog.get_logger("services.processor").bind(slot=settings.slot, application=application.name)
+    stop = stop_on_signals()
+    try:
+        verify_topics(settings, [*application.topics, PRESENCE])
+        application.partitions(settings.profile)
+    except (TopicsWrong, NotCoPartitioned) as error:
+        log.error("topics_wrong", error=str(error))
+        return 3
+    plan = _plan(settings, application)
+    replica = Replica(
+        plan,
+        Patience(suspect=settings.suspect_ms / 1000, settle=settings.hand_back_ms / 1000),
+    )
+    admin = AdminServer(settings.admin_host, settings.admin_port, is_alive=replica.is_alive, is_ready=replica.is_ready)
+    admin.start()
+    lookups = _lookups(settings, plan, replica)
+    if lookups is not None:
+        lookups.start()
+    # What was made so far stays: the collector need not walk it again.
+    gc.freeze()
+    log.info("started", inputs=[topic.name for topic in application.inputs])
+    try:
+        is_clean = replica.run(stop)
+    except WorkerFailed as error:
+        log.error("failed", error=str(error))
+        return 1
+    except Exception as error:
+        # Whatever it is, it ends the slot, and the last line says why; the next owner goes on from the last commit.
+        log.exception("failed", error=str(error))
+        return 1
+    finally:
+        if lookups is not None:
+            lookups.stop()
+        admin.stop()
+    log.info("stopped", clean=is_clean)
+    return 0 if is_clean else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

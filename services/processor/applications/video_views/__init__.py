@@ -1,0 +1,1 @@
+"""Beacons of a view become its finished row, and live gauges."""

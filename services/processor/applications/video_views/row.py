@@ -1,0 +1,240 @@
+"""The finished row of a view: every field as docs/view.md defines it, from what was folded."""
+
+from typing import Any, Final
+
+import msgspec
+
+from services.processor.applications.video_views import step
+from services.processor.applications.video_views.finish import end_reason
+from services.processor.applications.video_views.metrics import GoodRules, Measures, scores
+from services.processor.applications.video_views.progress import ON_AD, ON_RENDITION, Ads, Progress, Requests, Scale
+from services.processor.applications.video_views.step import Failure
+from services.processor.applications.video_views.view import ViewState, clock_offset_ms, complete_progress, missing
+from shared.schemas.view import NUMBER_MAX, SCHEMA_VERSION, TimelineEvent, View
+
+_DAY_MS: Final = 86_400_000
+_NO_FAILURE: Final = Failure()
+_NOTHING: Final = Progress()
+_NO_ADS: Final = Ads()
+_NO_REQUESTS: Final = Requests()
+#: Sources whose players measure every frame and send counters: finer than what their beacons tell.
+_COUNTS_ITSELF: Final = frozenset({"mux"})
+#: Sources whose live latency is told as the time shown: on the client's clock.
+_LATENCY_BY_CLOCK: Final = frozenset({"mux"})
+#: Played ranges that a row holds at the most.
+RANGES_MAX: Final = 100
+
+_TIMELINE_NAMES: Final = {
+    step.STARTING: "viewstart",
+    step.PLAYING: "playing",
+    step.PAUSED: "pause",
+    step.REBUFFERING: "rebufferstart",
+    step.SEEKING: "seekstart",
+    step.ENDED: "ended",
+    step.FAILED: "error",
+    ON_RENDITION: "rendition",
+    ON_AD + step.AD_BREAK_BEGINS: "adbreakstart",
+    ON_AD + step.AD_BREAK_ENDS: "adbreakend",
+    ON_AD + step.AD_ATTEMPTED: "adplay",
+    ON_AD + step.AD_PLAYING: "adplaying",
+    ON_AD + step.AD_PAUSED: "adpause",
+    ON_AD + step.AD_ENDED: "adended",
+    ON_AD + step.AD_FAILED: "aderror",
+}
+
+
+def to_row(
+    view: ViewState,
+    dimensions: dict[str, Any],
+    *,
+    customer_id: str,
+    view_id: str,
+    revision: int,
+    first_append_ms: int,
+    good: GoodRules,
+) -> View:
+    """The view's row. `dimensions` are fields of `View` by name; the day is that of `first_append_ms`."""
+    progress, dimensions = complete_progress(view, dimensions)
+    offset_ms = clock_offset_ms(view)
+    counters = progress.counters
+    failure = progress.failure or _NO_FAILURE
+    failed = progress.has_failed and not failure.business
+    # What a client that counts for itself has not counted did not happen; for the others our own integration speaks.
+    ours = _NOTHING if view.source in _COUNTS_ITSELF else progress
+    startup_ms = counters.get("startup_ms", _since_begun(ours, ours.first_frame_at_ms))
+    ebvs = startup_ms is None and not failed
+    reason = end_reason(progress, is_superseded=view.is_superseded)
+    gaps = missing(view)
+    begun_ms = counters.get("view_start_ms") or progress.begun_at_ms
+    avg_bitrate_bps = progress.bitrate_integral // progress.bitrate_time_ms if progress.bitrate_time_ms else None
+    measures = Measures(
+        startup_ms=startup_ms,
+        watch_ms=counters.get("watch_ms", ours.watch_ms),
+        rebuffer_count=counters.get("rebuffer_count", ours.rebuffer_count),
+        rebuffer_ms=counters.get("rebuffer_ms", ours.rebuffer_ms),
+        playback_failed=failed,
+        ebvs=ebvs,
+        avg_bitrate_bps=avg_bitrate_bps,
+        **_scale_fields(counters, progress.scale if ours is progress else None),
+    )
+    return View(
+        schema_version=SCHEMA_VERSION,
+        revision=revision,
+        customer_id=customer_id,
+        view_id=view_id,
+        source=view.source,  # type: ignore[arg-type]  # beacons are checked where they come in
+        view_epoch=view.epoch,
+        day=first_append_ms // _DAY_MS,
+        first_append_ms=view.first_append_ms,
+        last_append_ms=view.last_append_ms,
+        view_start_ms=begun_ms + offset_ms,
+        view_end_ms=progress.last_at_ms + offset_ms,
+        end_reason=reason,
+        view_dropped=reason in ("timeout", "long_rebuffer"),
+        truncated=view.is_truncated,
+        max_downscale=_scale_field(counters, progress.scale if ours is progress else None, "max_downscale"),
+        downscale_integral=_scale_field(counters, progress.scale if ours is progress else None, "downscale_integral"),
+        playing_ms=counters.get("playing_ms", ours.playing_ms),
+        content_playback_ms=counters.get("content_playback_ms", ours.playing_ms),
+        max_playhead_ms=counters.get("max_playhead_ms", ours.playhead_ms),
+        playback_ranges=_ranges(counters.get("playback_ranges")),
+        seek_count=counters.get("seek_count", ours.seek_count),
+        seek_ms=counters.get("seek_ms", ours.seek_ms),
+        max_seek_ms=counters.get("max_seek_ms", ours.longest_seek_ms),
+        dropped_frames=counters.get("dropped_frames"),
+        bitrate_integral=progress.bitrate_integral,
+        bitrate_time_ms=progress.bitrate_time_ms,
+        rendition_up=progress.rendition_up,
+        rendition_down=progress.rendition_down,
+        live_latency_ms_avg=_latency_ms(progress, dimensions, offset_ms if view.source in _LATENCY_BY_CLOCK else 0),
+        cdn_trace=progress.cdn_trace,
+        error_code=failure.code,
+        error_message=failure.message,
+        error_context=failure.context,
+        error_severity=failure.severity,
+        business_exception=progress.has_failed and failure.business,
+        startup_failed=failed and startup_ms is None,
+        beacon_count=view.beacon_count,
+        duplicate_count=view.duplicate_count,
+        seq_gaps=gaps,
+        late_count=view.late_count,
+        complete=bool(progress.ended) and not gaps and not view.late_count and not view.is_truncated,
+        events=_timeline(progress, begun_ms),
+        **msgspec.structs.asdict(measures),
+        **msgspec.structs.asdict(scores(measures, good)),
+        **_startup_fields(progress, counters, startup_ms),
+        **_request_fields(progress.requests),
+        **_ad_fields(progress.ads or _NO_ADS),
+        **_differences(progress, counters),
+        **dimensions,
+    )
+
+
+def _since_begun(progress: Progress, at_ms: int) -> int | None:
+    # A client's clock may be set back between the two.
+    return max(0, at_ms - progress.begun_at_ms) if at_ms else None
+
+
+def _startup_fields(progress: Progress, counters: dict[str, Any], startup_ms: int | None) -> dict[str, Any]:
+    content_ms = counters.get("content_startup_ms")
+    ads = progress.ads
+    if content_ms is None and ads is None:
+        content_ms = startup_ms
+    elif content_ms is None and progress.playing_at_ms and ads is not None:
+        content_ms = max(0, progress.playing_at_ms - progress.begun_at_ms - ads.before_content_ms)
+    page_ms, player_ms = counters.get("page_load_ms"), counters.get("player_startup_ms")
+    aggregate_ms = counters.get("aggregate_startup_ms")
+    is_first = counters.get("player_view_count", 1) == 1
+    if aggregate_ms is None and is_first and page_ms is not None and player_ms is not None and startup_ms is not None:
+        aggregate_ms = min(page_ms + player_ms + startup_ms, NUMBER_MAX)
+    return {
+        "content_startup_ms": content_ms,
+        "player_startup_ms": player_ms,
+        "page_load_ms": page_ms,
+        "aggregate_startup_ms": aggregate_ms,
+    }
+
+
+def _scale_fields(counters: dict[str, Any], scale: Scale | None) -> dict[str, Any]:
+    names = ("upscale_integral", "scale_time_ms", "max_upscale")
+    return {name: _scale_field(counters, scale, name) for name in names}
+
+
+def _scale_field(counters: dict[str, Any], scale: Scale | None, name: str) -> Any:
+    if name in counters:
+        return counters[name]
+    if scale is None or not scale.time_ms:
+        return None
+    return scale.time_ms if name == "scale_time_ms" else getattr(scale, name)
+
+
+def _ranges(told: str | None) -> list[list[int]]:
+    """`["0:2900", "5000:6000"]` as pairs of ms; what is none is left out."""
+    if told is None:
+        return []
+    try:
+        pairs = msgspec.json.decode(told, type=list[str])
+        ranges = [[int(part) for part in pair.split(":")] for pair in pairs[:RANGES_MAX]]
+    except (msgspec.DecodeError, ValueError):
+        return []
+    return [pair for pair in ranges if len(pair) == 2 and 0 <= pair[0] <= pair[1] < 1 << 53]
+
+
+def _latency_ms(progress: Progress, dimensions: dict[str, Any], offset_ms: int) -> int | None:
+    if not progress.latency_count or dimensions.get("stream_type") == "vod":
+        return None
+    return min(max(0, progress.latency_sum_ms // progress.latency_count + offset_ms), NUMBER_MAX)
+
+
+def _timeline(progress: Progress, begun_ms: int) -> list[TimelineEvent]:
+    return [
+        TimelineEvent(
+            at_ms=at_ms - begun_ms,
+            event=_TIMELINE_NAMES[code],
+            playhead_ms=playhead_ms or None,
+            bitrate_bps=bitrate_bps or None,
+        )
+        for at_ms, code, playhead_ms, bitrate_bps in progress.timeline
+    ]
+
+
+def _request_fields(requests: Requests | None) -> dict[str, Any]:
+    if requests is None:
+        return {}
+    return {
+        "req_count": requests.count,
+        "req_failed": requests.failed,
+        "req_canceled": requests.canceled,
+        "req_bytes": requests.size_bytes,
+        "req_time_ms": requests.time_ms,
+        "ttfb_sum_ms": requests.ttfb_sum_ms,
+        "ttfb_max_ms": requests.ttfb_max_ms,
+    }
+
+
+def _ad_fields(ads: Ads) -> dict[str, Any]:
+    return {
+        "ad_breaks": ads.breaks,
+        "ad_preroll_breaks": ads.preroll_breaks,
+        "ad_midroll_breaks": ads.midroll_breaks,
+        "ad_postroll_breaks": ads.postroll_breaks,
+        "ad_attempts": ads.attempts,
+        "ad_impressions": ads.impressions,
+        "ad_errors": ads.errors,
+        "ad_playing_ms": ads.playing_ms,
+        "ad_preroll_playing_ms": ads.preroll_playing_ms,
+    }
+
+
+def _differences(progress: Progress, counters: dict[str, Any]) -> dict[str, Any]:
+    """The client's counters minus our own integration of its states, where there are both."""
+    return {
+        field: counters[name] - getattr(progress, name)
+        for name, field in (
+            ("watch_ms", "watch_difference_ms"),
+            ("playing_ms", "playing_difference_ms"),
+            ("rebuffer_ms", "rebuffer_difference_ms"),
+            ("rebuffer_count", "rebuffer_count_difference"),
+        )
+        if name in counters
+    }

@@ -1,0 +1,79 @@
+"""From a CMCD record to a step. Names and units are those of CMCD v2 (CTA-5004-B): times in ms, bitrates in kbps."""
+
+from typing import Any, Final
+
+from services.processor.applications.video_views import step
+from services.processor.applications.video_views.step import Failure, Request, Step
+from services.processor.applications.video_views.values import BITRATE_BPS_MAX, scalar, text, video_entry, whole
+from shared.schemas.beacon import Beacon
+
+_STATES: Final = {
+    "s": step.STARTING,
+    "p": step.PLAYING,
+    "k": step.SEEKING,
+    "r": step.REBUFFERING,
+    "w": step.REBUFFERING,
+    "a": step.PAUSED,
+    "e": step.ENDED,
+    "q": step.ENDED,
+    "f": step.FAILED,
+}
+_ENDS: Final = {"e": step.PLAYED_OUT, "q": step.CLEAN_EXIT}
+_STREAM_TYPES: Final = {"v": "vod", "l": "live", "ll": "live"}
+_ADS: Final = {
+    "abs": step.AD_BREAK_BEGINS,
+    "abe": step.AD_BREAK_ENDS,
+    "as": step.AD_PLAYING,
+    "ae": step.AD_ENDED,
+    "sk": step.AD_ENDED,
+}
+_COUNTERS: Final = {"msd": "startup_ms", "bsa": "rebuffer_count", "bsda": "rebuffer_ms", "dfa": "dropped_frames"}
+
+
+def cmcd_step(beacon: Beacon, seq: int) -> Step:
+    """What a CMCD record says of its view."""
+    attrs = beacon.attrs
+    sta = str(attrs.get("sta", ""))
+    dimensions: dict[str, Any] = {}
+    if "cid" in attrs:
+        dimensions["video_id"] = text(attrs["cid"])
+    if "cdn" in attrs:
+        dimensions["cdn"] = text(attrs["cdn"])
+    if attrs.get("st") in _STREAM_TYPES:
+        dimensions["stream_type"] = _STREAM_TYPES[attrs["st"]]
+    # The time, bitrate and state of a request are those of its start and its object, not of what plays.
+    is_request = beacon.event == "request"
+    code = text(scalar(attrs.get("ec"))) if sta == "f" else None
+    at_ms = whole(beacon.client_time_ms)
+    return Step(
+        seq=seq,
+        at_ms=at_ms,
+        state=0 if is_request else _STATES.get(sta, 0),
+        begins=not is_request and sta in _STATES,
+        ends=_ENDS.get(sta, 0),
+        is_timed=not is_request,
+        is_rendition=beacon.event == "rendition",
+        playhead_ms=whole(beacon.playhead_ms),
+        bitrate_bps=0 if is_request else min(video_entry(attrs.get("pb", attrs.get("br"))) * 1000, BITRATE_BPS_MAX),
+        counters={field: whole(scalar(attrs[name])) for name, field in _COUNTERS.items() if name in attrs},
+        dimensions=dimensions,
+        failure=Failure(code=code) if code is not None else None,
+        told_ms=min(at_ms + whole(scalar(attrs.get("ttlb"))), at_ms + _REQUEST_MS_MAX) if is_request else at_ms,
+        clock_offset_ms=beacon.clock_offset_ms,
+        ad=_ADS.get(beacon.source_event.partition(":")[0], 0) if beacon.event == "ad" else 0,
+        request=_request(attrs, at_ms) if is_request else None,
+        latency_ms=whole(scalar(attrs["ltc"])) if "ltc" in attrs else None,
+    )
+
+
+_REQUEST_MS_MAX: Final = 600_000
+
+
+def _request(attrs: dict[str, Any], at_ms: int) -> Request:
+    status = whole(scalar(attrs["rc"])) if "rc" in attrs else 200
+    return Request(
+        outcome=step.COMPLETED if 0 < status < 400 else step.REQUEST_FAILED,
+        start_ms=at_ms,
+        first_byte_ms=at_ms + whole(scalar(attrs["ttfb"])) if "ttfb" in attrs else None,
+        end_ms=at_ms + whole(scalar(attrs["ttlb"])) if "ttlb" in attrs else None,
+    )

@@ -1,0 +1,54 @@
+"""From beacon to step, whatever client it came from (docs/view.md)."""
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from services.processor.applications.video_views.source_by_time import epas_step, native_step
+from services.processor.applications.video_views.source_cmcd import cmcd_step
+from services.processor.applications.video_views.source_mux import mux_step
+from services.processor.applications.video_views.step import Step
+from shared.codec import Undecodable
+from shared.schemas.beacon import Beacon
+from shared.schemas.view import NUMBER_MAX
+
+SEQ_MAX: Final = 1 << 31
+
+#: The sequence number of a view's first beacon. Sources that are not in here are put in order by the client's time.
+FIRST_SEQ: Final[Mapping[str, int]] = {"mux": 1, "cmcd": 0}
+
+_SEQUENCED: Final[Mapping[str, Callable[[Beacon, int], Step]]] = {"mux": mux_step, "cmcd": cmcd_step}
+_BY_TIME: Final[Mapping[str, Callable[[Beacon], Step]]] = {"epas": epas_step, "native": native_step}
+
+#: What the collector knows of the client itself: it stands in where the client does not say.
+_STAMPS: Final = ("browser", "os", "device", "country", "asn", "is_bot")
+
+
+def to_step(beacon: Beacon) -> Step:
+    """What the beacon says of its view. Raises `Undecodable` when its source or shape is not known."""
+    sequenced = _SEQUENCED.get(beacon.source)
+    if sequenced is not None:
+        if beacon.seq is None or not 0 <= beacon.seq <= SEQ_MAX:
+            raise Undecodable(f"the beacon's sequence number is {beacon.seq}; it must be 0..{SEQ_MAX}")
+        step = sequenced(beacon, beacon.seq)
+    else:
+        by_time = _BY_TIME.get(beacon.source)
+        if by_time is None:
+            raise Undecodable(f"no view can be made of beacons from {beacon.source!r}")
+        step = by_time(beacon)
+    # With every beacon it would cost a look at the dimensions each; and a view without a beginning has no row.
+    if step.begins:
+        _stamp(step.dimensions, beacon)
+    return step
+
+
+def clock_offset_ms(beacon: Beacon) -> int | None:
+    """The beacon's clock offset, bounded."""
+    told = beacon.clock_offset_ms
+    return told if told is None else max(-NUMBER_MAX, min(NUMBER_MAX, told))
+
+
+def _stamp(dimensions: dict[str, Any], beacon: Beacon) -> None:
+    for name in _STAMPS:
+        value = getattr(beacon, name)
+        if value and not dimensions.get(name):
+            dimensions[name] = value

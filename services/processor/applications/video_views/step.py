@@ -1,0 +1,95 @@
+"""Step: what one beacon says, in the words of the view's row, whatever client it came from.
+
+`sources` makes one from a beacon; `view` puts steps in order and `progress` folds them.
+"""
+
+from typing import Any, Final
+
+import msgspec
+
+STARTING: Final = 1
+PLAYING: Final = 2
+PAUSED: Final = 3
+REBUFFERING: Final = 4
+SEEKING: Final = 5
+ENDED: Final = 6
+FAILED: Final = 7
+#: The state goes back to the one before the seek.
+BEFORE_SEEK: Final = 8
+
+#: The video was played to its end; the player said goodbye.
+PLAYED_OUT: Final = 1
+CLEAN_EXIT: Final = 2
+
+#: What a step says of ads.
+AD_BREAK_BEGINS: Final = 1
+AD_BREAK_ENDS: Final = 2
+AD_ATTEMPTED: Final = 3
+AD_PLAYING: Final = 4
+AD_PAUSED: Final = 5
+AD_ENDED: Final = 6
+AD_FAILED: Final = 7
+
+#: How a request went.
+COMPLETED: Final = 1
+REQUEST_FAILED: Final = 2
+CANCELED: Final = 3
+
+
+class Failure(msgspec.Struct, frozen=True, array_like=True):
+    """A fatal error as the client told it."""
+
+    code: str | None = None
+    message: str | None = None
+    context: str | None = None
+    severity: str | None = None
+    business: bool = False
+
+
+class Request(msgspec.Struct, frozen=True, array_like=True):
+    """One request of the player for media. Times in ms on any one clock; None is unknown, or unchanged in a delta."""
+
+    outcome: int
+    start_ms: int | None = None
+    first_byte_ms: int | None = None
+    end_ms: int | None = None
+    size_bytes: int | None = None
+    #: Whether what is None is as in the request before (mux sends only what changed).
+    is_delta: bool = False
+
+
+class Step(msgspec.Struct, frozen=True, array_like=True):
+    """One beacon's meaning. None, 0 and empty mean unchanged."""
+
+    #: The client's sequence number; 0 where it has none.
+    seq: int
+    #: The client's clock, ms since 1970.
+    at_ms: int
+    #: The state after it; 0: as before.
+    state: int = 0
+    #: Whether it shows that a view has begun.
+    begins: bool = False
+    #: 0, PLAYED_OUT or CLEAN_EXIT.
+    ends: int = 0
+    #: Whether its time takes part in integrating states (the time of some beacons is that of something else).
+    is_timed: bool = True
+    is_rendition: bool = False
+    playhead_ms: int = 0
+    bitrate_bps: int = 0
+    #: The client's own counters, by field of the view's row.
+    counters: dict[str, Any] = {}
+    #: What the view is, by field of the view's row.
+    dimensions: dict[str, Any] = {}
+    failure: Failure | None = None
+    #: The client's clock when it told it; `at_ms` but for requests, which are told at their end.
+    told_ms: int = 0
+    #: Where there is no sequence number: tells apart and orders what happened in one millisecond, from the content alone.
+    tie: int = 0
+    #: What to add to client times to get server times, as this beacon's request showed it.
+    clock_offset_ms: int | None = None
+    ad: int = 0
+    request: Request | None = None
+    #: How far what is shown is behind the live edge; None: not told.
+    latency_ms: int | None = None
+    #: Sizes in pixels that changed: player_width, player_height, source_width, source_height.
+    sizes: dict[str, int] = {}

@@ -1,0 +1,186 @@
+"""Application: what a processor runs - topics, time, stores, a fold, lookups - and what these may do while it runs."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, Generic, Protocol, TypeVar
+
+from services.processor.engine.record import Record
+from shared.topics import RECORD_BYTES_MAX, Profile, Topic
+
+Row = TypeVar("Row")
+
+#: How long an input that is behind, or whose leader is silent, holds the others back, ms; see `engine.inbox`.
+INPUT_WAIT_MS_MAX: Final = 10_000
+
+#: No row is larger, bytes: with its key and header it must fit into a record of the changelog.
+ROW_BYTES_MAX: Final = RECORD_BYTES_MAX - 50_000
+
+
+@dataclass(frozen=True)
+class StoreSpec(Generic[Row]):
+    """One keyed store of an application. `id` (1..255) is part of every stored key: it never changes.
+
+    `encode` writes rows in `format` (1..255) and `decode` reads them. `also_reads` holds the decoders of other formats by
+    number: a row in one of them is upgraded when it is read and written in `format` when it is put. A new format comes in
+    two releases, so that either can be rolled back: the first reads it and still writes the former one, the second
+    writes it. A store, once declared, stays declared.
+    """
+
+    name: str
+    id: int
+    encode: Callable[[Row], bytes]
+    decode: Callable[[bytes], Row]
+    format: int = 1
+    also_reads: Mapping[int, Callable[[bytes], Row]] = field(default_factory=dict)
+
+    #: What makes a row larger is set aside: a record of the changelog that is too large would stop the partition for ever.
+    row_bytes_max: int = ROW_BYTES_MAX
+
+    def __post_init__(self) -> None:
+        if not all(1 <= number <= 255 for number in (self.id, self.format, *self.also_reads)):
+            raise ValueError(f"store {self.name}: its id and its formats must be in 1..255")
+
+    def reads(self, row_format: int) -> bool:
+        """Whether rows of this format can be read."""
+        return row_format == self.format or row_format in self.also_reads
+
+    def refusal(self, row_format: int) -> str:
+        """Why rows of this format cannot be worked with."""
+        known = ", ".join(str(number) for number in sorted({self.format, *self.also_reads}))
+        return f"store {self.name} has rows of format {row_format}; this version reads {known}: upgrade it"
+
+
+class Store(Protocol[Row]):
+    """A core's rows of one `StoreSpec`. A row that was changed in place must be put, or the change is lost."""
+
+    def get(self, key: bytes) -> Row | None:
+        """The row of `key`, or None."""
+        ...
+
+    def put(self, key: bytes, row: Row, deadline_ms: int = 0) -> None:
+        """Sets the row, and the clock time at which the processor's `fire` is to see it (0: never)."""
+        ...
+
+    def deadline_ms(self, key: bytes) -> int:
+        """The deadline set for `key`, or 0."""
+        ...
+
+    def delete(self, key: bytes) -> None:
+        """Deletes the row and its deadline."""
+        ...
+
+
+class Context(Protocol):
+    """What a core offers the processor of an application. Everything done through it is of one checkpoint."""
+
+    @property
+    def partition(self) -> int:
+        """The input partition this core works."""
+        ...
+
+    @property
+    def clock_ms(self) -> int:
+        """The partition's clock, ms since 1970."""
+        ...
+
+    @property
+    def is_late(self) -> bool:
+        """Whether the record being folded is older than the clock by more than the grace; never so on append time.
+
+        A record that is not late finds every window of its time open (`engine.windows`); a late one may or may not.
+        """
+        ...
+
+    def store(self, spec: StoreSpec[Row]) -> Store[Row]:
+        """The core's rows of a store that the application declared."""
+        ...
+
+    def emit(self, topic: Topic, key: bytes, value: bytes, headers: tuple[tuple[str, bytes], ...] = ()) -> None:
+        """Produces a record with this checkpoint, to the partition of the same number."""
+        ...
+
+
+class Processor(Protocol):
+    """The fold of an application on one partition. Deterministic: its inputs are its arguments and its stores."""
+
+    def fold(self, record: Record) -> None:
+        """Takes one record in. Raises `shared.codec.Undecodable` for one that cannot be understood: it is set aside."""
+        ...
+
+    def fire(self, spec: StoreSpec[Any], key: bytes) -> None:
+        """The clock has reached the deadline of a row: give it another one, or delete it."""
+        ...
+
+
+class Rows(Protocol):
+    """A core's rows as they are now, to be read only: what a lookup changed in place would be lost, or worse, kept."""
+
+    def get(self, spec: StoreSpec[Row], key: bytes) -> Row | None:
+        """The row of `key` in a store that the application declared, or None."""
+        ...
+
+
+class LookupWrong(ValueError):
+    """The parts of the path name no key; the text says why."""
+
+
+@dataclass(frozen=True)
+class Lookup:
+    """A question over HTTP, `GET <path>`, that is answered from the rows of the core that has the key."""
+
+    #: A pattern such as `/views/{customer}/{view}`.
+    path: str
+    #: The input key (it decides the partition) that the parts of the path name. Raises `LookupWrong`.
+    key_of: Callable[[Mapping[str, str]], bytes]
+    #: The answer as JSON; None when there is nothing under this key.
+    answer: Callable[[Rows, bytes], bytes | None]
+
+
+@dataclass(frozen=True)
+class EventTime:
+    """The time of an application that trusts its clients: what the records say, not when the broker got them.
+
+    The clock is the largest event time seen. `of` gives a record's, in ms since 1970, and raises `shared.codec.Undecodable` for
+    one without. A record older than the clock by more than `grace_ms` is late. One that is ahead of its append time by more
+    than `ahead_ms_max` is set aside: a single wrong clock would make all others late.
+    """
+
+    of: Callable[[Record], int]
+    grace_ms: int
+    ahead_ms_max: int = 60_000
+
+
+class NotCoPartitioned(ValueError):
+    """The application's topics do not have the same number of partitions, so no core could work them."""
+
+
+@dataclass(frozen=True)
+class Application:
+    """A stateful application: its name is part of the names of its transactions and its consumer group.
+
+    All its topics have the same number of partitions: the core of partition n reads n of every input and writes n of every
+    output. It runs on the broker's append time unless it says otherwise.
+    """
+
+    name: str
+    inputs: tuple[Topic, ...]
+    outputs: tuple[Topic, ...]
+    changelog: Topic
+    stores: tuple[StoreSpec[Any], ...]
+    start: Callable[[Context], Processor]
+    event_time: EventTime | None = None
+    input_wait_ms_max: int = INPUT_WAIT_MS_MAX
+    lookups: tuple[Lookup, ...] = ()
+
+    @property
+    def topics(self) -> tuple[Topic, ...]:
+        """Every topic it reads or writes."""
+        return (*self.inputs, *self.outputs, self.changelog)
+
+    def partitions(self, profile: Profile) -> int:
+        """How many partitions it works in an installation of this profile; raises `NotCoPartitioned`."""
+        counts = {topic.name: topic.partitions(profile) for topic in self.topics}
+        if len(set(counts.values())) != 1:
+            told = ", ".join(f"{name} {number}" for name, number in counts.items())
+            raise NotCoPartitioned(f"{self.name} needs topics of one partition count, these are declared: {told}")
+        return next(iter(counts.values()))

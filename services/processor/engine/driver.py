@@ -1,0 +1,158 @@
+"""Driver: runs the production `Core` in memory under a hand-set clock, for tests, replays and notebooks.
+
+It stands in for the runtime alone: what the core takes, folds and gives is what happens in service. A crash drops the core
+and builds a new one from what was committed, by replay of the changelog, as a takeover does.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Literal
+
+from services.processor.engine.application import Application, Lookup
+from services.processor.engine.core import Checkpoint, Core, Found
+from services.processor.engine.failures import ApplicationFailed
+from services.processor.engine.inbox import Inbox
+from services.processor.engine.local import LocalMeta, MemoryStore
+from services.processor.engine.record import Output, Record
+from services.processor.engine.rows import META_KEY, decode_meta, encode_meta
+from shared.topics import Topic
+
+#: calm: commits; after: crashes after each commit; before: crashes before each commit, then gives the records again.
+Weather = Literal["calm", "crash after commit", "crash before commit"]
+
+#: Every end is confirmed at every time: what was piped is all there is.
+_NOW = 0.0
+
+
+class Driver:
+    """One application on partition 0, committed after every record and every advance of the clock."""
+
+    def __init__(self, application: Application, weather: Weather = "calm", *, flush_every: int = 3) -> None:
+        self._application = application
+        self._weather = weather
+        self._flush_every = flush_every
+        self._changelog: list[tuple[bytes, bytes | None]] = []
+        self._local = MemoryStore()
+        self._inputs: dict[str, list[Record]] = {topic.name: [] for topic in application.inputs}
+        self._committed_outputs: list[Output] = []
+        self._commits = 0
+        self._start()
+
+    @property
+    def clock_ms(self) -> int:
+        """The partition's clock."""
+        return self._core.clock_ms
+
+    def outputs(self, topic: Topic) -> list[Output]:
+        """What was committed to `topic`, in order."""
+        return [output for output in self._committed_outputs if output.topic == topic.name]
+
+    def pipe(self, topic: Topic, key: bytes | None, value: bytes, *, at_ms: int) -> None:
+        """Appends a record to an input at broker time `at_ms`, folds and commits it."""
+        self._append(topic, key, value, at_ms)
+        self._work(None)
+
+    def pipe_all(self, records: Iterable[tuple[Topic, bytes, bytes, int]], *, commit_every: int) -> None:
+        """Appends records (topic, key, value, broker time) to the inputs, then folds them, so many to a checkpoint."""
+        for topic, key, value, at_ms in records:
+            self._append(topic, key, value, at_ms)
+        while self._ready():
+            self._work(None, records_max=commit_every)
+
+    def advance_to(self, clock_ms: int) -> None:
+        """Lets the clock run to `clock_ms`, firing what is due, and commits."""
+        self._work(clock_ms)
+
+    def look(self, lookup: Lookup, key: bytes) -> Found:
+        """Answers a question from the rows as they are now."""
+        return self._core.look(lookup, key)
+
+    def restart_with(self, application: Application) -> None:
+        """Goes on with another version of the application, as after an upgrade or a rollback. Raises `NewerFormat`."""
+        self._application = application
+        self._take_over()
+
+    def _append(self, topic: Topic, key: bytes | None, value: bytes, at_ms: int) -> None:
+        records = self._inputs[topic.name]
+        records.append(Record(topic.name, 0, len(records), at_ms, key, value))
+
+    def _work(self, clock_ms: int | None, records_max: int | None = None) -> None:
+        self._fold(clock_ms, records_max)
+        if self._weather == "crash before commit":
+            self._cut(clock_ms, records_max)
+            self._take_over()
+            self._fold(clock_ms, records_max)
+        self._commit(clock_ms, records_max)
+        while self._core.is_full:
+            self._fold(clock_ms, records_max)
+            self._commit(clock_ms, records_max)
+        if self._weather == "crash after commit":
+            self._take_over()
+
+    def _fold(self, clock_ms: int | None, records_max: int | None) -> None:
+        while True:
+            try:
+                self._fold_ready(records_max)
+                if clock_ms is not None:
+                    self._core.advance_to(clock_ms)
+            except ApplicationFailed as failure:
+                self._core.quarantine(failure)
+                self._read_anew()
+            else:
+                return
+
+    def _fold_ready(self, records_max: int | None) -> None:
+        # Called even with nothing to fold: timers may wait that the last checkpoint had no room for.
+        while True:
+            ready = self._ready()[:records_max]
+            taken = self._core.fold(ready)
+            self._inbox.taken(taken)
+            if taken < len(ready) or not ready or records_max is not None:
+                return
+
+    def _ready(self) -> Sequence[Record]:
+        for topic, records in self._inputs.items():
+            self._inbox.add(topic, records[self._read_to[topic] :], len(records), _NOW)
+            self._inbox.confirm(topic, len(records), _NOW)
+            self._read_to[topic] = len(records)
+        return self._inbox.ready(_NOW)
+
+    def _read_anew(self) -> None:
+        self._read_to = {topic: self._core.next_offset(topic) or 0 for topic in self._inputs}
+        self._inbox.start(self._read_to)
+
+    def _cut(self, clock_ms: int | None, records_max: int | None) -> Checkpoint:
+        while True:
+            try:
+                return self._core.cut()
+            except ApplicationFailed as failure:
+                self._core.quarantine(failure)
+                self._read_anew()
+                self._fold(clock_ms, records_max)
+
+    def _commit(self, clock_ms: int | None, records_max: int | None) -> None:
+        if not self._core.is_dirty:
+            return
+        checkpoint = self._cut(clock_ms, records_max)
+        self._changelog += checkpoint.changes.items()
+        self._changelog.append((META_KEY, encode_meta(checkpoint.meta)))
+        self._committed_outputs += checkpoint.outputs
+        self._core.commit()
+        self._commits += 1
+        if self._commits % self._flush_every == 0:
+            rows, meta = self._core.begin_flush()
+            self._local.write(rows, LocalMeta(meta, len(self._changelog)))
+            self._core.end_flush()
+
+    def _take_over(self) -> None:
+        stored = self._local.position()
+        for key, row in self._changelog[stored.changelog_offset if stored else 0 :]:
+            if key == META_KEY and row is not None:
+                self._local.write({}, LocalMeta(decode_meta(row), len(self._changelog)))
+            else:
+                self._local.write({key: row}, None)
+        self._start()
+
+    def _start(self) -> None:
+        self._core = Core(self._application, 0, self._local)
+        self._inbox = Inbox(self._application)
+        self._read_anew()

@@ -1,0 +1,110 @@
+"""LocalStore: a core's rows on this machine, behind the changelog; and its twin in memory.
+
+It never holds uncommitted rows. Its rows may be ahead of its meta (a crash in the middle of a write): the replay of
+the changelog from `changelog_offset` overwrites them. Its meta is never ahead of its rows.
+"""
+
+import bisect
+from collections.abc import Mapping
+from typing import Protocol
+
+import msgspec
+
+from services.processor.engine.rows import Meta, deadline_of
+
+#: One entry of the index of timers: (deadline in ms, row key). It is a hint: the row's own deadline decides.
+TimerEntry = tuple[int, bytes]
+
+
+class StoreFailed(RuntimeError):
+    """The local store could not be read or written: no fault of what is being folded, which must not be set aside for it."""
+
+
+class StoreCorrupt(StoreFailed):
+    """The store's files do not hold what was written. Throw them away: the changelog has all of it."""
+
+
+class StoreLocked(StoreFailed):
+    """Another process, or a handle not yet given up, has the store's files."""
+
+
+class StoreFull(StoreFailed):
+    """The store's files cannot grow. It is behind, not wrong; but the slot cannot go on."""
+
+
+class LocalMeta(msgspec.Struct, frozen=True, array_like=True):
+    """Where a local store stands: a core's meta, and the changelog offset after the commit it belongs to."""
+
+    meta: Meta | None
+    changelog_offset: int
+    #: Broker time, ms since 1970, at which the store lacked nothing that the changelog had; 0: never known.
+    current_ms: int = 0
+
+
+def first_after(position: LocalMeta | None) -> TimerEntry:
+    """Where the index of timers begins to matter: everything before it has fired."""
+    return (position.meta.clock_ms + 1 if position is not None and position.meta is not None else 0, b"")
+
+
+class LocalStore(Protocol):
+    """Rows by key, an index of their deadlines, and where they stand."""
+
+    def get(self, key: bytes) -> bytes | None:
+        """The row of `key`, or None."""
+        ...
+
+    def due(self, after: TimerEntry, until_ms: int, limit: int) -> list[TimerEntry]:
+        """The first `limit` timer entries greater than `after` with a deadline up to `until_ms`, in order."""
+        ...
+
+    def write(self, rows: Mapping[bytes, bytes | None], position: LocalMeta | None) -> None:
+        """Writes rows (None deletes) with their timer entries, then, last, `position`, and makes all of it durable.
+
+        Every row that stands has its deadline after the position's clock: timer entries up to there are dropped.
+        """
+        ...
+
+    def position(self) -> LocalMeta | None:
+        """Where the store stands; None when it is new."""
+        ...
+
+    def close(self) -> None:
+        """Gives the store's files up. Nothing may be called after it."""
+        ...
+
+
+class MemoryStore:
+    """The `LocalStore` of tests: sorted lists and dicts."""
+
+    def __init__(self) -> None:
+        self._rows: dict[bytes, bytes] = {}
+        self._timers: list[TimerEntry] = []
+        self._position: LocalMeta | None = None
+
+    def get(self, key: bytes) -> bytes | None:
+        return self._rows.get(key)
+
+    def due(self, after: TimerEntry, until_ms: int, limit: int) -> list[TimerEntry]:
+        start = bisect.bisect_right(self._timers, after)
+        found = self._timers[start : start + limit]
+        return [entry for entry in found if entry[0] <= until_ms]
+
+    def write(self, rows: Mapping[bytes, bytes | None], position: LocalMeta | None) -> None:
+        for key, row in rows.items():
+            if row is None:
+                self._rows.pop(key, None)
+                continue
+            self._rows[key] = row
+            entry = (deadline_of(row), key)
+            at = bisect.bisect_left(self._timers, entry)
+            if entry[0] and self._timers[at : at + 1] != [entry]:
+                self._timers.insert(at, entry)
+        if position is not None:
+            self._position = position
+            del self._timers[: bisect.bisect_left(self._timers, first_after(position))]
+
+    def position(self) -> LocalMeta | None:
+        return self._position
+
+    def close(self) -> None:
+        """Nothing to give up."""

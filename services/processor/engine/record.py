@@ -1,0 +1,23 @@
+"""Record and Output: what flows into a core and out of it."""
+
+import msgspec
+
+
+class Record(msgspec.Struct, frozen=True, gc=False):
+    """One Kafka record of an input partition. `timestamp_ms` is the broker's append time, ms since 1970."""
+
+    topic: str
+    partition: int
+    offset: int
+    timestamp_ms: int
+    key: bytes | None
+    value: bytes | None
+
+
+class Output(msgspec.Struct, frozen=True, gc=False):
+    """One record to be produced in the transaction of the checkpoint that holds it."""
+
+    topic: str
+    key: bytes
+    value: bytes
+    headers: tuple[tuple[str, bytes], ...] = ()

@@ -1,0 +1,87 @@
+"""Rows as bytes: what changelog and local store hold, the same in both.
+
+A row is one big-endian word of 8 bytes, then the payload. The word is
+
+    envelope format (1 byte) | format of the store (1 byte) | deadline (6 bytes, ms since 1970; 0: none)
+
+The deadline stands in front so that the index of timers can be rebuilt from rows without decoding them. A row's key is
+`store id (1 byte) | key`. Envelope 1, still read, was `1 (1 byte) | deadline (8 bytes) | payload`, its store format 1.
+"""
+
+import struct
+from typing import Final
+
+import msgspec
+
+#: The format of the envelope as this code writes it. Readers know this one and the one before.
+ROW_FORMAT: Final = 2
+
+#: The key of the meta row; no store has the id 0.
+META_KEY: Final = b"\x00meta"
+
+_WORD: Final = struct.Struct(">Q")
+_FORMER: Final = struct.Struct(">BQ")
+_ENVELOPE: Final = ROW_FORMAT << 56
+_FORMAT_SHIFT: Final = 48
+_DEADLINE_MASK: Final = (1 << _FORMAT_SHIFT) - 1
+
+
+class NewerFormat(ValueError):
+    """The row was written by a newer version; this one must not touch it."""
+
+
+def pack(deadline_ms: int, payload: bytes, store_format: int = 1) -> bytes:
+    """A row's bytes; `deadline_ms` 0 means that no timer is set. Raises ValueError for one beyond 2^48 ms."""
+    if deadline_ms > _DEADLINE_MASK:
+        raise ValueError(f"a deadline of {deadline_ms} ms is beyond the year 10,000")
+    return _WORD.pack(_ENVELOPE | store_format << _FORMAT_SHIFT | deadline_ms) + payload
+
+
+def deadline_of(row: bytes) -> int:
+    """The row's deadline, ms since 1970, or 0. Raises `NewerFormat`."""
+    if row[0] == ROW_FORMAT:
+        (word,) = _WORD.unpack_from(row)
+        return int(word & _DEADLINE_MASK)
+    return unpack(row)[0]
+
+
+def unpack(row: bytes) -> tuple[int, int, bytes]:
+    """A row's deadline, the format of its store, and what the application stored. Raises `NewerFormat`."""
+    if row[0] == ROW_FORMAT:
+        (word,) = _WORD.unpack_from(row)
+        return word & _DEADLINE_MASK, row[1], row[_WORD.size :]
+    if row[0] > ROW_FORMAT:
+        raise NewerFormat(f"a row has format {row[0]}; this version knows up to {ROW_FORMAT}: upgrade it")
+    return _FORMER.unpack_from(row)[1], 1, row[_FORMER.size :]
+
+
+class Meta(msgspec.Struct, frozen=True, array_like=True):
+    """Where a core stands: the last row of every commit, and what a takeover starts from."""
+
+    #: The next offset to read, by input topic.
+    next_offsets: dict[str, int]
+    clock_ms: int
+    commit_number: int
+    format: int = ROW_FORMAT
+    #: By store id, the highest format in which a row was ever committed: a rollback too far is refused at the takeover.
+    store_formats: dict[int, int] = {}
+    #: Where of late the application failed: the sum of the next offsets then (see `engine.failures`).
+    failed_at: list[int] = []
+    #: Rows that stand, by store id.
+    rows: dict[int, int] = {}
+
+
+_META_DECODER: Final = msgspec.msgpack.Decoder(Meta)
+
+
+def encode_meta(meta: Meta) -> bytes:
+    """The bytes of a meta row."""
+    return msgspec.msgpack.encode(meta)
+
+
+def decode_meta(data: bytes) -> Meta:
+    """The meta row in `data`; raises `NewerFormat` when a newer version wrote it."""
+    meta = _META_DECODER.decode(data)
+    if meta.format > ROW_FORMAT:
+        raise NewerFormat(f"the state has format {meta.format}; this version knows up to {ROW_FORMAT}: upgrade it")
+    return meta

@@ -1,0 +1,1 @@
+"""The rim of the processor: Kafka, RocksDB, threads and clocks; no business."""

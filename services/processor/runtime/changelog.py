@@ -1,0 +1,205 @@
+"""The changelog: replayed into the local store when a partition is taken."""
+
+import threading
+import time
+from dataclasses import dataclass
+from typing import Final
+
+import msgspec
+import structlog
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
+
+from services.processor.engine.application import Application
+from services.processor.engine.local import LocalMeta, LocalStore
+from services.processor.engine.rows import META_KEY, decode_meta
+from services.processor.runtime.clients import changelog_consumer
+from services.processor.runtime.stores import StoreTooOld, check_age
+from services.rim.crash_points import CrashPoints
+from shared.settings import Settings
+
+log = structlog.get_logger(__name__)
+
+BATCH_RECORDS_MAX: Final = 5_000
+#: A replay that gets nothing for this long has failed: it must be told, not waited for.
+NO_PROGRESS_SECONDS_MAX: Final = 30.0
+QUERY_SECONDS_MAX: Final = 10.0
+#: After so many rows a long replay notes where it stands, so that one that is interrupted goes on from there.
+POSITION_EVERY_ROWS: Final = 50_000
+#: A long replay says this often how far it is.
+TELL_SECONDS: Final = 5.0
+
+
+class ReplayFailed(RuntimeError):
+    """The changelog could not be replayed to its end."""
+
+
+class StoreAhead(RuntimeError):
+    """The local store stands beyond the changelog's end: the changelog lost committed records. Do not go on."""
+
+
+class GivenUp(RuntimeError):
+    """The partition was taken from this slot while it was being taken."""
+
+
+@dataclass(frozen=True)
+class Replayed:
+    """What a replay did: rows written, and where the store stands now."""
+
+    rows: int
+    position: LocalMeta | None
+
+
+@dataclass
+class Restoring:
+    """How far a replay is, for those who look on from other threads."""
+
+    rows: int = 0
+    #: Changelog records, rows and markers, still to be read; None before the end is known.
+    left_records: int | None = None
+
+
+def replay(
+    settings: Settings,
+    application: Application,
+    partition: int,
+    store: LocalStore,
+    *,
+    now_ms: int,
+    given_up: threading.Event,
+    crash_points: CrashPoints,
+    restoring: Restoring,
+) -> Replayed:
+    """Brings the store to the changelog's end. Call it after `init_transactions`, when no transaction is open.
+
+    The end is the read_uncommitted high watermark: the read_committed one would stop before a transaction whose commit
+    marker is still on its way. Offsets have holes (commit markers), so the end is reached by position, not by record.
+
+    `now_ms` is this machine's time, ms since 1970. Raises `StoreTooOld`, `StoreAhead`, `ReplayFailed`, `GivenUp`.
+    """
+    topic = application.changelog.name
+    low, end = _watermarks(settings, application, partition)
+    before = store.position()
+    if before is None:
+        # First of all: rows without a position would be trusted however old they are.
+        before = LocalMeta(None, low, now_ms)
+        store.write({}, before)
+    check_age(application.changelog, before, now_ms)
+    if before.changelog_offset < low:
+        raise StoreTooOld(f"the local store stands at {before.changelog_offset}, {topic}/{partition} begins at {low}")
+    if before.changelog_offset > end:
+        raise StoreAhead(
+            f"{topic}/{partition}: the local store stands at {before.changelog_offset}, the changelog ends at {end}: it has"
+            " lost committed records. Find out why; going on would lose them silently."
+        )
+    if before.changelog_offset == end:
+        reached = msgspec.structs.replace(before, current_ms=now_ms)
+        store.write({}, reached)
+        return Replayed(0, reached)
+    consumer = changelog_consumer(settings, application, partition, "read_committed")
+    try:
+        consumer.assign([TopicPartition(topic, partition, before.changelog_offset)])
+        # What was true when the end was asked for: of what came later nothing is known.
+        goal = LocalMeta(None, end, now_ms)
+        return _Replay(consumer, store, before, goal, crash_points, restoring=restoring).run(given_up)
+    finally:
+        consumer.close()
+
+
+def _watermarks(settings: Settings, application: Application, partition: int) -> tuple[int, int]:
+    consumer = changelog_consumer(settings, application, partition, "read_uncommitted")
+    try:
+        at = TopicPartition(application.changelog.name, partition)
+        marks = consumer.get_watermark_offsets(at, timeout=QUERY_SECONDS_MAX)
+    finally:
+        consumer.close()
+    if marks is None:
+        raise ReplayFailed(f"{application.changelog.name}/{partition}: no watermarks in {QUERY_SECONDS_MAX} s")
+    return marks
+
+
+class _Replay:
+    """One reading of the changelog from `before` to `goal`."""
+
+    def __init__(
+        self,
+        consumer: Consumer,
+        store: LocalStore,
+        before: LocalMeta,
+        goal: LocalMeta,
+        crash_points: CrashPoints,
+        *,
+        restoring: Restoring,
+    ) -> None:
+        self._consumer = consumer
+        self._store = store
+        self._goal = goal
+        self._crash_points = crash_points
+        self._stands = before
+        self._meta = before.meta
+        self._position = before.changelog_offset
+        self._rows = 0
+        self._rows_at_position = 0
+        self._restoring = restoring
+        self._told_at = time.monotonic()
+        self._tell()
+
+    def run(self, given_up: threading.Event) -> Replayed:
+        """Reads to the goal. Raises `ReplayFailed` when nothing comes for long, `GivenUp` once `given_up` is set."""
+        deadline = time.monotonic() + NO_PROGRESS_SECONDS_MAX
+        end = self._goal.changelog_offset
+        while self._position < end:
+            if given_up.is_set():
+                raise GivenUp
+            messages = self._consumer.consume(BATCH_RECORDS_MAX, 0.05)
+            if messages:
+                deadline = time.monotonic() + NO_PROGRESS_SECONDS_MAX
+            elif time.monotonic() > deadline:
+                raise ReplayFailed(f"no progress for {NO_PROGRESS_SECONDS_MAX} s at offset {self._position} of {end}")
+            self._take(messages)
+            self._tell()
+        reached = msgspec.structs.replace(self._goal, meta=self._meta)
+        self._store.write({}, reached)
+        return Replayed(self._rows, reached)
+
+    def _tell(self) -> None:
+        self._restoring.rows = self._rows
+        self._restoring.left_records = max(0, self._goal.changelog_offset - self._position)
+        if time.monotonic() - self._told_at >= TELL_SECONDS:
+            self._told_at = time.monotonic()
+            log.info("restoring", rows=self._rows, left_records=self._restoring.left_records)
+
+    def _take(self, messages: list[Message]) -> None:
+        rows: dict[bytes, bytes | None] = {}
+        for message in messages:
+            self._position = _offset_after(message)
+            if message.error() is not None:
+                continue
+            key, value = message.key(), message.value()
+            if key == META_KEY:
+                self._meta = decode_meta(value) if value is not None else self._meta
+                if self._rows + len(rows) - self._rows_at_position >= POSITION_EVERY_ROWS:
+                    self._note_position(rows)
+                    rows = {}
+            elif key is not None:
+                rows[key] = value
+        # Without the position: rows ahead of it do no harm, it ahead of them would.
+        self._store.write(rows, None)
+        self._rows += len(rows)
+        self._crash_points.reach("replaying")
+
+    def _note_position(self, rows: dict[bytes, bytes | None]) -> None:
+        """The end of a commit: everything up to here can be relied on, though it is only as current as it was before."""
+        position = LocalMeta(self._meta, self._position, self._stands.current_ms)
+        self._store.write(rows, position)
+        self._rows += len(rows)
+        self._rows_at_position = self._rows
+
+
+def _offset_after(message: Message) -> int:
+    error = message.error()
+    offset: int = message.offset() or 0
+    if error is None:
+        return offset + 1
+    if error.code() == KafkaError._PARTITION_EOF:
+        return offset
+    raise KafkaException(error)

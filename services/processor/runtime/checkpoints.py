@@ -1,0 +1,169 @@
+"""Makes a checkpoint durable: one Kafka transaction. Runs on a thread of its own while the core folds on."""
+
+import time
+from typing import Any, Final, NamedTuple
+
+from confluent_kafka import KafkaError, KafkaException, Message, Producer, TopicPartition
+
+from services.processor.engine.application import Application
+from services.processor.engine.core import Checkpoint
+from services.processor.engine.rows import META_KEY, encode_meta
+from services.rim.crash_points import CrashPoints
+
+_FENCED: Final = frozenset(
+    {
+        KafkaError._FENCED,
+        KafkaError.PRODUCER_FENCED,
+        KafkaError.INVALID_PRODUCER_EPOCH,
+        KafkaError.INVALID_PRODUCER_ID_MAPPING,
+    }
+)
+
+
+#: What no repetition heals: the broker will not have these records from us.
+_REFUSED: Final = frozenset(
+    {
+        KafkaError.MSG_SIZE_TOO_LARGE,
+        KafkaError.INVALID_RECORD,
+        KafkaError.TOPIC_AUTHORIZATION_FAILED,
+        KafkaError.GROUP_AUTHORIZATION_FAILED,
+        KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+    }
+)
+
+
+class CommitFailed(RuntimeError):
+    """A commit failed. `code` is the name of Kafka's error, where there was one."""
+
+    def __init__(self, told: str, code: str = "") -> None:
+        super().__init__(told)
+        self.code = code
+
+
+class Aborted(CommitFailed):
+    """The transaction was aborted for certain. Drop the checkpoint and all since, rewind, go on with this producer."""
+
+
+class Unclear(CommitFailed):
+    """Nobody knows whether the transaction was committed. Throw the core and the producer away and take the partition anew."""
+
+
+class Fenced(Unclear):
+    """Another producer has the partition's transactional id: this slot is not the owner, or was overtaken once."""
+
+
+class Refused(RuntimeError):
+    """Kafka will never take this checkpoint; the text says why. The slot must end: trying again would go on for ever."""
+
+
+class Durable(NamedTuple):
+    """Where a commit stands in the changelog: the offset after it, and the broker's time of it, ms since 1970."""
+
+    changelog_offset: int
+    append_ms: int
+
+
+class Committer:
+    """Commits one partition's checkpoints with the partition's own producer."""
+
+    def __init__(
+        self, producer: Producer, application: Application, partition: int, crash_points: CrashPoints | None = None
+    ) -> None:
+        self._producer = producer
+        self._crash_points = crash_points or CrashPoints()
+        self._changelog = application.changelog.name
+        self._partition = partition
+
+    def commit(
+        self, checkpoint: Checkpoint, group_metadata: Any, deadline: float | None, seconds_max: float
+    ) -> Durable:
+        """Commits a checkpoint and returns where it stands. Raises `Aborted`, `Unclear`, `Fenced` or `Refused`.
+
+        `group_metadata` was read by the polling thread at the cut. `deadline` is on the monotonic clock, in seconds; without
+        one it is `seconds_max` from now.
+
+        1. Begin. A crash right after costs nothing: nothing was written.
+        2. Produce changes, outputs and, last, meta. A crash leaves an open transaction; the heir's `init_transactions`
+           aborts it, and readers (read_committed) never see it.
+        3. Send the input offsets. A crash: as after 2.
+        4. Commit. A crash before the coordinator has it: as after 2. After it: all is durable, and the heir replays it
+           from the changelog, meta included.
+        """
+        deadline = time.monotonic() + seconds_max if deadline is None else deadline
+        try:
+            return self._commit(checkpoint, group_metadata, deadline)
+        except KafkaException as exception:
+            raise _classified(self._producer, exception, deadline) from exception
+        except (SystemError, BufferError) as exception:
+            # A fatal error raises SystemError when it surfaces inside a delivery report.
+            raise Unclear(f"{type(exception).__name__}: {exception}") from exception
+
+    def _commit(self, checkpoint: Checkpoint, group_metadata: Any, deadline: float) -> Durable:
+        producer = self._producer
+        reach = self._crash_points.reach
+        stands_at: list[Durable] = []
+
+        def delivered(error: KafkaError | None, message: Message) -> None:
+            if error is None:
+                stands_at.append(Durable((message.offset() or 0) + 1, message.timestamp()[1]))
+
+        producer.begin_transaction()
+        reach("begun")
+        for key, row in checkpoint.changes.items():
+            self._produce(deadline, self._changelog, value=row, key=key)
+        for output in checkpoint.outputs:
+            self._produce(deadline, output.topic, value=output.value, key=output.key, headers=list(output.headers))
+        meta = encode_meta(checkpoint.meta)
+        self._produce(deadline, self._changelog, value=meta, key=META_KEY, on_delivery=delivered)
+        reach("produced")
+        offsets = [
+            TopicPartition(topic, self._partition, offset) for topic, offset in checkpoint.meta.next_offsets.items()
+        ]
+        if offsets:
+            producer.send_offsets_to_transaction(offsets, group_metadata, _left(deadline))
+        # Delivery reports are served here, meta's among them.
+        producer.flush(_left(deadline))
+        reach("offsets_sent")
+        while True:
+            try:
+                producer.commit_transaction(_left(deadline))
+                break
+            except KafkaException as exception:
+                if not exception.args[0].retriable() or time.monotonic() >= deadline:
+                    raise
+        reach("committed")
+        if not stands_at:
+            raise Unclear("the meta row's delivery was not reported")
+        return stands_at[0]
+
+    def _produce(self, deadline: float, topic: str, **record: Any) -> None:
+        while True:
+            try:
+                self._producer.produce(topic, partition=self._partition, **record)
+            except BufferError:
+                if time.monotonic() >= deadline:
+                    raise
+                self._producer.poll(0.01)
+            else:
+                return
+
+
+def _classified(producer: Producer, exception: KafkaException, deadline: float) -> Aborted | Unclear | Refused:
+    """By the code, never by the flag alone: the same fence shows as fatal or as abortable, by which request met it."""
+    error: KafkaError = exception.args[0]
+    told = f"{error.name()}: {error.str()}"
+    if error.code() in _FENCED:
+        return Fenced(told, error.name())
+    if error.code() in _REFUSED:
+        return Refused(told)
+    if error.fatal() or not error.txn_requires_abort():
+        return Unclear(told, error.name())
+    try:
+        producer.abort_transaction(max(1.0, _left(deadline)))
+    except KafkaException as failure:
+        return Unclear(f"{told}; the abort failed: {failure.args[0].name()}", error.name())
+    return Aborted(told, error.name())
+
+
+def _left(deadline: float) -> float:
+    return max(0.1, deadline - time.monotonic())

@@ -1,0 +1,60 @@
+"""Questions: how other threads ask the slot's loop, the one thread that touches cores. Bounded, and answered within a turn."""
+
+import queue
+from collections.abc import Callable
+from concurrent.futures import Future
+from typing import Any, Final, NamedTuple, TypeVar
+
+from services.processor.engine.core import LookFailed
+
+T = TypeVar("T")
+
+QUESTIONS_MAX: Final = 1_024
+#: Answered in one turn of the loop: some ten milliseconds of the fold's time at the most.
+ANSWERED_PER_TURN_MAX: Final = 128
+
+
+class Unanswered(RuntimeError):
+    """Nobody can say now; ask again in a moment. The text says why."""
+
+
+class Looked(NamedTuple):
+    """What a core's rows say of a key: JSON, or None where there is nothing."""
+
+    json: bytes | None
+    #: Whether all that it says is committed.
+    is_committed: bool
+    #: When the core committed last, monotonic seconds.
+    committed_at: float
+    #: Input records not yet folded; None while the end is not known.
+    lag_records: int | None
+
+
+class Questions:
+    """Questions on their way to the loop, each a call to be made there."""
+
+    def __init__(self, questions_max: int = QUESTIONS_MAX) -> None:
+        self._waiting: queue.Queue[tuple[Callable[[], Any], Future[Any]]] = queue.Queue(questions_max)
+
+    def ask(self, question: Callable[[], T]) -> Future[T]:
+        """Has `question` called by the loop. Raises `Unanswered` when too many wait. One no longer wanted is cancelled."""
+        answer: Future[T] = Future()
+        try:
+            self._waiting.put_nowait((question, answer))
+        except queue.Full:
+            raise Unanswered("too many questions wait") from None
+        return answer
+
+    def answer(self) -> None:
+        """Answers what waits. Called by the loop, between records."""
+        for _ in range(ANSWERED_PER_TURN_MAX):
+            try:
+                question, answer = self._waiting.get_nowait()
+            except queue.Empty:
+                return
+            if not answer.set_running_or_notify_cancel():
+                continue
+            try:
+                answer.set_result(question())
+            except (Unanswered, LookFailed) as error:
+                answer.set_exception(error)

@@ -1,0 +1,60 @@
+"""Which replica of a slot works: decided by each from what it hears. Pure.
+
+A wrong decision costs a hand-over and never a row: whoever joins the group last under the slot's static id has its partitions,
+and the producers of the others are fenced.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from shared.schemas.presence import Presence
+
+
+@dataclass(frozen=True)
+class Heard:
+    """The last beat of a replica, and when it was heard (monotonic seconds)."""
+
+    beat: Presence
+    at: float
+
+
+@dataclass(frozen=True)
+class Patience:
+    """How long silence is borne, in seconds."""
+
+    #: An active replica that is not heard for this long is taken for dead.
+    suspect: float = 1.5
+    #: What each standby waits more than the one before it, so that they do not all jump.
+    rank: float = 1.0
+    #: What the replica at home waits at its start, to hear whether another works for it.
+    listen: float = 0.7
+    #: A copy this close behind (records) can take over.
+    lag_records_max: int = 10_000
+    #: How long the replica at home stands by, caught up, before the slot is handed back to it.
+    settle: float = 10.0
+
+
+def may_go_active(
+    replica: int, others: Mapping[int, Heard], *, now: float, listening_since: float, patience: Patience
+) -> bool:
+    """Whether a standby is to take the slot. `listening_since`: since when it has heard everything that is said."""
+    last_heard = listening_since
+    for heard in others.values():
+        if heard.beat.role == "handing_over" and heard.beat.heir == replica and heard.at >= listening_since:
+            return True
+        if heard.beat.role != "standby":
+            last_heard = max(last_heard, heard.at)
+    if replica == 0 and last_heard == listening_since:
+        return now - listening_since >= patience.listen
+    return now - last_heard >= patience.suspect + patience.rank * max(0, replica - 1)
+
+
+def heir(others: Mapping[int, Heard], partitions: frozenset[int], *, now: float, patience: Patience) -> int | None:
+    """The first standby that lives and has a fresh copy of all `partitions`; None when there is none."""
+    for replica in sorted(others):
+        heard = others[replica]
+        lag = heard.beat.lag_records
+        is_fresh = now - heard.at < patience.suspect and lag is not None and lag <= patience.lag_records_max
+        if heard.beat.role == "standby" and is_fresh and partitions <= frozenset(heard.beat.partitions):
+            return replica
+    return None

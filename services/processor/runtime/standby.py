@@ -1,0 +1,183 @@
+"""Standby: keeps a warm copy of every store of the slot's active replica, from the changelog, ready to take over.
+
+Rows are written as they come, undecoded. A copy's position moves only with a meta row, so it always stands at a commit;
+rows ahead of it are overwritten by the replay of the tail.
+"""
+
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final
+
+import structlog
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
+
+from services.processor.engine.local import LocalMeta, StoreCorrupt
+from services.processor.engine.rows import META_KEY, Meta, decode_meta
+from services.processor.runtime.clients import standby_consumer
+from services.processor.runtime.plan import Plan
+from services.processor.runtime.rocks_store import Memory, RocksStore
+from services.processor.runtime.stores import StoreTooOld, check_age, discard_store, open_store
+
+log = structlog.get_logger(__name__)
+
+BATCH_RECORDS_MAX: Final = 5_000
+POLL_SECONDS: Final = 0.05
+#: A copy of a silent partition notes this often that it is current, ms.
+SAVED_AGE_MS_MAX: Final = 600_000
+
+
+@dataclass
+class Copy:
+    """One partition's copy."""
+
+    store: RocksStore
+    meta: Meta | None
+    #: After the last meta row taken, and after the last record read.
+    changelog_offset: int
+    read_to: int
+    #: When it lacked nothing at the latest, ms since 1970.
+    current_ms: int
+    #: The position that its store has.
+    saved: LocalMeta
+    is_at_end: bool = False
+    saved_at: float = 0.0
+
+
+class Standby:
+    """The copies of one slot."""
+
+    def __init__(self, plan: Plan, memory: Memory) -> None:
+        self._plan = plan
+        self._memory = memory
+        self._topic = plan.application.changelog.name
+        self._copies: dict[int, Copy] = {}
+        self._consumer: Consumer = standby_consumer(plan.settings, plan.application, plan.slot)
+
+    @property
+    def partitions(self) -> frozenset[int]:
+        """What there are copies of."""
+        return frozenset(self._copies)
+
+    def lag_records(self) -> int | None:
+        """Changelog records not yet copied, over all copies; None until each has been at its end once."""
+        if any(not copy.is_at_end for copy in self._copies.values()):
+            return None
+        return sum(self._lag(partition, copy) for partition, copy in self._copies.items())
+
+    def _lag(self, partition: int, copy: Copy) -> int:
+        # The cached end comes with every fetch: it costs no request.
+        _, end = self._consumer.get_watermark_offsets(TopicPartition(self._topic, partition), cached=True)
+        return max(0, end - copy.read_to)
+
+    def follow(self, partitions: Iterable[int]) -> None:
+        """Keeps copies of these partitions from now on, and of no others."""
+        wanted = frozenset(partitions)
+        if wanted == self.partitions:
+            return
+        for partition in self.partitions - wanted:
+            copy = self._copies.pop(partition)
+            self._save(copy)
+            copy.store.close()
+            self._consumer.incremental_unassign([TopicPartition(self._topic, partition)])
+        for partition in sorted(wanted - self.partitions):
+            copy = self._copies[partition] = self._opened(partition)
+            self._consumer.incremental_assign([TopicPartition(self._topic, partition, copy.changelog_offset)])
+        log.info("standing_by", partitions=sorted(wanted))
+
+    def _opened(self, partition: int) -> Copy:
+        try:
+            return self._open(partition)
+        except (StoreCorrupt, StoreTooOld) as error:
+            why = str(error)
+        discard_store(self._plan, partition, why)
+        return self._open(partition)
+
+    def _open(self, partition: int) -> Copy:
+        store = open_store(self._plan, partition, self._memory)
+        try:
+            position = store.position()
+            if position is None:
+                # First of all: rows without a position would be trusted however old they are.
+                position = LocalMeta(None, 0, _now_ms())
+                store.write({}, position)
+            check_age(self._plan.application.changelog, position, _now_ms())
+        except BaseException:
+            store.close()
+            raise
+        offset = position.changelog_offset
+        return Copy(store, position.meta, offset, offset, position.current_ms, position)
+
+    def copy(self) -> None:
+        """One turn: takes what is there, for a moment."""
+        rows: dict[int, dict[bytes, bytes | None]] = {}
+        for message in self._consumer.consume(BATCH_RECORDS_MAX, POLL_SECONDS):
+            copy = self._copies.get(message.partition() or 0)
+            if copy is not None:
+                self._take(copy, message, rows.setdefault(message.partition() or 0, {}))
+        now = time.monotonic()
+        for partition, copy in list(self._copies.items()):
+            try:
+                if rows.get(partition):
+                    copy.store.write(rows[partition], None)
+                if now - copy.saved_at >= self._plan.flush_interval_seconds:
+                    copy.saved_at = now
+                    self._save(copy)
+            except StoreCorrupt as error:
+                self._begin_anew(partition, str(error))
+
+    def _begin_anew(self, partition: int, why: str) -> None:
+        """Throws a corrupt copy away; `follow` opens an empty one."""
+        self._copies.pop(partition).store.close()
+        self._consumer.incremental_unassign([TopicPartition(self._topic, partition)])
+        discard_store(self._plan, partition, why)
+
+    @staticmethod
+    def _take(copy: Copy, message: Message, rows: dict[bytes, bytes | None]) -> None:
+        error = message.error()
+        offset = message.offset() or 0
+        if error is not None:
+            if error.fatal():
+                raise KafkaException(error)
+            if error.code() != KafkaError._PARTITION_EOF:
+                log.warning("standby_error", code=error.name(), error=error.str())
+                return
+            copy.is_at_end = True
+            # The changelog has nothing that the copy lacks.
+            copy.current_ms = _now_ms()
+            copy.read_to = offset
+            return
+        copy.read_to = offset + 1
+        key, value = message.key(), message.value()
+        if key == META_KEY and value is not None:
+            copy.meta = decode_meta(value)
+            copy.changelog_offset = offset + 1
+        elif key is not None:
+            rows[key] = value
+
+    @staticmethod
+    def _save(copy: Copy) -> None:
+        position = LocalMeta(copy.meta, copy.changelog_offset, copy.current_ms)
+        is_older = position.current_ms - copy.saved.current_ms >= SAVED_AGE_MS_MAX
+        if position.changelog_offset != copy.saved.changelog_offset or is_older:
+            copy.store.write({}, position)
+            copy.saved = position
+
+    def promote(self) -> dict[int, RocksStore]:
+        """Gives the copies up to the one who takes over: open stores, each at its last commit seen."""
+        stores = {}
+        for partition, copy in self._copies.items():
+            self._save(copy)
+            stores[partition] = copy.store
+        self._copies = {}
+        return stores
+
+    def close(self) -> None:
+        """Closes what is left; each copy goes on from where it stands at the next start."""
+        self._consumer.close()
+        for store in self.promote().values():
+            store.close()
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000

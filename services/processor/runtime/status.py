@@ -1,0 +1,72 @@
+"""What operators see of a slot: its partitions and what it uses. All of it is JSON as it stands here."""
+
+import resource
+import time
+from pathlib import Path
+from typing import Final, Literal
+
+import msgspec
+
+_PAGE_BYTES: Final = resource.getpagesize()
+
+
+class PartitionStatus(msgspec.Struct, frozen=True):
+    """One partition. What is not known, or has not happened yet, is null."""
+
+    partition: int
+    #: The slot that has it; null while nobody does.
+    owner: str | None = None
+    #: `unanswered`: its owner has lookups off, or did not answer in time.
+    state: Literal["working", "taking", "unowned", "unanswered"] = "unowned"
+    lag_records: int | None = None
+    #: The partition's clock, ms since 1970.
+    clock_ms: int | None = None
+    #: How long the last commit took, and how long ago it was.
+    commit_ms: int | None = None
+    age_ms: int | None = None
+    #: Rows that stand, by store.
+    rows: dict[str, int] = {}
+    timers_due: int | None = None
+    #: Changelog rows replayed so far by the takeover under way, and records (rows and markers) still to go.
+    restored_rows: int | None = None
+    restore_left_records: int | None = None
+    #: How far the best standby copy is behind the changelog; null where there is none.
+    standby_lag_records: int | None = None
+
+
+class SlotStatus(msgspec.Struct, frozen=True):
+    """One slot."""
+
+    slot: str
+    partitions: list[PartitionStatus] = []
+    rss_bytes: int | None = None
+    #: CPU of the whole process by records read, over the last seconds in which there were any; microseconds.
+    cpu_us_per_record: float | None = None
+    #: Why it did not answer, where it did not.
+    problem: str | None = None
+
+
+def rss_bytes() -> int:
+    """Memory of this process that is resident."""
+    statm = Path("/proc/self/statm").read_text(encoding="ascii")
+    return int(statm.split()[1]) * _PAGE_BYTES
+
+
+class Usage:
+    """What records cost in CPU time, over intervals in which there were any."""
+
+    def __init__(self) -> None:
+        self._records = 0
+        self._cpu_seconds = time.process_time()
+        self.cpu_seconds_per_record: float | None = None
+
+    def read(self, records: int) -> None:
+        """So many records were read."""
+        self._records += records
+
+    def measure(self) -> None:
+        """Closes an interval."""
+        cpu_seconds = time.process_time()
+        if self._records:
+            self.cpu_seconds_per_record = (cpu_seconds - self._cpu_seconds) / self._records
+        self._records, self._cpu_seconds = 0, cpu_seconds

@@ -1,0 +1,358 @@
+"""Worker: the slot's loop. Poll, give each partition its records, let each take its turn.
+
+The one thread that touches the consumer and the cores. The group decides which partitions the slot has; the fence of each
+partition's producer, not the group, decides who may commit.
+"""
+
+import time
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, Final
+
+import structlog
+from confluent_kafka import (
+    OFFSET_BEGINNING,
+    OFFSET_INVALID,
+    Consumer,
+    KafkaError,
+    KafkaException,
+    Message,
+    TopicPartition,
+)
+
+from services.processor.engine.application import Lookup
+from services.processor.engine.record import Record
+from services.processor.runtime import gauges
+from services.processor.runtime.clients import group_consumer
+from services.processor.runtime.ends import Ends
+from services.processor.runtime.holding import Holding, Pools
+from services.processor.runtime.plan import Plan
+from services.processor.runtime.questions import Looked, Questions, Unanswered
+from services.processor.runtime.rocks_store import Memory, RocksStore
+from services.processor.runtime.status import SlotStatus, Usage, rss_bytes
+from services.rim.admin import Check
+
+log = structlog.get_logger(__name__)
+
+POLL_SECONDS: Final = 0.02
+GAUGE_SECONDS: Final = 1.0
+#: These threads wait for brokers and disks, they do not fold. Takeovers have their own: they may take long, and no commit
+#: may queue behind them.
+COMMIT_THREADS: Final = 16
+TAKEOVER_THREADS: Final = 16
+#: A seek right after an assignment may find the client not ready yet.
+SEEK_SECONDS_MAX: Final = 10.0
+#: Errors in a row that the client cannot express before it counts as dead.
+STRANGE_ERRORS_MAX: Final = 10
+
+
+class WorkerFailed(RuntimeError):
+    """The slot cannot go on; the text says why. Its partitions are safe: the next owner goes on from the last commit."""
+
+
+class SlotFenced(WorkerFailed):
+    """Another process has joined the group under this slot's id: the slot is its now."""
+
+
+class Worker:
+    """Works one slot's partitions, a turn at a time. `warm` are copies that a standby kept, by partition."""
+
+    def __init__(self, plan: Plan, memory: Memory, warm: dict[int, RocksStore] | None = None) -> None:
+        self._plan = plan
+        self._topics = [topic.name for topic in plan.application.inputs]
+        self._memory = memory
+        self._warm = dict(warm or {})
+        self._pools = Pools(
+            commits=ThreadPoolExecutor(COMMIT_THREADS, thread_name_prefix="commit"),
+            takeovers=ThreadPoolExecutor(TAKEOVER_THREADS, thread_name_prefix="takeover"),
+        )
+        self._ends = Ends(plan.settings)
+        self._consumer: Consumer = group_consumer(
+            plan.settings,
+            plan.application,
+            slot=plan.slot,
+            lookup_url=plan.lookup_url,
+            session_ms=plan.session_ms,
+            poll_interval_ms_max=plan.poll_interval_ms_max,
+            fetch_kbytes_max=plan.fetch_kbytes_max,
+        )
+        #: What other threads ask of the cores.
+        self.questions = Questions()
+        self._usage = Usage()
+        self._holdings: dict[int, Holding] = {}
+        self._paused: set[tuple[str, int]] = set()
+        self._rewinds: dict[tuple[str, int], tuple[int | None, float]] = {}
+        self._is_clean = True
+        self._has_joined = False
+        self._looped_at = time.monotonic()
+        self._gauged_at = 0.0
+        self._is_stopping = False
+        self._strange_errors = 0
+
+    # Health.
+
+    def is_alive(self) -> Check:
+        """Whether the loop turns."""
+        age = time.monotonic() - self._looped_at
+        return Check(age < self._plan.poll_interval_ms_max / 1000, f"last turn of the loop {age:.1f} s ago")
+
+    def is_ready(self) -> Check:
+        """Whether the slot is in the group and works every partition it has."""
+        if self._is_stopping:
+            return Check(ok=False, why="stopping")
+        if not self._has_joined:
+            return Check(ok=False, why="not in the group yet")
+        taking = sorted(partition for partition, holding in self._holdings.items() if not holding.is_working)
+        return Check(
+            not taking, f"taking partitions {taking}" if taking else f"working {len(self._holdings)} partitions"
+        )
+
+    @property
+    def partitions(self) -> frozenset[int]:
+        """What the slot has."""
+        return frozenset(self._holdings)
+
+    @property
+    def is_clean(self) -> bool:
+        """Whether everything folded was committed before it was given up."""
+        return self._is_clean
+
+    # Questions, asked through `questions`.
+
+    def look(self, lookup: Lookup, key: bytes, partition: int) -> tuple[Looked, str]:
+        """Answers a lookup, and under which member id of the group. Raises `Unanswered` or `LookFailed`."""
+        holding = self._holdings.get(partition)
+        if holding is None:
+            raise Unanswered("the partition is another slot's")
+        # The id first: rows read after it was looked at are rows of this membership or of none.
+        member_id = self._consumer.memberid() or ""
+        return holding.look(lookup, key, self._ends.of(self._topics, partition)), member_id
+
+    def status(self) -> SlotStatus:
+        """What operators see of the slot."""
+        per_record = self._usage.cpu_seconds_per_record
+        return SlotStatus(
+            slot=self._plan.slot,
+            partitions=[
+                holding.status(self._ends.of(self._topics, partition))
+                for partition, holding in sorted(self._holdings.items())
+            ],
+            rss_bytes=rss_bytes(),
+            cpu_us_per_record=None if per_record is None else round(per_record * 1_000_000, 2),
+        )
+
+    # The loop.
+
+    def start(self) -> None:
+        """Joins the group.
+
+        The group shares out the first input alone. The others' partitions follow it by number (`_on_assign`): no assignor
+        promises to keep the partitions of several topics together while they move.
+        """
+        self._ends.start()
+        self._consumer.subscribe(
+            self._topics[:1], on_assign=self._on_assign, on_revoke=self._on_revoke, on_lost=self._on_lost
+        )
+
+    def turn(self) -> None:
+        """Polls once, and lets each partition take its turn. Raises `WorkerFailed` when the slot cannot go on."""
+        self._looped_at = time.monotonic()
+        self._deal(self._consume(POLL_SECONDS))
+        if self._ends.failure is not None:
+            raise WorkerFailed(f"the thread that asks for ends died: {self._ends.failure!r}")
+        for holding in list(self._holdings.values()):
+            holding.step(self._ends.of(self._topics, holding.partition), self._consumer.consumer_group_metadata)
+        self._carry_out_rewinds()
+        self._hold_back()
+        self.questions.answer()
+        if self._looped_at - self._gauged_at >= GAUGE_SECONDS:
+            self._gauged_at = self._looped_at
+            self._usage.measure()
+            gauges.show(self.status())
+
+    def _consume(self, seconds: float) -> list[Message]:
+        try:
+            messages = self._consumer.consume(self._plan.poll_records_max, seconds)
+        except KafkaException as exception:
+            self._check(exception.args[0])
+            return []
+        except SystemError as error:
+            # The client tells of a time-out after a pause with an error that is no exception. More than that is no pause.
+            self._strange_errors += 1
+            if self._strange_errors > STRANGE_ERRORS_MAX:
+                raise WorkerFailed(f"the consumer is dead: {error}") from error
+            log.warning("consumer_error", code="SystemError", error=str(error))
+            return []
+        self._strange_errors = 0
+        return messages
+
+    def _deal(self, messages: list[Message]) -> None:
+        """Gives each partition its records, in order by input."""
+        self._usage.read(len(messages))
+        dealt: dict[tuple[str, int], tuple[list[Record], int]] = {}
+        for message in messages:
+            error = message.error()
+            if error is not None:
+                if error.code() == KafkaError._PARTITION_EOF:
+                    at = message.topic() or "", message.partition() or 0
+                    dealt[at] = (dealt.get(at, ([], 0))[0], message.offset() or 0)
+                else:
+                    self._check(error)
+                continue
+            at = message.topic() or "", message.partition() or 0
+            record = Record(
+                *at,
+                message.offset() or 0,
+                message.timestamp()[1],
+                message.key(),
+                message.value(),
+            )
+            records = dealt.get(at, ([], 0))[0]
+            records.append(record)
+            dealt[at] = (records, record.offset + 1)
+        for at, (records, position) in dealt.items():
+            topic, partition = at
+            # A partition with a rewind to come gets these records again.
+            if partition in self._holdings and at not in self._rewinds:
+                self._holdings[partition].accept(topic, records, position)
+
+    def _check(self, error: KafkaError) -> None:
+        """Errors by kind: what librdkafka mends by itself is logged; what it cannot ends the slot."""
+        if error.code() == KafkaError._AUTO_OFFSET_RESET:
+            raise WorkerFailed(
+                f"records of {', '.join(self._topics)} that were not folded yet are gone from Kafka (retention): "
+                f"{error.str()}. Restore them or reset the application by hand; going on would lose them silently."
+            )
+        if error.code() == KafkaError.FENCED_INSTANCE_ID or "fenced" in error.str().lower():
+            raise SlotFenced(f"another process has this slot: {error.str()}")
+        if error.fatal() or error.code() == KafkaError._FATAL:
+            raise WorkerFailed(f"the consumer is dead: {error.name()}: {error.str()}")
+        log.warning("consumer_error", code=error.name(), error=error.str())
+
+    # Positions.
+
+    def _rewind(self, topic: str, partition: int, offset: int | None) -> None:
+        """Reading of an input's partition goes on from `offset` (None: its beginning). Carried out after this turn's steps."""
+        self._rewinds[topic, partition] = (offset, time.monotonic() + SEEK_SECONDS_MAX)
+
+    def _carry_out_rewinds(self) -> None:
+        for at, (offset, deadline) in list(self._rewinds.items()):
+            try:
+                self._consumer.seek(TopicPartition(*at, OFFSET_BEGINNING if offset is None else offset))
+            except KafkaException as exception:
+                if time.monotonic() > deadline:
+                    raise WorkerFailed(f"cannot seek {at[0]}/{at[1]}: {exception.args[0].str()}") from exception
+                continue
+            del self._rewinds[at]
+            self._consumer.resume([TopicPartition(*at)])
+            self._paused.discard(at)
+
+    def _hold_back(self) -> None:
+        """Stops reading partitions whose records wait, and goes on when they do not."""
+        for partition, holding in self._holdings.items():
+            for at in ((topic, partition) for topic in self._topics):
+                # By input: while one waits for another, that other must be read.
+                if holding.is_overfull(at[0]):
+                    if at not in self._paused:
+                        self._consumer.pause([TopicPartition(*at)])
+                        self._paused.add(at)
+                elif at in self._paused and holding.is_working and at not in self._rewinds:
+                    self._consumer.resume([TopicPartition(*at)])
+                    self._paused.discard(at)
+
+    # Partitions come and go.
+
+    def _on_assign(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
+        self._has_joined = True
+        numbers = sorted(at.partition for at in partitions)
+        log.info("assigned", partitions=numbers)
+        # Paused until it is taken: where to read from is known only then.
+        consumer.incremental_assign(self._all_inputs(numbers, OFFSET_BEGINNING))
+        consumer.pause(self._all_inputs(numbers))
+        for number in numbers:
+            self._paused.update((topic, number) for topic in self._topics)
+            self._holdings[number] = Holding(
+                self._plan, number, self._memory, self._pools, self._rewind, warm=self._warm.pop(number, None)
+            )
+        self._watch()
+
+    def _all_inputs(self, numbers: list[int], offset: int = OFFSET_INVALID) -> list[TopicPartition]:
+        return [TopicPartition(topic, number, offset) for topic in self._topics for number in numbers]
+
+    def _on_revoke(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
+        numbers = sorted(at.partition for at in partitions)
+        self._give_up(numbers, consumer.consumer_group_metadata())
+        consumer.incremental_unassign(self._all_inputs(numbers))
+
+    def _give_up(self, numbers: list[int], metadata: Any) -> None:
+        """Commits what is folded of these partitions, all at once and under one deadline, and closes them."""
+        deadline = time.monotonic() + self._plan.revoke_seconds_max
+        leaving = [self._release(number) for number in numbers if number in self._holdings]
+        for holding in leaving:
+            holding.begin_close(metadata, deadline)
+        clean = [holding.end_close(deadline) for holding in leaving]
+        for number in numbers:
+            # An abort on the way out has asked for one: there is nothing to read any more.
+            self._forget_reading(number)
+        if self._is_stopping:
+            # Only what is left behind at the end: an earlier hand-over's heir has long folded it again.
+            self._is_clean = self._is_clean and all(clean)
+        log.info("revoked", partitions=numbers, committed=all(clean))
+        self._watch()
+
+    def _on_lost(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
+        numbers = sorted(at.partition for at in partitions)
+        log.warning("lost", partitions=numbers)
+        self._is_clean = self._is_clean and not self._is_stopping
+        for number in numbers:
+            if number in self._holdings:
+                self._release(number).drop_lost()
+        consumer.incremental_unassign(self._all_inputs(numbers))
+        self._watch()
+
+    def _release(self, partition: int) -> Holding:
+        self._forget_reading(partition)
+        gauges.forget(self._plan.application, partition)
+        return self._holdings.pop(partition)
+
+    def _forget_reading(self, partition: int) -> None:
+        for topic in self._topics:
+            self._paused.discard((topic, partition))
+            self._rewinds.pop((topic, partition), None)
+
+    def _watch(self) -> None:
+        """The partitions are others than before: their ends are asked for, and the slot's memory is shared out anew."""
+        self._ends.watch([(topic, partition) for topic in self._topics for partition in self._holdings])
+        limits = self._plan.limits(len(self._holdings))
+        for holding in self._holdings.values():
+            holding.limit(limits)
+
+    def leave(self) -> None:
+        """Commits and leaves the group at once: a static member that only closes leaves when its session times out."""
+        self._is_stopping = True
+        self._consumer.unsubscribe()
+        deadline = time.monotonic() + self._plan.revoke_seconds_max + self._plan.session_ms / 1000
+        while self._holdings and time.monotonic() < deadline:
+            self._consume(0.1)
+        if self._holdings:
+            self._is_clean = False
+            log.error("left_behind", partitions=sorted(self._holdings))
+
+    def let_go(self) -> None:
+        """Commits and closes every partition, but stays a member: who joins under the slot's id has them at once."""
+        self._is_stopping = True
+        self._give_up(sorted(self._holdings), self._consumer.consumer_group_metadata())
+
+    def abandon(self) -> None:
+        """The slot is another's: drops everything uncommitted. Its rows are safe, the heir goes on from the last commit."""
+        self._is_stopping = True
+        for number in sorted(self._holdings):
+            self._release(number).drop_lost()
+
+    def close(self) -> None:
+        """Gives clients and threads up. Follows `leave`, `let_go`, `abandon` or a failure."""
+        self._ends.stop()
+        self._consumer.close()
+        for pool in self._pools:
+            pool.shutdown(wait=False, cancel_futures=True)
+        for store in self._warm.values():
+            store.close()

@@ -1,0 +1,81 @@
+"""The processor's settings, from the environment."""
+
+from pathlib import Path
+from typing import ClassVar, Final, Literal
+
+import pydantic
+
+from services.rim.crash_points import ARMED_PATTERN
+from shared.settings import Settings
+
+ApplicationName = Literal["video_views"]
+
+
+class ProcessorSettings(Settings):
+    """One slot."""
+
+    PREFIX: ClassVar[str] = "PROCESSOR_"
+
+    application: ApplicationName = "video_views"
+    slot: str = pydantic.Field("0/0", pattern=r"[A-Za-z0-9._-]+/[0-9]+", description="<host>/<slot>, e.g. pod-0/1")
+    replica: int = pydantic.Field(0, ge=0, le=9, description="0 at home; 1, 2 ... where it stands by for the slot")
+    standbys: int = pydantic.Field(0, ge=0, le=9, description="how many others stand by for each slot; 0: none")
+    suspect_ms: int = pydantic.Field(1_500, ge=300, le=60_000, description="silence after which a standby takes over")
+    hand_back_ms: int = pydantic.Field(
+        10_000, ge=0, description="how long home is caught up before it has its slot back"
+    )
+    state_dir: Path = pydantic.Field(Path("state"), description="a folder for the local stores")
+    admin_host: str = "0.0.0.0"
+    admin_port: int = pydantic.Field(9102, ge=1, le=65535)
+    lookup_host: str = "0.0.0.0"
+    lookup_port: int = pydantic.Field(9103, ge=1, le=65535)
+    lookup_url: str = pydantic.Field(
+        "",
+        pattern=r"(https?://[^\s@]+)?",
+        description="where other slots reach the lookups; by default this host's name",
+    )
+    lookup_token: pydantic.SecretStr | None = pydantic.Field(
+        None, min_length=16, description="the bearer token of lookups, the same for all slots; without it they are off"
+    )
+    commit_interval_ms: int = pydantic.Field(200, ge=20, le=5_000)
+    flush_interval_ms: int = pydantic.Field(15_000, ge=100, le=60_000)
+    session_ms: int = pydantic.Field(
+        6_000, ge=1_000, le=20_000, description="silence after which the group gives its partitions to others"
+    )
+    commit_ms_max: int = pydantic.Field(10_000, ge=500, le=60_000, description="then its outcome counts as unclear")
+    revoke_ms_max: int = pydantic.Field(5_000, ge=500, le=60_000, description="for committing what is given up")
+    store_open_ms_max: int = pydantic.Field(30_000, ge=100, le=600_000, description="for others to let its files go")
+    block_cache_bytes: int = pydantic.Field(64 * 1024 * 1024, ge=1024 * 1024)
+    write_buffer_bytes: int = pydantic.Field(64 * 1024 * 1024, ge=1024 * 1024)
+    cache_rows_max: int = pydantic.Field(400_000, ge=1_000, description="decoded rows, of all partitions together")
+    waiting_bytes_max: int = pydantic.Field(128 * 1024 * 1024, ge=1024 * 1024, description="read, not yet folded")
+    dirty_bytes_max: int = pydantic.Field(256 * 1024 * 1024, ge=1024 * 1024, description="folded, not yet cut")
+    unflushed_bytes_max: int = pydantic.Field(512 * 1024 * 1024, ge=1024 * 1024, description="committed, not on disk")
+    crash_at: str | None = pydantic.Field(None, pattern=ARMED_PATTERN, description="tests only: see rim.crash_points")
+
+
+_SLICED: Final = "(stream_type|cdn|country|device|os|browser|player_name)"
+
+
+class VideoViewsSettings(Settings):
+    """When a view finishes, ms (`applications.video_views.finish.FinishRules`); what a good view is (`metrics.GoodRules`)."""
+
+    PREFIX: ClassVar[str] = "VIDEO_VIEWS_"
+
+    finish_clean_ms: int = pydantic.Field(60_000, ge=0)
+    finish_ended_ms: int = pydantic.Field(300_000, ge=0)
+    finish_silent_ms: int = pydantic.Field(300_000, ge=1_000)
+    finish_paused_ms: int = pydantic.Field(3_600_000, ge=1_000)
+    view_max_ms: int = pydantic.Field(86_400_000, ge=1_000)
+    lateness_ms: int = pydantic.Field(3_600_000, ge=0)
+    closed_ms: int = pydantic.Field(86_400_000, ge=0)
+    live_silence_ms: int = pydantic.Field(75_000, ge=1_000)
+    good_startup_ms_max: int = pydantic.Field(4_000, ge=0, description="a good view starts within this")
+    good_rebuffer_share_max: float = pydantic.Field(0.02, ge=0, le=1, description="of its watch time, as a fraction")
+    good_bitrate_bps_min: int = pydantic.Field(500_000, ge=0, description="on average while playing")
+    good_exit_wait_ms_min: int = pydantic.Field(2_000, ge=0, description="an exit before start after this is bad")
+    live_dimensions: str = pydantic.Field(
+        "stream_type,cdn",
+        pattern=rf"^({_SLICED}(,{_SLICED}){{0,4}})?$",
+        description="fields of the row by which live gauges are sliced, at most five",
+    )

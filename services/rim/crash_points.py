@@ -1,0 +1,63 @@
+"""Named points at which a test lets a process kill or stop itself, to show that a crash between any two steps heals.
+
+A point is armed by a service's `..._CRASH_AT` alone: `<point>[:<n>][:stop]`. The process kills itself there (as `kill -9`
+would) when it comes there for the n-th time, or stops (as a stalled machine would) until it is sent SIGCONT. Unarmed,
+nothing happens.
+"""
+
+import os
+import signal
+import threading
+from typing import Final, Literal, get_args
+
+import structlog
+
+log = structlog.get_logger(__name__)
+
+CrashPoint = Literal[
+    # Finalizer, in a batch: after records were set aside, after slices were marked dirty, after the merge into `views`,
+    # after a transaction of slices was published.
+    "unparsed",
+    "marked",
+    "merged",
+    "published",
+    # Processor, in a commit, after each of its steps (`runtime.checkpoints`).
+    "begun",
+    "produced",
+    "offsets_sent",
+    "committed",
+    # Processor, in a flush: after a slice of rows, before the position; after all of it.
+    "slice_written",
+    "rows_written",
+    "flushed",
+    # Processor, in a takeover: after the fence; in the replay, after rows of which the position does not know.
+    "fenced",
+    "replaying",
+]
+
+#: What `..._CRASH_AT` may be.
+ARMED_PATTERN: Final = rf"^({'|'.join(get_args(CrashPoint))})(:[1-9][0-9]{{0,6}})?(:stop)?$"
+
+
+class CrashPoints:
+    """Which point of this process is armed, if any. May be asked from any thread."""
+
+    def __init__(self, armed: str | None = None) -> None:
+        """`armed` is None or matches `ARMED_PATTERN`."""
+        self._point, *more = (armed or "").split(":")
+        self._signal = signal.SIGSTOP if "stop" in more else signal.SIGKILL
+        self._times_left = next((int(part) for part in more if part != "stop"), 1)
+        self._lock = threading.Lock()
+        if armed is not None:
+            log.warning("crash_point_armed", point=armed)
+
+    def reach(self, here: CrashPoint) -> None:
+        """Ends or stops this process when `here` is the armed point, reached for the n-th time; once."""
+        if self._point != here:
+            return
+        with self._lock:
+            self._times_left -= 1
+            is_now = self._times_left == 0
+        if is_now:
+            log.error("crash_point", point=here)
+            os.kill(os.getpid(), self._signal)

@@ -1,0 +1,101 @@
+"""Kafka clients' common settings, and the check of topics at boot."""
+
+import logging
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import structlog
+from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin._config import ConfigResource
+from confluent_kafka.admin._resource import ResourceType
+
+from shared.settings import Settings
+from shared.topics import Profile, Topic
+
+log = structlog.get_logger(__name__)
+
+BOOT_SECONDS_MAX = 30.0
+
+#: What correctness rests on, and so must be as declared; the rest (retention, sizes) is the operator's to change.
+#: Deleted by time, a changelog would lose its `meta`; stamped by clients, one record of the future would finish every view.
+_VERIFIED = ("cleanup.policy", "message.timestamp.type")
+
+
+class TopicsWrong(RuntimeError):
+    """The broker's topics are not as `shared.topics` declares them; the text says which and how."""
+
+
+def client_config(settings: Settings, client_id: str) -> dict[str, Any]:
+    """What every Kafka client of this installation is given."""
+    return {
+        "bootstrap.servers": settings.kafka_bootstrap,
+        "client.id": client_id,
+        "broker.address.ttl": 5_000,
+        "reconnect.backoff.max.ms": 1_000,
+        "log_level": 4,
+        # librdkafka's own lines come out as structured as ours.
+        "logger": logging.getLogger("librdkafka"),
+    }
+
+
+def log_client_error(client: str) -> Callable[[KafkaError], None]:
+    """An `error_cb` that logs what librdkafka says of connections; it mends them by itself."""
+
+    def callback(error: KafkaError) -> None:
+        log.warning("kafka_client", client=client, code=error.name(), error=error.str(), fatal=error.fatal())
+
+    return callback
+
+
+def verify_topics(settings: Settings, topics: Iterable[Topic]) -> None:
+    """Raises `TopicsWrong` unless every topic exists with its declared partitions, cleanup policy and kind of timestamp.
+
+    A broker that is away, refuses or does not answer within `BOOT_SECONDS_MAX` is told as `TopicsWrong` too.
+    """
+    admin = AdminClient(client_config(settings, "verify-topics"))
+    wanted = {topic.name: topic for topic in topics}
+    try:
+        found = admin.list_topics(timeout=BOOT_SECONDS_MAX).topics
+    except KafkaException as error:
+        raise TopicsWrong(f"no broker at {settings.kafka_bootstrap}: {error.args[0].str()}") from error
+    problems = [
+        f"topic {name} is missing: create it with `python -m deploy.topics`" for name in wanted if name not in found
+    ]
+    present = [topic for name, topic in wanted.items() if name in found]
+    configs = _configs(admin, present)
+    for topic in present:
+        problems += _differences(topic, settings.profile, len(found[topic.name].partitions), configs[topic.name])
+    if problems:
+        raise TopicsWrong("; ".join(problems))
+
+
+def _configs(admin: AdminClient, topics: list[Topic]) -> dict[str, dict[str, str]]:
+    """Of each topic the settings that are verified; raises `TopicsWrong` when the broker does not tell them."""
+    if not topics:
+        return {}
+    resources = [ConfigResource(ResourceType.TOPIC, topic.name) for topic in topics]
+    configs = {}
+    for resource, answer in admin.describe_configs(resources, request_timeout=BOOT_SECONDS_MAX).items():
+        try:
+            entries = answer.result()
+        except KafkaException as error:
+            raise TopicsWrong(f"the settings of topic {resource.name} cannot be read: {error.args[0].str()}") from error
+        configs[resource.name] = {setting: entries[setting].value for setting in _VERIFIED}
+    return configs
+
+
+def _differences(topic: Topic, profile: Profile, partitions: int, config: dict[str, str]) -> list[str]:
+    problems = []
+    if partitions != topic.partitions(profile):
+        problems.append(
+            f"topic {topic.name} has {partitions} partitions, profile {profile.name} declares {topic.partitions(profile)}"
+            " (the count never changes in a topic's life)"
+        )
+    declared = topic.config(profile)
+    problems += [
+        f"topic {topic.name} has {setting}={config[setting]}, declared is {declared[setting]}"
+        for setting in _VERIFIED
+        if config[setting] != declared[setting]
+    ]
+    return problems

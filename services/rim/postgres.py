@@ -1,0 +1,44 @@
+"""How services name their Postgres: a checked connection string, and log lines that can quote no part of it."""
+
+import logging
+import re
+from typing import Annotated, Final
+
+import psycopg
+import pydantic
+from psycopg.conninfo import conninfo_to_dict
+
+_PORTS: Final = re.compile(r"[0-9,]*\Z")
+
+
+def _checked(dsn: pydantic.SecretStr) -> pydantic.SecretStr:
+    if not _is_readable(dsn.get_secret_value()):
+        raise ValueError("no connection string that libpq can read; special characters must be percent-encoded")
+    return dsn
+
+
+def _is_readable(dsn: str) -> bool:
+    try:
+        parts = conninfo_to_dict(dsn)
+    except psycopg.Error:
+        return False
+    # What follows an @ or / in a password that was not encoded is taken for the host or the port. A first @ is an
+    # abstract socket's.
+    return "@" not in str(parts.get("host", ""))[1:] and bool(_PORTS.match(str(parts.get("port", ""))))
+
+
+#: `postgresql://user:password@host:port/database` or `key=value ...`. One that libpq would misread is refused here, since its
+#: errors quote what they stumble over: a password's tail as a host or port.
+Dsn = Annotated[pydantic.SecretStr, pydantic.AfterValidator(_checked)]
+
+
+def tell_pool_errors_by_kind() -> None:
+    """From now on psycopg's pool logs errors by their kind: their texts are the driver's, and name hosts and users."""
+    logging.getLogger("psycopg.pool").addFilter(_by_kind)
+
+
+def _by_kind(record: logging.LogRecord) -> bool:
+    if isinstance(record.args, tuple):
+        record.args = tuple(type(part).__name__ if isinstance(part, Exception) else part for part in record.args)
+    record.exc_info = None
+    return True

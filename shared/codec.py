@@ -1,0 +1,46 @@
+"""Schema to bytes and back: the only place where records are encoded.
+
+Values are JSON (readable with any console consumer, and by Spark's `from_json`); `schema_version` is in every one.
+"""
+
+from typing import Final, Generic, TypeVar
+
+import msgspec
+
+from shared.schemas import beacon, live, presence, view
+
+T = TypeVar("T", bound=msgspec.Struct)
+
+
+class Undecodable(ValueError):
+    """The bytes are not a record of this schema, or of a version this code does not know. Set the record aside."""
+
+
+class Codec(Generic[T]):
+    """Encodes and decodes the records of one schema, up to its newest known version."""
+
+    def __init__(self, schema: type[T], version: int) -> None:
+        self._version = version
+        self._decoder = msgspec.json.Decoder(schema)
+        self._encoder = msgspec.json.Encoder()
+
+    def encode(self, record: T) -> bytes:
+        """The record's bytes: compact JSON, UTF-8."""
+        return self._encoder.encode(record)
+
+    def decode(self, data: bytes) -> T:
+        """The record in `data`; raises `Undecodable` when it is none, or one of a newer version."""
+        try:
+            record = self._decoder.decode(data)
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            raise Undecodable(str(error)) from error
+        version: int = record.schema_version  # type: ignore[attr-defined]
+        if version > self._version:
+            raise Undecodable(f"schema_version {version} is newer than {self._version}")
+        return record
+
+
+BEACON: Final = Codec(beacon.Beacon, beacon.SCHEMA_VERSION)
+VIEW: Final = Codec(view.View, view.SCHEMA_VERSION)
+LIVE: Final = Codec(live.Live, live.SCHEMA_VERSION)
+PRESENCE: Final = Codec(presence.Presence, presence.SCHEMA_VERSION)

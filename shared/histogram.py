@@ -1,0 +1,39 @@
+"""Log-bucket histograms: the one home of the bucket formulas. Quantiles are within 1 % of the true value at any size.
+
+A value x > 0 falls into bucket floor(ln x / ln GAMMA); everything else into `BUCKET_OF_ZERO`, which means 0. Counts of buckets
+add up and subtract exactly, in any order and any engine.
+"""
+
+import math
+from collections.abc import Mapping
+from typing import Final
+
+#: Ratio of a bucket's bounds. It never changes: stored counts would mean other values.
+GAMMA: Final = 1.02
+BUCKET_OF_ZERO: Final = -2_147_483_648
+
+
+def bucket_of(value: float) -> int:
+    """The bucket of `value`."""
+    return math.floor(math.log(value) / math.log(GAMMA)) if value > 0 else BUCKET_OF_ZERO
+
+
+def value_of(bucket: int) -> float:
+    """The value that stands for a bucket: none in it is more than 1 % away."""
+    return 0.0 if bucket == BUCKET_OF_ZERO else 2 * math.pow(GAMMA, bucket + 1) / (1 + GAMMA)
+
+
+def quantile(counts: Mapping[int, int], q: float) -> float | None:
+    """The `q` quantile (0..1, nearest rank) of the values counted per bucket; None when there are none."""
+    if not 0 <= q <= 1:
+        raise ValueError(f"a quantile is 0 to 1, not {q}")
+    total = sum(counts.values())
+    if total == 0:
+        return None
+    rank = max(1, math.ceil(q * total))
+    seen = 0
+    for bucket in sorted(counts):
+        seen += counts[bucket]
+        if seen >= rank:
+            return value_of(bucket)
+    raise ValueError("counts must not be negative")

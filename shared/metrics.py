@@ -1,0 +1,164 @@
+"""The names of all metrics, each once, with what it means. Pure data: `services.rim.metrics` makes them countable.
+
+Names follow Prometheus: base units, `_total` for counters. A metric that is not declared here cannot be counted.
+"""
+
+from dataclasses import dataclass
+from typing import Final, Literal
+
+Kind = Literal["counter", "gauge", "histogram"]
+
+#: Upper bounds in seconds for latencies from under a millisecond to the HTTP deadline.
+LATENCY_BUCKETS_S: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
+
+
+@dataclass(frozen=True)
+class Metric:
+    """One metric: its name, kind, meaning and label names."""
+
+    name: str
+    kind: Kind
+    meaning: str
+    labels: tuple[str, ...] = ()
+
+
+COLLECTOR_REQUESTS: Final = Metric(
+    "playhead_collector_requests_total", "counter", "Requests answered.", ("route", "status")
+)
+COLLECTOR_BEACONS_ACCEPTED: Final = Metric(
+    "playhead_collector_beacons_accepted_total", "counter", "Beacons acknowledged by Kafka.", ("source",)
+)
+COLLECTOR_REJECTED: Final = Metric(
+    "playhead_collector_rejected_total", "counter", "Inputs set aside in topic rejected.", ("reason",)
+)
+COLLECTOR_UNSTORED: Final = Metric(
+    "playhead_collector_unstored_total",
+    "counter",
+    "Records of requests answered 503: not stored, or not known to be.",
+    ("reason",),
+)
+COLLECTOR_LIMITED: Final = Metric(
+    "playhead_collector_limited_total",
+    "counter",
+    "Beacons not taken because their customer was beyond its rate.",
+    ("customer",),
+)
+COLLECTOR_IN_FLIGHT_BYTES: Final = Metric(
+    "playhead_collector_in_flight_bytes", "gauge", "Bytes of bodies received and not yet answered."
+)
+COLLECTOR_CUSTOMERS_RELOADS: Final = Metric(
+    "playhead_collector_customers_reloads_total",
+    "counter",
+    "Readings of a changed customers file: ok, or failed (the former one stays in force).",
+    ("outcome",),
+)
+COLLECTOR_SPOOL_BYTES: Final = Metric(
+    "playhead_collector_spool_bytes", "gauge", "Bytes in the spool that are not yet in Kafka."
+)
+COLLECTOR_SPOOL_AGE_SECONDS: Final = Metric(
+    "playhead_collector_spool_age_seconds", "gauge", "Age of the oldest request in the spool; 0 when empty."
+)
+COLLECTOR_SPOOLED: Final = Metric(
+    "playhead_collector_spooled_total",
+    "counter",
+    "By outcome: requests taken or refused, and batches drained.",
+    ("outcome",),
+)
+COLLECTOR_PRODUCE_SECONDS: Final = Metric(
+    "playhead_collector_produce_seconds", "histogram", "From handing a request's records to Kafka to their last ack."
+)
+COLLECTOR_QUEUE_RECORDS: Final = Metric(
+    "playhead_collector_queue_records", "gauge", "Records handed to Kafka and not yet acknowledged."
+)
+
+PROCESSOR_RECORDS: Final = Metric(
+    "playhead_processor_records_total", "counter", "Records folded and committed.", ("application",)
+)
+PROCESSOR_REJECTED: Final = Metric(
+    "playhead_processor_rejected_total",
+    "counter",
+    "Records set aside in topic rejected.",
+    ("application", "partition", "reason"),
+)
+PROCESSOR_UNWAITED: Final = Metric(
+    "playhead_processor_unwaited_total",
+    "counter",
+    "Records folded after the wait for another input ran out: a replay may order them differently.",
+    ("application",),
+)
+PROCESSOR_OUTPUTS: Final = Metric(
+    "playhead_processor_outputs_total",
+    "counter",
+    "Records emitted and committed (late ones by topic).",
+    ("application", "partition", "topic"),
+)
+PROCESSOR_COMMITS: Final = Metric(
+    "playhead_processor_commits_total",
+    "counter",
+    "Transactions by outcome; of those refused, by Kafka's code.",
+    ("application", "partition", "outcome", "code"),
+)
+PROCESSOR_COMMIT_SECONDS: Final = Metric(
+    "playhead_processor_commit_seconds",
+    "histogram",
+    "From the cut of a checkpoint to its commit.",
+    ("application", "partition"),
+)
+PROCESSOR_LAG_RECORDS: Final = Metric(
+    "playhead_processor_lag_records", "gauge", "Records in the input partition not yet folded.", ("partition",)
+)
+PROCESSOR_CLOCK_MS: Final = Metric(
+    "playhead_processor_clock_ms", "gauge", "The partition's clock, ms since 1970.", ("partition",)
+)
+PROCESSOR_PARTITIONS: Final = Metric(
+    "playhead_processor_partitions", "gauge", "Partitions this slot has, by state.", ("state",)
+)
+PROCESSOR_ROWS: Final = Metric("playhead_processor_rows", "gauge", "Rows that stand.", ("partition", "store"))
+PROCESSOR_TIMERS_DUE: Final = Metric(
+    "playhead_processor_timers_due", "gauge", "Timers that are due and wait for the next checkpoint.", ("partition",)
+)
+PROCESSOR_RESTORE_LEFT_RECORDS: Final = Metric(
+    "playhead_processor_restore_left_records", "gauge", "Changelog records still to be replayed.", ("partition",)
+)
+PROCESSOR_RSS_BYTES: Final = Metric("playhead_processor_rss_bytes", "gauge", "Resident memory of the slot.")
+PROCESSOR_CPU_SECONDS_PER_RECORD: Final = Metric(
+    "playhead_processor_cpu_seconds_per_record", "gauge", "CPU of the whole slot by record read, over the last second."
+)
+PROCESSOR_LOOKUPS: Final = Metric(
+    "playhead_processor_lookups_total", "counter", "Lookups answered, by where.", ("answered", "status")
+)
+PROCESSOR_RESTORED_ROWS: Final = Metric(
+    "playhead_processor_restored_rows_total", "counter", "Changelog rows replayed into stores.", ("application",)
+)
+PROCESSOR_STORES_DISCARDED: Final = Metric(
+    "playhead_processor_stores_discarded_total",
+    "counter",
+    "Local stores thrown away because they were corrupt or too old.",
+    ("application",),
+)
+PROCESSOR_FLUSH_SECONDS: Final = Metric(
+    "playhead_processor_flush_seconds", "histogram", "Writing the committed layer to the local store."
+)
+
+FINALIZER_BATCHES: Final = Metric("playhead_finalizer_batches_total", "counter", "Micro-batches landed.")
+FINALIZER_VIEWS: Final = Metric("playhead_finalizer_views_total", "counter", "View revisions read from topic views.")
+FINALIZER_BATCH_SECONDS: Final = Metric(
+    "playhead_finalizer_batch_seconds", "histogram", "Landing one micro-batch, by stage.", ("stage",)
+)
+FINALIZER_SLICES: Final = Metric(
+    "playhead_finalizer_slices_total", "counter", "Hour slices rebuilt and published to serving."
+)
+FINALIZER_UNPARSED: Final = Metric(
+    "playhead_finalizer_unparsed_total", "counter", "Records of topic views set aside in table unparsed.", ("reason",)
+)
+FINALIZER_LAG_RECORDS: Final = Metric(
+    "playhead_finalizer_lag_records", "gauge", "Offsets of topic views not yet landed."
+)
+
+DASHBOARD_REQUESTS: Final = Metric(
+    "playhead_dashboard_requests_total", "counter", "Requests answered.", ("route", "status")
+)
+DASHBOARD_STREAMS: Final = Metric("playhead_dashboard_streams", "gauge", "Pages that listen to live updates.")
+DASHBOARD_LIVE_AGE_SECONDS: Final = Metric(
+    "playhead_dashboard_live_age_seconds", "gauge", "Age of the newest live bucket shown."
+)

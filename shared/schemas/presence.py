@@ -1,0 +1,30 @@
+"""Presence: what one replica of a slot says of itself, several times a second. The value of topic `presence`."""
+
+from typing import Final, Literal
+
+import msgspec
+
+SCHEMA_VERSION: Final = 1
+
+#: active: in the group, working partitions. standby: keeping copies. handing_over: has let go, `heir` is to go on.
+Role = Literal["active", "standby", "handing_over"]
+
+
+class Presence(msgspec.Struct, frozen=True, kw_only=True):
+    """One beat of one replica. `replica` 0 is at home; the others stand by for it, in their order."""
+
+    schema_version: int
+    application: str
+    slot: str
+    replica: int
+    #: Made anew at each start, so that a process knows its own beats from those of its predecessor.
+    incarnation: str
+    role: Role
+    #: Where its lookups listen; None when they are off.
+    url: str | None = None
+    #: What an active replica has; what a standby keeps copies of.
+    partitions: list[int] = []
+    #: Changelog records a standby has not copied yet; None while it does not know.
+    lag_records: int | None = None
+    #: Who is to go on after `handing_over`.
+    heir: int | None = None

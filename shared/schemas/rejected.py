@@ -1,0 +1,18 @@
+"""What could not be understood: the value of topic `rejected` is the original bytes; the headers say the rest.
+
+Headers, all UTF-8: `reason` (one of `Reason`), `detail` (a sentence), `service`, `origin` (a request path, or
+`topic/partition/offset`), `content-type` and `content-encoding` where there was a request.
+"""
+
+from typing import Literal
+
+Reason = Literal[
+    "undecodable",
+    "invalid",
+    "too_large",
+    "unknown_customer",
+    "revoked_key",
+    "forbidden_origin",
+    "unknown_version",
+    "fold_failed",
+]

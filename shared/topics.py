@@ -1,0 +1,159 @@
+"""Every topic, once: name, key, schema, partitions, cleanup, retention, owner. Pure data.
+
+`deploy.topics` creates them; every service verifies its own at boot and refuses to start when one is missing or its
+partition count, cleanup policy or kind of timestamp is not as declared here. Auto-creation is off on the broker.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final, Literal
+
+Cleanup = Literal["delete", "compact"]
+ProfileName = Literal["laptop", "production"]
+
+_MINUTE_MS: Final = 60_000
+_HOUR_MS: Final = 60 * _MINUTE_MS
+_DAY_MS: Final = 24 * _HOUR_MS
+_MIB: Final = 1024 * 1024
+_GIB: Final = 1024 * _MIB
+
+
+@dataclass(frozen=True)
+class Profile:
+    """How large an installation is: what the declarations below leave to it."""
+
+    name: ProfileName
+    replication_factor: int
+    #: Never equal to the replication factor where there is more than one broker: one slow replica would stop every write.
+    min_insync_replicas: int
+    #: Partitions of everything keyed by view. They never change in a topic's life.
+    view_partitions: int
+
+
+PROFILES: Final[Mapping[ProfileName, Profile]] = {
+    "laptop": Profile("laptop", replication_factor=1, min_insync_replicas=1, view_partitions=8),
+    "production": Profile("production", replication_factor=3, min_insync_replicas=2, view_partitions=64),
+}
+
+
+@dataclass(frozen=True)
+class Topic:
+    """One topic as it must be on the broker. Sizes are bytes per partition; times are ms."""
+
+    name: str
+    key: str
+    schema: str
+    owner: str
+    cleanup: Cleanup
+    retention_ms: int | None = None
+    retention_bytes: int | None = None
+    extra: Mapping[str, str] = field(default_factory=dict)
+    #: For topics that are not keyed by view.
+    partitions_fixed: int | None = None
+
+    @property
+    def tombstones_kept_ms(self) -> int | None:
+        """For how long at least a reader of a compacted topic finds a deletion; None where the broker's default holds."""
+        kept = self.extra.get("delete.retention.ms")
+        return None if kept is None else int(kept)
+
+    def partitions(self, profile: Profile) -> int:
+        """How many partitions the topic has for life in an installation of this profile."""
+        return self.partitions_fixed or profile.view_partitions
+
+    def config(self, profile: Profile) -> dict[str, str]:
+        """The topic's broker settings in an installation of this profile."""
+        settings = {
+            "cleanup.policy": self.cleanup,
+            "min.insync.replicas": str(profile.min_insync_replicas),
+            "message.timestamp.type": "LogAppendTime",
+            "unclean.leader.election.enable": "false",
+            "max.message.bytes": str(RECORD_BYTES_MAX + 100_000),
+        }
+        if self.retention_ms is not None:
+            settings["retention.ms"] = str(self.retention_ms)
+        if self.retention_bytes is not None:
+            settings["retention.bytes"] = str(self.retention_bytes)
+        return settings | dict(self.extra)
+
+
+#: No record's value is larger, bytes.
+RECORD_BYTES_MAX: Final = 1_000_000
+
+#: Small segments, so that compaction can reach all but the newest minutes (the active segment is never compacted).
+_CHANGELOG: Final = {
+    "segment.bytes": str(64 * _MIB),
+    "segment.ms": str(10 * _MINUTE_MS),
+    "min.cleanable.dirty.ratio": "0.1",
+    "delete.retention.ms": str(_DAY_MS),
+}
+
+BEACONS: Final = Topic(
+    name="beacons",
+    key="<customer>:<view id>",
+    schema="shared.schemas.beacon.Beacon",
+    owner="collector",
+    cleanup="delete",
+    retention_ms=7 * _DAY_MS,
+    retention_bytes=50 * _GIB,
+)
+VIEWS: Final = Topic(
+    name="views",
+    key="<customer>:<view id>",
+    schema="shared.schemas.view.View",
+    owner="processor/video_views",
+    cleanup="delete",
+    retention_ms=7 * _DAY_MS,
+    retention_bytes=20 * _GIB,
+)
+LIVE: Final = Topic(
+    name="live",
+    key="<partition>:<customer>:<bucket ms>",
+    schema="shared.schemas.live.Live",
+    owner="processor/video_views",
+    cleanup="delete",
+    retention_ms=_DAY_MS,
+    retention_bytes=_GIB,
+)
+LATE: Final = Topic(
+    name="late",
+    key="<customer>:<view id>",
+    schema="shared.schemas.beacon.Beacon",
+    owner="processor/video_views",
+    cleanup="delete",
+    retention_ms=7 * _DAY_MS,
+    retention_bytes=5 * _GIB,
+)
+REJECTED: Final = Topic(
+    name="rejected",
+    key="<customer>:<view id>, or none",
+    schema="shared.schemas.rejected (original bytes; reason in headers)",
+    owner="collector, processor",
+    cleanup="delete",
+    retention_ms=7 * _DAY_MS,
+    retention_bytes=5 * _GIB,
+)
+VIDEO_VIEWS_CHANGELOG: Final = Topic(
+    name="video_views.changelog",
+    key="<store id><row key>, or meta",
+    schema="services.processor.engine.rows",
+    owner="processor/video_views",
+    # Compacted alone: time-based deletion would expire `meta` on a quiet partition and open views in an outage.
+    cleanup="compact",
+    extra=_CHANGELOG,
+)
+
+PRESENCE: Final = Topic(
+    name="presence",
+    key="<application>/<slot>/<replica>",
+    schema="shared.schemas.presence.Presence",
+    owner="processor",
+    cleanup="delete",
+    retention_ms=10 * _MINUTE_MS,
+    retention_bytes=64 * _MIB,
+    extra={"segment.ms": str(5 * _MINUTE_MS)},
+    # All beats are read by all: one partition keeps them in one order.
+    partitions_fixed=1,
+)
+
+ALL: Final = (BEACONS, VIEWS, LIVE, LATE, REJECTED, VIDEO_VIEWS_CHANGELOG, PRESENCE)

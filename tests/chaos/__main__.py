@@ -1,0 +1,42 @@
+"""`python -m tests.chaos`: the chaos run as a command; exits 1 and keeps its folder when anything is not right."""
+
+import argparse
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+
+from tests.chaos.run import Options, run
+
+MINUTES_MAX = 24 * 60
+
+
+def main() -> int:
+    """Runs, prints the table, and says where the logs are when something is wrong."""
+    parser = argparse.ArgumentParser(prog="python -m tests.chaos", description=__doc__)
+    parser.add_argument("--minutes", type=float, default=2.0)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--slots", type=int, default=3, choices=range(2, 6))
+    parser.add_argument("--views-per-second", type=float, default=30.0)
+    told = parser.parse_args()
+    if not 0 < told.minutes <= MINUTES_MAX:
+        parser.error(f"--minutes is not in (0, {MINUTES_MAX}]")
+    folder = Path(tempfile.mkdtemp(prefix="playhead-chaos-"))
+    options = Options(
+        seconds=told.minutes * 60, seed=told.seed, slots=told.slots, views_per_second=told.views_per_second
+    )
+    is_right = False
+    try:
+        result = run(options, folder)
+        is_right = result.is_right
+        print(result.table())
+    finally:
+        if is_right:
+            shutil.rmtree(folder)
+        else:
+            print(f"logs: {folder}", file=sys.stderr)
+    return 0 if is_right else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,179 @@
+"""Faults: what befalls the slots of a run, drawn from a seeded deck, one after the other."""
+
+import random
+import shutil
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable
+from typing import Final
+
+from tests.integration.slots import Slot
+
+SLOTS_MIN: Final = 2
+SLOTS_MAX: Final = 5
+#: `max.poll.interval.ms` of a slot; a pause beyond it is past every time-out there is.
+POLL_INTERVAL_SECONDS: Final = 20.0
+
+KILL, KILL_TWO, KILL_AWAY, KILL_WIPED = (
+    "kill -9",
+    "kill -9 of two",
+    "kill -9, back after the session",
+    "kill -9, disk lost",
+)
+PAUSE, PAUSE_LONG, PAUSE_LONGEST = "SIGSTOP, short", "SIGSTOP past the session", "SIGSTOP past every time-out"
+KILL_IN_PAUSE = "kill -9 while another is stopped"
+RESTART, ADD, REMOVE = "SIGTERM and restart", "slot added", "slot removed"
+
+#: What is drawn before it is shuffled anew: so each kind comes, and none is left to luck.
+_DECK: Final = (
+    *(KILL, KILL, KILL, KILL_TWO, KILL_AWAY, KILL_WIPED),
+    *(PAUSE, PAUSE, PAUSE_LONG, PAUSE_LONG, KILL_IN_PAUSE),
+    *(RESTART, RESTART, ADD, ADD, REMOVE, REMOVE),
+)
+#: The long pause outlasts a short run.
+_LONG_RUN_SECONDS: Final = 300.0
+
+
+class Fleet:
+    """The slots of a run, the running ones and those to come. `make` makes a slot of a number; nothing else is touched."""
+
+    def __init__(self, make: Callable[[int], Slot], slots: int, session_seconds: float) -> None:
+        self._make = make
+        self._session_seconds = session_seconds
+        self.slots: dict[int, Slot] = {}
+        self._running: set[int] = set()
+        #: How the processes that were asked to end did, by exit code; and those that ended unasked.
+        self.exits: Counter[int] = Counter()
+        self.ended_unasked: list[str] = []
+        for number in range(slots):
+            self._start(number)
+
+    @property
+    def running(self) -> list[int]:
+        """The slots that should run."""
+        return sorted(self._running)
+
+    def look(self) -> None:
+        """Notes slots that ended without having been asked, and starts them again, as a supervisor would."""
+        for number in self.running:
+            slot = self.slots[number]
+            if not slot.is_running:
+                self.ended_unasked.append(f"slot {number}: {slot.log_tail()[-600:]}")
+                slot.start()
+
+    def all_ready(self) -> bool:
+        """Whether every running slot works all it has."""
+        self.look()
+        return all(self.slots[number].is_ready() for number in self.running)
+
+    def stop(self) -> None:
+        """SIGTERM to every slot, one after the other."""
+        for number in self.running:
+            self._terminate(number)
+
+    def end(self) -> None:
+        """Makes sure that none is left, whatever state it is in."""
+        for slot in self.slots.values():
+            slot.end()
+
+    def befall(self, kind: str, chance: random.Random) -> bool:
+        """Carries out a fault; False where it cannot be (too few or too many slots)."""
+        if kind == ADD:
+            return self._add()
+        if kind == REMOVE:
+            return self._remove(chance)
+        first, second = chance.sample(self.running, 2)
+        long_seconds = self._session_seconds + chance.uniform(1.0, 3.0)
+        if kind in {KILL, KILL_WIPED}:
+            self.slots[first].kill()
+            if kind == KILL_WIPED:
+                shutil.rmtree(self.slots[first].state_dir, ignore_errors=True)
+            self.slots[first].start()
+        elif kind == KILL_TWO:
+            for number in (first, second):
+                self.slots[number].kill()
+            for number in (first, second):
+                self.slots[number].start()
+        elif kind == KILL_AWAY:
+            self.slots[first].kill()
+            _let_pass(long_seconds)
+            self.slots[first].start()
+        elif kind == RESTART:
+            self._terminate(first)
+            self._start(first)
+        elif kind == KILL_IN_PAUSE:
+            self.slots[first].pause()
+            _let_pass(long_seconds / 2)
+            self.slots[second].kill()
+            self.slots[second].start()
+            _let_pass(long_seconds / 2)
+            self.slots[first].wake()
+        else:
+            seconds = {PAUSE: chance.uniform(0.2, 2.5), PAUSE_LONG: long_seconds}.get(kind, POLL_INTERVAL_SECONDS + 2)
+            self.slots[first].pause()
+            _let_pass(seconds)
+            self.slots[first].wake()
+        return True
+
+    def _add(self) -> bool:
+        if len(self._running) >= SLOTS_MAX:
+            return False
+        self._start(min(set(range(SLOTS_MAX)) - self._running))
+        return True
+
+    def _remove(self, chance: random.Random) -> bool:
+        if len(self._running) <= SLOTS_MIN:
+            return False
+        self._terminate(chance.choice(self.running))
+        return True
+
+    def _start(self, number: int) -> None:
+        if number not in self.slots:
+            self.slots[number] = self._make(number)
+        self.slots[number].start()
+        self._running.add(number)
+
+    def _terminate(self, number: int) -> None:
+        self._running.discard(number)
+        self.exits[self.slots[number].terminate()] += 1
+
+
+def _let_pass(seconds: float) -> None:
+    """How long a fault lasts is part of the fault: nothing is awaited here."""
+    threading.Event().wait(seconds)
+
+
+class Deck:
+    """The order of faults, the same for the same seed."""
+
+    def __init__(self, chance: random.Random, run_seconds: float) -> None:
+        self._chance = chance
+        self._kinds = [*_DECK, PAUSE_LONGEST] if run_seconds >= _LONG_RUN_SECONDS else list(_DECK)
+        self._left: list[str] = []
+
+    def draw(self) -> str:
+        """The next kind."""
+        if not self._left:
+            self._left = self._chance.sample(self._kinds, len(self._kinds))
+        return self._left.pop()
+
+    def gap_seconds(self) -> float:
+        """How long the slots are left alone: often so short that they have not recovered yet."""
+        return self._chance.uniform(0.0, 0.7) if self._chance.random() < 0.4 else self._chance.uniform(1.0, 5.0)
+
+
+def rage(fleet: Fleet, seed: int, seconds: float, check: Callable[[], None]) -> Counter[str]:
+    """Lets faults befall the fleet for `seconds`; how many of each kind did. `check` is called between them."""
+    chance = random.Random(seed)
+    deck = Deck(chance, seconds)
+    befallen: Counter[str] = Counter()
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        _let_pass(deck.gap_seconds())
+        fleet.look()
+        check()
+        kind = deck.draw()
+        if fleet.befall(kind, chance):
+            befallen[kind] += 1
+    return befallen

@@ -1,0 +1,117 @@
+"""The feed: produces the beacons of many stories at once, at their own pace, and keeps what is true of them."""
+
+import heapq
+import random
+import threading
+import time
+from dataclasses import dataclass
+from typing import Any, Final
+
+from confluent_kafka import Producer
+
+from shared import codec, topics
+from shared.partitioning import partition_of, view_key
+from tests.chaos.stories import Send, Story, stories
+
+PARTITIONS: Final = topics.BEACONS.partitions(topics.PROFILES["laptop"])
+FLUSH_SECONDS_MAX: Final = 60.0
+
+
+@dataclass(frozen=True)
+class Truth:
+    """What must be observed once everything sent is folded."""
+
+    #: By (customer, view id): the fields of the newest row.
+    rows: dict[tuple[str, str], dict[str, Any]]
+    #: Distinct beacons, copies of them, and distinct ones of keys that never became a view.
+    beacons: int
+    copies: int
+    dropped: int
+
+
+class Feed(threading.Thread):
+    """Begins `views_per_second` views for `seconds`, then brings all of them to their end."""
+
+    def __init__(self, bootstrap: str, *, seconds: float, views_per_second: float, seed: int) -> None:
+        super().__init__(name="feed", daemon=True)
+        self._producer = Producer({"bootstrap.servers": bootstrap, "acks": "all", "enable.idempotence": True})
+        self._stories = stories(seed)
+        self._chance = random.Random(seed)
+        self._seconds = seconds
+        self._views_per_second = views_per_second
+        self._enough = threading.Event()
+        self._told: list[Story] = []
+        self._beacons = self._copies = 0
+        self.failure: BaseException | None = None
+
+    @property
+    def views(self) -> int:
+        """Views begun so far."""
+        return len(self._told)
+
+    def truth(self) -> Truth:
+        """What is true of all that was sent; ask once the feed has ended."""
+        return Truth(
+            rows={story.key: story.row for story in self._told if story.row},
+            beacons=self._beacons,
+            copies=self._copies,
+            dropped=sum(story.beacons for story in self._told if not story.row),
+        )
+
+    def check(self) -> None:
+        """Raises what ended the feed, if anything did."""
+        if self.failure is not None:
+            raise self.failure
+
+    def stop_beginning(self) -> None:
+        """No more views are begun; those begun are brought to their end."""
+        self._enough.set()
+
+    def run(self) -> None:
+        try:
+            self._run()
+        except BaseException as error:
+            self.failure = error
+            raise
+
+    def _run(self) -> None:
+        now = time.monotonic()
+        end, begins_at = now + self._seconds, now
+        # (due, which story, which of its sends)
+        due: list[tuple[float, int, int]] = []
+        while due or not self._is_over(now, end):
+            now = time.monotonic()
+            while begins_at <= now and not self._is_over(now, end):
+                story = next(self._stories)
+                heapq.heappush(due, (now, len(self._told), 0))
+                self._told.append(story)
+                begins_at += self._chance.expovariate(self._views_per_second)
+            while due and due[0][0] <= now:
+                _, number, at = heapq.heappop(due)
+                sends = self._told[number].sends
+                self._send(sends[at])
+                if at + 1 < len(sends):
+                    heapq.heappush(due, (now + sends[at + 1].after_ms / 1000, number, at + 1))
+            self._producer.poll(0.005)
+        left = self._producer.flush(FLUSH_SECONDS_MAX)
+        assert left == 0, f"{left} beacons were not acknowledged in {FLUSH_SECONDS_MAX} s"
+
+    def _is_over(self, now: float, end: float) -> bool:
+        return now >= end or self._enough.is_set()
+
+    def _send(self, send: Send) -> None:
+        beacon = send.beacon
+        key = view_key(beacon.customer_id, beacon.view_id)
+        self._producer.produce(
+            topics.BEACONS.name,
+            codec.BEACON.encode(beacon),
+            key,
+            partition_of(key, PARTITIONS),
+            on_delivery=self._delivered,
+        )
+        self._beacons += not send.is_copy
+        self._copies += send.is_copy
+
+    @staticmethod
+    def _delivered(error: object, _message: object) -> None:
+        assert error is None, error

@@ -1,0 +1,161 @@
+"""One chaos run: a broker, slots and a feed of its own, faults for a given time, then the verdict and a table."""
+
+import time
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from deploy.local.broker import Broker
+from deploy.topics import create_topics
+from shared.settings import Settings
+from tests.chaos import logs
+from tests.chaos.faults import Fleet, rage
+from tests.chaos.feed import PARTITIONS, Feed, Truth
+from tests.chaos.outputs import Outputs
+from tests.chaos.verdict import Verdict, judge
+from tests.integration.slots import Slot, wait_until
+
+READY_SECONDS_MAX: Final = 90.0
+#: After the last fault: everything must be folded and finished by then.
+SETTLE_SECONDS_MAX: Final = 120.0
+_LOOK_SECONDS: Final = 1.0
+
+
+@dataclass(frozen=True)
+class Options:
+    """What a run is: its length, its chance, its size."""
+
+    seconds: float
+    seed: int
+    slots: int = 3
+    views_per_second: float = 30.0
+    session_ms: int = 6_000
+
+
+@dataclass(frozen=True)
+class Result:
+    """What befell the slots, and what came out."""
+
+    options: Options
+    faults: Counter[str]
+    refused: Counter[str]
+    exits: Counter[int]
+    ended_unasked: list[str]
+    takeovers: int
+    replayed_rows: int
+    truth: Truth
+    verdict: Verdict
+
+    @property
+    def is_right(self) -> bool:
+        """Whether every view is right and no slot ended that was not asked to."""
+        return self.verdict.is_right and not self.ended_unasked
+
+    def table(self) -> str:
+        """The result as lines to read."""
+        options, verdict = self.options, self.verdict
+        lines = [
+            f"chaos: {options.seconds / 60:.1f} minutes, seed {options.seed}",
+            f"{options.slots} slots at first, {PARTITIONS} partitions, session {options.session_ms} ms",
+            "",
+            *(f"{kind:<36}{count:>9,}" for kind, count in sorted(self.faults.items())),
+            f"{'faults in all':<36}{self.faults.total():>9,}",
+            "",
+            *(f"{'commit ' + kind:<36}{count:>9,}" for kind, count in sorted(self.refused.items())),
+            f"{'commits refused or unclear':<36}{self.refused.total():>9,}",
+            f"{'partitions taken':<36}{self.takeovers:>9,}",
+            f"{'changelog rows replayed':<36}{self.replayed_rows:>9,}",
+            *(f"{f'slots that ended with code {code}':<36}{count:>9,}" for code, count in sorted(self.exits.items())),
+            f"{'slots that ended unasked':<36}{len(self.ended_unasked):>9,}",
+            "",
+            f"{'beacons':<36}{self.truth.beacons:>9,}",
+            f"{'beacons sent again':<36}{self.truth.copies:>9,}",
+            f"{'views':<36}{len(self.truth.rows):>9,}",
+            f"{'revisions':<36}{verdict.revisions:>9,}",
+            "",
+            f"{'missing':<36}{len(verdict.missing):>9,}",
+            f"{'doubled':<36}{len(verdict.doubled):>9,}",
+            f"{'wrong':<36}{len({fault[0] for fault in verdict.wrong}):>9,}",
+            f"{'split':<36}{len(verdict.split):>9,}",
+            f"{'still open':<36}{verdict.still_open:>9,}",
+            f"{'late or rejected':<36}{verdict.set_aside:>9,}",
+            f"{'live sums that differ':<36}{len(verdict.sums):>9,}",
+        ]
+        return "\n".join([*lines, *self._faults_found()])
+
+    def _faults_found(self) -> list[str]:
+        verdict = self.verdict
+        found = [*verdict.missing, *verdict.doubled, *verdict.wrong, *verdict.split, *verdict.sums, *self.ended_unasked]
+        return ["", *(f"FAULT {fault}" for fault in found[:20])] if found else []
+
+
+def run(options: Options, folder: Path) -> Result:
+    """Runs in `folder`, which keeps the logs. Ends whatever it started, however it ends."""
+
+    def make(number: int) -> Slot:
+        return Slot(
+            broker.bootstrap,
+            folder,
+            number,
+            PROCESSOR_SESSION_MS=str(options.session_ms),
+            # So that in a short time many takeovers meet a store behind its changelog, and many one that is not.
+            PROCESSOR_FLUSH_INTERVAL_MS="1500",
+            VIDEO_VIEWS_FINISH_CLEAN_MS="1500",
+            VIDEO_VIEWS_FINISH_ENDED_MS="3000",
+            VIDEO_VIEWS_FINISH_SILENT_MS="4000",
+            VIDEO_VIEWS_FINISH_PAUSED_MS="4000",
+            # Views are forgotten while others run, so that tombstones and closed markers take part.
+            VIDEO_VIEWS_LATENESS_MS="30000",
+            VIDEO_VIEWS_CLOSED_MS="60000",
+        )
+
+    with Broker(folder / "broker") as broker:
+        create_topics(Settings(kafka_bootstrap=broker.bootstrap))
+        outputs = Outputs(broker.bootstrap)
+        fleet = Fleet(make, options.slots, options.session_ms / 1000)
+        feed = Feed(
+            broker.bootstrap, seconds=options.seconds, views_per_second=options.views_per_second, seed=options.seed
+        )
+        try:
+            wait_until(fleet.all_ready, "the slots are ready", READY_SECONDS_MAX)
+            feed.start()
+            faults = rage(fleet, options.seed, options.seconds, feed.check)
+            verdict = _settle(fleet, feed, outputs)
+        finally:
+            feed.stop_beginning()
+            fleet.end()
+            outputs.close()
+    log_files = [slot.log_file for slot in fleet.slots.values()]
+    taken, replayed_rows = logs.takeovers(log_files)
+    return Result(
+        options=options,
+        faults=faults,
+        refused=logs.refused_commits(log_files),
+        exits=fleet.exits,
+        ended_unasked=fleet.ended_unasked,
+        takeovers=taken,
+        replayed_rows=replayed_rows,
+        truth=feed.truth(),
+        verdict=verdict,
+    )
+
+
+def _settle(fleet: Fleet, feed: Feed, outputs: Outputs) -> Verdict:
+    """The feed ends, all is folded and finished, the slots end; what stands then is judged."""
+    feed.join(SETTLE_SECONDS_MAX)
+    feed.check()
+    assert not feed.is_alive(), "the feed does not end"
+    truth = feed.truth()
+    deadline = time.monotonic() + SETTLE_SECONDS_MAX
+    looked_at = 0.0
+    while time.monotonic() < deadline:
+        observed = outputs.read()
+        if time.monotonic() - looked_at >= _LOOK_SECONDS:
+            looked_at = time.monotonic()
+            fleet.look()
+            if judge(observed, truth).is_right:
+                break
+    # Once right is not right for good: what the slots do on their way out counts too.
+    fleet.stop()
+    return judge(outputs.read(), truth)

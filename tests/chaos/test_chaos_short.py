@@ -1,0 +1,18 @@
+"""A short chaos run with a fixed seed: every view right to the last field, whatever befalls the slots."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.chaos.run import Options, run
+
+pytestmark = pytest.mark.integration
+
+
+def test_every_view_is_right_after_forty_seconds_of_chaos(tmp_path: Path) -> None:
+    result = run(Options(seconds=40, seed=5, views_per_second=15, session_ms=3_000), tmp_path)
+    print(result.table())
+    assert result.verdict.is_right, result.table()
+    assert not result.ended_unasked, result.table()
+    assert len(result.faults) >= 6, result.table()
+    assert len(result.truth.rows) > 300

@@ -1,0 +1,134 @@
+"""Collector processes for tests, and what is in Kafka when they are done."""
+
+import asyncio
+import contextlib
+import json
+import os
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+from confluent_kafka import Consumer, TopicPartition
+
+from deploy.local.ports import free_port
+from deploy.local.process import Child
+from services.collector.records import Record
+
+SECONDS_MAX = 60.0
+
+
+class Collector:
+    """A collector process on `port`; several may share one."""
+
+    def __init__(
+        self, bootstrap: str, folder: Path, port: int, name: str = "c", *, profile: str = "laptop", **settings: str
+    ) -> None:
+        self.url = f"http://127.0.0.1:{port}"
+        self.admin = f"http://127.0.0.1:{(admin_port := free_port())}"
+        ours = {
+            "PLAYHEAD_KAFKA_BOOTSTRAP": bootstrap,
+            "PLAYHEAD_TOPICS_PROFILE": profile,
+            "COLLECTOR_HOST": "127.0.0.1",
+            "COLLECTOR_PORT": str(port),
+            "COLLECTOR_ADMIN_HOST": "127.0.0.1",
+            "COLLECTOR_ADMIN_PORT": str(admin_port),
+            "COLLECTOR_ID": name,
+            "COLLECTOR_DRAIN_NOTICE_SECONDS": "0.5",
+        }
+        theirs = {key: value for key, value in os.environ.items() if not key.startswith(("COLLECTOR_", "PLAYHEAD_"))}
+        self.child = Child(
+            name,
+            [sys.executable, "-m", "services.collector"],
+            log_file=folder / f"{name}.log",
+            env=theirs | ours | {f"COLLECTOR_{key.upper()}": value for key, value in settings.items()},
+        )
+
+    def __enter__(self) -> "Collector":
+        self.child.start()
+        self.child.wait_until(lambda: self.status("/readyz") == 200, SECONDS_MAX, "ready")
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.child.kill()
+
+    def status(self, path: str) -> int:
+        """The status of an admin path; 0 when nothing listens."""
+        try:
+            with urllib.request.urlopen(self.admin + path, timeout=5) as answer:
+                return int(answer.status)
+        except urllib.error.HTTPError as error:
+            return error.code
+        except OSError:
+            return 0
+
+    def metric(self, sample: str) -> float:
+        """A sample of `/metrics` by its name with labels; 0 when there is none."""
+        with urllib.request.urlopen(self.admin + "/metrics", timeout=5) as answer:
+            for line in answer.read().decode().splitlines():
+                name, _, value = line.rpartition(" ")
+                if name == sample:
+                    return float(value)
+        return 0.0
+
+    def log_lines(self) -> list[dict[str, Any]]:
+        return [json.loads(line) for line in self.child.log_file.read_text().splitlines()]
+
+
+class Reader:
+    """Reads a topic's records from where it ended when the reader was made."""
+
+    def __init__(self, bootstrap: str, *topics: str) -> None:
+        self._consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "unused", "enable.auto.commit": False})
+        known = self._consumer.list_topics(timeout=SECONDS_MAX).topics
+        partitions = [TopicPartition(topic, number) for topic in topics for number in known[topic].partitions]
+        for partition in partitions:
+            partition.offset = self._consumer.get_watermark_offsets(partition, timeout=SECONDS_MAX)[1]
+        self._consumer.assign(partitions)
+        self.records: list[Record] = []
+
+    def until(self, enough: Callable[[list[Record]], bool]) -> list[Record]:
+        """All records since the reader was made, as soon as they are enough."""
+        deadline = time.monotonic() + SECONDS_MAX
+        while not enough(self.records):
+            assert time.monotonic() < deadline, f"only {len(self.records)} records"
+            message = self._consumer.poll(0.2)
+            if message is not None and message.error() is None:
+                topic, partition = message.topic(), message.partition()
+                assert topic is not None
+                assert partition is not None
+                headers = message.headers() or []
+                self.records.append(Record(topic, partition, message.key(), message.value() or b"", list(headers)))
+        return self.records
+
+    def close(self) -> None:
+        self._consumer.close()
+
+
+@contextlib.contextmanager
+def reading(bootstrap: str, *topics: str) -> Iterator[Reader]:
+    reader = Reader(bootstrap, *topics)
+    try:
+        yield reader
+    finally:
+        reader.close()
+
+
+async def answered(client: aiohttp.ClientSession, url: str, body: bytes) -> int:
+    """The status of a POST on a connection of its own; 0 when there was no answer."""
+    try:
+        async with client.post(url, data=body, headers={"Connection": "close"}) as answer:
+            return answer.status
+    except aiohttp.ClientError:
+        return 0
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + SECONDS_MAX
+    while not condition():
+        assert time.monotonic() < deadline
+        await asyncio.sleep(0.01)

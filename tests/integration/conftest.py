@@ -1,0 +1,44 @@
+"""One broker and one Postgres for all integration tests; a test that needs isolation makes topics and groups of its own."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from deploy.local.broker import Broker
+from deploy.local.postgres import Postgres
+from deploy.topics import create_topics
+from shared.settings import Settings
+
+
+@pytest.fixture(scope="session")
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
+    """A running broker with every declared topic in profile laptop."""
+    with Broker(tmp_path_factory.mktemp("broker")) as running:
+        create_topics(Settings(kafka_bootstrap=running.bootstrap, topics_profile="laptop"))
+        yield running
+
+
+@pytest.fixture(scope="session")
+def settings(broker: Broker) -> Settings:
+    """What all services of this installation share."""
+    return Settings(kafka_bootstrap=broker.bootstrap, topics_profile="laptop", log_format="console")
+
+
+@pytest.fixture(scope="session")
+def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Postgres]:
+    """A running Postgres server; `postgres.create_database(name)` gives a database of one's own."""
+    server = Postgres(tmp_path_factory.mktemp("postgres"))
+    try:
+        server.start()
+        yield server
+    finally:
+        server.remove()
+
+
+@pytest.fixture
+def own_broker(tmp_path: Path) -> Iterator[Broker]:
+    """A broker that holds nothing of other tests."""
+    with Broker(tmp_path / "broker") as running:
+        create_topics(Settings(kafka_bootstrap=running.bootstrap))
+        yield running

@@ -1,0 +1,141 @@
+"""What the tests of failures have in common: a clean set of topics on one broker, and slots that end with their test."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient
+
+from deploy.local.broker import Broker
+from deploy.topics import create_topics
+from shared import topics
+from shared.partitioning import partition_of
+from shared.settings import Settings
+from tests.integration.feed import FINISH, PARTITIONS, Feed, Rows, expect
+from tests.integration.slots import Slot, wait_until
+
+#: Group members that die are noticed soon, and views finish soon; the store is written often.
+QUICK = FINISH | {
+    "VIDEO_VIEWS_FINISH_CLEAN_MS": "800",
+    "VIDEO_VIEWS_FINISH_SILENT_MS": "2500",
+    "PROCESSOR_SESSION_MS": "2000",
+    "PROCESSOR_COMMIT_INTERVAL_MS": "100",
+}
+
+
+def empty(broker: Broker) -> None:
+    """Makes all topics anew."""
+    admin = AdminClient({"bootstrap.servers": broker.bootstrap})
+    names = [topic.name for topic in topics.ALL]
+    present = admin.list_topics(timeout=10).topics
+    for answer in admin.delete_topics([name for name in names if name in present]).values() if present else ():
+        answer.result()
+    wait_until(lambda: not set(names) & set(admin.list_topics(timeout=10).topics), "the topics are gone")
+    create_topics(Settings(kafka_bootstrap=broker.bootstrap))
+
+
+def delete_group(broker: Broker, group: str = "video_views") -> None:
+    """Deletes the group with its offsets, as soon as its last member counts as dead."""
+    admin = AdminClient({"bootstrap.servers": broker.bootstrap})
+
+    def is_deleted() -> bool:
+        try:
+            admin.delete_consumer_groups([group])[group].result()
+        except KafkaException as error:
+            if error.args[0].code() != KafkaError.NON_EMPTY_GROUP:
+                raise
+            return False
+        return True
+
+    wait_until(is_deleted, "the group is deleted", 30)
+
+
+class Scene:
+    """One test's broker, slots, feeds and rows."""
+
+    def __init__(self, broker: Broker, folder: Path) -> None:
+        self.broker = broker
+        self.folder = folder
+        self.slots: list[Slot] = []
+        self.feeds: list[Feed] = []
+        self.rows = Rows(broker.bootstrap)
+        #: What must come of views that no feed has sent.
+        self.also: dict[str, tuple[int, int, str]] = {}
+
+    def slot(self, **environ: str) -> Slot:
+        """Another slot, not started."""
+        slot = Slot(self.broker.bootstrap, self.folder, len(self.slots), **(QUICK | environ))
+        self.slots.append(slot)
+        return slot
+
+    def started(self, **environ: str) -> Slot:
+        """Another slot, ready to work."""
+        slot = self.slot(**environ)
+        slot.start()
+        wait_until(slot.is_ready, "the slot is ready")
+        return slot
+
+    def feed(self, *, views: int = 60, seconds: float = 2.0, title_bytes: int = 10) -> Feed:
+        """Begins to feed views that no other feed has."""
+        prefix = f"feed-{len(self.feeds)}"
+        feed = Feed(
+            self.broker.bootstrap,
+            views=views,
+            seconds=seconds,
+            prefix=prefix,
+            title_bytes=title_bytes,
+            seed=len(self.feeds),
+        )
+        self.feeds.append(feed)
+        feed.start()
+        return feed
+
+    def send(self, key: bytes, *values: bytes, partition: int | None = None) -> None:
+        """Appends records to `beacons` as they are, to the key's partition if not told another."""
+        producer = Producer({"bootstrap.servers": self.broker.bootstrap, "message.max.bytes": 1_100_000})
+        to = partition_of(key, PARTITIONS) if partition is None else partition
+        for value in values:
+            producer.produce(topics.BEACONS.name, value, key, to)
+        assert producer.flush(30) == 0
+
+    def rejected(self) -> list[tuple[str, bytes | None, bytes | None]]:
+        """All that stands in topic `rejected`: reason, key, value."""
+        consumer = Consumer(
+            {"bootstrap.servers": self.broker.bootstrap, "group.id": "test", "isolation.level": "read_committed"}
+        )
+        try:
+            consumer.assign([TopicPartition(topics.REJECTED.name, number, 0) for number in range(PARTITIONS)])
+            found = []
+            while messages := consumer.consume(1000, 1.0):
+                for message in messages:
+                    headers = dict(message.headers() or [])
+                    found.append((headers["reason"].decode(), message.key(), message.value()))
+            return found
+        finally:
+            consumer.close()
+
+    def expect_truth(self, seconds: float = 60.0) -> None:
+        """All that was fed has become rows, each once and right, and nothing is open still."""
+        for feed in self.feeds:
+            feed.finish()
+        truth = self.also | {view_id: told for feed in self.feeds for view_id, told in feed.truth.items()}
+        try:
+            expect(truth, sum(feed.repeats for feed in self.feeds), self.rows, seconds)
+        except AssertionError as error:
+            raise AssertionError("\n".join([str(error), *(slot.log_tail() for slot in self.slots)])) from error
+
+
+@contextmanager
+def scene_on(broker: Broker, folder: Path) -> Iterator[Scene]:
+    """A scene on empty topics; whatever still runs at its end is killed."""
+    empty(broker)
+    scene = Scene(broker, folder)
+    try:
+        yield scene
+    finally:
+        for feed in scene.feeds:
+            feed.join(60)
+        scene.rows.close()
+        for slot in scene.slots:
+            slot.end()

@@ -1,0 +1,202 @@
+"""Views whose truth is known, fed to a broker, and the rows that come of them."""
+
+import random
+import threading
+import time
+from collections import defaultdict
+from collections.abc import Mapping
+
+from confluent_kafka import Consumer, Producer, TopicPartition
+
+from shared import codec, topics
+from shared.partitioning import partition_of, view_key
+from shared.schemas.beacon import Beacon
+from shared.schemas.view import View
+
+PARTITIONS = topics.BEACONS.partitions(topics.PROFILES["laptop"])
+#: Views finish soon.
+FINISH = {
+    "VIDEO_VIEWS_FINISH_CLEAN_MS": "1500",
+    "VIDEO_VIEWS_FINISH_ENDED_MS": "3000",
+    "VIDEO_VIEWS_FINISH_SILENT_MS": "4000",
+    "VIDEO_VIEWS_FINISH_PAUSED_MS": "4000",
+}
+
+
+def beacon(view_id: str, seq: int, event: str, client_time_ms: int, **attrs: object) -> Beacon:
+    return Beacon(
+        schema_version=1,
+        source="mux",
+        customer_id="acme",
+        view_id=view_id,
+        event=event,
+        source_event=event,
+        recv_time_ms=client_time_ms,
+        client_time_ms=client_time_ms,
+        clock_offset_ms=0,
+        seq=seq,
+        attrs=dict(attrs),
+    )
+
+
+def story(view_id: str, random_: random.Random, title_bytes: int = 10) -> list[Beacon]:
+    """A view: start, heartbeats whose watch time grows, and (mostly) a clean end."""
+    at_ms = 1_790_000_000_000
+    title = random_.randbytes(title_bytes // 2).hex()
+    beacons = [beacon(view_id, 1, "viewstart", at_ms, video_title=title), beacon(view_id, 2, "playing", at_ms + 500)]
+    beacons += [
+        beacon(view_id, seq, "heartbeat", at_ms + seq * 1000, view_watch_time=seq * 1000)
+        for seq in range(3, random_.randint(5, 14))
+    ]
+    if random_.random() < 0.7:
+        seq = len(beacons) + 1
+        beacons.append(beacon(view_id, seq, "viewend", at_ms + seq * 1000, view_watch_time=seq * 1000))
+    return beacons
+
+
+class Feed(threading.Thread):
+    """Produces the beacons of many views, interleaved, some twice; keeps what is true."""
+
+    def __init__(
+        self, bootstrap: str, *, views: int, seconds: float, seed: int = 5, prefix: str = "view", title_bytes: int = 10
+    ) -> None:
+        """All beacons of `views` views, within `seconds`; a view's title, as large as told, never compresses."""
+        super().__init__(name="feed")
+        self._random = random.Random(seed)
+        self._producer = Producer({"bootstrap.servers": bootstrap, "acks": "all", "enable.idempotence": True})
+        ids = [f"{prefix}-{number}" for number in range(views)]
+        self._views = {view_id: story(view_id, self._random, title_bytes) for view_id in ids}
+        self._seconds = seconds
+        self.sent: dict[str, int] = defaultdict(int)
+        self.failure: BaseException | None = None
+
+    @property
+    def truth(self) -> dict[str, tuple[int, int, str]]:
+        """By view id: distinct beacons, watch time, end reason."""
+        return {
+            view_id: (
+                len(beacons),
+                max(int(b.attrs.get("view_watch_time", 0)) for b in beacons),
+                "clean" if beacons[-1].event == "viewend" else "timeout",
+            )
+            for view_id, beacons in self._views.items()
+        }
+
+    @property
+    def repeats(self) -> int:
+        """Beacons sent a second time."""
+        return sum(self.sent.values()) - sum(count for count, _, _ in self.truth.values())
+
+    def finish(self) -> None:
+        """Waits until all is sent and acknowledged."""
+        self.join(60)
+        assert not self.is_alive()
+        assert self.failure is None, self.failure
+
+    def run(self) -> None:
+        try:
+            self._run()
+        except BaseException as error:
+            self.failure = error
+            raise
+
+    def _run(self) -> None:
+        # Each view's beacons in a random order of sequence within small windows; the fold puts them right.
+        queues = {view_id: list(beacons) for view_id, beacons in self._views.items()}
+        open_ids = list(queues)
+        total = sum(len(queue) for queue in queues.values())
+        pause = self._seconds / total
+        while open_ids:
+            view_id = self._random.choice(open_ids[:60])
+            queue = queues[view_id]
+            self._send(queue.pop(min(self._random.randint(0, 1), len(queue) - 1)))
+            if not queue:
+                open_ids.remove(view_id)
+            time.sleep(pause)
+        assert self._producer.flush(30) == 0
+
+    def _send(self, record: Beacon) -> None:
+        key = view_key(record.customer_id, record.view_id)
+        for _ in range(2 if self._random.random() < 0.05 else 1):
+            self.sent[record.view_id] += 1
+            self._producer.produce(
+                topics.BEACONS.name,
+                codec.BEACON.encode(record),
+                key,
+                partition_of(key, PARTITIONS),
+                on_delivery=self._delivered,
+            )
+        self._producer.poll(0)
+
+    def _delivered(self, error: object, _message: object) -> None:
+        assert error is None, error
+
+
+class Rows:
+    """Reads all committed rows of topic `views`, over and over."""
+
+    def __init__(self, bootstrap: str) -> None:
+        self._consumer = Consumer(
+            {
+                "bootstrap.servers": bootstrap,
+                "group.id": "test-rows",
+                "enable.auto.commit": False,
+                "isolation.level": "read_committed",
+            }
+        )
+        self._consumer.assign([TopicPartition(topics.VIEWS.name, number, 0) for number in range(PARTITIONS)])
+        self.rows: list[View] = []
+
+    def read(self) -> list[View]:
+        while True:
+            messages = self._consumer.consume(1000, 0.3)
+            if not messages:
+                return self.rows
+            for message in messages:
+                assert message.error() is None, message.error()
+                value = message.value()
+                assert value is not None
+                self.rows.append(codec.VIEW.decode(value))
+
+    def close(self) -> None:
+        self._consumer.close()
+
+
+def newest(rows: list[View]) -> dict[str, View]:
+    """The last revision of each view; asserts that no revision stands twice."""
+    seen: dict[tuple[str, int], View] = {}
+    for row in rows:
+        assert (row.view_id, row.revision) not in seen, f"{row.view_id} revision {row.revision} stands twice"
+        seen[row.view_id, row.revision] = row
+    latest: dict[str, View] = {}
+    for row in seen.values():
+        if row.view_id not in latest or row.revision > latest[row.view_id].revision:
+            latest[row.view_id] = row
+    return latest
+
+
+def observed(rows: list[View]) -> dict[str, tuple[int, int, str]]:
+    return {view_id: (row.beacon_count, row.watch_ms, row.end_reason) for view_id, row in newest(rows).items()}
+
+
+def expect(truth: Mapping[str, tuple[int, int, str]], repeats: int, rows: Rows, seconds: float = 60.0) -> None:
+    """Waits until the rows are the truth to the last view: none missing, doubled, wrong, split or still open."""
+    deadline = time.monotonic() + seconds
+    while observed(rows.read()) != truth:
+        assert time.monotonic() < deadline, f"not within {seconds} s: {difference(truth, rows)}"
+    assert sum(row.duplicate_count for row in newest(rows.rows).values()) == repeats
+
+
+def difference(truth: Mapping[str, tuple[int, int, str]], rows: Rows) -> str:
+    """What differs, in short."""
+    found = observed(rows.rows)
+    missing = sorted(truth.keys() - found.keys())
+    extra = sorted(found.keys() - truth.keys())
+    wrong = {
+        view_id: (found[view_id], truth[view_id])
+        for view_id in truth
+        if found.get(view_id, truth[view_id]) != truth[view_id]
+    }
+    return (
+        f"missing {missing[:5]} of {len(missing)}, too many {extra[:5]}, (found, truth) {dict(list(wrong.items())[:5])}"
+    )

@@ -1,0 +1,218 @@
+"""What the finalizer's tests share: views with a known truth, the process under test, and independent readers of its tables."""
+
+import os
+import sys
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from urllib.request import urlopen
+
+import duckdb
+import psycopg
+from confluent_kafka import Producer
+from deltalake import DeltaTable, QueryBuilder
+
+from deploy.local.paths import SPARK_JARS
+from deploy.local.ports import free_port
+from deploy.local.process import Child, wait_until
+from shared.codec import VIEW
+from shared.histogram import bucket_of
+from shared.partitioning import partition_of, view_key
+from shared.schemas.view import View
+from shared.topics import PROFILES, VIEWS
+
+#: A morning in 2026 at which all test views begin, ms since 1970.
+MORNING_MS = 1_770_012_000_000
+HOUR_MS = 3_600_000
+START_SECONDS_MAX = 120.0
+RUN_SECONDS_MAX = 180.0
+
+
+def a_view(name: str, *, customer: str = "acme", revision: int = 1, hour: int = 0, **fields: Any) -> View:
+    """A view of `customer` that ends in the `hour`th hour after `MORNING_MS`; its beacons came in within three hours."""
+    end_ms = MORNING_MS + hour * HOUR_MS + 60_000
+    given: dict[str, Any] = {
+        "day": MORNING_MS // 86_400_000,
+        "first_append_ms": MORNING_MS,
+        "last_append_ms": MORNING_MS + 3 * HOUR_MS,
+        "view_start_ms": end_ms - 30_000,
+        "view_end_ms": end_ms,
+        "end_reason": "clean",
+        "view_dropped": False,
+        "beacon_count": 5,
+        **fields,
+    }
+    return View(schema_version=1, customer_id=customer, view_id=name, revision=revision, source="mux", **given)
+
+
+def newest(revisions: Iterable[View]) -> list[View]:
+    """The truth: of every view the largest (generation, revision)."""
+    latest: dict[tuple[str, str], View] = {}
+    for view in revisions:
+        known = latest.get((view.customer_id, view.view_id))
+        if known is None or (view.generation, view.revision) > (known.generation, known.revision):
+            latest[view.customer_id, view.view_id] = view
+    return sorted(latest.values(), key=lambda view: (view.customer_id, view.view_id))
+
+
+@dataclass
+class Topic:
+    """A transactional producer to topic `views`, as the processor is one."""
+
+    bootstrap: str
+    transactional_id: str
+    _producer: Producer = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._producer = Producer({"bootstrap.servers": self.bootstrap, "transactional.id": self.transactional_id})
+        self._producer.init_transactions(30)
+
+    def send(self, views: Iterable[View], *, also: Iterable[bytes] = (), commit: bool = True) -> None:
+        """One transaction with these views, in this order, and other bytes; aborted unless `commit`."""
+        self._producer.begin_transaction()
+        for view in views:
+            key = view_key(view.customer_id, view.view_id)
+            partition = partition_of(key, PROFILES["laptop"].view_partitions)
+            self._producer.produce(VIEWS.name, VIEW.encode(view), key, partition)
+        for value in also:
+            self._producer.produce(VIEWS.name, value, b"unknown", 0)
+        self._producer.flush(30)
+        if commit:
+            self._producer.commit_transaction(30)
+        else:
+            self._producer.abort_transaction(30)
+
+
+@dataclass
+class Installation:
+    """One warehouse, checkpoint and serving database, and the finalizer processes that work on them."""
+
+    folder: Path
+    bootstrap: str
+    dsn: str
+    admin_port: int = field(default_factory=free_port)
+
+    def child(self, job: str, **settings: str) -> Child:
+        """A finalizer process, not yet started."""
+        environment = {
+            **os.environ,
+            # Most of a short run is starting: the first compiler is enough for it.
+            "JAVA_TOOL_OPTIONS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+            "PLAYHEAD_KAFKA_BOOTSTRAP": self.bootstrap,
+            "FINALIZER_WAREHOUSE_DIR": str(self.folder / "warehouse"),
+            "FINALIZER_CHECKPOINT_DIR": str(self.folder / "checkpoint"),
+            "FINALIZER_JARS_DIR": str(SPARK_JARS),
+            "FINALIZER_POSTGRES_DSN": self.dsn,
+            "FINALIZER_TRIGGER_SECONDS": "1",
+            "FINALIZER_DRIVER_MEMORY": "1g",
+            "FINALIZER_ADMIN_HOST": "127.0.0.1",
+            "FINALIZER_ADMIN_PORT": str(self.admin_port),
+            **{f"FINALIZER_{name.upper()}": value for name, value in settings.items()},
+        }
+        argv = [sys.executable, "-m", "services.finalizer", job]
+        return Child(f"finalizer {job}", argv, log_file=self.folder / "finalizer.log", env=environment)
+
+    def run_once(self, **settings: str) -> int | None:
+        """Lands what the topic holds; the exit code."""
+        with self.running("once", **settings) as child:
+            wait_for_exit(child)
+            return child.exit_code
+
+    @contextmanager
+    def running(self, job: str, **settings: str) -> Iterator[Child]:
+        """A finalizer process that is killed at the end if it still runs."""
+        child = self.child(job, **settings)
+        child.start()
+        try:
+            yield child
+        finally:
+            child.kill()
+
+    def is_ready(self) -> bool:
+        """Whether the process answers that it lands views."""
+        try:
+            with urlopen(f"http://127.0.0.1:{self.admin_port}/readyz", timeout=5) as answer:
+                return bool(answer.status == 200)
+        except OSError:
+            return False
+
+    def metrics(self) -> str:
+        """What a running process exposes."""
+        with urlopen(f"http://127.0.0.1:{self.admin_port}/metrics", timeout=5) as answer:
+            return str(answer.read().decode())
+
+    def table(self, name: str, query: str) -> list[tuple[Any, ...]]:
+        """Rows of a Delta table, read without Spark: delta-rs reads the files, DuckDB answers `query` over `t`."""
+        delta = DeltaTable(self.folder / "warehouse" / name)
+        t = QueryBuilder().register("t", delta).execute("SELECT * FROM t").read_all()
+        with duckdb.connect() as connection:
+            connection.register("t", t)
+            return connection.execute(query).fetchall()
+
+    def serving(self, query: str) -> list[tuple[Any, ...]]:
+        """Rows of the serving database."""
+        with psycopg.connect(self.dsn) as connection:
+            return connection.execute(query).fetchall()
+
+
+def wait_for_exit(child: Child) -> None:
+    """Returns when the process has ended by itself."""
+    wait_until(lambda: not child.is_running, RUN_SECONDS_MAX, f"{child.name} ends")
+
+
+ROLLUPS = """
+    SELECT extract(epoch FROM hour)::bigint / 3600, customer_id, views, started, startup_failures, playback_failures,
+           exits_before_start, views_dropped, watch_ms, playing_ms, rebuffer_count, rebuffer_ms, seek_count, seek_ms,
+           bitrate_integral::bigint, bitrate_time_ms, beacons, duplicates
+    FROM serving.rollups_hourly ORDER BY 1, 2"""
+
+#: The same, counted anew from the views by another engine.
+RECOUNT = """
+    SELECT hour, customer_id, count(*), count(startup_ms), count(*) FILTER (startup_failed),
+           count(*) FILTER (playback_failed), count(*) FILTER (ebvs), count(*) FILTER (view_dropped), sum(watch_ms)::bigint,
+           sum(playing_ms)::bigint, sum(rebuffer_count)::bigint, sum(rebuffer_ms)::bigint, sum(seek_count)::bigint,
+           sum(seek_ms)::bigint, sum(bitrate_integral)::bigint, sum(bitrate_time_ms)::bigint, sum(beacon_count)::bigint,
+           sum(duplicate_count)::bigint
+    FROM t GROUP BY 1, 2 ORDER BY 1, 2"""
+
+BUCKETS = """
+    SELECT extract(epoch FROM hour)::bigint / 3600, customer_id, metric, bucket, count
+    FROM serving.histograms_hourly"""
+
+
+def expect_truth(installation: Installation, truth: list[View]) -> None:
+    """Asserts that views, rollups and histograms are exactly those of `truth`."""
+    stored = installation.table(
+        "views", "SELECT customer_id, view_id, revision, hour, watch_ms, startup_ms FROM t ORDER BY 1, 2"
+    )
+    assert stored == [
+        (view.customer_id, view.view_id, view.revision, hour_of(view), view.watch_ms, view.startup_ms) for view in truth
+    ]
+    assert installation.serving(ROLLUPS) == installation.table("views", RECOUNT)
+    assert buckets_served(installation) == buckets_of(truth)
+    assert installation.serving("SELECT * FROM finalizer.dirty_slices") == []
+
+
+def hour_of(view: View) -> int:
+    """The rollup hour of a view, told anew: that of its end, no earlier than a day before its beacons nor an hour after."""
+    earliest, latest = view.first_append_ms - 24 * HOUR_MS, view.last_append_ms + HOUR_MS
+    return min(max(view.view_end_ms, earliest), latest) // HOUR_MS
+
+
+def buckets_of(truth: list[View]) -> Mapping[tuple[Any, ...], int]:
+    """(hour, customer, metric, bucket) -> how many views."""
+    counts: Counter[tuple[Any, ...]] = Counter()
+    for view in truth:
+        place = (hour_of(view), view.customer_id)
+        if view.startup_ms is not None:
+            counts[*place, "startup_ms", bucket_of(view.startup_ms)] += 1
+        counts[*place, "rebuffer_ms", bucket_of(view.rebuffer_ms)] += 1
+    return counts
+
+
+def buckets_served(installation: Installation) -> Mapping[tuple[Any, ...], int]:
+    """The same, as the dashboard reads it."""
+    return {tuple(row[:4]): row[4] for row in installation.serving(BUCKETS)}

@@ -1,0 +1,98 @@
+"""The local broker: starts once formatted, keeps its data over a stop and over a kill, says why when it dies."""
+
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Consumer, Producer
+
+from deploy.local.broker import Broker
+from deploy.local.process import ProcessDied
+from deploy.topics import create_topics
+from services.rim.kafka import TopicsWrong, verify_topics
+from shared import topics
+from shared.partitioning import partition_of
+from shared.settings import Settings
+from shared.topics import Topic
+
+pytestmark = pytest.mark.integration
+
+
+def test_a_record_outlives_a_clean_restart_and_a_kill(tmp_path: Path) -> None:
+    with Broker(tmp_path / "a folder with spaces") as broker:
+        settings = Settings(kafka_bootstrap=broker.bootstrap)
+        created = create_topics(settings)
+        assert created == [topic.name for topic in topics.ALL]
+
+        _produce(broker, "beacons", b"before restart")
+        broker.restart()
+        _produce(broker, "beacons", b"before kill")
+        broker.kill()
+        assert not broker.is_running
+        broker.start()
+
+        assert create_topics(settings) == []
+        assert _read(broker, "beacons", 2) == [b"before restart", b"before kill"]
+    assert not broker.is_running
+
+
+def test_a_broker_that_dies_at_its_start_says_why(tmp_path: Path) -> None:
+    with Broker(tmp_path / "first") as first:
+        second = Broker(tmp_path / "second", port=first.port)
+        with pytest.raises(ProcessDied, match=r"(?s)broker ended with exit code 1; .*Address already in use"):
+            second.start()
+        assert not second.is_running
+
+
+def test_a_topic_that_is_not_as_declared_is_named(broker: Broker, settings: Settings) -> None:
+    other = Topic("mistaken", key="", schema="", owner="this test", cleanup="delete")
+    create_topics(settings, [other])
+    declared = Topic("mistaken", key="", schema="", owner="this test", cleanup="compact")
+
+    with pytest.raises(TopicsWrong, match=r"mistaken has cleanup\.policy=delete, declared is compact"):
+        create_topics(settings, [declared])
+    with pytest.raises(TopicsWrong, match="absent is missing"):
+        verify_topics(settings, [Topic("absent", key="", schema="", owner="", cleanup="delete")])
+
+
+def test_a_topic_whose_clients_set_the_time_is_refused(broker: Broker, settings: Settings) -> None:
+    by_clients = {"message.timestamp.type": "CreateTime"}
+    create_topics(settings, [Topic("stamped", key="", schema="", owner="", cleanup="delete", extra=by_clients)])
+
+    with pytest.raises(
+        TopicsWrong, match=r"stamped has message\.timestamp\.type=CreateTime, declared is LogAppendTime"
+    ):
+        verify_topics(settings, [Topic("stamped", key="", schema="", owner="", cleanup="delete")])
+
+
+def test_producers_and_the_java_default_agree_on_partitions(broker: Broker, settings: Settings) -> None:
+    producer = Producer({"bootstrap.servers": broker.bootstrap, "partitioner": "murmur2_random"})
+    found: dict[bytes | None, int | None] = {}
+    keys = [f"customer:{number}".encode() for number in range(50)]
+    for key in keys:
+        producer.produce("late", b"{}", key=key, on_delivery=lambda _, m: found.update({m.key(): m.partition()}))
+    assert producer.flush(20) == 0
+
+    partitions = topics.LATE.partitions(settings.profile)
+    assert found == {key: partition_of(key, partitions) for key in keys}
+
+
+def _produce(broker: Broker, topic: str, value: bytes) -> None:
+    failures: list[str] = []
+    producer = Producer({"bootstrap.servers": broker.bootstrap, "acks": "all"})
+    producer.produce(
+        topic, value, partition=0, on_delivery=lambda error, _: failures.append(str(error)) if error else None
+    )
+    assert producer.flush(30) == 0
+    assert failures == []
+
+
+def _read(broker: Broker, topic: str, count: int) -> list[bytes]:
+    consumer = Consumer(
+        {"bootstrap.servers": broker.bootstrap, "group.id": "test-broker", "auto.offset.reset": "earliest"}
+    )
+    try:
+        consumer.subscribe([topic])
+        records = consumer.consume(count, timeout=30)
+        return [value for record in records if (value := record.value()) is not None]
+    finally:
+        consumer.close()

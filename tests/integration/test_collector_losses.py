@@ -1,0 +1,191 @@
+"""Everything a collector answered 200 is in Kafka, whatever fails around it: processes, broker, replicas, queue, disk."""
+
+import asyncio
+import contextlib
+import signal
+from collections.abc import AsyncIterator, Awaitable, Callable
+from pathlib import Path
+
+import aiohttp
+import pytest
+from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
+
+from deploy.local.broker import Broker
+from deploy.local.ports import free_port
+from deploy.topics import create_topics
+from services.collector.records import Record
+from shared.codec import BEACON
+from shared.settings import Settings
+from shared.topics import BEACONS
+from tests.integration.collecting import SECONDS_MAX, Collector, answered, reading, until
+from tests.unit.collector.bodies import CMCD_RECORD, mux_body, mux_event
+
+pytestmark = pytest.mark.integration
+
+PLAYERS = 8
+Stored = set[tuple[str, int]]
+
+
+class Crowd:
+    """Players that send one beacon after another, each until it is answered with success."""
+
+    def __init__(self, url: str, *, is_mux: bool) -> None:
+        self._url = url
+        self._is_mux = is_mux
+        self.statuses: list[int] = []
+        self.stored: list[tuple[str, int]] = []
+        self._stopped = False
+
+    def move_to(self, url: str) -> None:
+        self._url = url
+
+    async def play(self, client: aiohttp.ClientSession, number: int) -> None:
+        view_id, seq = f"v-{number}", 0
+        while not self._stopped:
+            if self._is_mux:
+                url, body = self._url, mux_body(mux_event(ake="losses", xid=view_id, xsqno=seq))
+            else:
+                record = CMCD_RECORD.replace("s-1", view_id).replace("sn=4", f"sn={seq}")
+                url, body = self._url + "/cmcd/losses", record.encode()
+            status = await answered(client, url, body)
+            self.statuses.append(status)
+            if status in {200, 204}:
+                self.stored.append((view_id, seq))
+                seq += 1
+            else:
+                await asyncio.sleep(0.01)
+
+    async def more(self, count: int = 3 * PLAYERS) -> None:
+        """Returns when so many more are stored."""
+        wanted = len(self.stored) + count
+        await until(lambda: len(self.stored) >= wanted)
+
+    async def more_refused(self, status: int = 503) -> None:
+        """Returns when some more are answered `status`."""
+        wanted = self.statuses.count(status) + 2
+        await until(lambda: self.statuses.count(status) >= wanted)
+
+    @contextlib.asynccontextmanager
+    async def playing(self) -> AsyncIterator[None]:
+        async with aiohttp.ClientSession() as client:
+            players = [asyncio.create_task(self.play(client, number)) for number in range(PLAYERS)]
+            yield
+            self._stopped = True
+            await asyncio.gather(*players)
+
+
+def told(records: list[Record]) -> list[tuple[str, int]]:
+    beacons = [BEACON.decode(record.value) for record in records]
+    return [(beacon.view_id, beacon.seq or 0) for beacon in beacons]
+
+
+def assert_all_there_in_order(records: list[Record], stored: list[tuple[str, int]]) -> None:
+    first_seen = dict.fromkeys(told(records))
+    for view_id in {view_id for view_id, _ in stored}:
+        found = [seq for view, seq in first_seen if view == view_id]
+        assert found[: sum(view == view_id for view, _ in stored)] == [seq for view, seq in stored if view == view_id]
+
+
+async def test_a_collector_that_is_killed_loses_nothing_it_answered(broker: Broker, tmp_path: Path) -> None:
+    port = free_port()
+    with reading(broker.bootstrap, BEACONS.name) as reader:
+        with Collector(broker.bootstrap, tmp_path, port, "first") as first:
+            crowd = Crowd(first.url, is_mux=True)
+            async with crowd.playing():
+                await crowd.more(100)
+                await asyncio.to_thread(first.child.kill)
+                await until(lambda: 0 in crowd.statuses)
+                with Collector(broker.bootstrap, tmp_path, port, "second"):
+                    await crowd.more(100)
+        records = reader.until(lambda found: set(told(found)) >= set(crowd.stored))
+    assert_all_there_in_order(records, crowd.stored)
+
+
+Trouble = Callable[[Broker], Awaitable[Callable[[], Awaitable[None]]]]
+
+
+async def hang(own: Broker) -> Callable[[], Awaitable[None]]:
+    own.child.signal(signal.SIGSTOP)
+
+    async def mend() -> None:
+        own.child.signal(signal.SIGCONT)
+
+    return mend
+
+
+async def lack_replicas(own: Broker) -> Callable[[], Awaitable[None]]:
+    await asyncio.to_thread(_set_min_isr, own.bootstrap, 2)
+    return lambda: asyncio.to_thread(_set_min_isr, own.bootstrap, 1)
+
+
+def _set_min_isr(bootstrap: str, replicas: int) -> None:
+    entry = ConfigEntry("min.insync.replicas", str(replicas), incremental_operation=AlterConfigOpType.SET)
+    resource = ConfigResource(ResourceType.TOPIC, BEACONS.name, incremental_configs=[entry])
+    # Its answers come only while the client lives.
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    for future in admin.incremental_alter_configs([resource]).values():
+        future.result(SECONDS_MAX)
+
+
+async def test_a_full_queue_and_too_few_replicas_lose_nothing(tmp_path: Path) -> None:
+    """The queue holds five records, so that eight players fill it; none of them is ever cut in two by it."""
+    with Broker(tmp_path / "broker") as own:
+        create_topics(Settings(kafka_bootstrap=own.bootstrap))
+        limits = {"queue_records_max": "5", "ack_seconds_max": "1"}
+        with (
+            Collector(own.bootstrap, tmp_path, free_port(), **limits) as collector,
+            reading(own.bootstrap, BEACONS.name) as reader,
+        ):
+            crowd = Crowd(collector.url, is_mux=False)
+            async with crowd.playing():
+                await crowd.more()
+                for trouble in (hang, lack_replicas):
+                    mend = await trouble(own)
+                    await crowd.more_refused()
+                    await mend()
+                    await crowd.more()
+            records = reader.until(lambda found: set(told(found)) >= set(crowd.stored))
+            assert_all_there_in_order(records, crowd.stored)
+            assert set(crowd.statuses) == {204, 503}
+            with_reason = collector.metric('playhead_collector_unstored_total{reason="queue_full"}')
+            assert with_reason > 0
+
+
+async def test_a_spool_takes_over_and_outlives_its_process(tmp_path: Path) -> None:
+    """The broker dies, Mux clients are answered 200 all the same, the collector dies, both come back."""
+    with Broker(tmp_path / "broker") as own:
+        create_topics(Settings(kafka_bootstrap=own.bootstrap))
+        port = free_port()
+        limits = {"spool_dir": str(tmp_path / "spool"), "ack_seconds_max": "1", "drain_seconds_max": "30"}
+        with reading(own.bootstrap, BEACONS.name) as reader:
+            with Collector(own.bootstrap, tmp_path, port, "first", **limits) as first:
+                crowd = Crowd(first.url, is_mux=True)
+                async with crowd.playing():
+                    await crowd.more()
+                    await asyncio.to_thread(own.kill)
+                    await crowd.more(10 * PLAYERS)
+                    assert 503 not in crowd.statuses
+                    assert first.metric("playhead_collector_spool_bytes") > 0
+                    await asyncio.to_thread(first.child.kill)
+                    await asyncio.to_thread(own.start)
+                    with Collector(own.bootstrap, tmp_path, port, "second", **limits) as second:
+                        await crowd.more()
+                        await until(lambda: second.metric("playhead_collector_spool_bytes") == 0)
+                        await crowd.more()
+                        assert await asyncio.to_thread(second.child.stop, SECONDS_MAX) == 0
+            records = reader.until(lambda found: set(told(found)) >= set(crowd.stored))
+        assert_all_there_in_order(records, crowd.stored)
+
+
+async def test_a_spool_that_cannot_be_drained_is_told_by_the_exit_code(tmp_path: Path) -> None:
+    with Broker(tmp_path / "broker") as own:
+        create_topics(Settings(kafka_bootstrap=own.bootstrap))
+        limits = {"spool_dir": str(tmp_path / "spool"), "ack_seconds_max": "0.5", "drain_seconds_max": "1"}
+        with Collector(own.bootstrap, tmp_path, free_port(), **limits) as collector:
+            await asyncio.to_thread(own.kill)
+            async with aiohttp.ClientSession() as client:
+                assert await answered(client, collector.url, mux_body(mux_event())) == 200
+                # Others are told: their retries do no harm.
+                assert await answered(client, collector.url + "/cmcd/losses", CMCD_RECORD.encode()) == 503
+            assert await asyncio.to_thread(collector.child.stop, SECONDS_MAX) == 5
+            assert collector.log_lines()[-1]["event"] == "stopped_with_a_spool"

@@ -1,0 +1,317 @@
+"""The dashboard in a real browser, on a real broker and a real Postgres."""
+
+import os
+import sys
+import time
+import urllib.request
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+import psycopg
+import pytest
+from confluent_kafka import Producer
+from playwright.sync_api import Browser, Page, expect, sync_playwright
+
+from deploy.local.broker import Broker
+from deploy.local.ports import free_port
+from deploy.local.postgres import Postgres
+from deploy.local.process import Child
+from deploy.topics import create_topics
+from services.finalizer.migrate import migrate
+from services.rim.kafka import client_config
+from shared import codec
+from shared.histogram import bucket_of
+from shared.schemas.live import BUCKET_MS, Live
+from shared.settings import Settings
+from shared.topics import LIVE
+
+pytestmark = pytest.mark.integration
+
+ROOT = Path(__file__).parents[2]
+CHROMIUM_ARGS = ["--no-sandbox", "--disable-dev-shm-usage"]
+#: In which the page must have caught up; generous, for a busy machine.
+SOON_MS = 30_000
+
+
+@dataclass
+class Installation:
+    """A broker, a Postgres, and the dashboard over them; nobody else's."""
+
+    broker: Broker
+    postgres: Postgres
+    folder: Path
+    dashboard: Child
+    port: int
+    settings: Settings
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}/"
+
+    def count(self, customer_id: str, bucket_ms: int, partition: int = 0, **figures: int) -> None:
+        """Puts one live record into the topic, as the processor would."""
+        zeros = dict.fromkeys(
+            set(Live.__struct_fields__) - {"partition", "customer_id", "bucket_ms", "schema_version", "slices"}, 0
+        )
+        live = Live(
+            schema_version=1, partition=partition, customer_id=customer_id, bucket_ms=bucket_ms, **(zeros | figures)
+        )
+        producer = Producer(client_config(self.settings, "test") | {"acks": "all"})
+        producer.produce(LIVE.name, codec.LIVE.encode(live), f"{partition}:{customer_id}:{bucket_ms}", partition)
+        assert producer.flush(30) == 0
+
+    def publish(self, customer_id: str, **figures: int) -> None:
+        """Puts one hour of rollups and startup times (`startups_ms` apart) into Postgres, as the finalizer would."""
+        hour = datetime.fromtimestamp(time.time() // 3_600 * 3_600, UTC)
+        with psycopg.connect(self.postgres.dsn) as connection:
+            connection.execute(
+                "INSERT INTO serving.rollups_hourly VALUES (%s, %s, %s, %s, %s, %s, %s, 0, %s, 0, 0, %s, 0, 0, %s, %s, 0, 0)",
+                (
+                    hour,
+                    customer_id,
+                    figures["views"],
+                    figures["views"],
+                    figures["startup_failures"],
+                    figures["playback_failures"],
+                    figures["exits_before_start"],
+                    figures["watch_ms"],
+                    figures["rebuffer_ms"],
+                    figures["bitrate_bps"] * 1_000,
+                    1_000,
+                ),
+            )
+            for startup_ms, count in ((figures["startup_ms"], 18), (figures["slow_startup_ms"], 2)):
+                connection.execute(
+                    "INSERT INTO serving.histograms_hourly VALUES (%s, %s, 'startup_ms', %s, %s)",
+                    (hour, customer_id, bucket_of(startup_ms), count),
+                )
+
+    def published(self, seconds_ago: int) -> None:
+        """Says that the finalizer published then, and not since."""
+        with psycopg.connect(self.postgres.dsn) as connection:
+            connection.execute(
+                "INSERT INTO finalizer.fence (epoch, published_at) VALUES (1, now() - make_interval(secs => %s))"
+                " ON CONFLICT (only_row) DO UPDATE SET published_at = excluded.published_at",
+                (seconds_ago,),
+            )
+
+
+def start_dashboard(folder: Path, broker: Broker, postgres: Postgres, port: int) -> Child:
+    admin_port = free_port()
+    child = Child(
+        "dashboard",
+        [sys.executable, "-m", "services.dashboard"],
+        log_file=folder / "dashboard.log",
+        folder=ROOT,
+        env=os.environ
+        | {
+            "PLAYHEAD_KAFKA_BOOTSTRAP": broker.bootstrap,
+            "PLAYHEAD_TOPICS_PROFILE": "laptop",
+            "DASHBOARD_HOST": "127.0.0.1",
+            "DASHBOARD_PORT": str(port),
+            "DASHBOARD_ADMIN_HOST": "127.0.0.1",
+            "DASHBOARD_ADMIN_PORT": str(admin_port),
+            "DASHBOARD_POSTGRES_DSN": postgres.dsn,
+            "DASHBOARD_QUERY_SECONDS_MAX": "3",
+            "DASHBOARD_LIVE_SETTLE_SECONDS": "1",
+        },
+    )
+    child.start()
+    child.wait_until(lambda: answers(f"http://127.0.0.1:{port}/api/live"), 60, "answering")
+    assert answers(f"http://127.0.0.1:{admin_port}/readyz")
+    assert answers(f"http://127.0.0.1:{admin_port}/metrics")
+    return child
+
+
+def answers(url: str) -> bool:
+    try:
+        with urllib.request.urlopen(url, timeout=5) as answer:
+            return bool(answer.status == 200)
+    except OSError:
+        return False
+
+
+@pytest.fixture(scope="module")
+def installation(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installation]:
+    folder = tmp_path_factory.mktemp("dashboard")
+    postgres = Postgres(tmp_path_factory.mktemp("dashboard-postgres"))
+    port = free_port()
+    with Broker(folder / "broker") as broker:
+        settings = Settings(kafka_bootstrap=broker.bootstrap, topics_profile="laptop")
+        create_topics(settings)
+        try:
+            postgres.start()
+            made = Installation(
+                broker, postgres, folder, start_dashboard(folder, broker, postgres, port), port, settings
+            )
+            try:
+                yield made
+            finally:
+                made.dashboard.stop(30)
+        finally:
+            postgres.remove()
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with sync_playwright() as playwright:
+        chromium = playwright.chromium.launch(executable_path="/usr/bin/chromium", args=CHROMIUM_ARGS)
+        yield chromium
+        chromium.close()
+
+
+@pytest.fixture
+def page(browser: Browser, installation: Installation) -> Iterator[Page]:
+    """The dashboard's page; a test fails when it logs an error or asks anybody else for anything."""
+    opened = browser.new_page(viewport={"width": 1200, "height": 900})
+    errors: list[str] = []
+    strangers: list[str] = []
+    opened.on("pageerror", lambda error: errors.append(str(error)))
+    opened.on("request", lambda request: strangers.append(request.url) if installation.url not in request.url else None)
+    opened.goto(installation.url)
+    yield opened
+    opened.close()
+    assert errors == []
+    assert strangers == []
+
+
+def newest_bucket() -> int:
+    now_ms = int(time.time() * 1_000)
+    return now_ms - now_ms % BUCKET_MS - BUCKET_MS
+
+
+def test_the_page_tells_that_there_is_nothing_yet(installation: Installation, page: Page) -> None:
+    expect(page.locator("#status-text")).to_have_text("No live data yet", timeout=SOON_MS)
+    expect(page.locator("#live-notice")).to_contain_text("Nothing has been counted")
+    expect(page.locator("#quality-notice")).to_contain_text("Nothing has been published yet", timeout=SOON_MS)
+    with psycopg.connect(installation.postgres.dsn) as connection:
+        migrate(connection)
+    page.locator("#hours").select_option("168")
+    told = "No finished view has reached the warehouse in this window."
+    expect(page.locator("#quality-table")).to_contain_text(told, timeout=SOON_MS)
+    expect(page.locator("#quality-notice")).to_be_hidden()
+
+
+def test_the_page_shows_what_was_counted_and_goes_on_by_itself(installation: Installation, page: Page) -> None:
+    bucket_ms = newest_bucket()
+    installation.count("acme", bucket_ms, 0, viewers_now=30, rebuffering_now=3, beacons=100, views_started=4)
+    installation.count("acme", bucket_ms, 1, viewers_now=12, beacons=50, views_started=1, views_finished=2)
+    installation.count("globex", bucket_ms, 0, viewers_now=8, bitrate_bps_now=12_000_000, bitrate_viewers_now=4)
+
+    viewers, rebuffering = page.locator("#tile-viewers_now .value"), page.locator("#tile-rebuffering_now")
+    expect(viewers).to_have_text("50", timeout=SOON_MS)
+    expect(rebuffering).to_contain_text("3")
+    expect(rebuffering).to_contain_text("6.0% of viewers")
+    expect(page.locator("#tile-beacons .value")).to_have_text("30")
+    expect(page.locator("#tile-views_started .value")).to_have_text("5")
+    expect(page.locator("#tile-views_finished .value")).to_have_text("2")
+    expect(page.locator("#status-text")).to_contain_text("Live")
+    expect(page.locator("#live-table tbody tr").nth(0)).to_contain_text("acme")
+    expect(page.locator("#live-table tbody tr").nth(1)).to_contain_text("3.00 Mbps")
+
+    # New records, no reload: the page follows.
+    installation.count("acme", bucket_ms + BUCKET_MS, 0, viewers_now=31, beacons=60)
+    installation.count("acme", bucket_ms + BUCKET_MS, 1, viewers_now=16, beacons=60)
+    installation.count("globex", bucket_ms + BUCKET_MS, 0, viewers_now=9)
+    expect(viewers).to_have_text("56", timeout=SOON_MS)
+    page.locator("#customer").select_option("globex")
+    expect(viewers).to_have_text("9")
+    expect(page.locator("#tile-viewers_now svg")).to_have_attribute("aria-label", "Viewers: newest 9, highest 9")
+
+
+def test_the_page_says_that_a_partition_is_behind_and_then_that_it_is_not(
+    installation: Installation, page: Page
+) -> None:
+    # Ahead of whatever was counted before.
+    bucket_ms = newest_bucket() + 2 * BUCKET_MS
+    installation.count("acme", bucket_ms, 0, viewers_now=5)
+    expect(page.locator("#status-text")).to_contain_text("Incomplete", timeout=SOON_MS)
+    expect(page.locator("#live-notice")).to_contain_text("1 of 2 partitions are behind")
+    installation.count("acme", bucket_ms, 1, viewers_now=5)
+    expect(page.locator("#status-text")).to_contain_text("Live", timeout=SOON_MS)
+
+
+def test_the_table_shows_the_quality_of_finished_views(installation: Installation, page: Page) -> None:
+    with psycopg.connect(installation.postgres.dsn) as connection:
+        migrate(connection)
+    installation.publish(
+        "acme",
+        views=200,
+        startup_failures=2,
+        playback_failures=10,
+        exits_before_start=4,
+        watch_ms=1_000_000,
+        rebuffer_ms=15_000,
+        bitrate_bps=3_210_000,
+        startup_ms=1_000,
+        slow_startup_ms=5_000,
+    )
+    installation.published(seconds_ago=240)
+    page.locator("#hours").select_option("1")
+    row = page.locator("#quality-table tbody tr", has_text="acme")
+    expect(row.locator("td").nth(0)).to_have_text("200", timeout=SOON_MS)
+    median, p95 = (float(row.locator("td").nth(column).inner_text().removesuffix(" s")) for column in (1, 2))
+    assert median == pytest.approx(1.0, rel=0.02)
+    assert p95 == pytest.approx(5.0, rel=0.02)
+    texts = [row.locator("td").nth(column).inner_text() for column in range(3, 7)]
+    assert texts == ["1.5%", "5.0%", "2.0%", "3.21 Mbps"]
+    expect(page.locator("#quality-note")).to_contain_text("published 4 min ago")
+    expect(page.locator("#quality-notice")).to_be_hidden()
+
+
+def test_the_table_is_told_to_be_old_when_views_that_finished_are_not_in_it(
+    installation: Installation, page: Page
+) -> None:
+    with psycopg.connect(installation.postgres.dsn) as connection:
+        migrate(connection)
+    installation.published(seconds_ago=240)
+    installation.count("acme", newest_bucket() - 180_000, views_finished=1)
+    installation.count("acme", newest_bucket())
+    expect(page.locator("#live-table")).to_contain_text("acme", timeout=SOON_MS)
+    page.locator("#hours").select_option("168")
+    expect(page.locator("#quality-notice")).to_contain_text("the finalizer is behind", timeout=SOON_MS)
+    installation.published(seconds_ago=0)
+    page.locator("#hours").select_option("24")
+    expect(page.locator("#quality-notice")).to_be_hidden(timeout=SOON_MS)
+
+
+def test_the_page_says_that_postgres_is_away_and_recovers(installation: Installation, page: Page) -> None:
+    with psycopg.connect(installation.postgres.dsn) as connection:
+        migrate(connection)
+    expect(page.locator("#quality-notice")).to_be_hidden(timeout=SOON_MS)
+    installation.postgres.stop()
+    try:
+        page.locator("#hours").select_option("720")
+        expect(page.locator("#quality-notice")).to_contain_text("Postgres does not answer", timeout=SOON_MS)
+    finally:
+        installation.postgres.start()
+    expect(page.locator("#quality-notice")).to_be_hidden(timeout=2 * SOON_MS)
+
+
+def test_the_page_says_that_kafka_is_away_and_goes_on_when_it_is_back(installation: Installation, page: Page) -> None:
+    installation.count("acme", newest_bucket(), viewers_now=1)
+    installation.broker.stop()
+    try:
+        expect(page.locator("#status-text")).to_contain_text("Kafka out of reach", timeout=2 * SOON_MS)
+    finally:
+        installation.broker.start()
+    # Ahead of what the other partitions have told, and they with it.
+    bucket_ms = newest_bucket() + 2 * BUCKET_MS
+    installation.count("acme", bucket_ms, 1, viewers_now=1)
+    installation.count("initech", bucket_ms, viewers_now=77)
+    page.locator("#customer").select_option("initech", timeout=2 * SOON_MS)
+    expect(page.locator("#tile-viewers_now .value")).to_have_text("77", timeout=SOON_MS)
+    expect(page.locator("#status-text")).to_contain_text("Live")
+
+
+def test_sigterm_ends_the_streams_and_leaves_cleanly(installation: Installation, page: Page) -> None:
+    # Last in this module: it ends the dashboard, and starts a new one that the page finds by itself.
+    expect(page.locator("#status-text")).to_contain_text("old", timeout=SOON_MS)
+    assert installation.dashboard.stop(30) == 0
+    expect(page.locator("#status-text")).to_contain_text("Dashboard out of reach", timeout=SOON_MS)
+    installation.dashboard = start_dashboard(
+        installation.folder, installation.broker, installation.postgres, installation.port
+    )
+    expect(page.locator("#status-text")).not_to_contain_text("out of reach", timeout=SOON_MS)

@@ -1,0 +1,157 @@
+"""The demo command as people run it: everything real, and nothing left running however it ends."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Consumer, Producer, TopicPartition
+
+from deploy.local.demo import EXIT_DIED, EXIT_DIFFERS, EXIT_INTERRUPTED, EXIT_OK
+from deploy.local.paths import ROOT
+from deploy.local.process import wait_until
+from shared.topics import PROFILES, VIEWS
+
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(400)]
+
+_READY_SECONDS_MAX = 150
+_END_SECONDS_MAX = 120
+_LAND_SECONDS_MAX = 300
+
+
+def test_every_view_of_a_run_ends_up_as_its_player_knows_it(tmp_path: Path) -> None:
+    with _demo(tmp_path, "--views", "60", "--seconds", "30", "--seed", "11") as demo:
+        code = demo.wait(_LAND_SECONDS_MAX)
+
+    said = _output(tmp_path)
+    assert code == EXIT_OK, said
+    assert "everything is as the players know it" in said
+    assert "DIFFERS" not in said
+    assert "the page shows its first numbers" in said
+    assert _still_running(_pids_named(said)) == []
+
+
+def test_a_row_that_is_doubled_after_all_was_right_is_still_seen(tmp_path: Path) -> None:
+    with _demo(tmp_path, "--views", "10", "--seconds", "20") as demo:
+        wait_until(lambda: "whether it stays so" in _output(tmp_path), _LAND_SECONDS_MAX, "no line differs any more")
+        # However slow this test is, the demo looks again only after the row was doubled.
+        demo.send_signal(signal.SIGSTOP)
+        try:
+            _double_a_row(_output(tmp_path))
+        finally:
+            demo.send_signal(signal.SIGCONT)
+        code = demo.wait(_END_SECONDS_MAX)
+
+    said = _output(tmp_path)
+    assert code == EXIT_DIFFERS, said
+    assert re.findall(r"(.*?) +[\d,]+ +[\d,]+ +DIFFERS", said) == ["records in topic views", "records doubled there"]
+
+
+def test_a_process_that_dies_ends_the_demo_by_name_and_with_it_everything_else(tmp_path: Path) -> None:
+    with _demo(tmp_path, "--views", "10") as demo:
+        pids = _pids_once_playing(demo, tmp_path)
+        os.kill(pids["processor-1"], signal.SIGKILL)
+        code = demo.wait(_END_SECONDS_MAX)
+
+    said = _output(tmp_path)
+    assert code == EXIT_DIED, said
+    assert "processor-1 ended with exit code -9" in said
+    assert _still_running(pids.values()) == []
+
+
+def test_a_demo_that_is_told_to_end_stops_everything_cleanly(tmp_path: Path) -> None:
+    with _demo(tmp_path, "--views", "10") as demo:
+        pids = _pids_once_playing(demo, tmp_path)
+        demo.send_signal(signal.SIGTERM)
+        code = demo.wait(_END_SECONDS_MAX)
+
+    assert code == EXIT_INTERRUPTED, _output(tmp_path)
+    assert "stopping" in _output(tmp_path)
+    assert _still_running(pids.values()) == []
+
+
+def test_a_second_demo_in_the_same_folder_is_refused(tmp_path: Path) -> None:
+    with _demo(tmp_path, "--views", "10") as demo:
+        wait_until((tmp_path / "demo" / "processes.json").exists, _READY_SECONDS_MAX, "the demo has begun")
+        second = subprocess.run(_command(tmp_path), cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
+        demo.send_signal(signal.SIGTERM)
+        demo.wait(_END_SECONDS_MAX)
+
+    assert second.returncode == EXIT_DIED
+    assert "is running already" in second.stderr
+
+
+def test_a_folder_that_is_no_demos_is_not_emptied(tmp_path: Path) -> None:
+    precious = tmp_path / "demo" / "precious"
+    precious.parent.mkdir()
+    precious.write_text("keep me")
+
+    run = subprocess.run(_command(tmp_path), cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
+
+    assert run.returncode != 0
+    assert "holds something else" in run.stderr
+    assert precious.read_text() == "keep me"
+
+
+def _double_a_row(said: str) -> None:
+    named = re.search(r"Kafka runs on (\S+) ", said)
+    assert named is not None
+    bootstrap = {"bootstrap.servers": named[1]}
+    consumer = Consumer(bootstrap | {"group.id": "test-demo", "auto.offset.reset": "earliest"})
+    consumer.assign([TopicPartition(VIEWS.name, at, 0) for at in range(VIEWS.partitions(PROFILES["laptop"]))])
+    (row,) = consumer.consume(1, timeout=_END_SECONDS_MAX)
+    consumer.close()
+    producer = Producer(bootstrap)
+    producer.produce(VIEWS.name, row.value(), key=row.key(), partition=row.partition() or 0)
+    assert producer.flush(_END_SECONDS_MAX) == 0
+
+
+def _command(tmp_path: Path, *more: str) -> list[str]:
+    return [sys.executable, "-m", "deploy.local.demo", "--folder", str(tmp_path / "demo"), *more]
+
+
+@contextmanager
+def _demo(tmp_path: Path, *more: str) -> Iterator[subprocess.Popen[bytes]]:
+    with (
+        (tmp_path / "output").open("wb") as output,
+        subprocess.Popen(_command(tmp_path, *more), cwd=ROOT, stdout=output, stderr=subprocess.STDOUT) as demo,
+    ):
+        try:
+            yield demo
+        finally:
+            if demo.poll() is None:
+                # The test failed: let the demo end what it started.
+                demo.send_signal(signal.SIGTERM)
+                demo.wait(_END_SECONDS_MAX)
+
+
+def _pids_once_playing(demo: subprocess.Popen[bytes], tmp_path: Path) -> dict[str, int]:
+    def playing() -> bool:
+        assert demo.poll() is None, _output(tmp_path)
+        return "views begin" in _output(tmp_path) and "players" in _recorded(tmp_path)
+
+    wait_until(playing, _READY_SECONDS_MAX, "players play")
+    return _recorded(tmp_path)
+
+
+def _recorded(tmp_path: Path) -> dict[str, int]:
+    entries = json.loads((tmp_path / "demo" / "processes.json").read_text())
+    return {entry["name"]: entry["pid"] for entry in entries}
+
+
+def _output(tmp_path: Path) -> str:
+    return (tmp_path / "output").read_text()
+
+
+def _pids_named(said: str) -> list[int]:
+    return [int(line.rpartition("(pid ")[2].rstrip(")")) for line in said.splitlines() if "(pid " in line]
+
+
+def _still_running(pids: Iterable[int]) -> list[int]:
+    return [pid for pid in pids if Path(f"/proc/{pid}").exists()]

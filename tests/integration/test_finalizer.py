@@ -1,0 +1,225 @@
+"""The finalizer on a real broker, Spark, Delta and Postgres: one row a view, exact rollups, whatever dies."""
+
+import json
+import random
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+from uuid import uuid4
+
+import msgspec
+import pytest
+from deltalake import DeltaTable, Field, Schema
+from deltalake.schema import PrimitiveType
+
+from deploy.local.broker import Broker
+from deploy.local.postgres import Postgres
+from deploy.topics import create_topics
+from shared.codec import VIEW
+from shared.schemas.view import View
+from shared.settings import Settings
+from shared.topics import VIEWS
+from tests.integration.finalizing import (
+    HOUR_MS,
+    RUN_SECONDS_MAX,
+    START_SECONDS_MAX,
+    Installation,
+    Topic,
+    a_view,
+    expect_truth,
+    hour_of,
+    newest,
+    wait_for_exit,
+)
+
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(600)]
+
+#: Records that are no view, and why. One that could not be told apart would stop every later batch.
+UNUSABLE = (
+    (b"[", "undecodable"),
+    (b"\xff", "undecodable"),
+    (VIEW.encode(a_view("garbled")).replace(b"garbled", b"\xff"), "undecodable"),
+    (VIEW.encode(a_view("lettered")).replace(b'"revision":1', b'"revision":"1"'), "undecodable"),
+    (b'{"schema_version":9}', "unknown_version"),
+    (b'{"customer_id":"acme"}', "invalid"),
+    (b"", "invalid"),
+    (VIEW.encode(a_view("foreign")).replace(b'"mux"', b'"vhs"'), "invalid"),
+    (VIEW.encode(a_view("endless", watch_ms=2**60)), "invalid"),
+    (VIEW.encode(a_view("backwards", rebuffer_ms=-1)), "invalid"),
+    (VIEW.encode(a_view("before-time", first_append_ms=-(2**63))), "invalid"),
+    (VIEW.encode(a_view("nobody", customer="no:body")), "invalid"),
+)
+
+
+@pytest.fixture
+def bootstrap(tmp_path: Path) -> Iterator[str]:
+    """A broker of one's own, so that topic `views` holds what the test has put there."""
+    with Broker(tmp_path / "broker") as running:
+        create_topics(Settings(kafka_bootstrap=running.bootstrap), [VIEWS])
+        yield running.bootstrap
+
+
+@pytest.fixture
+def installation(tmp_path: Path, bootstrap: str, postgres: Postgres) -> Installation:
+    """An empty warehouse and serving database."""
+    return Installation(tmp_path, bootstrap, postgres.create_database(f"finalizer_{uuid4().hex}"))
+
+
+def test_each_view_counts_once_whatever_the_order_and_wherever_the_driver_dies(installation: Installation) -> None:
+    topic = Topic(installation.bootstrap, "processor")
+    revisions = _revisions(views=120)
+    topic.send(revisions, also=[value for value, _ in UNUSABLE])
+    topic.send([a_view(f"aborted-{i}") for i in range(50)], commit=False)
+
+    # Several batches, so that a later one finds older revisions of its views in the warehouse, and several transactions each.
+    assert installation.run_once(offsets_per_trigger_max="150", slices_max="8") == 0
+
+    expect_truth(installation, newest(revisions))
+    unparsed = installation.table("unparsed", "SELECT value, reason FROM t")
+    assert sorted(unparsed) == sorted(UNUSABLE)
+
+    # Half the views move to another hour, some out of an hour that nobody else is in: after the merge only the dirty
+    # slices still know of the old places.
+    moved = [_moved(view) for view in newest(revisions) if view.view_id == "alone" or int(view.view_id[5:]) % 2]
+    topic.send(moved, also=[value for value, _ in UNUSABLE])
+    for point in ("merged", "published"):
+        assert installation.run_once(crash_at=point, slices_max="1") == -signal.SIGKILL, point
+    assert installation.run_once() == 0
+
+    expect_truth(installation, newest(revisions + moved))
+    emptied = {hour_of(view) for view in newest(revisions)} - {hour_of(view) for view in newest(revisions + moved)}
+    assert emptied, "no hour was left by all its views: the test tests less than it should"
+    assert installation.table("unparsed", "SELECT count(*) FROM t") == [(2 * len(UNUSABLE),)]
+
+
+def test_what_is_set_aside_is_there_once_after_any_death_and_under_a_new_checkpoint(installation: Installation) -> None:
+    topic = Topic(installation.bootstrap, "processor")
+    views = [a_view(f"view-{number}", customer=f"customer_{number}", hour=number % 3) for number in range(12)]
+    # The same bytes twice are two records.
+    unusable = [value for value, _ in UNUSABLE] * 2
+    topic.send(views, also=unusable)
+
+    for point in ("unparsed", "marked"):
+        assert installation.run_once(crash_at=point) == -signal.SIGKILL, point
+    # Twelve slices in transactions of five.
+    assert installation.run_once(slices_max="5") == 0
+    expect_truth(installation, newest(views))
+    assert installation.table("unparsed", "SELECT count(*) FROM t") == [(len(unusable),)]
+
+    # A checkpoint that was lost: everything is read again, into tables that have it.
+    assert installation.run_once(checkpoint_dir=str(installation.folder / "new-checkpoint")) == 0
+    expect_truth(installation, newest(views))
+    assert installation.table("unparsed", "SELECT count(*) FROM t") == [(len(unusable),)]
+
+
+def test_a_running_finalizer_lands_what_comes_refuses_a_second_one_and_ends_when_told(
+    installation: Installation,
+) -> None:
+    topic = Topic(installation.bootstrap, "processor")
+    first = [a_view(f"v{i}", watch_ms=i) for i in range(20)]
+    with installation.running("stream") as child:
+        child.wait_until(installation.is_ready, START_SECONDS_MAX, "ready")
+        topic.send(first)
+        child.wait_until(lambda: _views_served(installation) == 20, RUN_SECONDS_MAX, "first views served")
+
+        second = Installation(installation.folder, installation.bootstrap, installation.dsn)
+        assert second.run_once() == 1
+        assert "in use by the process" in (installation.folder / "finalizer.log").read_text()
+
+        # A batch of nothing but what was taken back is a batch all the same: the next one begins after it.
+        child.wait_until(
+            lambda: "playhead_finalizer_views_total 20.0" in installation.metrics(),
+            RUN_SECONDS_MAX,
+            "first batch counted",
+        )
+        batches = _batches(installation)
+        topic.send([a_view(f"aborted-{i}") for i in range(50)], commit=False)
+        child.wait_until(lambda: _batches(installation) > batches, RUN_SECONDS_MAX, "the aborted records are passed")
+        assert installation.is_ready()
+
+        later = [a_view(f"w{i}", customer="other", hour=1) for i in range(5)]
+        topic.send([*later, a_view("v3", revision=2, watch_ms=1_000, hour=2)])
+        child.wait_until(lambda: _views_served(installation) == 25, RUN_SECONDS_MAX, "later views served")
+        # Counted after the batch is done, so a moment after it can be seen.
+        counted = "playhead_finalizer_views_total 26.0"
+        child.wait_until(lambda: counted in installation.metrics(), RUN_SECONDS_MAX, counted)
+
+        # A new checkpoint counts batches from 0 again: what a batch is known by must tell the two apart.
+        query = json.loads((installation.folder / "checkpoint" / "metadata").read_text())["id"]
+        assert installation.serving("SELECT checkpoint_id FROM finalizer.fence") == [(query,)]
+
+        child.ask_to_stop()
+        wait_for_exit(child)
+        assert child.exit_code == 0
+
+    expect_truth(installation, newest([*first, *later, a_view("v3", revision=2, watch_ms=1_000, hour=2)]))
+
+
+def test_a_table_whose_column_has_another_type_is_refused_and_left_alone(installation: Installation) -> None:
+    of_strings = Schema([Field("reason", PrimitiveType("string")), Field("value", PrimitiveType("string"))])
+    DeltaTable.create(installation.folder / "warehouse" / "unparsed", of_strings)
+
+    assert installation.run_once() == 1
+
+    log = (installation.folder / "finalizer.log").read_text()
+    assert "column value of table unparsed is string, this version writes binary" in log
+    assert installation.table("unparsed", "SELECT * FROM t") == []
+
+
+def _batches(installation: Installation) -> float:
+    (line,) = (
+        line for line in installation.metrics().splitlines() if line.startswith("playhead_finalizer_batches_total ")
+    )
+    return float(line.split()[1])
+
+
+def _views_served(installation: Installation) -> int:
+    exists = installation.serving("SELECT to_regclass('serving.rollups_hourly') IS NOT NULL")
+    if exists != [(True,)]:
+        return 0
+    return int(installation.serving("SELECT coalesce(sum(views), 0) FROM serving.rollups_hourly")[0][0])
+
+
+def _revisions(views: int) -> list[View]:
+    """Up to three revisions a view over three customers and four hours, shuffled, a third of them twice."""
+    chance = random.Random(7)
+    made = [a_view("alone", customer="customer_0", hour=-20)]
+    for number in range(views):
+        # Client clocks are payload: one in ten is days off.
+        hour = chance.randrange(4) if number % 10 else 100
+        for revision in range(1, chance.randint(1, 3) + 1):
+            made += [_revision(chance, number, revision, hour)]
+    again = chance.sample(made, len(made) // 3)
+    return chance.sample(made + again, len(made + again))
+
+
+def _revision(chance: random.Random, number: int, revision: int, hour: int) -> View:
+    return a_view(
+        f"view-{number}",
+        customer=f"customer_{number % 3}",
+        revision=revision,
+        hour=hour,
+        startup_ms=chance.randrange(5_000) if number % 7 else None,
+        playback_failed=number % 11 == 0,
+        startup_failed=number % 77 == 0,
+        ebvs=number % 7 == 0 and number % 11 != 0,
+        watch_ms=chance.randrange(600_000),
+        playing_ms=chance.randrange(600_000),
+        rebuffer_count=chance.randrange(4),
+        rebuffer_ms=chance.randrange(3_000) * (number % 2),
+        bitrate_integral=chance.randrange(10**15),
+        bitrate_time_ms=chance.randrange(600_000),
+        duplicate_count=chance.randrange(3),
+        custom={"plan": "gold"},
+        playback_ranges=[[0, 5], [7, 9]],
+    )
+
+
+def _moved(view: View) -> View:
+    """The view's next revision, which ended two hours later."""
+    return msgspec.structs.replace(
+        view,
+        revision=view.revision + 1,
+        view_end_ms=view.view_end_ms + 2 * HOUR_MS,
+        last_append_ms=view.last_append_ms + HOUR_MS,
+    )

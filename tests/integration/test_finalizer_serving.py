@@ -1,0 +1,157 @@
+"""The serving database: slices are replaced whole, older drivers are refused, a database that was away is found again."""
+
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from uuid import uuid4
+
+import psycopg
+import pytest
+
+from deploy.local.observe import published_ms
+from deploy.local.postgres import Postgres
+from services.finalizer.migrate import MigrationChanged, migrate
+from services.finalizer.serving import Fenced, Rebuilt, Serving, ServingAway, Slice
+from tests.integration.served import MEASURES
+
+pytestmark = pytest.mark.integration
+
+
+@pytest.fixture
+def dsn(postgres: Postgres) -> str:
+    return postgres.create_database(f"serving_{uuid4().hex}")
+
+
+@pytest.fixture
+def serving(dsn: str) -> Iterator[Serving]:
+    opened = _serving(dsn)
+    opened.open()
+    yield opened
+    opened.close()
+
+
+def test_a_published_slice_replaces_the_old_one_and_is_dirty_no_more(serving: Serving, dsn: str) -> None:
+    here, there = Slice(491_000, "acme"), Slice(491_000, "other")
+    serving.mark_dirty({here, there})
+    serving.mark_dirty({here})
+    serving.publish(_rebuilt([here, there], views=3), checkpoint_id="c", batch_id=7)
+    serving.mark_dirty({here, there})
+
+    serving.publish(_rebuilt([here], views=5), checkpoint_id="c", batch_id=8)
+
+    assert serving.dirty(10) == [there]
+    assert _query(
+        dsn, "SELECT extract(epoch FROM hour)::int, customer_id, views FROM serving.rollups_hourly ORDER BY 2"
+    ) == [
+        (491_000 * 3600, "acme", 5),
+        (491_000 * 3600, "other", 3),
+    ]
+    assert _query(dsn, "SELECT customer_id, count FROM serving.histograms_hourly ORDER BY 1") == [
+        ("acme", 5),
+        ("other", 3),
+    ]
+    assert _query(dsn, "SELECT checkpoint_id, batch_id FROM finalizer.fence") == [("c", 8)]
+
+
+def test_the_moment_of_the_last_publishing_is_told_and_none_before_the_first(serving: Serving, dsn: str) -> None:
+    assert published_ms(dsn) == set()
+    one = Slice(491_000, "acme")
+    serving.publish(_rebuilt([one], views=1), checkpoint_id="c", batch_id=1)
+    (first_ms,) = published_ms(dsn)
+    with psycopg.connect(dsn) as connection:
+        connection.execute("UPDATE finalizer.fence SET published_at = published_at - interval '1 hour'")
+
+    serving.publish(_rebuilt([one], views=2), checkpoint_id="c", batch_id=2)
+
+    (second_ms,) = published_ms(dsn)
+    assert second_ms >= first_ms
+
+
+def test_a_slice_that_has_lost_its_last_view_disappears(serving: Serving, dsn: str) -> None:
+    gone = Slice(491_000, "acme")
+    serving.publish(_rebuilt([gone], views=1), checkpoint_id="c", batch_id=1)
+
+    serving.publish(Rebuilt([gone], MEASURES, [], []), checkpoint_id="c", batch_id=2)
+
+    assert _query(dsn, "SELECT count(*) FROM serving.rollups_hourly") == [(0,)]
+    assert _query(dsn, "SELECT count(*) FROM serving.histograms_hourly") == [(0,)]
+
+
+def test_a_publish_that_fails_leaves_everything_as_it_was(serving: Serving, dsn: str) -> None:
+    one = Slice(491_000, "acme")
+    serving.publish(_rebuilt([one], views=1), checkpoint_id="c", batch_id=1)
+    serving.mark_dirty({one})
+    wrong = Rebuilt([one], MEASURES, _rebuilt([one], views=2).sums, [(one.hour, "acme", "no_metric", 1, 1)])
+
+    with pytest.raises(psycopg.errors.CheckViolation):
+        serving.publish(wrong, checkpoint_id="c", batch_id=2)
+
+    assert _query(dsn, "SELECT views FROM serving.rollups_hourly") == [(1,)]
+    assert serving.dirty(10) == [one]
+
+
+def test_a_driver_that_another_has_replaced_can_neither_mark_nor_publish(serving: Serving, dsn: str) -> None:
+    newer = _serving(dsn)
+    newer.open()
+    newer.close()
+
+    with pytest.raises(Fenced):
+        serving.mark_dirty({Slice(1, "acme")})
+    with pytest.raises(Fenced):
+        serving.publish(_rebuilt([Slice(1, "acme")], views=1), checkpoint_id="c", batch_id=1)
+    assert _query(dsn, "SELECT count(*) FROM serving.rollups_hourly") == [(0,)]
+
+
+def test_a_connection_that_broke_is_made_anew(serving: Serving, dsn: str) -> None:
+    serving.mark_dirty({Slice(1, "acme")})
+    _query(
+        dsn,
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+        " WHERE application_name = 'playhead-finalizer' AND datname = current_database()",
+    )
+
+    serving.mark_dirty({Slice(2, "acme")})
+
+    assert serving.dirty(10) == [Slice(1, "acme"), Slice(2, "acme")]
+
+
+def test_a_database_that_stays_away_is_given_up_and_its_password_told_to_nobody() -> None:
+    serving = _serving("postgresql://user:hunter2@127.0.0.1:1/none", away_seconds_max=0.3)
+
+    with pytest.raises(ServingAway) as caught:
+        serving.open()
+
+    assert "hunter2" not in f"{caught.value} {caught.value.__cause__}"
+
+
+def test_migrations_are_applied_once_and_never_in_another_version(dsn: str, tmp_path: Path) -> None:
+    first = tmp_path / "0001_a.sql"
+    first.write_text("CREATE TABLE a (n int)")
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        assert migrate(connection, tmp_path) == ["0001_a.sql"]
+        (tmp_path / "0002_b.sql").write_text("INSERT INTO a VALUES (1); INSERT INTO a VALUES (2)")
+        assert migrate(connection, tmp_path) == ["0002_b.sql"]
+        assert migrate(connection, tmp_path) == []
+        first.write_text("CREATE TABLE a (n bigint)")
+        with pytest.raises(MigrationChanged, match=r"0001_a\.sql"):
+            migrate(connection, tmp_path)
+    assert _query(dsn, "SELECT n FROM a ORDER BY n") == [(1,), (2,)]
+
+
+def _serving(dsn: str, away_seconds_max: float = 20.0) -> Serving:
+    return Serving(dsn, away_seconds_max=away_seconds_max, stop=threading.Event())
+
+
+def _rebuilt(slices: list[Slice], *, views: int) -> Rebuilt:
+    """The slices with `views` views each and 1 of all else."""
+    return Rebuilt(
+        slices,
+        MEASURES,
+        sums=[(*one, views, *[1] * (len(MEASURES) - 1)) for one in slices],
+        buckets=[(*one, "startup_ms", 300, views) for one in slices],
+    )
+
+
+def _query(dsn: str, query: str) -> list[tuple[object, ...]]:
+    with psycopg.connect(dsn) as connection:
+        return connection.execute(query).fetchall()

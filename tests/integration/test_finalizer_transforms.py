@@ -1,0 +1,85 @@
+"""What the finalizer's transforms make of extreme rows, on a Spark session of their own: no Kafka, no Delta."""
+
+from collections.abc import Iterator
+
+import msgspec
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as sf
+
+from services.finalizer.transforms.rollups import measures, slices
+from services.finalizer.transforms.views import parse
+from shared.codec import VIEW
+from shared.schemas.view import INTEGRAL_MAX, NUMBER_MAX, View
+from tests.integration.finalizing import a_view
+
+pytestmark = pytest.mark.integration
+
+#: As much as a client may claim, in every field that is summed.
+MOST = {
+    **dict.fromkeys(("watch_ms", "playing_ms", "rebuffer_count", "rebuffer_ms", "seek_count", "seek_ms"), NUMBER_MAX),
+    **dict.fromkeys(("bitrate_time_ms", "beacon_count", "duplicate_count"), NUMBER_MAX),
+    "bitrate_integral": INTEGRAL_MAX,
+}
+#: Enough of them for every sum to leave 64 bits.
+COPIES = 2**63 // NUMBER_MAX + 1
+
+
+@pytest.fixture(scope="module")
+def spark() -> Iterator[SparkSession]:
+    builder = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false")
+    for key, value in (
+        ("spark.driver.memory", "600m"),
+        ("spark.driver.host", "127.0.0.1"),
+        ("spark.driver.bindAddress", "127.0.0.1"),
+        ("spark.sql.ansi.enabled", "true"),
+        ("spark.sql.shuffle.partitions", "1"),
+    ):
+        builder = builder.config(key, value)
+    session = builder.getOrCreate()
+    session.sparkContext.setLogLevel("OFF")
+    yield session
+    session.stop()
+
+
+def records(spark: SparkSession, *views: View) -> DataFrame:
+    """The views as records of topic `views`, as the Kafka source gives them."""
+    rows = [(bytearray(VIEW.encode(view)), 0, offset) for offset, view in enumerate(views)]
+    frame = spark.createDataFrame(rows, "value binary, partition int, offset long")
+    return frame.withColumn("timestamp", sf.timestamp_seconds(sf.lit(1_770_000_000)))
+
+
+def test_a_slice_sums_exactly_what_64_bits_do_not_hold(spark: SparkSession) -> None:
+    views = parse(records(spark, a_view("most", **MOST)))
+    # A million copies of the row, since a million records would only test patience.
+    many = views.crossJoin(spark.range(COPIES))
+
+    (sums,) = slices(many).where(sf.col("metric").isNull()).collect()
+
+    assert sums["views"] == COPIES
+    renamed = {"beacons": "beacon_count", "duplicates": "duplicate_count"}
+    for name in measures():
+        field = renamed.get(name, name)
+        if field in MOST:
+            assert sums[name] == MOST[field] * COPIES > 2**63, name
+
+
+@pytest.mark.parametrize("field", ["watch_ms", "rebuffer_count", "startup_ms", "duplicate_count", "bitrate_integral"])
+def test_a_number_outside_its_meaning_makes_no_view(spark: SparkSession, field: str) -> None:
+    most = INTEGRAL_MAX if field == "bitrate_integral" else NUMBER_MAX
+    given = [a_view(str(value), **{field: value}) for value in (-1, 0, most, most + 1)]
+
+    found = parse(records(spark, *given)).select("view_id", "reason").collect()
+
+    assert {row["view_id"]: row["reason"] for row in found} == {
+        "-1": "invalid",
+        "0": None,
+        str(most): None,
+        str(most + 1): "invalid",
+    }
+
+
+def test_a_client_clock_that_is_off_by_decades_is_payload_and_no_reason(spark: SparkSession) -> None:
+    view = msgspec.structs.replace(a_view("old"), view_start_ms=-NUMBER_MAX, view_end_ms=-NUMBER_MAX)
+    (row,) = parse(records(spark, view)).select("reason", "hour").collect()
+    assert (row["reason"], row["hour"]) == (None, view.first_append_ms // 3_600_000 - 24)

@@ -1,0 +1,222 @@
+"""Lookups on a real broker: any slot answers for any view, never wrongly, whatever happens to the owner."""
+
+import json
+import threading
+import urllib.error
+import urllib.request
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka import Producer
+
+from deploy.local.broker import Broker
+from deploy.local.ports import free_port
+from shared import codec, topics
+from shared.partitioning import partition_of, view_key
+from tests.integration.feed import PARTITIONS, beacon
+from tests.integration.slots import Slot, wait_until
+
+pytestmark = pytest.mark.integration
+
+TOKEN = "a token of sixteen or more"
+VIEW_IDS = [f"view-{number}" for number in range(40)]
+T0 = 1_790_000_000_000
+#: What a slot says of a key: status and body.
+Told = tuple[int, Any]
+
+
+class Asked:
+    """A slot with lookups, and a client of them."""
+
+    def __init__(self, broker: Broker, folder: Path, number: int, **environ: str) -> None:
+        port = free_port()
+        self.url = f"http://127.0.0.1:{port}"
+        self.slot = Slot(
+            broker.bootstrap,
+            folder,
+            number,
+            PROCESSOR_LOOKUP_HOST="127.0.0.1",
+            PROCESSOR_LOOKUP_PORT=str(port),
+            PROCESSOR_LOOKUP_URL=self.url,
+            PROCESSOR_LOOKUP_TOKEN=TOKEN,
+            **environ,
+        )
+
+    def get(self, path: str, **headers: str) -> Told:
+        """The answer; status 0 where there was none."""
+        request = urllib.request.Request(self.url + path)
+        for name, value in {"Authorization": f"Bearer {TOKEN}", **headers}.items():
+            request.add_header(name.replace("_", "-"), value)
+        try:
+            with urllib.request.urlopen(request, timeout=15) as answer:
+                return answer.status, json.loads(answer.read())
+        except urllib.error.HTTPError as error:
+            with error:
+                says_when = error.code != 503 or error.headers["Retry-After"] == "1"
+                return error.code if says_when else -error.code, error.read()
+        except (OSError, urllib.error.URLError):
+            return 0, None
+
+    def view(self, view_id: str, **headers: str) -> Told:
+        return self.get(f"/views/acme/{view_id}", **headers)
+
+    def knows(self, beacons: int) -> bool:
+        """Whether it answers for every view, with this many beacons."""
+        for view_id in VIEW_IDS:
+            status, body = self.view(view_id)
+            if status != 200 or body["found"]["row"]["beacon_count"] != beacons:
+                return False
+        return True
+
+    def partitions(self) -> list[dict[str, Any]]:
+        status, body = self.get("/partitions")
+        return list(body["partitions"]) if status == 200 else []
+
+
+def send(broker: Broker, seqs: range) -> None:
+    """The beacons with these sequence numbers, of every view."""
+    producer = Producer({"bootstrap.servers": broker.bootstrap, "acks": "all"})
+    for view_id in VIEW_IDS:
+        key = view_key("acme", view_id)
+        for seq in seqs:
+            event = "viewstart" if seq == 1 else "heartbeat"
+            value = codec.BEACON.encode(beacon(view_id, seq, event, T0 + 1000 * seq, view_watch_time=1000 * seq))
+            producer.produce(topics.BEACONS.name, value, key, partition_of(key, PARTITIONS))
+    assert producer.flush(30) == 0
+
+
+class Polling(threading.Thread):
+    """Asks for every view over and over; keeps what it was told: (status, beacons)."""
+
+    def __init__(self, asked: Asked, **headers: str) -> None:
+        super().__init__(name="polling", daemon=True)
+        self._asked = asked
+        self._headers = headers
+        self._stop_asked = threading.Event()
+        self.told: Counter[tuple[int, int]] = Counter()
+
+    def run(self) -> None:
+        while not self._stop_asked.is_set():
+            for view_id in VIEW_IDS:
+                status, body = self._asked.view(view_id, **self._headers)
+                self.told[status, body["found"]["row"]["beacon_count"] if status == 200 else 0] += 1
+
+    def stop(self) -> Counter[tuple[int, int]]:
+        self._stop_asked.set()
+        self.join(60)
+        assert not self.is_alive()
+        return self.told
+
+
+@pytest.fixture
+def pair(own_broker: Broker, tmp_path: Path) -> Iterator[tuple[Asked, Asked]]:
+    """Two slots that share the partitions and have every view with three beacons."""
+    asked = Asked(own_broker, tmp_path, 0), Asked(own_broker, tmp_path, 1)
+    try:
+        for one in asked:
+            one.slot.start()
+        wait_until(lambda: all(one.slot.is_ready() for one in asked), "both slots are ready")
+        send(own_broker, range(1, 4))
+        wait_until(lambda: all(len(owners(one)) == 2 for one in asked), "both have partitions")
+        wait_until(lambda: all(one.knows(3) for one in asked), "both answer for every view")
+        yield asked
+    finally:
+        for one in asked:
+            one.slot.end()
+
+
+def owners(asked: Asked) -> set[str]:
+    """Who works the partitions, when all of them are worked."""
+    seen = asked.partitions()
+    return {str(row["owner"]) for row in seen} if all(row["state"] == "working" for row in seen) else set()
+
+
+def test_both_slots_answer_for_every_view_and_both_see_every_partition(pair: tuple[Asked, Asked]) -> None:
+    for view_id in VIEW_IDS:
+        answers = [one.view(view_id) for one in pair]
+        (status, first), (_, second) = answers
+        assert status == 200
+        assert (first["slot"], first["partition"], first["found"]) == (
+            second["slot"],
+            second["partition"],
+            second["found"],
+        )
+        assert first["partition"] == partition_of(view_key("acme", view_id), PARTITIONS)
+        assert (first["found"]["state"], first["found"]["row"]["view_id"]) == ("open", view_id)
+        assert (first["committed"], first["lag_records"]) == (True, 0)
+        assert first["age_ms"] >= 0
+    assert {one.view(view_id)[1]["slot"] for one in pair for view_id in VIEW_IDS} == {"test/0", "test/1"}
+    assert [one.view("nobody-played-this")[0] for one in pair] == [404, 404]
+    assert [one.view("x" * 65)[0] for one in pair] == [400, 400]
+    assert [one.get("/partitions", Authorization="Bearer another token")[0] for one in pair] == [401, 401]
+    for one in pair:
+        status, seen = one.get("/partitions")
+        assert status == 200
+        assert [row["partition"] for row in seen["partitions"]] == list(range(PARTITIONS))
+        assert sum(row["rows"]["views"] for row in seen["partitions"]) == len(VIEW_IDS)
+        assert all(row["lag_records"] == 0 and row["standby_lag_records"] is None for row in seen["partitions"])
+        assert [(slot["slot"], slot["problem"]) for slot in seen["slots"]] == [("test/0", None), ("test/1", None)]
+        assert all(slot["rss_bytes"] > 0 for slot in seen["slots"])
+
+
+def test_a_hand_over_is_told_as_such_and_never_as_a_view_that_is_not_there(
+    own_broker: Broker, pair: tuple[Asked, Asked]
+) -> None:
+    stays, goes = pair
+    polling = Polling(stays)
+    polling.start()
+    assert goes.slot.terminate() == 0, goes.slot.log_tail()
+    wait_until(lambda: owners(stays) == {"test/0"}, "the slot that stays has all")
+    wait_until(lambda: stays.knows(3), "it answers for all")
+    goes.slot.start()
+    wait_until(lambda: len(owners(stays)) == 2, "the other has its share again")
+    goes.slot.kill()
+    goes.slot.start()
+    wait_until(lambda: len(owners(stays)) == 2 and stays.knows(3), "it came back with what it had")
+    told = polling.stop()
+    assert set(told) <= {(200, 3), (503, 0)}, told
+    assert told[200, 3] > 0
+
+
+def test_a_zombie_tells_nothing_old(own_broker: Broker, pair: tuple[Asked, Asked]) -> None:
+    heir, zombie = pair
+    zombie.slot.pause()
+    wait_until(lambda: owners(heir) == {"test/0"}, "the heir has all")
+    send(own_broker, range(4, 5))
+    wait_until(lambda: heir.knows(4), "the heir has folded what came meanwhile")
+    # Their connections wait in the zombie's port while it sleeps: it is asked with its first breath.
+    pollings = [Polling(zombie), Polling(zombie, Playhead_Proxied="a test"), Polling(zombie, Playhead_Proxied="a test")]
+    for polling in pollings:
+        polling.start()
+    zombie.slot.wake()
+    wait_until(lambda: zombie.knows(4), "the zombie is one of the group again")
+    told = sum((polling.stop() for polling in pollings), Counter[tuple[int, int]]())
+    assert set(told) <= {(200, 4), (503, 0)}, told
+    assert told[503, 0] > 0, "it was asked before it could know"
+
+
+def test_a_slot_that_was_replaced_while_it_slept_a_moment_tells_nothing_old(
+    own_broker: Broker, pair: tuple[Asked, Asked], tmp_path: Path
+) -> None:
+    """No session has run out and nobody has told it yet: only the group's word keeps it from answering."""
+    _, zombie = pair
+    heir = Asked(own_broker, tmp_path, 2, PROCESSOR_SLOT="test/1")
+    try:
+        zombie.slot.pause()
+        heir.slot.start()
+        wait_until(heir.slot.is_ready, "another process works the slot")
+        send(own_broker, range(4, 5))
+        wait_until(lambda: heir.knows(4), "it has folded what came meanwhile")
+        pollings = [Polling(zombie, Playhead_Proxied="a test") for _ in range(3)]
+        for polling in pollings:
+            polling.start()
+        zombie.slot.wake()
+        wait_until(lambda: not zombie.slot.is_running, "the zombie has learnt that it is replaced")
+        told = sum((polling.stop() for polling in pollings), Counter[tuple[int, int]]())
+        assert set(told) <= {(503, 0), (0, 0)}, told
+        assert told[503, 0] > 0, "it was asked before it could know"
+    finally:
+        heir.slot.end()

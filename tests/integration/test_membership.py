@@ -1,0 +1,110 @@
+"""Membership on a real broker: who has which partition when slots die, leave and come back."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from deploy.local.broker import Broker
+from deploy.topics import create_topics
+from shared.settings import Settings
+from tests.chaos import logs, rolling
+from tests.chaos.feed import PARTITIONS
+from tests.integration.slots import Slot, wait_until
+
+pytestmark = pytest.mark.integration
+
+#: So long that nothing here can be owed to its end.
+SESSION_SECONDS = 20
+HAND_OVER_SECONDS_MAX = SESSION_SECONDS * 0.6
+
+
+@pytest.fixture
+def slots(tmp_path: Path) -> Iterator[list[Slot]]:
+    """Three slots on a broker of their own, each with its share."""
+    with Broker(tmp_path / "broker") as broker:
+        create_topics(Settings(kafka_bootstrap=broker.bootstrap))
+        started = [
+            Slot(broker.bootstrap, tmp_path, number, PROCESSOR_SESSION_MS=str(SESSION_SECONDS * 1000))
+            for number in range(3)
+        ]
+        try:
+            for slot in started:
+                slot.start()
+            wait_until(lambda: is_shared(started), "every slot works its share")
+            yield started
+        finally:
+            for slot in started:
+                slot.end()
+
+
+def held(slot: Slot) -> frozenset[int]:
+    return logs.held(slot.log_file)
+
+
+def is_shared(slots: list[Slot]) -> bool:
+    """Whether all partitions are worked, by slots with about as many each."""
+    sizes = [len(held(slot)) for slot in slots]
+    is_all = frozenset().union(*(held(slot) for slot in slots)) == frozenset(range(PARTITIONS))
+    return all(slot.is_ready() for slot in slots) and is_all and max(sizes) - min(sizes) <= 1
+
+
+def moves(slot: Slot) -> list[tuple[str, list[int]]]:
+    """Every partition that the slot was given or gave up, since its log began."""
+    found = logs.events(slot.log_file, "assigned", "revoked", "lost")
+    return [(event["event"], event["partitions"]) for event in found if event["partitions"]]
+
+
+def test_a_slot_killed_and_restarted_has_its_partitions_back_and_nobody_elses_move(slots: list[Slot]) -> None:
+    killed, *others = slots
+    before = held(killed)
+    moves_before = [moves(slot) for slot in others]
+    taken_before = len(logs.events(killed.log_file, "partition_taken"))
+    starts_before = len(logs.events(killed.log_file, "started"))
+    killed.kill()
+    killed.start()
+
+    def is_back() -> bool:
+        taken = logs.events(killed.log_file, "partition_taken")[taken_before:]
+        return {event["partition"] for event in taken} == before and killed.is_ready()
+
+    wait_until(lambda: len(logs.events(killed.log_file, "started")) > starts_before, "the slot is started again")
+    wait_until(is_back, "the restarted slot works what it had", HAND_OVER_SECONDS_MAX)
+    assert held(killed) == before
+    assert [moves(slot) for slot in others] == moves_before
+    started = logs.events(killed.log_file, "started")[-1]
+    assigned = logs.events(killed.log_file, "assigned")[-1]
+    taken = logs.events(killed.log_file, "partition_taken")[-1]
+    print(
+        f"started to assigned {logs.at_seconds(assigned) - logs.at_seconds(started):.2f} s,"
+        f" to all taken {logs.at_seconds(taken) - logs.at_seconds(started):.2f} s"
+    )
+
+
+def test_a_slot_that_leaves_hands_over_long_before_its_session_ends(slots: list[Slot]) -> None:
+    leaver, *others = slots
+    kept = [held(slot) for slot in others]
+    moves_before = [len(moves(slot)) for slot in others]
+    departing = held(leaver)
+    assert leaver.terminate() == 0, leaver.log_tail()
+    wait_until(lambda: is_shared(others), "the others work what it had", HAND_OVER_SECONDS_MAX)
+    assert all(before < held(slot) for before, slot in zip(kept, others, strict=True))
+    for before, slot in zip(moves_before, others, strict=True):
+        assert {event for event, _ in moves(slot)[before:]} == {"assigned"}
+    left = logs.at_seconds(logs.events(leaver.log_file, "revoked")[-1])
+    taken = [
+        logs.at_seconds(event)
+        for slot in others
+        for event in logs.events(slot.log_file, "partition_taken")
+        if event["partition"] in departing and logs.at_seconds(event) >= left
+    ]
+    assert len(taken) == len(departing)
+    print(f"given up to all taken elsewhere {max(taken) - left:.2f} s of a session of {SESSION_SECONDS} s")
+
+
+def test_a_rolling_restart_with_standbys_moves_only_the_departing_slots_partitions(tmp_path: Path) -> None:
+    rolled = rolling.roll(tmp_path, way="standby")
+    print(rolling.table(rolled, "standby"))
+    assert [sorted(step.moved) for step in rolled.steps] == [[], [], []]
+    assert all(step.departing for step in rolled.steps)
+    assert all(not given_up for step in rolled.steps for given_up in step.given_up.values())

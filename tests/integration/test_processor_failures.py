@@ -1,0 +1,147 @@
+"""kill -9, stalls and rebalances at every step of commit, flush and takeover: no view is missing, doubled, wrong, split or open."""
+
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from confluent_kafka.admin import AdminClient
+
+from deploy.local.broker import Broker
+from tests.integration.failing import Scene, delete_group, scene_on
+from tests.integration.slots import Slot, wait_until
+
+pytestmark = pytest.mark.integration
+
+
+@pytest.fixture(scope="module")
+def own_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
+    """One broker for this file; each test has empty topics on it."""
+    with Broker(tmp_path_factory.mktemp("broker")) as running:
+        yield running
+
+
+@pytest.fixture
+def scene(own_broker: Broker, tmp_path: Path) -> Iterator[Scene]:
+    with scene_on(own_broker, tmp_path) as made:
+        yield made
+
+
+def came_to(slot: Slot, point: str) -> None:
+    wait_until(lambda: slot.reached(point), f"the slot came to {point}")
+
+
+def killed_at(slot: Slot, *armed: str) -> None:
+    """Starts the slot again and again, each time to be killed at the next point; then unarmed."""
+    for each in armed:
+        slot.arm(PROCESSOR_CRASH_AT=each)
+        slot.start()
+        assert slot.ended() == -signal.SIGKILL, each
+    slot.arm(PROCESSOR_CRASH_AT="")
+    slot.start()
+
+
+def test_kill_at_every_step_of_a_commit(scene: Scene) -> None:
+    scene.feed(views=150, seconds=8)
+    killed_at(scene.slot(), *(f"{point}:20" for point in ("begun", "produced", "offsets_sent", "committed")))
+    scene.expect_truth()
+
+
+def test_kill_at_every_step_of_a_flush(scene: Scene) -> None:
+    # Large rows that all wait to be flushed make several slices, and with a small write buffer RocksDB writes them to files
+    # while the flush still goes on: rows ahead of their position.
+    scene.feed(views=250, seconds=2, title_bytes=50_000).finish()
+    scene.feed(views=60, seconds=6)
+    slot = scene.slot(PROCESSOR_WRITE_BUFFER_BYTES=str(1 << 20), PROCESSOR_FLUSH_INTERVAL_MS="1500")
+    killed_at(slot, "slice_written:2", "rows_written:10", "flushed:10")
+    scene.expect_truth()
+
+
+def test_kill_at_every_step_of_a_takeover(scene: Scene) -> None:
+    slot = scene.started(PROCESSOR_FLUSH_INTERVAL_MS="60000")
+    scene.feed(views=100, seconds=4).join(2)
+    slot.kill()
+    killed_at(slot, "fenced:5", "replaying:5")
+    scene.expect_truth()
+
+
+@pytest.mark.parametrize("point", ["produced", "offsets_sent"])
+def test_a_zombie_that_wakes_in_its_commit_after_its_partitions_went_to_another(scene: Scene, point: str) -> None:
+    # It stops itself inside a commit, past every time-out, and wakes with an open transaction.
+    zombie = scene.slot(PROCESSOR_CRASH_AT=f"{point}:25:stop")
+    zombie.start()
+    scene.feed(seconds=3)
+    came_to(zombie, point)
+    heir = scene.slot()
+    heir.start()
+    wait_until(lambda: len(heir.events("partition_taken")) == 8, "the heir has all partitions")
+    zombie.wake()
+    wait_until(lambda: bool(zombie.events("lost")), "the zombie knows that it lost its partitions")
+    scene.expect_truth()
+    assert zombie.is_running
+    assert zombie.terminate() == 0
+
+
+@pytest.mark.parametrize("point", ["begun", "offsets_sent"])
+def test_a_rebalance_during_a_commit(scene: Scene, point: str) -> None:
+    slot = scene.slot(PROCESSOR_CRASH_AT=f"{point}:25:stop", PROCESSOR_SESSION_MS="10000")
+    slot.start()
+    scene.feed(seconds=3)
+    came_to(slot, point)
+    other = scene.slot()
+    other.start()
+    admin = AdminClient({"bootstrap.servers": scene.broker.bootstrap})
+
+    def is_rebalancing() -> bool:
+        group = admin.describe_consumer_groups(["video_views"])["video_views"].result()
+        return bool(group.state.name == "PREPARING_REBALANCING")
+
+    wait_until(is_rebalancing, "the other's join waits for the one that commits")
+    slot.wake()
+    wait_until(lambda: bool(other.events("partition_taken")), "the other has taken partitions")
+    scene.expect_truth()
+    assert slot.terminate() == 0
+    assert other.terminate() == 0
+
+
+def test_a_commit_of_unknown_outcome(scene: Scene) -> None:
+    slot = scene.started(PROCESSOR_COMMIT_MS_MAX="700", PROCESSOR_SESSION_MS="20000")
+    feed = scene.feed(seconds=3)
+    feed.join(1)
+    scene.broker.child.signal(signal.SIGSTOP)
+    try:
+        wait_until(lambda: bool(slot.events("commit_unclear")), "a commit's deadline has passed")
+    finally:
+        scene.broker.child.signal(signal.SIGCONT)
+    scene.expect_truth()
+    assert slot.terminate() == 0
+
+
+def test_a_broker_that_is_killed_and_restarted_under_load(scene: Scene) -> None:
+    slot = scene.started()
+    feed = scene.feed(seconds=6)
+    feed.join(1.5)
+    scene.broker.kill()
+    scene.broker.start()
+    scene.expect_truth(seconds=90)
+    assert slot.terminate() == 0
+
+
+def test_offsets_of_the_group_that_are_gone(scene: Scene) -> None:
+    slot = scene.started()
+    scene.feed(seconds=2).join(1)
+    slot.kill()
+    delete_group(scene.broker)
+    slot.start()
+    scene.expect_truth()
+
+
+def test_another_process_with_its_id_ends_the_slot_with_a_clear_last_line(scene: Scene) -> None:
+    slot = scene.started()
+    scene.feed(seconds=3)
+    heir = scene.slot()
+    heir.arm(PROCESSOR_SLOT="test/0")
+    heir.start()
+    assert slot.ended() == 1
+    assert "fenced" in slot.last_line().lower()
+    scene.expect_truth()

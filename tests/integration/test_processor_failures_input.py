@@ -1,0 +1,103 @@
+"""Records, rows and views that the application cannot deal with, and input that is gone: set aside, cut off, or the slot stops."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from confluent_kafka import TopicPartition
+from confluent_kafka.admin import AdminClient
+
+from deploy.local.broker import Broker
+from services.processor.engine.failures import FAILED_MAX
+from shared import codec, topics
+from tests.integration.failing import Scene, scene_on
+from tests.integration.feed import PARTITIONS, beacon, newest
+from tests.integration.slots import wait_until
+
+pytestmark = pytest.mark.integration
+
+AT_MS = 1_790_000_000_000
+#: What is not text cannot be a row's ids: a view with such a key can be folded, but not finished.
+UNFINISHABLE = b"acme:\xff"
+
+
+@pytest.fixture(scope="module")
+def own_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
+    """One broker for this file; each test has empty topics on it."""
+    with Broker(tmp_path_factory.mktemp("broker")) as running:
+        yield running
+
+
+@pytest.fixture
+def scene(own_broker: Broker, tmp_path: Path) -> Iterator[Scene]:
+    with scene_on(own_broker, tmp_path) as made:
+        yield made
+
+
+def encoded(view_id: str, seq: int, event: str = "heartbeat", **attrs: object) -> bytes:
+    return codec.BEACON.encode(beacon(view_id, seq, event, AT_MS + min(seq, 1000) * 1000, **attrs))
+
+
+def test_poison_is_set_aside_with_its_bytes_and_the_rest_goes_on(scene: Scene) -> None:
+    slot = scene.started()
+    feed = scene.feed(seconds=3)
+    too_large = encoded("poison", 2, "playing", video_title="t" * 970_000)
+    scene.send(b"acme:garbage", b"{garbage", b"")
+    scene.send(b"acme:poison", encoded("poison", 1, "viewstart"), too_large)
+    scene.send(UNFINISHABLE, encoded("unfinishable", 1, "viewstart"))
+    scene.send(b"acme:poison", encoded("poison", 2, "viewend", view_watch_time=7))
+    scene.also["poison"] = (2, 7, "clean")
+    feed.finish()
+    scene.expect_truth()
+    wait_until(lambda: len(scene.rejected()) == 4, "all poison is set aside")
+    rejected = {(reason, key, value) for reason, key, value in scene.rejected() if reason != "fire_failed"}
+    assert rejected == {
+        ("undecodable", b"acme:garbage", b"{garbage"),
+        ("undecodable", b"acme:garbage", b""),
+        ("fold_failed", b"acme:poison", too_large),
+    }
+    (row,) = [value for reason, key, value in scene.rejected() if (reason, key) == ("fire_failed", UNFINISHABLE)]
+    assert row
+    assert slot.terminate() == 0
+
+
+def test_an_application_that_fails_on_everything_stops_the_slot_instead_of_draining_its_input(scene: Scene) -> None:
+    for number in range(FAILED_MAX * 2):
+        scene.send(UNFINISHABLE + bytes([number]), encoded("unfinishable", 1, "viewstart"), partition=0)
+    slot = scene.slot()
+    # A supervisor starts it again and again.
+    for _ in range(2):
+        slot.start()
+        assert slot.ended() == 1
+        assert "mend it or roll it back" in slot.last_line()
+    assert len(scene.rejected()) <= FAILED_MAX
+
+
+def test_a_view_that_grows_without_end_is_truncated(scene: Scene) -> None:
+    slot = scene.started()
+    scene.feed(seconds=2)
+    scene.send(
+        b"acme:endless",
+        encoded("endless", 1, "viewstart"),
+        # The first is missing: all of them wait for it.
+        *[encoded("endless", seq, custom_1="x" * 5_000) for seq in range(3, 203)],
+    )
+    scene.also["endless"] = (201, 0, "timeout")
+    scene.expect_truth()
+    assert newest(scene.rows.rows)["endless"].truncated
+    assert slot.terminate() == 0
+
+
+def test_input_that_retention_took_before_it_was_folded_stops_the_slot(scene: Scene) -> None:
+    slot = scene.started()
+    scene.feed(seconds=1).finish()
+    scene.expect_truth()
+    slot.kill()
+    scene.feed(seconds=1).finish()
+    admin = AdminClient({"bootstrap.servers": scene.broker.bootstrap})
+    ends = [TopicPartition(topics.BEACONS.name, number, -1) for number in range(PARTITIONS)]
+    for answer in admin.delete_records(ends).values():
+        answer.result()
+    slot.start()
+    assert slot.ended() == 1
+    assert "gone from Kafka (retention)" in slot.last_line()

@@ -1,0 +1,143 @@
+"""Local stores that are gone, corrupt, locked, too old, ahead or on a full disk: every view comes out right, or the slot stops."""
+
+import os
+import resource
+import shutil
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from deploy.local.broker import Broker
+from services.processor.applications.video_views.app import VIEWS
+from services.processor.applications.video_views.view import Progress, ViewState
+from services.processor.engine.local import LocalMeta
+from services.processor.engine.rows import pack
+from services.processor.runtime.rocks_store import Memory, RocksStore
+from tests.integration.failing import Scene, scene_on
+from tests.integration.slots import Slot, wait_until
+
+pytestmark = pytest.mark.integration
+
+MEMORY = Memory(block_cache_bytes=4 << 20, write_buffer_bytes=8 << 20)
+DAY_MS = 86_400_000
+
+
+@pytest.fixture(scope="module")
+def own_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
+    """One broker for this file; each test has empty topics on it."""
+    with Broker(tmp_path_factory.mktemp("broker")) as running:
+        yield running
+
+
+@pytest.fixture
+def scene(own_broker: Broker, tmp_path: Path) -> Iterator[Scene]:
+    with scene_on(own_broker, tmp_path) as made:
+        yield made
+
+
+def killed_amid_views(scene: Scene, **environ: str) -> Slot:
+    """A slot that was killed while views were open, with all its stores written some time before."""
+    slot = scene.started(**environ)
+    scene.feed(views=100, seconds=4, title_bytes=1_000).join(2.5)
+    assert len(list(slot.stores_dir().glob("*/*.sst"))) >= 8
+    slot.kill()
+    return slot
+
+
+def garbage(path: Path, start: int = 0) -> None:
+    """Overwrites a file with noise from `start` on, up to its footer when not from its beginning."""
+    size = path.stat().st_size
+    end = size if start == 0 else max(start, size // 2)
+    with path.open("r+b") as file:
+        file.seek(start)
+        file.write(os.urandom(end - start))
+
+
+def spoil_everything(folder: Path) -> None:
+    """Each partition's store is broken in another way."""
+    ways: list[Callable[[Path], None]] = [
+        lambda store: garbage(store / "CURRENT"),
+        lambda store: [garbage(path) for path in store.glob("MANIFEST-*")],
+        lambda store: [garbage(path) for path in store.glob("*.sst")],
+        # Its footer is whole: it opens, and breaks when it is read.
+        lambda store: [garbage(path, 16) for path in store.glob("*.sst")],
+        lambda store: [path.unlink() for path in store.glob("*.sst")],
+        lambda store: [os.truncate(path, path.stat().st_size // 2) for path in store.glob("*.sst")],
+        lambda store: (store / "CURRENT").unlink(),
+        shutil.rmtree,
+    ]
+    for number, spoil in enumerate(ways):
+        spoil(folder / str(number))
+
+
+def change_position(slot: Slot, partition: int, change: Callable[[LocalMeta], LocalMeta], row: bytes = b"") -> None:
+    """Moves the position of a store that no process has open; `row` is put beside it under a key nobody knows."""
+    store = RocksStore(slot.stores_dir() / str(partition), MEMORY, open_seconds_max=5)
+    position = store.position()
+    assert position is not None
+    store.write({bytes([VIEWS.id]) + b"acme:ghost": row} if row else {}, change(position))
+    store.close()
+
+
+def test_stores_that_are_deleted_or_corrupt_are_made_anew_from_the_changelog(scene: Scene) -> None:
+    slot = killed_amid_views(scene)
+    spoil_everything(slot.stores_dir())
+    slot.start()
+    scene.expect_truth()
+    discarded = {event["partition"] for event in slot.events("store_discarded")}
+    assert discarded >= {0, 1, 2, 3, 4, 5}
+    assert slot.terminate() == 0
+
+
+def test_a_store_that_is_older_than_the_changelogs_deletions_is_not_trusted(scene: Scene) -> None:
+    slot = killed_amid_views(scene)
+    # A view that was closed long ago, and whose deletion the changelog has forgotten: trusted, it would become a row.
+    now_ms = time.time_ns() // 1_000_000
+    ghost = ViewState("mux", 2, now_ms - DAY_MS, now_ms - DAY_MS, Progress(has_begun=True), beacon_count=1)
+    row = pack(now_ms - DAY_MS, VIEWS.encode(ghost))
+    change_position(slot, 3, lambda position: msgspec.structs.replace(position, current_ms=now_ms - 2 * DAY_MS), row)
+    slot.start()
+    scene.expect_truth()
+    (discarded,) = slot.events("store_discarded")
+    assert "ms old" in str(discarded["why"])
+
+
+def test_a_store_that_is_ahead_of_the_changelog_stops_the_slot(scene: Scene) -> None:
+    slot = killed_amid_views(scene)
+    change_position(slot, 2, lambda position: msgspec.structs.replace(position, changelog_offset=1 << 40))
+    slot.start()
+    assert slot.ended() == 1
+    assert "has lost committed records" in slot.last_line()
+    # Whoever has found out why deletes the store.
+    shutil.rmtree(slot.stores_dir() / "2")
+    slot.start()
+    scene.expect_truth()
+
+
+def test_a_store_that_another_process_holds_is_waited_for_and_then_ends_the_slot(scene: Scene) -> None:
+    slot = killed_amid_views(scene, PROCESSOR_STORE_OPEN_MS_MAX="1500")
+    held = RocksStore(slot.stores_dir() / "1", MEMORY, open_seconds_max=5)
+    slot.start()
+    assert slot.ended() == 1
+    assert "in use by another process" in slot.last_line()
+    slot.arm(PROCESSOR_STORE_OPEN_MS_MAX="")
+    slot.start()
+    wait_until(lambda: len(slot.events("partition_taken")) >= 8 + 7, "the others are taken")
+    held.close()
+    scene.expect_truth()
+    assert slot.terminate() == 0
+
+
+def test_a_full_disk_stops_the_slot_and_nothing_is_lost(scene: Scene) -> None:
+    slot = scene.started()
+    # No file may grow beyond this; its own log is still far from it.
+    resource.prlimit(slot.pid, resource.RLIMIT_FSIZE, (300_000, 300_000))
+    scene.feed(views=150, seconds=4, title_bytes=40_000)
+    assert slot.ended() == 1
+    assert "is the disk full?" in slot.last_line()
+    slot.start()
+    scene.expect_truth()
+    assert slot.terminate() == 0

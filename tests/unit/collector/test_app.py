@@ -1,0 +1,427 @@
+"""The collector over HTTP, with a sink in memory: what is answered, and what is stored by then."""
+
+import asyncio
+import gzip
+import json
+import time
+from collections.abc import AsyncIterator, Callable
+from dataclasses import replace
+from ipaddress import ip_network
+from typing import Any
+
+import aiohttp
+import orjson
+import pytest
+from aiohttp import web
+from prometheus_client import REGISTRY
+
+from services.collector.app import Drain, make_app, make_runner
+from services.collector.clients import Clients
+from services.collector.intake.customers import Customer, Customers
+from services.collector.intake.post import Rules
+from services.collector.reception import Limits, Reception
+from services.collector.routes import Routes
+from services.collector.sink import MemorySink
+from shared.codec import BEACON
+from shared.topics import PROFILES
+from tests.unit.collector.bodies import CMCD_RECORD, RECV_TIME_MS, epas_event, mux_body, mux_event, native_beacon
+
+RULES = Rules(collector_id="c-1", body_bytes_max=10_000)
+
+
+PROXIES = [ip_network("127.0.0.0/8")]
+
+
+class Served:
+    """A collector that listens on a port of its own, and a client to it."""
+
+    def __init__(self, body_seconds_max: float = 0.3) -> None:
+        self.sink = MemorySink()
+        self.drain = Drain()
+        self.rules = RULES
+        limits = Limits(body_seconds_max=body_seconds_max, in_flight_bytes_max=100_000, throttle_seconds_max=0.05)
+        reception = Reception(
+            lambda: self.rules, Clients(PROXIES), PROFILES["laptop"], limits, now_ms=lambda: RECV_TIME_MS
+        )
+        routes = Routes(reception, self.sink, self.sink, new_session_id=lambda: "new-session")
+        self.runner = make_runner(make_app(routes, self.drain), drain_seconds_max=5.0)
+        self.port = 0
+        self.client: aiohttp.ClientSession
+
+    async def start(self) -> None:
+        await self.runner.setup()
+        await web.TCPSite(self.runner, "127.0.0.1", 0).start()
+        self.port = self.runner.addresses[0][1]
+        self.client = aiohttp.ClientSession(f"http://127.0.0.1:{self.port}")
+
+    async def stop(self) -> None:
+        await self.client.close()
+        await self.runner.cleanup()
+
+    async def raw(self, request: bytes) -> bytes:
+        """The head of the answer to bytes written on a connection of its own."""
+        reader, writer = await asyncio.open_connection("127.0.0.1", self.port)
+        try:
+            writer.write(request)
+            return await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), 20)
+        finally:
+            writer.close()
+            await writer.wait_closed()
+
+    def stored(self) -> list[tuple[str, Any]]:
+        return [
+            (record.topic, BEACON.decode(record.value) if record.topic == "beacons" else dict(record.headers))
+            for record in self.sink.records
+        ]
+
+
+@pytest.fixture
+async def served() -> AsyncIterator[Served]:
+    served = Served()
+    await served.start()
+    yield served
+    await served.stop()
+
+
+@pytest.mark.parametrize("path", ["/", "/android", "/any/where?and=how"])
+async def test_mux_beacons_may_be_posted_anywhere(served: Served, path: str) -> None:
+    headers = {"Content-Type": "text/plain", "User-Agent": "player"}
+    async with served.client.post(path, data=mux_body(mux_event()), headers=headers) as answer:
+        assert (answer.status, await answer.read()) == (200, b"")
+        assert answer.headers["Access-Control-Allow-Origin"] == "*"
+    ((topic, beacon),) = served.stored()
+    assert topic == "beacons"
+    assert (beacon.view_id, beacon.user_agent, beacon.ip_trunc) == ("view-1", "player", "127.0.0.0/24")
+    assert (beacon.recv_time_ms, beacon.collector_id) == (RECV_TIME_MS, "c-1")
+    assert beacon.batch_id
+
+
+async def test_a_packed_body_reaches_the_intake_as_it_came(served: Served) -> None:
+    headers = {"Content-Encoding": "gzip", "Content-Type": "application/json"}
+    good, bad = gzip.compress(mux_body(mux_event())), gzip.compress(b"nothing")
+    for body in (good, bad):
+        async with served.client.post("/android", data=body, headers=headers) as answer:
+            assert answer.status == 200
+    (first, _), (second, why) = served.stored()
+    assert (first, second) == ("beacons", "rejected")
+    assert (why["reason"], why["content-encoding"], why["origin"]) == (b"undecodable", b"gzip", b"/android")
+    assert served.sink.records[1].value == bad
+
+
+async def test_cmcd_records_are_posted_to_a_customers_path(served: Served) -> None:
+    headers = {"Content-Type": "application/cmcd"}
+    async with served.client.post("/cmcd/acme", data=CMCD_RECORD.encode(), headers=headers) as answer:
+        assert (answer.status, await answer.read()) == (204, b"")
+    ((topic, beacon),) = served.stored()
+    assert (topic, beacon.source, beacon.customer_id, beacon.view_id) == ("beacons", "cmcd", "acme", "s-1")
+
+
+async def test_what_cannot_be_understood_is_stored_and_answered_like_the_rest(served: Served) -> None:
+    body = mux_body(mux_event(), mux_event(ake="no good"))
+    for path, data, status in (
+        ("/", body, 200),
+        ("/", b"?", 200),
+        ("/cmcd/acme", b"?", 204),
+        ("/cmcd/a%20b", b"e=t", 204),
+    ):
+        async with served.client.post(path, data=data) as answer:
+            assert answer.status == status
+    assert [topic for topic, _ in served.stored()] == ["beacons", "rejected", "rejected", "rejected", "rejected"]
+    assert orjson.loads(served.sink.records[1].value) == mux_event(ake="no good")
+
+
+async def test_what_is_not_stored_is_answered_503_and_when_to_try_again(served: Served) -> None:
+    before = REGISTRY.get_sample_value("playhead_collector_unstored_total", {"reason": "queue_full"}) or 0
+    served.sink.failing = "queue_full"
+    for path, body in (("/", mux_body(mux_event(), mux_event(xsqno=8))), ("/cmcd/acme", CMCD_RECORD.encode())):
+        async with served.client.post(path, data=body, headers={"Origin": "https://site.example"}) as answer:
+            assert answer.status == 503
+            assert int(answer.headers["Retry-After"]) > 0
+            assert answer.headers["Access-Control-Allow-Origin"] == "https://site.example"
+    assert served.stored() == []
+    after = REGISTRY.get_sample_value("playhead_collector_unstored_total", {"reason": "queue_full"})
+    assert after == before + 3
+
+
+async def posted(served: Served, path: str, document: Any, **headers: str) -> tuple[int, Any, Any]:
+    data = document if isinstance(document, bytes) else json.dumps(document)
+    async with served.client.post(path, data=data, headers=headers) as answer:
+        return answer.status, orjson.loads(await answer.read()), answer.headers
+
+
+async def test_native_beacons_are_answered_one_by_one(served: Served) -> None:
+    batch = {"beacons": [native_beacon(), native_beacon(event="dance"), native_beacon(seq=2)]}
+    status, body, _ = await posted(served, "/v1/beacons?key=acme", batch)
+    assert status == 200
+    assert [one["status"] for one in body["beacons"]] == ["stored", "rejected", "stored"]
+    assert body["beacons"][1]["reason"] == "invalid"
+    assert [topic for topic, _ in served.stored()] == ["beacons", "beacons", "rejected"]
+
+    status, body, _ = await posted(served, "/v1/beacons", native_beacon(), Authorization="Bearer other")
+    assert (status, body) == (200, {"beacons": [{"status": "stored"}]})
+    assert served.stored()[-1][1].customer_id == "other"
+
+
+async def test_a_key_that_is_unknown_is_told_from_one_that_is_revoked(served: Served) -> None:
+    customers = Customers(
+        {"acme": Customer(keys=("new",), revoked_keys=("old",), origins=frozenset({"https://a.example"}))}
+    )
+    served.rules = replace(RULES, customers=customers)
+    answers = [await posted(served, f"/v1/beacons?key={key}", native_beacon()) for key in ("stranger", "old", "new")]
+    assert [(status, body.get("reason")) for status, body, _ in answers] == [
+        (401, "unknown_customer"),
+        (410, "revoked_key"),
+        (200, None),
+    ]
+    status, body, headers = await posted(served, "/v1/beacons?key=new", native_beacon(), Origin="https://b.example")
+    assert (status, body["reason"]) == (403, "forbidden_origin")
+    assert headers["Access-Control-Allow-Origin"] == "https://b.example"
+    for path, expected in (("/cmcd/old", 410), ("/cmcd/stranger", 204), ("/cmcd/new", 204), ("/", 200)):
+        async with served.client.post(path, data=CMCD_RECORD) as answer:
+            assert answer.status == expected
+    assert (await posted(served, "/epas/old", epas_event()))[0] == 410
+    assert [(r.customer_id if topic == "beacons" else r["reason"]) for topic, r in served.stored()] == [
+        b"unknown_customer",
+        b"revoked_key",
+        "acme",
+        b"forbidden_origin",
+        b"revoked_key",
+        b"unknown_customer",
+        "acme",
+        b"undecodable",
+        b"revoked_key",
+    ]
+
+
+async def test_a_customer_beyond_its_rate_is_told_when_to_come_back(served: Served) -> None:
+    served.rules = replace(RULES, customers=Customers({"acme": Customer(beacons_per_second=0.1)}))
+    statuses = [(await posted(served, "/v1/beacons?key=acme", native_beacon()))[0] for _ in range(2)]
+    assert statuses == [200, 429]
+    status, body, headers = await posted(served, "/v1/beacons?key=acme", native_beacon())
+    assert (status, body["reason"]) == (429, "limited")
+    assert int(headers["Retry-After"]) >= 10
+    for path, data, expected in (("/cmcd/acme", CMCD_RECORD, 429), ("/", mux_body(mux_event()), 503)):
+        async with served.client.post(path, data=data) as answer:
+            assert (answer.status, "Retry-After" in answer.headers) == (expected, True)
+    assert len(served.stored()) == 1
+
+
+async def test_native_is_told_what_is_not_stored_and_when_to_try_again(served: Served) -> None:
+    served.sink.failing = "queue_full"
+    status, body, headers = await posted(served, "/v1/beacons?key=acme", native_beacon())
+    assert (status, body["reason"]) == (503, "unstored")
+    assert int(headers["Retry-After"]) >= 2
+    assert await posted(served, "/v1/beacons?key=acme", b"x" * 200_000)
+    async with served.client.get("/v1/beacons.gif?key=acme&view_id=v&event=play&time_ms=1") as answer:
+        assert answer.status == 503
+
+
+@pytest.mark.parametrize(("body", "status"), [(b"?", 400), (b" " * 10_001, 413)])
+async def test_a_body_that_holds_no_native_beacons_gets_a_4xx(served: Served, body: bytes, status: int) -> None:
+    assert (await posted(served, "/v1/beacons?key=acme", body))[0] == status
+    assert [topic for topic, _ in served.stored()] == ["rejected"]
+
+
+async def test_a_pixel_stores_a_beacon(served: Served) -> None:
+    async with served.client.get("/v1/beacons.gif?key=acme&view_id=v&event=play&time_ms=1&video_id=x") as answer:
+        assert (answer.status, answer.content_type) == (200, "image/gif")
+        assert (await answer.read()).startswith(b"GIF89a")
+        assert answer.headers["Cache-Control"] == "no-store"
+    ((_, beacon),) = served.stored()
+    assert (beacon.event, beacon.view_id, beacon.attrs) == ("play", "v", {"video_id": "x"})
+
+
+async def test_the_schema_is_published(served: Served) -> None:
+    async with served.client.get("/v1/beacons/schema.json") as answer:
+        assert answer.status == 200
+        assert json.loads(await answer.read())["title"] == "Playhead beacons"
+
+
+async def test_an_epas_session_is_given_its_id(served: Served) -> None:
+    status, body, _ = await posted(served, "/epas/acme", epas_event(event="init", sessionId=...))
+    assert (status, body) == (200, {"sessionId": "new-session", "valid": True, "heartbeatInterval": 30_000})
+    web = {"Origin": "https://site.example", "X-EPAS-Version": "0.3.1", "X-EPAS-Event": "heartbeat"}
+    assert (await posted(served, "/epas/acme", epas_event(), **web))[:2] == (
+        200,
+        {"sessionId": "session-1", "valid": True},
+    )
+    status, body, _ = await posted(served, "/epas/acme", epas_event(sessionId=...))
+    assert (status, body["valid"]) == (400, False)
+    (_, first), (_, second), (topic, _) = served.stored()
+    assert (first.view_id, second.playhead_ms, topic) == ("new-session", 12_500, "rejected")
+
+
+async def test_more_bytes_than_fit_are_refused_and_room_is_given_back() -> None:
+    served = Served(body_seconds_max=60.0)
+    await served.start()
+    head = b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 9000\r\n\r\n"
+
+    def in_flight() -> float | None:
+        return REGISTRY.get_sample_value("playhead_collector_in_flight_bytes")
+
+    async def until(condition: Callable[[], bool]) -> None:
+        deadline = time.monotonic() + 20
+        while not condition():
+            assert time.monotonic() < deadline
+            await asyncio.sleep(0.005)
+
+    held = [await asyncio.open_connection("127.0.0.1", served.port) for _ in range(11)]
+    for _, writer in held:
+        writer.write(head)
+    await until(lambda: in_flight() == 99_000)
+    answer = await served.raw(head + b"x" * 9_000)
+    assert answer.startswith(b"HTTP/1.1 503 ")
+    assert b"Retry-After: " in answer
+    for _, writer in held:
+        writer.close()
+        await writer.wait_closed()
+    await until(lambda: in_flight() == 0)
+    assert (await served.raw(head + b"x" * 9_000)).startswith(b"HTTP/1.1 200 ")
+    assert in_flight() == 0
+    await served.stop()
+
+
+async def test_headers_beyond_their_limit_are_refused(served: Served) -> None:
+    assert b" 400 " in await served.raw(b"POST / HTTP/1.1\r\nHost: a\r\nX: " + b"x" * 20_000 + b"\r\n\r\n")
+
+
+async def test_the_client_is_who_the_proxies_say_and_its_agent_is_understood(served: Served) -> None:
+    headers = {
+        "User-Agent": "Mozilla/5.0 (compatible; Googlebot/2.1; +http://www.google.com/bot.html)",
+        "X-Forwarded-For": "1.1.1.1, 203.0.113.7, 127.0.0.9",
+    }
+    async with served.client.post("/", data=mux_body(mux_event()), headers=headers) as answer:
+        assert answer.status == 200
+    headers |= {"Sec-GPC": "1"}
+    async with served.client.post("/", data=mux_body(mux_event(mvrid="v", vid="x")), headers=headers) as answer:
+        assert answer.status == 200
+    (_, told), (_, private) = served.stored()
+    assert (told.ip_trunc, told.browser, told.is_bot) == ("203.0.113.0/24", "Googlebot", True)
+    assert told.user_agent == headers["User-Agent"]
+    assert (private.ip_trunc, private.user_agent, private.browser) == (None, None, "Googlebot")
+    assert private.attrs == {"video_id": "x"}
+
+
+async def test_a_page_with_credentials_may_read_the_answer(served: Served) -> None:
+    headers = {"Origin": "https://site.example", "Cookie": "a=b"}
+    async with served.client.post("/", data=mux_body(mux_event()), headers=headers) as answer:
+        assert answer.headers["Access-Control-Allow-Origin"] == "https://site.example"
+        assert answer.headers["Access-Control-Allow-Credentials"] == "true"
+        assert answer.headers["Vary"] == "Origin"
+
+
+@pytest.mark.parametrize("path", ["/", "/cmcd/acme", "/epas/acme", "/v1/beacons", "/android", "/never/heard/of"])
+async def test_every_path_may_be_posted_to_from_every_page(served: Served, path: str) -> None:
+    headers = {
+        "Origin": "https://site.example",
+        "Access-Control-Request-Method": "POST",
+        "Access-Control-Request-Headers": "content-type,x-custom",
+    }
+    async with served.client.options(path, headers=headers) as answer:
+        assert answer.status == 204
+        assert answer.headers["Access-Control-Allow-Origin"] == "https://site.example"
+        assert "POST" in answer.headers["Access-Control-Allow-Methods"]
+        assert answer.headers["Access-Control-Allow-Headers"] == "content-type,x-custom"
+        assert int(answer.headers["Access-Control-Max-Age"]) >= 3_600
+
+
+async def test_a_body_too_large_is_kept_in_part_and_not_sent_again(served: Served) -> None:
+    body = mux_body(mux_event(vtt="x" * 20_000))
+    async with served.client.post("/", data=body) as answer:
+        assert answer.status == 200
+    ((topic, why),) = served.stored()
+    assert (topic, why["reason"]) == ("rejected", b"too_large")
+    assert served.sink.records[0].value == body[:10_000]
+
+
+async def test_a_body_of_the_largest_size_is_taken_whole(served: Served) -> None:
+    filler = RULES.body_bytes_max - len(mux_body(mux_event(vtt="")))
+    async with served.client.post("/", data=mux_body(mux_event(vtt="x" * filler))) as answer:
+        assert answer.status == 200
+    assert [topic for topic, _ in served.stored()] == ["beacons"]
+
+
+async def test_a_body_in_pieces_is_put_together(served: Served) -> None:
+    body = mux_body(mux_event(), mux_event(xsqno=8))
+
+    async def pieces() -> AsyncIterator[bytes]:
+        for begin in range(0, len(body), 50):
+            yield body[begin : begin + 50]
+            await asyncio.sleep(0)
+
+    async with served.client.post("/", data=pieces()) as answer:
+        assert answer.status == 200
+    assert [beacon.seq for _, beacon in served.stored()] == [7, 8]
+
+
+async def test_a_body_that_does_not_come_is_not_waited_for(served: Served) -> None:
+    answer = await served.raw(b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 100\r\n\r\n{")
+    assert answer.startswith(b"HTTP/1.1 503 ")
+    assert b"\r\nConnection: close\r\n" in answer
+    assert served.stored() == []
+
+
+async def test_a_client_that_breaks_off_leaves_nothing(served: Served) -> None:
+    _, writer = await asyncio.open_connection("127.0.0.1", served.port)
+    writer.write(b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 100\r\n\r\n{")
+    writer.close()
+    await writer.wait_closed()
+    # A later request on another connection is answered, and nothing of the broken one was stored by then.
+    async with served.client.post("/", data=mux_body(mux_event())) as answer:
+        assert answer.status == 200
+    assert len(served.stored()) == 1
+
+
+async def test_what_is_no_http_is_answered_400_and_fills_no_log(
+    served: Served, caplog: pytest.LogCaptureFixture
+) -> None:
+    assert b" 400 " in await served.raw(b"GET nonsense\r\n\r\n")
+    assert b" 400 " in await served.raw(b"\x16\x03\x01\x00\xa5\r\n\r\n")
+    assert caplog.records == []
+
+
+async def test_somebody_with_a_browser_sees_what_this_is(served: Served) -> None:
+    async with served.client.get("/") as answer:
+        assert (answer.status, await answer.text()) == (200, "Playhead collector\n")
+    async with served.client.get("/favicon.ico") as answer:
+        assert answer.status == 204
+    async with served.client.get("/elsewhere") as answer:
+        assert answer.status == 404
+        assert answer.headers["Access-Control-Allow-Origin"] == "*"
+    async with served.client.put("/", data=b"x") as answer:
+        assert answer.status == 404
+    assert served.stored() == []
+
+
+async def test_a_collector_that_drains_asks_clients_to_leave_and_still_stores(served: Served) -> None:
+    assert served.drain.readiness(served.sink).ok
+    served.drain.begun = True
+    assert not served.drain.readiness(served.sink).ok
+    async with served.client.post("/", data=mux_body(mux_event())) as answer:
+        assert answer.status == 200
+        assert answer.headers["Connection"] == "close"
+    assert len(served.stored()) == 1
+
+
+async def test_a_dead_sink_makes_the_collector_unready(served: Served) -> None:
+    await served.sink.close(0)
+    assert served.drain.readiness(served.sink).why == "closed"
+
+
+async def test_requests_and_beacons_are_counted(served: Served) -> None:
+    def value(name: str, **labels: str) -> float:
+        return REGISTRY.get_sample_value(f"playhead_collector_{name}", labels) or 0.0
+
+    def counts() -> list[float]:
+        return [
+            value("requests_total", route="mux", status="200"),
+            value("beacons_accepted_total", source="mux"),
+            value("rejected_total", reason="invalid"),
+            value("produce_seconds_count"),
+        ]
+
+    before = counts()
+    body = json.dumps({"events": [mux_event(), mux_event(xsqno=8), {}]}).encode()
+    async with served.client.post("/", data=body) as answer:
+        assert answer.status == 200
+    assert [after - earlier for after, earlier in zip(counts(), before, strict=True)] == [1, 2, 1, 1]

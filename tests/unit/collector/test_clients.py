@@ -1,0 +1,113 @@
+"""Who a client is: its address behind proxies, its place, its software."""
+
+import struct
+from ipaddress import ip_network
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from services.collector.clients import AGENTS_PARSED_PER_SECOND_MAX, Agents, Places
+from services.collector.intake.client import NO_AGENT, NOWHERE, Agent, Place
+from services.collector.intake.peer import client_address
+
+PROXIES = [ip_network("10.0.0.0/8"), ip_network("fd00::/8")]
+CHROME = (
+    "Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/{}.0.0.0 Safari/537.36"
+)
+
+
+@pytest.mark.parametrize(
+    ("peer", "forwarded", "client"),
+    [
+        ("203.0.113.7", [], "203.0.113.7"),
+        ("203.0.113.7", ["1.1.1.1"], "203.0.113.7"),
+        ("10.0.0.1", ["1.1.1.1"], "1.1.1.1"),
+        ("10.0.0.1", ["9.9.9.9, 1.1.1.1, 10.2.2.2"], "1.1.1.1"),
+        ("10.0.0.1", ["9.9.9.9", "1.1.1.1:443"], "1.1.1.1"),
+        ("10.0.0.1", ["[2001:db8::1]:443"], "2001:db8::1"),
+        ("::ffff:10.0.0.1", ["1.1.1.1"], "1.1.1.1"),
+        ("10.0.0.1", ["1.1.1.1, unknown"], "unknown"),
+        (None, ["1.1.1.1"], None),
+    ],
+)
+def test_the_client_is_the_rightmost_stranger(peer: str | None, forwarded: list[str], client: str | None) -> None:
+    assert client_address(peer, forwarded, PROXIES) == client
+    assert client_address(peer, forwarded, []) == peer
+
+
+@given(st.lists(st.text(max_size=30), max_size=3))
+def test_no_header_is_too_strange(forwarded: list[str]) -> None:
+    client_address("10.0.0.1", forwarded, PROXIES)
+
+
+@pytest.mark.parametrize(
+    ("user_agent", "agent"),
+    [
+        (CHROME.format(156), Agent("Chrome", "Windows", None)),
+        ("Roku/DVP-9.10 (519.10E04111A)", Agent("Roku", "Roku", "Roku")),
+        (CHROME.format(156).replace("Chrome", "HeadlessChrome"), Agent("HeadlessChrome", "Windows", None, is_bot=True)),
+        ("", NO_AGENT),
+        (None, NO_AGENT),
+    ],
+)
+def test_a_user_agent_is_told_by_its_families(user_agent: str | None, agent: Agent) -> None:
+    assert Agents().parse(user_agent) == agent
+
+
+def test_made_up_agents_cost_only_so_much() -> None:
+    now = 0.0
+    agents = Agents(lambda: now)
+    found = [agents.parse(CHROME.format(number)).browser for number in range(AGENTS_PARSED_PER_SECOND_MAX + 5)]
+    assert found == ["Chrome"] * AGENTS_PARSED_PER_SECOND_MAX + [None] * 5
+    assert agents.parse(CHROME.format(0)).browser == "Chrome"
+    now = 1.0
+    assert agents.parse(CHROME.format(9_999)).browser == "Chrome"
+
+
+def database(values: dict[str, object]) -> bytes:
+    """A database of MaxMind's format 2.0 in which every IPv4 address has these values."""
+
+    def encoded(value: object) -> bytes:
+        if isinstance(value, dict):
+            inner = b"".join(encoded(key) + encoded(each) for key, each in value.items())
+            return bytes([7 << 5 | len(value)]) + inner
+        if isinstance(value, int):
+            return bytes([6 << 5 | 4]) + struct.pack(">I", value)
+        if isinstance(value, list):
+            return bytes([len(value), 4]) + b"".join(encoded(each) for each in value)
+        text = str(value).encode()
+        return bytes([2 << 5 | len(text)]) + text
+
+    # One node; both its records point at the first value of the data section, 16 bytes behind the tree.
+    tree = (1 + 16).to_bytes(3, "big") * 2
+    about = {
+        "node_count": 1,
+        "record_size": 24,
+        "ip_version": 4,
+        "database_type": "test",
+        "languages": ["en"],
+        "binary_format_major_version": 2,
+        "binary_format_minor_version": 0,
+        "build_epoch": 0,
+        "description": {"en": "t"},
+    }
+    return tree + b"\0" * 16 + encoded(values) + b"\xab\xcd\xefMaxMind.com" + encoded(about)
+
+
+def test_an_address_has_a_place_in_the_databases_given(tmp_path: Path) -> None:
+    country, asn = tmp_path / "country.mmdb", tmp_path / "asn.mmdb"
+    country.write_bytes(database({"country": {"iso_code": "FI"}}))
+    asn.write_bytes(database({"autonomous_system_number": 64_500}))
+    places = Places([country, asn])
+    assert places.find("203.0.113.7") == Place("FI", 64_500)
+    # A database of IPv4 knows nothing of IPv6, and nobody of what is no address.
+    assert [places.find(address) for address in ("2001:db8::1", "unknown", None)] == [NOWHERE] * 3
+    assert Places([]).find("203.0.113.7") == NOWHERE
+
+
+def test_a_file_that_is_no_database_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "x").write_bytes(b"nothing")
+    with pytest.raises(ValueError, match="no database"):
+        Places([tmp_path / "x"])

@@ -1,0 +1,30 @@
+"""docs/clients.md: what it tells users to paste is what the collector takes."""
+
+import json
+import re
+from pathlib import Path
+from urllib.parse import parse_qsl, urlsplit
+
+from services.collector.intake import native
+from services.collector.intake.post import Rules
+from tests.unit.collector.bodies import post
+
+TEXT = (Path(__file__).parents[3] / "docs" / "clients.md").read_text()
+
+
+def test_the_native_examples_are_beacons() -> None:
+    (body,) = re.findall(r"```http\nPOST /v1/beacons\?key=acme\n\n(.*?)```", TEXT, re.DOTALL)
+    taken = native.take(post(body.encode(), key="acme"), Rules())
+    assert (len(taken.accepted), taken.rejected) == (2, [])
+    (answer,) = re.findall(r"```json\n(.*?)```", TEXT, re.DOTALL)
+    assert len(json.loads(answer)["beacons"]) == 2
+
+    (address,) = re.findall(r'<img src="(.*?)">', TEXT)
+    query = urlsplit(address).query
+    taken = native.take_query(parse_qsl(query), post(query.encode(), key="acme"), Rules())
+    assert [beacon.event for beacon in taken.accepted] == ["viewstart"]
+
+
+def test_every_address_is_a_route_of_the_collector() -> None:
+    paths = {urlsplit(address).path for address in re.findall(r"https://collect\.example\.com[^'\"`]*", TEXT)}
+    assert paths == {"/cmcd/acme", "/epas/acme", "/v1/beacons.gif"}

@@ -1,0 +1,48 @@
+"""The collector's process ends, with a code of its own, when its producer can never produce again."""
+
+import asyncio
+import threading
+from functools import partial
+
+import pytest
+import structlog
+
+from services.collector import __main__ as collector
+from services.collector.kafka_sink import KafkaSink
+from services.collector.settings import CollectorSettings
+from tests.unit.collector.test_kafka_sink import FakeProducer
+
+SETTINGS = CollectorSettings(host="127.0.0.1", port=0, admin_host="127.0.0.1", admin_port=0, kafka_bootstrap="none:1")
+
+
+@pytest.fixture
+def fake_producer(monkeypatch: pytest.MonkeyPatch) -> FakeProducer:
+    fake = FakeProducer({})
+    monkeypatch.setattr(collector, "KafkaSink", partial(KafkaSink, producer_type=lambda *_, **__: fake))
+    return fake
+
+
+async def test_a_dead_producer_ends_the_process_with_a_clear_last_line(
+    fake_producer: FakeProducer,
+) -> None:
+    fake_producer.broken = True
+    with structlog.testing.capture_logs() as lines:
+        code = await asyncio.wait_for(collector.serve(SETTINGS, threading.Event()), 30)
+    assert code == collector.EXIT_DEAD
+    assert (lines[-1]["event"], lines[-1]["log_level"]) == ("stopped_dead", "error")
+    assert "poll broke" in lines[-1]["why"]
+
+
+async def test_a_collector_told_to_stop_ends_well(fake_producer: FakeProducer) -> None:
+    stop = threading.Event()
+    stop.set()
+    settings = SETTINGS.model_copy(update={"drain_notice_seconds": 0})
+    assert await asyncio.wait_for(collector.serve(settings, stop), 30) == 0
+
+
+async def test_a_port_that_cannot_be_had_is_said_and_nothing_starts(fake_producer: FakeProducer) -> None:
+    server = await asyncio.start_server(lambda *_: None, "127.0.0.1", 0)
+    async with server:
+        taken = server.sockets[0].getsockname()[1]
+        settings = SETTINGS.model_copy(update={"admin_port": taken})
+        assert await asyncio.wait_for(collector.serve(settings, threading.Event()), 30) == collector.EXIT_BOOT

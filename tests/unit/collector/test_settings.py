@@ -1,0 +1,49 @@
+"""The collector's settings: what they allow, and how a wrong one is said."""
+
+import pytest
+
+from services.collector.__main__ import EXIT_SETTINGS, main
+from services.collector.intake.customers import ANYBODY, Customer, Found
+from services.collector.settings import CollectorSettings
+from shared.settings import SettingsError
+
+
+def test_the_defaults_are_a_collector_for_anybody() -> None:
+    rules = CollectorSettings.load({}).rules("c-1", ANYBODY)
+    assert (rules.collector_id, rules.customers) == ("c-1", ANYBODY)
+    assert (rules.body_bytes_max, rules.batch_beacons_max) == (2 * 1024 * 1024, 3_600)
+
+
+def test_settings_come_from_the_environment() -> None:
+    settings = CollectorSettings.load(
+        {"COLLECTOR_PORT": "80", "COLLECTOR_CUSTOMERS": "acme, other,", "PLAYHEAD_KAFKA_BOOTSTRAP": "k:1"}
+    )
+    assert (settings.port, settings.kafka_bootstrap) == (80, "k:1")
+    assert settings.listed_customers.find("other") == Found("other", Customer())
+    assert settings.listed_customers.find("stranger") == "unknown_customer"
+
+
+@pytest.mark.parametrize(
+    ("variable", "value"),
+    [
+        ("COLLECTOR_PORT", "http"),
+        ("COLLECTOR_CUSTOMERS", "acme, no spaces"),
+        ("COLLECTOR_ID", "a b"),
+        ("COLLECTOR_ACK_SECONDS_MAX", "0"),
+        ("COLLECTOR_QUEUE_RECORDS_MAX", "0"),
+        ("COLLECTOR_PROT", "8080"),
+    ],
+)
+def test_a_wrong_setting_is_named(variable: str, value: str) -> None:
+    with pytest.raises(SettingsError, match=variable):
+        CollectorSettings.load({variable: value})
+
+
+def test_a_collector_with_wrong_settings_says_so_in_one_line_and_does_not_start(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLLECTOR_PORT", "http")
+    assert main() == EXIT_SETTINGS
+    said = capsys.readouterr().err
+    assert said.count("\n") == 1
+    assert "COLLECTOR_PORT='http'" in said

@@ -1,0 +1,213 @@
+"""The spool: first in first out across processes, torn tails and failed disks; and the sink before which it stands."""
+
+import asyncio
+import os
+import time
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+
+import pytest
+
+from services.collector import spool as spool_module
+from services.collector.records import Record
+from services.collector.sink import MemorySink, Unstored
+from services.collector.spool import Spool, SpoolTaken
+from services.collector.spooled_sink import SpooledSink
+from tests.contracts.sink_contract import SinkContract, Stored, beacon_record, number_of
+
+SECONDS_MAX = 20.0
+
+
+def drained(spool: Spool, bytes_max: int = 1_000_000) -> list[Record]:
+    found: list[Record] = []
+    while True:
+        records, size = spool.oldest(bytes_max)
+        if not size:
+            return found
+        found += records
+        spool.take_out(size)
+
+
+def files(folder: Path, suffix: str = "spool") -> list[Path]:
+    return sorted(folder.glob(f"*.{suffix}"))
+
+
+@pytest.mark.parametrize("bytes_max", [1, 500, 1_000_000])
+def test_what_goes_in_comes_out_in_its_order(tmp_path: Path, bytes_max: int) -> None:
+    spool = Spool(tmp_path, segment_bytes=1_000)
+    records = [beacon_record(number) for number in range(40)]
+    records[3] = Record("rejected", 3, None, b"\xff", [("reason", b"x"), ("text", "y"), ("none", None)])
+    for begin in range(0, 40, 4):
+        spool.append([records[begin : begin + 2], records[begin + 2 : begin + 4]], now_ms=begin)
+    assert len(files(tmp_path)) > 3
+    assert spool.oldest_ms == 0
+    assert drained(spool, bytes_max) == records
+    assert (spool.bytes, spool.oldest_ms, files(tmp_path)) == (0, None, [])
+    spool.append([[beacon_record(50)]], now_ms=9)
+    assert drained(spool) == [beacon_record(50)]
+    spool.close()
+
+
+def test_the_next_process_finds_what_the_last_one_left(tmp_path: Path) -> None:
+    first = Spool(tmp_path, segment_bytes=500)
+    first.append([[beacon_record(number)] for number in range(4)], now_ms=7)
+    first.append([[beacon_record(4)]], now_ms=8)
+    with pytest.raises(SpoolTaken):
+        Spool(tmp_path)
+    first.close()
+    second = Spool(tmp_path)
+    assert second.oldest_ms == 7
+    second.append([[beacon_record(5)]], now_ms=9)
+    assert [number_of(record) for record in drained(second)] == [0, 1, 2, 3, 4, 5]
+    second.close()
+
+
+@pytest.mark.parametrize(
+    "damage", [lambda data: data[:-3], lambda data: data[:-3] + b"xyz", lambda data: data + b"\0" * 20]
+)
+def test_a_torn_tail_costs_only_what_was_never_answered(tmp_path: Path, damage: Callable[[bytes], bytes]) -> None:
+    spool = Spool(tmp_path)
+    spool.append([[beacon_record(0)]], now_ms=1)
+    spool.append([[beacon_record(1)]], now_ms=1)
+    spool.close()
+    (path,) = files(tmp_path)
+    path.write_bytes(damaged := damage(path.read_bytes()))
+    spool = Spool(tmp_path)
+    spool.append([[beacon_record(2)]], now_ms=1)
+    found = [number_of(record) for record in drained(spool)]
+    spool.close()
+    assert found == ([0, 1, 2] if damaged.endswith(b"\0" * 20) else [0, 2])
+    # What could not be read is kept for whoever looks.
+    assert [file.read_bytes() for file in files(tmp_path, "torn")] == [damaged]
+
+
+def test_a_disk_that_fails_is_said_and_what_comes_later_is_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spool = Spool(tmp_path)
+    spool.append([[beacon_record(0)]], now_ms=1)
+
+    def fails(_descriptor: int) -> None:
+        raise OSError("no space left")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(spool_module.os, "fsync", fails)
+        with pytest.raises(OSError, match="no space"):
+            spool.append([[beacon_record(1)]], now_ms=1)
+    spool.append([[beacon_record(2)]], now_ms=1)
+    assert [number_of(record) for record in drained(spool)] == [0, 2]
+    spool.close()
+
+
+class Spooled:
+    """A sink that can be told to fail, with a spool before it."""
+
+    def __init__(self, folder: Path, **limits: float) -> None:
+        self.now_ms = 1_000
+        self.behind = MemorySink()
+        self.spool = Spool(folder)
+        self.sink = SpooledSink(
+            self.behind,
+            self.spool,
+            bytes_max=int(limits.get("bytes_max", 100_000)),
+            seconds_max=limits.get("seconds_max", 60.0),
+            now_ms=lambda: self.now_ms,
+        )
+
+    async def until_empty(self) -> None:
+        deadline = time.monotonic() + SECONDS_MAX
+        while self.sink.bytes_held():
+            assert time.monotonic() < deadline
+            await asyncio.sleep(0.01)
+
+    def numbers(self) -> list[int]:
+        return [number_of(record) for record in self.behind.records]
+
+
+@pytest.fixture
+async def spooled(tmp_path: Path) -> AsyncIterator[Spooled]:
+    spooled = Spooled(tmp_path)
+    yield spooled
+    spooled.behind.failing = None
+    await spooled.sink.close(SECONDS_MAX)
+
+
+class TestSpooledSink(SinkContract):
+    @pytest.fixture
+    async def sink(self, spooled: Spooled) -> SpooledSink:
+        return spooled.sink
+
+    @pytest.fixture
+    def stored(self, spooled: Spooled) -> Stored:
+        async def first(count: int) -> list[Record]:
+            assert len(spooled.behind.records) == count
+            return spooled.behind.records
+
+        return first
+
+
+async def test_nothing_is_spooled_while_the_sink_takes_it(spooled: Spooled, tmp_path: Path) -> None:
+    await spooled.sink.store([beacon_record(0)])
+    assert (spooled.numbers(), files(tmp_path)) == ([0], [])
+
+
+async def test_everything_newer_waits_behind_what_is_spooled(spooled: Spooled) -> None:
+    spooled.behind.failing = "deadline"
+    await asyncio.gather(*(spooled.sink.store([beacon_record(number)]) for number in range(20)))
+    assert spooled.sink.bytes_held() > 0
+    spooled.behind.failing = None
+    await spooled.sink.store([beacon_record(20)])
+    await spooled.until_empty()
+    assert spooled.numbers() == list(range(21))
+    await spooled.sink.store([beacon_record(21)])
+    await spooled.until_empty()
+    assert spooled.numbers()[-1] == 21
+
+
+async def test_a_full_spool_and_an_old_one_take_no_more(tmp_path: Path) -> None:
+    spooled = Spooled(tmp_path, bytes_max=2_000, seconds_max=1.0)
+    spooled.behind.failing = "queue_full"
+    answers = await asyncio.gather(
+        *(spooled.sink.store([beacon_record(number)]) for number in range(100)), return_exceptions=True
+    )
+    taken = answers.count(None)
+    assert 1 < taken < 100
+    assert {answer.reason for answer in answers[taken:] if isinstance(answer, Unstored)} == {"spool_full"}
+    spooled.behind.failing = None
+    await spooled.until_empty()
+    spooled.behind.failing = "queue_full"
+    await spooled.sink.store([beacon_record(taken)])
+    spooled.now_ms += 1_001
+    with pytest.raises(Unstored, match="too long"):
+        await spooled.sink.store([beacon_record(taken + 1)])
+    spooled.behind.failing = None
+    assert await spooled.sink.close(SECONDS_MAX) == 0
+    assert spooled.numbers() == list(range(taken + 1))
+
+
+async def test_a_disk_that_fails_is_no_success(spooled: Spooled, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(_descriptor: int) -> None:
+        raise OSError("no space left")
+
+    spooled.behind.failing = "queue_full"
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "fsync", fails)
+        with pytest.raises(Unstored) as unstored:
+            await spooled.sink.store([beacon_record(0)])
+    assert unstored.value.reason == "spool_failed"
+    spooled.behind.failing = None
+    await spooled.sink.store([beacon_record(1)])
+    await spooled.until_empty()
+    assert spooled.numbers() == [1]
+
+
+async def test_what_cannot_be_drained_is_left_for_the_next_process(tmp_path: Path) -> None:
+    first = Spooled(tmp_path)
+    first.behind.failing = "deadline"
+    await first.sink.store([beacon_record(0), beacon_record(1)])
+    await first.sink.close(0)
+    assert first.sink.bytes_held() > 0
+    second = Spooled(tmp_path)
+    await second.until_empty()
+    await second.sink.close(SECONDS_MAX)
+    assert second.numbers() == [0, 1]

@@ -1,0 +1,18 @@
+"""Live records as short to write as tests want them."""
+
+from shared.schemas.live import BUCKET_MS, Live
+
+_ZEROS = dict.fromkeys(
+    set(Live.__struct_fields__) - {"schema_version", "partition", "customer_id", "bucket_ms", "slices"}, 0
+)
+
+
+def live(bucket: int, *, customer_id: str = "acme", partition: int = 0, **figures: int) -> Live:
+    """A record of the `bucket`th bucket; figures not named are 0."""
+    return Live(
+        schema_version=1,
+        partition=partition,
+        customer_id=customer_id,
+        bucket_ms=bucket * BUCKET_MS,
+        **(_ZEROS | figures),
+    )

@@ -1,0 +1,226 @@
+"""The HTTP application on a board and a serving database in memory."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from aiohttp import ClientResponse
+from aiohttp.test_utils import TestClient, TestServer
+
+from services.dashboard.app import make_app
+from services.dashboard.live import LiveHistory
+from services.dashboard.live_board import LiveBoard
+from services.dashboard.quality import RollupSum
+from services.dashboard.queries import NotPublished, PostgresAway, QueryRefused, Rollups
+from shared.schemas.live import BUCKET_MS
+from tests.unit.dashboard.records import live
+
+NOW = datetime(2026, 5, 17, 14, 25, 31, tzinfo=UTC)
+NOW_MS = round(NOW.timestamp() * 1_000)
+STREAMS_MAX = 2
+SECONDS_MAX = 20
+
+
+class FakeServing:
+    """Answers what it is told to, and remembers what it was asked."""
+
+    def __init__(self) -> None:
+        self.answer: Rollups | Exception = Rollups([], {}, None, None)
+        self.asked: list[datetime] = []
+
+    async def rollups_since(self, since: datetime) -> Rollups:
+        self.asked.append(since)
+        if isinstance(self.answer, Exception):
+            raise self.answer
+        return self.answer
+
+
+class Desk:
+    """The application at work, its board settling, and a client to it."""
+
+    def __init__(self) -> None:
+        self.serving = FakeServing()
+        history = LiveHistory(history_ms=600_000, settle_ms=0, customers_max=10)
+        self.board = LiveBoard(history, now_ms=lambda: NOW_MS)
+        app = make_app(
+            self.board, self.serving, streams_max=STREAMS_MAX, unpublished_ms_max=120_000, now_ms=lambda: NOW_MS
+        )
+        self.client = TestClient(TestServer(app))
+
+    async def json(self, path: str, status: int = 200) -> dict[str, Any]:
+        answer = await self.client.get(path)
+        assert answer.status == status
+        content: dict[str, Any] = await answer.json()
+        return content
+
+
+@pytest.fixture
+async def desk() -> AsyncIterator[Desk]:
+    made = Desk()
+    await made.client.start_server()
+    settling = asyncio.create_task(made.board.keep_settling())
+    yield made
+    made.board.close()
+    settling.cancel()
+    await made.client.close()
+
+
+async def next_picture(stream: ClientResponse) -> dict[str, Any]:
+    async with asyncio.timeout(SECONDS_MAX):
+        async for text in stream.content:
+            if text.startswith(b"data: "):
+                picture: dict[str, Any] = json.loads(text[6:])
+                return picture
+    raise AssertionError("the stream ended")
+
+
+async def test_the_page_and_its_parts_are_served_and_ask_nobody_else(desk: Desk) -> None:
+    scripts = {"text/javascript", "application/javascript"}
+    for path, kinds in (
+        ("/", {"text/html"}),
+        ("/static/app.js", scripts),
+        ("/static/line.js", scripts),
+        ("/static/style.css", {"text/css"}),
+        ("/static/icon.svg", {"image/svg+xml"}),
+    ):
+        answer = await desk.client.get(path)
+        assert answer.status == 200
+        assert answer.content_type in kinds
+        assert "default-src 'none'" in answer.headers["Content-Security-Policy"]
+        assert "unsafe" not in answer.headers["Content-Security-Policy"]
+        text = await answer.text()
+        assert "https://" not in text
+        assert "http://" not in text.replace("http://www.w3.org/2000/svg", "")
+    assert (await desk.client.get("/static/../app.py")).status == 404
+
+
+async def test_live_tells_that_nothing_was_counted_yet(desk: Desk) -> None:
+    picture = await desk.json("/api/live")
+    assert (picture["state"], picture["now_ms"], picture["shown_until_ms"]) == ("waiting", NOW_MS, None)
+
+
+async def test_a_stream_sends_the_picture_at_once_and_then_whenever_it_changes(desk: Desk) -> None:
+    stream = await desk.client.get("/api/live/stream")
+    assert stream.content_type == "text/event-stream"
+    assert (await next_picture(stream))["state"] == "waiting"
+    desk.board.take([live(100, viewers_now=3)])
+    first = await next_picture(stream)
+    assert (first["state"], first["customers"]["*"]["now"]["viewers_now"]) == ("live", 3)
+    desk.board.take([live(101, viewers_now=4)])
+    assert (await next_picture(stream))["customers"]["acme"]["series"]["viewers_now"] == [3, 4]
+
+
+async def test_a_broker_that_is_away_shows_in_the_picture_and_so_does_its_return(desk: Desk) -> None:
+    desk.board.take([live(100, viewers_now=3)])
+    stream = await desk.client.get("/api/live/stream")
+    await asyncio.to_thread(desk.board.set_reachable, False)
+    # What was shown stays, and is told to be old.
+    while (picture := await next_picture(stream))["state"] != "away" or picture["customers"]["*"]["now"] is None:
+        pass
+    assert picture["customers"]["*"]["now"]["viewers_now"] == 3
+    await asyncio.to_thread(desk.board.set_reachable, True)
+    while (await next_picture(stream))["state"] != "live":
+        pass
+
+
+async def test_records_may_be_handed_over_from_another_thread(desk: Desk) -> None:
+    stream = await desk.client.get("/api/live/stream")
+    await asyncio.to_thread(desk.board.hand_over, [live(100, viewers_now=9)])
+    while (picture := await next_picture(stream))["state"] != "live":
+        pass
+    assert picture["customers"]["*"]["now"]["viewers_now"] == 9
+
+
+async def test_streams_beyond_the_limit_are_refused_and_room_comes_back(desk: Desk) -> None:
+    streams = [await desk.client.get("/api/live/stream") for _ in range(STREAMS_MAX)]
+    for stream in streams:
+        await next_picture(stream)
+    assert (await desk.json("/api/live/stream", 503))["error"] == "busy"
+    streams[0].close()
+    async with asyncio.timeout(SECONDS_MAX):
+        while (answer := await desk.client.get("/api/live/stream")).status != 200:
+            pass
+    answer.close()
+    streams[1].close()
+
+
+async def test_closing_the_board_ends_every_stream(desk: Desk) -> None:
+    stream = await desk.client.get("/api/live/stream")
+    await next_picture(stream)
+    desk.board.close()
+    async with asyncio.timeout(SECONDS_MAX):
+        await stream.content.read()
+    assert stream.content.at_eof()
+    assert (await desk.json("/api/live/stream", 503))["error"] == "busy"
+
+
+async def test_quality_is_asked_for_whole_hours_and_told_per_customer(desk: Desk) -> None:
+    newest = datetime(2026, 5, 17, 13, tzinfo=UTC)
+    sums = RollupSum("acme", 100, 98, 1, 4, 1, 50_000, 500, 1e9, 1_000)
+    desk.serving.answer = Rollups([sums], {"acme": {0: 5}}, newest, NOW - timedelta(seconds=30), customers_omitted=3)
+    told = await desk.json("/api/quality?hours=24")
+    assert desk.serving.asked == [datetime(2026, 5, 16, 15, tzinfo=UTC)]
+    assert told["newest_hour_ms"] == round(newest.timestamp() * 1_000)
+    assert told["customers_omitted"] == 3
+    assert (told["published_ms"], told["missing_since_ms"], told["is_old"]) == (NOW_MS - 30_000, None, False)
+    assert told["customers"] == [
+        {
+            "customer_id": "acme",
+            "views": 100,
+            "startup_ms_median": 1,
+            "startup_ms_p95": 1,
+            "rebuffer_fraction": 0.01,
+            "failure_fraction": 0.04,
+            "startup_failure_fraction": 0.01,
+            "exit_before_start_fraction": 0.01,
+            "bitrate_bps": 1_000_000,
+        }
+    ]
+
+
+@pytest.mark.parametrize(
+    ("published_seconds_ago", "finished_seconds_ago", "is_old"),
+    [
+        (30, [200], False),
+        (300, [300], False),
+        (300, [200, 100], True),
+        (300, [60], False),
+        (None, [200], True),
+        (None, [], False),
+    ],
+    ids=(
+        "after the view",
+        "with the view",
+        "long before the view",
+        "a little before it",
+        "never",
+        "never, and no view",
+    ),
+)
+async def test_quality_is_old_when_a_view_that_finished_long_ago_was_not_published(
+    desk: Desk, published_seconds_ago: int | None, finished_seconds_ago: list[int], is_old: bool
+) -> None:
+    now_bucket = NOW_MS // BUCKET_MS
+    desk.board.take([live(now_bucket - 400 // 5), live(now_bucket)])
+    desk.board.take([live(now_bucket - seconds // 5, views_finished=1) for seconds in finished_seconds_ago])
+    published_at = None if published_seconds_ago is None else NOW - timedelta(seconds=published_seconds_ago)
+    desk.serving.answer = Rollups([], {}, None, published_at)
+    assert (await desk.json("/api/quality"))["is_old"] == is_old
+
+
+@pytest.mark.parametrize(
+    ("problem", "status", "error"),
+    [(PostgresAway("x"), 503, "away"), (NotPublished("x"), 503, "unpublished"), (QueryRefused("x"), 500, "refused")],
+)
+async def test_quality_says_what_is_missing(desk: Desk, problem: Exception, status: int, error: str) -> None:
+    desk.serving.answer = problem
+    assert (await desk.json("/api/quality", status))["error"] == error
+
+
+@pytest.mark.parametrize("hours", ["0", "-1", "8785", "many", ""])
+async def test_windows_out_of_bounds_are_refused_without_asking(desk: Desk, hours: str) -> None:
+    assert (await desk.json(f"/api/quality?hours={hours}", 400))["error"] == "hours"
+    assert desk.serving.asked == []

@@ -1,0 +1,58 @@
+"""Ratios of sums and quantiles of histograms."""
+
+import pytest
+
+from services.dashboard.quality import RollupSum, qualities
+from shared.histogram import bucket_of
+
+
+def rollup(**figures: int) -> RollupSum:
+    zeros = dict.fromkeys(
+        (
+            "views",
+            "started",
+            "startup_failures",
+            "playback_failures",
+            "exits_before_start",
+            "watch_ms",
+            "rebuffer_ms",
+            "bitrate_integral",
+            "bitrate_time_ms",
+        ),
+        0,
+    )
+    return RollupSum(customer_id="acme", **(zeros | figures))
+
+
+def test_figures_are_ratios_of_sums() -> None:
+    figures = rollup(
+        views=200,
+        startup_failures=2,
+        playback_failures=10,
+        exits_before_start=4,
+        watch_ms=1_000_000,
+        rebuffer_ms=15_000,
+        bitrate_integral=3_000_000 * 500,
+        bitrate_time_ms=500,
+    )
+    (quality,) = qualities([figures], {})
+    assert quality.views == 200
+    assert quality.rebuffer_fraction == 0.015
+    assert quality.failure_fraction == 0.05
+    assert quality.startup_failure_fraction == 0.01
+    assert quality.exit_before_start_fraction == 0.02
+    assert quality.bitrate_bps == 3_000_000
+
+
+def test_what_has_no_base_is_unknown_and_not_zero() -> None:
+    (quality,) = qualities([rollup()], {})
+    assert quality.rebuffer_fraction is None
+    assert quality.failure_fraction is None
+    assert quality.bitrate_bps is None
+    assert quality.startup_ms_median is None
+
+
+def test_the_startup_is_told_by_its_median_and_95th_percentile() -> None:
+    (quality,) = qualities([rollup(views=20)], {"acme": {bucket_of(1_000): 18, bucket_of(5_000): 2}})
+    assert quality.startup_ms_median == pytest.approx(1_000, rel=0.01)
+    assert quality.startup_ms_p95 == pytest.approx(5_000, rel=0.01)

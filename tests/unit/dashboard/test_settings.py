@@ -1,0 +1,21 @@
+"""The dashboard's settings: what must be given, and what is never told."""
+
+import pytest
+
+from services.dashboard.settings import DashboardSettings
+from shared.settings import SettingsError
+
+SECRET = "postgresql://dashboard:hunter2@db/playhead"
+
+
+def test_the_database_must_be_named() -> None:
+    with pytest.raises(SettingsError, match="DASHBOARD_POSTGRES_DSN"):
+        DashboardSettings.load({})
+
+
+def test_the_password_shows_nowhere() -> None:
+    settings = DashboardSettings.load({"DASHBOARD_POSTGRES_DSN": SECRET})
+    assert "hunter2" not in repr(settings)
+    with pytest.raises(SettingsError) as refused:
+        DashboardSettings.load({"DASHBOARD_POSTGRES_DSN": SECRET, "DASHBOARD_PORT": "many"})
+    assert "hunter2" not in str(refused.value)

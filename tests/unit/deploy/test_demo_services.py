@@ -1,0 +1,71 @@
+"""The demo's processes: their settings are ones that the services know, and its output tells what it changed."""
+
+from pathlib import Path
+
+import pytest
+
+from deploy.local.demo_services import DemoServices, Players, shortened, snippets
+from deploy.local.supervisor import Service
+from services.collector.settings import CollectorSettings
+from services.dashboard.settings import DashboardSettings
+from services.finalizer.settings import FinalizerSettings
+from services.processor.settings import ProcessorSettings, VideoViewsSettings
+from shared.settings import Settings
+
+
+@pytest.fixture
+def services(tmp_path: Path) -> DemoServices:
+    return DemoServices(tmp_path, bootstrap="127.0.0.1:19092", postgres_dsn="host=/sockets dbname=playhead")
+
+
+def test_every_service_accepts_its_settings(services: DemoServices) -> None:
+    expected: list[tuple[Service, type[Settings]]] = [
+        *((service, CollectorSettings) for service in services.collectors()),
+        *((service, ProcessorSettings) for service in services.processors()),
+        *((service, VideoViewsSettings) for service in services.processors()),
+        (services.finalizer(), FinalizerSettings),
+        (services.dashboard(), DashboardSettings),
+    ]
+    for service, kind in expected:
+        assert kind.load(service.env).kafka_bootstrap == "127.0.0.1:19092"
+
+
+def test_no_two_processes_share_a_port_but_the_collectors_their_own(services: DemoServices) -> None:
+    all_services = [*services.collectors(), *services.processors(), services.finalizer(), services.dashboard()]
+    ports = [service.admin_port for service in all_services]
+
+    assert len(set(ports)) == len(ports)
+    assert {service.env["COLLECTOR_PORT"] for service in services.collectors()} == {str(services.collector_port)}
+
+
+def test_silence_is_longer_than_the_ten_seconds_between_a_players_batches(services: DemoServices) -> None:
+    settings = VideoViewsSettings.load(services.processors()[0].env)
+
+    assert settings.finish_silent_ms > 10_000
+    assert settings.finish_paused_ms > settings.finish_silent_ms
+
+
+def test_what_the_demo_shortens_is_told_with_its_default() -> None:
+    told = {setting.variable: (setting.value, setting.default) for setting in shortened()}
+
+    assert told["VIDEO_VIEWS_FINISH_PAUSED_MS"] == ("20000", "3600000")
+    assert told["FINALIZER_TRIGGER_SECONDS"] == ("3", "30")
+    assert all(value != default for value, default in told.values())
+
+
+def test_mux_embed_is_given_a_host_for_which_it_speaks_plain_http(services: DemoServices) -> None:
+    assert f"beaconCollectionDomain: 'localhost:{services.collector_port}'" in snippets(services)
+
+
+def test_the_players_are_told_where_to_post_and_where_to_write(services: DemoServices) -> None:
+    service = services.players(Players(views=10, seconds=60, seed=3))
+
+    assert service.ends
+    assert service.arguments[:2] == ("-m", "loadtest.players")
+    assert set(zip(service.arguments[2::2], service.arguments[3::2], strict=True)) == {
+        ("--url", services.collector_url),
+        ("--views", "10"),
+        ("--seconds", "60"),
+        ("--seed", "3"),
+        ("--truth", str(services.truth)),
+    }

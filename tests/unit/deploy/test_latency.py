@@ -1,0 +1,34 @@
+"""What the demo's lines on latency measure."""
+
+from deploy.local.latency import Landed, latency_lines, published_after
+
+GRACE_MS = 2_000
+
+
+def a_row(name: str, *, last_append_ms: int, kafka_timestamp_ms: int, landed_at_ms: int) -> Landed:
+    return Landed("acme", name, last_append_ms, kafka_timestamp_ms, landed_at_ms)
+
+
+def test_a_row_is_on_the_page_by_the_first_publishing_after_it_was_written() -> None:
+    row = a_row("v", last_append_ms=0, kafka_timestamp_ms=2_100, landed_at_ms=5_000)
+    assert published_after(row, [4_000, 5_000, 9_000]) == 5_000
+    assert published_after(row, [4_000, 6_000, 9_000]) == 6_000
+    assert published_after(row, [4_000]) is None
+
+
+def test_the_grace_is_taken_off_where_it_is_known_and_only_there() -> None:
+    rows = [
+        a_row("said goodbye", last_append_ms=10_000, kafka_timestamp_ms=12_300, landed_at_ms=15_000),
+        a_row("fell silent", last_append_ms=10_000, kafka_timestamp_ms=70_000, landed_at_ms=80_000),
+    ]
+    lines = latency_lines(rows, {90_000, 16_000}, {("acme", "said goodbye")}, GRACE_MS)
+    assert {line.name: line.observed for line in lines} == {
+        "goodbye to row, less 2 s, p50 / p95": "0.30 s / 0.30 s",
+        "goodbye to page's table, less 2 s, p50 / p95": "4.00 s / 4.00 s",
+        "row to page's table, p50 / p95": "3.70 s / 20.00 s",
+    }
+
+
+def test_what_was_never_seen_to_be_published_has_no_figure() -> None:
+    rows = [a_row("v", last_append_ms=10_000, kafka_timestamp_ms=12_300, landed_at_ms=15_000)]
+    assert [line.observed for line in latency_lines(rows, set(), set(), GRACE_MS)] == ["", "", ""]

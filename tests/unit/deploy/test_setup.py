@@ -1,0 +1,153 @@
+"""`make setup`, with stand-ins for Python, Java and Maven: what was cut off is made again, and what is missing is named."""
+
+import hashlib
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from deploy.local.paths import ROOT
+
+#: An environment without pip is what Ctrl-C leaves of `python -m venv`. Each call goes to the file `calls`.
+_PYTHON = """\
+#!/bin/bash
+echo "$*" >> "{root}/calls"
+case "$*" in
+    "--version") echo "Python 3.11.2" ;;
+    "-m venv"*) mkdir -p .venv/bin && cp "$0" .venv/bin/python && touch .venv/has-pip ;;
+    "-m pip --version") [[ -e .venv/has-pip ]] ;;
+    "-m uv pip sync"*) [[ ! -e "{root}/no-network" ]] ;;
+esac
+"""
+_JAVA = """\
+#!/bin/bash
+echo 'Picked up JAVA_TOOL_OPTIONS: -Xmx1g' >&2
+echo 'openjdk version "{version}" 2024-07-16' >&2
+"""
+
+
+class Checkout:
+    """A checkout with nothing but what setup needs, and a PATH of stand-ins before the real one."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.bin = root / "bin"
+        self.venv = root / ".venv"
+        for folder in (self.bin, root / "deploy" / "local"):
+            folder.mkdir(parents=True)
+        shutil.copy(ROOT / "deploy/local/setup.sh", root / "deploy/local")
+        (root / "deploy/local/uv.txt").touch()
+        (root / "requirements.lock").touch()
+        for name in ("kafka", "spark"):
+            jar = root / ".local" / "jars" / name / "one.jar"
+            sums = root / "deploy" / "jars" / name / "SHA256SUMS"
+            for file in (jar, sums):
+                file.parent.mkdir(parents=True)
+            jar.write_text(name)
+            sums.write_text(f"{hashlib.sha256(name.encode()).hexdigest()}  one.jar\n")
+        self.command("python3.11", _PYTHON.format(root=root))
+        self.java("17.0.12")
+
+    def command(self, name: str, text: str) -> None:
+        (self.bin / name).write_text(text)
+        (self.bin / name).chmod(0o755)
+
+    def java(self, version: str) -> None:
+        self.command("java", _JAVA.format(version=version))
+
+    def setup(self) -> subprocess.CompletedProcess[str]:
+        (self.root / "calls").write_text("")
+        return subprocess.run(
+            ["bash", "deploy/local/setup.sh"],
+            cwd=self.root,
+            env=os.environ | {"PATH": f"{self.bin}:/usr/bin:/bin"},
+            capture_output=True,
+            text=True,
+            timeout=30,
+            check=False,
+        )
+
+    def calls(self, what: str) -> int:
+        """How often a stand-in for Python was called with arguments that begin so."""
+        return sum(call.startswith(what) for call in (self.root / "calls").read_text().splitlines())
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Checkout:
+    return Checkout(tmp_path)
+
+
+def test_what_is_ready_is_left_alone(checkout: Checkout) -> None:
+    first = checkout.setup()
+    assert first.returncode == 0, first.stderr
+    assert (checkout.calls("-m venv"), checkout.calls("-m uv pip sync")) == (1, 1)
+
+    assert checkout.setup().returncode == 0
+    assert (checkout.calls("-m venv"), checkout.calls("-m uv pip sync")) == (0, 0)
+
+
+def test_an_environment_cut_off_while_it_was_made_is_made_anew(checkout: Checkout) -> None:
+    checkout.setup()
+    (checkout.venv / "has-pip").unlink()
+    (checkout.root / "requirements.lock").write_text("changed")
+
+    again = checkout.setup()
+
+    assert again.returncode == 0, again.stderr
+    assert checkout.calls("-m venv --clear .venv") == 1
+    assert checkout.calls("-m uv pip sync") == 1
+
+
+def test_packages_that_were_not_all_installed_are_installed_the_next_time(checkout: Checkout) -> None:
+    checkout.setup()
+    (checkout.root / "requirements.lock").write_text("changed")
+    (checkout.root / "no-network").touch()
+    assert checkout.setup().returncode != 0
+    # Back to the lock that was installed once: half of the other is there now.
+    (checkout.root / "requirements.lock").write_text("")
+    (checkout.root / "no-network").unlink()
+
+    assert checkout.setup().returncode == 0
+    assert checkout.calls("-m uv pip sync") == 1
+
+
+@pytest.mark.parametrize(("version", "told"), [("11.0.22", "is Java 11"), ("1.8.0_392", "is Java 1"), ("", "unknown")])
+def test_a_java_that_is_too_old_is_named_before_anything_is_made(checkout: Checkout, version: str, told: str) -> None:
+    checkout.java(version)
+
+    run = checkout.setup()
+
+    assert run.returncode == 1
+    assert told in run.stderr
+    assert "Java 17 or newer is needed" in run.stderr
+    assert not checkout.venv.exists()
+
+
+@pytest.mark.parametrize("version", ["17", "21.0.4", "25-ea"])
+def test_a_newer_java_will_do(checkout: Checkout, version: str) -> None:
+    checkout.java(version)
+
+    assert checkout.setup().returncode == 0
+
+
+def test_a_missing_maven_is_named_before_anything_is_made(checkout: Checkout) -> None:
+    shutil.rmtree(checkout.root / ".local" / "jars" / "spark")
+    # The commands that setup uses, and no others: Maven may be installed here.
+    for name in ("bash", "dirname", "mkdir", "cut", "diff", "ls", "sha256sum", "sed", "rm", "cat", "cp", "touch"):
+        (checkout.bin / name).symlink_to(shutil.which(name) or "")
+
+    run = subprocess.run(
+        ["bash", "deploy/local/setup.sh"],
+        cwd=checkout.root,
+        env={"PATH": str(checkout.bin)},
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=False,
+    )
+
+    assert run.returncode == 1
+    assert "Maven is needed" in run.stderr
+    assert not checkout.venv.exists()

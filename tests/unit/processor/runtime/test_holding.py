@@ -1,0 +1,251 @@
+"""A holding under every outcome of a commit: what is kept, what is dropped, where reading goes on."""
+
+import time
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from services.processor.engine.core import Checkpoint
+from services.processor.engine.local import LocalStore, MemoryStore
+from services.processor.engine.record import Record
+from services.processor.runtime import holding as holding_module
+from services.processor.runtime.checkpoints import Aborted, Fenced, Unclear
+from services.processor.runtime.ends import End
+from services.processor.runtime.holding import Holding, Pools
+from services.processor.runtime.plan import Limits, Plan
+from shared.settings import Settings
+from shared.topics import BEACONS
+from tests.unit.processor.counting import APPLICATION
+
+SOON = 1e12
+
+
+class Broker:
+    """Stands in for Kafka: keeps what was committed, and answers commits as it is told."""
+
+    def __init__(self) -> None:
+        self.local: LocalStore = MemoryStore()
+        self.committed: list[Checkpoint] = []
+        self.answers: list[Exception | None] = []
+        self.held: list[Future[int]] = []
+        self.takeovers = 0
+
+    def commit(self, checkpoint: Checkpoint, _metadata: Any, _deadline: float | None, _seconds_max: float) -> int:
+        answer = self.answers.pop(0) if self.answers else None
+        if answer is not None:
+            raise answer
+        self.committed.append(checkpoint)
+        return len(self.committed)
+
+
+class Threads(ThreadPoolExecutor):
+    """Runs everything at once, in the caller's thread, unless told to hold it back."""
+
+    def __init__(self) -> None:
+        super().__init__(1)
+        self.is_holding = False
+        self.waiting: list[tuple[Future[Any], Any]] = []
+
+    def submit(self, work: Any, /, *args: Any, **kwargs: Any) -> Future[Any]:  # type: ignore[override]
+        future: Future[Any] = Future()
+        self.waiting.append((future, lambda: work(*args, **kwargs)))
+        if not self.is_holding:
+            self.go_on()
+        return future
+
+    def go_on(self) -> None:
+        for future, work in self.waiting:
+            try:
+                future.set_result(work())
+            except Exception as error:  # noqa: BLE001  (as an executor does)
+                future.set_exception(error)
+        self.waiting = []
+
+
+class Scene:
+    """One holding with its stand-ins."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.broker = Broker()
+        self.threads = Threads()
+        self.rewinds: list[int | None] = []
+        monkeypatch.setattr(holding_module, "take_over", self._take_over)
+        monkeypatch.setattr(holding_module, "Committer", lambda *_: self.broker)
+        plan = Plan(Settings(), APPLICATION, "test/0", Path("unused"), commit_interval_ms=0)
+        self.holding = Holding(
+            plan,
+            0,
+            None,  # type: ignore[arg-type]
+            Pools(self.threads, self.threads),
+            lambda _topic, _partition, offset: self.rewinds.append(offset),
+        )
+        self.step()
+
+    def _take_over(self, *_: Any, **__: Any) -> Any:
+        self.broker.takeovers += 1
+        return holding_module.Taken(None, self.broker.local)  # type: ignore[arg-type]
+
+    def step(self, end: End | None = None) -> None:
+        self.holding.step({} if end is None else {BEACONS.name: end}, lambda: None)
+
+    def accept(self, *records: Record) -> None:
+        self.holding.accept(BEACONS.name, list(records), records[-1].offset + 1)
+
+
+def record(offset: int, value: bytes = b"", at_ms: int = 1_000) -> Record:
+    return Record(BEACONS.name, 0, offset, at_ms, b"a", value)
+
+
+@pytest.fixture
+def scene(monkeypatch: pytest.MonkeyPatch) -> Scene:
+    return Scene(monkeypatch)
+
+
+def test_records_are_folded_and_committed(scene: Scene) -> None:
+    scene.accept(record(0), record(1))
+    scene.step()
+    scene.step()
+    (checkpoint,) = scene.broker.committed
+    assert checkpoint.records == 2
+    assert checkpoint.meta.next_offsets == {BEACONS.name: 2}
+
+
+def test_it_folds_on_while_a_commit_is_in_flight(scene: Scene) -> None:
+    scene.threads.is_holding = True
+    scene.accept(record(0))
+    scene.step()
+    scene.accept(record(1))
+    scene.step()
+    scene.threads.go_on()
+    scene.threads.is_holding = False
+    scene.step()
+    scene.step()
+    assert [checkpoint.records for checkpoint in scene.broker.committed] == [1, 1]
+
+
+def test_an_aborted_commit_rewinds_to_what_is_committed_and_keeps_the_producer(scene: Scene) -> None:
+    scene.accept(record(0))
+    scene.step()
+    scene.step()
+    scene.broker.answers = [Aborted("ILLEGAL_GENERATION")]
+    scene.accept(record(1))
+    scene.step()
+    scene.step()
+    assert scene.rewinds == [None, 1]
+    assert scene.broker.takeovers == 1
+    scene.accept(record(1), record(2))
+    scene.step()
+    scene.step()
+    assert scene.broker.committed[-1].meta.next_offsets == {BEACONS.name: 3}
+
+
+@pytest.mark.parametrize("outcome", [Unclear("timed out"), Fenced("epoch")])
+def test_any_other_failure_takes_the_partition_anew(scene: Scene, outcome: Exception) -> None:
+    scene.broker.answers = [outcome]
+    scene.accept(record(0))
+    scene.step()
+    scene.step()
+    scene.step()
+    assert scene.broker.takeovers == 2
+    assert scene.holding.is_working
+    assert scene.rewinds == [None, None]
+
+
+def test_a_poison_record_is_set_aside_after_one_rewind(scene: Scene) -> None:
+    scene.accept(record(0), record(1, b"poison"), record(2))
+    scene.step()
+    scene.accept(record(0), record(1, b"poison"), record(2))
+    scene.step()
+    scene.step()
+    assert sum(checkpoint.rejected.get("fold_failed", 0) for checkpoint in scene.broker.committed) == 1
+    assert sum(checkpoint.records for checkpoint in scene.broker.committed) == 3
+
+
+def test_the_clock_runs_on_only_when_everything_confirmed_is_folded(scene: Scene) -> None:
+    scene.accept(record(0))
+    scene.step()
+    scene.step(End(offset=2, asked_at=time.monotonic() + 10))
+    assert scene.holding.clock_ms == 1_000
+    scene.step(End(offset=1, asked_at=time.monotonic() + 10))
+    assert 10_900 < scene.holding.clock_ms <= 11_100
+
+
+def test_an_input_is_overfull_by_records_or_by_bytes(scene: Scene) -> None:
+    scene.threads.is_holding = True
+    scene.holding.limit(Limits(1_000, waiting_bytes_max=10, dirty_bytes_max=1_000, unflushed_bytes_max=1_000))
+    scene.accept(record(0, bytes(9)))
+    assert not scene.holding.is_overfull(BEACONS.name)
+    scene.accept(record(1, bytes(1)))
+    assert scene.holding.is_overfull(BEACONS.name)
+    scene.step()
+    assert not scene.holding.is_overfull(BEACONS.name)
+
+
+def test_a_checkpoint_is_cut_at_its_bytes_and_records_wait_while_it_is_in_flight(scene: Scene) -> None:
+    scene.threads.is_holding = True
+    scene.holding.limit(Limits(1_000, waiting_bytes_max=1_000, dirty_bytes_max=25, unflushed_bytes_max=1_000))
+    scene.accept(*(record(offset, bytes(10)) for offset in range(9)))
+    for _ in range(5):
+        scene.step()
+    scene.threads.go_on()
+    # Three in flight, three folded behind them, the rest still to come.
+    assert [checkpoint.records for checkpoint in scene.broker.committed] == [3]
+    scene.threads.is_holding = False
+    for _ in range(5):
+        scene.step()
+    assert [checkpoint.records for checkpoint in scene.broker.committed] == [3, 3, 3]
+
+
+@pytest.mark.parametrize("partitions", [0, 1, 8, 64, 100_000])
+def test_a_slots_memory_is_shared_out_by_its_partitions(partitions: int) -> None:
+    plan = Plan(Settings(), APPLICATION, "test/0", Path("unused"))
+    limits = plan.limits(partitions)
+    floor = 1 << 20
+    for share, whole in (
+        (limits.waiting_bytes_max, plan.waiting_bytes_max),
+        (limits.dirty_bytes_max, plan.dirty_bytes_max),
+        (limits.unflushed_bytes_max, plan.unflushed_bytes_max),
+    ):
+        assert share == floor or floor < share <= whole / max(1, partitions)
+
+
+def test_closing_commits_what_is_folded(scene: Scene) -> None:
+    scene.threads.is_holding = True
+    scene.accept(record(0))
+    scene.step()
+    scene.accept(record(1))
+    scene.step()
+    scene.threads.is_holding = False
+    scene.threads.go_on()
+    scene.holding.begin_close(None, SOON)
+    assert scene.holding.end_close(SOON)
+    assert scene.broker.committed[-1].meta.next_offsets == {BEACONS.name: 2}
+
+
+@pytest.mark.parametrize("outcome", [Aborted("generation"), Unclear("timed out"), Fenced("epoch")])
+def test_closing_says_when_the_commit_in_flight_failed(scene: Scene, outcome: Exception) -> None:
+    scene.broker.answers = [outcome]
+    scene.accept(record(0))
+    scene.step()
+    scene.holding.begin_close(None, SOON)
+    assert not scene.holding.end_close(SOON)
+    assert scene.broker.takeovers == 1
+    assert scene.broker.committed == []
+
+
+def test_a_commit_that_cannot_end_in_time_is_abandoned(scene: Scene) -> None:
+    scene.threads.is_holding = True
+    scene.accept(record(0))
+    scene.step()
+    scene.holding.begin_close(None, time.monotonic())
+    assert not scene.holding.end_close(time.monotonic())
+
+
+def test_a_lost_partition_commits_nothing(scene: Scene) -> None:
+    scene.accept(record(0))
+    scene.threads.is_holding = True
+    scene.holding.drop_lost()
+    assert scene.broker.committed == []
+    assert not scene.holding.is_working

@@ -1,0 +1,65 @@
+"""What the group's description says of owners, and what it confirms."""
+
+from dataclasses import dataclass, field
+
+import pytest
+from confluent_kafka import ConsumerGroupState, TopicPartition
+
+from services.processor.engine.routing import Owner
+from services.processor.runtime.ownership import Described, client_id, described, owner_of
+
+
+@dataclass
+class Assignment:
+    topic_partitions: list[TopicPartition]
+
+
+@dataclass
+class Member:
+    member_id: str
+    client_id: str
+    assignment: Assignment | None
+
+
+@dataclass
+class Group:
+    members: list[Member] = field(default_factory=list)
+    state: ConsumerGroupState = ConsumerGroupState.STABLE
+
+
+def member(name: str, url: str | None, *partitions: int) -> Member:
+    at = [TopicPartition("beacons", partition) for partition in partitions]
+    return Member(f"id of {name}", client_id("video_views", name, url), Assignment(at))
+
+
+@pytest.mark.parametrize("url", [None, "http://pod-1:9103", "https://pod-1.example:443"])
+def test_a_client_id_carries_slot_and_address(url: str | None) -> None:
+    assert owner_of(client_id("video_views", "pod-1/2", url)) == Owner("pod-1/2", url)
+
+
+def test_an_address_that_is_none_is_not_believed() -> None:
+    assert owner_of("video_views/pod-1/2@file:///etc/passwd") == Owner("pod-1/2", None)
+
+
+def test_owners_and_members_come_from_the_input_topic_alone() -> None:
+    group = Group(
+        [member("a/0", "http://a:1", 0, 2), member("b/0", None, 1), Member("id of c", "video_views/c/0", None)]
+    )
+    group.members[0].assignment.topic_partitions.append(TopicPartition("other", 7))  # type: ignore[union-attr]
+    told = described(group, "beacons", 5.0)  # type: ignore[arg-type]
+    assert told.owners == {0: Owner("a/0", "http://a:1"), 2: Owner("a/0", "http://a:1"), 1: Owner("b/0", None)}
+    assert (told.asked_at, told.is_settled) == (5.0, True)
+
+
+def test_only_the_very_member_that_is_named_is_confirmed() -> None:
+    told = described(Group([member("a/0", "http://a:1", 0)]), "beacons", 5.0)  # type: ignore[arg-type]
+    assert told.confirms(0, "id of a/0")
+    assert not told.confirms(0, "id of an earlier a/0"), "a slot that was replaced under its own id"
+    assert not told.confirms(1, "id of a/0")
+    assert not Described().confirms(0, ""), "no member id proves nothing"
+
+
+def test_a_group_that_rebalances_confirms_nothing() -> None:
+    told = described(Group([], ConsumerGroupState.PREPARING_REBALANCING), "beacons", 5.0)  # type: ignore[arg-type]
+    assert not told.is_settled
+    assert not told.confirms(0, "id of a/0")

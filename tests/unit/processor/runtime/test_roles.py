@@ -1,0 +1,83 @@
+"""Who works a slot, decided from what is heard."""
+
+from services.processor.runtime.roles import Heard, Patience, heir, may_go_active
+from shared.schemas.presence import Presence, Role
+
+PATIENCE = Patience(suspect=1.5, rank=1.0, listen=0.7, lag_records_max=100, settle=10)
+
+
+def heard(
+    replica: int,
+    role: Role,
+    at: float,
+    *,
+    lag: int | None = 0,
+    heir: int | None = None,
+    partitions: tuple[int, ...] = (1, 2),
+) -> dict[int, Heard]:
+    beat = Presence(
+        schema_version=1,
+        application="video_views",
+        slot="0/0",
+        replica=replica,
+        incarnation="x",
+        role=role,
+        partitions=list(partitions),
+        lag_records=lag,
+        heir=heir,
+    )
+    return {replica: Heard(beat, at)}
+
+
+def goes(replica: int, others: dict[int, Heard], now: float, since: float = 0.0) -> bool:
+    return may_go_active(replica, others, now=now, listening_since=since, patience=PATIENCE)
+
+
+def test_home_listens_a_moment_and_takes_a_slot_that_nobody_works() -> None:
+    assert not goes(0, {}, now=0.6)
+    assert goes(0, {}, now=0.7)
+    assert goes(0, heard(1, "standby", 0.6), now=0.7)
+
+
+def test_home_leaves_the_slot_to_a_replica_that_works_it() -> None:
+    assert not goes(0, heard(1, "active", 10.0), now=11.4)
+    assert goes(0, heard(1, "active", 10.0), now=11.5)
+
+
+def test_a_standby_waits_until_the_active_one_has_been_silent_for_long() -> None:
+    assert not goes(1, heard(0, "active", 10.0), now=11.4)
+    assert goes(1, heard(0, "active", 10.0), now=11.5)
+
+
+def test_the_second_standby_lets_the_first_go_before_it() -> None:
+    assert not goes(2, heard(0, "active", 10.0), now=12.4)
+    assert goes(2, heard(0, "active", 10.0), now=12.5)
+
+
+def test_silence_before_everything_could_be_heard_means_nothing() -> None:
+    assert not goes(1, heard(0, "active", 10.0), now=20.0, since=19.0)
+    assert goes(1, heard(0, "active", 10.0), now=20.5, since=19.0)
+
+
+def test_the_heir_goes_on_at_once_and_nobody_else() -> None:
+    told = heard(0, "handing_over", 10.0, heir=2)
+    assert goes(2, told, now=10.01)
+    assert not goes(1, told, now=10.01)
+
+
+def test_another_standby_steps_in_when_the_heir_does_not() -> None:
+    assert goes(1, heard(0, "handing_over", 10.0, heir=2), now=11.5)
+
+
+def test_the_heir_is_the_first_standby_that_lives_with_a_fresh_copy_of_everything() -> None:
+    partitions = frozenset({1, 2})
+
+    def chosen(others: dict[int, Heard]) -> int | None:
+        return heir(others, partitions, now=10.0, patience=PATIENCE)
+
+    assert chosen(heard(1, "standby", 9.9) | heard(2, "standby", 9.9)) == 1
+    assert chosen(heard(1, "standby", 8.0) | heard(2, "standby", 9.9)) == 2
+    assert chosen(heard(1, "standby", 9.9, lag=None)) is None
+    assert chosen(heard(1, "standby", 9.9, lag=101)) is None
+    assert chosen(heard(1, "standby", 9.9, partitions=(1,))) is None
+    assert chosen(heard(1, "active", 9.9)) is None

@@ -1,0 +1,47 @@
+"""The application that CONTRIBUTING shows how to write works as it stands there."""
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from services.processor.engine.application import Application
+from services.processor.engine.driver import Driver
+from shared import topics
+from shared.topics import BEACONS, REJECTED, Topic
+
+GUIDE = Path(__file__).parents[3] / "CONTRIBUTING.md"
+
+
+@pytest.fixture
+def counts(monkeypatch: pytest.MonkeyPatch) -> Application:
+    """The guide's code, run beside the topics that its first step tells to declare."""
+    for name, cleanup in (("COUNTS", "delete"), ("COUNTS_CHANGELOG", "compact")):
+        topic = Topic(name=name.lower(), key="k", schema="s", owner="test", cleanup=cleanup)  # type: ignore[arg-type]
+        monkeypatch.setattr(topics, name, topic, raising=False)
+    (code,) = re.findall(r"```python\n(.*?)```", GUIDE.read_text(), re.DOTALL)
+    names: dict[str, Any] = {}
+    exec(compile(code, str(GUIDE), "exec"), names)
+    application = names["APPLICATION"]
+    assert isinstance(application, Application)
+    return application
+
+
+def test_the_guides_application_counts_a_key_until_it_is_silent(
+    counts: Application, drive: Callable[[Application], Driver]
+) -> None:
+    driver = drive(counts)
+    for at_ms in (1_000, 50_000, 109_999):
+        driver.pipe(BEACONS, b"a", b"", at_ms=at_ms)
+    driver.advance_to(169_998)
+    assert driver.outputs(counts.outputs[0]) == []
+    driver.advance_to(169_999)
+    assert [(output.key, output.value) for output in driver.outputs(counts.outputs[0])] == [(b"a", b"3")]
+
+
+def test_it_sets_a_record_without_a_key_aside(counts: Application, drive: Callable[[Application], Driver]) -> None:
+    driver = drive(counts)
+    driver.pipe(BEACONS, None, b"x", at_ms=1_000)
+    assert [output.value for output in driver.outputs(REJECTED)] == [b"x"]

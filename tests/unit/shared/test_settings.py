@@ -1,0 +1,61 @@
+"""Settings are refused with words that help."""
+
+from typing import ClassVar
+
+import pydantic
+import pytest
+
+from shared.settings import Settings, SettingsError
+
+
+class Example(Settings):
+    PREFIX: ClassVar[str] = "EXAMPLE_"
+
+    port: int = pydantic.Field(8080, ge=1, le=65535, description="a TCP port")
+    password: pydantic.SecretStr = pydantic.SecretStr("")
+
+
+def test_values_come_from_the_environment() -> None:
+    settings = Example.load({"EXAMPLE_PORT": "9000", "PLAYHEAD_KAFKA_BOOTSTRAP": "kafka:9092", "PATH": "/bin"})
+    assert settings.port == 9000
+    assert settings.kafka_bootstrap == "kafka:9092"
+
+
+def test_a_wrong_value_is_named_with_what_is_allowed() -> None:
+    with pytest.raises(SettingsError, match=r"EXAMPLE_PORT='99999': .*less than or equal to 65535.*a TCP port"):
+        Example.load({"EXAMPLE_PORT": "99999"})
+
+
+def test_an_unknown_variable_of_the_service_is_a_typo() -> None:
+    with pytest.raises(SettingsError, match=r"EXAMPLE_PROT is not a setting of this service.*EXAMPLE_PORT"):
+        Example.load({"EXAMPLE_PROT": "1"})
+
+
+def test_every_problem_is_told_at_once() -> None:
+    with pytest.raises(SettingsError) as caught:
+        Example.load({"EXAMPLE_PORT": "no", "PLAYHEAD_TOPICS_PROFILE": "huge"})
+    assert "EXAMPLE_PORT" in str(caught.value)
+    assert "PLAYHEAD_TOPICS_PROFILE='huge'" in str(caught.value)
+
+
+def test_a_secret_is_never_in_the_message() -> None:
+    class Strict(Settings):
+        PREFIX: ClassVar[str] = "STRICT_"
+        password: pydantic.SecretStr = pydantic.Field(pydantic.SecretStr(""), max_length=3)
+
+    with pytest.raises(SettingsError) as caught:
+        Strict.load({"STRICT_PASSWORD": "hunter2"})
+    assert "hunter2" not in str(caught.value)
+    assert "STRICT_PASSWORD" in str(caught.value)
+
+
+def test_a_missing_variable_is_named_without_the_values_of_others() -> None:
+    class Strict(Settings):
+        PREFIX: ClassVar[str] = "STRICT_"
+        password: pydantic.SecretStr
+        folder: str = pydantic.Field(description="where it lies")
+
+    with pytest.raises(SettingsError) as caught:
+        Strict.load({"STRICT_PASSWORD": "hunter2"})
+    assert "STRICT_FOLDER must be set (where it lies)" in str(caught.value)
+    assert "hunter2" not in str(caught.value)

@@ -1,0 +1,30 @@
+"""The declared topics keep the promises that the design rests on."""
+
+import pytest
+
+from shared import topics
+from shared.topics import PROFILES, Profile
+
+
+@pytest.mark.parametrize("profile", PROFILES.values(), ids=lambda profile: profile.name)
+def test_one_lagging_replica_never_stops_writes(profile: Profile) -> None:
+    assert profile.replication_factor == 1 or profile.min_insync_replicas < profile.replication_factor
+
+
+@pytest.mark.parametrize("profile", PROFILES.values(), ids=lambda profile: profile.name)
+def test_a_changelog_has_the_partitions_of_its_input(profile: Profile) -> None:
+    assert topics.VIDEO_VIEWS_CHANGELOG.partitions(profile) == topics.BEACONS.partitions(profile)
+
+
+def test_changelogs_are_compacted_alone_and_beacons_never() -> None:
+    laptop = PROFILES["laptop"]
+    changelog = topics.VIDEO_VIEWS_CHANGELOG.config(laptop)
+    assert changelog["cleanup.policy"] == "compact"
+    assert "retention.ms" not in changelog
+    beacons = topics.BEACONS.config(laptop)
+    assert beacons["cleanup.policy"] == "delete"
+    assert beacons["message.timestamp.type"] == "LogAppendTime"
+
+
+def test_names_are_unique() -> None:
+    assert len({topic.name for topic in topics.ALL}) == len(topics.ALL)
