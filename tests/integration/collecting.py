@@ -83,7 +83,14 @@ class Reader:
     """Reads a topic's records from where it ended when the reader was made."""
 
     def __init__(self, bootstrap: str, *topics: str) -> None:
-        self._consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "unused", "enable.auto.commit": False})
+        self._consumer = Consumer(
+            {
+                "bootstrap.servers": bootstrap,
+                "group.id": "unused",
+                "enable.auto.commit": False,
+                "auto.offset.reset": "earliest",
+            }
+        )
         known = self._consumer.list_topics(timeout=SECONDS_MAX).topics
         partitions = [TopicPartition(topic, number) for topic in topics for number in known[topic].partitions]
         for partition in partitions:
@@ -96,8 +103,10 @@ class Reader:
         deadline = time.monotonic() + SECONDS_MAX
         while not enough(self.records):
             assert time.monotonic() < deadline, f"only {len(self.records)} records"
-            message = self._consumer.poll(0.2)
-            if message is not None and message.error() is None:
+            # Many at once: `enough` looks at all of them, so asking after each would take quadratic time.
+            for message in self._consumer.consume(10_000, timeout=0.2):
+                if message.error() is not None:
+                    continue
                 topic, partition = message.topic(), message.partition()
                 assert topic is not None
                 assert partition is not None
