@@ -25,7 +25,7 @@ HEAP_MIB: Final = 640
 _LOG4J: Final = Path(__file__).with_name("kafka_log4j2.properties")
 
 #: Small internal topics and one copy of everything suit one machine. Timeouts at the low end let tests see a dead group
-#: member soon. `message.timestamp.type` is not set here: every topic declares its own.
+#: member soon, and a killed broker return soon: it is let in again only when its last session has run out. `message.timestamp.type` is not set here: every topic declares its own.
 _PROPERTIES: Final = """\
 process.roles=broker,controller
 node.id=1
@@ -44,6 +44,8 @@ transaction.state.log.min.isr=1
 share.coordinator.state.topic.num.partitions=1
 share.coordinator.state.topic.replication.factor=1
 share.coordinator.state.topic.min.isr=1
+broker.session.timeout.ms=2000
+broker.heartbeat.interval.ms=400
 group.initial.rebalance.delay.ms=0
 group.min.session.timeout.ms=1000
 group.consumer.min.session.timeout.ms=1000

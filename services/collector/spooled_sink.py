@@ -26,6 +26,9 @@ class SpooledSink:
 
     While anything is in the spool everything newer goes behind it, so order is kept. It refuses when it is full, or when
     the oldest request in it has waited `seconds_max`: what comes much later would come late.
+
+    While the last of it is on its way to the sink, newer requests are held in memory instead of written behind it:
+    under steady traffic it would never be seen empty otherwise.
     """
 
     def __init__(
@@ -41,6 +44,8 @@ class SpooledSink:
         self._incoming: list[tuple[Sequence[Record], asyncio.Future[None]]] = []
         self._incoming_bytes = 0
         self._spooling = spool.bytes > 0
+        #: Requests that wait for the last of the spool to be taken, in order; `None` while newer ones are written to it.
+        self._held: list[asyncio.Future[None]] | None = None
         self._wake = asyncio.Event()
         self._empty = asyncio.Event()
         if self._spooling:
@@ -59,6 +64,8 @@ class SpooledSink:
             return
         if self._closed:
             raise Unstored("dead", "the sink is closed")
+        if self._held is not None:
+            await self._hold(self._held)
         if not self._spooling:
             try:
                 await self._sink.store(records)
