@@ -25,7 +25,8 @@ HEAP_MIB: Final = 640
 _LOG4J: Final = Path(__file__).with_name("kafka_log4j2.properties")
 
 #: Small internal topics and one copy of everything suit one machine. Timeouts at the low end let tests see a dead group
-#: member soon, and a killed broker return soon: it is let in again only when its last session has run out. `message.timestamp.type` is not set here: every topic declares its own.
+#: member soon, and a killed broker return soon: it is let in again only when its last session has run out.
+#: `message.timestamp.type` is not set here: every topic declares its own.
 _PROPERTIES: Final = """\
 process.roles=broker,controller
 node.id=1

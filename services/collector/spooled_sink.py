@@ -65,7 +65,9 @@ class SpooledSink:
         if self._closed:
             raise Unstored("dead", "the sink is closed")
         if self._held is not None:
-            await self._hold(self._held)
+            turn = asyncio.get_running_loop().create_future()
+            self._held.append(turn)
+            await turn
         if not self._spooling:
             try:
                 await self._sink.store(records)
@@ -100,6 +102,7 @@ class SpooledSink:
         self._closed = True
         self._drainer.cancel()
         await asyncio.gather(self._drainer, return_exceptions=True)
+        self._release()
         if self._writer is not None:
             await self._writer
         await asyncio.get_running_loop().run_in_executor(self._thread, self._spool.close)
@@ -111,6 +114,8 @@ class SpooledSink:
         return 0 if oldest_ms is None else max(0, self._now_ms() - oldest_ms)
 
     async def _append(self, records: Sequence[Record]) -> None:
+        if self._closed:
+            raise Unstored("dead", "the sink is closed")
         size = size_of(records)
         if self._spool.bytes + self._incoming_bytes + size > self._bytes_max:
             raise self._refusal(f"{self._spool.bytes} bytes are in the spool")
@@ -162,17 +167,44 @@ class SpooledSink:
             self._wake.clear()
             records, size = await loop.run_in_executor(self._thread, self._spool.oldest, DRAIN_BYTES)
             if not size:
-                if self._writer is None and not self._incoming:
-                    self._spooling = False
-                    self._empty.set()
-                    log.info("spool_drained")
+                # Everything in it was refused by the disk.
+                if self._is_settled():
+                    self._turn_direct()
                 continue
             self._wake.set()
+            if size == self._spool.bytes and self._is_settled():
+                self._held = []
             try:
                 await self._sink.store(records)
             except Unstored:
                 # Nothing is lost by waiting; everything newer waits behind.
+                self._release()
                 await asyncio.sleep(RETRY_SECONDS)
                 continue
             await loop.run_in_executor(self._thread, self._spool.take_out, size)
             metrics.counter(COLLECTOR_SPOOLED).labels("drained").inc()
+            if self._held is not None:
+                self._turn_direct()
+
+    def _is_settled(self) -> bool:
+        """Whether nothing is on its way into the spool."""
+        return self._writer is None and not self._incoming
+
+    def _turn_direct(self) -> None:
+        """The spool is empty: what is held goes to the sink, and what comes after it."""
+        self._spooling = False
+        self._wake.clear()
+        self._empty.set()
+        self._release()
+        log.info("spool_drained")
+
+    def _release(self) -> None:
+        """Lets the held go on, in their order; those that come before the last of them has gone wait behind them."""
+        if not self._held:
+            self._held = None
+            return
+        turns, self._held = self._held, []
+        for turn in turns:
+            if not turn.done():
+                turn.set_result(None)
+        asyncio.get_running_loop().call_soon(self._release)

@@ -1,9 +1,10 @@
 """The spool: first in first out across processes, torn tails and failed disks; and the sink before which it stands."""
 
 import asyncio
+import contextlib
 import os
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from pathlib import Path
 
 import pytest
@@ -99,12 +100,36 @@ def test_a_disk_that_fails_is_said_and_what_comes_later_is_whole(
     spool.close()
 
 
+class GatedSink(MemorySink):
+    """A sink in memory whose calls can be kept waiting."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._gate: asyncio.Event | None = None
+        self._reached = asyncio.Event()
+
+    async def store(self, records: Sequence[Record]) -> None:
+        if self._gate is not None:
+            self._reached.set()
+            await self._gate.wait()
+        await super().store(records)
+
+    @contextlib.asynccontextmanager
+    async def blocked(self) -> AsyncIterator[None]:
+        """Does not fail, and has a call waiting from the beginning to the end."""
+        self.failing, self._gate = None, asyncio.Event()
+        await asyncio.wait_for(self._reached.wait(), SECONDS_MAX)
+        yield
+        self._gate.set()
+        self._gate = None
+
+
 class Spooled:
     """A sink that can be told to fail, with a spool before it."""
 
     def __init__(self, folder: Path, **limits: float) -> None:
         self.now_ms = 1_000
-        self.behind = MemorySink()
+        self.behind = GatedSink()
         self.spool = Spool(folder)
         self.sink = SpooledSink(
             self.behind,
@@ -162,6 +187,51 @@ async def test_everything_newer_waits_behind_what_is_spooled(spooled: Spooled) -
     await spooled.sink.store([beacon_record(21)])
     await spooled.until_empty()
     assert spooled.numbers()[-1] == 21
+
+
+async def test_under_steady_traffic_the_spool_is_left_again(spooled: Spooled) -> None:
+    """A request that comes while the last of the spool is sent does not go behind it: there would be no last one ever."""
+    spooled.behind.failing = "deadline"
+    await spooled.sink.store([beacon_record(0)])
+    async with spooled.behind.blocked():
+        bytes_held = spooled.sink.bytes_held()
+        newer = [asyncio.create_task(spooled.sink.store([beacon_record(number)])) for number in range(1, 4)]
+        await asyncio.sleep(0)
+    # These come while those before them are on their way.
+    while not newer[0].done():
+        newer.append(asyncio.create_task(spooled.sink.store([beacon_record(len(newer) + 1)])))
+        await asyncio.sleep(0)
+    await asyncio.gather(*newer)
+    assert spooled.numbers() == list(range(len(newer) + 1))
+    assert spooled.sink.bytes_held() == 0
+    assert bytes_held > 0
+
+
+async def test_what_is_held_when_the_sink_fails_again_is_spooled(spooled: Spooled) -> None:
+    spooled.behind.failing = "deadline"
+    await spooled.sink.store([beacon_record(0)])
+    async with spooled.behind.blocked():
+        held = asyncio.create_task(spooled.sink.store([beacon_record(1)]))
+        await asyncio.sleep(0)
+        spooled.behind.failing = "deadline"
+    await asyncio.wait_for(held, SECONDS_MAX)
+    assert spooled.numbers() == []
+    spooled.behind.failing = None
+    await spooled.until_empty()
+    assert spooled.numbers() == [0, 1]
+
+
+async def test_what_is_held_when_the_collector_stops_is_refused(tmp_path: Path) -> None:
+    spooled = Spooled(tmp_path)
+    spooled.behind.failing = "deadline"
+    await spooled.sink.store([beacon_record(0)])
+    async with spooled.behind.blocked():
+        held = asyncio.create_task(spooled.sink.store([beacon_record(1)]))
+        await asyncio.sleep(0)
+        await spooled.sink.close(0)
+    with pytest.raises(Unstored, match="closed"):
+        await held
+    assert spooled.numbers() == []
 
 
 async def test_a_full_spool_and_an_old_one_take_no_more(tmp_path: Path) -> None:
