@@ -17,9 +17,9 @@ from services.processor.engine.routing import Owners
 from services.processor.runtime.lookups import Endpoint, LookupServer
 from services.processor.runtime.ownership import Ownership
 from services.processor.runtime.plan import Plan
+from services.processor.runtime.reader import WorkerFailed
 from services.processor.runtime.replica import Replica
 from services.processor.runtime.roles import Patience
-from services.processor.runtime.worker import WorkerFailed
 from services.processor.settings import ApplicationName, ProcessorSettings, VideoViewsSettings
 from services.rim import logs
 from services.rim.admin import AdminServer

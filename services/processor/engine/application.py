@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Generic, Protocol, TypeVar
 
 from services.processor.engine.record import Record
+from services.processor.engine.rows import Meta, NewerFormat
 from shared.topics import RECORD_BYTES_MAX, Profile, Topic
 
 Row = TypeVar("Row")
@@ -184,3 +185,13 @@ class Application:
             told = ", ".join(f"{name} {number}" for name, number in counts.items())
             raise NotCoPartitioned(f"{self.name} needs topics of one partition count, these are declared: {told}")
         return next(iter(counts.values()))
+
+    def row_formats(self, stands_at: Meta) -> dict[int, int]:
+        """The formats that rows may have from now on, by store id; raises `NewerFormat` for one that cannot be read here."""
+        specs = {spec.id: spec for spec in self.stores}
+        for store_id, row_format in stands_at.store_formats.items():
+            if store_id not in specs:
+                raise NewerFormat(f"the state has a store {store_id} that this version does not know: upgrade it")
+            if not specs[store_id].reads(row_format):
+                raise NewerFormat(specs[store_id].refusal(row_format))
+        return {spec.id: max(spec.format, stands_at.store_formats.get(spec.id, 0)) for spec in self.stores}

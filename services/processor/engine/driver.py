@@ -7,8 +7,10 @@ and builds a new one from what was committed, by replay of the changelog, as a t
 from collections.abc import Iterable, Sequence
 from typing import Literal
 
+from services.processor.engine.access import Found
 from services.processor.engine.application import Application, Lookup
-from services.processor.engine.core import Checkpoint, Core, Found
+from services.processor.engine.checkpoint import Checkpoint
+from services.processor.engine.core import Core
 from services.processor.engine.failures import ApplicationFailed
 from services.processor.engine.inbox import Inbox
 from services.processor.engine.local import LocalMeta, MemoryStore

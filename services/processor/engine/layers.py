@@ -11,7 +11,7 @@ the local store only say where to look, and an entry that its row does not confi
 """
 
 import heapq
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final
 
 from services.processor.engine.application import StoreSpec
@@ -210,10 +210,11 @@ class Layers:
         self._open, self._open_bytes = {}, 0
         return rows
 
-    def check(self, key: bytes) -> None:
-        """Raises `RowRefused` when the row of `key` has changed and cannot be stored."""
-        if key in self._open:
-            self._packed(key, self._open[key])
+    def check(self, keys: Iterable[bytes]) -> None:
+        """Raises `RowRefused` when one of these rows has changed and cannot be stored."""
+        for key in keys:
+            if key in self._open:
+                self._packed(key, self._open[key])
 
     def _packed(self, key: bytes, entry: Entry) -> bytes | None:
         if entry.row is None:

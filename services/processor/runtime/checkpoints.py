@@ -6,7 +6,7 @@ from typing import Any, Final, NamedTuple
 from confluent_kafka import KafkaError, KafkaException, Message, Producer, TopicPartition
 
 from services.processor.engine.application import Application
-from services.processor.engine.core import Checkpoint
+from services.processor.engine.checkpoint import Checkpoint
 from services.processor.engine.rows import META_KEY, encode_meta
 from services.rim.crash_points import CrashPoints
 

@@ -2,7 +2,7 @@
 
 from collections import Counter
 
-from services.processor.engine.core import Checkpoint
+from services.processor.engine.checkpoint import Checkpoint
 from services.rim.metrics import counter, histogram
 from shared import metrics
 

@@ -20,8 +20,8 @@ import msgspec
 import structlog
 from aiohttp import web
 
+from services.processor.engine.access import LookFailed
 from services.processor.engine.application import Application, Lookup, LookupWrong
-from services.processor.engine.core import LookFailed
 from services.processor.engine.routing import Local, Remote, route
 from services.processor.runtime.operators import TAKES_HTML, Operators
 from services.processor.runtime.ownership import Ownership, boot_seconds

@@ -11,11 +11,12 @@ from typing import Final
 import structlog
 
 from services.processor.runtime.plan import Plan
+from services.processor.runtime.reader import SlotFenced, WorkerFailed
 from services.processor.runtime.rocks_store import Memory, RocksStore
 from services.processor.runtime.roles import Patience, heir, may_go_active
 from services.processor.runtime.roll_call import RollCall
 from services.processor.runtime.standby import Standby
-from services.processor.runtime.worker import SlotFenced, Worker, WorkerFailed
+from services.processor.runtime.worker import Worker
 from services.rim.admin import Check
 
 log = structlog.get_logger(__name__)

@@ -5,6 +5,7 @@ Runs on a thread of its own, so that neither the other cores nor the group's hea
 
 import threading
 import time
+from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Final
 
@@ -127,3 +128,12 @@ def _replay(plan: Plan, partition: int, store: RocksStore, given_up: threading.E
             return
         if given_up.wait(RETRY_SECONDS):
             raise GivenUp
+
+
+def close_unused(taking: Future[Taken]) -> None:
+    """The partition was given up while it was being taken."""
+    error = taking.exception()
+    if error is None:
+        taking.result().store.close()
+    elif not isinstance(error, GivenUp):
+        log.warning("takeover_ended", error=str(error))

@@ -9,24 +9,17 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final
 
 import structlog
-from confluent_kafka import (
-    OFFSET_BEGINNING,
-    OFFSET_INVALID,
-    Consumer,
-    KafkaError,
-    KafkaException,
-    Message,
-    TopicPartition,
-)
+from confluent_kafka import OFFSET_BEGINNING, Consumer, TopicPartition
 
 from services.processor.engine.application import Lookup
-from services.processor.engine.record import Record
 from services.processor.runtime import gauges
 from services.processor.runtime.clients import group_consumer
 from services.processor.runtime.ends import Ends
 from services.processor.runtime.holding import Holding, Pools
 from services.processor.runtime.plan import Plan
+from services.processor.runtime.positions import Positions, SeekFailed
 from services.processor.runtime.questions import Looked, Questions, Unanswered
+from services.processor.runtime.reader import Reader, WorkerFailed
 from services.processor.runtime.rocks_store import Memory, RocksStore
 from services.processor.runtime.status import SlotStatus, Usage, rss_bytes
 from services.rim.admin import Check
@@ -39,18 +32,6 @@ GAUGE_SECONDS: Final = 1.0
 #: may queue behind them.
 COMMIT_THREADS: Final = 16
 TAKEOVER_THREADS: Final = 16
-#: A seek right after an assignment may find the client not ready yet.
-SEEK_SECONDS_MAX: Final = 10.0
-#: Errors in a row that the client cannot express before it counts as dead.
-STRANGE_ERRORS_MAX: Final = 10
-
-
-class WorkerFailed(RuntimeError):
-    """The slot cannot go on; the text says why. Its partitions are safe: the next owner goes on from the last commit."""
-
-
-class SlotFenced(WorkerFailed):
-    """Another process has joined the group under this slot's id: the slot is its now."""
 
 
 class Worker:
@@ -75,18 +56,17 @@ class Worker:
             poll_interval_ms_max=plan.poll_interval_ms_max,
             fetch_kbytes_max=plan.fetch_kbytes_max,
         )
+        self._reader = Reader(self._consumer, self._topics, plan.poll_records_max)
+        self._positions = Positions(self._consumer, self._topics)
         #: What other threads ask of the cores.
         self.questions = Questions()
         self._usage = Usage()
         self._holdings: dict[int, Holding] = {}
-        self._paused: set[tuple[str, int]] = set()
-        self._rewinds: dict[tuple[str, int], tuple[int | None, float]] = {}
         self._is_clean = True
         self._has_joined = False
         self._looped_at = time.monotonic()
         self._gauged_at = 0.0
         self._is_stopping = False
-        self._strange_errors = 0
 
     # Health.
 
@@ -156,108 +136,32 @@ class Worker:
     def turn(self) -> None:
         """Polls once, and lets each partition take its turn. Raises `WorkerFailed` when the slot cannot go on."""
         self._looped_at = time.monotonic()
-        self._deal(self._consume(POLL_SECONDS))
+        self._read(POLL_SECONDS)
         if self._ends.failure is not None:
             raise WorkerFailed(f"the thread that asks for ends died: {self._ends.failure!r}")
         for holding in list(self._holdings.values()):
             holding.step(self._ends.of(self._topics, holding.partition), self._consumer.consumer_group_metadata)
-        self._carry_out_rewinds()
-        self._hold_back()
+        try:
+            self._positions.carry_out_rewinds()
+        except SeekFailed as error:
+            raise WorkerFailed(str(error)) from error
+        for number, holding in self._holdings.items():
+            self._positions.hold_back(number, holding.is_overfull, is_working=holding.is_working)
         self.questions.answer()
         if self._looped_at - self._gauged_at >= GAUGE_SECONDS:
             self._gauged_at = self._looped_at
             self._usage.measure()
             gauges.show(self.status())
 
-    def _consume(self, seconds: float) -> list[Message]:
-        try:
-            messages = self._consumer.consume(self._plan.poll_records_max, seconds)
-        except KafkaException as exception:
-            self._check(exception.args[0])
-            return []
-        except SystemError as error:
-            # The client tells of a time-out after a pause with an error that is no exception. More than that is no pause.
-            self._strange_errors += 1
-            if self._strange_errors > STRANGE_ERRORS_MAX:
-                raise WorkerFailed(f"the consumer is dead: {error}") from error
-            log.warning("consumer_error", code="SystemError", error=str(error))
-            return []
-        self._strange_errors = 0
-        return messages
-
-    def _deal(self, messages: list[Message]) -> None:
-        """Gives each partition its records, in order by input."""
-        self._usage.read(len(messages))
-        dealt: dict[tuple[str, int], tuple[list[Record], int]] = {}
-        for message in messages:
-            error = message.error()
-            if error is not None:
-                if error.code() == KafkaError._PARTITION_EOF:
-                    at = message.topic() or "", message.partition() or 0
-                    dealt[at] = (dealt.get(at, ([], 0))[0], message.offset() or 0)
-                else:
-                    self._check(error)
-                continue
-            at = message.topic() or "", message.partition() or 0
-            record = Record(
-                *at,
-                message.offset() or 0,
-                message.timestamp()[1],
-                message.key(),
-                message.value(),
-            )
-            records = dealt.get(at, ([], 0))[0]
-            records.append(record)
-            dealt[at] = (records, record.offset + 1)
+    def _read(self, seconds: float) -> None:
+        """Gives each partition its records."""
+        dealt, messages = self._reader.read(seconds)
+        self._usage.read(messages)
         for at, (records, position) in dealt.items():
-            topic, partition = at
+            topic, number = at
             # A partition with a rewind to come gets these records again.
-            if partition in self._holdings and at not in self._rewinds:
-                self._holdings[partition].accept(topic, records, position)
-
-    def _check(self, error: KafkaError) -> None:
-        """Errors by kind: what librdkafka mends by itself is logged; what it cannot ends the slot."""
-        if error.code() == KafkaError._AUTO_OFFSET_RESET:
-            raise WorkerFailed(
-                f"records of {', '.join(self._topics)} that were not folded yet are gone from Kafka (retention): "
-                f"{error.str()}. Restore them or reset the application by hand; going on would lose them silently."
-            )
-        if error.code() == KafkaError.FENCED_INSTANCE_ID or "fenced" in error.str().lower():
-            raise SlotFenced(f"another process has this slot: {error.str()}")
-        if error.fatal() or error.code() == KafkaError._FATAL:
-            raise WorkerFailed(f"the consumer is dead: {error.name()}: {error.str()}")
-        log.warning("consumer_error", code=error.name(), error=error.str())
-
-    # Positions.
-
-    def _rewind(self, topic: str, partition: int, offset: int | None) -> None:
-        """Reading of an input's partition goes on from `offset` (None: its beginning). Carried out after this turn's steps."""
-        self._rewinds[topic, partition] = (offset, time.monotonic() + SEEK_SECONDS_MAX)
-
-    def _carry_out_rewinds(self) -> None:
-        for at, (offset, deadline) in list(self._rewinds.items()):
-            try:
-                self._consumer.seek(TopicPartition(*at, OFFSET_BEGINNING if offset is None else offset))
-            except KafkaException as exception:
-                if time.monotonic() > deadline:
-                    raise WorkerFailed(f"cannot seek {at[0]}/{at[1]}: {exception.args[0].str()}") from exception
-                continue
-            del self._rewinds[at]
-            self._consumer.resume([TopicPartition(*at)])
-            self._paused.discard(at)
-
-    def _hold_back(self) -> None:
-        """Stops reading partitions whose records wait, and goes on when they do not."""
-        for partition, holding in self._holdings.items():
-            for at in ((topic, partition) for topic in self._topics):
-                # By input: while one waits for another, that other must be read.
-                if holding.is_overfull(at[0]):
-                    if at not in self._paused:
-                        self._consumer.pause([TopicPartition(*at)])
-                        self._paused.add(at)
-                elif at in self._paused and holding.is_working and at not in self._rewinds:
-                    self._consumer.resume([TopicPartition(*at)])
-                    self._paused.discard(at)
+            if number in self._holdings and not self._positions.is_rewinding(at):
+                self._holdings[number].accept(topic, records, position)
 
     # Partitions come and go.
 
@@ -265,23 +169,18 @@ class Worker:
         self._has_joined = True
         numbers = sorted(at.partition for at in partitions)
         log.info("assigned", partitions=numbers)
-        # Paused until it is taken: where to read from is known only then.
-        consumer.incremental_assign(self._all_inputs(numbers, OFFSET_BEGINNING))
-        consumer.pause(self._all_inputs(numbers))
+        consumer.incremental_assign(self._positions.all_inputs(numbers, OFFSET_BEGINNING))
+        self._positions.start(numbers)
         for number in numbers:
-            self._paused.update((topic, number) for topic in self._topics)
             self._holdings[number] = Holding(
-                self._plan, number, self._memory, self._pools, self._rewind, warm=self._warm.pop(number, None)
+                self._plan, number, self._memory, self._pools, self._positions.rewind, warm=self._warm.pop(number, None)
             )
         self._watch()
-
-    def _all_inputs(self, numbers: list[int], offset: int = OFFSET_INVALID) -> list[TopicPartition]:
-        return [TopicPartition(topic, number, offset) for topic in self._topics for number in numbers]
 
     def _on_revoke(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
         numbers = sorted(at.partition for at in partitions)
         self._give_up(numbers, consumer.consumer_group_metadata())
-        consumer.incremental_unassign(self._all_inputs(numbers))
+        consumer.incremental_unassign(self._positions.all_inputs(numbers))
 
     def _give_up(self, numbers: list[int], metadata: Any) -> None:
         """Commits what is folded of these partitions, all at once and under one deadline, and closes them."""
@@ -292,7 +191,7 @@ class Worker:
         clean = [holding.end_close(deadline) for holding in leaving]
         for number in numbers:
             # An abort on the way out has asked for one: there is nothing to read any more.
-            self._forget_reading(number)
+            self._positions.forget(number)
         if self._is_stopping:
             # Only what is left behind at the end: an earlier hand-over's heir has long folded it again.
             self._is_clean = self._is_clean and all(clean)
@@ -306,18 +205,13 @@ class Worker:
         for number in numbers:
             if number in self._holdings:
                 self._release(number).drop_lost()
-        consumer.incremental_unassign(self._all_inputs(numbers))
+        consumer.incremental_unassign(self._positions.all_inputs(numbers))
         self._watch()
 
     def _release(self, partition: int) -> Holding:
-        self._forget_reading(partition)
+        self._positions.forget(partition)
         gauges.forget(self._plan.application, partition)
         return self._holdings.pop(partition)
-
-    def _forget_reading(self, partition: int) -> None:
-        for topic in self._topics:
-            self._paused.discard((topic, partition))
-            self._rewinds.pop((topic, partition), None)
 
     def _watch(self) -> None:
         """The partitions are others than before: their ends are asked for, and the slot's memory is shared out anew."""
@@ -332,7 +226,7 @@ class Worker:
         self._consumer.unsubscribe()
         deadline = time.monotonic() + self._plan.revoke_seconds_max + self._plan.session_ms / 1000
         while self._holdings and time.monotonic() < deadline:
-            self._consume(0.1)
+            self._reader.consume(0.1)
         if self._holdings:
             self._is_clean = False
             log.error("left_behind", partitions=sorted(self._holdings))

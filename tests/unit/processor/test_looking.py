@@ -3,8 +3,9 @@
 import msgspec
 import pytest
 
+from services.processor.engine.access import Found, LookFailed
 from services.processor.engine.application import Lookup, Rows
-from services.processor.engine.core import Core, Found, LookFailed
+from services.processor.engine.core import Core
 from services.processor.engine.local import LocalMeta, MemoryStore
 from services.processor.engine.record import Record
 from shared.topics import BEACONS

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from services.processor.engine.core import Checkpoint
+from services.processor.engine.checkpoint import Checkpoint
 from services.processor.engine.local import LocalStore, MemoryStore
 from services.processor.engine.record import Record
 from services.processor.runtime import holding as holding_module

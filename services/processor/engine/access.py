@@ -1,0 +1,68 @@
+"""How an application reaches a core's rows: to change them in a fold, to read them for a lookup."""
+
+from typing import Any, Protocol
+
+import msgspec
+
+from services.processor.engine.application import Row, StoreSpec
+from services.processor.engine.layers import Layers
+
+
+class Clocked(Protocol):
+    """What has a clock."""
+
+    @property
+    def clock_ms(self) -> int:
+        """The partition's clock, ms since 1970."""
+        ...
+
+
+class BoundStore:
+    """The `Store` of one spec over a core's layers."""
+
+    def __init__(self, spec: StoreSpec[Any], core: Clocked, layers: Layers) -> None:
+        self._prefix = bytes([spec.id])
+        self._core = core
+        self._layers = layers
+
+    def get(self, key: bytes) -> Any:
+        entry = self._layers.entry(self._prefix + key)
+        return None if entry is None else entry.row
+
+    def put(self, key: bytes, row: Any, deadline_ms: int = 0) -> None:
+        # A deadline in the past fires with the next millisecond. So of what is committed none is due at its clock, and
+        # a takeover need not look at timers before it.
+        if 0 < deadline_ms <= self._core.clock_ms:
+            deadline_ms = self._core.clock_ms + 1
+        self._layers.put(self._prefix + key, row, deadline_ms)
+
+    def deadline_ms(self, key: bytes) -> int:
+        entry = self._layers.entry(self._prefix + key)
+        return 0 if entry is None else entry.deadline_ms
+
+    def delete(self, key: bytes) -> None:
+        self._layers.delete(self._prefix + key)
+
+
+class LookFailed(RuntimeError):
+    """The application raised on a question."""
+
+
+class Found(msgspec.Struct, frozen=True):
+    """What a lookup found: JSON, or None. `is_committed` is false when a row it read, or missed, is not committed yet."""
+
+    json: bytes | None
+    is_committed: bool
+
+
+class Reading:
+    """The `Rows` of one lookup; remembers whether all that it read is committed."""
+
+    def __init__(self, layers: Layers) -> None:
+        self._layers = layers
+        self.is_committed = True
+
+    def get(self, spec: StoreSpec[Row], key: bytes) -> Row | None:
+        entry, is_committed = self._layers.look(bytes([spec.id]) + key)
+        self.is_committed = self.is_committed and is_committed
+        return None if entry is None else entry.row

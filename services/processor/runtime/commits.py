@@ -1,0 +1,91 @@
+"""Commits: the checkpoint of one partition that is being made durable, on a thread of the pool. One at a time."""
+
+import time
+from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import TimeoutError as FutureTimeout
+from typing import Any, Final
+
+from services.processor.engine.checkpoint import Checkpoint
+from services.processor.engine.core import Core
+from services.processor.runtime import counts
+from services.processor.runtime.checkpoints import Committer, Durable
+from services.processor.runtime.plan import Plan
+
+#: No checkpoint was cut yet.
+_NEVER: Final = 0.0
+
+
+class Commits:
+    """Cuts, commits, and takes the outcome in; what follows from a failure is its owner's business."""
+
+    def __init__(self, plan: Plan, partition: int, pool: ThreadPoolExecutor) -> None:
+        self._plan = plan
+        self._partition = partition
+        self._pool = pool
+        self._committing: Future[Durable] | None = None
+        self._checkpoint: Checkpoint | None = None
+        self._cut_at = _NEVER
+        #: Where the last commit stands in the changelog.
+        self.stands_at = Durable(0, 0)
+        #: When the core last stood at a commit (monotonic seconds), and how long the last commit took from its cut.
+        self.committed_at = _NEVER
+        self.seconds: float | None = None
+
+    @property
+    def is_in_flight(self) -> bool:
+        """Whether a commit's outcome has not been taken in yet."""
+        return self._committing is not None
+
+    @property
+    def is_done(self) -> bool:
+        """Whether there is an outcome to be taken in."""
+        return self._committing is not None and self._committing.done()
+
+    @property
+    def is_time(self) -> bool:
+        """Whether the last cut is an interval ago."""
+        return time.monotonic() - self._cut_at >= self._plan.commit_interval_ms / 1000
+
+    def start(self, stands_at: Durable | None) -> None:
+        """The partition was taken: its core stands at a commit."""
+        if stands_at is not None:
+            self.stands_at = stands_at
+        self._cut_at = self.committed_at = time.monotonic()
+
+    def cut(self, core: Core, committer: Committer, group_metadata: Any, deadline: float | None = None) -> None:
+        """Cuts and commits; without a deadline (monotonic seconds) the commit has its usual time from its start.
+
+        Raises `RowRefused` when a row cannot be stored.
+        """
+        self._cut_at = time.monotonic()
+        self._checkpoint = core.cut()
+        self._committing = self._pool.submit(
+            committer.commit, self._checkpoint, group_metadata, deadline, self._plan.commit_seconds_max
+        )
+
+    def finish(self, core: Core) -> None:
+        """Takes the outcome in; waits for it where there is none yet: a commit has a deadline. Raises what the commit raised."""
+        committing, checkpoint = self._committing, self._checkpoint
+        assert committing is not None
+        assert checkpoint is not None
+        self._committing = self._checkpoint = None
+        self.stands_at = committing.result()
+        core.commit()
+        self.committed_at = time.monotonic()
+        self.seconds = self.committed_at - self._cut_at
+        counts.committed(self._plan.application.name, self._partition, checkpoint, self.seconds)
+
+    def is_good_by(self, deadline: float) -> bool:
+        """Waits for the outcome until `deadline` (monotonic seconds): whether there is one, and it is no failure."""
+        if self._committing is None:
+            return True
+        try:
+            return self._committing.exception(max(0.0, deadline - time.monotonic())) is None
+        except FutureTimeout:
+            return False
+
+    def forget(self, *, wait: bool = False) -> None:
+        """The outcome is not wanted: a takeover finds it out. `wait`: the thread is to be done with it first."""
+        if wait and self._committing is not None:
+            self._committing.exception()
+        self._committing = self._checkpoint = None

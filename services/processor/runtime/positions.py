@@ -1,0 +1,75 @@
+"""Positions: from where the slot's consumer reads each input, and of which it reads nothing for now."""
+
+import time
+from collections.abc import Callable, Iterable
+from typing import Final
+
+from confluent_kafka import OFFSET_BEGINNING, OFFSET_INVALID, Consumer, KafkaException, TopicPartition
+
+#: A seek right after an assignment may find the client not ready yet.
+SEEK_SECONDS_MAX: Final = 10.0
+
+
+class SeekFailed(RuntimeError):
+    """The consumer does not go where it must read from."""
+
+
+class Positions:
+    """Rewinds and pauses of one consumer, by topic and partition. Partitions are given as their number, for all `topics`."""
+
+    def __init__(self, consumer: Consumer, topics: Iterable[str]) -> None:
+        self._consumer = consumer
+        self._topics = list(topics)
+        self._paused: set[tuple[str, int]] = set()
+        self._rewinds: dict[tuple[str, int], tuple[int | None, float]] = {}
+
+    def all_inputs(self, numbers: Iterable[int], offset: int = OFFSET_INVALID) -> list[TopicPartition]:
+        """These partitions of every input."""
+        return [TopicPartition(topic, number, offset) for topic in self._topics for number in numbers]
+
+    def start(self, numbers: list[int]) -> None:
+        """Partitions just assigned: paused until each is taken, since only then is known where to read from."""
+        self._consumer.pause(self.all_inputs(numbers))
+        self._paused.update((topic, number) for topic in self._topics for number in numbers)
+
+    def forget(self, number: int) -> None:
+        """The partition is not the slot's any more; nor is what was asked for on the way out."""
+        for topic in self._topics:
+            self._paused.discard((topic, number))
+            self._rewinds.pop((topic, number), None)
+
+    def rewind(self, topic: str, partition: int, offset: int | None) -> None:
+        """Reading of an input's partition is to go on from `offset` (None: its beginning), see `carry_out_rewinds`."""
+        self._rewinds[topic, partition] = (offset, time.monotonic() + SEEK_SECONDS_MAX)
+
+    def is_rewinding(self, at: tuple[str, int]) -> bool:
+        """Whether records read now come again."""
+        return at in self._rewinds
+
+    def carry_out_rewinds(self) -> None:
+        """Seeks. Raises `SeekFailed` when one did not work for long."""
+        for at, (offset, deadline) in list(self._rewinds.items()):
+            try:
+                self._consumer.seek(TopicPartition(*at, OFFSET_BEGINNING if offset is None else offset))
+            except KafkaException as exception:
+                if time.monotonic() > deadline:
+                    raise SeekFailed(f"cannot seek {at[0]}/{at[1]}: {exception.args[0].str()}") from exception
+                continue
+            del self._rewinds[at]
+            self._resume(at)
+
+    def hold_back(self, number: int, is_overfull: Callable[[str], bool], *, is_working: bool) -> None:
+        """Stops reading the inputs of a partition of which too much waits, and goes on with those of which it does not."""
+        for topic in self._topics:
+            at = topic, number
+            # By input: while one waits for another, that other must be read.
+            if is_overfull(topic):
+                if at not in self._paused:
+                    self._consumer.pause([TopicPartition(*at)])
+                    self._paused.add(at)
+            elif at in self._paused and is_working and at not in self._rewinds:
+                self._resume(at)
+
+    def _resume(self, at: tuple[str, int]) -> None:
+        self._consumer.resume([TopicPartition(*at)])
+        self._paused.discard(at)

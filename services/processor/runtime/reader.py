@@ -1,0 +1,84 @@
+"""Reader: the slot's consumer, read a batch at a time, its errors told by kind."""
+
+from collections.abc import Iterable
+from typing import Final
+
+import structlog
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message
+
+from services.processor.engine.record import Record
+
+log = structlog.get_logger(__name__)
+
+#: Errors in a row that the client cannot express before it counts as dead.
+STRANGE_ERRORS_MAX: Final = 10
+
+#: By topic and partition: records in order, and the offset up to (not including) which it was read with them.
+Dealt = dict[tuple[str, int], tuple[list[Record], int]]
+
+
+class WorkerFailed(RuntimeError):
+    """The slot cannot go on; the text says why. Its partitions are safe: the next owner goes on from the last commit."""
+
+
+class SlotFenced(WorkerFailed):
+    """Another process has joined the group under this slot's id: the slot is its now."""
+
+
+class Reader:
+    """Reads up to `records_max` records at once. Raises `WorkerFailed` when the slot cannot go on."""
+
+    def __init__(self, consumer: Consumer, topics: Iterable[str], records_max: int) -> None:
+        self._consumer = consumer
+        self._topics = ", ".join(topics)
+        self._records_max = records_max
+        self._strange_errors = 0
+
+    def read(self, seconds: float) -> tuple[Dealt, int]:
+        """What came within `seconds`, and how many messages it was. The group's callbacks run in here."""
+        messages = self.consume(seconds)
+        dealt: Dealt = {}
+        for message in messages:
+            at = message.topic() or "", message.partition() or 0
+            error = message.error()
+            if error is None:
+                offset, value = message.offset() or 0, message.value()
+                record = Record(*at, offset, message.timestamp()[1], message.key(), value)
+                records = dealt.get(at, ([], 0))[0]
+                records.append(record)
+                dealt[at] = (records, offset + 1)
+            elif error.code() == KafkaError._PARTITION_EOF:
+                dealt[at] = (dealt.get(at, ([], 0))[0], message.offset() or 0)
+            else:
+                self._check(error)
+        return dealt, len(messages)
+
+    def consume(self, seconds: float) -> list[Message]:
+        """Messages as they come, errors among them."""
+        try:
+            messages = self._consumer.consume(self._records_max, seconds)
+        except KafkaException as exception:
+            self._check(exception.args[0])
+            return []
+        except SystemError as error:
+            # The client tells of a time-out after a pause with an error that is no exception. More than that is no pause.
+            self._strange_errors += 1
+            if self._strange_errors > STRANGE_ERRORS_MAX:
+                raise WorkerFailed(f"the consumer is dead: {error}") from error
+            log.warning("consumer_error", code="SystemError", error=str(error))
+            return []
+        self._strange_errors = 0
+        return messages
+
+    def _check(self, error: KafkaError) -> None:
+        """Errors by kind: what librdkafka mends by itself is logged; what it cannot ends the slot."""
+        if error.code() == KafkaError._AUTO_OFFSET_RESET:
+            raise WorkerFailed(
+                f"records of {self._topics} that were not folded yet are gone from Kafka (retention): {error.str()}."
+                " Restore them or reset the application by hand; going on would lose them silently."
+            )
+        if error.code() == KafkaError.FENCED_INSTANCE_ID or "fenced" in error.str().lower():
+            raise SlotFenced(f"another process has this slot: {error.str()}")
+        if error.fatal() or error.code() == KafkaError._FATAL:
+            raise WorkerFailed(f"the consumer is dead: {error.name()}: {error.str()}")
+        log.warning("consumer_error", code=error.name(), error=error.str())
