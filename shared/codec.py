@@ -1,13 +1,15 @@
 """Schema to bytes and back: the only place where records are encoded.
 
-Values are JSON (readable with any console consumer, and by Spark's `from_json`); `schema_version` is in every one.
+Values are JSON (readable with any console consumer, and by Spark's `from_json`); `schema_version` is in every one. The
+export for others (`VIDEO_VIEW`) is in the format they read.
 """
 
 from typing import Final, Generic, TypeVar
 
 import msgspec
 
-from shared.schemas import beacon, live, presence, view
+from shared.protobuf import Encoder
+from shared.schemas import beacon, live, presence, video_view, view
 
 T = TypeVar("T", bound=msgspec.Struct)
 
@@ -44,3 +46,4 @@ BEACON: Final = Codec(beacon.Beacon, beacon.SCHEMA_VERSION)
 VIEW: Final = Codec(view.View, view.SCHEMA_VERSION)
 LIVE: Final = Codec(live.Live, live.SCHEMA_VERSION)
 PRESENCE: Final = Codec(presence.Presence, presence.SCHEMA_VERSION)
+VIDEO_VIEW: Final = Encoder(video_view.VIDEO_VIEW)

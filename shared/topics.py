@@ -106,6 +106,16 @@ VIEWS: Final = Topic(
     retention_ms=7 * _DAY_MS,
     retention_bytes=20 * _GIB,
 )
+#: Written only where it is asked for (VIDEO_VIEWS_EXPORT_PROTOBUF): every revision of a row, for consumers of Mux's export.
+VIEWS_PROTOBUF: Final = Topic(
+    name="views.protobuf",
+    key="<customer>:<view id>",
+    schema="shared.schemas.video_view (protocol buffers)",
+    owner="processor/video_views",
+    cleanup="delete",
+    retention_ms=7 * _DAY_MS,
+    retention_bytes=20 * _GIB,
+)
 LIVE: Final = Topic(
     name="live",
     key="<partition>:<customer>:<bucket ms>",
@@ -156,4 +166,4 @@ PRESENCE: Final = Topic(
     partitions_fixed=1,
 )
 
-ALL: Final = (BEACONS, VIEWS, LIVE, LATE, REJECTED, VIDEO_VIEWS_CHANGELOG, PRESENCE)
+ALL: Final = (BEACONS, VIEWS, VIEWS_PROTOBUF, LIVE, LATE, REJECTED, VIDEO_VIEWS_CHANGELOG, PRESENCE)

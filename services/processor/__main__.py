@@ -50,6 +50,7 @@ def _video_views(environ: Mapping[str, str]) -> Application:
             exit_wait_ms_min=told.good_exit_wait_ms_min,
         ),
         tuple(name for name in told.live_dimensions.split(",") if name),
+        exports_protobuf=told.export_protobuf,
     )
 
 

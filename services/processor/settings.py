@@ -79,3 +79,6 @@ class VideoViewsSettings(Settings):
         pattern=rf"^({_SLICED}(,{_SLICED}){{0,4}})?$",
         description="fields of the row by which live gauges are sliced, at most five",
     )
+    export_protobuf: bool = pydantic.Field(
+        False, description="also write rows to topic views.protobuf, as Mux's VideoView messages"
+    )

@@ -6,7 +6,7 @@ import time
 from collections import defaultdict
 from collections.abc import Mapping
 
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaError, Message, Producer, TopicPartition
 
 from shared import codec, topics
 from shared.partitioning import partition_of, view_key
@@ -160,6 +160,36 @@ class Rows:
 
     def close(self) -> None:
         self._consumer.close()
+
+
+def committed(bootstrap: str, topic: topics.Topic) -> list[Message]:
+    """All committed records of a topic."""
+    consumer = Consumer(
+        {
+            "bootstrap.servers": bootstrap,
+            "group.id": "test-committed",
+            "enable.auto.commit": False,
+            "enable.partition.eof": True,
+            "isolation.level": "read_committed",
+        }
+    )
+    records: list[Message] = []
+    try:
+        consumer.assign([TopicPartition(topic.name, number, 0) for number in range(PARTITIONS)])
+        ends = 0
+        deadline = time.monotonic() + 60
+        while ends < PARTITIONS:
+            assert time.monotonic() < deadline, f"{topic.name} could not be read to its end"
+            for message in consumer.consume(1000, 0.3):
+                error = message.error()
+                if error is None:
+                    records.append(message)
+                    continue
+                assert error.code() == KafkaError._PARTITION_EOF, error
+                ends += 1
+    finally:
+        consumer.close()
+    return records
 
 
 def newest(rows: list[View]) -> dict[str, View]:

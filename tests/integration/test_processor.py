@@ -1,19 +1,25 @@
-"""The processor on a real broker: every view once, whatever is killed."""
+"""The processor on a real broker: every view, its export and every live bucket once, whatever is killed."""
 
 import random
+from collections import Counter, defaultdict
 from pathlib import Path
 
 import pytest
+from confluent_kafka import Message
 
 from deploy.local.broker import Broker
-from tests.integration.feed import FINISH, Feed, Rows, expect
+from shared import codec, topics
+from shared.schemas.live import BUCKET_MS, Live
+from shared.schemas.view import View
+from tests.integration.feed import FINISH, Feed, Rows, committed, expect
 from tests.integration.slots import Slot, wait_until
 
 pytestmark = pytest.mark.integration
 
 
 def test_every_view_is_finished_once_through_kills_pauses_and_handovers(own_broker: Broker, tmp_path: Path) -> None:
-    slots = [Slot(own_broker.bootstrap, tmp_path, number, **FINISH) for number in range(2)]
+    environ = FINISH | {"VIDEO_VIEWS_EXPORT_PROTOBUF": "true"}
+    slots = [Slot(own_broker.bootstrap, tmp_path, number, **environ) for number in range(2)]
     feed = Feed(own_broker.bootstrap, views=300, seconds=24, seed=5)
     rows = Rows(own_broker.bootstrap)
     try:
@@ -38,9 +44,40 @@ def test_every_view_is_finished_once_through_kills_pauses_and_handovers(own_brok
             slot.start()
         feed.finish()
         expect(feed.truth, feed.repeats, rows, seconds=90)
+        expect_exported(own_broker.bootstrap, rows.rows)
+        expect_buckets_once_and_all(own_broker.bootstrap, feed)
         for slot in slots:
             assert slot.terminate() == 0, slot.log_tail()
     finally:
         rows.close()
         for slot in slots:
             slot.end()
+
+
+def expect_exported(bootstrap: str, rows: list[View]) -> None:
+    """Each revision of each row stands once in the export, too."""
+
+    def revision(message: Message) -> tuple[bytes | None, bytes | None]:
+        return message.key(), dict(message.headers() or [])["revision"]
+
+    exported = Counter(revision(message) for message in committed(bootstrap, topics.VIEWS_PROTOBUF))
+    assert exported == Counter((f"acme:{row.view_id}".encode(), str(row.revision).encode()) for row in rows)
+
+
+def expect_buckets_once_and_all(bootstrap: str, feed: Feed) -> None:
+    """What the live buckets count is whole; those of a partition follow each other without a hole, and none stands twice."""
+    buckets: list[Live] = []
+
+    def are_counted() -> bool:
+        buckets[:] = [codec.LIVE.decode(message.value() or b"") for message in committed(bootstrap, topics.LIVE)]
+        return sum(bucket.views_finished for bucket in buckets) >= len(feed.truth)
+
+    wait_until(are_counted, "the last views are in a live bucket")
+    assert sum(bucket.beacons for bucket in buckets) == sum(count for count, _, _ in feed.truth.values())
+    assert sum(bucket.duplicates for bucket in buckets) == feed.repeats
+    assert sum(bucket.views_started for bucket in buckets) == sum(bucket.views_finished for bucket in buckets)
+    starts = defaultdict(list)
+    for bucket in buckets:
+        starts[bucket.partition].append(bucket.bucket_ms)
+    for partition, told in starts.items():
+        assert told == list(range(told[0], told[-1] + BUCKET_MS, BUCKET_MS)), f"partition {partition}: {told}"

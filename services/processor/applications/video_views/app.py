@@ -5,6 +5,7 @@ from typing import Any, Final
 import msgspec
 
 from services.processor.applications.video_views import live
+from services.processor.applications.video_views.export import to_video_view
 from services.processor.applications.video_views.finish import FinishRules, due_ms, finishes_at_ms, has_begun
 from services.processor.applications.video_views.gauges import Gauges
 from services.processor.applications.video_views.live import LiveBoard, LiveRow
@@ -17,6 +18,7 @@ from services.processor.applications.video_views.shelf import Dimensions, Stored
 from services.processor.applications.video_views.sources import FIRST_SEQ, clock_offset_ms, to_step
 from services.processor.applications.video_views.step import Step
 from services.processor.applications.video_views.view import ViewState, is_too_large, may_grow, note_offset, take
+from services.processor.applications.video_views.view import clock_offset_ms as offset_of
 from services.processor.engine.application import Application, Context, Processor, Store, StoreSpec
 from services.processor.engine.record import Record
 from shared import codec, topics
@@ -42,8 +44,17 @@ SESSIONS: Final = StoreSpec(
 class VideoViews:
     """The processor of one partition."""
 
-    def __init__(self, context: Context, rules: FinishRules, good: GoodRules, live_dimensions: tuple[str, ...]) -> None:
+    def __init__(
+        self,
+        context: Context,
+        rules: FinishRules,
+        good: GoodRules,
+        live_dimensions: tuple[str, ...],
+        *,
+        exports_protobuf: bool,
+    ) -> None:
         self._context = context
+        self._exports_protobuf = exports_protobuf
         self._rules = rules
         self._good = good
         self._views: Store[ViewState] = context.store(VIEWS)
@@ -220,6 +231,9 @@ class VideoViews:
         )
         row_key = f"{customer_id}:{row.view_id}".encode()
         self._context.emit(topics.VIEWS, row_key, codec.VIEW.encode(row))
+        if self._exports_protobuf:
+            headers = (("revision", str(revision).encode()),)
+            self._context.emit(topics.VIEWS_PROTOBUF, row_key, to_video_view(row, offset_of(view)), headers)
         if revision > 1:
             board.views_revised += 1
         else:
@@ -250,17 +264,26 @@ def _ids(key: bytes) -> tuple[str, str]:
 
 
 def application(
-    rules: FinishRules, good: GoodRules | None = None, live_dimensions: tuple[str, ...] = ()
+    rules: FinishRules,
+    good: GoodRules | None = None,
+    live_dimensions: tuple[str, ...] = (),
+    *,
+    exports_protobuf: bool = False,
 ) -> Application:
-    """The application under these rules; the live gauges are sliced by the given fields of the row."""
+    """The application under these rules; the live gauges are sliced by the given fields of the row.
+
+    With `exports_protobuf` each row also goes to topic `views.protobuf`, in the same transaction.
+    """
 
     def start(context: Context) -> Processor:
-        return VideoViews(context, rules, good or GoodRules(), live_dimensions)
+        return VideoViews(context, rules, good or GoodRules(), live_dimensions, exports_protobuf=exports_protobuf)
+
+    exports = (topics.VIEWS_PROTOBUF,) if exports_protobuf else ()
 
     return Application(
         name="video_views",
         inputs=(topics.BEACONS,),
-        outputs=(topics.VIEWS, topics.LIVE, topics.LATE, topics.REJECTED),
+        outputs=(topics.VIEWS, *exports, topics.LIVE, topics.LATE, topics.REJECTED),
         changelog=topics.VIDEO_VIEWS_CHANGELOG,
         stores=(VIEWS, DIMENSIONS, live.STORE, CLOSED, SESSIONS),
         start=start,
