@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final, Generic, Protocol, TypeVar
+from typing import Any, Final, Generic, NamedTuple, Protocol, TypeVar
 
 from services.processor.engine.record import Record
 from services.processor.engine.rows import Meta, NewerFormat
@@ -125,15 +125,25 @@ class LookupWrong(ValueError):
     """The parts of the path name no key; the text says why."""
 
 
+class Candidate(NamedTuple):
+    """One meaning of a lookup's path."""
+
+    #: The input key whose core has the rows.
+    key: bytes
+    #: What is asked of that core: the key itself, or what the application makes of it.
+    subject: bytes
+
+
 @dataclass(frozen=True)
 class Lookup:
     """A question over HTTP, `GET <path>`, that is answered from the rows of the core that has the key."""
 
     #: A pattern such as `/views/{customer}/{view}`.
     path: str
-    #: The input key (it decides the partition) that the parts of the path name. Raises `LookupWrong`.
-    key_of: Callable[[Mapping[str, str]], bytes]
-    #: The answer as JSON; None when there is nothing under this key.
+    #: What the parts of the path may mean, likeliest first: the first under which there is anything is the answer, and
+    #: nothing is there when there is nothing under any. Raises `LookupWrong`.
+    candidates_of: Callable[[Mapping[str, str]], tuple[Candidate, ...]]
+    #: The answer to a candidate's subject as JSON; None when there is nothing.
     answer: Callable[[Rows, bytes], bytes | None]
 
 

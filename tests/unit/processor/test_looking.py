@@ -17,7 +17,7 @@ def answer(rows: Rows, key: bytes) -> bytes | None:
     return None if count is None else msgspec.json.encode(count)
 
 
-COUNT = Lookup("/counts/{key}", lambda parts: parts["key"].encode(), answer)
+COUNT = Lookup("/counts/{key}", lambda parts: (), answer)
 
 
 def record(offset: int, key: bytes, at_ms: int = 1000) -> Record:
@@ -63,7 +63,7 @@ def test_a_row_whose_deletion_is_not_committed_is_gone_but_not_for_certain() -> 
 def test_a_lookup_that_raises_says_which_and_leaves_the_core_working() -> None:
     asked = core()
     asked.fold([record(0, b"a")])
-    broken = Lookup("/broken/{key}", lambda parts: b"", lambda rows, key: str(1 // 0).encode())
+    broken = Lookup("/broken/{key}", lambda parts: (), lambda rows, key: str(1 // 0).encode())
     with pytest.raises(LookFailed, match=r"/broken/\{key\}: b'a': ZeroDivisionError"):
         asked.look(broken, b"a")
     assert asked.look(COUNT, b"a").json == b"1"

@@ -1,22 +1,28 @@
 """`GET /views/<customer>/<view>`: a view as it is now, while it runs and as long as it is remembered.
 
-Of a session with several plays it tells the first; the others have keys of their own, which no path names.
+The view is named as in its row: `<session>` and `<session>.2`, `<session>.3` ... are the plays of a session, in their order.
 """
 
+import re
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 import msgspec
 
 from services.processor.applications.video_views.finish import has_begun
 from services.processor.applications.video_views.metrics import GoodRules
-from services.processor.applications.video_views.plays import Session
+from services.processor.applications.video_views.plays import PLAYS_MAX, Session
 from services.processor.applications.video_views.row import to_row
+from services.processor.applications.video_views.shelf import play_key
 from services.processor.applications.video_views.view import ViewState
-from services.processor.engine.application import Lookup, LookupWrong, Rows, StoreSpec
+from services.processor.engine.application import Candidate, Lookup, LookupWrong, Rows, StoreSpec
 from shared.partitioning import view_key
 from shared.schemas.beacon import CUSTOMER_ID, VIEW_ID_CHARS_MAX
 from shared.schemas.view import View
+
+#: Ends a subject that is a later play of its session; no view id of a path holds it.
+_SEPARATOR: Final = b"\x00"
+_LATER_PLAY: Final = re.compile(r"(?P<session>.+)\.(?P<number>[1-9][0-9]{0,2})", re.DOTALL)
 
 
 class ViewNow(msgspec.Struct, frozen=True):
@@ -37,34 +43,55 @@ def view_lookup(
 ) -> Lookup:
     """The lookup over these stores; those of `dimensions` have a dict `values`."""
 
-    def answer(rows: Rows, key: bytes) -> bytes | None:
-        view = rows.get(views, key)
+    def answer(rows: Rows, subject: bytes) -> bytes | None:
+        key, _, told = subject.partition(_SEPARATOR)
+        number = int(told or 1)
+        session = rows.get(sessions, key)
+        plays = session.plays if session is not None else []
+        if number > max(1, len(plays)):
+            return None
+        # Plays are numbered by their order, and stored by the order in which they were told apart.
+        store_key = play_key(key, plays[number - 1].ordinal) if plays else key
+        view = rows.get(views, store_key)
         if view is None:
-            revision = rows.get(closed, key)
+            revision = rows.get(closed, store_key)
             return None if revision is None else msgspec.json.encode(ViewNow("closed", revision, None))
         if not has_begun(view):
             return None
-        known = rows.get(dimensions, key)
-        session = rows.get(sessions, key)
+        revision = view.revision
+        if session is not None:
+            revision = session.revisions[number - 1] if number <= len(session.revisions) else 0
+        known = rows.get(dimensions, store_key)
         customer_id, _, view_id = key.decode().partition(":")
         row = to_row(
             view,
             known.values if known is not None else {},
             customer_id=customer_id,
-            view_id=view_id,
-            revision=view.revision if view.finished_ms else view.revision + 1,
+            view_id=view_id if number == 1 else f"{view_id}.{number}",
+            revision=revision if view.finished_ms else revision + 1,
             first_append_ms=session.first_append_ms if session is not None else view.first_append_ms,
             good=good,
         )
-        return msgspec.json.encode(ViewNow("finished" if view.finished_ms else "open", view.revision, row))
+        return msgspec.json.encode(ViewNow("finished" if view.finished_ms else "open", revision, row))
 
-    return Lookup("/views/{customer}/{view}", _key_of, answer)
+    return Lookup("/views/{customer}/{view}", _candidates_of, answer)
 
 
-def _key_of(parts: Mapping[str, str]) -> bytes:
+def _candidates_of(parts: Mapping[str, str]) -> tuple[Candidate, ...]:
     customer_id, view_id = parts["customer"], parts["view"]
     if not CUSTOMER_ID.fullmatch(customer_id):
         raise LookupWrong(f"a customer id matches {CUSTOMER_ID.pattern}")
-    if not 0 < len(view_id) <= VIEW_ID_CHARS_MAX:
+    if _SEPARATOR.decode() in view_id:
+        raise LookupWrong("a view id has no null character")
+    candidates = []
+    if 0 < len(view_id) <= VIEW_ID_CHARS_MAX:
+        key = view_key(customer_id, view_id)
+        candidates.append(Candidate(key, key))
+    later = _LATER_PLAY.fullmatch(view_id)
+    if later is not None and 1 < int(later["number"]) <= PLAYS_MAX and len(later["session"]) <= VIEW_ID_CHARS_MAX:
+        # A client's own view ids may look like this too: whether there is a session shows only where its rows are.
+        key = view_key(customer_id, later["session"])
+        candidates.append(Candidate(key, key + _SEPARATOR + later["number"].encode()))
+    if not candidates:
         raise LookupWrong(f"a view id has 1 to {VIEW_ID_CHARS_MAX} characters")
-    return view_key(customer_id, view_id)
+    return tuple(candidates)
