@@ -117,7 +117,7 @@ def _copy(plan: Plan, memory: Memory) -> dict[int, RocksStore]:
     standby = Standby(plan, memory)
     standby.follow(range(PARTITIONS))
     deadline = time.monotonic() + COPY_SECONDS_MAX
-    while standby.lag_records() != 0:
+    while standby.lags() != dict.fromkeys(range(PARTITIONS), 0):
         if time.monotonic() > deadline:
             raise TimeoutError(f"the standby is not caught up after {COPY_SECONDS_MAX} s")
         standby.copy()

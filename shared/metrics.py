@@ -120,6 +120,12 @@ PROCESSOR_TIMERS_DUE: Final = Metric(
 PROCESSOR_RESTORE_LEFT_RECORDS: Final = Metric(
     "playhead_processor_restore_left_records", "gauge", "Changelog records still to be replayed.", ("partition",)
 )
+PROCESSOR_STANDBY_LAG_RECORDS: Final = Metric(
+    "playhead_processor_standby_lag_records",
+    "gauge",
+    "Changelog records that the copy of this standby lacks.",
+    ("partition",),
+)
 PROCESSOR_RSS_BYTES: Final = Metric("playhead_processor_rss_bytes", "gauge", "Resident memory of the slot.")
 PROCESSOR_CPU_SECONDS_PER_RECORD: Final = Metric(
     "playhead_processor_cpu_seconds_per_record", "gauge", "CPU of the whole slot by record read, over the last second."

@@ -26,6 +26,7 @@ from services.rim.admin import AdminServer
 from services.rim.crash_points import CrashPoints
 from services.rim.kafka import TopicsWrong, verify_topics
 from services.rim.stopping import stop_on_signals
+from services.rim.threads import ThreadDied, Threads
 from shared.settings import SettingsError
 from shared.topics import PRESENCE
 
@@ -97,7 +98,7 @@ def _lookups(settings: ProcessorSettings, plan: Plan, replica: Replica) -> Looku
         url_of=replica.url_of,
     )
     endpoint = Endpoint(settings.lookup_host, settings.lookup_port, settings.lookup_token.get_secret_value())
-    return LookupServer(application, endpoint, slot=plan.slot, ownership=ownership, worker=lambda: replica.worker)
+    return LookupServer(application, endpoint, slot=plan.slot, ownership=ownership, replica=replica)
 
 
 def main() -> int:
@@ -111,6 +112,8 @@ def main() -> int:
     logs.configure("processor", settings)
     log = structlog.get_logger("services.processor").bind(slot=settings.slot, application=application.name)
     stop = stop_on_signals()
+    threads = Threads()
+    threads.watch()
     try:
         verify_topics(settings, [*application.topics, PRESENCE])
         application.partitions(settings.profile)
@@ -121,6 +124,7 @@ def main() -> int:
     replica = Replica(
         plan,
         Patience(suspect=settings.suspect_ms / 1000, settle=settings.hand_back_ms / 1000),
+        threads.check,
     )
     admin = AdminServer(settings.admin_host, settings.admin_port, is_alive=replica.is_alive, is_ready=replica.is_ready)
     admin.start()
@@ -132,7 +136,7 @@ def main() -> int:
     log.info("started", inputs=[topic.name for topic in application.inputs])
     try:
         is_clean = replica.run(stop)
-    except WorkerFailed as error:
+    except (WorkerFailed, ThreadDied) as error:
         log.error("failed", error=str(error))
         return 1
     except Exception as error:

@@ -24,7 +24,7 @@ class Presence(msgspec.Struct, frozen=True, kw_only=True):
     url: str | None = None
     #: What an active replica has; what a standby keeps copies of.
     partitions: list[int] = []
-    #: Changelog records a standby has not copied yet; None while it does not know.
-    lag_records: int | None = None
+    #: Of a standby's copies those that have been at the changelog's end, and how many of its records each lacks now.
+    lags: dict[int, int] = {}
     #: Who is to go on after `handing_over`.
     heir: int | None = None

@@ -44,7 +44,7 @@ def main() -> int:
         waiting_records_max=50,
         poll_records_max=20,
     )
-    return 0 if Replica(plan, Patience(suspect=2.0, settle=5.0)).run(stop_on_signals()) else 1
+    return 0 if Replica(plan, Patience(suspect=2.0, settle=5.0), lambda: None).run(stop_on_signals()) else 1
 
 
 if __name__ == "__main__":

@@ -10,7 +10,8 @@ from typing import Protocol
 
 import msgspec
 
-from services.processor.engine.rows import Meta, deadline_of
+from services.processor.engine.application import Row, StoreSpec
+from services.processor.engine.rows import Meta, NewerFormat, deadline_of, unpack
 
 #: One entry of the index of timers: (deadline in ms, row key). It is a hint: the row's own deadline decides.
 TimerEntry = tuple[int, bytes]
@@ -71,6 +72,22 @@ class LocalStore(Protocol):
     def close(self) -> None:
         """Gives the store's files up. Nothing may be called after it."""
         ...
+
+
+class StoredRows:
+    """The `Rows` of a lookup in a local store alone. Raises `StoreFailed`; `NewerFormat` on what a newer version wrote."""
+
+    def __init__(self, store: LocalStore) -> None:
+        self._store = store
+
+    def get(self, spec: StoreSpec[Row], key: bytes) -> Row | None:
+        row = self._store.get(bytes([spec.id]) + key)
+        if row is None:
+            return None
+        _, store_format, payload = unpack(row)
+        if not spec.reads(store_format):
+            raise NewerFormat(spec.refusal(store_format))
+        return (spec.decode if store_format == spec.format else spec.also_reads[store_format])(payload)
 
 
 class MemoryStore:

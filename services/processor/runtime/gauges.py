@@ -1,6 +1,7 @@
 """Gauges of a slot and of each partition it has, set about once a second from what operators see."""
 
 import contextlib
+from collections.abc import Mapping
 
 from services.processor.engine.application import Application
 from services.processor.runtime.status import SlotStatus
@@ -32,6 +33,15 @@ def show(slot: SlotStatus) -> None:
         gauge(metrics.PROCESSOR_RESTORE_LEFT_RECORDS).labels(partition).set(status.restore_left_records or 0)
         for store, rows in status.rows.items():
             gauge(metrics.PROCESSOR_ROWS).labels(partition, store).set(rows)
+
+
+def show_copies(lags: Mapping[int, int], before: Mapping[int, int]) -> None:
+    """Sets those of a standby: how many changelog records each copy lacks. Those of `before` that are gone are forgotten."""
+    lag_of = gauge(metrics.PROCESSOR_STANDBY_LAG_RECORDS)
+    for partition, lag_records in lags.items():
+        lag_of.labels(str(partition)).set(lag_records)
+    for partition in before.keys() - lags.keys():
+        lag_of.remove(str(partition))
 
 
 def forget(application: Application, partition: int) -> None:

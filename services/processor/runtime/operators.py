@@ -2,7 +2,7 @@
 
 import asyncio
 import html
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 import aiohttp
@@ -28,9 +28,15 @@ class Overview(msgspec.Struct, frozen=True):
 
 
 def overview(
-    application: str, asked: str, partitions: int, owners: dict[int, Owner], slots: list[SlotStatus]
+    application: str,
+    asked: str,
+    partitions: int,
+    owners: Mapping[int, Owner],
+    slots: list[SlotStatus],
+    *,
+    standby_lag: Callable[[int], int | None],
 ) -> Overview:
-    """Every partition once: as its owner tells of it, else as the group does."""
+    """Every partition once: as its owner tells of it, else as the group does; with the lag of its freshest copy."""
     told = {status.partition: status for slot in slots for status in slot.partitions}
     rows = []
     for partition in range(partitions):
@@ -41,6 +47,7 @@ def overview(
             rows.append(PartitionStatus(partition=partition, owner=owner.slot, state="unanswered"))
         else:
             rows.append(PartitionStatus(partition=partition))
+        rows[-1] = msgspec.structs.replace(rows[-1], standby_lag_records=standby_lag(partition))
     bare = [SlotStatus(slot.slot, [], slot.rss_bytes, slot.cpu_us_per_record, slot.problem) for slot in slots]
     return Overview(application, asked, sorted(bare, key=lambda slot: slot.slot), rows)
 
@@ -48,11 +55,19 @@ def overview(
 class Operators:
     """Asks every owner once, all at the same time, and puts together what they say."""
 
-    def __init__(self, application: str, slot: str, ownership: Ownership, session: aiohttp.ClientSession) -> None:
+    def __init__(
+        self,
+        application: str,
+        slot: str,
+        ownership: Ownership,
+        session: aiohttp.ClientSession,
+        standby_lag: Callable[[int], int | None],
+    ) -> None:
         self._application = application
         self._slot = slot
         self._ownership = ownership
         self._session = session
+        self._standby_lag = standby_lag
 
     async def answer(self, here: SlotStatus | None, accept: str) -> web.Response:
         """The view, with what this slot says of itself; a page where `accept` wants one."""
@@ -66,7 +81,9 @@ class Operators:
         slots = list(await asyncio.gather(*(self._ask(url, slot) for url, slot in asked)))
         if here is not None:
             slots.append(here)
-        seen = overview(self._application, self._slot, owners.partitions, dict(owners.by_partition), slots)
+        seen = overview(
+            self._application, self._slot, owners.partitions, owners.by_partition, slots, standby_lag=self._standby_lag
+        )
         if TAKES_HTML in accept:
             return web.Response(text=page(seen), content_type=TAKES_HTML)
         return web.Response(body=msgspec.json.encode(seen), content_type="application/json")

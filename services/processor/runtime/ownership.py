@@ -90,7 +90,6 @@ class Ownership:
         self._thread = threading.Thread(target=self._run, name="ownership", daemon=True)
         self.owners = first
         self.newest = Described()
-        self.failure: BaseException | None = None
 
     def start(self, on_news: Callable[[], None]) -> None:
         """Begins to ask; `on_news` is called from the thread after every question, answered or not."""
@@ -108,18 +107,12 @@ class Ownership:
         self._wanted.set()
 
     def _run(self) -> None:
-        try:
-            while not self._is_stopping:
-                self._wanted.clear()
-                self._ask()
-                self._on_news()
-                time.sleep(PACE_SECONDS)
-                self._wanted.wait(ASK_SECONDS)
-        except BaseException as error:
-            # Nothing is confirmed any more; the server says so, and the slot's work goes on.
-            self.failure = error
-            log.exception("ownership_unknown", error=str(error))
-            raise
+        while not self._is_stopping:
+            self._wanted.clear()
+            self._ask()
+            self._on_news()
+            time.sleep(PACE_SECONDS)
+            self._wanted.wait(ASK_SECONDS)
 
     def _ask(self) -> None:
         asked_at = boot_seconds()

@@ -30,6 +30,16 @@ class Looked(NamedTuple):
     lag_records: int | None
 
 
+class LookedInCopy(NamedTuple):
+    """What a standby's copy says of a key: JSON, or None where it has nothing, which proves nothing."""
+
+    json: bytes | None
+    #: For how long the copy may have lacked what the changelog has, at the most, ms by this machine's clock and the broker's.
+    age_ms: int
+    #: Changelog records that it is known to lack.
+    lag_records: int
+
+
 class Questions:
     """Questions on their way to the loop, each a call to be made there."""
 

@@ -6,18 +6,21 @@ slot's static id in the group: who joins last has its partitions, at once and wi
 
 import threading
 import time
+from collections.abc import Callable
 from typing import Final
 
 import structlog
 
+from services.processor.runtime import gauges
 from services.processor.runtime.plan import Plan
-from services.processor.runtime.reader import SlotFenced, WorkerFailed
+from services.processor.runtime.reader import SlotFenced
 from services.processor.runtime.rocks_store import Memory, RocksStore
-from services.processor.runtime.roles import Patience, heir, may_go_active
+from services.processor.runtime.roles import Patience, heir, may_go_active, standbys
 from services.processor.runtime.roll_call import RollCall
 from services.processor.runtime.standby import Standby
 from services.processor.runtime.worker import Worker
 from services.rim.admin import Check
+from shared.schemas.presence import Presence
 
 log = structlog.get_logger(__name__)
 
@@ -29,15 +32,19 @@ HEIR_POLL_SECONDS: Final = 0.02
 class Replica:
     """Takes the roles of a slot in turn, until told to stop."""
 
-    def __init__(self, plan: Plan, patience: Patience) -> None:
+    def __init__(self, plan: Plan, patience: Patience, check: Callable[[], None]) -> None:
+        """`check` is called in every turn of the loop; what it raises ends the replica's work."""
         self._plan = plan
+        self._check = check
         self._patience = patience
         self._memory = Memory(block_cache_bytes=plan.block_cache_bytes, write_buffer_bytes=plan.write_buffer_bytes)
         self._roll_call: RollCall | None = None
         if plan.standbys:
             self._roll_call = RollCall(plan.settings, plan.application.name, plan.slot, plan.replica, plan.lookup_url)
         self._worker: Worker | None = None
+        self._standby: Standby | None = None
         self._turned_at = time.monotonic()
+        self._lags: dict[int, int] = {}
         self._is_standing_by = False
         self._home_ready_since: float | None = None
         self._is_clean = True
@@ -75,6 +82,26 @@ class Replica:
         ]
         return max(active, key=lambda heard: heard.at).beat.url if active else None
 
+    @property
+    def standby(self) -> Standby | None:
+        """Who keeps copies, while it stands by here."""
+        return self._standby
+
+    def standby_urls(self, partition: int) -> list[str]:
+        """Where the lookups of others listen that have a copy of `partition`, the freshest first."""
+        return [beat.url for beat in self._standbys(partition) if beat.url is not None]
+
+    def standby_lag(self, partition: int) -> int | None:
+        """How many changelog records the freshest copy of `partition` lacks, here or elsewhere; None where there is none."""
+        lags = [beat.lags[partition] for beat in self._standbys(partition)]
+        here = self._lags.get(partition)
+        return min(lags if here is None else [*lags, here], default=None)
+
+    def _standbys(self, partition: int) -> list[Presence]:
+        if self._roll_call is None:
+            return []
+        return standbys(self._roll_call.everyone(), partition, now=time.monotonic(), patience=self._patience)
+
     # Roles.
 
     def run(self, stop: threading.Event) -> bool:
@@ -94,18 +121,20 @@ class Replica:
 
     def _stand_by(self, stop: threading.Event, roll_call: RollCall) -> dict[int, RocksStore] | None:
         """Keeps copies until the slot is to be taken; None when told to stop before."""
-        standby = Standby(self._plan, self._memory)
+        standby = self._standby = Standby(self._plan, self._memory)
         try:
             while not stop.is_set():
                 self._turned_at = time.monotonic()
-                self._check(roll_call)
+                self._check()
                 others = roll_call.others()
                 for heard in others.values():
                     if heard.beat.role != "standby":
                         standby.follow(heard.beat.partitions)
                 standby.copy()
+                standby.questions.answer()
                 self._is_standing_by = True
-                roll_call.say("standby", standby.partitions, lag_records=standby.lag_records())
+                self._show_copies(standby.lags())
+                roll_call.say("standby", standby.partitions, lags=self._lags)
                 now, since = time.monotonic(), roll_call.listening_since
                 if may_go_active(self._plan.replica, others, now=now, listening_since=since, patience=self._patience):
                     log.info("going_active", replica=self._plan.replica, copies=sorted(standby.partitions))
@@ -114,7 +143,13 @@ class Replica:
             return None
         finally:
             self._is_standing_by = False
+            self._standby = None
+            self._show_copies({})
             standby.close()
+
+    def _show_copies(self, lags: dict[int, int]) -> None:
+        gauges.show_copies(lags, before=self._lags)
+        self._lags = lags
 
     def _work(self, stop: threading.Event, warm: dict[int, RocksStore], roll_call: RollCall | None) -> None:
         worker = self._worker = Worker(self._plan, self._memory, warm)
@@ -125,8 +160,8 @@ class Replica:
             worker.start()
             while not stop.is_set():
                 worker.turn()
+                self._check()
                 if roll_call is not None:
-                    self._check(roll_call)
                     partitions = worker.partitions
                     roll_call.say("active", partitions)
                     chosen = self._look_for_heir(roll_call, partitions, chosen)
@@ -178,8 +213,3 @@ class Replica:
         now = time.monotonic()
         self._home_ready_since = self._home_ready_since or now
         return now - self._home_ready_since >= self._patience.settle
-
-    @staticmethod
-    def _check(roll_call: RollCall) -> None:
-        if roll_call.failure is not None:
-            raise WorkerFailed(f"the roll call died: {roll_call.failure!r}")

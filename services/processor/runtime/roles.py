@@ -4,7 +4,7 @@ A wrong decision costs a hand-over and never a row: whoever joins the group last
 and the producers of the others are fenced.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from shared.schemas.presence import Presence
@@ -53,8 +53,19 @@ def heir(others: Mapping[int, Heard], partitions: frozenset[int], *, now: float,
     """The first standby that lives and has a fresh copy of all `partitions`; None when there is none."""
     for replica in sorted(others):
         heard = others[replica]
-        lag = heard.beat.lag_records
-        is_fresh = now - heard.at < patience.suspect and lag is not None and lag <= patience.lag_records_max
-        if heard.beat.role == "standby" and is_fresh and partitions <= frozenset(heard.beat.partitions):
+        lags = heard.beat.lags
+        if not _is_standing_by(heard, now, patience) or not partitions <= lags.keys():
+            continue
+        if sum(lags[partition] for partition in partitions) <= patience.lag_records_max:
             return replica
     return None
+
+
+def standbys(everyone: Iterable[Heard], partition: int, *, now: float, patience: Patience) -> list[Presence]:
+    """The standbys that live and have a copy of `partition`, the freshest first."""
+    found = [heard.beat for heard in everyone if _is_standing_by(heard, now, patience) and partition in heard.beat.lags]
+    return sorted(found, key=lambda beat: beat.lags[partition])
+
+
+def _is_standing_by(heard: Heard, now: float, patience: Patience) -> bool:
+    return heard.beat.role == "standby" and now - heard.at < patience.suspect

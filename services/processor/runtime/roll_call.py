@@ -7,7 +7,7 @@ was stopped), silence means nothing and `listening_since` moves on.
 import threading
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Final
 
 import structlog
@@ -39,7 +39,7 @@ class RollCall:
         self._replica = replica
         self._url = url
         self._incarnation = uuid.uuid4().hex
-        self._said: tuple[Role, tuple[int, ...], int | None, int | None] = ("standby", (), None, None)
+        self._said: tuple[Role, tuple[int, ...], dict[int, int], int | None] = ("standby", (), {}, None)
         self._heard: dict[tuple[str, int], Heard] = {}
         self._heard_self_at = 0.0
         self._listening_since = time.monotonic()
@@ -61,10 +61,10 @@ class RollCall:
         self._stop = threading.Event()
         self._wake = threading.Event()
         self._threads = [
-            threading.Thread(target=self._run, args=(work,), name=f"roll call: {work.__name__}", daemon=True)
+            # A mute replica would be taken for dead, a deaf one takes others for dead: `rim.threads` ends the process.
+            threading.Thread(target=self._run, args=(work,), name=f"roll call: {work.__name__[1:]}", daemon=True)
             for work in (self._speak, self._listen)
         ]
-        self.failure: BaseException | None = None
 
     def start(self) -> None:
         """Begins to speak and to listen."""
@@ -82,10 +82,15 @@ class RollCall:
         self._consumer.close()
 
     def say(
-        self, role: Role, partitions: frozenset[int], *, lag_records: int | None = None, heir: int | None = None
+        self,
+        role: Role,
+        partitions: frozenset[int],
+        *,
+        lags: Mapping[int, int] | None = None,
+        heir: int | None = None,
     ) -> None:
         """What to say of this replica from now on; a change of role is said at once."""
-        told = (role, tuple(sorted(partitions)), lag_records, heir)
+        told = (role, tuple(sorted(partitions)), dict(lags or {}), heir)
         is_news = told[0] != self._said[0] or told[3] != self._said[3]
         self._said = told
         if is_news:
@@ -106,16 +111,11 @@ class RollCall:
         return now if now - self._heard_self_at > DEAF_SECONDS else self._listening_since
 
     def _run(self, work: Callable[[], None]) -> None:
-        try:
-            while not self._stop.is_set():
-                work()
-        except BaseException as error:
-            # The role loop looks at `failure` and ends the process: a mute replica would be taken for dead.
-            self.failure = error
-            raise
+        while not self._stop.is_set():
+            work()
 
     def _speak(self) -> None:
-        role, partitions, lag_records, heir = self._said
+        role, partitions, lags, heir = self._said
         beat = Presence(
             schema_version=SCHEMA_VERSION,
             application=self._application,
@@ -125,7 +125,7 @@ class RollCall:
             role=role,
             url=self._url,
             partitions=list(partitions),
-            lag_records=lag_records,
+            lags=lags,
             heir=heir,
         )
         key = f"{self._application}/{self._slot}/{self._replica}".encode()

@@ -12,10 +12,13 @@ from typing import Final
 import structlog
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
-from services.processor.engine.local import LocalMeta, StoreCorrupt
-from services.processor.engine.rows import META_KEY, Meta, decode_meta
+from services.processor.engine.access import LookFailed
+from services.processor.engine.application import Lookup
+from services.processor.engine.local import LocalMeta, StoreCorrupt, StoredRows, StoreFailed
+from services.processor.engine.rows import META_KEY, Meta, NewerFormat, decode_meta
 from services.processor.runtime.clients import standby_consumer
 from services.processor.runtime.plan import Plan
+from services.processor.runtime.questions import LookedInCopy, Questions, Unanswered
 from services.processor.runtime.rocks_store import Memory, RocksStore
 from services.processor.runtime.stores import StoreTooOld, check_age, discard_store, open_store
 
@@ -41,6 +44,8 @@ class Copy:
     #: The position that its store has.
     saved: LocalMeta
     is_at_end: bool = False
+    #: Whether it has rows of a commit of which others are still to come.
+    is_torn: bool = False
     saved_at: float = 0.0
 
 
@@ -53,17 +58,32 @@ class Standby:
         self._topic = plan.application.changelog.name
         self._copies: dict[int, Copy] = {}
         self._consumer: Consumer = standby_consumer(plan.settings, plan.application, plan.slot)
+        #: What other threads ask of the copies; who drives the standby has them answered.
+        self.questions = Questions()
 
     @property
     def partitions(self) -> frozenset[int]:
         """What there are copies of."""
         return frozenset(self._copies)
 
-    def lag_records(self) -> int | None:
-        """Changelog records not yet copied, over all copies; None until each has been at its end once."""
-        if any(not copy.is_at_end for copy in self._copies.values()):
-            return None
-        return sum(self._lag(partition, copy) for partition, copy in self._copies.items())
+    def lags(self) -> dict[int, int]:
+        """Changelog records that each copy lacks; without those that have not been at their end yet."""
+        return {partition: self._lag(partition, copy) for partition, copy in self._copies.items() if copy.is_at_end}
+
+    def look(self, lookup: Lookup, subject: bytes, partition: int) -> LookedInCopy:
+        """Answers a lookup from a copy as it is now. Raises `Unanswered` or `LookFailed`."""
+        copy = self._copies.get(partition)
+        if copy is None or not copy.is_at_end:
+            raise Unanswered("no copy that has been at the changelog's end is here")
+        if copy.is_torn:
+            raise Unanswered("the copy is in the middle of a commit")
+        try:
+            json = lookup.answer(StoredRows(copy.store), subject)
+        except (StoreFailed, NewerFormat) as error:
+            raise Unanswered(f"the copy cannot be read: {error}") from error
+        except Exception as error:
+            raise LookFailed(f"{lookup.path}: {subject!r}: {type(error).__name__}: {error}") from error
+        return LookedInCopy(json, max(0, _now_ms() - copy.current_ms), self._lag(partition, copy))
 
     def _lag(self, partition: int, copy: Copy) -> int:
         # The cached end comes with every fetch: it costs no request.
@@ -149,9 +169,12 @@ class Standby:
             return
         copy.read_to = offset + 1
         key, value = message.key(), message.value()
+        copy.is_torn = key != META_KEY
         if key == META_KEY and value is not None:
             copy.meta = decode_meta(value)
             copy.changelog_offset = offset + 1
+            # At the time of this commit nothing was missing that came before it.
+            copy.current_ms = max(copy.current_ms, message.timestamp()[1])
         elif key is not None:
             rows[key] = value
 

@@ -13,14 +13,18 @@ from typing import Any
 import pytest
 
 from deploy.local.ports import free_port
-from services.processor.engine.application import Application, Lookup, LookupWrong
+from services.processor.engine.application import Application, Candidate, Lookup, LookupWrong
 from services.processor.engine.routing import Owner, Owners
-from services.processor.runtime.lookups import PROXIED, Endpoint, LookupServer
+from services.processor.runtime.answering import PROXIED
+from services.processor.runtime.lookups import Endpoint, LookupServer
 from services.processor.runtime.ownership import Described, boot_seconds
-from services.processor.runtime.questions import Looked, Questions
+from services.processor.runtime.questions import Looked, LookedInCopy, Questions, Unanswered
+from services.processor.runtime.status import PartitionStatus, SlotStatus
+from shared.partitioning import partition_of
 from tests.unit.processor.counting import APPLICATION
 
 TOKEN = "a token of sixteen or more"
+PARTITIONS = 8
 
 
 @pytest.mark.parametrize(
@@ -48,7 +52,7 @@ class Group:
     """Stands in for `Ownership`: it says what the test sets, each time it is wanted."""
 
     def __init__(self, url: str, member_id: str) -> None:
-        self.owners = Owners(url, 1, {0: Owner("test/0", url)})
+        self.owners = Owners(url, PARTITIONS, dict.fromkeys(range(PARTITIONS), Owner("test/0", url)))
         self.member_id = member_id
         self.is_settled = True
         self._on_news: Callable[[], None] = lambda: None
@@ -60,7 +64,7 @@ class Group:
     def stop(self) -> None: ...
 
     def want(self) -> None:
-        self.newest = Described(boot_seconds(), {}, {0: self.member_id}, self.is_settled)
+        self.newest = Described(boot_seconds(), {}, dict.fromkeys(range(PARTITIONS), self.member_id), self.is_settled)
         self._on_news()
 
 
@@ -73,11 +77,27 @@ class Answering(Questions):
         return answer
 
 
+class Here(SimpleNamespace):
+    """Stands in for `Replica`: what this process is, and what it hears of standbys."""
+
+    def __init__(self) -> None:
+        super().__init__(worker=None, standby=None, urls=[])
+
+    def standby_urls(self, _partition: int) -> list[str]:
+        return list(self.urls)
+
+    def standby_lag(self, _partition: int) -> int | None:
+        return 7
+
+
 @dataclass
 class Setup:
+    """One process with lookups."""
+
     url: str
     group: Group
-    worker: SimpleNamespace | None
+    here: Here
+    server: LookupServer
 
     def get(self, path: str, **headers: str) -> tuple[int, Any, Any]:
         request = urllib.request.Request(self.url + path)
@@ -91,38 +111,71 @@ class Setup:
                 return error.code, error.read().decode(), error.headers
 
 
-def key_of(parts: Any) -> bytes:
+def candidates_of(parts: Any) -> tuple[Candidate, ...]:
     if parts["key"] == "wrong":
         raise LookupWrong("not a key")
-    return str(parts["key"]).encode()
+    return tuple(Candidate(name.encode(), name.encode()) for name in str(parts["key"]).split("+"))
+
+
+def worker(rows: dict[bytes, bytes]) -> SimpleNamespace:
+    """One that has every partition and these rows."""
+
+    def look(_lookup: Lookup, subject: bytes, _partition: int) -> tuple[Looked, str]:
+        return Looked(rows.get(subject), True, 0.0, 0), "me"
+
+    return SimpleNamespace(partitions=frozenset(range(PARTITIONS)), questions=Answering(), look=look)
+
+
+def standby(rows: dict[bytes, bytes]) -> SimpleNamespace:
+    """One that has copies of these rows."""
+
+    def look(_lookup: Lookup, subject: bytes, _partition: int) -> LookedInCopy:
+        return LookedInCopy(rows.get(subject), 1_234, 5)
+
+    return SimpleNamespace(questions=Answering(), look=look)
 
 
 @pytest.fixture
-def setup() -> Iterator[Setup]:
-    port = free_port()
-    url = f"http://127.0.0.1:{port}"
-    group = Group(url, "me")
+def make() -> Iterator[Callable[[str], Setup]]:
+    """Starts processes of the slots that it is told."""
+    made: list[Setup] = []
 
-    def look(_lookup: Lookup, key: bytes, _partition: int) -> tuple[Looked, str]:
-        return Looked(b'{"n":1}' if key == b"there" else None, True, 0.0, 0), "me"
+    def start(slot: str) -> Setup:
+        port = free_port()
+        url = f"http://127.0.0.1:{port}"
+        group, here = Group(url, "me"), Here()
+        names = ("name", "inputs", "outputs", "changelog", "stores", "start")
+        application = Application(
+            **{name: getattr(APPLICATION, name) for name in names},
+            lookups=(Lookup("/counts/{key}", candidates_of, lambda rows, key: None),),
+        )
+        server = LookupServer(
+            application,
+            Endpoint("127.0.0.1", port, TOKEN),
+            slot=slot,
+            ownership=group,  # type: ignore[arg-type]
+            replica=here,  # type: ignore[arg-type]
+        )
+        server.start()
+        made.append(Setup(url, group, here, server))
+        return made[-1]
 
-    worker = SimpleNamespace(partitions=frozenset({0}), questions=Answering(), look=look)
-    made = Setup(url, group, worker)
-    application = Application(
-        **{name: getattr(APPLICATION, name) for name in ("name", "inputs", "outputs", "changelog", "stores", "start")},
-        lookups=(Lookup("/counts/{key}", key_of, lambda rows, key: None),),
-    )
-    endpoint = Endpoint("127.0.0.1", port, TOKEN)
-    server = LookupServer(
-        application,
-        endpoint,
-        slot="test/0",
-        ownership=group,  # type: ignore[arg-type]
-        worker=lambda: made.worker,  # type: ignore[arg-type, return-value]
-    )
-    server.start()
-    yield made
-    server.stop()
+    yield start
+    for each in made:
+        each.server.stop()
+
+
+@pytest.fixture
+def setup(make: Callable[[str], Setup]) -> Setup:
+    """The process of the slot that has the partition, and a row."""
+    one = make("test/0")
+    one.here.worker = worker({b"there": b'{"n":1}'})
+    return one
+
+
+def owned_by(slot: str, url: str | None, *, asked: Setup) -> Owners:
+    """What `asked` knows when one slot has everything."""
+    return Owners(asked.url, PARTITIONS, dict.fromkeys(range(PARTITIONS), Owner(slot, url)))
 
 
 def test_nothing_is_told_without_the_token(setup: Setup) -> None:
@@ -148,25 +201,26 @@ def test_a_group_that_stays_unsettled_is_waited_for_and_then_told_as_such(setup:
 
 
 def test_a_full_queue_is_told_as_such(setup: Setup) -> None:
-    assert setup.worker is not None
-    setup.worker.questions = Questions(questions_max=1)
-    setup.worker.questions.ask(lambda: None)
+    setup.here.worker.questions = Questions(questions_max=1)
+    setup.here.worker.questions.ask(lambda: None)
     status, body, headers = setup.get("/counts/there")
     assert (status, headers["Retry-After"]) == (503, "1")
     assert "too many questions wait" in body
 
 
 def test_a_request_that_was_passed_on_is_not_passed_on_again(setup: Setup) -> None:
-    setup.worker = None
-    setup.group.owners = Owners(setup.url, 1, {0: Owner("test/1", "http://127.0.0.1:1")})
+    setup.here.worker = None
+    setup.group.owners = owned_by("test/1", "http://127.0.0.1:1", asked=setup)
     status, body, _ = setup.get("/counts/there", **{PROXIED: "test/2"})
     assert (status, "does not have the partition" in body) == (503, True)
 
 
 def test_an_owner_that_does_not_answer_and_an_owner_nobody_knows_are_waited_for(setup: Setup) -> None:
-    setup.worker = None
-    for owners in ({0: Owner("test/1", f"http://127.0.0.1:{free_port()}")}, {}, {0: Owner("test/0", setup.url)}):
-        setup.group.owners = Owners(setup.url, 1, owners)
+    setup.here.worker = None
+    nobody = Owners(setup.url, PARTITIONS, {})
+    dead = owned_by("test/1", f"http://127.0.0.1:{free_port()}", asked=setup)
+    for owners in (dead, nobody, owned_by("test/0", setup.url, asked=setup)):
+        setup.group.owners = owners
         status, _, headers = setup.get("/counts/absent")
         assert (status, headers["Retry-After"]) == (503, "1")
 
@@ -174,3 +228,97 @@ def test_an_owner_that_does_not_answer_and_an_owner_nobody_knows_are_waited_for(
 def test_a_path_that_names_no_key_is_the_askers_mistake(setup: Setup) -> None:
     status, body, _ = setup.get("/counts/wrong")
     assert (status, "not a key" in body) == (400, True)
+
+
+def test_what_another_slot_has_is_asked_of_it_once(setup: Setup, make: Callable[[str], Setup]) -> None:
+    asked = make("test/1")
+    asked.group.owners = owned_by("test/0", setup.url, asked=asked)
+    status, body, _ = asked.get("/counts/there")
+    assert (status, body["slot"], body["stale"], body["found"]) == (200, "test/0", False, {"n": 1})
+    assert asked.get("/counts/absent")[0] == 404, "the owner says so"
+    # Both believe that the other has it: neither may ask back.
+    setup.here.worker = None
+    setup.group.owners = owned_by("test/1", asked.url, asked=setup)
+    status, body, headers = asked.get("/counts/there")
+    assert (status, headers["Retry-After"]) == (503, "1")
+
+
+def test_each_meaning_of_a_path_is_asked_for_where_it_belongs(setup: Setup, make: Callable[[str], Setup]) -> None:
+    asked = make("test/1")
+    asked.here.worker = worker({b"second": b'{"n":2}'})
+    second = partition_of(b"second", PARTITIONS)
+    assert second not in {partition_of(b"there", PARTITIONS), partition_of(b"absent", PARTITIONS)}
+    asked.here.worker.partitions = frozenset({second})
+    owners = owned_by("test/0", setup.url, asked=asked).by_partition
+    asked.group.owners = Owners(asked.url, PARTITIONS, {**owners, second: Owner("test/1", asked.url)})
+    assert asked.get("/counts/absent+second")[1]["found"] == {"n": 2}
+    assert asked.get("/counts/second+there")[1]["found"] == {"n": 2}
+    assert asked.get("/counts/absent+there")[1]["found"] == {"n": 1}
+    assert asked.get("/counts/absent+absent")[0] == 404
+    setup.here.worker = None
+    assert asked.get("/counts/absent+second")[1]["found"] == {"n": 2}, "what is found counts, whoever else cannot tell"
+    asked.here.worker = worker({})
+    asked.here.worker.partitions = frozenset({second})
+    assert asked.get("/counts/second+absent")[0] == 503, "nobody knows whether the second is there"
+
+
+def test_a_copy_answers_only_who_takes_it_and_says_what_it_is(make: Callable[[str], Setup]) -> None:
+    one = make("test/0")
+    one.group.owners = owned_by("test/1", None, asked=one)
+    one.here.standby = standby({b"there": b'{"n":1}'})
+    assert one.get("/counts/there")[0] == 503
+    status, body, _ = one.get("/counts/there?stale=allow")
+    assert status == 200
+    assert body == {
+        "slot": "test/0",
+        "partition": partition_of(b"there", PARTITIONS),
+        "stale": True,
+        "age_ms": 1_234,
+        "lag_records": None,
+        "copy_lag_records": 5,
+        "committed": True,
+        "found": {"n": 1},
+    }
+    assert one.get("/counts/absent?stale=allow")[0] == 503, "that a copy lacks it proves nothing"
+
+
+def test_a_copy_elsewhere_is_asked_when_the_owner_is_silent(setup: Setup, make: Callable[[str], Setup]) -> None:
+    asked, spare = make("test/1"), make("test/0")
+    asked.group.owners = owned_by("test/0", setup.url, asked=asked)
+    asked.here.urls = [f"http://127.0.0.1:{free_port()}", spare.url]
+    spare.here.standby = standby({b"there": b'{"n":0}'})
+    assert asked.get("/counts/there?stale=allow")[1]["stale"] is False, "the owner goes before a copy"
+    setup.here.worker = None
+    assert asked.get("/counts/there")[0] == 503
+    status, body, _ = asked.get("/counts/there?stale=allow")
+    assert (status, body["stale"], body["found"]) == (200, True, {"n": 0})
+
+
+def test_a_copy_that_cannot_answer_leaves_it_to_the_owner(setup: Setup, make: Callable[[str], Setup]) -> None:
+    asked = make("test/0")
+    asked.group.owners = owned_by("test/0", setup.url, asked=asked)
+
+    def look(*_: object) -> LookedInCopy:
+        raise Unanswered("in the middle of a commit")
+
+    asked.here.standby = SimpleNamespace(questions=Answering(), look=look)
+    status, body, _ = asked.get("/counts/there?stale=allow")
+    assert (status, body["stale"]) == (200, False)
+
+
+@pytest.mark.parametrize("query", ["stale=yes", "stale", "fresh=1", "stale=allow&x"])
+def test_a_query_that_nobody_knows_is_refused(setup: Setup, query: str) -> None:
+    assert setup.get(f"/counts/there?{query}")[0] == 400
+
+
+def test_every_partition_tells_of_its_freshest_copy(setup: Setup) -> None:
+    setup.here.worker.status = lambda: SlotStatus("test/0", [PartitionStatus(0, "test/0", "working")])
+    seen = setup.get("/partitions")[1]["partitions"]
+    assert [row["standby_lag_records"] for row in seen] == [7] * PARTITIONS
+    assert "<td>7</td>" in page_of(setup)
+
+
+def page_of(setup: Setup) -> str:
+    headers = {"Authorization": f"Bearer {TOKEN}", "Accept": "text/html"}
+    with urllib.request.urlopen(urllib.request.Request(f"{setup.url}/partitions", headers=headers)) as answer:
+        return str(answer.read().decode())

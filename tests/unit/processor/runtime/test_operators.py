@@ -13,23 +13,24 @@ def working(partition: int, owner: str) -> PartitionStatus:
 
 def test_a_partition_is_told_by_its_owner_else_by_the_group_else_as_unowned() -> None:
     slots = [SlotStatus("b/0", problem="TimeoutError"), SlotStatus("a/0", [working(0, "a/0")], rss_bytes=1)]
-    seen = overview("video_views", "a/0", 3, {0: A, 1: B}, slots)
+    seen = overview("video_views", "a/0", 3, {0: A, 1: B}, slots, standby_lag={1: 7}.get)
     assert [(row.partition, row.owner, row.state) for row in seen.partitions] == [
         (0, "a/0", "working"),
         (1, "b/0", "unanswered"),
         (2, None, "unowned"),
     ]
+    assert [row.standby_lag_records for row in seen.partitions] == [None, 7, None]
     assert [(slot.slot, slot.problem) for slot in seen.slots] == [("a/0", None), ("b/0", "TimeoutError")]
 
 
 def test_who_was_the_owner_once_is_not_believed() -> None:
     slots = [SlotStatus("a/0", [working(0, "a/0")])]
-    assert overview("video_views", "a/0", 1, {0: B}, slots).partitions[0].state == "unanswered"
+    assert overview("video_views", "a/0", 1, {0: B}, slots, standby_lag={}.get).partitions[0].state == "unanswered"
 
 
 def test_the_page_asks_nobody_and_trusts_no_text() -> None:
     slots = [SlotStatus("<script>", problem="<b>")]
-    text = page(overview("video_views", "a/0", 2, {0: Owner("<i>", None)}, slots))
+    text = page(overview("video_views", "a/0", 2, {0: Owner("<i>", None)}, slots, standby_lag={}.get))
     assert "<script>" not in text
     assert "<i>" not in text
     assert "&lt;script&gt;" in text

@@ -12,6 +12,7 @@ def heard(
     at: float,
     *,
     lag: int | None = 0,
+    url: str | None = None,
     heir: int | None = None,
     partitions: tuple[int, ...] = (1, 2),
 ) -> dict[int, Heard]:
@@ -23,7 +24,8 @@ def heard(
         incarnation="x",
         role=role,
         partitions=list(partitions),
-        lag_records=lag,
+        lags={} if lag is None else {partitions[0]: lag, **dict.fromkeys(partitions[1:], 0)},
+        url=url,
         heir=heir,
     )
     return {replica: Heard(beat, at)}

@@ -79,7 +79,8 @@ def test_what_never_began_and_what_never_came_is_no_view(drive: Drive) -> None:
 
 
 @pytest.mark.parametrize(
-    ("customer", "view"), [("a:b", "v1"), ("", "v1"), ("x" * 65, "v1"), ("acme", ""), ("acme", "v" * 65), ("acme", "v\x002")]
+    ("customer", "view"),
+    [("a:b", "v1"), ("", "v1"), ("x" * 65, "v1"), ("acme", ""), ("acme", "v" * 65), ("acme", "v\x002")],
 )
 def test_a_path_that_names_no_key_is_refused(customer: str, view: str) -> None:
     with pytest.raises(LookupWrong):

@@ -1,0 +1,37 @@
+"""The death of any thread is remembered, so that the loop on which a process depends can end it with a word why.
+
+A thread that dies unseen leaves a process that looks healthy and lacks a part.
+"""
+
+import threading
+
+import structlog
+
+log = structlog.get_logger(__name__)
+
+
+class ThreadDied(RuntimeError):
+    """A thread of this process died of an exception; the text says which, and of what."""
+
+
+class Threads:
+    """Watches all threads of this process, from `watch` on."""
+
+    def __init__(self) -> None:
+        self._died: str | None = None
+
+    def watch(self) -> None:
+        """Begins. What a thread raises is logged here in place of the interpreter's own words."""
+        threading.excepthook = self._note
+
+    def check(self) -> None:
+        """Raises `ThreadDied` when a thread has died since."""
+        if self._died is not None:
+            raise ThreadDied(self._died)
+
+    def _note(self, died: threading.ExceptHookArgs) -> None:
+        name = died.thread.name if died.thread is not None else "?"
+        told = f"thread {name} died: {died.exc_type.__name__}: {died.exc_value}"
+        log.error("thread_died", thread=name, error=told, exc_info=died.exc_value)
+        # The first is the cause, as far as there is one.
+        self._died = self._died or told
