@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final, Generic, NamedTuple, Protocol, TypeVar
+from typing import Any, Final, Generic, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 from services.processor.engine.record import Record
 from services.processor.engine.rows import Meta, NewerFormat
@@ -36,6 +36,9 @@ class StoreSpec(Generic[Row]):
 
     #: What makes a row larger is set aside: a record of the changelog that is too large would stop the partition for ever.
     row_bytes_max: int = ROW_BYTES_MAX
+
+    #: The name of the store whose rows these belong to, by their keys: when one of those is set aside, its own go with it.
+    goes_with: str | None = None
 
     def __post_init__(self) -> None:
         if not all(1 <= number <= 255 for number in (self.id, self.format, *self.also_reads)):
@@ -110,6 +113,18 @@ class Processor(Protocol):
 
     def fire(self, spec: StoreSpec[Any], key: bytes) -> None:
         """The clock has reached the deadline of a row: give it another one, or delete it."""
+        ...
+
+
+@runtime_checkable
+class LettingGo(Protocol):
+    """A processor that has more to do when one of its rows is set aside."""
+
+    def let_go(self, spec: StoreSpec[Any], key: bytes) -> None:
+        """`fire` raised on the row, and it is being set aside: take back what it counts for elsewhere.
+
+        The row still stands; the engine deletes it then, and what `goes_with` it. Where this raises too, it is done without.
+        """
         ...
 
 

@@ -5,13 +5,14 @@ it and everything since are dropped, and the records are to be given again from 
 """
 
 from collections.abc import Sequence
+from typing import Any
 
 from services.processor.engine.access import BoundStore, Found, LookFailed, Reading
-from services.processor.engine.application import Application, Lookup, Row, StoreSpec
+from services.processor.engine.application import Application, LettingGo, Lookup, Row, StoreSpec
 from services.processor.engine.checkpoint import Checkpoint, Draft
 from services.processor.engine.event_time import EventTimes
 from services.processor.engine.failures import ApplicationFailed, FireFailed, FoldFailed, TooManyFailed
-from services.processor.engine.layers import Entry, Layers
+from services.processor.engine.layers import Layers
 from services.processor.engine.local import LocalStore, StoreFailed
 from services.processor.engine.quarantine import Quarantine
 from services.processor.engine.record import Record
@@ -207,25 +208,20 @@ class Core:
         """
         self._target_ms = max(self._target_ms, clock_ms)
         if self._layers.next_due_ms() <= self._target_ms:
-            for key, entry in self._layers.due(self._target_ms, FIRED_MAX - self._draft.fired):
+            limit = FIRED_MAX - self._draft.fired
+            for key, deadline_ms in self._layers.due(self._target_ms, limit, self._quarantine.rows):
                 self._draft.fired += 1
-                self._clock_ms = max(self._clock_ms, entry.deadline_ms)
-                self._fire(key, entry)
+                self._clock_ms = max(self._clock_ms, deadline_ms)
+                self._fire(key, deadline_ms)
             if self._layers.next_due_ms() <= self._target_ms:
                 return False
         self._clock_ms = self._target_ms
         return True
 
-    def _fire(self, key: bytes, entry: Entry) -> None:
-        deadline_ms = entry.deadline_ms
+    def _fire(self, key: bytes, deadline_ms: int) -> None:
         spec = self._specs[key[0]]
         if (key, deadline_ms) in self._quarantine.rows:
-            origin = f"{self._application.name}/{self._partition}/store {spec.name}"
-            self._draft.set_aside(
-                key[1:], spec.encode(entry.row), "fire_failed", "the application raised on it", origin
-            )
-            self._layers.delete(key)
-            self._note_failure()
+            self._set_row_aside(spec, key, deadline_ms)
             return
         try:
             self._processor.fire(spec, key[1:])
@@ -237,6 +233,23 @@ class Core:
             raise
         except Exception as error:
             raise FireFailed(spec.name, key, deadline_ms, error) from error
+
+    def _set_row_aside(self, spec: StoreSpec[Any], key: bytes, deadline_ms: int) -> None:
+        """The row, and with it what belongs to it."""
+        if isinstance(self._processor, LettingGo) and (key, deadline_ms) not in self._quarantine.stuck_rows:
+            try:
+                self._processor.let_go(spec, key[1:])
+            except _NOT_THE_APPLICATION:
+                raise
+            except Exception as error:
+                raise FireFailed(spec.name, key, deadline_ms, error) from error
+        for other in self._application.stores:
+            row_key = bytes([other.id]) + key[1:]
+            if spec.name in {other.name, other.goes_with} and self._layers.stands(row_key):
+                origin = f"{self._application.name}/{self._partition}/store {other.name}"
+                payload = self._layers.discard(row_key)
+                self._draft.set_aside(key[1:], payload, "fire_failed", "the application raised on it", origin)
+        self._note_failure()
 
     def _set_aside(self, record: Record, reason: str, detail: str) -> None:
         origin = f"{record.topic}/{record.partition}/{record.offset}"

@@ -44,6 +44,11 @@ class Driver:
         """The partition's clock."""
         return self._core.clock_ms
 
+    @property
+    def rows(self) -> dict[str, int]:
+        """Rows that stand, by the name of their store."""
+        return self._core.rows
+
     def outputs(self, topic: Topic) -> list[Output]:
         """What was committed to `topic`, in order."""
         return [output for output in self._committed_outputs if output.topic == topic.name]

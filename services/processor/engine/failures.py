@@ -24,7 +24,7 @@ class FoldFailed(ApplicationFailed):
 
 
 class FireFailed(ApplicationFailed):
-    """The application raised on a row that was due, or left it due."""
+    """The application raised on a row that was due, could not decode it, or left it due."""
 
     def __init__(self, store: str, row_key: bytes, deadline_ms: int, error: Exception) -> None:
         super().__init__(f"store {store}, row {row_key[1:]!r}: {type(error).__name__}: {error}")

@@ -11,11 +11,11 @@ the local store only say where to look, and an entry that its row does not confi
 """
 
 import heapq
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator
 from typing import Any, Final
 
 from services.processor.engine.application import StoreSpec
-from services.processor.engine.failures import RowRefused
+from services.processor.engine.failures import FireFailed, RowRefused
 from services.processor.engine.local import LocalStore, TimerEntry, first_after
 from services.processor.engine.rows import NewerFormat, deadline_of, pack, unpack
 
@@ -86,7 +86,7 @@ class Layers:
     def look(self, key: bytes) -> tuple[Entry | None, bool]:
         """The row of `key` as it is now, or None, and whether that is committed. Leaves the cache as it is."""
         is_committed = key not in self._open and key not in self._in_flight
-        entry = self._open.get(key) or self._young.get(key) or self._old.get(key) or self._read(key)
+        entry = self._cached(key) or self._read(key)
         return (entry if entry is not None and entry.row is not None else None), is_committed
 
     def put(self, key: bytes, row: Any, deadline_ms: int) -> None:
@@ -113,21 +113,44 @@ class Layers:
         if entry is None:
             return
         self.counts[key[0]] -= 1
+        self._bury(key)
+
+    def _bury(self, key: bytes) -> None:
         # A new entry: the cached one may still be in a caller's hand.
         gone = Entry(None, 0)
         self._open[key] = gone
         self._open_bytes += len(key)
         self._remember(key, gone)
 
-    def _read(self, key: bytes) -> Entry | None:
+    def discard(self, key: bytes) -> bytes:
+        """Deletes a row that stands, whether it can be decoded or not; returns what the application stored.
+
+        Raises `RowRefused` for a changed one that cannot be stored.
+        """
+        row = self._packed(key, self._open[key]) if key in self._open else self._bytes(key)
+        self.counts[key[0]] -= 1
+        self._bury(key)
+        return b"" if row is None else unpack(row)[2]
+
+    def stands(self, key: bytes) -> bool:
+        """Whether there is a row of `key`; asks without decoding it."""
+        entry = self._cached(key)
+        return self._bytes(key) is not None if entry is None else entry.row is not None
+
+    def _cached(self, key: bytes) -> Entry | None:
+        return self._open.get(key) or self._young.get(key) or self._old.get(key)
+
+    def _bytes(self, key: bytes) -> bytes | None:
         for layer in (self._in_flight, self._committed, self._flushing):
             if key in layer:
-                row = layer[key]
-                break
-        else:
-            row = self._local.get(key)
-        if row is None:
-            return None
+                return layer[key]
+        return self._local.get(key)
+
+    def _read(self, key: bytes) -> Entry | None:
+        row = self._bytes(key)
+        return None if row is None else self._decoded(key, row)
+
+    def _decoded(self, key: bytes, row: bytes) -> Entry:
         deadline_ms, store_format, payload = unpack(row)
         decode = self._decoders[key[0]].get(store_format)
         if decode is None:
@@ -154,18 +177,36 @@ class Layers:
             return 0
         return sum(deadline_ms <= clock_ms for deadline_ms, _, _ in self._heap)
 
-    def due(self, clock_ms: int, limit: int) -> Iterator[tuple[bytes, Entry]]:
-        """Takes up to `limit` due rows in the order (deadline, key); each must be given another deadline, or deleted."""
+    def due(self, clock_ms: int, limit: int, undecoded: Container[tuple[bytes, int]]) -> Iterator[tuple[bytes, int]]:
+        """Takes up to `limit` due rows as (key, deadline), by deadline; each must be given another deadline, or deleted.
+
+        Those among `undecoded` are not looked into. Raises `FireFailed` for a row that cannot be decoded.
+        """
         while limit > 0 and self.next_due_ms() <= clock_ms:
             if self._local_next_ms <= clock_ms:
                 self._scan_local(clock_ms, limit)
             if not self._heap or self._heap[0][0] > clock_ms:
                 continue
             deadline_ms, key, _ = heapq.heappop(self._heap)
-            entry = self.entry(key)
-            if entry is not None and entry.deadline_ms == deadline_ms:
+            if self._is_due(key, deadline_ms, (key, deadline_ms) not in undecoded):
                 limit -= 1
-                yield key, entry
+                yield key, deadline_ms
+
+    def _is_due(self, key: bytes, deadline_ms: int, is_to_be_decoded: bool) -> bool:
+        entry = self._cached(key)
+        if entry is not None:
+            return entry.row is not None and entry.deadline_ms == deadline_ms
+        row = self._bytes(key)
+        if row is None or deadline_of(row) != deadline_ms:
+            return False
+        if is_to_be_decoded:
+            try:
+                self._remember(key, self._decoded(key, row))
+            except NewerFormat:
+                raise
+            except Exception as error:
+                raise FireFailed(self._specs[key[0]].name, key, deadline_ms, error) from error
+        return True
 
     def _scan_local(self, clock_ms: int, limit: int) -> None:
         found = self._local.due(self._scanned, clock_ms, limit)
@@ -246,10 +287,11 @@ class Layers:
 
     def rearm(self, key: bytes) -> None:
         """Puts the timer of the row of `key`, as it is committed, back among those to come."""
-        entry = self._read(key)
-        if entry is not None and entry.deadline_ms:
+        row = self._bytes(key)
+        deadline_ms = 0 if row is None else deadline_of(row)
+        if deadline_ms:
             # Kept by a flush as the local store's own: its index entry may have been read past already.
-            heapq.heappush(self._heap, (entry.deadline_ms, key, True))
+            heapq.heappush(self._heap, (deadline_ms, key, True))
 
     # The life of a flush.
 

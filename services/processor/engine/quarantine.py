@@ -18,9 +18,10 @@ class Quarantine:
 
     def __init__(self, application: str, partition: int) -> None:
         self._of = f"{application} failed", f"partition {partition}"
-        #: Records by topic and offset, rows by key and deadline.
+        #: Records by topic and offset, rows by key and deadline; of these, those that the application could not let go.
         self.records: set[tuple[str, int]] = set()
         self.rows: set[tuple[bytes, int]] = set()
+        self.stuck_rows: set[tuple[bytes, int]] = set()
         #: Rows that could not be stored: whatever changes one is looked at.
         self.suspects: set[bytes] = set()
         #: Where of late it was set aside (see `Meta.failed_at`).
@@ -31,7 +32,8 @@ class Quarantine:
         if isinstance(failure, FoldFailed):
             self.records.add((failure.record.topic, failure.record.offset))
         elif isinstance(failure, FireFailed):
-            self.rows.add((failure.row_key, failure.deadline_ms))
+            row = failure.row_key, failure.deadline_ms
+            (self.stuck_rows if row in self.rows else self.rows).add(row)
         elif isinstance(failure, RowRefused):
             # Which record made it so is found out when they are given again.
             self.suspects.add(failure.row_key)

@@ -1,13 +1,15 @@
 """The core: what it cuts, what it drops, and that a crash anywhere changes nothing."""
 
+import dataclasses
 import random
 from collections.abc import Callable
+from typing import Any
 
 import msgspec
 import pytest
 
 from services.processor.engine import core as core_module
-from services.processor.engine.application import Application, StoreSpec
+from services.processor.engine.application import Application, Context, StoreSpec
 from services.processor.engine.core import Core
 from services.processor.engine.driver import Driver
 from services.processor.engine.failures import (
@@ -23,7 +25,7 @@ from services.processor.engine.record import Record
 from services.processor.engine.rows import META_KEY, Meta, NewerFormat, decode_meta, encode_meta
 from shared import topics
 from shared.topics import BEACONS, REJECTED, VIEWS
-from tests.unit.processor.counting import APPLICATION
+from tests.unit.processor.counting import APPLICATION, COUNTS, Counting
 
 Drive = Callable[[Application], Driver]
 
@@ -96,6 +98,59 @@ def test_a_row_on_which_the_application_raises_is_set_aside_and_the_rest_goes_on
     assert dict(rejected.headers)["reason"] == b"fire_failed"
     assert dict(rejected.headers)["origin"] == b"counting/0/store counts"
     assert values(driver) == [(b"a", b"1"), (b"b", b"1")]
+
+
+def test_a_due_row_that_cannot_be_decoded_is_set_aside_and_the_rest_goes_on() -> None:
+    def refuse_two(row: bytes) -> int:
+        if row == msgspec.msgpack.encode(2):
+            raise msgspec.DecodeError("not what was stored")
+        return msgspec.msgpack.decode(row, type=int)
+
+    spec = dataclasses.replace(COUNTS, decode=refuse_two)
+    application = dataclasses.replace(APPLICATION, stores=(spec,), start=type("Refusing", (Counting,), {"SPEC": spec}))
+    driver = Driver(APPLICATION)
+    for key in (b"a", b"b", b"b", b"c"):
+        driver.pipe(BEACONS, key, b"", at_ms=1000)
+    driver.restart_with(application)
+    driver.advance_to(2000)
+    (rejected,) = driver.outputs(REJECTED)
+    assert (rejected.key, rejected.value) == (b"b", msgspec.msgpack.encode(2))
+    assert dict(rejected.headers)["origin"] == b"counting/0/store counts"
+    assert values(driver) == [(b"a", b"1"), (b"c", b"1")]
+
+
+@pytest.mark.parametrize("lets_go", [True, False])
+def test_what_belongs_to_a_row_that_is_set_aside_goes_with_it(drive: Drive, lets_go: bool) -> None:
+    """Where the application cannot let it go either, it goes all the same."""
+    names = StoreSpec[int](name="names", id=2, encode=COUNTS.encode, decode=COUNTS.decode, goes_with=COUNTS.name)
+
+    class Named(Counting):
+        def __init__(self, context: Context) -> None:
+            super().__init__(context)
+            self._names = context.store(names)
+
+        def fold(self, record: Record) -> None:
+            super().fold(record)
+            assert record.key is not None
+            self._names.put(record.key, 7)
+
+        def let_go(self, spec: StoreSpec[Any], key: bytes) -> None:
+            self._context.emit(VIEWS, key, b"let go")
+            if not lets_go:
+                raise ZeroDivisionError("a bug in letting go")
+
+    application = dataclasses.replace(APPLICATION, stores=(COUNTS, names), start=Named)
+    driver = drive(application)
+    driver.pipe(BEACONS, b"unfinishable", b"", at_ms=1000)
+    driver.pipe(BEACONS, b"a", b"", at_ms=1000)
+    driver.advance_to(2000)
+    rejected = {dict(output.headers)["origin"]: output.value for output in driver.outputs(REJECTED)}
+    assert rejected == {
+        b"counting/0/store counts": msgspec.msgpack.encode(1),
+        b"counting/0/store names": msgspec.msgpack.encode(7),
+    }
+    assert driver.rows == {"counts": 0, "names": 1}
+    assert values(driver) == [(b"a", b"1"), *([(b"unfinishable", b"let go")] if lets_go else [])]
 
 
 def test_a_record_whose_row_cannot_be_stored_is_set_aside_and_its_row_goes_on(drive: Drive) -> None:

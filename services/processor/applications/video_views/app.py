@@ -29,7 +29,11 @@ VIEWS: Final = StoreSpec(
     name="views", id=1, encode=msgspec.msgpack.encode, decode=msgspec.msgpack.Decoder(ViewState).decode
 )
 DIMENSIONS: Final = StoreSpec(
-    name="dimensions", id=2, encode=msgspec.msgpack.encode, decode=msgspec.msgpack.Decoder(Dimensions).decode
+    name="dimensions",
+    id=2,
+    encode=msgspec.msgpack.encode,
+    decode=msgspec.msgpack.Decoder(Dimensions).decode,
+    goes_with="views",
 )
 #: Keys of views whose lateness window is over. What hits one is late, and never a second view.
 CLOSED: Final = StoreSpec(
@@ -155,6 +159,13 @@ class VideoViews:
             self._fire_session(key)
         else:
             self._fire_view(key)
+
+    def let_go(self, spec: StoreSpec[Any], key: bytes) -> None:
+        """A view cannot be finished: it counts as open no longer."""
+        view = self._views.get(key) if spec is VIEWS else None
+        if view is not None:
+            # The customer alone: the rest of the key may be what cannot be understood.
+            self._gauges.close(view, self._live.of(key.partition(b":")[0].decode()))
 
     def _fire_session(self, key: bytes) -> None:
         session = self._sessions.get(key)

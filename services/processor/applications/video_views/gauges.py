@@ -46,6 +46,12 @@ class Gauges:
             row.open_now += 1 if is_open else -1
             view.is_open = is_open
 
+    def close(self, view: ViewState, row: LiveRow) -> None:
+        """The view is given up without a finish."""
+        self.hide(view, row)
+        row.open_now -= view.is_open
+        view.is_open = False
+
     def forget(self, view: ViewState, row: LiveRow) -> None:
         """The view turned out to be none: what was counted for it is taken back."""
         self.hide(view, row)

@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from shared import topics
+from shared import codec, topics
 from tests.unit.processor.video_views.beacons import (
     HOUR_MS,
     MINUTE_MS,
@@ -279,6 +279,19 @@ def test_a_beacon_of_an_unknown_source_or_without_a_number_is_set_aside(drive: D
     pipe(driver, msgspec.structs.replace(watch()[0], source="other"))
     pipe(driver, msgspec.structs.replace(watch()[0], seq=None))
     assert len(driver.outputs(topics.REJECTED)) == 2
+
+
+def test_a_view_that_cannot_be_finished_leaves_nothing_behind(drive: Drive) -> None:
+    driver = driver_of(drive)
+    # What is not text cannot be a row's id: it can be folded, not finished.
+    for one in (mux(1, "viewstart", 0, video_title="a title"), mux(2, "playing", 500)):
+        driver.pipe(topics.BEACONS, b"acme:\xff", codec.BEACON.encode(one), at_ms=T0 + SKEW_MS)
+    driver.advance_to(T0 + HOUR_MS)
+    assert sum(driver.rows.values()) == 0
+    origins = {dict(output.headers)["origin"] for output in driver.outputs(topics.REJECTED)}
+    assert origins == {b"video_views/0/store views", b"video_views/0/store dimensions"}
+    assert [bucket.open_now for bucket in live(driver)][-1] == 0
+    assert max(bucket.open_now for bucket in live(driver)) == 1
 
 
 def test_a_view_that_grows_too_large_is_truncated_and_finishes(drive: Drive) -> None:
