@@ -190,4 +190,7 @@ class View(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     #: Whether the row rests on every beacon of the view: no gap, not truncated, both ends seen.
     complete: bool = False
 
+    #: Fields of this row that the player measured itself; the others we integrate from the states it told.
+    player_measured: list[str] = []
+
     events: list[TimelineEvent] = []

@@ -49,6 +49,9 @@ class Ads(msgspec.Struct, array_like=True):
     #: Time in ad breaks before the content's first frame.
     before_content_ms: int = 0
     is_attempted: bool = False
+    #: Of `playing_ms`, while the content was not playing, and while it was not being watched (paused for the ad, ended).
+    apart_ms: int = 0
+    unwatched_ms: int = 0
 
 
 class Scale(msgspec.Struct, array_like=True):
@@ -183,6 +186,8 @@ def _integrate(progress: Progress, elapsed_ms: int) -> None:
     if ads is not None and ads.state:
         if ads.state == step.AD_PLAYING:
             ads.playing_ms += elapsed_ms
+            ads.apart_ms += elapsed_ms if state != step.PLAYING else 0
+            ads.unwatched_ms += elapsed_ms if state not in _WATCHING else 0
             if not progress.playing_at_ms:
                 ads.preroll_playing_ms += elapsed_ms
         if not progress.playing_at_ms and ads.state in _IN_BREAK:

@@ -21,6 +21,7 @@ _NO_REQUESTS: Final = Requests()
 _COUNTS_ITSELF: Final = frozenset({"mux"})
 #: Sources whose live latency is told as the time shown: on the client's clock.
 _LATENCY_BY_CLOCK: Final = frozenset({"mux"})
+_FIELDS: Final = frozenset(View.__struct_fields__)
 #: Played ranges that a row holds at the most.
 RANGES_MAX: Final = 100
 
@@ -124,8 +125,9 @@ def to_row(
         **msgspec.structs.asdict(scores(measures, good)),
         **_startup_fields(progress, counters, startup_ms),
         **_request_fields(progress.requests),
-        **_ad_fields(progress.ads or _NO_ADS),
+        **_ad_fields(progress.ads or _NO_ADS, counters),
         **_differences(progress, counters),
+        player_measured=sorted(counters.keys() & _FIELDS),
         **dimensions,
     )
 
@@ -136,6 +138,11 @@ def _since_begun(progress: Progress, at_ms: int) -> int | None:
 
 
 def _startup_fields(progress: Progress, counters: dict[str, Any], startup_ms: int | None) -> dict[str, Any]:
+    """Startup of content, player, page, and all together (Mux, understand metric definitions: startup time metrics).
+
+    The content's is from the wish to play to its first frame, without ad breaks; the aggregate is page load + player
+    startup + video startup, of the first view of a page alone.
+    """
     content_ms = counters.get("content_startup_ms")
     ads = progress.ads
     if content_ms is None and ads is None:
@@ -161,6 +168,9 @@ def _scale_fields(counters: dict[str, Any], scale: Scale | None) -> dict[str, An
 
 
 def _scale_field(counters: dict[str, Any], scale: Scale | None, name: str) -> Any:
+    """Upscaling is `max(0, min(player width / source width, player height / source height) - 1)`, weighted by playing time;
+    downscaling its mirror image (Mux, understand metric definitions: upscale and downscale percentage).
+    """
     if name in counters:
         return counters[name]
     if scale is None or not scale.time_ms:
@@ -181,6 +191,7 @@ def _ranges(told: str | None) -> list[list[int]]:
 
 
 def _latency_ms(progress: Progress, dimensions: dict[str, Any], offset_ms: int) -> int | None:
+    """The mean of server time - program time at the playhead (Mux, live stream latency), or of CMCD's `ltc`; not for vod."""
     if not progress.latency_count or dimensions.get("stream_type") == "vod":
         return None
     return min(max(0, progress.latency_sum_ms // progress.latency_count + offset_ms), NUMBER_MAX)
@@ -199,6 +210,7 @@ def _timeline(progress: Progress, begun_ms: int) -> list[TimelineEvent]:
 
 
 def _request_fields(requests: Requests | None) -> dict[str, Any]:
+    """Sums, so that throughput is bytes x 8 / time and latency TTFB / completed (Mux, request throughput and latency)."""
     if requests is None:
         return {}
     return {
@@ -212,7 +224,8 @@ def _request_fields(requests: Requests | None) -> dict[str, Any]:
     }
 
 
-def _ad_fields(ads: Ads) -> dict[str, Any]:
+def _ad_fields(ads: Ads, counters: dict[str, Any]) -> dict[str, Any]:
+    """Breaks by where they stand, attempts, impressions, errors, time (Mux, understand metric definitions: ad metrics)."""
     return {
         "ad_breaks": ads.breaks,
         "ad_preroll_breaks": ads.preroll_breaks,
@@ -221,20 +234,24 @@ def _ad_fields(ads: Ads) -> dict[str, Any]:
         "ad_attempts": ads.attempts,
         "ad_impressions": ads.impressions,
         "ad_errors": ads.errors,
-        "ad_playing_ms": ads.playing_ms,
+        "ad_playing_ms": counters.get("ad_playing_ms", ads.playing_ms),
         "ad_preroll_playing_ms": ads.preroll_playing_ms,
     }
 
 
 def _differences(progress: Progress, counters: dict[str, Any]) -> dict[str, Any]:
-    """The client's counters minus our own integration of its states, where there are both."""
+    """The client's counters minus our own integration of its states, where there are both.
+
+    Players that count for themselves count ads as watched and played, too.
+    """
+    ads = progress.ads or _NO_ADS
     return {
-        field: counters[name] - getattr(progress, name)
-        for name, field in (
-            ("watch_ms", "watch_difference_ms"),
-            ("playing_ms", "playing_difference_ms"),
-            ("rebuffer_ms", "rebuffer_difference_ms"),
-            ("rebuffer_count", "rebuffer_count_difference"),
+        field: counters[name] - ours
+        for name, field, ours in (
+            ("watch_ms", "watch_difference_ms", progress.watch_ms + ads.unwatched_ms),
+            ("playing_ms", "playing_difference_ms", progress.playing_ms + ads.apart_ms),
+            ("rebuffer_ms", "rebuffer_difference_ms", progress.rebuffer_ms),
+            ("rebuffer_count", "rebuffer_count_difference", progress.rebuffer_count),
         )
         if name in counters
     }

@@ -37,6 +37,8 @@ def cmcd_step(beacon: Beacon, seq: int) -> Step:
     dimensions: dict[str, Any] = {}
     if "cid" in attrs:
         dimensions["video_id"] = text(attrs["cid"])
+    if "h" in attrs:
+        dimensions["source_host"] = text(attrs["h"])
     if "cdn" in attrs:
         dimensions["cdn"] = text(attrs["cdn"])
     if attrs.get("st") in _STREAM_TYPES:

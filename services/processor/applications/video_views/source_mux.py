@@ -57,6 +57,7 @@ _WHOLE_COUNTERS: Final = {
     "player_view_count": "player_view_count",
     "page_load_time": "page_load_ms",
     "view_dropped_frame_count": "dropped_frames",
+    "ad_playing_time_ms_cumulative": "ad_playing_ms",
 }
 _REAL_COUNTERS: Final = {
     "view_total_upscaling": "upscale_integral",
@@ -157,7 +158,8 @@ def mux_step(beacon: Beacon, seq: int) -> Step:
         failure=_failure(attrs) if event == "error" else None,
         ad=ADS.get(beacon.source_event, 0) if event == "ad" else 0,
         request=_request(beacon) if event == "request" else None,
-        latency_ms=_latency_ms(attrs, at_ms) if "player_program_time" in attrs else None,
+        # The goodbye repeats all that was last known: what was shown then is not what is shown now.
+        latency_ms=_latency_ms(attrs, at_ms) if "player_program_time" in attrs and event != "viewend" else None,
     )
 
 

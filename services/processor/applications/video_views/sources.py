@@ -21,6 +21,8 @@ _BY_TIME: Final[Mapping[str, Callable[[Beacon], Step]]] = {"epas": epas_step, "n
 
 #: What the collector knows of the client itself: it stands in where the client does not say.
 _STAMPS: Final = ("browser", "os", "device", "country", "asn", "is_bot")
+#: Sources whose view id is their session's: plays that re-use it have one of their own, and this in common.
+_SESSIONS: Final = frozenset({"cmcd", "epas"})
 
 
 def to_step(beacon: Beacon) -> Step:
@@ -38,6 +40,8 @@ def to_step(beacon: Beacon) -> Step:
     # With every beacon it would cost a look at the dimensions each; and a view without a beginning has no row.
     if step.begins:
         _stamp(step.dimensions, beacon)
+        if beacon.source in _SESSIONS:
+            step.dimensions["session_id"] = beacon.view_id
     return step
 
 

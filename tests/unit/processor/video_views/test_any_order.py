@@ -1,10 +1,12 @@
-"""The finished row is the same for any order and any duplication of a view's beacons."""
+"""The finished row is the same for any order and any duplication of a view's beacons, generated or of real players."""
 
 import random
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import msgspec
-from hypothesis import given, settings
+import pytest
+from hypothesis import given
 from hypothesis import strategies as st
 
 from services.processor.applications.video_views.app import application
@@ -12,71 +14,138 @@ from services.processor.applications.video_views.finish import FinishRules
 from services.processor.engine.driver import Driver
 from shared.schemas.beacon import Beacon
 from shared.schemas.view import View
+from tests.unit.processor.video_views import captured
 from tests.unit.processor.video_views.beacons import HOUR_MS, MINUTE_MS, T0, cmcd, mux, pipe, rows, watch
 
 #: What says when and how beacons came, not what they say.
 ARRIVAL_FIELDS = {"duplicate_count", "revision", "first_append_ms", "last_append_ms", "day"}
+#: All that a story of arrivals may take, so that its last beacon is within the lateness window.
+PAUSES_MS = 50 * MINUTE_MS
 
 
-def row_of(beacons: list[Beacon], *, finish_between: bool = False) -> dict[str, Any]:
-    """The last revision; with `finish_between` the view has finished before its last beacon comes."""
+@st.composite
+def pauses(draw: st.DrawFn) -> list[tuple[float, int]]:
+    """Where in a story nothing comes for so long that the view finishes: shares of its length, and ms."""
+    found = draw(st.lists(st.tuples(st.floats(0, 1), st.integers(6 * MINUTE_MS, PAUSES_MS)), max_size=3))
+    return [(share, pause_ms // len(found)) for share, pause_ms in found]
+
+
+def row_of(beacons: list[Beacon], silent: list[tuple[float, int]] | None = None) -> dict[str, Any]:
+    """The last revision; empty where there is no view. While it is `silent`, it may finish before its next beacon comes."""
     driver = Driver(application(FinishRules(paused_ms=5 * MINUTE_MS)))
     for number, beacon in enumerate(beacons):
-        is_last = number == len(beacons) - 1
-        pipe(driver, beacon, 20_000 + number + (10 * MINUTE_MS if finish_between and is_last else 0))
+        waited_ms = sum(pause_ms for share, pause_ms in silent or () if share * len(beacons) < number)
+        pipe(driver, beacon, 20_000 + number + waited_ms)
     driver.advance_to(T0 + 5 * HOUR_MS)
-    row: View = rows(driver)[-1]
+    found = rows(driver)
+    if not found:
+        return {}
+    row: View = found[-1]
     return {name: value for name, value in msgspec.structs.asdict(row).items() if name not in ARRIVAL_FIELDS}
 
 
-def random_view(seed: int) -> list[Beacon]:
-    """A view of random events with random counters and dimensions, mux or CMCD."""
-    random_ = random.Random(seed)
-    at_ms = 0
-    beacons = []
-    is_mux = random_.random() < 0.5
-    for number in range(random_.randint(2, 14)):
+MUX_EVENTS = (
+    "playing",
+    "pause",
+    "rebufferstart",
+    "rebufferend",
+    "seekstart",
+    "seekend",
+    "rendition",
+    "heartbeat",
+    "error",
+    "ended",
+    "ad",
+    "request",
+    "custom",
+)
+MUX_ADS = ("adbreakstart", "adplay", "adplaying", "adpause", "adended", "aderror", "adbreakend")
+MUX_REQUESTS = ("requestcompleted", "requestfailed", "requestcanceled")
+
+
+def mux_attrs(random_: random.Random, at_ms: int) -> dict[str, Any]:
+    """What a beacon may say, each with some chance: only what changed is sent."""
+    said: dict[str, Any] = {
+        "video_id": random_.choice("ab"),
+        "video_cdn": random_.choice("xyz"),
+        "view_watch_time": at_ms,
+        "view_rebuffer_count": at_ms // 2_000,
+        "view_total_upscaling": at_ms / 3,
+        "view_max_upscale_percentage": random_.random(),
+        "video_source_bitrate": random_.choice([1, 2, 3]) * 1_000_000,
+        "video_source_is_live": random_.random() < 0.5,
+        "player_program_time": T0 + at_ms - random_.randint(0, 9_000),
+        "video_playback_range": f'["0:{at_ms}"]',
+        f"custom_{random_.randint(1, 20)}": random_.choice("pq"),
+        "experiment_name": random_.choice("kl"),
+        "request_start": T0 + at_ms,
+        "request_response_start": T0 + at_ms + random_.randint(0, 50),
+        "request_response_end": T0 + at_ms + random_.randint(50, 500),
+        "request_bytes_loaded": random_.randint(0, 9_999),
+        "player_error_code": random_.choice("12"),
+        "player_error_business_exception": random_.random() < 0.5,
+    }
+    share = random_.random()
+    return {name: value for name, value in said.items() if random_.random() < share}
+
+
+def random_mux(random_: random.Random) -> list[Beacon]:
+    at_ms, beacons = 0, []
+    for number in range(random_.randint(2, 16)):
         at_ms += random_.randint(0, 3_000)
-        if is_mux:
-            event = (
-                "viewstart"
-                if number == 0
-                else random_.choice(
-                    [
-                        "playing",
-                        "pause",
-                        "rebufferstart",
-                        "rebufferend",
-                        "seekstart",
-                        "seekend",
-                        "rendition",
-                        "heartbeat",
-                        "error",
-                    ]
-                )
-            )
-            attrs: dict[str, Any] = {"video_id": random_.choice("ab"), "view_watch_time": at_ms}
-            if random_.random() < 0.4:
-                attrs["video_source_bitrate"] = random_.choice([1, 2, 3]) * 1_000_000
-            beacons.append(mux(number + 1, event, at_ms, playhead_ms=at_ms // 2, **attrs))
-        else:
-            sta = "s" if number == 0 else random_.choice("pkrawef")
-            beacons.append(cmcd(number, random_.choice(["custom", "rendition"]), at_ms, sta=sta, br=[[at_ms + 1, "v"]]))
+        event = "viewstart" if number == 0 else random_.choice(MUX_EVENTS)
+        names = {"ad": MUX_ADS, "request": MUX_REQUESTS}.get(event, (event,))
+        told = mux(number + 1, event, at_ms, playhead_ms=at_ms // 2, **mux_attrs(random_, at_ms))
+        beacons.append(msgspec.structs.replace(told, source_event=random_.choice(names)))
+    if random_.random() < 0.5:
+        beacons.append(mux(len(beacons) + 1, "viewend", at_ms + 100, view_watch_time=at_ms))
     return beacons
 
 
-@settings(deadline=None)
+def random_cmcd(random_: random.Random) -> list[Beacon]:
+    at_ms, beacons = 0, []
+    for number in range(random_.randint(2, 14)):
+        at_ms += random_.randint(0, 3_000)
+        sta = "s" if number == 0 else random_.choice("pkrawef")
+        beacons.append(cmcd(number, random_.choice(["custom", "rendition"]), at_ms, sta=sta, br=[[at_ms + 1, "v"]]))
+    return beacons
+
+
+def random_view(seed: int) -> list[Beacon]:
+    """A view of random events with random counters and dimensions, mux or CMCD; of some views beacons are lost."""
+    random_ = random.Random(seed)
+    beacons = random_mux(random_) if random_.random() < 0.7 else random_cmcd(random_)
+    lost = random_.choice([0.0, 0.0, 0.2])
+    return [beacon for beacon in beacons if random_.random() >= lost] or beacons[:1]
+
+
+def again(data: st.DataObject, beacons: Sequence[Beacon]) -> list[Beacon]:
+    """Some of the beacons a second time; what is sent again travels at another speed."""
+    repeated = data.draw(st.lists(st.sampled_from(beacons), max_size=5))
+    return [msgspec.structs.replace(b, clock_offset_ms=data.draw(st.integers(1_000, 3_000))) for b in repeated]
+
+
 @given(seed=st.integers(0, 1 << 32), data=st.data())
 def test_any_order_and_duplication_gives_the_same_row(seed: int, data: st.DataObject) -> None:
     beacons = random_view(seed)
-    shuffled = data.draw(st.permutations(beacons))
-    repeated = data.draw(st.lists(st.sampled_from(beacons), max_size=5))
-    # What was sent again travelled at another speed.
-    again = [msgspec.structs.replace(b, clock_offset_ms=data.draw(st.integers(1_000, 3_000))) for b in repeated]
-    assert row_of([*shuffled, *again], finish_between=data.draw(st.booleans())) == row_of([*beacons, *again])
+    twice = again(data, beacons)
+    shuffled = data.draw(st.permutations([*beacons, *twice]))
+    assert row_of(shuffled, data.draw(pauses())) == row_of([*beacons, *twice])
 
 
-@settings(deadline=None)
+@pytest.mark.parametrize("story", [captured.mux_watched, captured.mux_with_ads, captured.cmcd_stalled])
+@given(data=st.data())
+def test_any_order_and_duplication_of_a_real_view_gives_the_same_row(
+    story: Callable[[], tuple[Beacon, ...]], data: st.DataObject
+) -> None:
+    beacons = story()
+    twice = again(data, beacons)
+    shuffled = data.draw(st.permutations([*beacons, *twice]))
+    expected = row_of([*beacons, *twice])
+    assert expected["beacon_count"] == len({beacon.seq for beacon in beacons})
+    assert row_of(shuffled, data.draw(pauses())) == expected
+
+
 @given(data=st.data())
 def test_any_order_of_a_whole_view_with_a_hole_gives_the_same_row(data: st.DataObject) -> None:
     hole = data.draw(st.integers(2, 9))
