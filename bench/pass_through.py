@@ -12,6 +12,7 @@ from services.collector.app import make_runner
 from services.collector.kafka_sink import KafkaSink, producer_config
 from services.collector.records import Record
 from services.collector.settings import CollectorSettings
+from services.rim import garbage
 from shared.partitioning import partition_of, view_key
 from shared.topics import BEACONS
 
@@ -52,4 +53,5 @@ async def serve(settings: CollectorSettings) -> None:
 
 
 if __name__ == "__main__":
+    garbage.look_seldom()
     uvloop.run(serve(CollectorSettings.load(os.environ)))

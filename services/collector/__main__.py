@@ -29,7 +29,7 @@ from services.collector.settings import CollectorSettings
 from services.collector.sink import Sink
 from services.collector.spool import Spool
 from services.collector.spooled_sink import SpooledSink
-from services.rim import logs, metrics
+from services.rim import garbage, logs, metrics
 from services.rim.admin import AdminServer
 from services.rim.kafka import TopicsWrong, verify_topics
 from services.rim.stopping import stop_on_signals
@@ -60,6 +60,7 @@ def main() -> int:
     except TopicsWrong as error:
         log.error("topics_wrong", problem=str(error))
         return EXIT_BOOT
+    garbage.look_seldom()
     return uvloop.run(serve(settings, stop))
 
 

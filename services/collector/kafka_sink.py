@@ -158,8 +158,15 @@ class KafkaSink:
         produce, on_delivery = self._producer.produce, request.on_delivery
         done = 0
         try:
-            for topic, partition, key, value, headers in records:
-                produce(topic, value, key, partition, on_delivery=on_delivery, headers=headers)
+            for record in records:
+                produce(
+                    record.topic,
+                    record.value,
+                    record.key,
+                    record.partition,
+                    on_delivery=on_delivery,
+                    headers=record.headers,
+                )
                 done += 1
         except BufferError as error:
             self._give_up(request, done, len(records))

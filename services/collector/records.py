@@ -1,6 +1,8 @@
 """What a request becomes in Kafka: records with topic, partition, key and value. Pure."""
 
-from typing import Final, NamedTuple
+from typing import Final
+
+import msgspec
 
 from services.collector.intake.post import Post, Rejected, Taken
 from shared import codec
@@ -15,7 +17,7 @@ HEADER_BYTES_MAX: Final = 1_000
 Headers = list[tuple[str, str | bytes | None]]
 
 
-class Record(NamedTuple):
+class Record(msgspec.Struct, frozen=True, gc=False, array_like=True):
     """One Kafka record to be written."""
 
     topic: str

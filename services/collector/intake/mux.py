@@ -184,15 +184,19 @@ class _Reader:
         self._rules = rules
         self._trusted = trusted
         self._sent_time_ms = whole(metadata.get("transmission_timestamp"))
-        self._rtt_ms = whole(metadata.get("rtt_ms"))
-        self._clock_offset_ms = _clock_offset_ms(self._sent_time_ms, events, post)
         #: Clients without a send time (Roku, Android) may write numbers and flags as text.
         self._loose = self._sent_time_ms is None
         #: The last customer and view that were found in order: nearly always the next event's too.
         self._key: object = _NONE_YET
         self._view_id: object = _NONE_YET
         self._is_private = False
-        self._commons: dict[str, Any] = {}
+        #: The fields of the beacon being read: those that all share stay, the others are set anew for each.
+        self._fields: dict[str, Any] = {
+            "source": "mux",
+            "sent_time_ms": self._sent_time_ms,
+            "rtt_ms": whole(metadata.get("rtt_ms")),
+            "clock_offset_ms": _clock_offset_ms(self._sent_time_ms, events, post),
+        }
 
     def beacon(self, event: Any) -> Beacon:
         """The beacon that `event` is; raises `Refused` when it is none."""
@@ -210,7 +214,8 @@ class _Reader:
             self._key = key
             sender = sender_of(self._post.client, customer.terms)
             self._is_private = sender.is_private
-            self._commons = commons(self._post, customer.id, sender, self._rules)
+            self._fields |= commons(self._post, customer.id, sender, self._rules)
+            self._fields["view_id"] = view_id
         source_event = pop("event", None)
         # Names that are known need no check, and nearly all are.
         event = _CANONICAL.get(source_event) if source_event.__class__ is str else None
@@ -222,22 +227,16 @@ class _Reader:
             _tighten(attrs)
         if self._is_private:
             without_viewer(attrs)
-        return Beacon(
-            source="mux",
-            view_id=view_id,
-            event=event,
-            source_event=source_event,
-            client_time_ms=client_time_ms,
-            seq=seq,
-            player_seq=promoted_whole(attrs, "player_sequence_number"),
-            sent_time_ms=self._sent_time_ms,
-            rtt_ms=self._rtt_ms,
-            clock_offset_ms=self._clock_offset_ms,
-            playhead_ms=promoted_whole(attrs, "player_playhead_time"),
-            full_snapshot=source_event in _FULL_SNAPSHOTS,
-            attrs=attrs,
-            **self._commons,
-        )
+        fields = self._fields
+        fields["event"] = event
+        fields["source_event"] = source_event
+        fields["client_time_ms"] = client_time_ms
+        fields["seq"] = seq
+        fields["player_seq"] = promoted_whole(attrs, "player_sequence_number")
+        fields["playhead_ms"] = promoted_whole(attrs, "player_playhead_time")
+        fields["full_snapshot"] = source_event in _FULL_SNAPSHOTS
+        fields["attrs"] = attrs
+        return Beacon(**fields)
 
 
 def _clock_offset_ms(sent_time_ms: int | None, events: list[Any], post: Post) -> int | None:
