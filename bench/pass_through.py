@@ -9,6 +9,7 @@ import uvloop
 from aiohttp import web
 
 from services.collector.app import make_runner
+from services.collector.connections import ConnectionLimits, Listener
 from services.collector.kafka_sink import KafkaSink, producer_config
 from services.collector.records import Record
 from services.collector.settings import CollectorSettings
@@ -47,8 +48,7 @@ async def serve(settings: CollectorSettings) -> None:
     app = web.Application()
     app.router.add_post("/", receive)
     runner = make_runner(app, settings.drain_seconds_max)
-    await runner.setup()
-    await web.TCPSite(runner, settings.host, settings.port).start()
+    await Listener(runner, settings.host, settings.port, ConnectionLimits()).start()
     await asyncio.Event().wait()
 
 

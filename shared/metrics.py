@@ -31,6 +31,12 @@ COLLECTOR_BEACONS_ACCEPTED: Final = Metric(
 COLLECTOR_REJECTED: Final = Metric(
     "playhead_collector_rejected_total", "counter", "Inputs set aside in topic rejected.", ("reason",)
 )
+COLLECTOR_REJECTED_DROPPED: Final = Metric(
+    "playhead_collector_rejected_dropped_total",
+    "counter",
+    "Inputs that were rejected and not kept, because more bytes of them came than topic rejected is to take.",
+    ("reason",),
+)
 COLLECTOR_UNSTORED: Final = Metric(
     "playhead_collector_unstored_total",
     "counter",
@@ -43,8 +49,17 @@ COLLECTOR_LIMITED: Final = Metric(
     "Beacons not taken because their customer was beyond its rate.",
     ("customer",),
 )
+COLLECTOR_CONNECTIONS: Final = Metric("playhead_collector_connections", "gauge", "Connections of clients.")
+COLLECTOR_CONNECTIONS_CLOSED: Final = Metric(
+    "playhead_collector_connections_closed_total",
+    "counter",
+    "Connections given up: slow_head, large_head, displaced (waiting, closed for a new one), refused (all were busy).",
+    ("reason",),
+)
 COLLECTOR_IN_FLIGHT_BYTES: Final = Metric(
-    "playhead_collector_in_flight_bytes", "gauge", "Bytes of bodies received and not yet answered."
+    "playhead_collector_in_flight_bytes",
+    "gauge",
+    "Bytes of bodies received, and of records made of them, not yet answered.",
 )
 COLLECTOR_CUSTOMERS_RELOADS: Final = Metric(
     "playhead_collector_customers_reloads_total",

@@ -16,10 +16,10 @@ from pathlib import Path
 
 import structlog
 import uvloop
-from aiohttp import web
 
 from services.collector.app import Drain, make_app, make_runner
 from services.collector.clients import Clients, Places
+from services.collector.connections import ConnectionLimits, Listener, room_for
 from services.collector.customers_file import CustomersFile, RulesNow
 from services.collector.intake.customers import CustomersWrong
 from services.collector.kafka_sink import KafkaSink, producer_config
@@ -93,12 +93,18 @@ async def serve(settings: CollectorSettings, stop: threading.Event) -> int:
     admin = AdminServer(
         settings.admin_host, settings.admin_port, is_alive=mux_sink.health, is_ready=lambda: drain.readiness(mux_sink)
     )
+    limits = ConnectionLimits(room_for(settings.connections_max), settings.head_seconds_max)
+    listener: Listener | None = None
     try:
-        await _listen(runner, admin, settings)
+        listener = Listener(runner, settings.host, settings.port, limits)
+        await listener.start()
+        # Last: who asks whether this process is ready is told so only once it listens.
+        admin.start()
     except OSError as error:
         log.error("cannot_listen", problem=str(error))
         admin.stop()
-        await runner.cleanup()
+        if listener is not None:
+            await listener.close()
         await mux_sink.close(0)
         return EXIT_BOOT
     watching = asyncio.create_task(file.watch(settings.customers_file_seconds)) if file else None
@@ -106,7 +112,7 @@ async def serve(settings: CollectorSettings, stop: threading.Event) -> int:
     await asyncio.to_thread(stop.wait)
     if watching is not None:
         watching.cancel()
-    code = await _drain(runner, mux_sink, drain, settings)
+    code = await _drain(listener, mux_sink, drain, settings)
     admin.stop()
     return code
 
@@ -131,27 +137,19 @@ def _now_ms() -> int:
     return time.time_ns() // 1_000_000
 
 
-async def _listen(runner: web.AppRunner, admin: AdminServer, settings: CollectorSettings) -> None:
-    await runner.setup()
-    site = web.TCPSite(runner, settings.host, settings.port, reuse_port=True, backlog=1024)
-    await site.start()
-    # Last: who asks whether this process is ready is told so only once it listens.
-    admin.start()
-
-
-async def _drain(runner: web.AppRunner, sink: Sink, drain: Drain, settings: CollectorSettings) -> int:
+async def _drain(listener: Listener, sink: Sink, drain: Drain, settings: CollectorSettings) -> int:
     """Ends in the order that loses nothing; the exit code.
 
     1. Readiness goes away and answers ask clients to leave, while connections are still taken: a load balancer needs
        time to notice, and a client that comes meanwhile is served.
-    2. No new connections; what is under way is finished and answered.
+    2. No new connections; whoever was let in is heard, and what is under way is finished and answered.
     3. The producer is flushed. What it still holds then was answered 503 or not at all.
     """
     drain.begun = True
     dead = not sink.health().ok
     if not dead:
         await asyncio.sleep(settings.drain_notice_seconds)
-    await runner.cleanup()
+    await listener.close()
     left = await sink.close(0 if dead else settings.drain_seconds_max)
     if dead:
         log.error("stopped_dead", why=sink.health().why, records_unstored=left)

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from aiohttp import web
 
-from services.collector.intake.post import Rejected, Taken
+from services.collector.intake.post import Outcome, Rejected
 from services.collector.reception import Refusal
 
 RETRY_SECONDS_MIN: Final = 2
@@ -47,13 +47,13 @@ def native_refused(refusal: Refusal) -> Answer:
     return Answer(status, {"reason": refusal.kind, "detail": "not stored, send again"}, retry_after(refusal))
 
 
-def native_answer(taken: Taken) -> Answer:
+def native_answer(outcome: Outcome) -> Answer:
     """200 and what became of each beacon; a body that holds none gets a 4xx. Nothing of either is to be sent again."""
-    whole = [rejected for rejected in taken.rejected if rejected.place is None]
+    whole = [rejected for rejected in outcome.rejected if rejected.place is None]
     if whole:
         return Answer(STATUSES.get(whole[0].reason, 400), _why(whole[0]))
-    answers: list[dict[str, Any]] = [{"status": "stored"}] * (len(taken.accepted) + len(taken.rejected))
-    for rejected in taken.rejected:
+    answers: list[dict[str, Any]] = [{"status": "stored"}] * (outcome.accepted + len(outcome.rejected))
+    for rejected in outcome.rejected:
         assert rejected.place is not None
         answers[rejected.place] = {"status": "rejected", **_why(rejected)}
     return Answer(200, {"beacons": answers})

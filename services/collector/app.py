@@ -1,12 +1,9 @@
 """The collector's HTTP application: which path goes where, and what every answer carries."""
 
-import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Final
 
 from aiohttp import web
-from aiohttp.http_exceptions import HttpProcessingError
 from prometheus_client import Counter
 
 from services.collector.routes import Routes
@@ -14,14 +11,6 @@ from services.collector.sink import Sink
 from services.rim import metrics
 from services.rim.admin import Check
 from shared.metrics import COLLECTOR_REQUESTS
-
-#: How long a connection may stay idle: longer than the ten seconds between a player's batches.
-KEEPALIVE_SECONDS: Final = 75.0
-
-
-_http_log: Final = logging.getLogger(__name__)
-# What is no HTTP is answered 400. Whoever scans the internet must not be able to fill the log with it.
-_http_log.addFilter(lambda line: line.exc_info is None or not isinstance(line.exc_info[1], HttpProcessingError))
 
 
 @dataclass
@@ -60,20 +49,9 @@ def make_app(routes: Routes, drain: Drain) -> web.Application:
 
 
 def make_runner(app: web.Application, drain_seconds_max: float) -> web.AppRunner:
-    """The application ready to listen.
-
-    The intake unpacks bodies itself, so that what it rejects is kept as it came. A client that hangs up does not cancel
-    its request: what it sent is stored all the same.
-    """
+    """The application ready to listen. A client that hangs up does not cancel its request: what it sent is stored."""
     return web.AppRunner(
-        app,
-        access_log=None,
-        logger=_http_log,
-        handle_signals=False,
-        handler_cancellation=False,
-        auto_decompress=False,
-        shutdown_timeout=drain_seconds_max,
-        keepalive_timeout=KEEPALIVE_SECONDS,
+        app, access_log=None, handle_signals=False, handler_cancellation=False, shutdown_timeout=drain_seconds_max
     )
 
 

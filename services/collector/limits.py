@@ -1,4 +1,4 @@
-"""What one process takes on at a time: token buckets by customer, and bytes of bodies in flight. Pure: time is an argument."""
+"""What one process takes on: token buckets by customer and for rejected inputs, bytes in flight. Pure: time is an argument."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -62,8 +62,29 @@ class RateLimits:
         return bucket
 
 
+class RejectedRoom:
+    """How much may go into topic `rejected`: so many bytes a second from listed customers, and as many from all others.
+
+    Whoever makes keys up can so neither fill the topic nor crowd out what a customer's broken player sends.
+    """
+
+    def __init__(self, bytes_per_second: float) -> None:
+        self._rate = bytes_per_second
+        self._buckets: dict[bool, _Bucket] = {}
+
+    def take(self, size_bytes: int, *, is_listed: bool, now_seconds: float) -> bool:
+        """Whether an input of so many bytes is to be kept; if so it counts."""
+        bucket = self._buckets.get(is_listed)
+        if bucket is None:
+            bucket = self._buckets[is_listed] = _Bucket(self._rate, _capacity(self._rate), now_seconds)
+        if bucket.wait_seconds(now_seconds):
+            return False
+        bucket.tokens -= size_bytes
+        return True
+
+
 class InFlight:
-    """Bytes of bodies that were received and are not yet answered."""
+    """Bytes that requests hold which are not yet answered: of their bodies, and of the records made of them."""
 
     def __init__(self, bytes_max: int) -> None:
         self._bytes_max = bytes_max
@@ -79,6 +100,29 @@ class InFlight:
     def give_back(self, size_bytes: int) -> None:
         """They are answered."""
         self.bytes -= size_bytes
+
+
+class Share:
+    """What one request holds of the bytes in flight."""
+
+    def __init__(self, in_flight: InFlight) -> None:
+        self._in_flight = in_flight
+        self._bytes = 0
+
+    def grow_to(self, size_bytes: int) -> bool:
+        """Whether there is room for the request to hold so many; it never shrinks."""
+        more = size_bytes - self._bytes
+        if more <= 0:
+            return True
+        if not self._in_flight.take(more):
+            return False
+        self._bytes = size_bytes
+        return True
+
+    def give_back(self) -> None:
+        """The request is answered."""
+        self._in_flight.give_back(self._bytes)
+        self._bytes = 0
 
 
 def _capacity(rate: float) -> float:

@@ -15,9 +15,10 @@ import structlog
 from aiohttp import web
 
 from services.collector.clients import Clients
-from services.collector.intake.post import Post, Rules, Taken
-from services.collector.limits import Amount, InFlight, RateLimits
-from services.collector.records import records_of
+from services.collector.intake.customers import Customer
+from services.collector.intake.post import Outcome, Post, Rejected, Rules, Taken
+from services.collector.limits import Amount, InFlight, RateLimits, RejectedRoom, Share
+from services.collector.records import RECORD_OVERHEAD_BYTES, records_of, size_of
 from services.collector.sink import Sink, Unstored
 from services.rim import metrics
 from shared.metrics import (
@@ -26,6 +27,7 @@ from shared.metrics import (
     COLLECTOR_LIMITED,
     COLLECTOR_PRODUCE_SECONDS,
     COLLECTOR_REJECTED,
+    COLLECTOR_REJECTED_DROPPED,
     COLLECTOR_UNSTORED,
 )
 from shared.schemas.beacon import Source
@@ -57,6 +59,15 @@ class Limits:
     in_flight_bytes_max: int
     #: How long a request may be held back that is beyond its customer's rate.
     throttle_seconds_max: float
+    rejected_bytes_per_second_max: float
+
+
+@dataclass(frozen=True)
+class _Demand:
+    """What a request asks of its customers' rates."""
+
+    amounts: dict[str, Amount]
+    terms: dict[str, Customer]
 
 
 class Reception:
@@ -71,6 +82,7 @@ class Reception:
         self._limits = limits
         self._now_ms = now_ms
         self._rates = RateLimits()
+        self._rejected_room = RejectedRoom(limits.rejected_bytes_per_second_max)
         self._in_flight = InFlight(limits.in_flight_bytes_max)
         metrics.gauge(COLLECTOR_IN_FLIGHT_BYTES).set_function(lambda: self._in_flight.bytes)
         self._batch_numbers = itertools.count()
@@ -88,26 +100,49 @@ class Reception:
         key: str = "",
         patient: bool = False,
         in_seconds: bool = False,
-    ) -> Taken:
+    ) -> Outcome:
         """What the request held, all of it stored. `patient` holds back what is beyond its customer's rate.
 
         Raises `Refusal`.
         """
-        held = [0]
+        share = Share(self._in_flight)
         try:
-            body, whole = await self._body(request, held)
+            body, whole = await self._body(request, share)
             post = self.post(request, body, key=key, whole=whole, in_seconds=in_seconds)
-            return await self.store(post, take, source, sink, patient=patient)
+            return await self._store(post, take, source, sink, share, patient=patient)
         finally:
-            self._in_flight.give_back(held[0])
+            share.give_back()
 
-    async def store(self, post: Post, take: Take, source: Source, sink: Sink, *, patient: bool = False) -> Taken:
-        """What `post` holds, stored; raises `Refusal`."""
+    async def receive_query(self, request: web.Request, take: Take, source: Source, sink: Sink, *, key: str) -> Outcome:
+        """What the query string held, stored. Raises `Refusal`."""
+        share = Share(self._in_flight)
+        try:
+            post = self.post(request, request.query_string.encode("utf-8", "replace"), key=key)
+            return await self._store(post, take, source, sink, share)
+        finally:
+            share.give_back()
+
+    async def _store(
+        self, post: Post, take: Take, source: Source, sink: Sink, share: Share, *, patient: bool = False
+    ) -> Outcome:
+        """What became of `post`, once its records are stored.
+
+        Nothing is awaited before its records are counted as in flight, so one body at a time is unpacked and read;
+        what it was read into, many times its size, is gone before anything is waited for.
+        """
         rules = self.rules()
         taken = take(post, rules)
-        if len(rules.customers):
-            await self._within_rates(taken, post, rules, patient=patient)
-        records = records_of(taken, post, self._profile)
+        demand = _demand(taken, post, rules) if len(rules.customers) else None
+        wait = self._wait_seconds(demand)
+        if wait > (self._limits.throttle_seconds_max if patient else 0):
+            raise self._limited(demand, wait)
+        rejected: list[Rejected] = []
+        records = records_of(taken, post, self._profile, lambda each: self._keeps(each, rules, rejected))
+        outcome = Outcome(len(taken.accepted), taken.rejected)
+        del taken
+        self._hold(share, len(post.body) + size_of(records))
+        if wait:
+            await self._hold_back(demand, wait)
         begun = time.perf_counter()
         try:
             await sink.store(records)
@@ -115,11 +150,10 @@ class Reception:
             metrics.counter(COLLECTOR_UNSTORED).labels(unstored.reason).inc(len(records))
             raise Refusal("unstored") from unstored
         self._produce_seconds.observe(time.perf_counter() - begun)
-        self._accepted[source].inc(len(taken.accepted))
-        if taken.rejected:
-            for reason, count in Counter(rejected.reason for rejected in taken.rejected).items():
-                metrics.counter(COLLECTOR_REJECTED).labels(reason).inc(count)
-        return taken
+        self._accepted[source].inc(len(records) - len(rejected))
+        for each in rejected:
+            metrics.counter(COLLECTOR_REJECTED).labels(each.reason).inc()
+        return outcome
 
     def post(
         self, request: web.Request, body: bytes, *, key: str, whole: bool = True, in_seconds: bool = False
@@ -140,27 +174,45 @@ class Reception:
             batch_id=f"{recv_time_ms:x}-{next(self._batch_numbers):x}",
         )
 
-    async def _within_rates(self, taken: Taken, post: Post, rules: Rules, *, patient: bool) -> None:
-        """Returns once the customers' rates allow the request; raises `Refusal` when that takes too long."""
-        counts = Counter(beacon.customer_id for beacon in taken.accepted)
-        total = counts.total()
-        amounts = {customer_id: Amount(count, len(post.body) * count // total) for customer_id, count in counts.items()}
-        terms = {customer_id: rules.customers.terms(customer_id) for customer_id in counts}
-        deadline = time.monotonic() + self._limits.throttle_seconds_max
-        while wait := self._rates.wait_seconds(amounts, terms, now := time.monotonic()):
-            if not patient or now + wait > deadline:
-                metrics.counter(COLLECTOR_LIMITED).labels(max(counts, key=lambda name: counts[name])).inc(total)
-                raise Refusal("limited", wait)
-            await asyncio.sleep(wait)
+    def _keeps(self, rejected: Rejected, rules: Rules, kept: list[Rejected]) -> bool:
+        """Whether a rejected input is kept; if so it is put into `kept`. What is not is counted."""
+        # An unknown key may be equal to the id of a customer, and is still nobody's.
+        is_listed = rejected.reason != "unknown_customer" and rules.customers.lists(rejected.customer_id)
+        size = len(rejected.value) + RECORD_OVERHEAD_BYTES
+        if not self._rejected_room.take(size, is_listed=is_listed, now_seconds=time.monotonic()):
+            metrics.counter(COLLECTOR_REJECTED_DROPPED).labels(rejected.reason).inc()
+            return False
+        kept.append(rejected)
+        return True
 
-    async def _body(self, request: web.Request, held: list[int]) -> tuple[bytes, bool]:
+    def _wait_seconds(self, demand: _Demand | None) -> float:
+        if demand is None:
+            return 0.0
+        return self._rates.wait_seconds(demand.amounts, demand.terms, time.monotonic())
+
+    async def _hold_back(self, demand: _Demand | None, wait: float) -> None:
+        """Returns once the customers' rates allow the request; raises `Refusal` when that takes too long."""
+        deadline = time.monotonic() + self._limits.throttle_seconds_max
+        while wait:
+            await asyncio.sleep(wait)
+            wait = self._wait_seconds(demand)
+            if time.monotonic() + wait > deadline:
+                raise self._limited(demand, wait)
+
+    def _limited(self, demand: _Demand | None, wait: float) -> Refusal:
+        amounts = demand.amounts if demand else {}
+        for customer_id, amount in amounts.items():
+            metrics.counter(COLLECTOR_LIMITED).labels(customer_id).inc(amount.beacons)
+        return Refusal("limited", wait)
+
+    async def _body(self, request: web.Request, share: Share) -> tuple[bytes, bool]:
         """The body, and whether it is the whole of it: at most `body_bytes_max` bytes, in at most `body_seconds_max`.
 
-        What `held` counts is in flight. A body of known length finds its room before the first byte is waited for.
+        It is in flight as `share`. A body of known length finds its room before the first byte is waited for.
         """
         bytes_max = self.rules().body_bytes_max
         content = request.content
-        self._hold(min(request.content_length or 0, bytes_max), held)
+        self._hold(share, min(request.content_length or 0, bytes_max))
         chunks = [content.read_nowait()]
         size = len(chunks[0])
         if not content.is_eof():
@@ -169,22 +221,27 @@ class Reception:
                     while size <= bytes_max and (chunk := await content.readany()):
                         chunks.append(chunk)
                         size += len(chunk)
-                        self._hold(size, held)
+                        self._hold(share, size)
             except TimeoutError:
                 log.warning("body_too_slow", path=request.path, seconds_max=self._limits.body_seconds_max)
                 raise Refusal("slow") from None
             except (web.RequestPayloadError, ConnectionError):
                 # Nobody hears the answer.
                 raise Refusal("gone") from None
-        self._hold(size, held)
+        self._hold(share, size)
         body = b"".join(chunks) if len(chunks) > 1 else chunks[0]
         return body[:bytes_max], size <= bytes_max
 
-    def _hold(self, size: int, held: list[int]) -> None:
-        more = size - held[0]
-        if more <= 0:
-            return
-        if not self._in_flight.take(more):
+    def _hold(self, share: Share, size_bytes: int) -> None:
+        if not share.grow_to(size_bytes):
             metrics.counter(COLLECTOR_UNSTORED).labels("in_flight").inc()
             raise Refusal("busy")
-        held[0] = size
+
+
+def _demand(taken: Taken, post: Post, rules: Rules) -> _Demand:
+    counts = Counter(beacon.customer_id for beacon in taken.accepted)
+    total = counts.total()
+    return _Demand(
+        {customer_id: Amount(count, len(post.body) * count // total) for customer_id, count in counts.items()},
+        {customer_id: rules.customers.terms(customer_id) for customer_id in counts},
+    )

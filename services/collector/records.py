@@ -1,5 +1,6 @@
 """What a request becomes in Kafka: records with topic, partition, key and value. Pure."""
 
+from collections.abc import Callable
 from typing import Final
 
 import msgspec
@@ -11,7 +12,8 @@ from shared.topics import BEACONS, RECORD_BYTES_MAX, REJECTED, Profile
 
 SERVICE: Final = b"collector"
 HEADER_BYTES_MAX: Final = 1_000
-
+#: What a record takes beside its value, about: the object, its headers, its place in the producer's queue.
+RECORD_OVERHEAD_BYTES: Final = 512
 
 #: As the Kafka client types them.
 Headers = list[tuple[str, str | bytes | None]]
@@ -27,8 +29,15 @@ class Record(msgspec.Struct, frozen=True, gc=False, array_like=True):
     headers: Headers
 
 
-def records_of(taken: Taken, post: Post, profile: Profile) -> list[Record]:
-    """The records of one request, its beacons in their order first.
+def size_of(records: list[Record]) -> int:
+    """About how many bytes of memory records take."""
+    return sum(len(record.value) for record in records) + len(records) * RECORD_OVERHEAD_BYTES
+
+
+def records_of(
+    taken: Taken, post: Post, profile: Profile, keeps: Callable[[Rejected], bool] = lambda _: True
+) -> list[Record]:
+    """The records of one request: its beacons in their order, then those of its rejected inputs that `keeps` says yes to.
 
     The partition is always explicit: librdkafka may reorder a key whose partition is sometimes left to it.
     """
@@ -51,7 +60,7 @@ def records_of(taken: Taken, post: Post, profile: Profile) -> list[Record]:
             rejected = [*rejected, _oversized(beacon.customer_id, beacon.view_id, value, detail)]
             continue
         records.append(Record(topic, partition, key, value, no_headers))
-    records.extend(_rejected_record(input_, post, REJECTED.partitions(profile)) for input_ in rejected)
+    records.extend(_rejected_record(input_, post, REJECTED.partitions(profile)) for input_ in rejected if keeps(input_))
     return records
 
 

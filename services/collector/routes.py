@@ -21,7 +21,7 @@ from services.collector.answers import (
     refused,
 )
 from services.collector.intake import cmcd, epas, mux, native
-from services.collector.intake.post import Post, Rules, Taken
+from services.collector.intake.post import Outcome, Post, Rules, Taken
 from services.collector.reception import Reception, Refusal
 from services.collector.sink import Sink
 
@@ -60,51 +60,57 @@ class Routes:
     async def cmcd(self, request: web.Request) -> web.Response:
         """CMCD event mode: the key is the path's second part."""
         try:
-            taken = await self._reception.receive(request, cmcd.take, "cmcd", self._sink, key=request.match_info["key"])
+            outcome = await self._reception.receive(
+                request, cmcd.take, "cmcd", self._sink, key=request.match_info["key"]
+            )
         except Refusal as refusal:
             return refused(refusal, limited=429)
         # "Gone" makes a CMCD player stop sending for this session.
-        return web.Response(status=410 if _reason(taken) == "revoked_key" else 204)
+        return web.Response(status=410 if _reason(outcome) == "revoked_key" else 204)
 
     async def epas(self, request: web.Request) -> web.Response:
         """EPAS: one event; `init` is answered with the session's id."""
         # The web SDK, and nothing else, sends both: it counts in seconds where the specification says ms.
         in_seconds = "Origin" in request.headers and "X-EPAS-Version" in request.headers
-        events: list[epas.TakenEvent] = []
+        session_id: str | None = None
+        begins = False
 
         def take(post: Post, rules: Rules) -> Taken:
-            events.append(epas.take(post, rules, self._new_session_id()))
-            return events[0].taken
+            nonlocal session_id, begins
+            event = epas.take(post, rules, self._new_session_id())
+            session_id, begins = event.session_id, event.begins
+            return event.taken
 
         try:
-            taken = await self._reception.receive(
+            outcome = await self._reception.receive(
                 request, take, "epas", self._sink, key=request.match_info["key"], in_seconds=in_seconds
             )
         except Refusal as refusal:
             return refused(refusal, limited=429)
-        answer: dict[str, Any] = {"sessionId": events[0].session_id, "valid": bool(taken.accepted)}
-        if events[0].begins:
+        answer: dict[str, Any] = {"sessionId": session_id, "valid": bool(outcome.accepted)}
+        if begins:
             answer["heartbeatInterval"] = EPAS_HEARTBEAT_MS
-        if taken.rejected:
-            answer["message"] = taken.rejected[0].detail
-        status = 200 if taken.accepted else STATUSES.get(taken.rejected[0].reason, 400)
+        if outcome.rejected:
+            answer["message"] = outcome.rejected[0].detail
+        status = 200 if outcome.accepted else STATUSES.get(outcome.rejected[0].reason, 400)
         return web.json_response(answer, status=status, dumps=_dumps)
 
     async def native(self, request: web.Request) -> web.Response:
         """Playhead's own format: one beacon or a batch; an answer for each."""
         try:
-            taken = await self._reception.receive(request, native.take, "native", self._sink, key=_key(request))
+            outcome = await self._reception.receive(request, native.take, "native", self._sink, key=_key(request))
         except Refusal as refusal:
             return _json(native_refused(refusal))
-        return _json(native_answer(taken))
+        return _json(native_answer(outcome))
 
     async def pixel(self, request: web.Request) -> web.Response:
         """One native beacon as a query string, for whoever can only load an image."""
-        post = self._reception.post(request, request.query_string.encode("utf-8", "replace"), key=_key(request))
+
+        def take(post: Post, rules: Rules) -> Taken:
+            return native.take_query(request.query.items(), post, rules)
+
         try:
-            await self._reception.store(
-                post, lambda post, rules: native.take_query(request.query.items(), post, rules), "native", self._sink
-            )
+            await self._reception.receive_query(request, take, "native", self._sink, key=_key(request))
         except Refusal as refusal:
             return refused(refusal, limited=429)
         return pixel_answer()
@@ -140,8 +146,8 @@ class Routes:
         return web.Response(status=404, text="POST beacons to /, /v1/beacons, /cmcd/<key> or /epas/<key>\n")
 
 
-def _reason(taken: Taken) -> str | None:
-    return taken.rejected[0].reason if taken.rejected else None
+def _reason(outcome: Outcome) -> str | None:
+    return outcome.rejected[0].reason if outcome.rejected else None
 
 
 def _key(request: web.Request) -> str:

@@ -38,13 +38,21 @@ class CollectorSettings(Settings):
     )
     places_files: str = pydantic.Field("", description="databases of MaxMind's format (country, ASN), comma separated")
 
+    connections_max: int = pydantic.Field(10_000, ge=1, le=1_000_000, description="connections of clients at a time")
+    head_seconds_max: float = pydantic.Field(10.0, gt=0, le=600, description="seconds for a request's head to arrive")
     body_bytes_max: int = pydantic.Field(2 * 1024 * 1024, ge=1_024, le=64 * 1024 * 1024, description="bytes")
     body_seconds_max: float = pydantic.Field(30.0, gt=0, le=600, description="seconds for a body to arrive")
     unpack_ratio_max: int = pydantic.Field(
         100, ge=2, le=10_000, description="times its size that a compressed body may unpack to"
     )
     in_flight_bytes_max: int = pydantic.Field(
-        256 * 1024 * 1024, ge=1_024, le=2**40, description="bytes of bodies being received or stored"
+        256 * 1024 * 1024, ge=1_024, le=2**40, description="bytes of bodies and records being received or stored"
+    )
+    rejected_bytes_per_second_max: int = pydantic.Field(
+        1024 * 1024,
+        ge=1_024,
+        le=2**40,
+        description="bytes into topic rejected, from listed customers and from all others each; the rest is counted",
     )
     throttle_seconds_max: float = pydantic.Field(
         5.0, ge=0, le=60, description="seconds a Mux client beyond its customer's rate is held back"
@@ -120,7 +128,12 @@ class CollectorSettings(Settings):
 
     def limits(self) -> Limits:
         """The part of these settings that bounds a request besides the intake's rules."""
-        return Limits(self.body_seconds_max, self.in_flight_bytes_max, self.throttle_seconds_max)
+        return Limits(
+            self.body_seconds_max,
+            self.in_flight_bytes_max,
+            self.throttle_seconds_max,
+            self.rejected_bytes_per_second_max,
+        )
 
     def rules(self, collector_id: str, customers: Customers) -> Rules:
         """The part of these settings that the intake goes by."""

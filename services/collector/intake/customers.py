@@ -80,6 +80,10 @@ class Customers:
         """The terms of a customer that `find` gave."""
         return self._terms.get(customer_id, _NO_TERMS)
 
+    def lists(self, customer_id: str | None) -> bool:
+        """Whether there are terms for this very customer."""
+        return customer_id in self._terms
+
     def __len__(self) -> int:
         """How many keys are known; 0 where any will do."""
         return len(self._by_key or ())
@@ -96,7 +100,15 @@ def parsed_customers(data: bytes, *, toml: bool) -> Customers:
         file = msgspec.convert(document, _File)
     except (msgspec.MsgspecError, tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
         raise CustomersWrong(str(error)) from error
-    return Customers(file.customers)
+    return listed(file.customers)
+
+
+def listed(customers: Mapping[str, Customer]) -> Customers:
+    """These customers and no others; raises `CustomersWrong` when there are none, or when keys collide."""
+    if not customers:
+        # Nobody wants a collector that rejects everything; somebody may have emptied a file or a table by mistake.
+        raise CustomersWrong("there are no customers in it")
+    return Customers(customers)
 
 
 def _by_key(customers: Mapping[str, Customer]) -> dict[str, Found]:

@@ -88,6 +88,13 @@ class Taken(msgspec.Struct, frozen=True):
     rejected: list[Rejected]
 
 
+class Outcome(msgspec.Struct, frozen=True):
+    """What became of one POST: how many beacons it held, and what of it was none. What is waiting for Kafka needs no more."""
+
+    accepted: int
+    rejected: list[Rejected]
+
+
 class Refused(ValueError):
     """An input cannot become a beacon; never leaves the intake."""
 

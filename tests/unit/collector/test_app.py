@@ -3,84 +3,17 @@
 import asyncio
 import gzip
 import json
-import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from dataclasses import replace
-from ipaddress import ip_network
 from typing import Any
 
-import aiohttp
 import orjson
 import pytest
-from aiohttp import web
 from prometheus_client import REGISTRY
 
-from services.collector.app import Drain, make_app, make_runner
-from services.collector.clients import Clients
 from services.collector.intake.customers import Customer, Customers
-from services.collector.intake.post import Rules
-from services.collector.reception import Limits, Reception
-from services.collector.routes import Routes
-from services.collector.sink import MemorySink
-from shared.codec import BEACON
-from shared.topics import PROFILES
 from tests.unit.collector.bodies import CMCD_RECORD, RECV_TIME_MS, epas_event, mux_body, mux_event, native_beacon
-
-RULES = Rules(collector_id="c-1", body_bytes_max=10_000)
-
-
-PROXIES = [ip_network("127.0.0.0/8")]
-
-
-class Served:
-    """A collector that listens on a port of its own, and a client to it."""
-
-    def __init__(self, body_seconds_max: float = 0.3) -> None:
-        self.sink = MemorySink()
-        self.drain = Drain()
-        self.rules = RULES
-        limits = Limits(body_seconds_max=body_seconds_max, in_flight_bytes_max=100_000, throttle_seconds_max=0.05)
-        reception = Reception(
-            lambda: self.rules, Clients(PROXIES), PROFILES["laptop"], limits, now_ms=lambda: RECV_TIME_MS
-        )
-        routes = Routes(reception, self.sink, self.sink, new_session_id=lambda: "new-session")
-        self.runner = make_runner(make_app(routes, self.drain), drain_seconds_max=5.0)
-        self.port = 0
-        self.client: aiohttp.ClientSession
-
-    async def start(self) -> None:
-        await self.runner.setup()
-        await web.TCPSite(self.runner, "127.0.0.1", 0).start()
-        self.port = self.runner.addresses[0][1]
-        self.client = aiohttp.ClientSession(f"http://127.0.0.1:{self.port}")
-
-    async def stop(self) -> None:
-        await self.client.close()
-        await self.runner.cleanup()
-
-    async def raw(self, request: bytes) -> bytes:
-        """The head of the answer to bytes written on a connection of its own."""
-        reader, writer = await asyncio.open_connection("127.0.0.1", self.port)
-        try:
-            writer.write(request)
-            return await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), 20)
-        finally:
-            writer.close()
-            await writer.wait_closed()
-
-    def stored(self) -> list[tuple[str, Any]]:
-        return [
-            (record.topic, BEACON.decode(record.value) if record.topic == "beacons" else dict(record.headers))
-            for record in self.sink.records
-        ]
-
-
-@pytest.fixture
-async def served() -> AsyncIterator[Served]:
-    served = Served()
-    await served.start()
-    yield served
-    await served.stop()
+from tests.unit.collector.serving import RULES, Served, until
 
 
 @pytest.mark.parametrize("path", ["/", "/android", "/any/where?and=how"])
@@ -259,12 +192,6 @@ async def test_more_bytes_than_fit_are_refused_and_room_is_given_back() -> None:
     def in_flight() -> float | None:
         return REGISTRY.get_sample_value("playhead_collector_in_flight_bytes")
 
-    async def until(condition: Callable[[], bool]) -> None:
-        deadline = time.monotonic() + 20
-        while not condition():
-            assert time.monotonic() < deadline
-            await asyncio.sleep(0.005)
-
     held = [await asyncio.open_connection("127.0.0.1", served.port) for _ in range(11)]
     for _, writer in held:
         writer.write(head)
@@ -282,7 +209,44 @@ async def test_more_bytes_than_fit_are_refused_and_room_is_given_back() -> None:
 
 
 async def test_headers_beyond_their_limit_are_refused(served: Served) -> None:
-    assert b" 400 " in await served.raw(b"POST / HTTP/1.1\r\nHost: a\r\nX: " + b"x" * 20_000 + b"\r\n\r\n")
+    assert b" 400 " in await served.raw(b"POST / HTTP/1.1\r\nHost: a\r\nX: " + b"x" * 33_000 + b"\r\n\r\n")
+
+
+async def test_what_waits_for_kafka_counts_by_what_it_has_become(served: Served) -> None:
+    """A packed body is small, its records are not: they count while they wait, and are given back."""
+    served.rules = replace(RULES, body_bytes_max=100_000)
+    events = [mux_event(xsqno=number) for number in range(300)]
+    packed = gzip.compress(mux_body(*events))
+    assert len(packed) < 5_000
+    async with served.client.post("/", data=packed, headers={"Content-Encoding": "gzip"}) as answer:
+        assert (answer.status, "Retry-After" in answer.headers) == (503, True)
+    async with served.client.post("/", data=mux_body(*events[:50])) as answer:
+        assert answer.status == 200
+    assert len(served.stored()) == 50
+    assert REGISTRY.get_sample_value("playhead_collector_in_flight_bytes") == 0
+
+
+async def test_made_up_keys_cannot_fill_the_topic_of_rejected_inputs(served: Served) -> None:
+    """Ten seconds' worth of bytes is kept, from strangers and from customers each; what is not kept is counted."""
+
+    def dropped() -> float:
+        return (
+            REGISTRY.get_sample_value("playhead_collector_rejected_dropped_total", {"reason": "unknown_customer"}) or 0
+        )
+
+    served.rules = replace(RULES, customers=Customers({"acme": Customer(keys=("acme-web",))}))
+    before = dropped()
+    # The second is a key that nobody has, though it is a customer's id.
+    for key in ("nobody", "acme"):
+        for _ in range(20):
+            async with served.client.post(f"/cmcd/{key}", data=b"x" * 5_000) as answer:
+                assert answer.status == 204
+    kept = len(served.stored())
+    assert 10 <= kept <= 12
+    assert dropped() - before == 40 - kept
+    async with served.client.post("/cmcd/acme-web", data=b"?" + CMCD_RECORD.encode()) as answer:
+        assert answer.status == 204
+    assert served.stored()[-1][1]["reason"] == b"undecodable"
 
 
 async def test_the_client_is_who_the_proxies_say_and_its_agent_is_understood(served: Served) -> None:
