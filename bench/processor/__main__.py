@@ -1,0 +1,96 @@
+"""Beacons per CPU-second of the processor, beside Kafka Streams and Quix Streams: `python -m bench.processor [--only NAME ...]`.
+
+One broker, one topic of beacons, loaded once; each system drains it from its beginning with a group, topics and a store of its own, one
+after the other, in rounds. Counted is the second half of the topic: CPU of the whole process over the offsets that it committed. Before
+any speed is printed, every view is checked: one missing, doubled or wrong row fails the run. Other load on the machine
+falls on all; compare the ratios.
+"""
+
+import argparse
+import shutil
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Final
+
+from bench.processor import report
+from bench.processor.beacons import Loaded, load
+from bench.processor.check import check, count_committed
+from bench.processor.measure import Figures, topic_bytes, watch
+from bench.processor.setup import set_up
+from bench.processor.systems import ALL, Peers, Run, System
+from bench.processor.topics_of_runs import PARTITIONS, TopicsOfRuns
+from deploy.local.broker import Broker
+from deploy.local.process import Child, wait_until
+
+_DRAIN_SECONDS_MAX: Final = 900.0
+_ROWS_SECONDS_MAX: Final = 90.0
+_STOP_SECONDS_MAX: Final = 60.0
+
+
+def drain(system: System, name: str, folder: Path, broker: Broker, loaded: Loaded, peers: Peers) -> Figures:
+    """Lets one system drain the topic; `name` is its group. Checks every view."""
+    folder.mkdir()
+    topics = TopicsOfRuns(broker.bootstrap)
+    rows, changelog = system.rows_topic(name), system.changelog_topic(name)
+    topics.create([rows], [changelog] if system.family == "playhead" else [])
+    run = Run(name, broker.bootstrap, folder / "state", folder / "commits", peers)
+    child = Child(system.title, system.command(run), log_file=folder / "log")
+    child.start()
+    try:
+        drained = watch(child, broker.child, broker.bootstrap, name, topics.ends("beacons"), _DRAIN_SECONDS_MAX)
+        # The last views of the full fold end a second of the clock after their last beacon.
+        everything = len(loaded.views)
+        wait_until(lambda: count_committed(broker.bootstrap, rows) >= everything, _ROWS_SECONDS_MAX, f"rows in {rows}", every=1.0)
+    finally:
+        child.stop(_STOP_SECONDS_MAX)
+    commits = [float(line) for line in run.commits_file.read_text().split()]
+    figures = Figures(
+        drained,
+        check(broker.bootstrap, rows, loaded.views, fold=system.fold),
+        sorted(commits[len(commits) // 2 :]),
+        topic_bytes(folder.parent / "broker" / "data", changelog) / loaded.beacons,
+        count_committed(broker.bootstrap, changelog) / loaded.beacons,
+    )
+    topics.delete([rows, changelog], name if system.fold == "full" else None)
+    shutil.rmtree(folder / "state", ignore_errors=True)
+    return figures
+
+
+def main() -> int:
+    """The benchmark's exit code: 1 when a row was missing, doubled or wrong."""
+    parser = argparse.ArgumentParser(prog="python -m bench.processor", description=__doc__)
+    parser.add_argument("--views", type=int, default=80_000)
+    parser.add_argument("--in-flight", type=int, default=50_000)
+    parser.add_argument("--rounds", type=int, default=1)
+    parser.add_argument("--only", nargs="+", choices=[*ALL], default=[*ALL], metavar="NAME", help=", ".join(ALL))
+    parser.add_argument("--write", action="store_true", help="write bench/README.md and its chart")
+    given = parser.parse_args()
+    systems = {name: ALL[name] for name in given.only}
+    peers = set_up({system.family for system in systems.values()})
+    with tempfile.TemporaryDirectory(prefix="bench-processor-") as temporary:
+        folder = Path(temporary)
+        with Broker(folder / "broker") as broker:
+            TopicsOfRuns(broker.bootstrap).begin()
+            began = time.monotonic()
+            loaded = load(broker.bootstrap, "beacons", PARTITIONS, views=given.views, in_flight=given.in_flight)
+            print(report.told_input(loaded, given.in_flight, time.monotonic() - began), flush=True)
+            results: dict[str, list[Figures]] = {name: [] for name in systems}
+            for number in range(given.rounds):
+                for name, system in systems.items():
+                    group = "video_views" if system.fold == "full" else f"{name}-{number}"
+                    figures = drain(system, group, folder / f"{name}-{number}", broker, loaded, peers)
+                    if not figures.checked.is_good:
+                        print(f"{name}: {figures.checked}")
+                        return 1
+                    results[name].append(figures)
+                    print(report.told_run(name, figures), flush=True)
+    print(report.table(results))
+    if given.write:
+        report.write(results, loaded, given.in_flight)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

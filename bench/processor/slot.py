@@ -1,0 +1,59 @@
+"""One slot of Playhead for the benchmark: `python -m bench.processor.slot FOLD NAME BOOTSTRAP STATE_DIR COMMIT_MS COMMITS_FILE`.
+
+What `services.processor` starts, with its defaults, and nothing left out: FOLD is `full` (the application `video_views`) or `reduced`.
+The times of all commits go to COMMITS_FILE at the end, ms from the cut to the commit.
+"""
+
+import gc
+import sys
+from pathlib import Path
+from typing import Any
+
+import structlog
+
+from bench.processor import reduced
+from services.processor.applications.video_views import app as video_views
+from services.processor.applications.video_views.finish import FinishRules
+from services.processor.engine.application import Application
+from services.processor.runtime import counts
+from services.processor.runtime.plan import Plan
+from services.processor.runtime.replica import Replica
+from services.processor.runtime.roles import Patience
+from services.rim import logs
+from services.rim.stopping import stop_on_signals
+from shared.settings import Settings
+
+#: A view is told a second after its end: a run need not wait for the minute that operators would.
+FINISH_CLEAN_MS = 1_000
+
+
+def application(fold: str, name: str) -> Application:
+    """What the slot runs."""
+    return video_views.application(FinishRules(clean_ms=FINISH_CLEAN_MS)) if fold == "full" else reduced.application(name)
+
+
+def main() -> int:
+    """Works until SIGTERM."""
+    fold, name, bootstrap, state_dir, commit_ms, commits_file = sys.argv[1:]
+    settings = Settings(kafka_bootstrap=bootstrap)
+    logs.configure("processor", settings)
+    stop = stop_on_signals()
+    commits: list[float] = []
+    counted: Any = counts.committed
+
+    def committed(application: str, partition: int, checkpoint: Any, seconds: float) -> None:
+        commits.append(seconds * 1000)
+        counted(application, partition, checkpoint, seconds)
+
+    counts.committed = committed
+    plan = Plan(settings, application(fold, name), "bench/0", Path(state_dir), commit_interval_ms=int(commit_ms))
+    replica = Replica(plan, Patience(suspect=1.5, settle=10.0))
+    gc.freeze()
+    structlog.get_logger(__name__).info("started")
+    is_clean = replica.run(stop)
+    Path(commits_file).write_text("\n".join(f"{ms:.3f}" for ms in commits))
+    return 0 if is_clean else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

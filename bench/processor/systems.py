@@ -1,0 +1,113 @@
+"""What is compared: each system's command, and the settings that a reader should know."""
+
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, Literal
+
+Family = Literal["playhead", "kafka streams", "quix"]
+
+_PEERS: Final = Path(__file__).parents[1] / "peers"
+_MIB: Final = 1024 * 1024
+KAFKA_STREAMS_CACHE_BYTES: Final = 64 * _MIB
+_JVM: Final = ("-Xms1g", "-Xmx1g", "-XX:+UseParallelGC", "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn")
+
+
+@dataclass(frozen=True)
+class Peers:
+    """Where the peers were set up: folders of jars and classes, an interpreter."""
+
+    jars: Path
+    classes: Path
+    quix_python: Path
+
+
+@dataclass(frozen=True)
+class Run:
+    """What one run is given. `name` is its consumer group, and the first part of its topics' names."""
+
+    name: str
+    bootstrap: str
+    state_dir: Path
+    commits_file: Path
+    peers: Peers
+
+
+@dataclass(frozen=True)
+class System:
+    """One system under one configuration. `fold`: all but one do the reduced one."""
+
+    title: str
+    family: Family
+    commit_ms: int
+    command: Callable[[Run], list[str]]
+    #: The topic that holds its state, by the run's name.
+    changelog: str
+    fold: Literal["reduced", "full"] = "reduced"
+
+    def rows_topic(self, name: str) -> str:
+        """Where its rows go."""
+        return "views" if self.fold == "full" else f"{name}.rows"
+
+    def changelog_topic(self, name: str) -> str:
+        """Where its state goes."""
+        return self.changelog.format(name=name)
+
+
+def playhead(commit_ms: int, fold: Literal["reduced", "full"]) -> System:
+    """The production slot."""
+
+    def command(run: Run) -> list[str]:
+        slot = [sys.executable, "-m", "bench.processor.slot", fold]
+        return [*slot, run.name, run.bootstrap, str(run.state_dir), str(commit_ms), str(run.commits_file)]
+
+    told = "video_views, the full fold" if fold == "full" else "reduced fold"
+    return System(f"Playhead, {told}", "playhead", commit_ms, command, "{name}.changelog", fold)
+
+
+def kafka_streams(commit_ms: int, *, caches: bool, threads: int = 1) -> System:
+    """Processor API on a persistent RocksDB store."""
+
+    def command(run: Run) -> list[str]:
+        classpath = f"{run.peers.classes}:{run.peers.jars}/*"
+        given = [run.name, run.bootstrap, str(run.state_dir), str(commit_ms), str(run.commits_file)]
+        cache_bytes = KAFKA_STREAMS_CACHE_BYTES if caches else 0
+        return ["java", *_JVM, "-cp", classpath, "ReducedViews", *given, str(cache_bytes), str(threads)]
+
+    told = "64 MiB cache" if caches else "no cache"
+    more = f", {threads} threads" if threads > 1 else ""
+    return System(f"Kafka Streams 4.3.1, {told}{more}", "kafka streams", commit_ms, command, "{name}-views-changelog")
+
+
+def quix(commit_ms: int) -> System:
+    """Exactly once, on RocksDB."""
+
+    def command(run: Run) -> list[str]:
+        script = str(_PEERS / "quix" / "reduced_views.py")
+        given = [run.name, run.bootstrap, str(run.state_dir), str(commit_ms), str(run.commits_file)]
+        return [str(run.peers.quix_python), script, *given]
+
+    return System("Quix Streams 3.28.1", "quix", commit_ms, command, "changelog__{name}--beacons--default")
+
+
+#: In the order in which they run, so that what else the machine does falls on all alike.
+ALL: Final = {
+    "playhead-100": playhead(100, "reduced"),
+    "kafka-streams-100": kafka_streams(100, caches=False),
+    "kafka-streams-cache-100": kafka_streams(100, caches=True),
+    "playhead-200": playhead(200, "reduced"),
+    "kafka-streams-200": kafka_streams(200, caches=False),
+    "kafka-streams-cache-200": kafka_streams(200, caches=True),
+    "playhead-full-200": playhead(200, "full"),
+    "quix-200": quix(200),
+}
+
+#: What a reader must know of the settings, line by line.
+SETTINGS: Final = (
+    "Playhead: one slot with its defaults, as `services.processor` starts it; only the commit interval is given.",
+    f"Kafka Streams: Processor API, persistent RocksDB store (256 MiB block cache for all, Bloom filters), `exactly_once_v2`, one"
+    f" stream thread, record cache off or {KAFKA_STREAMS_CACHE_BYTES // _MIB} MiB, binary state, Jackson streaming, lz4,"
+    f" `batch.size` 256 KiB, `max.poll.records` 5000; JVM `{' '.join(_JVM[:3])}`.",
+    "Quix Streams: exactly-once, RocksDB with a changelog, values and state as bytes (msgspec decodes the same four fields), lz4.",
+)
