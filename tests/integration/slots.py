@@ -25,11 +25,20 @@ def wait_until(condition: Callable[[], bool], what: str, seconds: float = 60.0) 
 
 
 class Slot:
-    """One processor process. `environ` overrides its settings."""
+    """One processor process. `environ` overrides its settings; `program` is what runs in place of the processor itself."""
 
-    def __init__(self, bootstrap: str, folder: Path, number: int, **environ: str) -> None:
+    def __init__(
+        self,
+        bootstrap: str,
+        folder: Path,
+        number: int,
+        *,
+        program: tuple[str, ...] = ("services.processor",),
+        **environ: str,
+    ) -> None:
         self.folder = folder
         self.number = number
+        self._program = program
         self.admin_port = free_port()
         self.log_file = folder / f"slot-{number}.log"
         self.state_dir = folder / f"state-{number}"
@@ -48,7 +57,7 @@ class Slot:
         """Starts the process."""
         with self.log_file.open("ab") as log:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "services.processor"], cwd=ROOT, env=self._environ, stdout=log, stderr=log
+                [sys.executable, "-m", *self._program], cwd=ROOT, env=self._environ, stdout=log, stderr=log
             )
 
     @property

@@ -1,91 +1,18 @@
 """Lookups on a real broker: any slot answers for any view, never wrongly, whatever happens to the owner."""
 
-import json
 import threading
-import urllib.error
-import urllib.request
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
-from confluent_kafka import Producer
 
 from deploy.local.broker import Broker
-from deploy.local.ports import free_port
-from shared import codec, topics
-from shared.partitioning import partition_of, view_key
-from tests.integration.feed import PARTITIONS, beacon
-from tests.integration.slots import Slot, wait_until
+from tests.integration.asked import VIEW_IDS, Asked, owners, partition, send
+from tests.integration.feed import PARTITIONS
+from tests.integration.slots import wait_until
 
 pytestmark = pytest.mark.integration
-
-TOKEN = "a token of sixteen or more"
-VIEW_IDS = [f"view-{number}" for number in range(40)]
-T0 = 1_790_000_000_000
-#: What a slot says of a key: status and body.
-Told = tuple[int, Any]
-
-
-class Asked:
-    """A slot with lookups, and a client of them."""
-
-    def __init__(self, broker: Broker, folder: Path, number: int, **environ: str) -> None:
-        port = free_port()
-        self.url = f"http://127.0.0.1:{port}"
-        self.slot = Slot(
-            broker.bootstrap,
-            folder,
-            number,
-            PROCESSOR_LOOKUP_HOST="127.0.0.1",
-            PROCESSOR_LOOKUP_PORT=str(port),
-            PROCESSOR_LOOKUP_URL=self.url,
-            PROCESSOR_LOOKUP_TOKEN=TOKEN,
-            **environ,
-        )
-
-    def get(self, path: str, **headers: str) -> Told:
-        """The answer; status 0 where there was none."""
-        request = urllib.request.Request(self.url + path)
-        for name, value in {"Authorization": f"Bearer {TOKEN}", **headers}.items():
-            request.add_header(name.replace("_", "-"), value)
-        try:
-            with urllib.request.urlopen(request, timeout=15) as answer:
-                return answer.status, json.loads(answer.read())
-        except urllib.error.HTTPError as error:
-            with error:
-                says_when = error.code != 503 or error.headers["Retry-After"] == "1"
-                return error.code if says_when else -error.code, error.read()
-        except (OSError, urllib.error.URLError):
-            return 0, None
-
-    def view(self, view_id: str, **headers: str) -> Told:
-        return self.get(f"/views/acme/{view_id}", **headers)
-
-    def knows(self, beacons: int) -> bool:
-        """Whether it answers for every view, with this many beacons."""
-        for view_id in VIEW_IDS:
-            status, body = self.view(view_id)
-            if status != 200 or body["found"]["row"]["beacon_count"] != beacons:
-                return False
-        return True
-
-    def partitions(self) -> list[dict[str, Any]]:
-        status, body = self.get("/partitions")
-        return list(body["partitions"]) if status == 200 else []
-
-
-def send(broker: Broker, seqs: range) -> None:
-    """The beacons with these sequence numbers, of every view."""
-    producer = Producer({"bootstrap.servers": broker.bootstrap, "acks": "all"})
-    for view_id in VIEW_IDS:
-        key = view_key("acme", view_id)
-        for seq in seqs:
-            event = "viewstart" if seq == 1 else "heartbeat"
-            value = codec.BEACON.encode(beacon(view_id, seq, event, T0 + 1000 * seq, view_watch_time=1000 * seq))
-            producer.produce(topics.BEACONS.name, value, key, partition_of(key, PARTITIONS))
-    assert producer.flush(30) == 0
 
 
 class Polling(threading.Thread):
@@ -128,12 +55,6 @@ def pair(own_broker: Broker, tmp_path: Path) -> Iterator[tuple[Asked, Asked]]:
             one.slot.end()
 
 
-def owners(asked: Asked) -> set[str]:
-    """Who works the partitions, when all of them are worked."""
-    seen = asked.partitions()
-    return {str(row["owner"]) for row in seen} if all(row["state"] == "working" for row in seen) else set()
-
-
 def test_both_slots_answer_for_every_view_and_both_see_every_partition(pair: tuple[Asked, Asked]) -> None:
     for view_id in VIEW_IDS:
         answers = [one.view(view_id) for one in pair]
@@ -144,7 +65,7 @@ def test_both_slots_answer_for_every_view_and_both_see_every_partition(pair: tup
             second["partition"],
             second["found"],
         )
-        assert first["partition"] == partition_of(view_key("acme", view_id), PARTITIONS)
+        assert first["partition"] == partition(view_id)
         assert (first["found"]["state"], first["found"]["row"]["view_id"]) == ("open", view_id)
         assert (first["committed"], first["lag_records"]) == (True, 0)
         assert first["age_ms"] >= 0

@@ -44,7 +44,6 @@ class Ends:
         self._ends: dict[tuple[str, int], End] = {}
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="ends", daemon=True)
-        self.failure: BaseException | None = None
 
     def start(self) -> None:
         """Begins to ask."""
@@ -65,13 +64,8 @@ class Ends:
         return {topic: end for topic, end in known.items() if end is not None}
 
     def _run(self) -> None:
-        try:
-            while not self._stop.wait(ASK_SECONDS):
-                self._ask()
-        except BaseException as error:
-            # The worker looks at `failure` in its loop and ends the process: clocks that stand still must not go unseen.
-            self.failure = error
-            raise
+        while not self._stop.wait(ASK_SECONDS):
+            self._ask()
 
     def _ask(self) -> None:
         watched = self._watched

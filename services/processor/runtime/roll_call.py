@@ -62,8 +62,8 @@ class RollCall:
         self._wake = threading.Event()
         self._threads = [
             # A mute replica would be taken for dead, a deaf one takes others for dead: `rim.threads` ends the process.
-            threading.Thread(target=self._run, args=(work,), name=f"roll call: {work.__name__[1:]}", daemon=True)
-            for work in (self._speak, self._listen)
+            threading.Thread(target=self._run, args=(work,), name=f"roll call: {name}", daemon=True)
+            for name, work in (("speak", self._speak), ("listen", self._listen))
         ]
 
     def start(self) -> None:

@@ -137,8 +137,6 @@ class Worker:
         """Polls once, and lets each partition take its turn. Raises `WorkerFailed` when the slot cannot go on."""
         self._looped_at = time.monotonic()
         self._read(POLL_SECONDS)
-        if self._ends.failure is not None:
-            raise WorkerFailed(f"the thread that asks for ends died: {self._ends.failure!r}")
         for holding in list(self._holdings.values()):
             holding.step(self._ends.of(self._topics, holding.partition), self._consumer.consumer_group_metadata)
         try:

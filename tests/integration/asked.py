@@ -1,0 +1,100 @@
+"""Slots with lookups, and a client of them."""
+
+import json
+import urllib.error
+import urllib.request
+from pathlib import Path
+from typing import Any
+
+from confluent_kafka import Producer
+
+from deploy.local.broker import Broker
+from deploy.local.ports import free_port
+from shared import codec, topics
+from shared.partitioning import partition_of, view_key
+from tests.integration.feed import PARTITIONS, beacon
+from tests.integration.slots import Slot
+
+TOKEN = "a token of sixteen or more"
+VIEW_IDS = [f"view-{number}" for number in range(40)]
+T0 = 1_790_000_000_000
+#: What a slot says of a key: status and body.
+Told = tuple[int, Any]
+
+
+def partition(view_id: str) -> int:
+    """Where the view is folded."""
+    return partition_of(view_key("acme", view_id), PARTITIONS)
+
+
+class Asked:
+    """A slot with lookups, and a client of them."""
+
+    def __init__(self, broker: Broker, folder: Path, number: int, **environ: str) -> None:
+        port = free_port()
+        self.url = f"http://127.0.0.1:{port}"
+        self.slot = Slot(
+            broker.bootstrap,
+            folder,
+            number,
+            PROCESSOR_LOOKUP_HOST="127.0.0.1",
+            PROCESSOR_LOOKUP_PORT=str(port),
+            PROCESSOR_LOOKUP_URL=self.url,
+            PROCESSOR_LOOKUP_TOKEN=TOKEN,
+            **environ,
+        )
+
+    def get(self, path: str, **headers: str) -> Told:
+        """The answer; status 0 where there was none, and less than 0 for one that says 503 without saying when to ask again."""
+        request = urllib.request.Request(self.url + path)
+        for name, value in {"Authorization": f"Bearer {TOKEN}", **headers}.items():
+            request.add_header(name.replace("_", "-"), value)
+        try:
+            with urllib.request.urlopen(request, timeout=15) as answer:
+                return answer.status, json.loads(answer.read())
+        except urllib.error.HTTPError as error:
+            with error:
+                says_when = error.code != 503 or error.headers["Retry-After"] == "1"
+                return error.code if says_when else -error.code, error.read()
+        except (OSError, urllib.error.URLError):
+            return 0, None
+
+    def view(self, view_id: str, query: str = "", **headers: str) -> Told:
+        """What it says of a view of customer acme."""
+        return self.get(f"/views/acme/{view_id}{query}", **headers)
+
+    def knows(self, beacons: int, view_ids: list[str] = VIEW_IDS) -> bool:
+        """Whether it answers for every one of these views, with this many beacons."""
+        for view_id in view_ids:
+            status, body = self.view(view_id)
+            if status != 200 or body["found"]["row"]["beacon_count"] != beacons:
+                return False
+        return True
+
+    def partitions(self) -> list[dict[str, Any]]:
+        """What it says of every partition; nothing while it does not answer."""
+        status, body = self.get("/partitions")
+        return list(body["partitions"]) if status == 200 else []
+
+    def metrics(self) -> dict[str, float]:
+        """Its metrics: values by name with labels, as they stand in the text."""
+        with urllib.request.urlopen(f"http://127.0.0.1:{self.slot.admin_port}/metrics", timeout=5) as answer:
+            lines = answer.read().decode().splitlines()
+        return {name: float(value) for name, _, value in (line.rpartition(" ") for line in lines if line[0] != "#")}
+
+
+def owners(asked: Asked) -> set[str]:
+    """Who works the partitions, when all of them are worked."""
+    seen = asked.partitions()
+    return {str(row["owner"]) for row in seen} if all(row["state"] == "working" for row in seen) else set()
+
+
+def send(broker: Broker, seqs: range) -> None:
+    """The beacons with these sequence numbers, of every view."""
+    producer = Producer({"bootstrap.servers": broker.bootstrap, "acks": "all"})
+    for view_id in VIEW_IDS:
+        for seq in seqs:
+            event = "viewstart" if seq == 1 else "heartbeat"
+            value = codec.BEACON.encode(beacon(view_id, seq, event, T0 + 1000 * seq, view_watch_time=1000 * seq))
+            producer.produce(topics.BEACONS.name, value, view_key("acme", view_id), partition(view_id))
+    assert producer.flush(30) == 0

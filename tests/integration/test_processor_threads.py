@@ -1,0 +1,54 @@
+"""Whichever thread of a slot dies: the process ends, with code 1 and a last line that says why."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from deploy.local.broker import Broker
+from deploy.local.ports import free_port
+from deploy.topics import create_topics
+from shared.settings import Settings
+from tests.integration.broken_slot import WORK
+from tests.integration.slots import Slot, wait_until
+
+pytestmark = pytest.mark.integration
+
+
+@pytest.fixture(scope="module")
+def own_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
+    """One broker for this file."""
+    with Broker(tmp_path_factory.mktemp("broker")) as running:
+        create_topics(Settings(kafka_bootstrap=running.bootstrap))
+        yield running
+
+
+def test_the_death_of_any_thread_ends_the_slot(own_broker: Broker, tmp_path: Path) -> None:
+    sign = tmp_path / "die"
+    slots = {
+        name: Slot(
+            own_broker.bootstrap,
+            tmp_path,
+            number,
+            program=("tests.integration.broken_slot", name, str(sign)),
+            PROCESSOR_STANDBYS="1",
+            PROCESSOR_LOOKUP_HOST="127.0.0.1",
+            PROCESSOR_LOOKUP_PORT=str(free_port()),
+            PROCESSOR_LOOKUP_TOKEN="a token of sixteen or more",
+        )
+        for number, name in enumerate(WORK)
+    }
+    try:
+        for slot in slots.values():
+            slot.start()
+        wait_until(lambda: all(slot.is_ready() for slot in slots.values()), "all slots work")
+        sign.touch()
+        for name, slot in slots.items():
+            assert slot.ended() == 1, slot.log_tail()
+            last = json.loads(slot.last_line())
+            assert last["event"] == "failed"
+            assert last["error"] == f"thread {name} died: LookupError: broken by a test"
+    finally:
+        for slot in slots.values():
+            slot.end()

@@ -1,0 +1,84 @@
+"""Lookups while a slot's owner dies and its standby takes over: what a copy says, and where the question is passed on to."""
+
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from deploy.local.broker import Broker
+from tests.integration.asked import TOKEN, VIEW_IDS, Asked, partition, send
+from tests.integration.slots import wait_until
+
+pytestmark = pytest.mark.integration
+
+#: Long enough to look on while nobody works the slot; its end moves nothing (a session lasts longer).
+WITH_STANDBY = {"PROCESSOR_STANDBYS": "1", "PROCESSOR_SUSPECT_MS": "6000", "PROCESSOR_SESSION_MS": "20000"}
+
+
+@pytest.fixture
+def replicas(own_broker: Broker, tmp_path: Path) -> Iterator[tuple[Asked, Asked, Asked]]:
+    """The home of slot 0, its standby, and slot 1 without one."""
+    home, other = (Asked(own_broker, tmp_path, number, **WITH_STANDBY) for number in (0, 1))
+    standby = Asked(own_broker, tmp_path, 10, **{**WITH_STANDBY, "PROCESSOR_SLOT": "test/0", "PROCESSOR_REPLICA": "1"})
+    try:
+        for one in (home, other, standby):
+            one.slot.start()
+        send(own_broker, range(1, 4))
+        wait_until(lambda: all(one.slot.is_ready() for one in (home, other, standby)), "all are ready")
+        wait_until(lambda: len(copied(other)) == 4, "the standby has copies of half of the partitions")
+        wait_until(lambda: all(one.knows(3) for one in (home, other, standby)), "everybody answers for every view")
+        yield home, standby, other
+    finally:
+        for one in (home, other, standby):
+            one.slot.end()
+
+
+def copied(asked: Asked) -> set[int]:
+    """The partitions of which there is a copy that lacks nothing."""
+    return {row["partition"] for row in asked.partitions() if row["standby_lag_records"] == 0}
+
+
+def test_a_standby_tells_its_lag_answers_stale_and_is_found_once_it_works_the_slot(
+    own_broker: Broker, replicas: tuple[Asked, Asked, Asked]
+) -> None:
+    home, standby, other = replicas
+    wait_until(lambda: copied(home) == copied(standby) == copied(other), "all three see the same copies")
+    partitions = copied(home)
+    assert {row["partition"] for row in home.partitions() if row["owner"] == "test/0"} == partitions
+    lag_of = 'playhead_processor_standby_lag_records{{partition="{}"}}'
+    wait_until(lambda: all(standby.metrics().get(lag_of.format(one)) == 0 for one in partitions), "its metrics say so")
+    assert f"<td>{TOKEN}</td>" not in page(home)
+    assert page(home).count("<tr>") >= 9
+
+    mine = [view_id for view_id in VIEW_IDS if partition(view_id) in partitions]
+    for view_id in mine:
+        status, copy = standby.view(view_id, "?stale=allow")
+        fresh = standby.view(view_id)[1]
+        assert (status, copy["stale"], copy["copy_lag_records"], copy["found"]) == (200, True, 0, fresh["found"])
+        assert (fresh["stale"], fresh["slot"], fresh["lag_records"]) == (False, "test/0", 0)
+        assert copy["age_ms"] >= 0
+        assert other.view(view_id, "?stale=allow")[1]["stale"] is False, "the owner goes before a copy"
+    assert standby.view("nobody-played-this", "?stale=allow")[0] == 404, "the owner says so"
+
+    home.slot.kill()
+    told = [
+        (one.view(view_id)[0], one.view(view_id, "?stale=allow")) for one in (other, standby) for view_id in mine[:3]
+    ]
+    assert all(status == 503 for status, _ in told), "nobody works them yet"
+    assert all(answer[0] == 200 and answer[1]["stale"] for _, answer in told)
+    send(own_broker, range(4, 5))
+    # The group still names the address of the process that died; only the roll call knows the one that works.
+    wait_until(lambda: other.knows(4) and standby.knows(4), "the standby works the slot and is asked")
+    for view_id in mine:
+        answer = other.view(view_id, "?stale=allow")[1]
+        assert (answer["slot"], answer["stale"]) == ("test/0", False)
+    wait_until(lambda: copied(other) == set(), "there is no copy any more")
+    assert not any(lag_of.format(one) in standby.metrics() for one in partitions)
+
+
+def page(asked: Asked) -> str:
+    request = urllib.request.Request(f"{asked.url}/partitions", headers={"Accept": "text/html"})
+    request.add_header("Authorization", f"Bearer {TOKEN}")
+    with urllib.request.urlopen(request, timeout=10) as answer:
+        return str(answer.read().decode())
