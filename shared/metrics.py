@@ -64,7 +64,7 @@ COLLECTOR_IN_FLIGHT_BYTES: Final = Metric(
 COLLECTOR_CUSTOMERS_RELOADS: Final = Metric(
     "playhead_collector_customers_reloads_total",
     "counter",
-    "Readings of a changed customers file: ok, or failed (the former one stays in force).",
+    "Readings of a changed customers file or table: ok, or failed (the former customers stay in force).",
     ("outcome",),
 )
 COLLECTOR_SPOOL_BYTES: Final = Metric(

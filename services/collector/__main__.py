@@ -20,7 +20,8 @@ import uvloop
 from services.collector.app import Drain, make_app, make_runner
 from services.collector.clients import Clients, Places
 from services.collector.connections import ConnectionLimits, Listener, room_for
-from services.collector.customers_file import CustomersFile, RulesNow
+from services.collector.customers_file import CustomersFile, CustomersSource, RulesNow
+from services.collector.customers_table import CustomersTable, TableAway
 from services.collector.intake.customers import CustomersWrong
 from services.collector.kafka_sink import KafkaSink, producer_config
 from services.collector.reception import Reception
@@ -73,10 +74,10 @@ async def serve(settings: CollectorSettings, stop: threading.Event) -> int:
         stop.set()
 
     try:
-        file = CustomersFile(Path(settings.customers_file)) if settings.customers_file else None
+        source = await asyncio.to_thread(_customers, settings)
         clients = Clients(settings.proxies, Places(settings.places))
         spool = Spool(Path(settings.spool_dir)) if settings.spool_dir else None
-    except (CustomersWrong, ValueError, OSError) as error:
+    except (CustomersWrong, TableAway, ValueError, OSError) as error:
         log.error("cannot_start", problem=str(error))
         return EXIT_BOOT
     sink = _kafka_sink(settings, collector_id, on_death)
@@ -87,8 +88,8 @@ async def serve(settings: CollectorSettings, stop: threading.Event) -> int:
         )
     metrics.gauge(COLLECTOR_QUEUE_RECORDS).set_function(sink.records_waiting)
     drain = Drain()
-    rules = settings.rules(collector_id, file.customers if file else settings.listed_customers)
-    reception = Reception(RulesNow(rules, file), clients, settings.profile, settings.limits(), now_ms=_now_ms)
+    rules = settings.rules(collector_id, source.customers if source else settings.listed_customers)
+    reception = Reception(RulesNow(rules, source), clients, settings.profile, settings.limits(), now_ms=_now_ms)
     runner = make_runner(make_app(Routes(reception, sink, mux_sink), drain), settings.drain_seconds_max)
     admin = AdminServer(
         settings.admin_host, settings.admin_port, is_alive=mux_sink.health, is_ready=lambda: drain.readiness(mux_sink)
@@ -107,7 +108,7 @@ async def serve(settings: CollectorSettings, stop: threading.Event) -> int:
             await listener.close()
         await mux_sink.close(0)
         return EXIT_BOOT
-    watching = asyncio.create_task(file.watch(settings.customers_file_seconds)) if file else None
+    watching = asyncio.create_task(source.watch(settings.customers_seconds)) if source else None
     log.info("ready", host=settings.host, port=settings.port, admin_port=settings.admin_port, collector=collector_id)
     await asyncio.to_thread(stop.wait)
     if watching is not None:
@@ -115,6 +116,12 @@ async def serve(settings: CollectorSettings, stop: threading.Event) -> int:
     code = await _drain(listener, mux_sink, drain, settings)
     admin.stop()
     return code
+
+
+def _customers(settings: CollectorSettings) -> CustomersSource | None:
+    if settings.customers_dsn is not None:
+        return CustomersTable(settings.customers_dsn.get_secret_value())
+    return CustomersFile(Path(settings.customers_file)) if settings.customers_file else None
 
 
 def _kafka_sink(settings: CollectorSettings, collector_id: str, on_death: Callable[[str], None]) -> KafkaSink:

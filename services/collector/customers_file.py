@@ -3,7 +3,7 @@
 import asyncio
 from dataclasses import replace
 from pathlib import Path
-from typing import Final
+from typing import Final, Protocol
 
 import structlog
 
@@ -61,15 +61,24 @@ class CustomersFile:
         return parsed_customers(data, toml=self._path.suffix == ".toml")
 
 
-class RulesNow:
-    """The rules in force: those given, with the customers the file holds now."""
+class CustomersSource(Protocol):
+    """A file or table of customers that changes while the collector runs."""
 
-    def __init__(self, rules: Rules, file: CustomersFile | None) -> None:
+    customers: Customers
+
+    async def watch(self, seconds: float) -> None:
+        """Looks at it so often, for ever; `customers` is what was last found in order."""
+
+
+class RulesNow:
+    """The rules in force: those given, with the customers the source holds now."""
+
+    def __init__(self, rules: Rules, source: CustomersSource | None) -> None:
         self._rules = rules
-        self._file = file
+        self._source = source
 
     def __call__(self) -> Rules:
         """The rules for one request."""
-        if self._file is not None and self._file.customers is not self._rules.customers:
-            self._rules = replace(self._rules, customers=self._file.customers)
+        if self._source is not None and self._source.customers is not self._rules.customers:
+            self._rules = replace(self._rules, customers=self._source.customers)
         return self._rules

@@ -11,6 +11,7 @@ from services.collector.intake.customers import ANYBODY, Customer, Customers
 from services.collector.intake.peer import Network
 from services.collector.intake.post import Rules
 from services.collector.reception import Limits
+from services.rim.postgres import Dsn
 from shared.schemas.beacon import CUSTOMER_ID
 from shared.settings import Settings
 
@@ -32,7 +33,12 @@ class CollectorSettings(Settings):
     customers_file: str = pydantic.Field(
         "", description="TOML or JSON file of customers, instead of COLLECTOR_CUSTOMERS"
     )
-    customers_file_seconds: float = pydantic.Field(5.0, gt=0, le=3_600, description="seconds between looks at it")
+    customers_dsn: Dsn | None = pydantic.Field(
+        None, description="postgresql://... of a database with table collector.customers, instead of either"
+    )
+    customers_seconds: float = pydantic.Field(
+        5.0, gt=0, le=3_600, description="seconds between looks at the file or table"
+    )
     trusted_proxies: str = pydantic.Field(
         "", description="networks whose X-Forwarded-For is believed, comma separated: 10.0.0.0/8"
     )
@@ -99,8 +105,10 @@ class CollectorSettings(Settings):
 
     @pydantic.model_validator(mode="after")
     def _one_home_for_customers(self) -> Self:
-        if self.customers and self.customers_file:
-            raise ValueError("COLLECTOR_CUSTOMERS and COLLECTOR_CUSTOMERS_FILE: only one of them can be set")
+        if sum(map(bool, (self.customers, self.customers_file, self.customers_dsn))) > 1:
+            raise ValueError(
+                "COLLECTOR_CUSTOMERS, COLLECTOR_CUSTOMERS_FILE and COLLECTOR_CUSTOMERS_DSN: only one of them can be set"
+            )
         return self
 
     @pydantic.field_validator("id")

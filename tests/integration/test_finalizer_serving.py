@@ -10,8 +10,9 @@ import pytest
 
 from deploy.local.observe import published_ms
 from deploy.local.postgres import Postgres
-from services.finalizer.migrate import MigrationChanged, migrate
+from services.finalizer.migrate import migrate
 from services.finalizer.serving import Fenced, Rebuilt, Serving, ServingAway, Slice
+from services.rim.migrations import MigrationChanged
 from tests.integration.served import MEASURES
 
 pytestmark = pytest.mark.integration

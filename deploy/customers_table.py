@@ -1,0 +1,39 @@
+"""Makes or upgrades the customers table: `COLLECTOR_CUSTOMERS_DSN=postgresql://owner@... python -m deploy.customers_table`.
+
+Run it as the owner of the schema, before collectors of this version start. These need no more than
+`GRANT USAGE ON SCHEMA collector` and `GRANT SELECT ON ALL TABLES IN SCHEMA collector`.
+"""
+
+import os
+import sys
+
+import psycopg
+
+from services.collector.customers_table import MIGRATIONS_DIR
+from services.collector.settings import CollectorSettings
+from services.rim.migrations import MigrationChanged, migrate
+from shared.settings import SettingsError
+
+
+def main() -> int:
+    """0 when the table is there as this version needs it."""
+    try:
+        dsn = CollectorSettings.load(os.environ).customers_dsn
+    except SettingsError as error:
+        sys.stderr.write(f"{error}\n")
+        return 2
+    if dsn is None:
+        sys.stderr.write("COLLECTOR_CUSTOMERS_DSN must be set\n")
+        return 2
+    try:
+        with psycopg.connect(dsn.get_secret_value(), autocommit=True) as connection:
+            migrate(connection, "collector", MIGRATIONS_DIR)
+    except (psycopg.Error, MigrationChanged) as error:
+        told = str(error) if isinstance(error, MigrationChanged) else f"{type(error).__name__} {error.sqlstate or ''}"
+        sys.stderr.write(f"the customers table is not as it must be: {told}\n")
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
