@@ -42,7 +42,12 @@ def drain(system: System, name: str, folder: Path, broker: Broker, loaded: Loade
         drained = watch(child, broker.child, broker.bootstrap, name, topics.ends("beacons"), _DRAIN_SECONDS_MAX)
         # The last views of the full fold end a second of the clock after their last beacon.
         everything = len(loaded.views)
-        wait_until(lambda: count_committed(broker.bootstrap, rows) >= everything, _ROWS_SECONDS_MAX, f"rows in {rows}", every=1.0)
+        wait_until(
+            lambda: count_committed(broker.bootstrap, rows) >= everything,
+            _ROWS_SECONDS_MAX,
+            f"rows in {rows}",
+            every=1.0,
+        )
     finally:
         child.stop(_STOP_SECONDS_MAX)
     commits = [float(line) for line in run.commits_file.read_text().split()]

@@ -1,5 +1,6 @@
 """Watches a system drain the topic: CPU of its process and of the broker by the offsets it has committed; memory; changelog bytes."""
 
+import contextlib
 import os
 import time
 from collections.abc import Iterable
@@ -72,7 +73,9 @@ def cpu_seconds(pid: int) -> float:
 
 def _children(pid: int) -> Iterable[int]:
     for task in Path(f"/proc/{pid}/task").iterdir():
-        yield from (int(child) for child in (task / "children").read_text().split())
+        # A thread may end while it is looked at.
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+            yield from (int(child) for child in (task / "children").read_text().split())
 
 
 def rss_bytes(pid: int) -> int:

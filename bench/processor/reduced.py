@@ -18,7 +18,14 @@ from shared.topics import Topic
 _SEQ_MAX: Final = 62
 PLAYING: Final = 2
 #: What a view is in after an event; others leave it as it is.
-STATES: Final = {"viewstart": 1, "playing": PLAYING, "rebufferend": PLAYING, "pause": 3, "rebufferstart": 4, "viewend": 5}
+STATES: Final = {
+    "viewstart": 1,
+    "playing": PLAYING,
+    "rebufferend": PLAYING,
+    "pause": 3,
+    "rebufferstart": 4,
+    "viewend": 5,
+}
 
 
 class Beacon(msgspec.Struct, gc=False):
@@ -52,7 +59,9 @@ class Row(msgspec.Struct):
     state: int
 
 
-VIEWS: Final = StoreSpec(name="views", id=1, encode=msgspec.msgpack.encode, decode=msgspec.msgpack.Decoder(State).decode)
+VIEWS: Final = StoreSpec(
+    name="views", id=1, encode=msgspec.msgpack.encode, decode=msgspec.msgpack.Decoder(State).decode
+)
 _DECODE: Final = msgspec.json.Decoder(Beacon).decode
 
 

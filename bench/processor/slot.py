@@ -29,7 +29,9 @@ FINISH_CLEAN_MS = 1_000
 
 def application(fold: str, name: str) -> Application:
     """What the slot runs."""
-    return video_views.application(FinishRules(clean_ms=FINISH_CLEAN_MS)) if fold == "full" else reduced.application(name)
+    return (
+        video_views.application(FinishRules(clean_ms=FINISH_CLEAN_MS)) if fold == "full" else reduced.application(name)
+    )
 
 
 def main() -> int:

@@ -24,17 +24,23 @@ class BoundStore:
         self._prefix = bytes([spec.id])
         self._core = core
         self._layers = layers
+        #: The last key asked for, and its row key: most folds get and put under one key.
+        self._key: bytes | None = None
+        self._row_key = b""
 
     def get(self, key: bytes) -> Any:
-        entry = self._layers.entry(self._prefix + key)
-        return None if entry is None else entry.row
+        if key is not self._key:
+            self._key, self._row_key = key, self._prefix + key
+        return self._layers.row(self._row_key)
 
     def put(self, key: bytes, row: Any, deadline_ms: int = 0) -> None:
+        if key is not self._key:
+            self._key, self._row_key = key, self._prefix + key
         # A deadline in the past fires with the next millisecond. So of what is committed none is due at its clock, and
         # a takeover need not look at timers before it.
         if 0 < deadline_ms <= self._core.clock_ms:
             deadline_ms = self._core.clock_ms + 1
-        self._layers.put(self._prefix + key, row, deadline_ms)
+        self._layers.put(self._row_key, row, deadline_ms)
 
     def deadline_ms(self, key: bytes) -> int:
         entry = self._layers.entry(self._prefix + key)

@@ -151,24 +151,30 @@ class Core:
         A record before the next offset was folded already and is passed over. Raises `ApplicationFailed`, `TooManyFailed`;
         `NewerFormat` on a row that a newer version wrote; and, from the local store, `StoreFailed`.
         """
-        event_times, draft = self._event_times, self._draft
+        event_times, draft, next_offsets = self._event_times, self._draft, self._next_offsets
         fold = self._processor.fold if event_times is None else self._fold_in_event_time
         quarantined, suspects = self._quarantine.records, self._quarantine.suspects
         # What the last checkpoint had no room for comes first: no record may overtake a timer.
         if not self.advance_to(self._target_ms):
             return 0
         room_bytes = self._dirty_bytes_max - self.dirty_bytes
-        folded = folded_bytes = 0
+        target_ms = self._target_ms
+        taken = folded = folded_bytes = 0
+        # What every record costs is paid here: the loop does nothing that can be done once for all of them.
         try:
-            for taken, record in enumerate(records):
-                if record.offset < self._next_offsets.get(record.topic, 0):
+            for record in records:
+                offset, topic = record.offset, record.topic
+                if offset < next_offsets.get(topic, 0):
+                    taken += 1
                     continue
                 if folded_bytes >= room_bytes:
                     return taken
-                is_quarantined = bool(quarantined) and (record.topic, record.offset) in quarantined
-                at_ms = record.timestamp_ms if event_times is None else self._time_of(record, is_quarantined)
-                if at_ms > self._target_ms and not self.advance_to(at_ms):
-                    return taken
+                is_quarantined = quarantined and (topic, offset) in quarantined
+                at_ms = record.timestamp_ms if event_times is None else self._time_of(record, bool(is_quarantined))
+                if at_ms > target_ms:
+                    if not self.advance_to(at_ms):
+                        return taken
+                    target_ms = at_ms
                 try:
                     if is_quarantined:
                         self._set_aside(record, "fold_failed", "the application raised on it")
@@ -183,13 +189,14 @@ class Core:
                     raise
                 except Exception as error:
                     raise FoldFailed(record, error) from error
-                self._next_offsets[record.topic] = record.offset + 1
+                next_offsets[topic] = offset + 1
+                taken += 1
                 folded += 1
                 folded_bytes += len(record.value or b"")
         finally:
             draft.records += folded
             draft.bytes += folded_bytes
-        return len(records)
+        return taken
 
     def _time_of(self, record: Record, is_quarantined: bool) -> int:
         assert self._event_times is not None

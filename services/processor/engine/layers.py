@@ -25,15 +25,16 @@ NEVER_MS: Final = 1 << 62
 class Entry:
     """One decoded row; `row` is None once deleted, `deadline_ms` 0 without a timer.
 
-    `stored_bytes` is its size when it was last bytes: 0 for a row that never was.
+    `stored_bytes` is its size when it was last bytes: 0 for a row that never was. `is_open`: it is in the open layer.
     """
 
-    __slots__ = ("deadline_ms", "row", "stored_bytes")
+    __slots__ = ("deadline_ms", "is_open", "row", "stored_bytes")
 
     def __init__(self, row: Any, deadline_ms: int, stored_bytes: int = 0) -> None:
         self.row = row
         self.deadline_ms = deadline_ms
         self.stored_bytes = stored_bytes
+        self.is_open = False
 
 
 _Rows = dict[bytes, bytes | None]
@@ -51,6 +52,7 @@ class Layers:
         self._cache_rows_max = cache_rows_max
         self._open: dict[bytes, Entry] = {}
         self._open_bytes = 0
+        #: The cache. Of a row that is in the open layer too, it has the same entry or none.
         self._young: dict[bytes, Entry] = {}
         self._old: dict[bytes, Entry] = {}
         self._in_flight: _Rows = {}
@@ -73,32 +75,35 @@ class Layers:
 
     def entry(self, key: bytes) -> Entry | None:
         """The row of `key` as it is now, or None."""
-        entry = self._open.get(key)
-        if entry is None:
-            entry = self._young.get(key)
-            if entry is None:
-                entry = self._old.get(key) or self._read(key)
-                if entry is None:
-                    return None
-                self._remember(key, entry)
-        return entry if entry.row is not None else None
+        entry = self._young.get(key) or self._found(key)
+        return entry if entry is not None and entry.row is not None else None
+
+    def row(self, key: bytes) -> Any:
+        """The row of `key` as it is now, decoded, or None."""
+        entry = self._young.get(key) or self._found(key)
+        return None if entry is None else entry.row
+
+    def _found(self, key: bytes) -> Entry | None:
+        """The entry of `key`, deleted or not, where the newer part of the cache does not have it."""
+        entry = self._kept(key) or self._read(key)
+        if entry is not None:
+            self._remember(key, entry)
+        return entry
 
     def look(self, key: bytes) -> tuple[Entry | None, bool]:
         """The row of `key` as it is now, or None, and whether that is committed. Leaves the cache as it is."""
         is_committed = key not in self._open and key not in self._in_flight
-        entry = self._cached(key) or self._read(key)
+        entry = self._kept(key) or self._read(key)
         return (entry if entry is not None and entry.row is not None else None), is_committed
 
     def put(self, key: bytes, row: Any, deadline_ms: int) -> None:
         """Sets the row of `key` and its deadline (ms since 1970; 0: no timer)."""
-        entry = self._open.get(key)
+        entry = self._young.get(key) or self._found(key)
         if entry is None:
-            entry = self.entry(key)
-            if entry is None:
-                entry = Entry(None, 0)
-                self._remember(key, entry)
-            self._open[key] = entry
-            self._open_bytes += len(key) + entry.stored_bytes
+            entry = Entry(None, 0)
+            self._remember(key, entry)
+        if not entry.is_open:
+            self._open_up(key, entry)
         if entry.row is None:
             self.counts[key[0]] += 1
         entry.row = row
@@ -118,26 +123,31 @@ class Layers:
     def _bury(self, key: bytes) -> None:
         # A new entry: the cached one may still be in a caller's hand.
         gone = Entry(None, 0)
-        self._open[key] = gone
-        self._open_bytes += len(key)
+        self._open_up(key, gone)
         self._remember(key, gone)
+
+    def _open_up(self, key: bytes, entry: Entry) -> None:
+        entry.is_open = True
+        self._open[key] = entry
+        self._open_bytes += len(key) + entry.stored_bytes
 
     def discard(self, key: bytes) -> bytes:
         """Deletes a row that stands, whether it can be decoded or not; returns what the application stored.
 
         Raises `RowRefused` for a changed one that cannot be stored.
         """
-        row = self._packed(key, self._open[key]) if key in self._open else self._bytes(key)
+        entry = self._open.get(key)
+        row = self._bytes(key) if entry is None else self._as_bytes([(key, entry)])[key]
         self.counts[key[0]] -= 1
         self._bury(key)
         return b"" if row is None else unpack(row)[2]
 
     def stands(self, key: bytes) -> bool:
         """Whether there is a row of `key`; asks without decoding it."""
-        entry = self._cached(key)
+        entry = self._kept(key)
         return self._bytes(key) is not None if entry is None else entry.row is not None
 
-    def _cached(self, key: bytes) -> Entry | None:
+    def _kept(self, key: bytes) -> Entry | None:
         return self._open.get(key) or self._young.get(key) or self._old.get(key)
 
     def _bytes(self, key: bytes) -> bytes | None:
@@ -193,7 +203,7 @@ class Layers:
                 yield key, deadline_ms
 
     def _is_due(self, key: bytes, deadline_ms: int, is_to_be_decoded: bool) -> bool:
-        entry = self._cached(key)
+        entry = self._kept(key)
         if entry is not None:
             return entry.row is not None and entry.deadline_ms == deadline_ms
         row = self._bytes(key)
@@ -242,33 +252,36 @@ class Layers:
 
         Raises `RowRefused`, and moves nothing, when one of them cannot be stored.
         """
-        rows: _Rows = {}
-        for key, entry in self._open.items():
-            row = rows[key] = self._packed(key, entry)
-            if row is not None:
-                entry.stored_bytes = len(row)
+        rows = self._as_bytes(self._open.items())
+        for entry in self._open.values():
+            entry.is_open = False
         self._in_flight = rows
         self._open, self._open_bytes = {}, 0
         return rows
 
     def check(self, keys: Iterable[bytes]) -> None:
         """Raises `RowRefused` when one of these rows has changed and cannot be stored."""
-        for key in keys:
-            if key in self._open:
-                self._packed(key, self._open[key])
+        self._as_bytes((key, self._open[key]) for key in keys if key in self._open)
 
-    def _packed(self, key: bytes, entry: Entry) -> bytes | None:
-        if entry.row is None:
-            return None
-        spec = self._specs[key[0]]
-        try:
-            payload = spec.encode(entry.row)
-        except Exception as error:
-            # Whatever it is, it is the application's: its row must be named, or the partition would stop here for ever.
-            raise RowRefused(spec.name, key, f"{type(error).__name__}: {error}") from error
-        if len(payload) > spec.row_bytes_max:
-            raise RowRefused(spec.name, key, f"{len(payload)} bytes; at most {spec.row_bytes_max} can be stored")
-        return pack(entry.deadline_ms, payload, spec.format)
+    def _as_bytes(self, entries: Iterable[tuple[bytes, Entry]]) -> _Rows:
+        rows: _Rows = {}
+        specs = self._specs
+        for key, entry in entries:
+            row = entry.row
+            if row is None:
+                rows[key] = None
+                continue
+            spec = specs[key[0]]
+            try:
+                payload = spec.encode(row)
+            except Exception as error:
+                # Whatever it is, it is the application's: its row must be named, or the partition would stop here for ever.
+                raise RowRefused(spec.name, key, f"{type(error).__name__}: {error}") from error
+            if len(payload) > spec.row_bytes_max:
+                raise RowRefused(spec.name, key, f"{len(payload)} bytes; at most {spec.row_bytes_max} can be stored")
+            rows[key] = packed = pack(entry.deadline_ms, payload, spec.format)
+            entry.stored_bytes = len(packed)
+        return rows
 
     def commit(self) -> None:
         """The rows in flight are committed."""

@@ -34,7 +34,7 @@ def pack(deadline_ms: int, payload: bytes, store_format: int = 1) -> bytes:
     """A row's bytes; `deadline_ms` 0 means that no timer is set. Raises ValueError for one beyond 2^48 ms."""
     if deadline_ms > _DEADLINE_MASK:
         raise ValueError(f"a deadline of {deadline_ms} ms is beyond the year 10,000")
-    return _WORD.pack(_ENVELOPE | store_format << _FORMAT_SHIFT | deadline_ms) + payload
+    return (_ENVELOPE | store_format << _FORMAT_SHIFT | deadline_ms).to_bytes(8, "big") + payload
 
 
 def deadline_of(row: bytes) -> int:

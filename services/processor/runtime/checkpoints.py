@@ -1,6 +1,7 @@
 """Makes a checkpoint durable: one Kafka transaction. Runs on a thread of its own while the core folds on."""
 
 import time
+from collections.abc import Iterable
 from typing import Any, Final, NamedTuple
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer, TopicPartition
@@ -109,12 +110,11 @@ class Committer:
 
         producer.begin_transaction()
         reach("begun")
-        for key, row in checkpoint.changes.items():
-            self._produce(deadline, self._changelog, value=row, key=key)
+        self._produce(self._changelog, checkpoint.changes.items(), deadline)
         for output in checkpoint.outputs:
-            self._produce(deadline, output.topic, value=output.value, key=output.key, headers=list(output.headers))
-        meta = encode_meta(checkpoint.meta)
-        self._produce(deadline, self._changelog, value=meta, key=META_KEY, on_delivery=delivered)
+            self._produce(output.topic, ((output.key, output.value),), deadline, headers=list(output.headers))
+        meta = (META_KEY, encode_meta(checkpoint.meta))
+        self._produce(self._changelog, (meta,), deadline, on_delivery=delivered)
         reach("produced")
         offsets = [
             TopicPartition(topic, self._partition, offset) for topic, offset in checkpoint.meta.next_offsets.items()
@@ -136,16 +136,20 @@ class Committer:
             raise Unclear("the meta row's delivery was not reported")
         return stands_at[0]
 
-    def _produce(self, deadline: float, topic: str, **record: Any) -> None:
-        while True:
-            try:
-                self._producer.produce(topic, partition=self._partition, **record)
-            except BufferError:
-                if time.monotonic() >= deadline:
-                    raise
-                self._producer.poll(0.01)
-            else:
-                return
+    def _produce(self, topic: str, records: Iterable[tuple[bytes, bytes | None]], deadline: float, **more: Any) -> None:
+        """Produces pairs of key and value; waits for room."""
+        produce, partition = self._producer.produce, self._partition
+        for key, value in records:
+            while True:
+                try:
+                    # By position: keywords cost as much again as everything else here.
+                    produce(topic, value, key, partition, **more)
+                except BufferError:
+                    if time.monotonic() >= deadline:
+                        raise
+                    self._producer.poll(0.01)
+                else:
+                    break
 
 
 def _classified(producer: Producer, exception: KafkaException, deadline: float) -> Aborted | Unclear | Refused:

@@ -13,8 +13,19 @@ log = structlog.get_logger(__name__)
 #: Errors in a row that the client cannot express before it counts as dead.
 STRANGE_ERRORS_MAX: Final = 10
 
-#: By topic and partition: records in order, and the offset up to (not including) which it was read with them.
-Dealt = dict[tuple[str, int], tuple[list[Record], int]]
+
+class Batch:
+    """What was read of one partition: records in order, and the offset up to (not including) which it was read with them."""
+
+    __slots__ = ("position", "records")
+
+    def __init__(self) -> None:
+        self.records: list[Record] = []
+        self.position = 0
+
+
+#: By topic and partition.
+Dealt = dict[tuple[str, int], Batch]
 
 
 class WorkerFailed(RuntimeError):
@@ -38,19 +49,24 @@ class Reader:
         """What came within `seconds`, and how many messages it was. The group's callbacks run in here."""
         messages = self.consume(seconds)
         dealt: Dealt = {}
+        topic, number = "", -1
+        batch = Batch()
         for message in messages:
-            at = message.topic() or "", message.partition() or 0
             error = message.error()
-            if error is None:
-                offset, value = message.offset() or 0, message.value()
-                record = Record(*at, offset, message.timestamp()[1], message.key(), value)
-                records = dealt.get(at, ([], 0))[0]
-                records.append(record)
-                dealt[at] = (records, offset + 1)
-            elif error.code() == KafkaError._PARTITION_EOF:
-                dealt[at] = (dealt.get(at, ([], 0))[0], message.offset() or 0)
-            else:
+            if error is not None and error.code() != KafkaError._PARTITION_EOF:
                 self._check(error)
+                continue
+            # They come in long runs of one partition.
+            if message.partition() != number or message.topic() != topic:
+                topic, number = message.topic() or "", message.partition() or 0
+                batch = dealt.setdefault((topic, number), Batch())
+            offset = message.offset() or 0
+            if error is None:
+                record = Record(topic, number, offset, message.timestamp()[1], message.key(), message.value())
+                batch.records.append(record)
+                batch.position = offset + 1
+            else:
+                batch.position = offset
         return dealt, len(messages)
 
     def consume(self, seconds: float) -> list[Message]:

@@ -155,11 +155,11 @@ class Worker:
         """Gives each partition its records."""
         dealt, messages = self._reader.read(seconds)
         self._usage.read(messages)
-        for at, (records, position) in dealt.items():
+        for at, batch in dealt.items():
             topic, number = at
             # A partition with a rewind to come gets these records again.
             if number in self._holdings and not self._positions.is_rewinding(at):
-                self._holdings[number].accept(topic, records, position)
+                self._holdings[number].accept(topic, batch.records, batch.position)
 
     # Partitions come and go.
 
