@@ -4,7 +4,6 @@ What `services.processor` starts, with its defaults, and nothing left out: FOLD 
 The times of all commits go to COMMITS_FILE at the end, ms from the cut to the commit.
 """
 
-import gc
 import sys
 from pathlib import Path
 from typing import Any
@@ -19,7 +18,7 @@ from services.processor.runtime import counts
 from services.processor.runtime.plan import Plan
 from services.processor.runtime.replica import Replica
 from services.processor.runtime.roles import Patience
-from services.rim import logs
+from services.rim import garbage, logs
 from services.rim.stopping import stop_on_signals
 from shared.settings import Settings
 
@@ -49,8 +48,10 @@ def main() -> int:
 
     counts.committed = committed
     plan = Plan(settings, application(fold, name), "bench/0", Path(state_dir), commit_interval_ms=int(commit_ms))
-    replica = Replica(plan, Patience(suspect=1.5, settle=10.0))
-    gc.freeze()
+    replica = Replica(plan, Patience(suspect=1.5, settle=10.0), lambda: None)
+    garbage.look_seldom()
+    import os
+    sys.setswitchinterval(float(os.environ.get("SWI", "0.005")))
     structlog.get_logger(__name__).info("started")
     is_clean = replica.run(stop)
     Path(commits_file).write_text("\n".join(f"{ms:.3f}" for ms in commits))

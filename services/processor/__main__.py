@@ -1,6 +1,5 @@
 """Composition root of the processor: settings, application, worker. Exit codes: 0 all committed, 1 not, 2 settings, 3 topics."""
 
-import gc
 import os
 import socket
 import sys
@@ -21,7 +20,7 @@ from services.processor.runtime.reader import WorkerFailed
 from services.processor.runtime.replica import Replica
 from services.processor.runtime.roles import Patience
 from services.processor.settings import ApplicationName, ProcessorSettings, VideoViewsSettings
-from services.rim import logs
+from services.rim import garbage, logs
 from services.rim.admin import AdminServer
 from services.rim.crash_points import CrashPoints
 from services.rim.kafka import TopicsWrong, verify_topics
@@ -131,8 +130,7 @@ def main() -> int:
     lookups = _lookups(settings, plan, replica)
     if lookups is not None:
         lookups.start()
-    # What was made so far stays: the collector need not walk it again.
-    gc.freeze()
+    garbage.look_seldom()
     log.info("started", inputs=[topic.name for topic in application.inputs])
     try:
         is_clean = replica.run(stop)

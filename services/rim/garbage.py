@@ -1,10 +1,10 @@
-"""When Python looks for reference cycles: seldom, in a process whose requests leave none but in errors."""
+"""When Python looks for reference cycles: seldom, in a process whose work leaves none but in errors."""
 
 import gc
 from typing import Final
 
-#: Objects made and not freed until the youngest are looked at (Python's own: 700). A request holds some hundreds, so by
-#: default nearly each would be looked at while it is still in use.
+#: Objects made and not freed until the youngest are looked at (Python's own: 700). A request holds some hundreds, a batch
+#: of messages thousands, so by default nearly each would be looked at while it is still in use.
 OBJECTS_MAX: Final = 50_000
 #: Looks at the youngest between looks at the middle-aged, and of those between looks at everything.
 ROUNDS: Final = (20, 20)
