@@ -1,5 +1,6 @@
 """The services of the demo: which processes, with which settings, and which of those differ from the defaults."""
 
+import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -62,6 +63,8 @@ class DemoServices:
         self._postgres_dsn = postgres_dsn
         self.collector_port = preferred_or_free(COLLECTOR_PORT)
         self.dashboard_port = preferred_or_free(DASHBOARD_PORT)
+        self._lookup_ports = [free_port() for _ in range(PROCESSORS)]
+        self._lookup_token = secrets.token_urlsafe(24)
         self.collector_admin_ports = [free_port() for _ in range(COLLECTORS)]
 
     @property
@@ -140,6 +143,8 @@ class DemoServices:
                 "DASHBOARD_ADMIN_HOST": _HOST,
                 "DASHBOARD_ADMIN_PORT": str(admin_port),
                 "DASHBOARD_POSTGRES_DSN": self._postgres_dsn,
+                "DASHBOARD_LOOKUP_URL": f"http://{_HOST}:{self._lookup_ports[0]}",
+                "DASHBOARD_LOOKUP_TOKEN": self._lookup_token,
             },
         )
 
@@ -165,6 +170,10 @@ class DemoServices:
                 "PROCESSOR_APPLICATION": "video_views",
                 "PROCESSOR_SLOT": f"demo/{number}",
                 "PROCESSOR_STATE_DIR": str(self._folder / "state" / str(number)),
+                "PROCESSOR_LOOKUP_HOST": _HOST,
+                "PROCESSOR_LOOKUP_PORT": str(self._lookup_ports[number]),
+                "PROCESSOR_LOOKUP_URL": f"http://{_HOST}:{self._lookup_ports[number]}",
+                "PROCESSOR_LOOKUP_TOKEN": self._lookup_token,
                 "PROCESSOR_ADMIN_HOST": _HOST,
                 "PROCESSOR_ADMIN_PORT": str(admin_port),
             },

@@ -20,6 +20,7 @@ from services.dashboard.live_board import LiveBoard
 from services.dashboard.live_feed import LiveFeed
 from services.dashboard.queries import PostgresServing
 from services.dashboard.settings import DashboardSettings
+from services.dashboard.views import ProcessorViews
 from services.rim import logs, metrics
 from services.rim.admin import AdminServer, Check
 from services.rim.kafka import TopicsWrong, verify_topics
@@ -74,6 +75,7 @@ class _Parts:
     board: LiveBoard
     feed: LiveFeed
     serving: PostgresServing
+    views: ProcessorViews | None
     runner: web.AppRunner
     admin: AdminServer
 
@@ -103,16 +105,21 @@ def _assemble(settings: DashboardSettings, fate: _Fate, stop: threading.Event) -
         connections_max=settings.postgres_connections_max,
         seconds_max=settings.query_seconds_max,
     )
+    views = None
+    if settings.lookup_url and settings.lookup_token is not None:
+        token = settings.lookup_token.get_secret_value()
+        views = ProcessorViews(settings.lookup_url, token, seconds_max=settings.query_seconds_max)
     app = make_app(
         board,
         serving,
+        views,
         streams_max=settings.streams_max,
         unpublished_ms_max=round(settings.unpublished_seconds_max * 1_000),
         now_ms=_now_ms,
     )
     runner = make_runner(app, settings.drain_seconds_max)
     admin = AdminServer(settings.admin_host, settings.admin_port, is_alive=fate.alive, is_ready=fate.ready)
-    return _Parts(board, feed, serving, runner, admin)
+    return _Parts(board, feed, serving, views, runner, admin)
 
 
 async def _serve(settings: DashboardSettings, stop: threading.Event) -> int:
@@ -121,6 +128,8 @@ async def _serve(settings: DashboardSettings, stop: threading.Event) -> int:
     stopping = asyncio.create_task(asyncio.to_thread(stop.wait))
     settling = asyncio.create_task(parts.board.keep_settling())
     await parts.serving.open()
+    if parts.views is not None:
+        await parts.views.open()
     parts.feed.start()
     code = 0
     try:
@@ -159,6 +168,8 @@ async def _drain(parts: _Parts, fate: _Fate) -> None:
     await parts.runner.cleanup()
     await asyncio.to_thread(parts.feed.stop)
     await parts.serving.close()
+    if parts.views is not None:
+        await parts.views.close()
 
 
 def _now_ms() -> int:

@@ -10,14 +10,19 @@ from typing import Any, Final
 import orjson
 from aiohttp import web
 
+from services.dashboard.live import ALL
 from services.dashboard.live_board import LiveBoard
 from services.dashboard.quality import qualities
 from services.dashboard.queries import NotPublished, PostgresAway, QueryRefused, Serving
+from services.dashboard.views import LookupsAway, LookupsRefused, Views
 from services.rim import metrics
 from shared.metrics import DASHBOARD_REQUESTS, DASHBOARD_STREAMS
+from shared.schemas.beacon import CUSTOMER_ID, VIEW_ID_CHARS_MAX
 
 STATIC: Final = Path(__file__).parent / "static"
 HOURS_MAX: Final = 366 * 24
+#: A later play of a session is named by its number, too.
+VIEW_CHARS_MAX: Final = VIEW_ID_CHARS_MAX + 4
 #: A stream says this often that it is there, so that proxies and pages can tell silence from death.
 KEEPALIVE_SECONDS: Final = 15.0
 #: A page that does not take what it is sent for this long is let go.
@@ -36,16 +41,26 @@ _HEADERS: Final = {
 
 
 def make_app(
-    board: LiveBoard, serving: Serving, *, streams_max: int, unpublished_ms_max: int, now_ms: Callable[[], int]
+    board: LiveBoard,
+    serving: Serving,
+    views: Views | None,
+    *,
+    streams_max: int,
+    unpublished_ms_max: int,
+    now_ms: Callable[[], int],
 ) -> web.Application:
-    """The application that shows `board` and asks `serving`."""
-    routes = Routes(board, serving, streams_max=streams_max, unpublished_ms_max=unpublished_ms_max, now_ms=now_ms)
+    """The application that shows `board` and asks `serving`, and `views` where the processor's lookups are on."""
+    routes = Routes(
+        board, serving, views, streams_max=streams_max, unpublished_ms_max=unpublished_ms_max, now_ms=now_ms
+    )
     app = web.Application()
     app.on_response_prepare.append(_finish)
     app.router.add_get("/", routes.index, name="index")
     app.router.add_get("/api/live", routes.live, name="live")
     app.router.add_get("/api/live/stream", routes.stream, name="stream")
+    app.router.add_get("/api/live/slices", routes.slices, name="slices")
     app.router.add_get("/api/quality", routes.quality, name="quality")
+    app.router.add_get("/api/view", routes.view, name="view")
     app.router.add_static("/static/", STATIC, name="static")
     return app
 
@@ -64,6 +79,7 @@ class Routes:
         self,
         board: LiveBoard,
         serving: Serving,
+        views: Views | None,
         *,
         streams_max: int,
         unpublished_ms_max: int,
@@ -71,6 +87,7 @@ class Routes:
     ) -> None:
         self._board = board
         self._serving = serving
+        self._views = views
         self._streams_max = streams_max
         self._unpublished_ms_max = unpublished_ms_max
         self._now_ms = now_ms
@@ -136,6 +153,31 @@ class Routes:
                 "customers": [asdict(quality) for quality in qualities(found.sums, found.startups)],
             }
         )
+
+    async def slices(self, request: web.Request) -> web.Response:
+        """The live slices of one `customer`, or of `*`."""
+        return web.Response(
+            body=self._board.slices(request.query.get("customer", ALL)), content_type="application/json"
+        )
+
+    async def view(self, request: web.Request) -> web.Response:
+        """One `view` of a `customer`, as the processor tells it now: its row and its timeline."""
+        if self._views is None:
+            return _json(
+                {"error": "off", "detail": "DASHBOARD_LOOKUP_URL and DASHBOARD_LOOKUP_TOKEN are not set"}, status=404
+            )
+        customer_id, view_id = request.query.get("customer", ""), request.query.get("view", "")
+        if not CUSTOMER_ID.fullmatch(customer_id) or not 0 < len(view_id) <= VIEW_CHARS_MAX:
+            return _json({"error": "name", "detail": "customer and view name a view"}, status=400)
+        try:
+            found = await self._views.view(customer_id, view_id)
+        except LookupsAway:
+            return _json({"error": "away", "detail": "no slot of the processor answers for this view"}, status=503)
+        except LookupsRefused:
+            return _json({"error": "refused", "detail": "the processor refuses the question"}, status=502)
+        if found is None:
+            return _json({"error": "unknown", "detail": "the processor knows no such view"}, status=404)
+        return web.Response(body=found, content_type="application/json")
 
     async def _send_pictures(self, response: web.StreamResponse) -> None:
         await _write(response, f"retry: {RECONNECT_MS}\n\n".encode())

@@ -125,6 +125,20 @@ class LiveHistory:
             "customers": {customer_id: _told(sums) for customer_id, sums in sorted(series.items())},
         }
 
+    def recent(self, customer_id: str, buckets_max: int) -> list[list[Live]]:
+        """The records of a customer (of `*`: of all) in the newest buckets shown, by bucket, the newest last."""
+        found = []
+        for bucket_ms in list(self._shown_buckets())[-buckets_max:]:
+            customers = self._buckets.get(bucket_ms, {})
+            told = customers.values() if customer_id == ALL else [customers.get(customer_id, {})]
+            found.append([live for partitions in told for live in partitions.values()])
+        return found
+
+    @property
+    def customers(self) -> int:
+        """How many customers are told apart."""
+        return len(self._customers)
+
     def finished_after(self, since_ms: int) -> int | None:
         """By when the first view had finished, or was revised, whose bucket began at `since_ms` or later; None for none."""
         return min((at_ms + BUCKET_MS for at_ms in self._finished if at_ms >= since_ms), default=None)
@@ -193,7 +207,7 @@ class LiveHistory:
 def _added(others: Live | None, live: Live) -> Live:
     """The record of all omitted customers, with one more."""
     figures = {name: getattr(live, name) + (getattr(others, name) if others else 0) for name in (*GAUGES, *COUNTS)}
-    return msgspec.structs.replace(live, customer_id=_OMITTED, **figures)
+    return msgspec.structs.replace(live, customer_id=_OMITTED, slices={}, **figures)
 
 
 def _told(series: list[Figures | None]) -> dict[str, Any]:

@@ -6,7 +6,8 @@ from typing import Final, Literal
 
 import orjson
 
-from services.dashboard.live import LiveHistory
+from services.dashboard.live import ALL, CARRY_MS, LiveHistory
+from services.dashboard.slices import CUSTOMERS_MAX, SPAN_BUCKETS, SPAN_MS, slices_of
 from shared.schemas.live import Live
 
 #: How often waiting buckets are looked at.
@@ -31,6 +32,8 @@ class LiveBoard:
         self._drawn_version = -1
         self._version = 0
         self._picture = b""
+        #: customer → its slices of the newest picture, as far as they were asked for
+        self._slices: dict[str, bytes] = {}
         self.is_closed = False
         self._draw()
 
@@ -58,6 +61,18 @@ class LiveBoard:
         """How old the newest bucket shown is; 0 before the first."""
         shown_ms = self._history.shown_ms
         return 0.0 if shown_ms is None else max(0.0, (self._now_ms() - shown_ms) / 1_000)
+
+    def slices(self, customer_id: str) -> bytes:
+        """The live slices of a customer, or of `*`, as JSON; `dimensions` is null where there are too many customers."""
+        known = self._slices.get(customer_id)
+        if known is None:
+            is_too_much = customer_id == ALL and self._history.customers > CUSTOMERS_MAX
+            recent = [] if is_too_much else self._history.recent(customer_id, SPAN_BUCKETS)
+            dimensions = None if is_too_much else slices_of(recent, CARRY_MS)
+            known = orjson.dumps({"span_ms": SPAN_MS, "dimensions": dimensions})
+            if len(self._slices) < CUSTOMERS_MAX:
+                self._slices[customer_id] = known
+        return known
 
     def finished_after(self, since_ms: int) -> int | None:
         """See `LiveHistory.finished_after`."""
@@ -95,6 +110,7 @@ class LiveBoard:
         self._drawn_version = self._history.version
         self._picture = orjson.dumps({"state": self._state(), "now_ms": self._now_ms(), **self._history.picture()})
         self._version += 1
+        self._slices.clear()
         self._wake()
 
     def _state(self) -> State:

@@ -22,6 +22,15 @@ class DashboardSettings(Settings):
     postgres_connections_max: int = pydantic.Field(4, ge=1, le=100)
     query_seconds_max: float = pydantic.Field(5.0, gt=0, le=60, description="then the page says that Postgres is away")
 
+    lookup_url: str = pydantic.Field(
+        "",
+        pattern=r"(https?://[^\s@]+)?",
+        description="where lookups of any processor slot answer; without it and its token no single view can be shown",
+    )
+    lookup_token: pydantic.SecretStr | None = pydantic.Field(
+        None, min_length=16, description="PROCESSOR_LOOKUP_TOKEN of the slots"
+    )
+
     live_history_seconds_max: int = pydantic.Field(300, ge=30, le=3_600, description="how far back the live lines go")
     live_settle_seconds: float = pydantic.Field(
         7.0, gt=0, le=60, description="how long a bucket waits for all partitions"

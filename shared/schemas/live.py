@@ -31,6 +31,7 @@ class LiveSlice(msgspec.Struct, frozen=True, kw_only=True):
     playback_failures: int
     startup_failures: int
     exits_before_start: int
+    views_started: int = 0
 
 
 class Live(msgspec.Struct, frozen=True, kw_only=True):

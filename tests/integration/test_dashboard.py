@@ -1,6 +1,7 @@
 """The dashboard in a real browser, on a real broker and a real Postgres."""
 
 import os
+import re
 import sys
 import time
 import urllib.request
@@ -8,6 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import psycopg
 import pytest
@@ -23,16 +25,30 @@ from services.finalizer.migrate import migrate
 from services.rim.kafka import client_config
 from shared import codec
 from shared.histogram import bucket_of
+from shared.partitioning import partition_of, view_key
 from shared.schemas.live import BUCKET_MS, Live
 from shared.settings import Settings
-from shared.topics import LIVE
+from shared.topics import BEACONS, LIVE, PROFILES
+from tests.integration.slots import Slot, wait_until
+from tests.unit.dashboard.records import slice_of
+from tests.unit.processor.video_views import captured
 
 pytestmark = pytest.mark.integration
 
 ROOT = Path(__file__).parents[2]
 CHROMIUM_ARGS = ["--no-sandbox", "--disable-dev-shm-usage"]
+TOKEN = "a token of sixteen or more"
 #: In which the page must have caught up; generous, for a busy machine.
 SOON_MS = 30_000
+
+
+QUESTION = "api/view?customer=cust123&view="
+PARTITIONS = BEACONS.partitions(PROFILES["laptop"])
+#: The states of the captured view, as long as they lasted.
+LIFE = (
+    "starting 3.00 s, playing 4.39 s, rebuffering 2.56 s, playing 1.67 s, seeking 0.71 s, playing 1.50 s, paused 2.00 s, "
+    "playing 3.00 s"
+)
 
 
 @dataclass
@@ -45,12 +61,13 @@ class Installation:
     dashboard: Child
     port: int
     settings: Settings
+    lookup_port: int
 
     @property
     def url(self) -> str:
         return f"http://127.0.0.1:{self.port}/"
 
-    def count(self, customer_id: str, bucket_ms: int, partition: int = 0, **figures: int) -> None:
+    def count(self, customer_id: str, bucket_ms: int, partition: int = 0, **figures: Any) -> None:
         """Puts one live record into the topic, as the processor would."""
         zeros = dict.fromkeys(
             set(Live.__struct_fields__) - {"partition", "customer_id", "bucket_ms", "schema_version", "slices"}, 0
@@ -98,7 +115,7 @@ class Installation:
             )
 
 
-def start_dashboard(folder: Path, broker: Broker, postgres: Postgres, port: int) -> Child:
+def start_dashboard(folder: Path, broker: Broker, postgres: Postgres, port: int, lookup_port: int) -> Child:
     admin_port = free_port()
     child = Child(
         "dashboard",
@@ -116,6 +133,8 @@ def start_dashboard(folder: Path, broker: Broker, postgres: Postgres, port: int)
             "DASHBOARD_POSTGRES_DSN": postgres.dsn,
             "DASHBOARD_QUERY_SECONDS_MAX": "3",
             "DASHBOARD_LIVE_SETTLE_SECONDS": "1",
+            "DASHBOARD_LOOKUP_URL": f"http://127.0.0.1:{lookup_port}",
+            "DASHBOARD_LOOKUP_TOKEN": TOKEN,
         },
     )
     child.start()
@@ -137,15 +156,14 @@ def answers(url: str) -> bool:
 def installation(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installation]:
     folder = tmp_path_factory.mktemp("dashboard")
     postgres = Postgres(tmp_path_factory.mktemp("dashboard-postgres"))
-    port = free_port()
+    port, lookup_port = free_port(), free_port()
     with Broker(folder / "broker") as broker:
         settings = Settings(kafka_bootstrap=broker.bootstrap, topics_profile="laptop")
         create_topics(settings)
         try:
             postgres.start()
-            made = Installation(
-                broker, postgres, folder, start_dashboard(folder, broker, postgres, port), port, settings
-            )
+            dashboard = start_dashboard(folder, broker, postgres, port, lookup_port)
+            made = Installation(broker, postgres, folder, dashboard, port, settings, lookup_port)
             try:
                 yield made
             finally:
@@ -219,6 +237,27 @@ def test_the_page_shows_what_was_counted_and_goes_on_by_itself(installation: Ins
     page.locator("#customer").select_option("globex")
     expect(viewers).to_have_text("9")
     expect(page.locator("#tile-viewers_now svg")).to_have_attribute("aria-label", "Viewers: newest 9, highest 9")
+
+
+def test_the_page_shows_the_slices_of_all_and_of_one_customer(installation: Installation, page: Page) -> None:
+    bucket_ms = newest_bucket() + 2 * BUCKET_MS
+    slow = slice_of(
+        viewers_now=4, rebuffering_now=2, playback_failures=3, bitrate_bps_now=8_000_000, bitrate_viewers_now=4
+    )
+    installation.count("acme", bucket_ms, 0, slices={"cdn=fast": slice_of(viewers_now=6), "cdn=slow": slow})
+    installation.count("acme", bucket_ms, 1, slices={"cdn=fast": slice_of(viewers_now=3)})
+    installation.count("globex", bucket_ms, 0, slices={"cdn=fast": slice_of(viewers_now=1)})
+    rows = page.locator("#slice-cdn tbody tr")
+    expect(rows.nth(0)).to_contain_text("fast", timeout=SOON_MS)
+    expect(rows.nth(0).locator("td").nth(0)).to_have_text("10", timeout=SOON_MS)
+    page.locator("#customer").select_option("acme", timeout=SOON_MS)
+    expect(rows.nth(0).locator("td").nth(0)).to_have_text("9", timeout=SOON_MS)
+    assert [rows.nth(1).locator("td").nth(column).inner_text() for column in range(4)] == [
+        "4",
+        "50.0%",
+        "2.00 Mbps",
+        "3",
+    ]
 
 
 def test_the_page_says_that_a_partition_is_behind_and_then_that_it_is_not(
@@ -306,12 +345,68 @@ def test_the_page_says_that_kafka_is_away_and_goes_on_when_it_is_back(installati
     expect(page.locator("#status-text")).to_contain_text("Live")
 
 
+def test_the_page_draws_the_life_of_one_view(installation: Installation, page: Page, tmp_path: Path) -> None:
+    beacons = captured.mux_with_ads()
+    page.locator("#view-customer").fill(beacons[0].customer_id)
+    page.locator("#view-id").fill(beacons[0].view_id)
+    page.locator("#view-form button").click()
+    expect(page.locator("#view-notice")).to_contain_text("No slot of the processor answers", timeout=SOON_MS)
+    slot = Slot(
+        installation.broker.bootstrap,
+        tmp_path,
+        0,
+        PROCESSOR_LOOKUP_HOST="127.0.0.1",
+        PROCESSOR_LOOKUP_PORT=str(installation.lookup_port),
+        PROCESSOR_LOOKUP_URL=f"http://127.0.0.1:{installation.lookup_port}",
+        PROCESSOR_LOOKUP_TOKEN=TOKEN,
+        VIDEO_VIEWS_FINISH_CLEAN_MS="1000",
+    )
+    try:
+        slot.start()
+        producer = Producer(client_config(installation.settings, "test") | {"acks": "all"})
+        for beacon in beacons:
+            key = view_key(beacon.customer_id, beacon.view_id)
+            producer.produce(BEACONS.name, codec.BEACON.encode(beacon), key, partition_of(key, PARTITIONS))
+        assert producer.flush(30) == 0
+        wait_until(slot.is_ready, "the slot is ready")
+        wait_until(lambda: answers(f"{installation.url}{QUESTION}{beacons[0].view_id}"), "the view is known")
+        page.locator("#view-form button").click()
+        expect(page.locator("#view-title")).to_contain_text("A film", timeout=SOON_MS)
+        # An open view is asked for again until it has finished.
+        expect(page.locator("#view-title")).to_contain_text("clean, revision 1", timeout=SOON_MS)
+        expect(page.locator("#view-facts")).to_contain_text("0.48 s")
+        expect(page.locator("#view-facts")).to_contain_text("1 × · 2.56 s (13.5%)")
+        life = page.locator("#view-life svg")
+        expect(life.nth(0)).to_have_attribute("aria-label", LIFE)
+        assert life.nth(0).locator("rect").count() == 8
+        expect(life.nth(1)).to_have_attribute("aria-label", "ad 2.00 s, ad 1.00 s, ad 0.50 s, ad 0.60 s")
+        expect(life.nth(2)).to_have_attribute("aria-label", re.compile("^Bitrate: 1.50 Mbps.*4.00 Mbps$"))
+        page.locator("#view-card summary").click()
+        events = page.locator("#view-events tr")
+        expect(events).to_have_count(31)
+        expect(events.nth(11)).to_have_text(re.compile("7.38 s.*rebufferstart.*4.40 s.*4.00 Mbps"))
+        # Its address names it.
+        page.reload()
+        expect(page.locator("#view-title")).to_contain_text("clean, revision 1", timeout=SOON_MS)
+        page.locator("#view-id").fill("no-such-view")
+        page.locator("#view-form button").click()
+        expect(page.locator("#view-notice")).to_contain_text("knows no such view", timeout=SOON_MS)
+        expect(page.locator("#view-card")).to_be_hidden()
+        assert slot.terminate() == 0, slot.log_tail()
+    finally:
+        slot.end()
+
+
 def test_sigterm_ends_the_streams_and_leaves_cleanly(installation: Installation, page: Page) -> None:
     # Last in this module: it ends the dashboard, and starts a new one that the page finds by itself.
     expect(page.locator("#status-text")).to_contain_text("old", timeout=SOON_MS)
     assert installation.dashboard.stop(30) == 0
     expect(page.locator("#status-text")).to_contain_text("Dashboard out of reach", timeout=SOON_MS)
     installation.dashboard = start_dashboard(
-        installation.folder, installation.broker, installation.postgres, installation.port
+        installation.folder,
+        installation.broker,
+        installation.postgres,
+        installation.port,
+        installation.lookup_port,
     )
     expect(page.locator("#status-text")).not_to_contain_text("out of reach", timeout=SOON_MS)

@@ -1,18 +1,14 @@
 // The page: listens to /api/live/stream, asks /api/quality, and says how old everything is.
 
+import { ago, byId, element, fraction, hour, mbps, minutes, say, seconds, share, tenth, time, whole } from "./format.js";
 import { line } from "./line.js";
+import { askSlices } from "./slices.js";
+import { offerView } from "./view.js";
 
 const STALE_MS = 20_000;
 const QUALITY_EVERY_MS = 15_000;
 const LISTEN_AGAIN_MS = 5_000;
 
-const whole = new Intl.NumberFormat("en", { maximumFractionDigits: 0 });
-const tenth = new Intl.NumberFormat("en", { minimumFractionDigits: 1, maximumFractionDigits: 1 });
-const share = new Intl.NumberFormat("en", { style: "percent", minimumFractionDigits: 1, maximumFractionDigits: 1 });
-const time = new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2-digit", second: "2-digit" });
-const hour = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short", hour: "2-digit", minute: "2-digit" });
-
-const byId = (id) => document.getElementById(id);
 const page = {
   picture: null, // the newest live picture
   ahead_ms: 0, // this clock's lead over the server's
@@ -64,6 +60,7 @@ function drawLive() {
   tile("views_finished", known && whole.format(told.totals.views_finished), span, (n) => `${n} in ${seconds} s`);
   drawLiveTable(seconds);
   drawStatus();
+  askSlices(page.customer);
 }
 
 function tile(name, value, aside, say) {
@@ -241,31 +238,6 @@ function drawRows(table, rows, ifEmpty) {
   );
 }
 
-function element(name, content, kind) {
-  const made = document.createElement(name);
-  made.append(content);
-  if (kind) made.className = kind;
-  return made;
-}
-
-function say(id, text) {
-  const notice = byId(id);
-  if (notice.textContent !== text) notice.textContent = text;
-  notice.hidden = !text;
-}
-
-function ago(ms) {
-  const s = Math.round(ms / 1000);
-  if (s < 120) return `${s} s`;
-  if (s < 7200) return `${Math.round(s / 60)} min`;
-  return `${Math.round(s / 3600)} h`;
-}
-
-const minutes = (count) => (count < 1 ? `${Math.round(count * 60)} s` : `${Math.round(count)} min`);
-const seconds = (ms) => (ms === null ? null : `${(ms / 1000).toFixed(2)} s`);
-const fraction = (value) => (value === null ? null : share.format(value));
-const mbps = (bps) => (bps === null ? null : `${(bps / 1e6).toFixed(2)} Mbps`);
-
 byId("customer").addEventListener("change", (event) => {
   page.customer = event.target.value;
   if (page.picture) drawLive();
@@ -279,3 +251,4 @@ setInterval(() => {
 setInterval(askQuality, QUALITY_EVERY_MS);
 listen();
 askQuality();
+offerView();

@@ -15,8 +15,9 @@ from services.dashboard.live import LiveHistory
 from services.dashboard.live_board import LiveBoard
 from services.dashboard.quality import RollupSum
 from services.dashboard.queries import NotPublished, PostgresAway, QueryRefused, Rollups
+from services.dashboard.views import LookupsAway, LookupsRefused
 from shared.schemas.live import BUCKET_MS
-from tests.unit.dashboard.records import live
+from tests.unit.dashboard.records import live, slice_of
 
 NOW = datetime(2026, 5, 17, 14, 25, 31, tzinfo=UTC)
 NOW_MS = round(NOW.timestamp() * 1_000)
@@ -38,6 +39,20 @@ class FakeServing:
         return self.answer
 
 
+class FakeViews:
+    """Answers what it is told to, and remembers what it was asked."""
+
+    def __init__(self) -> None:
+        self.answer: bytes | Exception | None = None
+        self.asked: list[tuple[str, str]] = []
+
+    async def view(self, customer_id: str, view_id: str) -> bytes | None:
+        self.asked.append((customer_id, view_id))
+        if isinstance(self.answer, Exception):
+            raise self.answer
+        return self.answer
+
+
 class Desk:
     """The application at work, its board settling, and a client to it."""
 
@@ -45,8 +60,14 @@ class Desk:
         self.serving = FakeServing()
         history = LiveHistory(history_ms=600_000, settle_ms=0, customers_max=10)
         self.board = LiveBoard(history, now_ms=lambda: NOW_MS)
+        self.views = FakeViews()
         app = make_app(
-            self.board, self.serving, streams_max=STREAMS_MAX, unpublished_ms_max=120_000, now_ms=lambda: NOW_MS
+            self.board,
+            self.serving,
+            self.views,
+            streams_max=STREAMS_MAX,
+            unpublished_ms_max=120_000,
+            now_ms=lambda: NOW_MS,
         )
         self.client = TestClient(TestServer(app))
 
@@ -82,7 +103,10 @@ async def test_the_page_and_its_parts_are_served_and_ask_nobody_else(desk: Desk)
     for path, kinds in (
         ("/", {"text/html"}),
         ("/static/app.js", scripts),
+        ("/static/format.js", scripts),
         ("/static/line.js", scripts),
+        ("/static/slices.js", scripts),
+        ("/static/view.js", scripts),
         ("/static/style.css", {"text/css"}),
         ("/static/icon.svg", {"image/svg+xml"}),
     ):
@@ -224,3 +248,39 @@ async def test_quality_says_what_is_missing(desk: Desk, problem: Exception, stat
 async def test_windows_out_of_bounds_are_refused_without_asking(desk: Desk, hours: str) -> None:
     assert (await desk.json(f"/api/quality?hours={hours}", 400))["error"] == "hours"
     assert desk.serving.asked == []
+
+
+async def test_slices_are_told_per_customer_and_follow_the_picture(desk: Desk) -> None:
+    assert await desk.json("/api/live/slices?customer=acme") == {"span_ms": 60_000, "dimensions": {}}
+    stream = await desk.client.get("/api/live/stream")
+    await next_picture(stream)
+    bucket = NOW_MS // BUCKET_MS
+    desk.board.take([live(bucket, slices={"cdn=x": slice_of(viewers_now=3)}, viewers_now=3)])
+    await next_picture(stream)
+    told = await desk.json("/api/live/slices?customer=acme")
+    assert [(one["value"], one["viewers_now"]) for one in told["dimensions"]["cdn"]] == [("x", 3)]
+    assert (await desk.json("/api/live/slices"))["dimensions"] == told["dimensions"]
+    assert (await desk.json("/api/live/slices?customer=globex"))["dimensions"] == {}
+
+
+async def test_a_view_is_passed_on_as_the_processor_tells_it(desk: Desk) -> None:
+    desk.views.answer = b'{"found":{"state":"open"}}'
+    assert await desk.json("/api/view?customer=acme&view=s1.2") == {"found": {"state": "open"}}
+    assert desk.views.asked == [("acme", "s1.2")]
+
+
+@pytest.mark.parametrize(
+    ("problem", "status", "error"),
+    [(LookupsAway(), 503, "away"), (LookupsRefused(), 502, "refused"), (None, 404, "unknown")],
+)
+async def test_a_view_that_cannot_be_told_says_why(
+    desk: Desk, problem: Exception | None, status: int, error: str
+) -> None:
+    desk.views.answer = problem
+    assert (await desk.json("/api/view?customer=acme&view=v", status))["error"] == error
+
+
+@pytest.mark.parametrize("query", ["", "?customer=acme", "?customer=a:b&view=v", f"?customer=acme&view={'v' * 69}"])
+async def test_what_names_no_view_is_not_asked_for(desk: Desk, query: str) -> None:
+    assert (await desk.json(f"/api/view{query}", 400))["error"] == "name"
+    assert desk.views.asked == []

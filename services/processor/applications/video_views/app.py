@@ -214,7 +214,7 @@ class VideoViews:
         board = self._live.of(customer_id)
         self._gauges.hide(view, board)
         view.finished_ms = finishes_at_ms(view, self._rules)
-        self._gauges.count(view, board)
+        self._gauges.count(view, board, {})
         if not has_begun(view):
             # No view, so no row; but its start may still come within the lateness window.
             view.dropped_count = view.beacon_count

@@ -22,7 +22,7 @@ class Gauges:
 
     def note(self, view: ViewState, dimensions: dict[str, Any], row: LiveRow) -> None:
         """The view has changed by a beacon."""
-        self.count(view, row)
+        self.count(view, row, dimensions)
         state = view.progress.state
         if not view.is_open or view.is_superseded or state in {step.PAUSED, step.ENDED, step.FAILED}:
             self._show(view, row, _NOT_SHOWN, 0, [])
@@ -35,11 +35,13 @@ class Gauges:
         """The view is not being watched any more, or was not heard of for long."""
         self._show(view, row, _NOT_SHOWN, 0, [])
 
-    def count(self, view: ViewState, row: LiveRow) -> None:
-        """Counts the view as started and open, or no longer."""
+    def count(self, view: ViewState, row: LiveRow, dimensions: dict[str, Any]) -> None:
+        """Counts the view as started (in the slices it began in) and open, or no longer."""
         begun = view.progress.has_begun or has_begun(view)
         if begun != view.is_started:
-            row.views_started += 1 if begun else -1
+            if begun and self._dimensions:
+                view.started_in = self._slices(row, dimensions)
+            self._start(view, row, 1 if begun else -1)
             view.is_started = begun
         is_open = begun and not view.finished_ms
         if is_open != view.is_open:
@@ -55,7 +57,7 @@ class Gauges:
     def forget(self, view: ViewState, row: LiveRow) -> None:
         """The view turned out to be none: what was counted for it is taken back."""
         self.hide(view, row)
-        row.views_started -= view.is_started
+        self._start(view, row, -view.is_started)
         row.open_now -= view.is_open
         row.dropped -= view.dropped_count
 
@@ -68,6 +70,11 @@ class Gauges:
             counts.playback_failures += finished.playback_failed
             counts.startup_failures += finished.startup_failed
             counts.exits_before_start += finished.ebvs
+
+    def _start(self, view: ViewState, row: LiveRow, change: int) -> None:
+        row.views_started += change
+        for one in self._board.slices_of(row, view.started_in):
+            one.views_started += change
 
     def _slices(self, row: LiveRow, dimensions: dict[str, Any]) -> list[str]:
         told = ((name, dimensions.get(name)) for name in self._dimensions)

@@ -25,6 +25,7 @@ class SliceRow(msgspec.Struct, array_like=True):
     playback_failures: int = 0
     startup_failures: int = 0
     exits_before_start: int = 0
+    views_started: int = 0
 
 
 class LiveRow(msgspec.Struct, array_like=True):

@@ -71,6 +71,8 @@ class ViewState(msgspec.Struct, array_like=True):
     bytes_at_most: int = 0
     #: It grew too large: what comes later is counted, and not folded.
     is_truncated: bool = False
+    #: In which slices the gauges count it among the started.
+    started_in: list[str] = []
 
 
 class Taken(NamedTuple):

@@ -1,6 +1,8 @@
 """Live gauges: every 5 s of the clock, exact in sum, whatever crashes."""
 
 from services.processor.applications.video_views.app import application
+from services.processor.engine.driver import Driver
+from shared.schemas.live import Live
 from tests.unit.processor.video_views.beacons import (
     HOUR_MS,
     RULES,
@@ -12,6 +14,15 @@ from tests.unit.processor.video_views.beacons import (
     mux,
     pipe,
     watch,
+)
+
+COUNTED = (
+    "views_started",
+    "views_finished",
+    "views_revised",
+    "playback_failures",
+    "startup_failures",
+    "exits_before_start",
 )
 
 
@@ -98,3 +109,40 @@ def test_slices_by_dimension_sum_to_the_whole_and_tell_zeros(drive: Drive) -> No
     assert all(one.viewers_now == 0 for one in buckets[-1].slices.values())
     finished = sum(one.views_finished for bucket in buckets for one in bucket.slices.values())
     assert finished == 25
+    started = [
+        sum(one.views_started for bucket in buckets for name, one in bucket.slices.items() if name == at)
+        for at in ("cdn=cdn0", "cdn=(other)")
+    ]
+    # Where it began, it counts as started, wherever it went on.
+    assert started == [1, 5]
+
+
+def test_buckets_follow_each_other_without_a_hole_and_crashes_change_none(drive: Drive) -> None:
+    def told(driver: Driver) -> list[Live]:
+        for beacon in watch():
+            pipe(driver, beacon)
+        # Nothing comes for long: the clock leaps, and the zeros in between are told all the same.
+        driver.advance_to(T0 + 9 * 60_000)
+        pipe(driver, mux(1, "viewstart", 9 * 60_000, view_id="v2"))
+        driver.advance_to(T0 + 12 * 60_000)
+        return live(driver)
+
+    buckets = told(driver_of(drive))
+    starts = [bucket.bucket_ms for bucket in buckets]
+    assert starts == list(range(starts[0], T0 + 12 * 60_000, 5_000))
+    assert sum(not (bucket.beacons or bucket.views_finished or bucket.open_now) for bucket in buckets) > 60
+    assert buckets == told(Driver(application(RULES)))
+
+
+def test_starts_failures_and_exits_are_counted_in_their_bucket_and_never_again(drive: Drive) -> None:
+    driver = driver_of(drive)
+    pipe(driver, mux(1, "viewstart", 0, view_id="failed"))
+    pipe(driver, mux(2, "error", 900, view_id="failed", player_error_code="2"))
+    pipe(driver, mux(1, "viewstart", 0, view_id="left"))
+    pipe(driver, mux(2, "viewend", 900, view_id="left", view_watch_time=900))
+    driver.advance_to(T0 + HOUR_MS)
+    # A later revision is no second failure.
+    pipe(driver, mux(3, "viewend", 2_000, view_id="failed"), HOUR_MS)
+    driver.advance_to(T0 + 2 * HOUR_MS)
+    buckets = live(driver)
+    assert [sum(getattr(bucket, name) for bucket in buckets) for name in COUNTED] == [2, 2, 1, 1, 1, 1]

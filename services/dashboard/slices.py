@@ -1,0 +1,58 @@
+"""Live slices: what the chosen dimensions say of the newest minute, from live records. Pure; bounded."""
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from shared.schemas.live import BUCKET_MS, OTHER, SLICE_VALUES_MAX, Live
+
+#: As at the newest bucket's end; a partition's last ones stand while it leaves buckets out.
+_GAUGES: Final = ("viewers_now", "rebuffering_now", "bitrate_bps_now", "bitrate_viewers_now")
+#: Summed over the buckets.
+_COUNTS: Final = ("views_started", "views_finished", "playback_failures", "startup_failures", "exits_before_start")
+#: Over how long counts are summed: short, since it is the present that is looked at.
+SPAN_MS: Final = 60_000
+SPAN_BUCKETS: Final = SPAN_MS // BUCKET_MS
+#: Of more customers together no slices are told: each has values of its own, and summing them takes long.
+CUSTOMERS_MAX: Final = 20
+
+_Sums = dict[str, int]
+
+
+def slices_of(buckets: Sequence[Sequence[Live]], carry_ms: int) -> dict[str, list[dict[str, Any]]]:
+    """By dimension its values, most viewers first, at most `SLICE_VALUES_MAX` and one for all others.
+
+    `buckets` holds the records of each bucket of the span, the newest last.
+    """
+    found: dict[str, _Sums] = {}
+    newest: dict[tuple[int, str], Live] = {}
+    for records in buckets:
+        for record in records:
+            newest[record.partition, record.customer_id] = record
+            for name, one in record.slices.items():
+                _add(found, name, one, _COUNTS)
+    until_ms = max((record.bucket_ms for record in newest.values()), default=0)
+    for record in newest.values():
+        if record.bucket_ms > until_ms - carry_ms:
+            for name, one in record.slices.items():
+                _add(found, name, one, _GAUGES)
+    dimensions: dict[str, dict[str, _Sums]] = {}
+    for name, sums in sorted(found.items()):
+        dimension, _, value = name.partition("=")
+        dimensions.setdefault(dimension, {})[value] = sums
+    return {dimension: _listed(values) for dimension, values in dimensions.items()}
+
+
+def _add(found: dict[str, _Sums], name: str, one: Any, fields: Sequence[str]) -> None:
+    sums = found.setdefault(name, dict.fromkeys((*_GAUGES, *_COUNTS), 0))
+    for field in fields:
+        sums[field] += getattr(one, field)
+
+
+def _listed(values: dict[str, _Sums]) -> list[dict[str, Any]]:
+    others = values.pop(OTHER, None)
+    order = sorted(values, key=lambda value: (-values[value]["viewers_now"], -values[value]["views_finished"], value))
+    for value in order[SLICE_VALUES_MAX:]:
+        others = others or dict.fromkeys((*_GAUGES, *_COUNTS), 0)
+        others = {field: total + values[value][field] for field, total in others.items()}
+    listed = [{"value": value, **values[value]} for value in order[:SLICE_VALUES_MAX]]
+    return [*listed, {"value": OTHER, **others}] if others else listed

@@ -1,0 +1,56 @@
+"""Live slices: gauges of the newest bucket, counts of the last minute, bounded."""
+
+from services.dashboard.live import ALL, LiveHistory
+from services.dashboard.slices import slices_of
+from shared.schemas.live import BUCKET_MS, OTHER, SLICE_VALUES_MAX
+from tests.unit.dashboard.records import live, slice_of
+
+CARRY_MS = 6 * BUCKET_MS
+
+
+def test_gauges_are_of_the_newest_bucket_and_counts_of_all_summed_over_partitions() -> None:
+    first = [
+        live(1, slices={"cdn=x": slice_of(viewers_now=9, playback_failures=1)}),
+        live(1, partition=1, slices={"cdn=x": slice_of(viewers_now=5), "cdn=y": slice_of(views_finished=2)}),
+    ]
+    second = [live(2, slices={"cdn=x": slice_of(viewers_now=3, rebuffering_now=1, playback_failures=2)})]
+    (x, y) = slices_of([first, second], CARRY_MS)["cdn"]
+    # Partition 1 has left the second bucket out: its viewers are still there.
+    assert (x["value"], x["viewers_now"], x["rebuffering_now"], x["playback_failures"]) == ("x", 8, 1, 3)
+    assert (y["value"], y["viewers_now"], y["views_finished"]) == ("y", 0, 2)
+
+
+def test_what_a_partition_last_said_does_not_stand_for_ever() -> None:
+    old = [live(1, partition=1, slices={"cdn=x": slice_of(viewers_now=5)})]
+    new = [live(7, slices={"cdn=x": slice_of(viewers_now=3)})]
+    assert slices_of([old, new], CARRY_MS)["cdn"][0]["viewers_now"] == 3
+
+
+def test_a_value_may_hold_anything_and_dimensions_stand_apart() -> None:
+    told = slices_of([[live(1, slices={"cdn=a=b": slice_of(), "country=DE": slice_of(viewers_now=1)})]], CARRY_MS)
+    assert [(name, one["value"]) for name, values in told.items() for one in values] == [
+        ("cdn", "a=b"),
+        ("country", "DE"),
+    ]
+
+
+def test_too_many_values_are_added_up_in_one() -> None:
+    many = {f"cdn={number}": slice_of(viewers_now=100 - number) for number in range(SLICE_VALUES_MAX + 2)}
+    told = slices_of([[live(1, slices=many | {f"cdn={OTHER}": slice_of(viewers_now=7)})]], CARRY_MS)["cdn"]
+    assert [one["value"] for one in told] == [*(str(number) for number in range(SLICE_VALUES_MAX)), OTHER]
+    assert told[-1]["viewers_now"] == 7 + 80 + 79
+
+
+def test_a_history_gives_the_newest_buckets_shown_of_one_customer_or_of_all() -> None:
+    history = LiveHistory(history_ms=600_000, settle_ms=0, customers_max=10)
+    for bucket in range(1, 5):
+        history.take(live(bucket), 0)
+        history.take(live(bucket, customer_id="globex"), 0)
+    history.settle(0)
+    history.take(live(5), 0)
+    assert [[record.bucket_ms // BUCKET_MS for record in records] for records in history.recent("acme", 2)] == [
+        [3],
+        [4],
+    ]
+    assert [len(records) for records in history.recent(ALL, 2)] == [2, 2]
+    assert history.recent("initech", 1) == [[]]
