@@ -75,6 +75,11 @@ class Collector:
                     return float(value)
         return 0.0
 
+    def peak_bytes(self) -> int:
+        """The most memory that the process has had resident."""
+        status = Path(f"/proc/{self.child.pid}/status").read_text()
+        return next(int(line.split()[1]) * 1024 for line in status.splitlines() if line.startswith("VmHWM:"))
+
     def log_lines(self) -> list[dict[str, Any]]:
         return [json.loads(line) for line in self.child.log_file.read_text().splitlines()]
 

@@ -189,6 +189,32 @@ async def test_a_collector_that_is_told_to_stop_finishes_what_it_began(broker: B
         assert {BEACON.decode(record.value).seq for record in found} >= set(stored)
 
 
+async def test_of_two_on_one_port_one_goes_and_no_client_notices(broker: Broker, tmp_path: Path) -> None:
+    """Every beacon comes on a connection of its own, so many are on their way to the one that closes its socket."""
+    port = free_port()
+    with (
+        Collector(broker.bootstrap, tmp_path, port, "stays"),
+        Collector(broker.bootstrap, tmp_path, port, "goes", drain_notice_seconds="0") as goes,
+    ):
+        statuses: list[int] = []
+
+        async def player(client: aiohttp.ClientSession, number: int) -> None:
+            while not gone:
+                body = mux_body(mux_event(ake="leaves", xid=f"v-{number}", xsqno=len(statuses)))
+                statuses.append(await answered(client, goes.url, body))
+
+        gone = False
+        async with aiohttp.ClientSession() as client, asyncio.timeout(SECONDS_MAX):
+            players = [asyncio.create_task(player(client, number)) for number in range(16)]
+            await until(lambda: len(statuses) >= 100)
+            assert await asyncio.to_thread(goes.child.stop, SECONDS_MAX) == 0
+            count = len(statuses) + 100
+            await until(lambda: len(statuses) >= count)
+            gone = True
+            await asyncio.gather(*players)
+        assert set(statuses) == {200}
+
+
 async def test_a_collector_that_must_leave_records_behind_says_how_many(tmp_path: Path) -> None:
     with Broker(tmp_path / "broker") as own:
         create_topics(Settings(kafka_bootstrap=own.bootstrap))

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import gzip
 import signal
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
@@ -23,6 +24,7 @@ from tests.unit.collector.bodies import CMCD_RECORD, mux_body, mux_event
 pytestmark = pytest.mark.integration
 
 PLAYERS = 8
+MIB = 1024 * 1024
 Stored = set[tuple[str, int]]
 
 
@@ -31,7 +33,7 @@ class Crowd:
 
     def __init__(self, url: str, *, is_mux: bool) -> None:
         self._url = url
-        self._is_mux = is_mux
+        self.is_mux = is_mux
         self.statuses: list[int] = []
         self.stored: list[tuple[str, int]] = []
         self._stopped = False
@@ -40,9 +42,9 @@ class Crowd:
         self._url = url
 
     async def play(self, client: aiohttp.ClientSession, number: int) -> None:
-        view_id, seq = f"v-{number}", 0
+        view_id, seq = f"{'m' if self.is_mux else 'c'}-{number}", 0
         while not self._stopped:
-            if self._is_mux:
+            if self.is_mux:
                 url, body = self._url, mux_body(mux_event(ake="losses", xid=view_id, xsqno=seq))
             else:
                 record = CMCD_RECORD.replace("s-1", view_id).replace("sn=4", f"sn={seq}")
@@ -77,6 +79,10 @@ class Crowd:
 def told(records: list[Record]) -> list[tuple[str, int]]:
     beacons = [BEACON.decode(record.value) for record in records]
     return [(beacon.view_id, beacon.seq or 0) for beacon in beacons]
+
+
+def is_of(crowd: Crowd, record: Record) -> bool:
+    return BEACON.decode(record.value).source == ("mux" if crowd.is_mux else "cmcd")
 
 
 def assert_all_there_in_order(records: list[Record], stored: list[tuple[str, int]]) -> None:
@@ -149,6 +155,61 @@ async def test_a_full_queue_and_too_few_replicas_lose_nothing(tmp_path: Path) ->
             assert set(crowd.statuses) == {204, 503}
             with_reason = collector.metric('playhead_collector_unstored_total{reason="queue_full"}')
             assert with_reason > 0
+
+
+async def test_a_broker_that_is_away_under_load_loses_nothing(tmp_path: Path, outage_seconds: float) -> None:
+    """Without a spool, and with players that do not wait: what is answered 200 or 204 before, meanwhile and after is in Kafka."""
+    with Broker(tmp_path / "broker") as own:
+        create_topics(Settings(kafka_bootstrap=own.bootstrap))
+        with (
+            Collector(own.bootstrap, tmp_path, free_port(), ack_seconds_max="1") as collector,
+            reading(own.bootstrap, BEACONS.name) as reader,
+        ):
+            crowds = [Crowd(collector.url, is_mux=True), Crowd(collector.url, is_mux=False)]
+            async with contextlib.AsyncExitStack() as stack:
+                for crowd in crowds:
+                    await stack.enter_async_context(crowd.playing())
+                for crowd in crowds:
+                    await crowd.more()
+                await asyncio.to_thread(own.stop)
+                # Not a wait for something to happen: the time is what is tried.
+                await asyncio.sleep(outage_seconds)
+                for crowd in crowds:
+                    await crowd.more_refused()
+                await asyncio.to_thread(own.start)
+                for crowd in crowds:
+                    await crowd.more()
+            stored = [each for crowd in crowds for each in crowd.stored]
+            records = reader.until(lambda found: set(told(found)) >= set(stored))
+            for crowd, success in zip(crowds, (200, 204), strict=True):
+                assert_all_there_in_order([record for record in records if is_of(crowd, record)], crowd.stored)
+                assert set(crowd.statuses) == {success, 503}
+            print(f"\naway {outage_seconds:g} s: {len(stored)} answered with success, all of them in Kafka")
+            assert collector.child.stop(SECONDS_MAX) == 0
+
+
+async def test_many_bombs_at_once_take_no_more_memory_than_the_limits_say(tmp_path: Path) -> None:
+    """Bodies of a few kB become 1.6 MB of records each, and wait for a broker that hangs. Forty of them fit, hundreds come."""
+    bomb = gzip.compress(mux_body(*(mux_event(ake="bombs", xsqno=seq) for seq in range(2_000))))
+    assert len(bomb) < 20_000
+    limits = {"in_flight_bytes_max": str(64 * MIB), "queue_kbytes_max": "2000000", "queue_records_max": "10000000"}
+    with Broker(tmp_path / "broker") as own:
+        create_topics(Settings(kafka_bootstrap=own.bootstrap))
+        with Collector(own.bootstrap, tmp_path, free_port(), ack_seconds_max="30", **limits) as collector:
+            async with aiohttp.ClientSession() as client:
+                assert await answered(client, collector.url, bomb) == 200
+                before = collector.peak_bytes()
+                own.child.signal(signal.SIGSTOP)
+                bombs = [asyncio.create_task(answered(client, collector.url, bomb)) for _ in range(300)]
+                await until(lambda: sum(task.done() for task in bombs) >= 200)
+                assert {task.result() for task in bombs if task.done()} == {503}
+                # What is in flight is there twice: here and in the producer's queue.
+                assert collector.peak_bytes() - before < 300 * MIB
+                own.child.signal(signal.SIGCONT)
+                statuses = await asyncio.gather(*bombs)
+                assert 20 <= statuses.count(200) <= 60
+                assert await answered(client, collector.url, bomb) == 200
+            assert collector.metric("playhead_collector_in_flight_bytes") == 0
 
 
 async def test_a_spool_takes_over_and_outlives_its_process(tmp_path: Path) -> None:

@@ -164,6 +164,16 @@ async def test_a_pixel_stores_a_beacon(served: Served) -> None:
     assert (beacon.event, beacon.view_id, beacon.attrs) == ("play", "v", {"video_id": "x"})
 
 
+async def test_a_query_of_any_bytes_is_answered(served: Served) -> None:
+    good = b"GET /v1/beacons.gif?key=acme&view_id=v&event=play&time_ms=1&%s HTTP/1.1\r\nHost: a\r\n\r\n"
+    for strange in (b"title=\xff\xfe", b"\xed\xa0\x80=1", b"title=%ff%fe", b"title=%", b"&&==", b"x=%00"):
+        assert (await served.raw(good % strange)).split()[1] in {b"200", b"400"}
+    assert (await served.raw(b"POST /cmcd/\xff HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\n\r\n?")).split()[1] in {
+        b"204",
+        b"400",
+    }
+
+
 async def test_the_schema_is_published(served: Served) -> None:
     async with served.client.get("/v1/beacons/schema.json") as answer:
         assert answer.status == 200
