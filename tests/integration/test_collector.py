@@ -213,6 +213,8 @@ async def test_of_two_on_one_port_one_goes_and_no_client_notices(broker: Broker,
             gone = True
             await asyncio.gather(*players)
         assert set(statuses) == {200}
+    # Requests leave no line in the log.
+    assert len(goes.log_lines()) < 10
 
 
 async def test_a_collector_that_must_leave_records_behind_says_how_many(tmp_path: Path) -> None:

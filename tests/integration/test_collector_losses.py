@@ -189,7 +189,7 @@ async def test_a_broker_that_is_away_under_load_loses_nothing(tmp_path: Path, ou
 
 
 async def test_many_bombs_at_once_take_no_more_memory_than_the_limits_say(tmp_path: Path) -> None:
-    """Bodies of a few kB become 1.6 MB of records each, and wait for a broker that hangs. Forty of them fit, hundreds come."""
+    """Bodies of a few kB become 1.6 MB of records each, and wait for a broker that hangs. A third of them fits."""
     bomb = gzip.compress(mux_body(*(mux_event(ake="bombs", xsqno=seq) for seq in range(2_000))))
     assert len(bomb) < 20_000
     limits = {"in_flight_bytes_max": str(64 * MIB), "queue_kbytes_max": "2000000", "queue_records_max": "10000000"}
@@ -200,14 +200,13 @@ async def test_many_bombs_at_once_take_no_more_memory_than_the_limits_say(tmp_pa
                 assert await answered(client, collector.url, bomb) == 200
                 before = collector.peak_bytes()
                 own.child.signal(signal.SIGSTOP)
-                bombs = [asyncio.create_task(answered(client, collector.url, bomb)) for _ in range(300)]
-                await until(lambda: sum(task.done() for task in bombs) >= 200)
+                bombs = [asyncio.create_task(answered(client, collector.url, bomb)) for _ in range(120)]
+                await until(lambda: sum(task.done() for task in bombs) >= 60)
                 assert {task.result() for task in bombs if task.done()} == {503}
                 # What is in flight is there twice: here and in the producer's queue.
                 assert collector.peak_bytes() - before < 300 * MIB
                 own.child.signal(signal.SIGCONT)
-                statuses = await asyncio.gather(*bombs)
-                assert 20 <= statuses.count(200) <= 60
+                assert (await asyncio.gather(*bombs)).count(200) >= 20
                 assert await answered(client, collector.url, bomb) == 200
             assert collector.metric("playhead_collector_in_flight_bytes") == 0
 

@@ -30,6 +30,9 @@ from shared.schemas.beacon import VIEW_ID_CHARS_MAX, Beacon, Event
 
 T = TypeVar("T")
 
+#: Far below what a record holds, so that whether a beacon is stored is known beacon by beacon.
+BEACON_BYTES_MAX: Final = 256 * 1024
+
 _Whole = Annotated[int, msgspec.Meta(ge=0, le=WHOLE_MAX)]
 _TimeMs = Annotated[int, msgspec.Meta(ge=0, le=WHOLE_MAX, description="The client's clock, ms since 1970.")]
 
@@ -110,7 +113,7 @@ def take(post: Post, rules: Rules) -> Taken:
             raise Refused("too_large", f"{len(raws)} beacons in one body; {rules.batch_beacons_max} are the most")
     except Refused as refused:
         return rejected_body(post, refused, customer.id)
-    read = [(_read(raw, rules), bytes(raw)) for raw in raws]
+    read = [(_read(raw, rules), raw) for raw in map(bytes, raws)]
     return _taken(read, sent_time_ms, post, rules, customer)
 
 
@@ -156,7 +159,9 @@ def _opened(body: bytes) -> tuple[list[msgspec.Raw], int | None]:
     return batch.beacons, batch.sent_time_ms
 
 
-def _read(raw: msgspec.Raw, rules: Rules) -> NativeBeacon | Refused:
+def _read(raw: bytes, rules: Rules) -> NativeBeacon | Refused:
+    if len(raw) > BEACON_BYTES_MAX:
+        return Refused("too_large", f"the beacon takes {len(raw)} bytes; {BEACON_BYTES_MAX} are the most")
     try:
         beacon = _beacon.decode(raw)
         check_attrs(beacon.attrs, rules, values=True)

@@ -8,6 +8,7 @@ from urllib.parse import parse_qsl, urlsplit
 from services.collector.intake import native
 from services.collector.intake.post import Rules
 from tests.unit.collector.bodies import post
+from tests.unit.collector.serving import Served
 
 TEXT = (Path(__file__).parents[3] / "docs" / "clients.md").read_text()
 
@@ -28,3 +29,33 @@ def test_the_native_examples_are_beacons() -> None:
 def test_every_address_is_a_route_of_the_collector() -> None:
     paths = {urlsplit(address).path for address in re.findall(r"https://collect\.example\.com[^'\"`]*", TEXT)}
     assert paths == {"/cmcd/acme", "/epas/acme", "/v1/beacons.gif"}
+
+
+#: What lists for ad blockers match in a path or query, gathered from their general rules.
+MATCHED = [
+    *("analytic", "telemetry", "track", "metric", "stat", "count", "log", "collect", "pixel", "fingerprint", "monitor"),
+    *(
+        "/ad",
+        "ads",
+        "/hit",
+        "/ping",
+        "/event",
+        "/rum",
+        "/beacon?",
+        "/beacon.",
+        "/beacon/",
+        "/beacon-",
+        "/beacons?data=",
+    ),
+    *("/beacons-", "/1x1", ".gif?event=", ".gif?log=", "&event=view&", "/collector", "/v1/event", "/capture", "visit"),
+]
+
+
+async def test_no_address_has_words_that_ad_blockers_match() -> None:
+    served = Served()
+    routes = {route.resource.canonical for route in served.runner.app.router.routes() if route.resource}
+    assert {"/", "/v1/beacons", "/cmcd/{key}"} <= routes
+    addresses = {urlsplit(address) for address in re.findall(r"https://collect\.example\.com[^'\"`]*", TEXT)}
+    pasted = {f"{address.path}?{address.query}" for address in addresses}
+    assert any("/v1/beacons.gif?key=" in address for address in pasted)
+    assert [(url, word) for url in routes | pasted for word in MATCHED if word in url.lower()] == []

@@ -77,6 +77,16 @@ def test_a_body_that_holds_no_beacons_is_set_aside_as_a_whole(body: bytes, reaso
     assert (rejected.reason, rejected.value, rejected.place, rejected.customer_id) == (reason, body, None, "acme")
 
 
+def test_a_beacon_too_large_for_a_record_is_answered_in_its_place() -> None:
+    large = native_beacon(attrs={f"a{number}": "x" * 60_000 for number in range(5)})
+    taken = native.take(
+        post(json.dumps({"beacons": [native_beacon(), large, native_beacon()]}).encode(), key="acme"), Rules()
+    )
+    assert len(taken.accepted) == 2
+    ((rejected),) = taken.rejected
+    assert (rejected.reason, rejected.place) == ("too_large", 1)
+
+
 def test_a_beacon_may_be_a_query() -> None:
     query = urlencode({"key": "acme", **native_beacon(seq=4, playhead_ms="1500"), "video_id": "v"})
     taken = native.take_query(parse_qsl(query), post(query.encode(), key="acme"), RULES)
