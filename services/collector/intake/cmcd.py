@@ -30,6 +30,9 @@ VERSION_MAX: Final = 2
 
 STATE_CHARS_MAX: Final = 8
 
+#: How the name (`cen`) of our own custom event begins: a fatal error, its code follows. For players that tell of none.
+FATAL_ERROR: Final = "playhead-error:"
+
 _CANONICAL: Final = {
     "bc": "rendition",
     "rr": "request",
@@ -126,7 +129,7 @@ def _beacon(
     return Beacon(
         source="cmcd",
         view_id=view_id,
-        event=_canonical(event, state),
+        event=_canonical(event, state, attrs),
         source_event=f"{event}:{state}" if state else event,
         client_time_ms=client_time_ms,
         seq=seq,
@@ -137,7 +140,9 @@ def _beacon(
     )
 
 
-def _canonical(event: str, state: str) -> str:
+def _canonical(event: str, state: str, attrs: dict[str, Any]) -> str:
+    if event == "ce" and str(attrs.get("cen")).startswith(FATAL_ERROR):
+        return "error"
     if event == "ps":
         return _CANONICAL_STATES.get(state, "custom")
     return _CANONICAL.get(event, "custom")

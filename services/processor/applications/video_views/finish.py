@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from services.processor.applications.video_views import step
-from services.processor.applications.video_views.progress import Progress
+from services.processor.applications.video_views.progress import Progress, has_failed, last_seen
 from services.processor.applications.video_views.view import ViewState
 from shared.schemas.view import EndReason
 
@@ -71,12 +71,11 @@ def due_ms(view: ViewState, rules: FinishRules) -> int:
 
 def end_reason(progress: Progress, *, is_superseded: bool) -> EndReason:
     """Why the view ended, from its beacons alone: the same whenever it is asked."""
-    last_seen = progress.state_before_end if progress.state == step.ENDED else progress.state
-    if last_seen == step.REBUFFERING and progress.rebuffer_ms >= LONG_REBUFFER_MS:
+    if last_seen(progress) == step.REBUFFERING and progress.rebuffer_ms >= LONG_REBUFFER_MS:
         # Players that give up after so long say goodbye; the viewer did not.
         return "long_rebuffer"
     if progress.ended:
         return "clean"
-    if progress.has_failed:
+    if has_failed(progress):
         return "error"
     return "superseded" if is_superseded else "timeout"

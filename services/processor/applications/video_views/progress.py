@@ -112,9 +112,12 @@ class Progress(msgspec.Struct, array_like=True):
     cdn_trace: list[str] = []
     #: [client time, code, playhead, bitrate], at most `TIMELINE_EVENTS_MAX`.
     timeline: list[list[int]] = []
+    #: An error was told, and nothing has begun to play since.
+    error_is_open: bool = False
 
 
 _WATCHING: Final = frozenset({step.STARTING, step.PLAYING, step.REBUFFERING, step.SEEKING})
+_WAITING: Final = frozenset({step.STARTING, step.REBUFFERING, step.SEEKING})
 _IN_BREAK: Final = frozenset({step.AD_BREAK_BEGINS, step.AD_ATTEMPTED, step.AD_PLAYING, step.AD_PAUSED, step.AD_ENDED})
 
 
@@ -138,6 +141,9 @@ def fold(progress: Progress, next_step: Step) -> None:
         progress.counters.update(next_step.counters)
     if next_step.failure is not None:
         progress.failure = next_step.failure
+    if next_step.is_error or next_step.resumes:
+        progress.error_is_open = next_step.is_error
+        progress.has_failed = progress.has_failed and not next_step.resumes
     if next_step.dimensions:
         cdn, trace = next_step.dimensions.get("cdn"), progress.cdn_trace
         if cdn and (not trace or trace[-1] != cdn) and len(trace) < CDN_TRACE_MAX:
@@ -156,6 +162,16 @@ def _fold_rare(progress: Progress, next_step: Step) -> None:
         progress.latency_count += 1
     if next_step.sizes:
         _resize(progress, next_step.sizes)
+
+
+def last_seen(progress: Progress) -> int:
+    """The state that the viewer saw last."""
+    return progress.state_before_end if progress.state == step.ENDED else progress.state
+
+
+def has_failed(progress: Progress) -> bool:
+    """Whether an error ended playback: it was called fatal, or the viewer waited in vain after it until the end."""
+    return progress.has_failed or (progress.error_is_open and last_seen(progress) in _WAITING)
 
 
 def copied(progress: Progress) -> Progress:
@@ -217,6 +233,10 @@ def _enter(progress: Progress, next_step: Step) -> None:
             return
         after = progress.state_before_seek
     if after == before:
+        return
+    if next_step.state == step.REBUFFERING and before in (step.SEEKING, step.FAILED):
+        # Players tell of the wait for what the viewer sought: it is the seek's, which lasts until something plays. What
+        # failed is waited for in vain.
         return
     if before == step.SEEKING:
         progress.longest_seek_ms = max(progress.longest_seek_ms, next_step.at_ms - progress.seek_began_ms)

@@ -7,7 +7,15 @@ import msgspec
 from services.processor.applications.video_views import step
 from services.processor.applications.video_views.finish import end_reason
 from services.processor.applications.video_views.metrics import GoodRules, Measures, scores
-from services.processor.applications.video_views.progress import ON_AD, ON_RENDITION, Ads, Progress, Requests, Scale
+from services.processor.applications.video_views.progress import (
+    ON_AD,
+    ON_RENDITION,
+    Ads,
+    Progress,
+    Requests,
+    Scale,
+    has_failed,
+)
 from services.processor.applications.video_views.step import Failure
 from services.processor.applications.video_views.view import ViewState, clock_offset_ms, complete_progress, missing
 from shared.schemas.view import NUMBER_MAX, SCHEMA_VERSION, TimelineEvent, View
@@ -58,8 +66,9 @@ def to_row(
     progress, dimensions = complete_progress(view, dimensions)
     offset_ms = clock_offset_ms(view)
     counters = progress.counters
-    failure = progress.failure or _NO_FAILURE
-    failed = progress.has_failed and not failure.business
+    had_failed = has_failed(progress)
+    failure = (progress.failure if had_failed else None) or _NO_FAILURE
+    failed = had_failed and not failure.business
     # What a client that counts for itself has not counted did not happen; for the others our own integration speaks.
     ours = _NOTHING if view.source in _COUNTS_ITSELF else progress
     startup_ms = counters.get("startup_ms", _since_begun(ours, ours.first_frame_at_ms))
@@ -113,7 +122,7 @@ def to_row(
         error_message=failure.message,
         error_context=failure.context,
         error_severity=failure.severity,
-        business_exception=progress.has_failed and failure.business,
+        business_exception=had_failed and failure.business,
         startup_failed=failed and startup_ms is None,
         beacon_count=view.beacon_count,
         duplicate_count=view.duplicate_count,

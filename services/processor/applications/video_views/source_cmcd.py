@@ -18,6 +18,7 @@ _STATES: Final = {
     "q": step.ENDED,
     "f": step.FAILED,
 }
+_BEFORE_FIRST_FRAME: Final = frozenset({"s", "d"})
 _ENDS: Final = {"e": step.PLAYED_OUT, "q": step.CLEAN_EXIT}
 _STREAM_TYPES: Final = {"v": "vod", "l": "live", "ll": "live"}
 _ADS: Final = {
@@ -45,19 +46,29 @@ def cmcd_step(beacon: Beacon, seq: int) -> Step:
         dimensions["stream_type"] = _STREAM_TYPES[attrs["st"]]
     # The time, bitrate and state of a request are those of its start and its object, not of what plays.
     is_request = beacon.event == "request"
-    code = text(scalar(attrs.get("ec"))) if sta == "f" else None
+    # Not every player tells its state: this one does when the first frame has come.
+    only_tells_start = not sta and "msd" in attrs
+    is_error = beacon.event == "error"
+    is_own_event = is_error and attrs.get("e") == "ce"
+    is_fatal = sta == "f" or is_own_event
+    code = None
+    if is_own_event:
+        code = text(str(attrs.get("cen")).partition(":")[2])
+    elif is_error or is_fatal:
+        code = text(scalar(attrs.get("ec")))
     at_ms = whole(beacon.client_time_ms)
     return Step(
         seq=seq,
         at_ms=at_ms,
-        state=0 if is_request else _STATES.get(sta, 0),
-        begins=not is_request and sta in _STATES,
+        state=_state(sta, is_request=is_request, is_fatal=is_fatal, only_tells_start=only_tells_start),
+        begins=only_tells_start or (not is_request and sta in _STATES),
         ends=_ENDS.get(sta, 0),
         is_timed=not is_request,
-        is_rendition=beacon.event == "rendition",
+        # dash.js tells of no change, but with everything what is on screen.
+        is_rendition=beacon.event == "rendition" or ("pb" in attrs and not is_request),
         playhead_ms=whole(beacon.playhead_ms),
         bitrate_bps=0 if is_request else min(video_entry(attrs.get("pb", attrs.get("br"))) * 1000, BITRATE_BPS_MAX),
-        counters={field: whole(scalar(attrs[name])) for name, field in _COUNTERS.items() if name in attrs},
+        counters=_counters(attrs, sta),
         dimensions=dimensions,
         failure=Failure(code=code) if code is not None else None,
         told_ms=min(at_ms + whole(scalar(attrs.get("ttlb"))), at_ms + _REQUEST_MS_MAX) if is_request else at_ms,
@@ -65,17 +76,40 @@ def cmcd_step(beacon: Beacon, seq: int) -> Step:
         ad=_ADS.get(beacon.source_event.partition(":")[0], 0) if beacon.event == "ad" else 0,
         request=_request(attrs, at_ms) if is_request else None,
         latency_ms=whole(scalar(attrs["ltc"])) if "ltc" in attrs else None,
+        is_error=is_error and not is_fatal,
+        resumes=sta == "p" and attrs.get("e") == "ps",
     )
 
 
 _REQUEST_MS_MAX: Final = 600_000
 
 
+def _state(sta: str, *, is_request: bool, is_fatal: bool, only_tells_start: bool) -> int:
+    if only_tells_start:
+        return step.PLAYING
+    if is_request:
+        return 0
+    return step.FAILED if is_fatal else _STATES.get(sta, 0)
+
+
+def _counters(attrs: dict[str, Any], sta: str) -> dict[str, int]:
+    counters = {field: whole(scalar(attrs[name])) for name, field in _COUNTERS.items() if name in attrs}
+    if sta in _BEFORE_FIRST_FRAME:
+        # dash.js 5.2 tells a start-up time of a few ms then, measured before there is anything to see.
+        counters.pop("startup_ms", None)
+    return counters
+
+
 def _request(attrs: dict[str, Any], at_ms: int) -> Request:
     status = whole(scalar(attrs["rc"])) if "rc" in attrs else 200
+    first_ms = whole(scalar(attrs["ttfb"])) if "ttfb" in attrs else None
+    last_ms = whole(scalar(attrs["ttlb"])) if "ttlb" in attrs else None
+    if first_ms is not None and first_ms > (_REQUEST_MS_MAX if last_ms is None else last_ms):
+        # dash.js 5.2 tells a time since 1970 where the browser has measured none.
+        first_ms = None
     return Request(
         outcome=step.COMPLETED if 0 < status < 400 else step.REQUEST_FAILED,
         start_ms=at_ms,
-        first_byte_ms=at_ms + whole(scalar(attrs["ttfb"])) if "ttfb" in attrs else None,
-        end_ms=at_ms + whole(scalar(attrs["ttlb"])) if "ttlb" in attrs else None,
+        first_byte_ms=None if first_ms is None else at_ms + first_ms,
+        end_ms=None if last_ms is None else at_ms + last_ms,
     )

@@ -77,6 +77,7 @@ _TEXTS: Final = {
     "video_source_hostname": "source_host",
     "video_cdn": "cdn",
     "player_name": "player_name",
+    "player_software": "player_software",
     "player_software_name": "player_software",
     "player_software_version": "player_version",
     "viewer_device_name": "device",
@@ -113,6 +114,7 @@ _FIELDS: Final[Mapping[str, tuple[int, str]]] = {
         )
     },
 }
+_PRELOADS: Final = ("none", "metadata", "auto")
 #: The longest text of played ranges that is kept (JSON, as the client sends it).
 RANGES_CHARS_MAX: Final = 4_000
 #: Further behind the live edge than this is watching a recording.
@@ -175,7 +177,8 @@ def _other(field: str, value: Any, attrs: Mapping[str, Any], counters: dict[str,
     elif field == "player_autoplay_on":
         dims["autoplay"] = flag(value)
     elif field == "player_preload_on":
-        dims["preload"] = "auto" if flag(value) else "none"
+        # mux-embed tells the element's attribute, others whether there is any.
+        dims["preload"] = value if value in _PRELOADS else "auto" if flag(value) else "none"
     elif field == "mux_sample_rate":
         dims["sample_rate"] = rate(value)
 

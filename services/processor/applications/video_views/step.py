@@ -93,3 +93,7 @@ class Step(msgspec.Struct, frozen=True, array_like=True):
     latency_ms: int | None = None
     #: Sizes in pixels that changed: player_width, player_height, source_width, source_height.
     sizes: dict[str, int] = {}
+    #: An error that the client does not call fatal: it is, if nothing plays after it.
+    is_error: bool = False
+    #: Playback goes on: no error before it was fatal.
+    resumes: bool = False
