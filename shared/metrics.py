@@ -161,10 +161,19 @@ PROCESSOR_FLUSH_SECONDS: Final = Metric(
     "playhead_processor_flush_seconds", "histogram", "Writing the committed layer to the local store."
 )
 
-FINALIZER_BATCHES: Final = Metric("playhead_finalizer_batches_total", "counter", "Micro-batches landed.")
+FINALIZER_BATCHES: Final = Metric("playhead_finalizer_batches_total", "counter", "Micro-batches landed.", ("stream",))
+FINALIZER_BATCH_ROWS: Final = Metric(
+    "playhead_finalizer_batch_records", "gauge", "Records of the last micro-batch.", ("stream",)
+)
 FINALIZER_VIEWS: Final = Metric("playhead_finalizer_views_total", "counter", "View revisions read from topic views.")
+FINALIZER_RAW_RECORDS: Final = Metric(
+    "playhead_finalizer_raw_records_total", "counter", "Records landed as they are, by topic.", ("topic",)
+)
 FINALIZER_BATCH_SECONDS: Final = Metric(
-    "playhead_finalizer_batch_seconds", "histogram", "Landing one micro-batch, by stage.", ("stage",)
+    "playhead_finalizer_batch_seconds",
+    "histogram",
+    "Landing one micro-batch, by stage; stage whole is all of it.",
+    ("stage", "stream"),
 )
 FINALIZER_SLICES: Final = Metric(
     "playhead_finalizer_slices_total", "counter", "Hour slices rebuilt and published to serving."
@@ -173,7 +182,7 @@ FINALIZER_UNPARSED: Final = Metric(
     "playhead_finalizer_unparsed_total", "counter", "Records of topic views set aside in table unparsed.", ("reason",)
 )
 FINALIZER_LAG_RECORDS: Final = Metric(
-    "playhead_finalizer_lag_records", "gauge", "Offsets of topic views not yet landed."
+    "playhead_finalizer_lag_records", "gauge", "Committed offsets not yet landed, by topic.", ("topic",)
 )
 
 DASHBOARD_REQUESTS: Final = Metric(
@@ -182,4 +191,13 @@ DASHBOARD_REQUESTS: Final = Metric(
 DASHBOARD_STREAMS: Final = Metric("playhead_dashboard_streams", "gauge", "Pages that listen to live updates.")
 DASHBOARD_LIVE_AGE_SECONDS: Final = Metric(
     "playhead_dashboard_live_age_seconds", "gauge", "Age of the newest live bucket shown."
+)
+FINALIZER_STALLED_RECORDS: Final = Metric(
+    "playhead_finalizer_stalled_records",
+    "gauge",
+    "Offsets behind an open transaction (log end - last stable offset): for long, a hung producer stops the topic.",
+    ("topic",),
+)
+FINALIZER_MAINTENANCE_SECONDS: Final = Metric(
+    "playhead_finalizer_maintenance_seconds", "histogram", "Compaction, retention and vacuum of a table.", ("table",)
 )

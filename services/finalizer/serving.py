@@ -14,6 +14,7 @@ import structlog
 from psycopg import sql
 
 from services.finalizer.migrate import migrate
+from services.finalizer.transforms.rollups import METRICS
 
 log = structlog.get_logger(__name__)
 
@@ -32,15 +33,44 @@ class Slice(NamedTuple):
 
 
 @dataclass(frozen=True)
+class Group:
+    """One row of `serving.rollups`: a group of a slice, or of a day."""
+
+    grain: str
+    start_ms: int
+    customer_id: str
+    #: Names joined by +, the empty text for the total; and their values.
+    dimensions: str
+    members: Sequence[str | None]
+    #: As `Rebuilt.measures` names them.
+    measures: Sequence[Any]
+    #: An HLL sketch of the viewers.
+    uniques: bytes
+    #: Of every metric its buckets and their counts.
+    histograms: Sequence[Sequence[int]]
+
+
+@dataclass(frozen=True)
 class Rebuilt:
-    """Slices as they must stand from now on. A slice with no row in `sums` has no views left."""
+    """Slices as they must stand from now on, and the days they are of. A slice without a group has no views left."""
 
     slices: Sequence[Slice]
     measures: Sequence[str]
-    #: (hour, customer_id, *measures)
-    sums: Sequence[tuple[Any, ...]]
-    #: (hour, customer_id, metric, bucket, count)
-    buckets: Sequence[tuple[Any, ...]]
+    groups: Sequence[Group]
+
+
+class RecentView(NamedTuple):
+    """One row of `serving.views`."""
+
+    customer_id: str
+    view_id: str
+    generation: int
+    revision: int
+    deleted: bool
+    day: int
+    end_ms: int
+    #: The whole row as JSON.
+    document: str
 
 
 class Fenced(RuntimeError):
@@ -93,30 +123,79 @@ class Serving:
 
         return self._retrying(read)
 
-    def publish(self, rebuilt: Rebuilt, *, checkpoint_id: str, batch_id: int) -> None:
-        """Replaces the slices, clears them, and notes the batch: all or nothing. Raises `Fenced`, `ServingAway`."""
+    def publish(
+        self, rebuilt: Rebuilt, *, checkpoint_id: str, batch_id: int, recent: Sequence[RecentView] = ()
+    ) -> None:
+        """Replaces the slices, clears them, brings recent views, and notes the batch: all or nothing.
+
+        Raises `Fenced`, `ServingAway`.
+        """
 
         def write(connection: psycopg.Connection) -> None:
             self._hold_fence(connection)
             hours_and_customers = _columns(rebuilt.slices)
-            for table, hour in (
-                ("serving.rollups_hourly", "to_timestamp(dirty.hour * 3600)"),
-                ("serving.histograms_hourly", "to_timestamp(dirty.hour * 3600)"),
-                ("finalizer.dirty_slices", "dirty.hour"),
-            ):
-                connection.execute(
-                    sql.SQL(
-                        "DELETE FROM {} AS t USING unnest(%s::bigint[], %s::text[]) AS dirty (hour, customer_id)"
-                        " WHERE t.customer_id = dirty.customer_id AND t.hour = {}"
-                    ).format(sql.SQL(table), sql.SQL(hour)),
-                    hours_and_customers,
-                )
-            _insert(connection, "rollups_hourly", rebuilt.measures, rebuilt.sums)
-            _insert(connection, "histograms_hourly", ("metric", "bucket", "count"), rebuilt.buckets)
+            for condition in (_HOURS, _DAYS):
+                connection.execute(sql.SQL(_DELETE_ROLLUPS + condition), hours_and_customers)
+            _insert_groups(connection, rebuilt)
+            _upsert_recent(connection, recent)
+            connection.execute(
+                "DELETE FROM finalizer.dirty_slices AS t USING unnest(%s::bigint[], %s::text[]) AS dirty (hour, customer_id)"
+                " WHERE t.customer_id = dirty.customer_id AND t.hour = dirty.hour",
+                hours_and_customers,
+            )
             connection.execute(
                 "UPDATE finalizer.fence SET checkpoint_id = %s, batch_id = %s, published_at = clock_timestamp()",
                 (checkpoint_id, batch_id),
             )
+
+        self._retrying(write)
+
+    def forget_views(self, keys: Sequence[tuple[str, str]]) -> int:
+        """Deletes the point look-ups of these (customer, view) pairs; returns how many there were."""
+
+        def write(connection: psycopg.Connection) -> int:
+            self._hold_fence(connection)
+            return connection.execute(
+                "DELETE FROM serving.views AS t USING unnest(%s::text[], %s::text[]) AS gone (customer_id, view_id)"
+                " WHERE t.customer_id = gone.customer_id AND t.view_id = gone.view_id",
+                ([customer for customer, _ in keys], [view for _, view in keys]),
+            ).rowcount
+
+        return self._retrying(write)
+
+    def expire(self, *, rollups_before_ms: int | None, views_before_day: int | None) -> None:
+        """Deletes what is older than it is kept; None keeps all."""
+
+        def write(connection: psycopg.Connection) -> None:
+            self._hold_fence(connection)
+            if rollups_before_ms is not None:
+                connection.execute(
+                    "DELETE FROM serving.rollups WHERE start < %s::timestamptz", (_time(rollups_before_ms),)
+                )
+            if views_before_day is not None:
+                connection.execute("DELETE FROM serving.views WHERE day < %s", (views_before_day,))
+
+        self._retrying(write)
+
+    def swapped(self) -> list[int]:
+        """The generations that have been swapped in and can be taken back."""
+
+        def read(connection: psycopg.Connection) -> list[int]:
+            return [row[0] for row in connection.execute("SELECT generation FROM finalizer.swapped ORDER BY 1")]
+
+        return self._retrying(read)
+
+    def note_swapped(self, generation: int, *, is_in: bool) -> None:
+        """Notes that a generation is being swapped in, or has been taken back; durable on return."""
+
+        def write(connection: psycopg.Connection) -> None:
+            self._hold_fence(connection)
+            statement = (
+                "INSERT INTO finalizer.swapped (generation) VALUES (%s) ON CONFLICT DO NOTHING"
+                if is_in
+                else "DELETE FROM finalizer.swapped WHERE generation = %s"
+            )
+            connection.execute(statement, (generation,))
 
         self._retrying(write)
 
@@ -174,19 +253,52 @@ def _take_fence(connection: psycopg.Connection) -> int:
     return int(row[0])
 
 
-def _insert(
-    connection: psycopg.Connection, table: str, columns: Sequence[str], rows: Sequence[tuple[Any, ...]]
-) -> None:
-    statement = sql.SQL("COPY serving.{} (hour, customer_id, {}) FROM STDIN").format(
-        sql.Identifier(table), sql.SQL(", ").join(map(sql.Identifier, columns))
-    )
+_DELETE_ROLLUPS: Final = (
+    "DELETE FROM serving.rollups AS t USING unnest(%s::bigint[], %s::text[]) AS dirty (hour, customer_id)"
+    " WHERE t.customer_id = dirty.customer_id AND "
+)
+_HOURS: Final = "t.grain = 'hour' AND t.start = to_timestamp(dirty.hour * 3600)"
+_DAYS: Final = "t.grain = 'day' AND t.start = to_timestamp(dirty.hour / 24 * 86400)"
+
+
+def _insert_groups(connection: psycopg.Connection, rebuilt: Rebuilt) -> None:
+    histograms = [f"{metric}_{part}" for metric in METRICS for part in ("buckets", "counts")]
+    columns = ("grain", "start", "customer_id", "dimensions", "members", *rebuilt.measures, "uniques", *histograms)
+    statement = sql.SQL("COPY serving.rollups ({}) FROM STDIN").format(sql.SQL(", ").join(map(sql.Identifier, columns)))
     with connection.cursor() as cursor, cursor.copy(statement) as copy:
-        for hour, *others in rows:
-            copy.write_row((_timestamp(hour), *others))
+        for one in rebuilt.groups:
+            copy.write_row(
+                (
+                    *(one.grain, _time(one.start_ms), one.customer_id, one.dimensions, list(one.members)),
+                    *(*one.measures, one.uniques, *map(list, one.histograms)),
+                )
+            )
 
 
-def _timestamp(hour: int) -> str:
-    return time.strftime("%Y-%m-%d %H:%M:%S+00", time.gmtime(hour * 3600))
+def _upsert_recent(connection: psycopg.Connection, recent: Sequence[RecentView]) -> None:
+    """Of a view that is there the larger (generation, revision) stays."""
+    if not recent:
+        return
+    connection.execute("CREATE TEMP TABLE recent (LIKE serving.views) ON COMMIT DROP")
+    columns = "customer_id, view_id, generation, revision, deleted, day, ended, document"
+    with connection.cursor() as cursor, cursor.copy(f"COPY recent ({columns}) FROM STDIN") as copy:
+        for one in recent:
+            copy.write_row((*one[:6], _time(one.end_ms), one.document))
+    connection.execute(
+        f"INSERT INTO serving.views AS t ({columns}) SELECT {columns} FROM recent"  # noqa: S608 - our own names
+        " ON CONFLICT (customer_id, view_id) DO UPDATE SET generation = excluded.generation,"
+        " revision = excluded.revision, deleted = excluded.deleted, day = excluded.day, ended = excluded.ended,"
+        " document = excluded.document WHERE (excluded.generation, excluded.revision) > (t.generation, t.revision)"
+    )
+
+
+#: Postgres tells no later time that psycopg could read back.
+_TIME_S_MAX: Final = 253_402_300_799
+
+
+def _time(ms: int) -> str:
+    seconds = min(max(ms // 1000, 0), _TIME_S_MAX)
+    return time.strftime("%Y-%m-%d %H:%M:%S+00", time.gmtime(seconds))
 
 
 def _columns(slices: Sequence[Slice]) -> tuple[list[int], list[str]]:

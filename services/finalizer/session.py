@@ -1,4 +1,7 @@
-"""The Spark session: local, quiet, in UTC, with the jars that lie in a folder. Nothing is fetched at run time."""
+"""The Spark session: quiet, in UTC, with the jars that lie in a folder. Nothing is fetched at run time.
+
+Local by default; under `spark-submit` master, memory and jars are those that it was given.
+"""
 
 import logging
 import os
@@ -28,17 +31,26 @@ class JarsMissing(RuntimeError):
 
 def start(settings: FinalizerSettings) -> SparkSession:
     """Starts the JVM and the session; raises `JarsMissing`."""
-    jars = find_jars(settings.jars_dir)
     logging.getLogger("py4j").setLevel(logging.WARNING)
-    # Else Spark's workers take whatever python stands first on the PATH.
-    os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
-    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-    builder = SparkSession.builder.master(f"local[{settings.cores}]").appName("playhead-finalizer")
-    for key, value in _configuration(settings, jars).items():
+    builder = SparkSession.builder.appName("playhead-finalizer")
+    configuration = _configuration(settings)
+    if not is_submitted():
+        jars = find_jars(settings.jars_dir)
+        # Else Spark's workers take whatever python stands first on the PATH.
+        os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+        builder = builder.master(f"local[{settings.cores}]")
+        configuration |= _local(settings, jars)
+    for key, value in configuration.items():
         builder = builder.config(key, value)
     session = builder.getOrCreate()
     session.sparkContext.setLogLevel("WARN")
     return session
+
+
+def is_submitted() -> bool:
+    """Whether `spark-submit` has started this process, and its JVM before it."""
+    return "PYSPARK_GATEWAY_PORT" in os.environ
 
 
 def find_jars(jars_dir: Path) -> list[Path]:
@@ -50,20 +62,25 @@ def find_jars(jars_dir: Path) -> list[Path]:
     return present
 
 
-def _configuration(settings: FinalizerSettings, jars: list[Path]) -> dict[str, str]:
+def _local(settings: FinalizerSettings, jars: list[Path]) -> dict[str, str]:
     return {
         "spark.jars": ",".join(map(str, jars)),
-        "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
-        "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
         "spark.driver.memory": settings.driver_memory,
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={_LOG4J.as_uri()} -Duser.timezone=UTC",
         "spark.ui.enabled": "false",
+    }
+
+
+def _configuration(settings: FinalizerSettings) -> dict[str, str]:
+    return {
+        "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+        "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
         "spark.ui.showConsoleProgress": "false",
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.ansi.enabled": "true",
-        "spark.sql.warehouse.dir": str(settings.warehouse_dir.absolute()),
+        "spark.sql.warehouse.dir": settings.warehouse_dir,
         "spark.sql.shuffle.partitions": str(settings.shuffle_partitions),
         "spark.sql.streaming.stopTimeout": "10s",
         # A batch's cost is mostly fixed: planning a hundred columns, compiling what is run once, many tiny tasks.
@@ -76,4 +93,8 @@ def _configuration(settings: FinalizerSettings, jars: list[Path]) -> dict[str, s
         "spark.databricks.delta.merge.materializeSource": "none",
         "spark.databricks.delta.merge.failSourceCachedAfterMaterialization": "false",
         "spark.sql.debug.maxToStringFields": "1000",
+        # Sketches and histograms of this many groups are held at once before they are sorted instead: the default is 128.
+        "spark.sql.objectHashAggregate.sortBased.fallbackThreshold": "20000",
+        # The fold of a reprocess gets a Kafka partition's records in pieces, not a view's.
+        "spark.sql.execution.arrow.maxRecordsPerBatch": "5000",
     }

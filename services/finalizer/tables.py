@@ -1,15 +1,27 @@
-"""The warehouse's tables, each once: where it lives, its columns, partitions and properties."""
+"""The warehouse's tables, each once: where it lies, its columns, partitions, clustering and properties."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import structlog
 from pyspark.sql import SparkSession
-from pyspark.sql.types import BinaryType, IntegerType, LongType, StringType, StructField, StructType
+from pyspark.sql.types import (
+    ArrayType,
+    BinaryType,
+    DataType,
+    DecimalType,
+    IntegerType,
+    LongType,
+    MapType,
+    StringType,
+    StructField,
+    StructType,
+)
 
 from services.finalizer.spark_schema import spark_schema
+from services.finalizer.transforms.rollups import MEASURES, METRICS
+from shared import topics
 from shared.schemas.view import View
 
 log = structlog.get_logger(__name__)
@@ -26,40 +38,116 @@ class Table:
     name: str
     schema: StructType
     partition_by: tuple[str, ...] = ()
+    #: What rows that are read together have in common: compaction lays them side by side.
+    cluster_by: tuple[str, ...] = ()
     properties: Mapping[str, str] = field(default_factory=dict)
 
-    def path(self, warehouse_dir: Path) -> str:
+    def path(self, warehouse: str) -> str:
         """The table's folder."""
-        return str(warehouse_dir.absolute() / self.name)
+        return f"{warehouse}/{self.name}"
 
-    def sql_name(self, warehouse_dir: Path) -> str:
+    def sql_name(self, warehouse: str) -> str:
         """The table as SQL names it."""
-        return "delta.`" + self.path(warehouse_dir).replace("`", "``") + "`"
+        return "delta.`" + self.path(warehouse).replace("`", "``") + "`"
 
+    def columns(self) -> dict[str, str]:
+        """Types by name, as SQL writes them."""
+        return {column.name: column.dataType.simpleString() for column in self.schema.fields}
+
+
+def _fields(**types: DataType) -> list[StructField]:
+    return [StructField(name, data_type) for name, data_type in types.items()]
+
+
+_LONG: Final = LongType()
+_TEXT: Final = StringType()
+
+#: A revision marks the old row as deleted instead of copying its file.
+_MARKS_DELETED: Final = {"delta.enableDeletionVectors": "true", "delta.checkpointInterval": "50"}
 
 #: Where a row came from: its place in topic `views` and the broker's append time. And when it landed: the wall clock just
-#: before the write that brought this revision.
-PROVENANCE: Final = (
-    StructField("kafka_partition", IntegerType()),
-    StructField("kafka_offset", LongType()),
-    StructField("kafka_timestamp_ms", LongType()),
-    StructField("landed_at_ms", LongType()),
+#: before the write that brought this revision. Of a row that was reprocessed, the place of the last record folded into it.
+PROVENANCE: Final = _fields(
+    kafka_partition=IntegerType(), kafka_offset=_LONG, kafka_timestamp_ms=_LONG, landed_at_ms=_LONG
 )
 
-#: One row a view: its newest revision. `hour` (hours since 1970) is the rollup slice that the view counts in.
+#: One row a view: its newest revision. `hour` (hours since 1970) is the rollup slice that the view counts in. A view that was
+#: taken back stays, as `deleted`, so that an older revision cannot bring it back.
 VIEWS: Final = Table(
     name="views",
-    schema=StructType([*spark_schema(View).fields, StructField("hour", LongType()), *PROVENANCE]),
+    schema=StructType([*spark_schema(View).fields, *_fields(hour=_LONG), *PROVENANCE]),
     # The day never changes in a view's life, so no revision moves between partitions.
     partition_by=("day",),
-    properties={
-        # A revision marks the old row as deleted instead of copying its file.
-        "delta.enableDeletionVectors": "true",
-        # Bounds of what rows are looked up by; of a hundred columns they would only cost.
-        "delta.dataSkippingStatsColumns": "hour,customer_id,view_id",
-        "delta.checkpointInterval": "50",
-    },
+    cluster_by=("customer_id", "hour"),
+    # Bounds of what rows are looked up by; of a hundred columns they would only cost.
+    properties={**_MARKS_DELETED, "delta.dataSkippingStatsColumns": "hour,customer_id,view_id"},
 )
+
+#: A new generation of views, made from `bronze`, beside the one that is read: the rows, by generation and view.
+REPROCESSED: Final = Table(
+    name="reprocessed",
+    schema=VIEWS.schema,
+    partition_by=("generation", "day"),
+    properties=VIEWS.properties,
+)
+
+#: What a swap has put aside, so that it can be taken back: the rows of `views` as they would be without `for_generation`.
+#: `absent` marks a view that had no row.
+REPLACED: Final = Table(
+    name="replaced",
+    schema=StructType([*VIEWS.schema.fields, *_fields(for_generation=_LONG), StructField("absent", IntegerType())]),
+    partition_by=("for_generation", "day"),
+    properties=VIEWS.properties,
+)
+
+#: One row a group (`transforms.rollups`): minutes and hours of a slice, and days. `day` counts from 1970.
+ROLLUPS: Final = Table(
+    name="rollups",
+    schema=StructType(
+        [
+            *_fields(grain=_TEXT, day=_LONG, start_ms=_LONG, hour=_LONG, customer_id=_TEXT),
+            *_fields(dimensions=_TEXT, members=ArrayType(_TEXT)),
+            *(StructField(name, _LONG if kind == "bigint" else DecimalType(38, 0)) for name, kind in MEASURES.items()),
+            StructField("uniques", BinaryType()),
+            *(StructField(f"{metric}_histogram", MapType(IntegerType(), _LONG)) for metric in METRICS),
+        ]
+    ),
+    partition_by=("day",),
+    cluster_by=("customer_id", "dimensions"),
+    properties={**_MARKS_DELETED, "delta.dataSkippingStatsColumns": "grain,hour,customer_id,dimensions,start_ms"},
+)
+
+_RECORD: Final = [
+    *_fields(topic=_TEXT, kafka_partition=IntegerType(), kafka_offset=_LONG, kafka_timestamp_ms=_LONG, day=_LONG),
+    *_fields(key=BinaryType(), value=BinaryType()),
+    StructField(
+        "headers", ArrayType(StructType([StructField("key", StringType()), StructField("value", BinaryType())]))
+    ),
+    StructField("landed_at_ms", LongType()),
+]
+_RAW_PROPERTIES: Final = {
+    "delta.checkpointInterval": "50",
+    "delta.enableDeletionVectors": "true",
+    "delta.dataSkippingStatsColumns": "kafka_partition,kafka_offset,kafka_timestamp_ms",
+}
+
+#: Every record of topic `beacons` as it was: bytes, headers, place and append time. `day` is that of the append.
+BRONZE: Final = Table(
+    "bronze", StructType(_RECORD), ("day",), ("kafka_partition", "kafka_offset"), properties=_RAW_PROPERTIES
+)
+#: The same of topic `late`: beacons of views that are closed.
+LATE: Final = Table("late", StructType(_RECORD), ("day",), properties=_RAW_PROPERTIES)
+#: The same of topic `rejected`, and of its headers the reason.
+REJECTED: Final = Table(
+    "rejected", StructType([*_RECORD, StructField("reason", StringType())]), ("day",), properties=_RAW_PROPERTIES
+)
+
+#: What is kept as it came, by topic.
+RAW: Final[Mapping[str, Table]] = {
+    topics.BEACONS.name: BRONZE,
+    topics.LATE.name: LATE,
+    topics.REJECTED.name: REJECTED,
+}
 
 #: Records of topic `views` that are none this code knows: kept whole, with the reason, until someone repairs them.
 UNPARSED: Final = Table(
@@ -67,34 +155,39 @@ UNPARSED: Final = Table(
     schema=StructType([StructField("reason", StringType()), StructField("value", BinaryType()), *PROVENANCE]),
 )
 
-ALL: Final = (VIEWS, UNPARSED)
+ALL: Final = (VIEWS, REPROCESSED, REPLACED, ROLLUPS, BRONZE, LATE, REJECTED, UNPARSED)
 
 
-def ensure(spark: SparkSession, warehouse_dir: Path, *, auto_compact: bool) -> None:
+def told(table: Table) -> dict[str, Any]:
+    """A table's schema as plain data, to be held against that of another version."""
+    return {"partition_by": list(table.partition_by), "columns": table.columns()}
+
+
+def ensure(spark: SparkSession, warehouse: str, *, auto_compact: bool) -> None:
     """Creates what is missing: tables, and columns that the schema has gained. Raises `TableDiffers`."""
     for table in ALL:
-        properties = dict(table.properties) | {"delta.autoOptimize.autoCompact": str(auto_compact).lower()}
+        properties = {**table.properties, "delta.autoOptimize.autoCompact": str(auto_compact).lower()}
         pairs = ", ".join(f"'{name}' = '{value}'" for name, value in properties.items())
         spark.sql(
-            f"CREATE TABLE IF NOT EXISTS {table.sql_name(warehouse_dir)} ({_columns(table.schema.fields)}) USING delta"
+            f"CREATE TABLE IF NOT EXISTS {table.sql_name(warehouse)} ({_columns(table.columns())}) USING delta"
             + (f" PARTITIONED BY ({', '.join(table.partition_by)})" if table.partition_by else "")
             + f" TBLPROPERTIES ({pairs})"
         )
         present = {
             column.name: column.dataType.simpleString()
-            for column in spark.read.format("delta").load(table.path(warehouse_dir)).schema.fields
+            for column in spark.read.format("delta").load(table.path(warehouse)).schema.fields
         }
-        for column in table.schema.fields:
-            wanted = column.dataType.simpleString()
-            if present.get(column.name, wanted) != wanted:
+        for name, wanted in table.columns().items():
+            if present.get(name, wanted) != wanted:
                 raise TableDiffers(
-                    f"column {column.name} of table {table.name} is {present[column.name]}, this version writes {wanted}"
+                    f"column {name} of table {table.name} is {present[name]}, this version writes {wanted}:"
+                    " run the version that wrote it, or give FINALIZER_WAREHOUSE_DIR another folder"
                 )
-        gained = [column for column in table.schema.fields if column.name not in present]
+        gained = {name: told for name, told in table.columns().items() if name not in present}
         if gained:
-            spark.sql(f"ALTER TABLE {table.sql_name(warehouse_dir)} ADD COLUMNS ({_columns(gained)})")
-            log.info("columns_added", table=table.name, columns=[column.name for column in gained])
+            spark.sql(f"ALTER TABLE {table.sql_name(warehouse)} ADD COLUMNS ({_columns(gained)})")
+            log.info("columns_added", table=table.name, columns=list(gained))
 
 
-def _columns(fields: list[StructField]) -> str:
-    return ", ".join(f"`{column.name}` {column.dataType.simpleString()}" for column in fields)
+def _columns(types: Mapping[str, str]) -> str:
+    return ", ".join(f"`{name}` {told}" for name, told in types.items())

@@ -3,14 +3,10 @@
 import os
 import socket
 import sys
-from collections.abc import Callable, Mapping
-from typing import Final
 
 import structlog
 
-from services.processor.applications.video_views import app as video_views
-from services.processor.applications.video_views.finish import FinishRules
-from services.processor.applications.video_views.metrics import GoodRules
+from services.processor.catalogue import APPLICATIONS
 from services.processor.engine.application import Application, NotCoPartitioned
 from services.processor.engine.routing import Owners
 from services.processor.runtime.lookups import Endpoint, LookupServer
@@ -19,7 +15,7 @@ from services.processor.runtime.plan import Plan
 from services.processor.runtime.reader import WorkerFailed
 from services.processor.runtime.replica import Replica
 from services.processor.runtime.roles import Patience
-from services.processor.settings import ApplicationName, ProcessorSettings, VideoViewsSettings
+from services.processor.settings import ProcessorSettings
 from services.rim import garbage, logs
 from services.rim.admin import AdminServer
 from services.rim.crash_points import CrashPoints
@@ -28,34 +24,6 @@ from services.rim.stopping import stop_on_signals
 from services.rim.threads import ThreadDied, Threads
 from shared.settings import SettingsError
 from shared.topics import PRESENCE
-
-
-def _video_views(environ: Mapping[str, str]) -> Application:
-    told = VideoViewsSettings.load(environ)
-    return video_views.application(
-        FinishRules(
-            clean_ms=told.finish_clean_ms,
-            ended_ms=told.finish_ended_ms,
-            silent_ms=told.finish_silent_ms,
-            paused_ms=told.finish_paused_ms,
-            view_max_ms=told.view_max_ms,
-            lateness_ms=told.lateness_ms,
-            closed_ms=told.closed_ms,
-            live_silence_ms=told.live_silence_ms,
-        ),
-        GoodRules(
-            startup_ms_max=told.good_startup_ms_max,
-            rebuffer_share_max=told.good_rebuffer_share_max,
-            bitrate_bps_min=told.good_bitrate_bps_min,
-            exit_wait_ms_min=told.good_exit_wait_ms_min,
-        ),
-        tuple(name for name in told.live_dimensions.split(",") if name),
-        exports_protobuf=told.export_protobuf,
-    )
-
-
-#: What `PROCESSOR_APPLICATION` chooses from: each is made from its own settings, and may raise `SettingsError`.
-APPLICATIONS: Final[dict[ApplicationName, Callable[[Mapping[str, str]], Application]]] = {"video_views": _video_views}
 
 
 def _plan(settings: ProcessorSettings, application: Application) -> Plan:

@@ -79,6 +79,9 @@ class VideoViewsSettings(Settings):
         pattern=rf"^({_SLICED}(,{_SLICED}){{0,4}})?$",
         description="fields of the row by which live gauges are sliced, at most five",
     )
+    generation: int = pydantic.Field(
+        1, ge=1, le=1_000_000, description="of its rows: larger when they mean something else, see docs/reprocessing.md"
+    )
     export_protobuf: bool = pydantic.Field(
         False, description="also write rows to topic views.protobuf, as Mux's VideoView messages"
     )

@@ -16,11 +16,13 @@ log = structlog.get_logger(__name__)
 
 CrashPoint = Literal[
     # Finalizer, in a batch: after records were set aside, after slices were marked dirty, after the merge into `views`,
-    # after a transaction of slices was published.
+    # after the rollups of slices were rebuilt, after a transaction of slices was published; after one of the raw tables.
     "unparsed",
     "marked",
     "merged",
+    "rebuilt",
     "published",
+    "raw_appended",
     # Processor, in a commit, after each of its steps (`runtime.checkpoints`).
     "begun",
     "produced",

@@ -194,3 +194,6 @@ class View(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     player_measured: list[str] = []
 
     events: list[TimelineEvent] = []
+
+    #: A tombstone: what was told as this view was none after all. It stands in for every older revision and counts nowhere.
+    deleted: bool = False

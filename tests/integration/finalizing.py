@@ -27,8 +27,9 @@ from shared.topics import PROFILES, VIEWS
 #: A morning in 2026 at which all test views begin, ms since 1970.
 MORNING_MS = 1_770_012_000_000
 HOUR_MS = 3_600_000
-START_SECONDS_MAX = 120.0
-RUN_SECONDS_MAX = 180.0
+START_SECONDS_MAX = 240.0
+RUN_SECONDS_MAX = 400.0
+ROLLUP_BY = "cdn,country+device"
 
 
 def a_view(name: str, *, customer: str = "acme", revision: int = 1, hour: int = 0, **fields: Any) -> View:
@@ -58,6 +59,17 @@ def newest(revisions: Iterable[View]) -> list[View]:
     return sorted(latest.values(), key=lambda view: (view.customer_id, view.view_id))
 
 
+@dataclass(frozen=True)
+class RawRecord:
+    """A record as it stands in a topic."""
+
+    topic: str
+    partition: int
+    key: bytes
+    value: bytes
+    headers: tuple[tuple[str, bytes], ...] = ()
+
+
 @dataclass
 class Topic:
     """A transactional producer to topic `views`, as the processor is one."""
@@ -69,6 +81,17 @@ class Topic:
     def __post_init__(self) -> None:
         self._producer = Producer({"bootstrap.servers": self.bootstrap, "transactional.id": self.transactional_id})
         self._producer.init_transactions(30)
+
+    def send_raw(self, records: Iterable[RawRecord], *, commit: bool = True) -> None:
+        """One transaction with records of any topic."""
+        self._producer.begin_transaction()
+        for one in records:
+            self._producer.produce(one.topic, one.value, one.key, one.partition, headers=list(one.headers))
+        self._producer.flush(30)
+        if commit:
+            self._producer.commit_transaction(30)
+        else:
+            self._producer.abort_transaction(30)
 
     def send(self, views: Iterable[View], *, also: Iterable[bytes] = (), commit: bool = True) -> None:
         """One transaction with these views, in this order, and other bytes; aborted unless `commit`."""
@@ -108,16 +131,19 @@ class Installation:
             "FINALIZER_POSTGRES_DSN": self.dsn,
             "FINALIZER_TRIGGER_SECONDS": "1",
             "FINALIZER_DRIVER_MEMORY": "1g",
+            # The test views are of one day of the past.
+            "FINALIZER_RECENT_DAYS": "400",
+            "FINALIZER_ROLLUP_BY": ROLLUP_BY,
             "FINALIZER_ADMIN_HOST": "127.0.0.1",
             "FINALIZER_ADMIN_PORT": str(self.admin_port),
             **{f"FINALIZER_{name.upper()}": value for name, value in settings.items()},
         }
-        argv = [sys.executable, "-m", "services.finalizer", job]
+        argv = [sys.executable, "-m", "services.finalizer", *job.split()]
         return Child(f"finalizer {job}", argv, log_file=self.folder / "finalizer.log", env=environment)
 
     def run_once(self, **settings: str) -> int | None:
         """Lands what the topic holds; the exit code."""
-        with self.running("once", **settings) as child:
+        with self.running("stream --once", **settings) as child:
             wait_for_exit(child)
             return child.exit_code
 
@@ -169,6 +195,8 @@ ROLLUPS = """
            bitrate_integral::bigint, bitrate_time_ms, beacons, duplicates
     FROM serving.rollups_hourly ORDER BY 1, 2"""
 
+RAW_TABLES = {"beacons": "bronze", "late": "late", "rejected": "rejected"}
+
 #: The same, counted anew from the views by another engine.
 RECOUNT = """
     SELECT hour, customer_id, count(*), count(startup_ms), count(*) FILTER (startup_failed),
@@ -176,7 +204,7 @@ RECOUNT = """
            sum(playing_ms)::bigint, sum(rebuffer_count)::bigint, sum(rebuffer_ms)::bigint, sum(seek_count)::bigint,
            sum(seek_ms)::bigint, sum(bitrate_integral)::bigint, sum(bitrate_time_ms)::bigint, sum(beacon_count)::bigint,
            sum(duplicate_count)::bigint
-    FROM t GROUP BY 1, 2 ORDER BY 1, 2"""
+    FROM t WHERE NOT deleted GROUP BY 1, 2 ORDER BY 1, 2"""
 
 BUCKETS = """
     SELECT extract(epoch FROM hour)::bigint / 3600, customer_id, metric, bucket, count
@@ -184,28 +212,106 @@ BUCKETS = """
 
 
 def expect_truth(installation: Installation, truth: list[View]) -> None:
-    """Asserts that views, rollups and histograms are exactly those of `truth`."""
+    """Asserts that views, rollups, histograms and the serving copy are exactly those of `truth`."""
     stored = installation.table(
-        "views", "SELECT customer_id, view_id, revision, hour, watch_ms, startup_ms FROM t ORDER BY 1, 2"
+        "views", "SELECT customer_id, view_id, revision, hour, watch_ms, startup_ms, deleted FROM t ORDER BY 1, 2"
     )
     assert stored == [
-        (view.customer_id, view.view_id, view.revision, hour_of(view), view.watch_ms, view.startup_ms) for view in truth
+        (view.customer_id, view.view_id, view.revision, hour_of(view), view.watch_ms, view.startup_ms, view.deleted)
+        for view in truth
     ]
     assert installation.serving(ROLLUPS) == installation.table("views", RECOUNT)
     assert buckets_served(installation) == buckets_of(truth)
+    assert groups_stored(installation) == groups_of(truth)
+    assert groups_served(installation) == {key: told for key, told in groups_of(truth).items() if key[0] != "minute"}
+    assert installation.serving("SELECT customer_id, view_id, revision, deleted FROM serving.views ORDER BY 1, 2") == [
+        (view.customer_id, view.view_id, view.revision, view.deleted) for view in truth
+    ]
     assert installation.serving("SELECT * FROM finalizer.dirty_slices") == []
 
 
-def hour_of(view: View) -> int:
-    """The rollup hour of a view, told anew: that of its end, no earlier than a day before its beacons nor an hour after."""
+Groups = Mapping[tuple[Any, ...], tuple[int, int, tuple[tuple[int, int], ...]]]
+
+_WIDTHS_MS = {"minute": 60_000, "hour": HOUR_MS, "day": 24 * HOUR_MS}
+
+
+def groups_of(truth: list[View]) -> Groups:
+    """(grain, start, customer, dimensions, members) -> views, watch time, startup histogram: counted anew, view by view."""
+    views: Counter[tuple[Any, ...]] = Counter()
+    watch_ms: Counter[tuple[Any, ...]] = Counter()
+    startups: dict[tuple[Any, ...], Counter[int]] = {}
+    sets = [(), *(tuple(one.split("+")) for one in ROLLUP_BY.split(","))]
+    for view in truth:
+        if view.deleted:
+            continue
+        for grain, width_ms in _WIDTHS_MS.items():
+            start_ms = ended_ms(view) // width_ms * width_ms
+            for names in sets:
+                members = tuple(getattr(view, name) for name in names)
+                key = (grain, start_ms, view.customer_id, "+".join(names), members)
+                views[key] += 1
+                watch_ms[key] += view.watch_ms
+                counts = startups.setdefault(key, Counter())
+                if view.startup_ms is not None:
+                    counts[bucket_of(view.startup_ms)] += 1
+    return {key: (count, watch_ms[key], tuple(sorted(startups[key].items()))) for key, count in views.items()}
+
+
+def groups_stored(installation: Installation) -> Groups:
+    """The same, from table `rollups`."""
+    rows = installation.table(
+        "rollups",
+        "SELECT grain, start_ms, customer_id, dimensions, members, views, watch_ms::bigint,"
+        " map_entries(startup_ms_histogram) FROM t",
+    )
+    found = {}
+    for *key, members, views, watch_ms, histogram in rows:
+        counts = tuple(sorted((entry["key"], entry["value"]) for entry in histogram))
+        assert (*key, tuple(members)) not in found, "a group stands twice"
+        found[*key, tuple(members)] = (views, watch_ms, counts)
+    return found
+
+
+def groups_served(installation: Installation) -> Groups:
+    """The same, from the serving database."""
+    rows = installation.serving(
+        "SELECT grain, extract(epoch FROM start)::bigint * 1000, customer_id, dimensions, members, views, watch_ms::bigint,"
+        " startup_ms_buckets, startup_ms_counts FROM serving.rollups"
+    )
+    return {
+        (*key, tuple(members)): (views, watch_ms, tuple(zip(buckets, counts, strict=True)))
+        for *key, members, views, watch_ms, buckets, counts in rows
+    }
+
+
+def expect_raw(installation: Installation, sent: Iterable[RawRecord]) -> None:
+    """Asserts that the raw tables hold exactly these records, each once."""
+    wanted: dict[str, list[tuple[int, bytes, bytes]]] = {table: [] for table in RAW_TABLES.values()}
+    for one in sent:
+        wanted[RAW_TABLES[one.topic]].append((one.partition, one.key, one.value))
+    for table, records in wanted.items():
+        found = installation.table(table, "SELECT kafka_partition, key, value, kafka_offset FROM t")
+        assert sorted(row[:3] for row in found) == sorted(records), table
+        assert len({(row[0], row[3]) for row in found}) == len(found), table
+
+
+def ended_ms(view: View) -> int:
+    """When a view counts, told anew: at its end, no earlier than a day before its beacons nor later than an hour after."""
     earliest, latest = view.first_append_ms - 24 * HOUR_MS, view.last_append_ms + HOUR_MS
-    return min(max(view.view_end_ms, earliest), latest) // HOUR_MS
+    return min(max(view.view_end_ms, earliest), latest)
+
+
+def hour_of(view: View) -> int:
+    """The rollup hour of a view."""
+    return ended_ms(view) // HOUR_MS
 
 
 def buckets_of(truth: list[View]) -> Mapping[tuple[Any, ...], int]:
     """(hour, customer, metric, bucket) -> how many views."""
     counts: Counter[tuple[Any, ...]] = Counter()
     for view in truth:
+        if view.deleted:
+            continue
         place = (hour_of(view), view.customer_id)
         if view.startup_ms is not None:
             counts[*place, "startup_ms", bucket_of(view.startup_ms)] += 1

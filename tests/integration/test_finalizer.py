@@ -18,21 +18,23 @@ from deploy.topics import create_topics
 from shared.codec import VIEW
 from shared.schemas.view import View
 from shared.settings import Settings
-from shared.topics import VIEWS
+from shared.topics import BEACONS, LATE, REJECTED, VIEWS
 from tests.integration.finalizing import (
     HOUR_MS,
     RUN_SECONDS_MAX,
     START_SECONDS_MAX,
     Installation,
+    RawRecord,
     Topic,
     a_view,
+    expect_raw,
     expect_truth,
     hour_of,
     newest,
     wait_for_exit,
 )
 
-pytestmark = [pytest.mark.integration, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(2400)]
 
 #: Records that are no view, and why. One that could not be told apart would stop every later batch.
 UNUSABLE = (
@@ -55,7 +57,7 @@ UNUSABLE = (
 def bootstrap(tmp_path: Path) -> Iterator[str]:
     """A broker of one's own, so that topic `views` holds what the test has put there."""
     with Broker(tmp_path / "broker") as running:
-        create_topics(Settings(kafka_bootstrap=running.bootstrap), [VIEWS])
+        create_topics(Settings(kafka_bootstrap=running.bootstrap), [VIEWS, BEACONS, LATE, REJECTED])
         yield running.bootstrap
 
 
@@ -65,51 +67,59 @@ def installation(tmp_path: Path, bootstrap: str, postgres: Postgres) -> Installa
     return Installation(tmp_path, bootstrap, postgres.create_database(f"finalizer_{uuid4().hex}"))
 
 
-def test_each_view_counts_once_whatever_the_order_and_wherever_the_driver_dies(installation: Installation) -> None:
+def test_each_record_counts_once_wherever_the_driver_dies(installation: Installation) -> None:
     topic = Topic(installation.bootstrap, "processor")
-    revisions = _revisions(views=120)
-    topic.send(revisions, also=[value for value, _ in UNUSABLE])
+    chance = random.Random(11)
+    revisions = _revisions(views=90)
+    raw = _raw(40)
+    topic.send(revisions, also=[value for value, _ in UNUSABLE] * 2)
+    topic.send_raw(raw)
     topic.send([a_view(f"aborted-{i}") for i in range(50)], commit=False)
+    topic.send_raw(_raw(20), commit=False)
 
-    # Several batches, so that a later one finds older revisions of its views in the warehouse, and several transactions each.
-    assert installation.run_once(offsets_per_trigger_max="150", slices_max="8") == 0
-
+    # At every step of a batch, with several batches and several transactions each.
+    for point in ("unparsed", "marked", "merged", "raw_appended"):
+        assert installation.run_once(crash_at=point, offsets_per_trigger_max="150") == -signal.SIGKILL, point
+    assert installation.run_once(slices_max="8") == 0
     expect_truth(installation, newest(revisions))
-    unparsed = installation.table("unparsed", "SELECT value, reason FROM t")
-    assert sorted(unparsed) == sorted(UNUSABLE)
+    expect_raw(installation, raw)
+    # The same bytes twice are two records.
+    assert sorted(installation.table("unparsed", "SELECT value, reason FROM t")) == sorted(UNUSABLE * 2)
 
     # Half the views move to another hour, some out of an hour that nobody else is in: after the merge only the dirty
-    # slices still know of the old places.
-    moved = [_moved(view) for view in newest(revisions) if view.view_id == "alone" or int(view.view_id[5:]) % 2]
-    topic.send(moved, also=[value for value, _ in UNUSABLE])
-    for point in ("merged", "published"):
+    # slices still know of the old places. Some are taken back, and older revisions of those come again; some are of long ago.
+    known = newest(revisions)
+    moved = [_moved(view) for view in known if view.view_id == "alone" or int(view.view_id[5:]) % 2]
+    gone = [_taken_back(view) for view in known[3:40:4]]
+    long_ago = [
+        a_view(f"old-{n}", customer="customer_1", day=20_400, first_append_ms=20_400 * 86_400_000) for n in range(5)
+    ]
+    later = chance.sample(moved + gone + long_ago, len(moved + gone + long_ago))
+    for number, point in enumerate(("merged", "rebuilt", "published")):
+        topic.send(later[number::3] + revisions[number::9])
         assert installation.run_once(crash_at=point, slices_max="1") == -signal.SIGKILL, point
-    assert installation.run_once() == 0
 
-    expect_truth(installation, newest(revisions + moved))
+    # And wherever it happens to be, while more comes.
+    with installation.running("stream", trigger_seconds="0.2", offsets_per_trigger_max="40") as child:
+        child.wait_until(installation.is_ready, START_SECONDS_MAX, "ready")
+        more = _raw(60, first=100)
+        for number in range(3):
+            topic.send(revisions[number::5], commit=number != 1)
+            topic.send_raw(more[number::3])
+        began = _batches(installation)
+        child.wait_until(lambda: _batches(installation) > began + chance.randrange(3), RUN_SECONDS_MAX, "batches")
+        child.kill()
+    # A checkpoint that was lost, too: everything of topic views is read again, into tables that have it.
+    checkpoint = str(installation.folder / "new-checkpoint")
+    assert installation.run_once(checkpoint_dir=checkpoint) == 0
+
+    expect_truth(installation, newest(revisions + later))
+    expect_raw(installation, raw + more)
     emptied = {hour_of(view) for view in newest(revisions)} - {hour_of(view) for view in newest(revisions + moved)}
     assert emptied, "no hour was left by all its views: the test tests less than it should"
     assert installation.table("unparsed", "SELECT count(*) FROM t") == [(2 * len(UNUSABLE),)]
-
-
-def test_what_is_set_aside_is_there_once_after_any_death_and_under_a_new_checkpoint(installation: Installation) -> None:
-    topic = Topic(installation.bootstrap, "processor")
-    views = [a_view(f"view-{number}", customer=f"customer_{number}", hour=number % 3) for number in range(12)]
-    # The same bytes twice are two records.
-    unusable = [value for value, _ in UNUSABLE] * 2
-    topic.send(views, also=unusable)
-
-    for point in ("unparsed", "marked"):
-        assert installation.run_once(crash_at=point) == -signal.SIGKILL, point
-    # Twelve slices in transactions of five.
-    assert installation.run_once(slices_max="5") == 0
-    expect_truth(installation, newest(views))
-    assert installation.table("unparsed", "SELECT count(*) FROM t") == [(len(unusable),)]
-
-    # A checkpoint that was lost: everything is read again, into tables that have it.
-    assert installation.run_once(checkpoint_dir=str(installation.folder / "new-checkpoint")) == 0
-    expect_truth(installation, newest(views))
-    assert installation.table("unparsed", "SELECT count(*) FROM t") == [(len(unusable),)]
+    rejected = installation.table("rejected", "SELECT DISTINCT reason FROM t")
+    assert rejected == [("invalid",)]
 
 
 def test_a_running_finalizer_lands_what_comes_refuses_a_second_one_and_ends_when_told(
@@ -145,7 +155,7 @@ def test_a_running_finalizer_lands_what_comes_refuses_a_second_one_and_ends_when
         child.wait_until(lambda: counted in installation.metrics(), RUN_SECONDS_MAX, counted)
 
         # A new checkpoint counts batches from 0 again: what a batch is known by must tell the two apart.
-        query = json.loads((installation.folder / "checkpoint" / "metadata").read_text())["id"]
+        query = json.loads((installation.folder / "checkpoint" / "views" / "metadata").read_text())["id"]
         assert installation.serving("SELECT checkpoint_id FROM finalizer.fence") == [(query,)]
 
         child.ask_to_stop()
@@ -167,10 +177,9 @@ def test_a_table_whose_column_has_another_type_is_refused_and_left_alone(install
 
 
 def _batches(installation: Installation) -> float:
-    (line,) = (
-        line for line in installation.metrics().splitlines() if line.startswith("playhead_finalizer_batches_total ")
-    )
-    return float(line.split()[1])
+    name = 'playhead_finalizer_batches_total{stream="views"} '
+    lines = [line for line in installation.metrics().splitlines() if line.startswith(name)]
+    return float(lines[0].split()[1]) if lines else 0.0
 
 
 def _views_served(installation: Installation) -> int:
@@ -202,6 +211,9 @@ def _revision(chance: random.Random, number: int, revision: int, hour: int) -> V
         startup_ms=chance.randrange(5_000) if number % 7 else None,
         playback_failed=number % 11 == 0,
         startup_failed=number % 77 == 0,
+        cdn=chance.choice(["fast", "near", None]),
+        country=chance.choice(["DE", "FR"]),
+        device=chance.choice(["TV", None]),
         ebvs=number % 7 == 0 and number % 11 != 0,
         watch_ms=chance.randrange(600_000),
         playing_ms=chance.randrange(600_000),
@@ -223,3 +235,23 @@ def _moved(view: View) -> View:
         view_end_ms=view.view_end_ms + 2 * HOUR_MS,
         last_append_ms=view.last_append_ms + HOUR_MS,
     )
+
+
+def _taken_back(view: View) -> View:
+    """The view's next revision, which says that it was none."""
+    return msgspec.structs.replace(view, revision=view.revision + 1, deleted=True)
+
+
+def _raw(count: int, first: int = 0) -> list[RawRecord]:
+    """Records of the three topics that are kept as they are, over three partitions, some with headers."""
+    topics = (BEACONS.name, BEACONS.name, LATE.name, REJECTED.name)
+    return [
+        RawRecord(
+            topics[number % 4],
+            number % 3,
+            f"acme:{number}".encode(),
+            b"\xff%d" % number,
+            (("reason", b"invalid"), ("detail", b"\xc3")) if topics[number % 4] == REJECTED.name else (),
+        )
+        for number in range(first, first + count)
+    ]

@@ -1,7 +1,9 @@
 """The serving database: slices are replaced whole, older drivers are refused, a database that was away is found again."""
 
+import shutil
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from uuid import uuid4
 
@@ -10,10 +12,10 @@ import pytest
 
 from deploy.local.observe import published_ms
 from deploy.local.postgres import Postgres
-from services.finalizer.migrate import migrate
-from services.finalizer.serving import Fenced, Rebuilt, Serving, ServingAway, Slice
+from services.finalizer.migrate import MIGRATIONS_DIR, migrate
+from services.finalizer.serving import Fenced, Rebuilt, RecentView, Serving, ServingAway, Slice
 from services.rim.migrations import MigrationChanged
-from tests.integration.served import MEASURES
+from tests.integration.served import MEASURES, total
 
 pytestmark = pytest.mark.integration
 
@@ -72,7 +74,7 @@ def test_a_slice_that_has_lost_its_last_view_disappears(serving: Serving, dsn: s
     gone = Slice(491_000, "acme")
     serving.publish(_rebuilt([gone], views=1), checkpoint_id="c", batch_id=1)
 
-    serving.publish(Rebuilt([gone], MEASURES, [], []), checkpoint_id="c", batch_id=2)
+    serving.publish(Rebuilt([gone], MEASURES, []), checkpoint_id="c", batch_id=2)
 
     assert _query(dsn, "SELECT count(*) FROM serving.rollups_hourly") == [(0,)]
     assert _query(dsn, "SELECT count(*) FROM serving.histograms_hourly") == [(0,)]
@@ -82,7 +84,8 @@ def test_a_publish_that_fails_leaves_everything_as_it_was(serving: Serving, dsn:
     one = Slice(491_000, "acme")
     serving.publish(_rebuilt([one], views=1), checkpoint_id="c", batch_id=1)
     serving.mark_dirty({one})
-    wrong = Rebuilt([one], MEASURES, _rebuilt([one], views=2).sums, [(one.hour, "acme", "no_metric", 1, 1)])
+    (group,) = _rebuilt([one], views=2).groups
+    wrong = Rebuilt([one], MEASURES, [group, replace(group, grain="no_grain")])
 
     with pytest.raises(psycopg.errors.CheckViolation):
         serving.publish(wrong, checkpoint_id="c", batch_id=2)
@@ -139,18 +142,52 @@ def test_migrations_are_applied_once_and_never_in_another_version(dsn: str, tmp_
     assert _query(dsn, "SELECT n FROM a ORDER BY n") == [(1,), (2,)]
 
 
+def test_what_an_older_version_published_is_published_anew_by_this_one(dsn: str, tmp_path: Path) -> None:
+    newest = MIGRATIONS_DIR / "0004_rollups.sql"
+    for path in MIGRATIONS_DIR.glob("*.sql"):
+        if path != newest:
+            shutil.copy(path, tmp_path)
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        migrate(connection, tmp_path)
+        columns = ", ".join(MEASURES)
+        ones = ", ".join("1" for _ in MEASURES)
+        connection.execute(
+            f"INSERT INTO serving.rollups_hourly (hour, customer_id, {columns}) VALUES (to_timestamp(3600), 'acme', {ones})"
+        )
+        assert migrate(connection) == [newest.name]
+    assert _query(dsn, "SELECT hour, customer_id FROM finalizer.dirty_slices") == [(1, "acme")]
+    assert _query(dsn, "SELECT count(*) FROM serving.rollups_hourly") == [(0,)]
+
+
+def test_a_view_is_looked_up_as_its_newest_revision_and_none_that_was_taken_back_returns(
+    serving: Serving, dsn: str
+) -> None:
+    def bring(*recent: RecentView) -> None:
+        serving.publish(Rebuilt([], MEASURES, []), checkpoint_id="c", batch_id=1, recent=recent)
+
+    one = RecentView(
+        "acme", "one", 1, 2, deleted=False, day=20_000, end_ms=1_770_012_000_000, document='{"a": "\\u0000"}'
+    )
+    bring(one, one._replace(view_id="two", revision=1))
+    bring(one._replace(revision=1, document="older"), one._replace(view_id="two", revision=2, deleted=True))
+    bring(one._replace(view_id="two", revision=1))
+
+    assert _query(dsn, "SELECT view_id, revision, deleted, document FROM serving.views ORDER BY 1") == [
+        ("one", 2, False, one.document),
+        ("two", 2, True, one.document),
+    ]
+    serving.expire(rollups_before_ms=None, views_before_day=20_001)
+    assert _query(dsn, "SELECT count(*) FROM serving.views") == [(0,)]
+
+
 def _serving(dsn: str, away_seconds_max: float = 20.0) -> Serving:
     return Serving(dsn, away_seconds_max=away_seconds_max, stop=threading.Event())
 
 
 def _rebuilt(slices: list[Slice], *, views: int) -> Rebuilt:
     """The slices with `views` views each and 1 of all else."""
-    return Rebuilt(
-        slices,
-        MEASURES,
-        sums=[(*one, views, *[1] * (len(MEASURES) - 1)) for one in slices],
-        buckets=[(*one, "startup_ms", 300, views) for one in slices],
-    )
+    measures = [views, *[1] * (len(MEASURES) - 1)]
+    return Rebuilt(slices, MEASURES, [total(one, measures, {300: views}) for one in slices])
 
 
 def _query(dsn: str, query: str) -> list[tuple[object, ...]]:

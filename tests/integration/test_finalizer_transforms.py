@@ -1,13 +1,14 @@
 """What the finalizer's transforms make of extreme rows, on a Spark session of their own: no Kafka, no Delta."""
 
 from collections.abc import Iterator
+from typing import Any
 
 import msgspec
 import pytest
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as sf
 
-from services.finalizer.transforms.rollups import measures, slices
+from services.finalizer.transforms.rollups import MEASURES, coarser, minutes, narrow, wide
 from services.finalizer.transforms.views import parse
 from shared.codec import VIEW
 from shared.schemas.view import INTEGRAL_MAX, NUMBER_MAX, View
@@ -21,8 +22,8 @@ MOST = {
     **dict.fromkeys(("bitrate_time_ms", "beacon_count", "duplicate_count"), NUMBER_MAX),
     "bitrate_integral": INTEGRAL_MAX,
 }
-#: Enough of them for every sum to leave 64 bits.
-COPIES = 2**63 // NUMBER_MAX + 1
+#: Enough of them for the sum of integrals to leave 64 bits.
+COPIES = 2**63 // INTEGRAL_MAX + 1
 
 
 @pytest.fixture(scope="module")
@@ -49,19 +50,50 @@ def records(spark: SparkSession, *views: View) -> DataFrame:
     return frame.withColumn("timestamp", sf.timestamp_seconds(sf.lit(1_770_000_000)))
 
 
-def test_a_slice_sums_exactly_what_64_bits_do_not_hold(spark: SparkSession) -> None:
-    views = parse(records(spark, a_view("most", **MOST)))
-    # A million copies of the row, since a million records would only test patience.
-    many = views.crossJoin(spark.range(COPIES))
+def test_a_group_sums_exactly_what_64_bits_do_not_hold(spark: SparkSession) -> None:
+    views = parse(records(spark, *[a_view(f"most-{number}", **MOST) for number in range(COPIES)]))
 
-    (sums,) = slices(many).where(sf.col("metric").isNull()).collect()
+    days = wide(coarser(coarser(minutes(views, ((),)), "hour"), "day"))
+    (sums,) = days.collect()
 
     assert sums["views"] == COPIES
+    assert sums["bitrate_integral"] == INTEGRAL_MAX * COPIES > 2**63
     renamed = {"beacons": "beacon_count", "duplicates": "duplicate_count"}
-    for name in measures():
+    for name, kind in MEASURES.items():
         field = renamed.get(name, name)
         if field in MOST:
-            assert sums[name] == MOST[field] * COPIES > 2**63, name
+            assert sums[name] == MOST[field] * COPIES, name
+            # A million views would bring any of them beyond 64 bits.
+            assert kind == days.schema[name].dataType.simpleString() == "decimal(38,0)", name
+
+
+def test_groups_widened_and_narrowed_again_add_up_to_the_same(spark: SparkSession) -> None:
+    views = parse(
+        records(
+            spark,
+            *[
+                a_view(f"v{n}", hour=n % 3, cdn=["a", "b", None][n % 3], startup_ms=n * 10, viewer_id=f"viewer {n % 7}")
+                for n in range(30)
+            ],
+        )
+    )
+    by_hour = coarser(minutes(views, ((), ("cdn",))), "hour").persist()
+
+    straight = wide(coarser(by_hour, "day")).collect()
+    stored = wide(by_hour)
+    merged = wide(coarser(narrow(stored), "day")).persist()
+    around = merged.collect()
+
+    def told(rows: list[Row]) -> list[tuple[Any, ...]]:
+        return sorted(
+            (row["dimensions"], str(row["members"]), row["views"], sorted(row["startup_ms_histogram"].items()))
+            for row in rows
+        )
+
+    assert told(straight) == told(around)
+    assert [row["views"] for row in straight if row["dimensions"] == ""] == [30]
+    estimate = merged.where(sf.col("dimensions") == "").select(sf.hll_sketch_estimate("uniques"))
+    assert estimate.collect()[0][0] == 7
 
 
 @pytest.mark.parametrize("field", ["watch_ms", "rebuffer_count", "startup_ms", "duplicate_count", "bitrate_integral"])

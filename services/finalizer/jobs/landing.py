@@ -4,35 +4,26 @@ Spark calls a batch again, with the same offsets, when the process died before t
 after each step costs stands beside it.
 """
 
-import threading
-import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
+from typing import Final
 
 import structlog
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
-from services.finalizer.jobs import warehouse
-from services.finalizer.serving import Serving, Slice
-from services.finalizer.transforms.views import latest_per_view, may_be_stored, parse
+from services.finalizer.jobs import rollups, warehouse
+from services.finalizer.jobs.batches import checkpoint_id, timed
+from services.finalizer.serving import RecentView, Serving, Slice
+from services.finalizer.spark_schema import spark_schema
+from services.finalizer.transforms.rollups import Sets
+from services.finalizer.transforms.views import DAY_MS, latest_per_view, may_be_stored, parse
 from services.rim.crash_points import CrashPoints
-from services.rim.metrics import counter, histogram
-from shared.metrics import (
-    FINALIZER_BATCH_SECONDS,
-    FINALIZER_BATCHES,
-    FINALIZER_SLICES,
-    FINALIZER_UNPARSED,
-    FINALIZER_VIEWS,
-)
+from services.rim.metrics import counter
+from shared.metrics import FINALIZER_SLICES, FINALIZER_UNPARSED, FINALIZER_VIEWS
+from shared.schemas.view import View
 
 log = structlog.get_logger(__name__)
-
-
-class StopRequested(Exception):
-    """Ends the stream between two batches: the batch that met it has done nothing and is run at the next start."""
 
 
 @dataclass(frozen=True)
@@ -51,75 +42,56 @@ class Summary:
     revises: bool
 
 
+#: Views with longer ids have no look-up in the serving database.
+VIEW_ID_BYTES_MAX: Final = 2_000
+
+
 class Landing:
-    """The batch function of the stream, and what there is to know about its work."""
+    """The work of a batch of topic `views`."""
 
     def __init__(
         self,
-        warehouse_dir: Path,
+        location: str,
         serving: Serving,
         *,
         slices_max: int,
-        stop: threading.Event,
+        sets: Sets,
+        recent_days: int,
         clock_ms: Callable[[], int],
         crash_points: CrashPoints,
     ) -> None:
-        self._warehouse_dir = warehouse_dir
+        self._location = location
         self._serving = serving
         #: Slices rebuilt and published at once. A batch with more takes several transactions, each whole for its slices.
         self._slices_max = slices_max
-        self._stop = stop
+        self._sets = sets
+        self._recent_days = recent_days
         self._clock_ms = clock_ms
         self._crash_points = crash_points
-        #: Set when a batch was refused because the service stops.
-        self.refused = threading.Event()
-        #: Set while a batch is being landed.
-        self.busy = threading.Event()
-        #: Monotonic seconds at which the running batch began.
-        self.busy_since: float | None = None
-        #: What the last batch failed with, or None.
-        self.failure: str | None = None
 
-    def __call__(self, batch: DataFrame, batch_id: int) -> None:
-        """Lands the batch. Raises `StopRequested` at its entry when the service stops; any other error ends the stream."""
-        if self._stop.is_set():
-            self.refused.set()
-            raise StopRequested
-        self.busy_since = time.monotonic()
-        self.busy.set()
-        try:
-            self._land(batch, batch_id)
-            self.failure = None
-        except Exception as error:
-            self.failure = f"batch {batch_id}: {type(error).__name__}"
-            log.exception("batch_failed", batch_id=batch_id)
-            raise
-        finally:
-            self.busy.clear()
-            self.busy_since = None
-
-    def _land(self, batch: DataFrame, batch_id: int) -> None:
+    def __call__(self, batch: DataFrame, batch_id: int) -> int:
+        """Lands the batch; returns how many records it held."""
         spark = batch.sparkSession
-        checkpoint_id = str(spark.sparkContext.getLocalProperty("sql.streaming.queryId"))
         # Kept: else every use would read the offsets from Kafka again.
         rows = latest_per_view(parse(batch)).persist()
         try:
-            with _timed("read"):
+            with timed("read"):
                 summary = summarise(rows)
             # 1. Records that cannot be used are set aside, each known by its place in the topic: the replay adds nothing.
             if summary.unparsed:
-                with _timed("unparsed"):
+                with timed("unparsed"):
                     warehouse.set_aside(
-                        spark, self._warehouse_dir, rows, summary.unparsed_offsets, landed_at_ms=self._clock_ms()
+                        spark, self._location, rows, summary.unparsed_offsets, landed_at_ms=self._clock_ms()
                     )
                 self._crash_points.reach("unparsed")
             if summary.slices:
                 self._mark_and_merge(spark, rows, summary)
+            recent = self._recent(rows)
         finally:
             rows.unpersist()
         # 4. Everything dirty is rebuilt from the views: also what an earlier crash has left. The replay finds the
         #    rest still dirty, since a slice is cleared by the transaction that publishes it.
-        slices = self._rebuild(spark, checkpoint_id, batch_id)
+        slices = self.rebuild_dirty(spark, checkpoint_id(batch), batch_id, recent)
         _count(summary, slices)
         log.info(
             "batch_landed",
@@ -128,41 +100,55 @@ class Landing:
             unparsed=summary.unparsed,
             slices=slices,
         )
+        return summary.revisions + sum(summary.unparsed.values())
 
     def _mark_and_merge(self, spark: SparkSession, rows: DataFrame, summary: Summary) -> None:
         views = rows.where(sf.col("reason").isNull())
         # 2. The slices that are about to change, old places and new, are durably dirty before anything changes: after
         #    the merge the old places could not be told any more. A crash here costs a needless rebuild.
-        with _timed("mark"):
+        with timed("mark"):
             slices = set(summary.slices)
             if summary.revises:
-                slices |= warehouse.stored_slices(
-                    spark, self._warehouse_dir, views.where(may_be_stored()), summary.days
-                )
+                slices |= warehouse.stored_slices(spark, self._location, views.where(may_be_stored()), summary.days)
             self._serving.mark_dirty(slices)
         self._crash_points.reach("marked")
         # 3. The merge keeps the newest revision, so the replay changes nothing.
-        with _timed("merge"):
+        with timed("merge"):
+            landed_at_ms = self._clock_ms()
             warehouse.merge_views(
-                spark,
-                self._warehouse_dir,
-                views,
-                summary.days,
-                revises=summary.revises,
-                landed_at_ms=self._clock_ms(),
+                spark, self._location, views, summary.days, revises=summary.revises, landed_at_ms=landed_at_ms
             )
+            if self._serving.swapped():
+                warehouse.merge_beside(spark, self._location, views, summary.days, landed_at_ms=landed_at_ms)
         self._crash_points.reach("merged")
 
-    def _rebuild(self, spark: SparkSession, checkpoint_id: str, batch_id: int) -> int:
+    def rebuild_dirty(
+        self, spark: SparkSession, checkpoint: str, batch_id: int, recent: list[RecentView] | None = None
+    ) -> int:
+        """Rebuilds and publishes every dirty slice; returns how many. `recent` goes with the first of them."""
         count = 0
         while slices := self._serving.dirty(self._slices_max):
-            with _timed("rebuild"):
-                rebuilt = warehouse.rebuild(spark, self._warehouse_dir, slices)
-            with _timed("publish"):
-                self._serving.publish(rebuilt, checkpoint_id=checkpoint_id, batch_id=batch_id)
+            with timed("rebuild"):
+                rebuilt = rollups.rebuild(spark, self._location, slices, self._sets)
+            self._crash_points.reach("rebuilt")
+            with timed("publish"):
+                self._serving.publish(rebuilt, checkpoint_id=checkpoint, batch_id=batch_id, recent=recent or ())
             self._crash_points.reach("published")
+            recent = None
             count += len(slices)
         return count
+
+    def _recent(self, rows: DataFrame) -> list[RecentView]:
+        """The views of the last days, for look-ups by key."""
+        if not self._recent_days:
+            return []
+        first_day = self._clock_ms() // DAY_MS - self._recent_days
+        views = rows.where(sf.col("reason").isNull() & (sf.col("day") >= first_day))
+        # An index entry of Postgres holds 2.7 KB.
+        views = views.where(sf.octet_length("view_id") <= VIEW_ID_BYTES_MAX)
+        document = sf.to_json(sf.struct(*spark_schema(View).fieldNames()))
+        found = views.select(*RecentView._fields[:6], sf.col("view_end_ms").alias("end_ms"), document.alias("document"))
+        return [RecentView(*row) for row in found.collect()]
 
 
 def summarise(rows: DataFrame) -> Summary:
@@ -195,17 +181,7 @@ def summarise(rows: DataFrame) -> Summary:
 
 
 def _count(summary: Summary, slices: int) -> None:
-    counter(FINALIZER_BATCHES).inc()
     counter(FINALIZER_VIEWS).inc(summary.revisions)
     counter(FINALIZER_SLICES).inc(slices)
     for reason, records in summary.unparsed.items():
         counter(FINALIZER_UNPARSED).labels(reason).inc(records)
-
-
-@contextmanager
-def _timed(stage: str) -> Iterator[None]:
-    began = time.monotonic()
-    yield
-    seconds = time.monotonic() - began
-    histogram(FINALIZER_BATCH_SECONDS).labels(stage).observe(seconds)
-    log.debug("stage", stage=stage, seconds=round(seconds, 3))

@@ -1,8 +1,10 @@
-"""The stream's life: start it over topic `views`, watch it, and end it between two batches."""
+"""The streams' life: start them over their topics, watch them, and end them between two batches."""
 
 import json
 import threading
 import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Final
 
 import structlog
@@ -10,11 +12,10 @@ from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from services.finalizer.jobs.landing import Landing
+from services.finalizer.jobs.batches import Batches
 from services.finalizer.settings import FinalizerSettings
 from services.rim.metrics import gauge
 from shared.metrics import FINALIZER_LAG_RECORDS
-from shared.topics import VIEWS
 
 log = structlog.get_logger(__name__)
 
@@ -25,58 +26,104 @@ class DrainExceeded(RuntimeError):
     """The running batch did not end within the time a stop may take. It is run again at the next start."""
 
 
-def read(spark: SparkSession, settings: FinalizerSettings) -> DataFrame:
-    """Topic `views` as a stream: only what was committed, from the beginning, and never past a gap in silence."""
+class DataLost(RuntimeError):
+    """Kafka no longer has records that were never landed; the text says what to do."""
+
+
+@dataclass(frozen=True)
+class Stream:
+    """A query that runs, and its batch function."""
+
+    query: StreamingQuery
+    batches: Batches
+
+
+def read(
+    spark: SparkSession, settings: FinalizerSettings, topics: Sequence[str], *, offsets_max: int, starting: str
+) -> DataFrame:
+    """Topics as a stream: only what was committed, and never past a gap in silence.
+
+    `starting` holds for a stream without a checkpoint: `earliest`, or offsets as Spark takes them.
+    """
     return (
         spark.readStream.format("kafka")
         .option("kafka.bootstrap.servers", settings.kafka_bootstrap)
         .option("kafka.isolation.level", "read_committed")
-        .option("subscribe", VIEWS.name)
-        .option("startingOffsets", "earliest")
+        .option("subscribe", ",".join(topics))
+        .option("startingOffsets", starting)
         .option("failOnDataLoss", "true")
-        .option("maxOffsetsPerTrigger", settings.offsets_per_trigger_max)
+        .option("includeHeaders", "true")
+        .option("maxOffsetsPerTrigger", offsets_max)
         .load()
     )
 
 
-def start(stream: DataFrame, landing: Landing, settings: FinalizerSettings, *, once: bool) -> StreamingQuery:
-    """Starts landing. `once` lands what the topic holds now, then ends; else it goes on for ever."""
+def start(stream: DataFrame, batches: Batches, settings: FinalizerSettings, *, once: bool) -> Stream:
+    """Starts landing. `once` lands what the topics hold now, then ends; else it goes on for ever."""
     writer = (
-        stream.writeStream.queryName("views")
-        .option("checkpointLocation", str(settings.checkpoint_dir.absolute()))
-        .foreachBatch(landing)
+        stream.writeStream.queryName(batches.stream)
+        .option("checkpointLocation", f"{settings.checkpoint_dir}/{batches.stream}")
+        .foreachBatch(batches)
     )
     if once:
-        return writer.trigger(availableNow=True).start()
-    return writer.trigger(processingTime=f"{round(settings.trigger_seconds * 1000)} milliseconds").start()
+        return Stream(writer.trigger(availableNow=True).start(), batches)
+    trigger = f"{round(settings.trigger_seconds * 1000)} milliseconds"
+    return Stream(writer.trigger(processingTime=trigger).start(), batches)
 
 
-def run(query: StreamingQuery, landing: Landing, stop: threading.Event, *, drain_seconds_max: float) -> None:
-    """Watches the stream until it ends or `stop` is set, then ends it between two batches.
+def run(
+    streams: Sequence[Stream],
+    stop: threading.Event,
+    *,
+    drain_seconds_max: float,
+    watch: Callable[[], None] = lambda: None,
+) -> None:
+    """Watches streams until all have ended, one has failed or `stop` is set; then ends the others between two batches.
 
-    Raises `StreamingQueryException` when a batch failed, `DrainExceeded` when the running one took too long to end.
+    `watch` is called between looks. Raises `DataLost`, `StreamingQueryException` when a batch failed, `DrainExceeded` when a
+    running one took too long to end.
     """
+    left = list(streams)
     try:
-        while not stop.is_set() and not query.awaitTermination(POLL_SECONDS):  # type: ignore[arg-type]
-            _observe(query)
-        if stop.is_set():
-            _drain(query, drain_seconds_max)
-    except StreamingQueryException:
+        while left and not stop.is_set():
+            left = [stream for stream in left if not _has_ended(stream, POLL_SECONDS / len(left))]
+            watch()
+    finally:
+        # Also when one has failed: the others end their batch, which else would be run again.
+        deadline = time.monotonic() + drain_seconds_max
+        stop.set()
+        for stream in left:
+            _drain(stream, deadline, drain_seconds_max)
+    log.info("streams_ended")
+
+
+def _has_ended(stream: Stream, seconds: float) -> bool:
+    """Whether the query ended by itself or was refused a batch; raises what it failed with."""
+    try:
+        ended = stream.query.awaitTermination(seconds)  # type: ignore[arg-type]
+    except StreamingQueryException as error:
         # The next batch came while stopping and was refused: that is a stop as it should be.
-        if not landing.refused.is_set():
-            raise
-    log.info("stream_ended")
+        if stream.batches.refused.is_set():
+            return True
+        if "KAFKA_DATA_LOSS" in str(error) or "failOnDataLoss" in str(error):
+            raise DataLost(
+                f"stream {stream.batches.stream}: Kafka no longer has records that were never landed (retention, or the topic"
+                " was made anew). What is lost of topic views can be made again from table bronze: finalizer reprocess."
+                " To go on after the gap, give FINALIZER_CHECKPOINT_DIR a new folder: what is landed is not doubled."
+            ) from error
+        raise
+    _observe(stream.query)
+    return bool(ended)
 
 
-def _drain(query: StreamingQuery, seconds_max: float) -> None:
+def _drain(stream: Stream, deadline: float, seconds_max: float) -> None:
     """Waits for the running batch and its entry in the checkpoint; no other one begins meanwhile."""
-    deadline = time.monotonic() + seconds_max
-    while query.isActive and query.status["isTriggerActive"]:
+    while stream.query.isActive and stream.query.status["isTriggerActive"]:
         if time.monotonic() > deadline:
-            raise DrainExceeded(f"the running batch did not end within {seconds_max} s")
-        if query.awaitTermination(0.1):  # type: ignore[arg-type]
+            raise DrainExceeded(f"the running batch of {stream.batches.stream} did not end within {seconds_max} s")
+        if _has_ended(stream, 0.1):
             return
-    query.stop()
+    stream.query.stop()
 
 
 def _observe(query: StreamingQuery) -> None:
@@ -84,10 +131,14 @@ def _observe(query: StreamingQuery) -> None:
     if progress is None or not progress.sources:
         return
     landed, latest = (_offsets(text) for text in (progress.sources[0].endOffset, progress.sources[0].latestOffset))
-    gauge(FINALIZER_LAG_RECORDS).set(sum(end - landed.get(partition, 0) for partition, end in latest.items()))
+    for topic, ends in latest.items():
+        have = landed.get(topic, {})
+        gauge(FINALIZER_LAG_RECORDS).labels(topic).set(
+            sum(end - have.get(partition, 0) for partition, end in ends.items())
+        )
 
 
-def _offsets(text: str | None) -> dict[str, int]:
-    """`{"views": {"0": 17, ...}}`, as Spark tells offsets, by partition. What it does not know yet is absent, or the word null."""
+def _offsets(text: str | None) -> dict[str, dict[str, int]]:
+    """`{"views": {"0": 17, ...}}`, as Spark tells offsets. What it does not know yet is absent, or the word null."""
     told = json.loads(text) if text else None
-    return dict(told.get(VIEWS.name, {})) if told else {}
+    return dict(told) if told else {}

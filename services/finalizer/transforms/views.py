@@ -13,6 +13,7 @@ from shared.schemas.beacon import CUSTOMER_ID
 from shared.schemas.view import SCHEMA_VERSION, View
 
 HOUR_MS: Final = 3_600_000
+DAY_MS: Final = 24 * HOUR_MS
 
 _VIEW: Final = spark_schema(View)
 _CORRUPT: Final = "_corrupt"
@@ -42,7 +43,7 @@ def parse(records: DataFrame) -> DataFrame:
     return judged.withColumns(
         {
             "value": sf.when(~used, sf.col("value")),
-            "hour": sf.when(used, rollup_hour()),
+            "hour": sf.when(used, sf.floor(rollup_end_ms() / HOUR_MS).cast(LongType())),
         }
     )
 
@@ -70,15 +71,14 @@ def may_be_stored() -> Column:
     return (sf.col("generation") > 1) | (sf.col("revision") > 1)
 
 
-def rollup_hour() -> Column:
-    """The hour since 1970 that a view counts in: that of its end, never far outside the time its beacons came in.
+def rollup_end_ms() -> Column:
+    """When a view counts, ms since 1970: at its end, never far outside the time its beacons came in.
 
     Client clocks are payload: a wrong one must not open slices years away.
     """
-    earliest = sf.col("first_append_ms") - 24 * HOUR_MS
+    earliest = sf.col("first_append_ms") - DAY_MS
     latest = sf.col("last_append_ms") + HOUR_MS
-    end_ms = sf.greatest(sf.least(sf.col("view_end_ms"), latest), earliest)
-    return sf.floor(end_ms / HOUR_MS).cast(LongType())
+    return sf.greatest(sf.least(sf.col("view_end_ms"), latest), earliest)
 
 
 def _columns() -> list[Column]:
@@ -106,7 +106,9 @@ def _not_allowed() -> Column:
     foreign = [~sf.col(name).isin(*values) for name, values in allowed_values(View).items()]
     customer = ~sf.col("customer_id").rlike(f"^{CUSTOMER_ID.pattern}\\z")
     # Null where an optional field is absent, which is allowed.
-    return _any(sf.coalesce(condition, sf.lit(False)) for condition in (*foreign, *_out_of_bounds(), customer))
+    # Postgres has no text with a zero character.
+    zero = sf.col("view_id").contains("\0")
+    return _any(sf.coalesce(condition, sf.lit(False)) for condition in (*foreign, *_out_of_bounds(), customer, zero))
 
 
 def _out_of_bounds() -> list[Column]:

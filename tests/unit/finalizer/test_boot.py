@@ -12,7 +12,7 @@ from shared.settings import SettingsError
 
 
 def test_a_second_driver_on_one_checkpoint_is_refused_and_told_who_has_it(tmp_path: Path) -> None:
-    checkpoint = tmp_path / "new" / "checkpoint"
+    checkpoint = str(tmp_path / "new" / "checkpoint")
     with (
         checkpoint_lock.hold(checkpoint),
         pytest.raises(CheckpointInUse, match=r"in use by the process \d+"),
@@ -22,9 +22,9 @@ def test_a_second_driver_on_one_checkpoint_is_refused_and_told_who_has_it(tmp_pa
 
 
 def test_the_checkpoint_is_free_again_when_its_driver_has_ended(tmp_path: Path) -> None:
-    with checkpoint_lock.hold(tmp_path / "checkpoint"):
+    with checkpoint_lock.hold(str(tmp_path / "checkpoint")):
         pass
-    with checkpoint_lock.hold(tmp_path / "checkpoint"):
+    with checkpoint_lock.hold(str(tmp_path / "checkpoint")):
         pass
 
 
@@ -37,3 +37,30 @@ def test_a_missing_jar_is_named(tmp_path: Path) -> None:
 def test_settings_have_no_default_place_for_data() -> None:
     with pytest.raises(SettingsError, match="FINALIZER_WAREHOUSE_DIR must be set"):
         FinalizerSettings.load({"FINALIZER_POSTGRES_DSN": "postgresql://u:hunter2@db"})
+
+
+def test_rollups_are_kept_no_longer_than_the_views_they_are_rebuilt_from() -> None:
+    with pytest.raises(SettingsError, match="FINALIZER_ROLLUPS_DAYS must be at least 7 fewer"):
+        FinalizerSettings.load(_environment(views_days="30", minutes_days="7"))
+    with pytest.raises(SettingsError, match="FINALIZER_MINUTES_DAYS"):
+        FinalizerSettings.load(_environment(views_days="30", rollups_days="23", minutes_days="24"))
+    FinalizerSettings.load(_environment(views_days="30", rollups_days="23", minutes_days="7"))
+
+
+def test_what_rollups_are_broken_down_by_is_chosen_and_the_total_is_always_there() -> None:
+    settings = FinalizerSettings.load(_environment(rollup_by="cdn,country+device"))
+    assert settings.sets == ((), ("cdn",), ("country", "device"))
+    assert FinalizerSettings.load(_environment(rollup_by="")).sets == ((),)
+    with pytest.raises(SettingsError, match="ROLLUP_BY"):
+        FinalizerSettings.load(_environment(rollup_by="viewer_id"))
+
+
+def test_an_address_of_an_object_store_is_left_as_it_is(tmp_path: Path) -> None:
+    settings = FinalizerSettings.load(_environment(warehouse_dir="s3a://bucket/warehouse/", checkpoint_dir="relative"))
+    assert settings.warehouse_dir == "s3a://bucket/warehouse"
+    assert settings.checkpoint_dir == str(Path("relative").absolute())
+
+
+def _environment(**settings: str) -> dict[str, str]:
+    needed = {"warehouse_dir": "w", "checkpoint_dir": "c", "jars_dir": "j", "postgres_dsn": "postgresql://u@db"}
+    return {f"FINALIZER_{name.upper()}": value for name, value in {**needed, **settings}.items()}

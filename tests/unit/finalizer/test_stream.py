@@ -2,7 +2,6 @@
 
 import threading
 from collections.abc import Callable
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -12,10 +11,8 @@ from pyspark.sql import DataFrame
 from pyspark.sql.streaming.query import StreamingQuery
 
 from services.finalizer.jobs import stream
-from services.finalizer.jobs.landing import Landing, StopRequested
-from services.finalizer.jobs.stream import DrainExceeded
-from services.finalizer.serving import Serving
-from services.rim.crash_points import CrashPoints
+from services.finalizer.jobs.batches import Batches, StopRequested
+from services.finalizer.jobs.stream import DataLost, DrainExceeded, Stream
 from services.rim.metrics import gauge
 from shared.metrics import FINALIZER_LAG_RECORDS
 
@@ -23,7 +20,8 @@ from shared.metrics import FINALIZER_LAG_RECORDS
 class FakeQuery:
     """A query that is in a batch for as long as told, and then ends as told."""
 
-    def __init__(self, *, polls_in_batch: float = 0, fails: bool = False) -> None:
+    def __init__(self, *, polls_in_batch: float = 0, fails: bool = False, why: str = "the batch failed") -> None:
+        self._why = why
         self._polls_left = polls_in_batch
         self._fails = fails
         self.lastProgress: Any = None
@@ -37,7 +35,7 @@ class FakeQuery:
 
     def awaitTermination(self, seconds: float) -> bool:  # noqa: N802 - Spark's name
         if self._fails:
-            raise StreamingQueryException("the batch failed")
+            raise StreamingQueryException(self._why)
         self.on_poll()
         self._polls_left -= 1
         return False
@@ -52,42 +50,43 @@ def stop() -> threading.Event:
 
 
 @pytest.fixture
-def landing(stop: threading.Event) -> Landing:
-    """Made to be refused: it never comes to its warehouse or database."""
-    serving = Serving("", away_seconds_max=1, stop=stop)
-    return Landing(Path("nowhere"), serving, slices_max=1, stop=stop, clock_ms=lambda: 0, crash_points=CrashPoints())
+def batches(stop: threading.Event) -> Batches:
+    def work(batch: DataFrame, batch_id: int) -> int:
+        raise AssertionError("made to be refused")
+
+    return Batches("views", work, stop)
 
 
-def run(query: FakeQuery, landing: Landing, stop: threading.Event, seconds_max: float = 60) -> None:
-    stream.run(cast(StreamingQuery, query), landing, stop, drain_seconds_max=seconds_max)
+def run(query: FakeQuery, batches: Batches, stop: threading.Event, seconds_max: float = 60) -> None:
+    stream.run([Stream(cast(StreamingQuery, query), batches)], stop, drain_seconds_max=seconds_max)
 
 
-def test_a_stop_waits_for_the_running_batch(landing: Landing, stop: threading.Event) -> None:
+def test_a_stop_waits_for_the_running_batch(batches: Batches, stop: threading.Event) -> None:
     stop.set()
     query = FakeQuery(polls_in_batch=3)
-    run(query, landing, stop)
+    run(query, batches, stop)
     assert query.was_stopped
     assert not query.status["isTriggerActive"]
 
 
 def test_a_batch_that_does_not_end_in_time_is_told_and_not_taken_for_a_clean_stop(
-    landing: Landing, stop: threading.Event
+    batches: Batches, stop: threading.Event
 ) -> None:
     stop.set()
     query = FakeQuery(polls_in_batch=float("inf"))
     with pytest.raises(DrainExceeded, match=r"within 0\.05 s"):
-        run(query, landing, stop, seconds_max=0.05)
+        run(query, batches, stop, seconds_max=0.05)
     assert not query.was_stopped
 
 
 def test_a_batch_that_comes_while_stopping_is_refused_untouched_and_that_is_a_clean_end(
-    landing: Landing, stop: threading.Event
+    batches: Batches, stop: threading.Event
 ) -> None:
     stop.set()
     with pytest.raises(StopRequested):
-        landing(cast(DataFrame, None), 7)
-    assert landing.failure is None
-    run(FakeQuery(polls_in_batch=1, fails=True), landing, stop)
+        batches(cast(DataFrame, None), 7)
+    assert batches.failure is None
+    run(FakeQuery(polls_in_batch=1, fails=True), batches, stop)
 
 
 @pytest.mark.parametrize(
@@ -95,23 +94,50 @@ def test_a_batch_that_comes_while_stopping_is_refused_untouched_and_that_is_a_cl
     [
         ('{"views":{"0":3,"1":5}}', '{"views":{"0":10,"1":5}}', 7),
         ("null", '{"views":{"0":10}}', 10),
-        (None, "null", 0),
-        ("null", None, 0),
     ],
 )
 def test_the_lag_is_told_also_before_spark_knows_all_offsets(
-    landing: Landing, stop: threading.Event, end: str | None, latest: str | None, lag: int
+    batches: Batches, stop: threading.Event, end: str | None, latest: str | None, lag: int
 ) -> None:
     query = FakeQuery(polls_in_batch=2)
     query.lastProgress = SimpleNamespace(sources=[SimpleNamespace(endOffset=end, latestOffset=latest)])
     query.on_poll = stop.set
-    run(query, landing, stop)
-    assert gauge(FINALIZER_LAG_RECORDS)._value.get() == lag
+    run(query, batches, stop)
+    assert gauge(FINALIZER_LAG_RECORDS).labels("views")._value.get() == lag
 
 
-def test_a_batch_that_fails_ends_the_stream_with_its_error(landing: Landing, stop: threading.Event) -> None:
+@pytest.mark.parametrize(("end", "latest"), [(None, "null"), ("null", None)])
+def test_no_lag_is_told_while_spark_knows_no_offsets(
+    batches: Batches, stop: threading.Event, end: str | None, latest: str | None
+) -> None:
+    query = FakeQuery(polls_in_batch=2)
+    query.lastProgress = SimpleNamespace(sources=[SimpleNamespace(endOffset=end, latestOffset=latest)])
+    query.on_poll = stop.set
+    run(query, batches, stop)
+
+
+def test_when_one_stream_fails_the_other_ends_its_batch_first(batches: Batches, stop: threading.Event) -> None:
+    other = FakeQuery(polls_in_batch=3)
+    streams = [
+        Stream(cast(StreamingQuery, FakeQuery(fails=True)), Batches("raw", lambda *_: 0, stop)),
+        Stream(cast(StreamingQuery, other), batches),
+    ]
     with pytest.raises(StreamingQueryException, match="the batch failed"):
-        run(FakeQuery(fails=True), landing, stop)
+        stream.run(streams, stop, drain_seconds_max=60)
+    assert stop.is_set()
+    assert other.was_stopped
+    assert not other.status["isTriggerActive"]
+
+
+def test_records_that_kafka_has_lost_are_told_with_what_to_do(batches: Batches, stop: threading.Event) -> None:
+    query = FakeQuery(fails=True, why="[KAFKA_DATA_LOSS.COULD_NOT_READ_OFFSET_RANGE] gone")
+    with pytest.raises(DataLost, match="FINALIZER_CHECKPOINT_DIR"):
+        run(query, batches, stop)
+
+
+def test_a_batch_that_fails_ends_the_stream_with_its_error(batches: Batches, stop: threading.Event) -> None:
+    with pytest.raises(StreamingQueryException, match="the batch failed"):
+        run(FakeQuery(fails=True), batches, stop)
     stop.set()
     with pytest.raises(StreamingQueryException, match="the batch failed"):
-        run(FakeQuery(polls_in_batch=1, fails=True), landing, stop)
+        run(FakeQuery(polls_in_batch=1, fails=True), batches, stop)

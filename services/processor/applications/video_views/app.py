@@ -56,8 +56,10 @@ class VideoViews:
         live_dimensions: tuple[str, ...],
         *,
         exports_protobuf: bool,
+        generation: int,
     ) -> None:
         self._context = context
+        self._generation = generation
         self._exports_protobuf = exports_protobuf
         self._rules = rules
         self._good = good
@@ -240,6 +242,8 @@ class VideoViews:
             first_append_ms=first_append_ms,
             good=self._good,
         )
+        if self._generation != row.generation:
+            row = msgspec.structs.replace(row, generation=self._generation)
         row_key = f"{customer_id}:{row.view_id}".encode()
         self._context.emit(topics.VIEWS, row_key, codec.VIEW.encode(row))
         if self._exports_protobuf:
@@ -280,14 +284,23 @@ def application(
     live_dimensions: tuple[str, ...] = (),
     *,
     exports_protobuf: bool = False,
+    generation: int = 1,
 ) -> Application:
     """The application under these rules; the live gauges are sliced by the given fields of the row.
 
+    `generation` is that of its rows: a larger one stands in for every revision of a smaller one.
     With `exports_protobuf` each row also goes to topic `views.protobuf`, in the same transaction.
     """
 
     def start(context: Context) -> Processor:
-        return VideoViews(context, rules, good or GoodRules(), live_dimensions, exports_protobuf=exports_protobuf)
+        return VideoViews(
+            context,
+            rules,
+            good or GoodRules(),
+            live_dimensions,
+            exports_protobuf=exports_protobuf,
+            generation=generation,
+        )
 
     exports = (topics.VIEWS_PROTOBUF,) if exports_protobuf else ()
 

@@ -1,0 +1,135 @@
+"""What keeps the tables quick and no larger than they may be, between two batches: compaction, retention, vacuum."""
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import structlog
+from pyspark.sql import SparkSession
+
+from services.finalizer import tables
+from services.finalizer.serving import Serving
+from services.finalizer.settings import FinalizerSettings
+from services.finalizer.tables import Table
+from services.finalizer.transforms.views import DAY_MS
+from services.rim.metrics import histogram
+from shared.metrics import FINALIZER_MAINTENANCE_SECONDS
+
+log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True)
+class Retention:
+    """For how many days each table is kept; 0 for ever."""
+
+    days: Mapping[str, int]
+    minutes_days: int
+    recent_days: int
+
+    @staticmethod
+    def of(settings: FinalizerSettings) -> "Retention":
+        """As the settings say. What a swap has put aside, or was reprocessed, is kept as long as the views."""
+        return Retention(
+            days={
+                tables.BRONZE.name: settings.bronze_days,
+                tables.LATE.name: settings.late_days,
+                tables.REJECTED.name: settings.rejected_days,
+                tables.UNPARSED.name: settings.unparsed_days,
+                tables.VIEWS.name: settings.views_days,
+                tables.REPROCESSED.name: settings.views_days,
+                tables.REPLACED.name: settings.views_days,
+                tables.ROLLUPS.name: settings.rollups_days,
+            },
+            minutes_days=settings.minutes_days,
+            recent_days=settings.recent_days,
+        )
+
+    def condition(self, table: Table, now_ms: int) -> str | None:
+        """Which rows are too old; None when none ever is."""
+        days = self.days[table.name]
+        conditions = []
+        if days:
+            first_day = now_ms // DAY_MS - days
+            conditions.append(
+                f"kafka_timestamp_ms < {first_day * DAY_MS}" if table is tables.UNPARSED else f"day < {first_day}"
+            )
+        if table is tables.ROLLUPS and self.minutes_days:
+            conditions.append(f"(grain = 'minute' AND day < {now_ms // DAY_MS - self.minutes_days})")
+        return " OR ".join(conditions) or None
+
+
+class Maintenance:
+    """One round every so often. Each step may be cut off by a crash and is done again by the next round."""
+
+    def __init__(
+        self,
+        location: str,
+        serving: Serving,
+        retention: Retention,
+        *,
+        every_seconds: float,
+        vacuum_hours: int,
+        clock_ms: Callable[[], int],
+    ) -> None:
+        self._location = location
+        self._serving = serving
+        self._retention = retention
+        self._every_seconds = every_seconds
+        self._vacuum_hours = vacuum_hours
+        self._clock_ms = clock_ms
+        self._last = time.monotonic()
+        #: The day on which each table was last clustered.
+        self._clustered: dict[str, int] = {}
+
+    @staticmethod
+    def of(settings: FinalizerSettings, serving: Serving, clock_ms: Callable[[], int]) -> "Maintenance":
+        """As the settings say."""
+        return Maintenance(
+            settings.warehouse_dir,
+            serving,
+            Retention.of(settings),
+            every_seconds=settings.maintenance_seconds,
+            vacuum_hours=settings.vacuum_hours,
+            clock_ms=clock_ms,
+        )
+
+    def run_if_due(self, spark: SparkSession) -> bool:
+        """Does a round when the last one (or the start) is long enough ago; whether it did."""
+        if time.monotonic() - self._last < self._every_seconds:
+            return False
+        self.run(spark)
+        self._last = time.monotonic()
+        return True
+
+    def run(self, spark: SparkSession) -> None:
+        """Deletes what is too old, joins small files, and removes files that no version needs any more."""
+        now_ms = self._clock_ms()
+        for table in tables.ALL:
+            with histogram(FINALIZER_MAINTENANCE_SECONDS).labels(table.name).time():
+                self._keep(spark, table, now_ms)
+        retention = self._retention
+        days = retention.days[tables.ROLLUPS.name]
+        self._serving.expire(
+            rollups_before_ms=(now_ms // DAY_MS - days) * DAY_MS if days else None,
+            views_before_day=now_ms // DAY_MS - retention.recent_days,
+        )
+        log.info("maintained", tables=[table.name for table in tables.ALL])
+
+    def _keep(self, spark: SparkSession, table: Table, now_ms: int) -> None:
+        name = table.sql_name(self._location)
+        too_old = self._retention.condition(table, now_ms)
+        if too_old:
+            spark.sql(f"DELETE FROM {name} WHERE {too_old}")  # noqa: S608 - names and integers of ours
+        spark.sql(f"OPTIMIZE {name}")
+        today = now_ms // DAY_MS
+        if table.cluster_by and self._clustered.get(table.name) != today:
+            # Clustering writes a day's files anew: once, when hardly anything comes to it any more.
+            spark.sql(f"OPTIMIZE {name} WHERE day = {today - 2} ZORDER BY ({', '.join(table.cluster_by)})")
+            self._clustered[table.name] = today
+        vacuum(spark, self._location, table, hours=self._vacuum_hours)
+
+
+def vacuum(spark: SparkSession, location: str, table: Table, *, hours: int) -> None:
+    """Removes the files that no version of the last `hours` needs. Readers of an older version fail."""
+    spark.conf.set("spark.databricks.delta.retentionDurationCheck.enabled", "false")
+    spark.sql(f"VACUUM {table.sql_name(location)} RETAIN {hours} HOURS")
