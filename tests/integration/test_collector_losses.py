@@ -189,13 +189,13 @@ async def test_a_broker_that_is_away_under_load_loses_nothing(tmp_path: Path, ou
 
 
 async def test_many_bombs_at_once_take_no_more_memory_than_the_limits_say(tmp_path: Path) -> None:
-    """Bodies of a few kB become 1.6 MB of records each, and wait for a broker that hangs. A third of them fits."""
+    """Bodies of a few kB become 1.6 MB of records each, and wait for a broker that hangs. A tenth of them fits."""
     bomb = gzip.compress(mux_body(*(mux_event(ake="bombs", xsqno=seq) for seq in range(2_000))))
     assert len(bomb) < 20_000
-    limits = {"in_flight_bytes_max": str(64 * MIB), "queue_kbytes_max": "2000000", "queue_records_max": "10000000"}
+    limits = {"in_flight_bytes_max": str(16 * MIB), "queue_kbytes_max": "2000000", "queue_records_max": "10000000"}
     with Broker(tmp_path / "broker") as own:
         create_topics(Settings(kafka_bootstrap=own.bootstrap))
-        with Collector(own.bootstrap, tmp_path, free_port(), ack_seconds_max="30", **limits) as collector:
+        with Collector(own.bootstrap, tmp_path, free_port(), ack_seconds_max="100", **limits) as collector:
             async with aiohttp.ClientSession() as client:
                 assert await answered(client, collector.url, bomb) == 200
                 before = collector.peak_bytes()
@@ -203,11 +203,14 @@ async def test_many_bombs_at_once_take_no_more_memory_than_the_limits_say(tmp_pa
                 bombs = [asyncio.create_task(answered(client, collector.url, bomb)) for _ in range(120)]
                 await until(lambda: sum(task.done() for task in bombs) >= 60)
                 assert {task.result() for task in bombs if task.done()} == {503}
-                # What is in flight is there twice: here and in the producer's queue.
-                assert collector.peak_bytes() - before < 300 * MIB
+                # What is in flight is there twice, here and in the producer's queue.
+                grown = collector.peak_bytes() - before
+                print(f"\n{grown / MIB:.0f} MiB more for 120 bombs at once")
+                assert grown < 100 * MIB
                 own.child.signal(signal.SIGCONT)
-                assert (await asyncio.gather(*bombs)).count(200) >= 20
+                assert (await asyncio.gather(*bombs)).count(200) >= 5
                 assert await answered(client, collector.url, bomb) == 200
+            assert collector.metric('playhead_collector_unstored_total{reason="in_flight"}') >= 60
             assert collector.metric("playhead_collector_in_flight_bytes") == 0
 
 

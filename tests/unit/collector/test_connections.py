@@ -105,6 +105,28 @@ async def test_a_body_may_take_longer_than_a_head() -> None:
         assert await status((reader, writer), BODY) == 200
 
 
+async def test_a_body_that_drips_is_not_waited_for() -> None:
+    """The time is for the whole body: a byte now and then does not prolong it."""
+    served = Served(body_seconds_max=0.3)
+    await served.start()
+    reader, writer = await connected(served)
+
+    async def drip() -> None:
+        with contextlib.suppress(ConnectionError):
+            while True:
+                writer.write(b" ")
+                await asyncio.sleep(0.02)
+
+    writer.write(b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1000000\r\n\r\n")
+    dripping = asyncio.create_task(drip())
+    head = await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), SECONDS_MAX)
+    assert head.startswith(b"HTTP/1.1 503 ")
+    assert b"\r\nConnection: close\r\n" in head
+    dripping.cancel()
+    writer.close()
+    await served.stop()
+
+
 async def test_a_head_that_grows_and_grows_is_cut_off() -> None:
     before = given_up("large_head")
     async with serving() as served:
