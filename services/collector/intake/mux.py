@@ -5,7 +5,7 @@ the first, `viewstart` and `viewend` carries only what changed.
 """
 
 import json
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
 import msgspec
 import orjson
@@ -113,7 +113,9 @@ _NONE_YET: Final = object()
 _full_names: Final = FullNames()
 
 
-_Scalar = None | bool | int | float | str
+#: A whole number that every reader of the topic can hold. Larger ones are read with more care, as fractions.
+_Whole = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
+_Scalar = None | bool | _Whole | float | str
 
 
 class _FlatBody(msgspec.Struct):

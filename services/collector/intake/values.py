@@ -62,7 +62,7 @@ def checked_time_ms(value: object, name: str) -> int:
 
 
 def check_attrs(attrs: Mapping[str, Any], rules: Rules, *, values: bool) -> None:
-    """Raises `Refused` when `attrs` are too many or, asked for with `values`, one is too deep or too long."""
+    """Raises `Refused` when `attrs` are too many or, asked for with `values`, one is too deep, too long or too large."""
     if len(attrs) > rules.attrs_max:
         raise Refused("too_large", f"{len(attrs)} fields; {rules.attrs_max} are the most")
     if values:
@@ -76,6 +76,9 @@ def _check_value(value: object, rules: Rules, depth_left: int) -> None:
             raise Refused(
                 "too_large", f"a string of {len(value)} characters; {rules.attrs_string_chars_max} are the most"
             )
+    elif isinstance(value, int):
+        if not -(2**63) <= value < 2**64:
+            raise Refused("invalid", "a whole number of more than 64 bits")
     elif isinstance(value, dict | list):
         if depth_left == 0:
             raise Refused("invalid", f"values nested deeper than {rules.attrs_depth_max}")

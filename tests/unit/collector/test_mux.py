@@ -296,3 +296,14 @@ def test_every_event_becomes_a_beacon_or_is_set_aside(events: list[Any], metadat
 def test_no_body_is_too_strange(body: bytes, encoding: str) -> None:
     taken = take(body, content_encoding=encoding)
     assert len(taken.rejected) == 1
+
+
+@pytest.mark.parametrize(
+    ("number", "kept"), [("9" * 400, None), (str(2**63), 2**63), (str(2**70), float(2**70)), ("1e999", None)]
+)
+def test_a_number_that_readers_cannot_hold_reaches_nobody(number: str, kept: float | None) -> None:
+    taken = mux.take(post(mux_body(mux_event(vtt=0)).replace(b'"vtt": 0', b'"vtt": ' + number.encode())), Rules())
+    if kept is None:
+        assert [rejected.reason for rejected in taken.rejected] == ["undecodable"]
+    else:
+        assert [beacon.attrs["video_title"] for beacon in taken.accepted] == [kept]

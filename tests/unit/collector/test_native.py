@@ -87,6 +87,12 @@ def test_a_beacon_too_large_for_a_record_is_answered_in_its_place() -> None:
     assert (rejected.reason, rejected.place) == ("too_large", 1)
 
 
+def test_a_number_of_more_than_64_bits_is_refused() -> None:
+    (rejected,) = take(native_beacon(attrs={"a": [{"b": 2**64}]})).rejected
+    assert rejected.reason == "invalid"
+    assert take(native_beacon(attrs={"a": 2**64 - 1})).rejected == []
+
+
 def test_a_beacon_may_be_a_query() -> None:
     query = urlencode({"key": "acme", **native_beacon(seq=4, playhead_ms="1500"), "video_id": "v"})
     taken = native.take_query(parse_qsl(query), post(query.encode(), key="acme"), RULES)
