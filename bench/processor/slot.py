@@ -11,6 +11,7 @@ from typing import Any
 import structlog
 
 from bench.processor import reduced
+from services.processor.__main__ import SWITCH_SECONDS
 from services.processor.applications.video_views import app as video_views
 from services.processor.applications.video_views.finish import FinishRules
 from services.processor.engine.application import Application
@@ -50,8 +51,7 @@ def main() -> int:
     plan = Plan(settings, application(fold, name), "bench/0", Path(state_dir), commit_interval_ms=int(commit_ms))
     replica = Replica(plan, Patience(suspect=1.5, settle=10.0), lambda: None)
     garbage.look_seldom()
-    import os
-    sys.setswitchinterval(float(os.environ.get("SWI", "0.005")))
+    sys.setswitchinterval(SWITCH_SECONDS)
     structlog.get_logger(__name__).info("started")
     is_clean = replica.run(stop)
     Path(commits_file).write_text("\n".join(f"{ms:.3f}" for ms in commits))

@@ -26,6 +26,10 @@ from shared.settings import SettingsError
 from shared.topics import PRESENCE
 
 
+#: How long the folding thread keeps a commit's thread waiting for the interpreter, at each of its steps (Python's own: 0.005).
+SWITCH_SECONDS: Final = 0.001
+
+
 def _plan(settings: ProcessorSettings, application: Application) -> Plan:
     lookup_url = settings.lookup_url or f"http://{socket.gethostname()}:{settings.lookup_port}"
     return Plan(
@@ -99,6 +103,7 @@ def main() -> int:
     if lookups is not None:
         lookups.start()
     garbage.look_seldom()
+    sys.setswitchinterval(SWITCH_SECONDS)
     log.info("started", inputs=[topic.name for topic in application.inputs])
     try:
         is_clean = replica.run(stop)

@@ -24,6 +24,7 @@ class BoundStore:
         self._prefix = bytes([spec.id])
         self._core = core
         self._layers = layers
+        self._young = layers.young
         #: The last key asked for, and its row key: most folds get and put under one key.
         self._key: bytes | None = None
         self._row_key = b""
@@ -31,7 +32,8 @@ class BoundStore:
     def get(self, key: bytes) -> Any:
         if key is not self._key:
             self._key, self._row_key = key, self._prefix + key
-        return self._layers.row(self._row_key)
+        entry = self._young.get(self._row_key)
+        return self._layers.uncached_row(self._row_key) if entry is None else entry.row
 
     def put(self, key: bytes, row: Any, deadline_ms: int = 0) -> None:
         if key is not self._key:

@@ -52,8 +52,8 @@ class Layers:
         self._cache_rows_max = cache_rows_max
         self._open: dict[bytes, Entry] = {}
         self._open_bytes = 0
-        #: The cache. Of a row that is in the open layer too, it has the same entry or none.
-        self._young: dict[bytes, Entry] = {}
+        #: The cache, its newer part always in this very dict. Of a row that is in the open layer too, it has the same entry or none.
+        self.young: dict[bytes, Entry] = {}
         self._old: dict[bytes, Entry] = {}
         self._in_flight: _Rows = {}
         self._committed: _Rows = {}
@@ -75,12 +75,12 @@ class Layers:
 
     def entry(self, key: bytes) -> Entry | None:
         """The row of `key` as it is now, or None."""
-        entry = self._young.get(key) or self._found(key)
+        entry = self.young.get(key) or self._found(key)
         return entry if entry is not None and entry.row is not None else None
 
-    def row(self, key: bytes) -> Any:
-        """The row of `key` as it is now, decoded, or None."""
-        entry = self._young.get(key) or self._found(key)
+    def uncached_row(self, key: bytes) -> Any:
+        """The row of `key` as it is now, decoded, or None; for one that `young` does not have."""
+        entry = self._found(key)
         return None if entry is None else entry.row
 
     def _found(self, key: bytes) -> Entry | None:
@@ -98,7 +98,7 @@ class Layers:
 
     def put(self, key: bytes, row: Any, deadline_ms: int) -> None:
         """Sets the row of `key` and its deadline (ms since 1970; 0: no timer)."""
-        entry = self._young.get(key) or self._found(key)
+        entry = self.young.get(key) or self._found(key)
         if entry is None:
             entry = Entry(None, 0)
             self._remember(key, entry)
@@ -148,7 +148,7 @@ class Layers:
         return self._bytes(key) is not None if entry is None else entry.row is not None
 
     def _kept(self, key: bytes) -> Entry | None:
-        return self._open.get(key) or self._young.get(key) or self._old.get(key)
+        return self._open.get(key) or self.young.get(key) or self._old.get(key)
 
     def _bytes(self, key: bytes) -> bytes | None:
         for layer in (self._in_flight, self._committed, self._flushing):
@@ -168,11 +168,11 @@ class Layers:
         return Entry(decode(payload), deadline_ms, len(row))
 
     def _remember(self, key: bytes, entry: Entry) -> None:
-        self._young[key] = entry
-        if len(self._young) * 2 > self._cache_rows_max:
+        self.young[key] = entry
+        if len(self.young) * 2 > self._cache_rows_max:
             # Two generations: what was not asked for during one of them is forgotten, at no cost per read.
-            self._old = self._young
-            self._young = {}
+            self._old = dict(self.young)
+            self.young.clear()
 
     # Timers.
 
@@ -294,7 +294,8 @@ class Layers:
         touched = self._open.keys() | self._in_flight.keys()
         self._open, self._in_flight, self._open_bytes = {}, {}, 0
         # The whole cache: a fold that raised may have changed a row that it never put.
-        self._young, self._old = {}, {}
+        self.young.clear()
+        self._old = {}
         for key in touched:
             self.rearm(key)
 

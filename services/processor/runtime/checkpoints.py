@@ -62,6 +62,8 @@ class Durable(NamedTuple):
 
     changelog_offset: int
     append_ms: int
+    #: When it was known to be committed (monotonic seconds), where it was this process that committed.
+    ended_at: float | None = None
 
 
 class Committer:
@@ -134,7 +136,7 @@ class Committer:
         reach("committed")
         if not stands_at:
             raise Unclear("the meta row's delivery was not reported")
-        return stands_at[0]
+        return stands_at[0]._replace(ended_at=time.monotonic())
 
     def _produce(self, topic: str, records: Iterable[tuple[bytes, bytes | None]], deadline: float, **more: Any) -> None:
         """Produces pairs of key and value; waits for room."""

@@ -72,7 +72,8 @@ class Commits:
         self.stands_at = committing.result()
         core.commit()
         self.committed_at = time.monotonic()
-        self.seconds = self.committed_at - self._cut_at
+        # The loop may come to look at it only now: it ended when its thread was through.
+        self.seconds = (self.stands_at.ended_at or self.committed_at) - self._cut_at
         counts.committed(self._plan.application.name, self._partition, checkpoint, self.seconds)
 
     def is_good_by(self, deadline: float) -> bool:

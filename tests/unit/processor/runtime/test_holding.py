@@ -11,7 +11,7 @@ from services.processor.engine.checkpoint import Checkpoint
 from services.processor.engine.local import LocalStore, MemoryStore
 from services.processor.engine.record import Record
 from services.processor.runtime import holding as holding_module
-from services.processor.runtime.checkpoints import Aborted, Fenced, Unclear
+from services.processor.runtime.checkpoints import Aborted, Durable, Fenced, Unclear
 from services.processor.runtime.ends import End
 from services.processor.runtime.holding import Holding, Pools
 from services.processor.runtime.plan import Limits, Plan
@@ -29,15 +29,15 @@ class Broker:
         self.local: LocalStore = MemoryStore()
         self.committed: list[Checkpoint] = []
         self.answers: list[Exception | None] = []
-        self.held: list[Future[int]] = []
+        self.held: list[Future[Durable]] = []
         self.takeovers = 0
 
-    def commit(self, checkpoint: Checkpoint, _metadata: Any, _deadline: float | None, _seconds_max: float) -> int:
+    def commit(self, checkpoint: Checkpoint, _metadata: Any, _deadline: float | None, _seconds_max: float) -> Durable:
         answer = self.answers.pop(0) if self.answers else None
         if answer is not None:
             raise answer
         self.committed.append(checkpoint)
-        return len(self.committed)
+        return Durable(len(self.committed), 0)
 
 
 class Threads(ThreadPoolExecutor):
