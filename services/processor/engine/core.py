@@ -158,7 +158,6 @@ class Core:
         if not self.advance_to(self._target_ms):
             return 0
         room_bytes = self._dirty_bytes_max - self.dirty_bytes
-        target_ms = self._target_ms
         taken = folded = folded_bytes = 0
         # What every record costs is paid here: the loop does nothing that can be done once for all of them.
         try:
@@ -171,10 +170,8 @@ class Core:
                     return taken
                 is_quarantined = quarantined and (topic, offset) in quarantined
                 at_ms = record.timestamp_ms if event_times is None else self._time_of(record, bool(is_quarantined))
-                if at_ms > target_ms:
-                    if not self.advance_to(at_ms):
-                        return taken
-                    target_ms = at_ms
+                if at_ms > self._target_ms and not self.advance_to(at_ms):
+                    return taken
                 try:
                     if is_quarantined:
                         self._set_aside(record, "fold_failed", "the application raised on it")

@@ -52,7 +52,7 @@ class Layers:
         self._cache_rows_max = cache_rows_max
         self._open: dict[bytes, Entry] = {}
         self._open_bytes = 0
-        #: The cache, its newer part always in this very dict. Of a row that is in the open layer too, it has the same entry or none.
+        #: The cache; its newer part is always this very dict. Of a row in the open layer it has the same entry, or none.
         self.young: dict[bytes, Entry] = {}
         self._old: dict[bytes, Entry] = {}
         self._in_flight: _Rows = {}
