@@ -1,9 +1,11 @@
 """Beacons per CPU-second of the processor, beside Kafka Streams and Quix Streams: `python -m bench.processor [--only NAME ...]`.
 
-One broker, one topic of beacons, loaded once; each system drains it from its beginning with a group, topics and a store of its own, one
-after the other, in rounds. Counted is the second half of the topic: CPU of the whole process over the offsets that it committed. Before
-any speed is printed, every view is checked: one missing, doubled or wrong row fails the run. Other load on the machine
-falls on all; compare the ratios.
+One broker, one topic of beacons, loaded once; each system drains it from its beginning with a group, topics and a store of
+its own, one after the other, in rounds. What counts is the part of the topic from one half to nine tenths: CPU of the whole
+process over the offsets that it committed meanwhile. Before any speed is printed, every view is checked: one missing,
+doubled or wrong row fails the run. Other load on the machine falls on all; compare the ratios.
+
+The figures go to `.local/bench/processor.json`, from which `python -m bench.report` writes bench/README.md.
 """
 
 import argparse
@@ -19,7 +21,7 @@ from bench.processor.beacons import Loaded, load
 from bench.processor.check import check, count_committed
 from bench.processor.measure import Figures, topic_bytes, watch
 from bench.processor.setup import set_up
-from bench.processor.systems import ALL, Peers, Run, System
+from bench.processor.systems import ALL, Run, System
 from bench.processor.topics_of_runs import PARTITIONS, TopicsOfRuns
 from deploy.local.broker import Broker
 from deploy.local.process import Child, wait_until
@@ -29,17 +31,17 @@ _ROWS_SECONDS_MAX: Final = 90.0
 _STOP_SECONDS_MAX: Final = 60.0
 
 
-def drain(system: System, name: str, folder: Path, broker: Broker, loaded: Loaded, peers: Peers) -> Figures:
-    """Lets one system drain the topic; `name` is its group. Checks every view."""
+def drain(system: System, run: Run, broker: Broker, loaded: Loaded) -> Figures:
+    """Lets one system drain the topic, and checks every view."""
+    folder, name = run.folder, run.name
     folder.mkdir()
     topics = TopicsOfRuns(broker.bootstrap)
     rows, changelog = system.rows_topic(name), system.changelog_topic(name)
     topics.create([rows], [changelog] if system.family == "playhead" else [])
-    run = Run(name, broker.bootstrap, folder / "state", folder / "commits", peers)
     child = Child(system.title, system.command(run), log_file=folder / "log")
     child.start()
     try:
-        drained = watch(child, broker.child, broker.bootstrap, name, topics.ends("beacons"), _DRAIN_SECONDS_MAX)
+        drained = watch(child, broker, name, topics.ends("beacons"), _DRAIN_SECONDS_MAX)
         # The last views of the full fold end a second of the clock after their last beacon.
         everything = len(loaded.views)
         wait_until(
@@ -66,11 +68,10 @@ def drain(system: System, name: str, folder: Path, broker: Broker, loaded: Loade
 def main() -> int:
     """The benchmark's exit code: 1 when a row was missing, doubled or wrong."""
     parser = argparse.ArgumentParser(prog="python -m bench.processor", description=__doc__)
-    parser.add_argument("--views", type=int, default=80_000)
+    parser.add_argument("--views", type=int, default=100_000)
     parser.add_argument("--in-flight", type=int, default=50_000)
     parser.add_argument("--rounds", type=int, default=1)
     parser.add_argument("--only", nargs="+", choices=[*ALL], default=[*ALL], metavar="NAME", help=", ".join(ALL))
-    parser.add_argument("--write", action="store_true", help="write bench/README.md and its chart")
     given = parser.parse_args()
     systems = {name: ALL[name] for name in given.only}
     peers = set_up({system.family for system in systems.values()})
@@ -85,15 +86,15 @@ def main() -> int:
             for number in range(given.rounds):
                 for name, system in systems.items():
                     group = "video_views" if system.fold == "full" else f"{name}-{number}"
-                    figures = drain(system, group, folder / f"{name}-{number}", broker, loaded, peers)
+                    run = Run(group, broker.bootstrap, folder / f"{name}-{number}", peers)
+                    figures = drain(system, run, broker, loaded)
                     if not figures.checked.is_good:
                         print(f"{name}: {figures.checked}")
                         return 1
                     results[name].append(figures)
                     print(report.told_run(name, figures), flush=True)
+    report.keep(results, loaded, given.in_flight)
     print(report.table(results))
-    if given.write:
-        report.write(results, loaded, given.in_flight)
     return 0
 
 

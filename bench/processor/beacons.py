@@ -1,8 +1,8 @@
 """The input: views in flight side by side, one beacon of each in turn, and what every view must become.
 
-Two beacons of a view lie as many records apart as there are views in flight, so that hardly a commit sees a view twice: state that is
-written once a commit is then written about once a beacon. A duplicate takes a turn of its own, after its original and before the
-next beacon. Some views are never ended: nothing may be told of them.
+Two beacons of a view lie as many records apart as there are views in flight, so that hardly a commit sees a view twice:
+state that is written once a commit is then written about once a beacon. A duplicate takes a turn of its own, after its
+original and before the next beacon. Some views are never ended: nothing may be told of them.
 """
 
 import random
@@ -23,6 +23,7 @@ CUSTOMER: Final = "acme"
 _SEED: Final = 7
 _START_MS: Final = 1_795_000_000_000
 _BEAT_MS: Final = 10_000
+_TURNS_TO_BEGIN: Final = 5
 _PRODUCE_SECONDS_MAX: Final = 300.0
 
 _BEACON: Final = (
@@ -133,10 +134,10 @@ def load(bootstrap: str, topic: str, partitions: int, *, views: int, in_flight: 
     waiting = iter([(view, view.beacons()) for view in made])
     active: list[tuple[_View, Iterator[bytes]]] = []
     beacons = size_bytes = 0
-    # At first a share of them begins with every turn, so that they end spread over time, too.
+    # Not all begin with the first turn, so that they do not all end with one.
     room = 0
     while True:
-        room = min(in_flight, room + max(1, in_flight // BEACONS_A_VIEW))
+        room = min(in_flight, room + max(1, in_flight // _TURNS_TO_BEGIN))
         active.extend(next_one for _, next_one in zip(range(room - len(active)), waiting, strict=False))
         if not active:
             break

@@ -1,4 +1,4 @@
-"""Watches a system drain the topic: CPU of its process and of the broker by the offsets it has committed; memory; changelog bytes."""
+"""Watches a system drain the topic: CPU of its process and of the broker by the offsets it has committed; memory; changelog."""
 
 import contextlib
 import os
@@ -11,10 +11,13 @@ from typing import Final
 from confluent_kafka import Consumer, KafkaException, TopicPartition
 
 from bench.processor.check import Checked
+from deploy.local.broker import Broker
 from deploy.local.process import Child, ProcessDied
 
 _TICKS_A_SECOND: Final = os.sysconf("SC_CLK_TCK")
 _SAMPLE_SECONDS: Final = 0.25
+#: Which part of the topic counts, as fractions: by then a JVM is warm, and the views in flight are not getting fewer yet.
+_COUNTED: Final = (0.5, 0.9)
 _ANSWER_SECONDS_MAX: Final = 10.0
 
 
@@ -31,7 +34,7 @@ class Sample:
 
 @dataclass(frozen=True)
 class Drained:
-    """What the second half of the topic took: by then a JVM is warm."""
+    """What the part of the topic that counts took."""
 
     beacons: int
     seconds: float
@@ -84,15 +87,15 @@ def rss_bytes(pid: int) -> int:
     return pages * os.sysconf("SC_PAGE_SIZE") + sum(rss_bytes(child) for child in _children(pid))
 
 
-def watch(child: Child, broker: Child, bootstrap: str, group: str, ends: dict[int, int], seconds_max: float) -> Drained:
+def watch(child: Child, broker: Broker, group: str, ends: dict[int, int], seconds_max: float) -> Drained:
     """Returns when the group has committed the whole topic `beacons`, whose partitions end at `ends`.
 
     Raises `ProcessDied` when the system ends before, `TimeoutError` after `seconds_max`.
     """
     # It asks for the group's offsets and does not join.
-    asker = Consumer({"bootstrap.servers": bootstrap, "group.id": group, "enable.auto.commit": False})
+    asker = Consumer({"bootstrap.servers": broker.bootstrap, "group.id": group, "enable.auto.commit": False})
     assert child.pid is not None
-    assert broker.pid is not None
+    assert broker.child.pid is not None
     total = sum(ends.values())
     deadline = time.monotonic() + seconds_max
     samples: list[Sample] = []
@@ -103,18 +106,21 @@ def watch(child: Child, broker: Child, bootstrap: str, group: str, ends: dict[in
             raise TimeoutError(f"{group}: {samples[-1].committed} of {total} beacons after {seconds_max} s")
         committed = max(_committed(asker, ends), samples[-1].committed if samples else 0)
         now = time.monotonic()
-        used = Sample(now, committed, cpu_seconds(child.pid), cpu_seconds(broker.pid), rss_bytes(child.pid))
+        used = Sample(now, committed, cpu_seconds(child.pid), cpu_seconds(broker.child.pid), rss_bytes(child.pid))
         samples.append(used)
         time.sleep(_SAMPLE_SECONDS)
     asker.close()
-    return _second_half(samples, total)
+    return _counted(samples, total)
 
 
-def _second_half(samples: list[Sample], total: int) -> Drained:
-    first = next(sample for sample in samples if sample.committed >= total // 2)
-    # The last sample that still found work to do: after it the system may have been idle.
-    busy = [sample for sample in samples if first.committed < sample.committed < total]
-    last = busy[-1] if busy else next(sample for sample in samples if sample.committed > first.committed)
+def _counted(samples: list[Sample], total: int) -> Drained:
+    """From the first sample in the part that counts to the last."""
+    begin, end = _COUNTED
+    first = next(sample for sample in samples if sample.committed >= total * begin)
+    inside = [sample for sample in samples if first.committed < sample.committed <= total * end]
+    if not inside:
+        raise ValueError("the topic was drained too soon to be measured: give more views")
+    last = inside[-1]
     return Drained(
         beacons=last.committed - first.committed,
         seconds=last.at - first.at,

@@ -1,8 +1,8 @@
 """The fold that all systems do: a few numbers of a view, told once when it ends. An ordinary application of the engine.
 
-Of each beacon: one that was seen (by its sequence number, 0..62) only counts as a duplicate. Else it is counted; the time since the
-view's newest beacon so far is playing time if the view was playing; the largest playhead position is kept. `viewend` tells the row and
-deletes the state. The peers under `bench/peers` do the same.
+Of each beacon: one that was seen (by its sequence number, 0..62) only counts as a duplicate. Else it is counted; the time
+since the view's newest beacon so far is playing time if the view was playing; the largest playhead position is kept.
+`viewend` tells the row and deletes the state. The peers under `bench/peers` do the same.
 """
 
 from typing import Any, Final
@@ -96,7 +96,7 @@ class ReducedViews:
                 if view.state == PLAYING:
                     view.playing_ms += at_ms - view.at_ms
                 view.at_ms = at_ms
-            if beacon.playhead_ms > view.max_playhead_ms:
+            if beacon.playhead_ms > view.max_playhead_ms:  # noqa: PLR1730  (a call costs more)
                 view.max_playhead_ms = beacon.playhead_ms
             view.state = STATES.get(beacon.event, view.state)
             if beacon.event == "viewend":

@@ -1,12 +1,29 @@
 """Tells the figures: lines while it runs, a table at the end."""
 
 import statistics
+import time
+from pathlib import Path
+from typing import Final
+
+import msgspec
 
 from bench.processor.beacons import Loaded
 from bench.processor.measure import Figures
 from bench.processor.systems import ALL
 
-_MIB = 1024 * 1024
+FILE: Final = Path(__file__).parents[2] / ".local" / "bench" / "processor.json"
+_MIB: Final = 1024 * 1024
+
+
+class Kept(msgspec.Struct):
+    """A run of the benchmark, as it is kept. `results` by the system's name, one for each round."""
+
+    date: str
+    beacons: int
+    beacon_bytes: float
+    views: int
+    in_flight: int
+    results: dict[str, list[Figures]]
 
 
 def told_input(loaded: Loaded, in_flight: int, seconds: float) -> str:
@@ -36,5 +53,15 @@ def table(results: dict[str, list[Figures]]) -> str:
     )
 
 
-def write(results: dict[str, list[Figures]], loaded: Loaded, in_flight: int) -> None:
-    """Later."""
+def keep(results: dict[str, list[Figures]], loaded: Loaded, in_flight: int) -> None:
+    """Keeps the figures for `bench.report`."""
+    kept = Kept(
+        date=time.strftime("%Y-%m-%d", time.gmtime()),
+        beacons=loaded.beacons,
+        beacon_bytes=loaded.value_bytes / loaded.beacons,
+        views=len(loaded.views) + loaded.never_ended,
+        in_flight=in_flight,
+        results=results,
+    )
+    FILE.parent.mkdir(parents=True, exist_ok=True)
+    FILE.write_bytes(msgspec.json.encode(kept))

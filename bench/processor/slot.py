@@ -1,7 +1,7 @@
 """One slot of Playhead for the benchmark: `python -m bench.processor.slot FOLD NAME BOOTSTRAP STATE_DIR COMMIT_MS COMMITS_FILE`.
 
-What `services.processor` starts, with its defaults, and nothing left out: FOLD is `full` (the application `video_views`) or `reduced`.
-The times of all commits go to COMMITS_FILE at the end, ms from the cut to the commit.
+What `services.processor` starts, with its defaults, and nothing left out: FOLD is `full` (the application `video_views`) or
+`reduced`. The times of all commits go to COMMITS_FILE at the end, ms from the cut to the commit.
 """
 
 import sys

@@ -29,9 +29,18 @@ class Run:
 
     name: str
     bootstrap: str
-    state_dir: Path
-    commits_file: Path
+    folder: Path
     peers: Peers
+
+    @property
+    def state_dir(self) -> Path:
+        """For its local store."""
+        return self.folder / "state"
+
+    @property
+    def commits_file(self) -> Path:
+        """Where it writes how long its commits took, ms, a line each."""
+        return self.folder / "commits"
 
 
 @dataclass(frozen=True)
@@ -106,8 +115,8 @@ ALL: Final = {
 #: What a reader must know of the settings, line by line.
 SETTINGS: Final = (
     "Playhead: one slot with its defaults, as `services.processor` starts it; only the commit interval is given.",
-    f"Kafka Streams: Processor API, persistent RocksDB store (256 MiB block cache for all, Bloom filters), `exactly_once_v2`, one"
-    f" stream thread, record cache off or {KAFKA_STREAMS_CACHE_BYTES // _MIB} MiB, binary state, Jackson streaming, lz4,"
+    "Kafka Streams: Processor API, persistent RocksDB store (256 MiB block cache for all, Bloom filters), `exactly_once_v2`,"
+    f" one stream thread, record cache off or {KAFKA_STREAMS_CACHE_BYTES // _MIB} MiB, binary state, Jackson streaming, lz4,"
     f" `batch.size` 256 KiB, `max.poll.records` 5000; JVM `{' '.join(_JVM[:3])}`.",
     "Quix Streams: exactly-once, RocksDB with a changelog, values and state as bytes (msgspec decodes the same four fields), lz4.",
 )

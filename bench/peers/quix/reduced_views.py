@@ -1,7 +1,7 @@
 """The fold of `bench.processor.reduced` on Quix Streams: `python reduced_views.py NAME BOOTSTRAP STATE_DIR COMMIT_MS COMMITS_FILE`.
 
-Run by `python -m bench.processor` in an environment of its own (requirements.txt). Exactly once; values are bytes to Quix and decoded by
-msgspec here, since its JSON deserializer would build every field; the state is bytes too.
+Run by `python -m bench.processor` in an environment of its own (requirements.txt). Exactly once; values are bytes to Quix and
+decoded by msgspec here, since its JSON deserializer would build every field; the state is bytes too.
 """
 
 import struct
@@ -12,6 +12,7 @@ from pathlib import Path
 import msgspec
 from quixstreams import Application
 from quixstreams.checkpointing import Checkpoint
+from quixstreams.state import State
 
 STATES = {"viewstart": 1, "playing": 2, "rebufferend": 2, "pause": 3, "rebufferstart": 4, "viewend": 5}
 STATE = struct.Struct(">7q")
@@ -37,7 +38,7 @@ decode = msgspec.json.Decoder(Beacon).decode
 encode = msgspec.json.encode
 
 
-def fold(value, state):
+def fold(value: bytes, state: State) -> tuple[bytes, ...]:
     beacon = decode(value)
     stored = state.get_bytes("view")
     seen, count, duplicates, playing_ms, max_playhead_ms, code, at_ms = NEW if stored is None else STATE.unpack(stored)
@@ -52,7 +53,7 @@ def fold(value, state):
             if code == 2:
                 playing_ms += now_ms - at_ms
             at_ms = now_ms
-        if beacon.playhead_ms > max_playhead_ms:
+        if beacon.playhead_ms > max_playhead_ms:  # noqa: PLR1730  (a call costs more)
             max_playhead_ms = beacon.playhead_ms
         code = STATES.get(beacon.event, code)
         if beacon.event == "viewend":
@@ -62,17 +63,17 @@ def fold(value, state):
     return ()
 
 
-def main():
+def main() -> None:
     name, bootstrap, state_dir, commit_ms, commits_file = sys.argv[1:]
-    commits = []
+    commits: list[float] = []
     commit = Checkpoint.commit
 
-    def timed(self, *given, **named):
+    def timed(self: Checkpoint, **named: bool) -> None:
         began = time.perf_counter()
-        commit(self, *given, **named)
+        commit(self, **named)
         commits.append((time.perf_counter() - began) * 1000)
 
-    Checkpoint.commit = timed
+    Checkpoint.commit = timed  # type: ignore[method-assign]
     app = Application(
         broker_address=bootstrap,
         consumer_group=name,
