@@ -93,8 +93,10 @@ def main() -> int:
                         return 1
                     results[name].append(figures)
                     print(report.told_run(name, figures), flush=True)
-    report.keep(results, loaded, given.in_flight)
-    print(report.table(results))
+                    kept = report.keep(
+                        {name: all_of for name, all_of in results.items() if all_of}, loaded, given.in_flight
+                    )
+    print("\n".join([*report.table(kept), "", *report.ratios(kept)]))
     return 0
 
 

@@ -102,12 +102,12 @@ def quix(commit_ms: int) -> System:
 
 #: In the order in which they run, so that what else the machine does falls on all alike.
 ALL: Final = {
-    "playhead-100": playhead(100, "reduced"),
-    "kafka-streams-100": kafka_streams(100, caches=False),
-    "kafka-streams-cache-100": kafka_streams(100, caches=True),
     "playhead-200": playhead(200, "reduced"),
     "kafka-streams-200": kafka_streams(200, caches=False),
+    "playhead-100": playhead(100, "reduced"),
+    "kafka-streams-100": kafka_streams(100, caches=False),
     "kafka-streams-cache-200": kafka_streams(200, caches=True),
+    "kafka-streams-cache-100": kafka_streams(100, caches=True),
     "playhead-full-200": playhead(200, "full"),
     "quix-200": quix(200),
 }
@@ -115,8 +115,10 @@ ALL: Final = {
 #: What a reader must know of the settings, line by line.
 SETTINGS: Final = (
     "Playhead: one slot with its defaults, as `services.processor` starts it; only the commit interval is given.",
-    "Kafka Streams: Processor API, persistent RocksDB store (256 MiB block cache for all, Bloom filters), `exactly_once_v2`,"
-    f" one stream thread, record cache off or {KAFKA_STREAMS_CACHE_BYTES // _MIB} MiB, binary state, Jackson streaming, lz4,"
-    f" `batch.size` 256 KiB, `max.poll.records` 5000; JVM `{' '.join(_JVM[:3])}`.",
-    "Quix Streams: exactly-once, RocksDB with a changelog, values and state as bytes (msgspec decodes the same four fields), lz4.",
+    (
+        "Kafka Streams: Processor API, persistent RocksDB store (256 MiB block cache for all, Bloom filters),"
+        f" `exactly_once_v2`, one stream thread, record cache off or {KAFKA_STREAMS_CACHE_BYTES // _MIB} MiB, binary state,"
+        f" Jackson streaming, lz4, `batch.size` 256 KiB, `max.poll.records` 5000; JVM `{' '.join(_JVM[:3])}`."
+    ),
+    "Quix Streams: exactly-once, RocksDB with a changelog, values and state as bytes (msgspec decodes the same fields), lz4.",
 )

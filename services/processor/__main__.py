@@ -3,6 +3,7 @@
 import os
 import socket
 import sys
+from typing import Final
 
 import structlog
 
@@ -24,7 +25,6 @@ from services.rim.stopping import stop_on_signals
 from services.rim.threads import ThreadDied, Threads
 from shared.settings import SettingsError
 from shared.topics import PRESENCE
-
 
 #: How long the folding thread keeps a commit's thread waiting for the interpreter, at each of its steps (Python's own: 0.005).
 SWITCH_SECONDS: Final = 0.001

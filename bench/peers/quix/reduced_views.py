@@ -73,7 +73,7 @@ def main() -> None:
         commit(self, **named)
         commits.append((time.perf_counter() - began) * 1000)
 
-    Checkpoint.commit = timed  # type: ignore[method-assign]
+    Checkpoint.commit = timed
     app = Application(
         broker_address=bootstrap,
         consumer_group=name,
