@@ -28,8 +28,8 @@ _PRODUCE_SECONDS_MAX: Final = 300.0
 
 _BEACON: Final = (
     f'{{"schema_version":{SCHEMA_VERSION},"source":"mux","customer_id":"{CUSTOMER}","view_id":"%s","event":"%s",'
-    '"source_event":"%s","recv_time_ms":%d,"client_time_ms":%d,"seq":%d,"playhead_ms":%d,"attrs":{"view_watch_time":%d,'
-    '"view_playing_time_ms_cumulative":%d},"country":"DE","asn":3320,"collector_id":"collector-0","batch_id":"%s-%d"}'
+    '"source_event":"%s","recv_time_ms":%d,"client_time_ms":%d,"seq":%d,"playhead_ms":%d,"attrs":{"view_max_playhead_position":%d,'
+    '"view_playing_time_ms_cumulative":%d},"country":"DE","batch_id":"%s-%d"}'
 )
 #: (event, what the client calls it); at these sequence numbers, else a heartbeat.
 _EVENTS: Final = {
@@ -106,7 +106,7 @@ class _View:
                     self._time_ms,
                     seq,
                     told_ms,
-                    self._playing_ms + 500,
+                    self._max_playhead_ms,
                     self._playing_ms,
                     self._name[-8:],
                     seq,

@@ -11,7 +11,9 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 from bench.processor.beacons import Truth
 from bench.processor.reduced import STATES
 
-_SECONDS_MAX: Final = 120.0
+_SECONDS_MAX: Final = 600.0
+#: Wrong rows that are printed.
+_SHOWN: Final = 3
 
 
 @dataclass(frozen=True)
@@ -33,10 +35,12 @@ def check(bootstrap: str, topic: str, truth: dict[bytes, Truth], *, fold: str) -
     rows = read_committed(bootstrap, topic)
     said = _full if fold == "full" else _reduced
     told = Counter(key for key, _ in rows)
-    wrong = sum(key not in truth or said(json.loads(value)) != truth[key] for key, value in rows)
+    wrong = [(key, value) for key, value in rows if key not in truth or said(json.loads(value)) != truth[key]]
+    for key, value in wrong[:_SHOWN]:
+        print(f"wrong: {key!r}: {value!r}; right: {truth.get(key)}")
     missing = sum(key not in told for key in truth)
     doubled = sum(count > 1 for count in told.values())
-    return Checked(len(truth) - missing - doubled - wrong, missing, doubled, wrong)
+    return Checked(len(truth) - missing - doubled - len(wrong), missing, doubled, len(wrong))
 
 
 def count_committed(bootstrap: str, topic: str) -> int:
@@ -88,4 +92,6 @@ def _reduced(row: dict[str, Any]) -> Truth | None:
 def _full(row: dict[str, Any]) -> Truth | None:
     if row["revision"] != 1 or row["end_reason"] != "clean":
         return None
-    return Truth(row["beacon_count"], row.get("duplicate_count", 0), row["playing_ms"], row["max_playhead_ms"])
+    return Truth(
+        row["beacon_count"], row.get("duplicate_count", 0), row.get("playing_ms", 0), row.get("max_playhead_ms", 0)
+    )
