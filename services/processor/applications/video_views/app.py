@@ -92,6 +92,8 @@ class VideoViews:
                 last_append_ms=record.timestamp_ms,
                 progress=Progress(),
             )
+        elif view.source != beacon.source:
+            raise _of_another(view, beacon)
         dimensions = self._dimensions.get(key) or Dimensions()
         taken = take(view, dimensions.values, next_step)
         if may_grow(view, taken, next_step):
@@ -114,7 +116,12 @@ class VideoViews:
 
     def _fold_play(self, record: Record, key: bytes, beacon: Beacon, next_step: Step) -> None:
         """Takes one beacon of a session in: into the play it belongs to, which may change others."""
-        session = self._sessions.get(key) or Session(first_append_ms=record.timestamp_ms)
+        session = self._sessions.get(key)
+        if session is None:
+            view = self._views.get(key)
+            if view is not None and view.source != beacon.source:
+                raise _of_another(view, beacon)
+            session = Session(first_append_ms=record.timestamp_ms)
         shelf = StoredShelf(key, self._views, self._dimensions, source=beacon.source, append_ms=record.timestamp_ms)
         before, strays = _arrangement(session), session.strays
         ordinal, taken = place(session, shelf, next_step)
@@ -267,6 +274,11 @@ class VideoViews:
         armed = self._views.deadline_ms(key)
         # A timer that fires early is set anew then; moving it with every beacon would cost far more.
         self._views.put(key, view, armed if 0 < armed <= due else due)
+
+
+def _of_another(view: ViewState, beacon: Beacon) -> Undecodable:
+    """Two kinds of client under one view id count and number their beacons each in its own way: no row can be made of both."""
+    return Undecodable(f"the view is told by {view.source}, this beacon is of {beacon.source}")
 
 
 def _arrangement(session: Session) -> list[tuple[int, int, int]]:

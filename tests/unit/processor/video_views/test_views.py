@@ -274,6 +274,25 @@ def test_two_customers_may_use_one_view_id(drive: Drive) -> None:
     assert sorted((row.customer_id, row.beacon_count) for row in rows(driver)) == [("acme", 10), ("globex", 10)]
 
 
+def test_two_kinds_of_client_under_one_id_make_one_row_and_none_is_lost_unseen(drive: Drive) -> None:
+    driver = driver_of(drive)
+    of_cmcd = [cmcd(0, "viewstart", 0, view_id="v1", sta="s"), cmcd(1, "playing", 500, view_id="v1", sta="p")]
+    for beacon in watch()[:5]:
+        pipe(driver, beacon)
+    for beacon in of_cmcd:
+        pipe(driver, beacon, 20_000)
+    for beacon in watch()[5:]:
+        pipe(driver, beacon, 21_000)
+    pipe(driver, msgspec.structs.replace(of_cmcd[0], view_id="s1"), 22_000)
+    pipe(driver, msgspec.structs.replace(watch()[0], view_id="s1"), 23_000)
+    driver.advance_to(T0 + HOUR_MS)
+    assert [(row.view_id, row.source, row.beacon_count, row.seq_gaps) for row in rows(driver)] == [
+        ("v1", "mux", 10, 0),
+        ("s1", "cmcd", 1, 0),
+    ]
+    assert len(driver.outputs(topics.REJECTED)) == 3
+
+
 def test_a_beacon_of_an_unknown_source_or_without_a_number_is_set_aside(drive: Drive) -> None:
     driver = driver_of(drive)
     pipe(driver, msgspec.structs.replace(watch()[0], source="other"))
