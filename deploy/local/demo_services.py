@@ -1,11 +1,13 @@
 """The services of the demo: which processes, with which settings, and which of those differ from the defaults."""
 
 import secrets
+import textwrap
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from deploy.local.clients_doc import aimed_at, lines_to_paste
 from deploy.local.paths import SPARK_JARS
 from deploy.local.ports import free_port, preferred_or_free
 from deploy.local.supervisor import Service
@@ -212,19 +214,12 @@ def shortened() -> list[Shortened]:
 def snippets(services: DemoServices) -> str:
     """What to paste into a web page, so that real players report to this demo."""
     host = f"localhost:{services.collector_port}"
-    return f"""\
-mux-embed (any player; a customer id of your choice as env_key):
-    mux.monitor('#my-player', {{
-      beaconCollectionDomain: '{host}',
-      data: {{ env_key: 'acme', player_name: 'My player', video_id: 'my-video' }},
-    }});
-
-hls.js 1.7 or newer (CMCD v2 event mode; the customer id is the last part of the path):
-    new Hls({{
-      cmcd: {{
-        version: 2,
-        contentId: 'my-video',
-        eventTargets: [{{ url: '{services.collector_url}/cmcd/acme', events: ['ps', 'e', 't', 'bc', 'rr'] }}],
-      }},
-    }});
-"""
+    shown = {
+        "mux-embed": "mux-embed with hls.js (other players: the same without hlsjs and Hls)",
+        "hls.js": "hls.js 1.7 alone (CMCD v2 event mode)",
+    }
+    told = [
+        f"{title}:\n{textwrap.indent(aimed_at(lines_to_paste(client), host), '    ')}"
+        for client, title in shown.items()
+    ]
+    return "\n".join([*told, "Any key is a customer here; all players: docs/clients.md."])

@@ -1,13 +1,14 @@
 #!/usr/bin/env bash
 # Makes the checkout ready to run: .venv from requirements.lock, the jars from deploy/jars. `setup.sh test` also looks
-# for what only tests need. Everything is pinned and checked by hash; what is ready already is left alone.
+# for what only tests need: a browser, an encoder, the players of deploy/players. Everything is pinned and checked by hash; what is ready already is left alone.
 set -euo pipefail
 
 cd -- "$(dirname -- "${BASH_SOURCE[0]}")/../.."
 readonly ROOT=$PWD
 readonly PYTHON=.venv/bin/python
 readonly STAMPS=.local/stamps
-readonly TEST_PACKAGES=(chromium)
+# Each has a command of its own name.
+readonly TEST_PACKAGES=(chromium ffmpeg openssl npm)
 readonly JAVA_MIN=17
 
 say() { printf 'setup: %s\n' "$*"; }
@@ -106,6 +107,38 @@ fetch_jars() {
     mv "$folder.new" "$folder"
 }
 
+# The packages of a manifest, each checked before anything of it is unpacked: one file of each, under the package's name.
+fetch_players() {
+    local -r manifest=deploy/players/packages.txt folder=.local/players
+    local stamp name version sha512 file archive
+    stamp=$STAMPS/players-$(sha256sum "$manifest" | cut -c1-16)
+    if [[ -e $stamp ]] && [[ -d $folder ]]; then
+        return
+    fi
+    say "fetching the players that the browser test runs (60 MB)"
+    rm -rf "$STAMPS"/players-* "$folder" "$folder.new"
+    mkdir -p "$folder.new/archives"
+    while read -r name version sha512 file; do
+        archive=$(npm pack --silent --ignore-scripts --pack-destination "$folder.new/archives" "$name@$version") ||
+            fail "npm could not fetch $name@$version"
+        archive=$folder.new/archives/${archive##*/}
+        [[ $(openssl dgst -sha512 -binary "$archive" | openssl base64 -A) == "$sha512" ]] ||
+            fail "$name@$version is not what $manifest says"
+        mkdir -p "$folder.new/$name"
+        tar --extract --gzip --file "$archive" --directory "$folder.new/$name" --strip-components=1 "package/$file"
+    done < <(grep -v '^#' "$manifest")
+    rm -rf "$folder.new/archives"
+    mv "$folder.new" "$folder"
+    touch "$stamp"
+}
+
+missing_commands() {
+    local name
+    for name in "$@"; do
+        command -v "$name" >/dev/null || printf '%s\n' "$name"
+    done
+}
+
 main() {
     mkdir -p "$STAMPS" .local/jars
     # What may be missing is told before the minutes that the packages take.
@@ -113,8 +146,13 @@ main() {
     fetch_jars kafka
     fetch_jars spark
     make_environment
-    if [[ ${1:-} == test ]] && ! command -v chromium >/dev/null; then
-        install_packages "${TEST_PACKAGES[@]}"
+    if [[ ${1:-} == test ]]; then
+        local missing
+        mapfile -t missing < <(missing_commands "${TEST_PACKAGES[@]}")
+        if ((${#missing[@]})); then
+            install_packages "${missing[@]}"
+        fi
+        fetch_players
     fi
 }
 

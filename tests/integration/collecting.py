@@ -103,9 +103,9 @@ class Reader:
         self._consumer.assign(partitions)
         self.records: list[Record] = []
 
-    def until(self, enough: Callable[[list[Record]], bool]) -> list[Record]:
+    def until(self, enough: Callable[[list[Record]], bool], seconds: float = SECONDS_MAX) -> list[Record]:
         """All records since the reader was made, as soon as they are enough."""
-        deadline = time.monotonic() + SECONDS_MAX
+        deadline = time.monotonic() + seconds
         while not enough(self.records):
             assert time.monotonic() < deadline, f"only {len(self.records)} records"
             # Many at once: `enough` looks at all of them, so asking after each would take quadratic time.

@@ -28,7 +28,7 @@ def test_the_native_examples_are_beacons() -> None:
 
 def test_every_address_is_a_route_of_the_collector() -> None:
     paths = {urlsplit(address).path for address in re.findall(r"https://collect\.example\.com[^'\"`]*", TEXT)}
-    assert paths == {"/cmcd/acme", "/epas/acme", "/v1/beacons.gif"}
+    assert paths == {"/cmcd/acme", "/epas/acme", "/v1/beacons", "/v1/beacons.gif"}
 
 
 #: What lists for ad blockers match in a path or query, gathered from their general rules.

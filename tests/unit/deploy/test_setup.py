@@ -1,5 +1,6 @@
 """`make setup`, with stand-ins for Python, Java and Maven: what was cut off is made again, and what is missing is named."""
 
+import base64
 import hashlib
 import os
 import shutil
@@ -20,6 +21,17 @@ case "$*" in
     "-m pip --version") [[ -e .venv/has-pip ]] ;;
     "-m uv pip sync"*) [[ ! -e "{root}/no-network" ]] ;;
 esac
+"""
+_NPM = """\
+#!/bin/bash
+while (($#)); do
+    case $1 in
+        --pack-destination) cp "{root}/registry/one.tgz" "$2/scope-one-1.2.3.tgz"; shift ;;
+        *@*) echo "$1" >> "{root}/asked" ;;
+    esac
+    shift
+done
+echo scope-one-1.2.3.tgz
 """
 _JAVA = """\
 #!/bin/bash
@@ -57,10 +69,23 @@ class Checkout:
     def java(self, version: str) -> None:
         self.command("java", _JAVA.format(version=version))
 
-    def setup(self) -> subprocess.CompletedProcess[str]:
+    def publish(self, content: str) -> None:
+        """Makes `npm pack` fetch a package whose only file has this content."""
+        package = self.root / "registry" / "package"
+        package.mkdir(parents=True, exist_ok=True)
+        (package / "index.js").write_text(content)
+        subprocess.run(["tar", "-czf", "one.tgz", "package"], cwd=package.parent, check=True)
+
+    def want(self, sha512: str) -> None:
+        """Makes a package of this hash the only one that tests need."""
+        manifest = self.root / "deploy" / "players" / "packages.txt"
+        manifest.parent.mkdir(exist_ok=True)
+        manifest.write_text(f"# a comment\n@scope/one 1.2.3 {sha512} index.js\n")
+
+    def setup(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         (self.root / "calls").write_text("")
         return subprocess.run(
-            ["bash", "deploy/local/setup.sh"],
+            ["bash", "deploy/local/setup.sh", *arguments],
             cwd=self.root,
             env=os.environ | {"PATH": f"{self.bin}:/usr/bin:/bin"},
             capture_output=True,
@@ -111,6 +136,30 @@ def test_packages_that_were_not_all_installed_are_installed_the_next_time(checko
 
     assert checkout.setup().returncode == 0
     assert checkout.calls("-m uv pip sync") == 1
+
+
+def test_players_are_fetched_once_and_only_as_they_were_pinned(checkout: Checkout) -> None:
+    for name in ("chromium", "ffmpeg"):
+        checkout.command(name, "#!/bin/bash\n")
+    checkout.command("npm", _NPM.format(root=checkout.root))
+    player = checkout.root / ".local" / "players" / "@scope" / "one" / "index.js"
+    checkout.publish("genuine")
+    genuine = hashlib.sha512((checkout.root / "registry" / "one.tgz").read_bytes()).digest()
+    checkout.want(base64.b64encode(genuine).decode())
+
+    first = checkout.setup("test")
+    assert first.returncode == 0, first.stderr
+    assert player.read_text() == "genuine"
+    assert (checkout.root / "asked").read_text() == "@scope/one@1.2.3\n"
+    assert checkout.setup("test").returncode == 0
+    assert (checkout.root / "asked").read_text() == "@scope/one@1.2.3\n"
+
+    checkout.publish("forged")
+    checkout.want(base64.b64encode(genuine).decode() + " ")
+    refused = checkout.setup("test")
+    assert refused.returncode == 1
+    assert "@scope/one@1.2.3 is not what" in refused.stderr
+    assert not player.exists()
 
 
 @pytest.mark.parametrize(("version", "told"), [("11.0.22", "is Java 11"), ("1.8.0_392", "is Java 1"), ("", "unknown")])
