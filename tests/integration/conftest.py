@@ -4,11 +4,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from pyspark.sql import SparkSession
 
 from deploy.local.broker import Broker
 from deploy.local.postgres import Postgres
 from deploy.topics import create_topics
+from services.finalizer import session as finalizer_session
 from shared.settings import Settings
+from tests.integration.warehousing import finalizer_settings
 
 
 @pytest.fixture(scope="session")
@@ -42,3 +45,13 @@ def own_broker(tmp_path: Path) -> Iterator[Broker]:
     with Broker(tmp_path / "broker") as running:
         create_topics(Settings(kafka_bootstrap=running.bootstrap))
         yield running
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    """The finalizer's own Spark session, one for all tests: starting a JVM costs more than most of them."""
+    settings = finalizer_settings(tmp_path_factory.mktemp("spark"), "postgresql://nobody@127.0.0.1/none", cores="2")
+    session = finalizer_session.start(settings)
+    session.sparkContext.setLogLevel("OFF")
+    yield session
+    session.stop()

@@ -118,9 +118,9 @@ class Installation:
     dsn: str
     admin_port: int = field(default_factory=free_port)
 
-    def child(self, job: str, **settings: str) -> Child:
-        """A finalizer process, not yet started."""
-        environment = {
+    def environment(self, **settings: str) -> dict[str, str]:
+        """What a finalizer process is given."""
+        return {
             **os.environ,
             # Most of a short run is starting: the first compiler is enough for it.
             "JAVA_TOOL_OPTIONS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
@@ -138,8 +138,11 @@ class Installation:
             "FINALIZER_ADMIN_PORT": str(self.admin_port),
             **{f"FINALIZER_{name.upper()}": value for name, value in settings.items()},
         }
+
+    def child(self, job: str, **settings: str) -> Child:
+        """A finalizer process, not yet started."""
         argv = [sys.executable, "-m", "services.finalizer", *job.split()]
-        return Child(f"finalizer {job}", argv, log_file=self.folder / "finalizer.log", env=environment)
+        return Child(f"finalizer {job}", argv, log_file=self.folder / "finalizer.log", env=self.environment(**settings))
 
     def run_once(self, **settings: str) -> int | None:
         """Lands what the topic holds; the exit code."""

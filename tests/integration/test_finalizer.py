@@ -1,19 +1,28 @@
 """The finalizer on a real broker, Spark, Delta and Postgres: one row a view, exact rollups, whatever dies."""
 
 import json
+import os
 import random
+import shutil
 import signal
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from uuid import uuid4
 
 import msgspec
+import pyspark
 import pytest
+from confluent_kafka import OFFSET_END, TopicPartition
+from confluent_kafka.admin import AdminClient
 from deltalake import DeltaTable, Field, Schema
 from deltalake.schema import PrimitiveType
 
 from deploy.local.broker import Broker
+from deploy.local.paths import SPARK_JARS
+from deploy.local.ports import free_port
 from deploy.local.postgres import Postgres
+from deploy.local.process import Child, wait_until
 from deploy.topics import create_topics
 from shared.codec import VIEW
 from shared.schemas.view import View
@@ -35,6 +44,8 @@ from tests.integration.finalizing import (
 )
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(2400)]
+
+REPOSITORY = Path(__file__).parents[2]
 
 #: Records that are no view, and why. One that could not be told apart would stop every later batch.
 UNUSABLE = (
@@ -165,15 +176,101 @@ def test_a_running_finalizer_lands_what_comes_refuses_a_second_one_and_ends_when
     expect_truth(installation, newest([*first, *later, a_view("v3", revision=2, watch_ms=1_000, hour=2)]))
 
 
-def test_a_table_whose_column_has_another_type_is_refused_and_left_alone(installation: Installation) -> None:
+def test_what_would_do_harm_is_refused_with_what_to_do(installation: Installation) -> None:
+    def refused() -> str:
+        assert installation.run_once() == 1
+        lines = (installation.folder / "finalizer.log").read_text().splitlines()
+        return next(line for line in reversed(lines) if "cannot_run" in line)
+
+    topic = Topic(installation.bootstrap, "processor")
+    topic.send([a_view("one")])
+    assert installation.run_once() == 0
+
+    # A checkpoint of another generation of the warehouse.
+    (installation.folder / "warehouse").rename(installation.folder / "former")
+    assert "belongs to another generation of the warehouse" in refused()
+    shutil.rmtree(installation.folder / "warehouse")
+
+    # A table whose column has another type; it is left alone.
     of_strings = Schema([Field("reason", PrimitiveType("string")), Field("value", PrimitiveType("string"))])
     DeltaTable.create(installation.folder / "warehouse" / "unparsed", of_strings)
-
-    assert installation.run_once() == 1
-
-    log = (installation.folder / "finalizer.log").read_text()
-    assert "column value of table unparsed is string, this version writes binary" in log
+    assert "column value of table unparsed is string, this version writes binary" in refused()
     assert installation.table("unparsed", "SELECT * FROM t") == []
+    shutil.rmtree(installation.folder / "warehouse")
+    (installation.folder / "former").rename(installation.folder / "warehouse")
+
+    # Records that are gone before they were landed.
+    topic.send([a_view(f"gone-{number}") for number in range(30)])
+    admin = AdminClient({"bootstrap.servers": installation.bootstrap})
+    partitions = [TopicPartition(VIEWS.name, number, OFFSET_END) for number in range(8)]
+    for answer in admin.delete_records(partitions).values():
+        answer.result(30)
+    topic.send([a_view("after")])
+    assert "Kafka no longer has records that were never landed" in refused()
+
+    # A topic that was made anew.
+    for answer in admin.delete_topics([VIEWS.name]).values():
+        answer.result(30)
+    wait_until(lambda: VIEWS.name not in admin.list_topics(timeout=10).topics, 30, "the topic is gone")
+    create_topics(Settings(kafka_bootstrap=installation.bootstrap), [VIEWS])
+    assert "was made before views was made anew" in refused()
+
+
+def test_it_runs_unchanged_on_a_cluster(installation: Installation) -> None:
+    topic = Topic(installation.bootstrap, "processor")
+    views = [a_view(f"view-{number}", hour=number % 3, watch_ms=number) for number in range(30)]
+    topic.send(views)
+    home = Path(pyspark.__file__).parent
+    environment = {
+        **installation.environment(),
+        "SPARK_HOME": str(home),
+        "SPARK_LOCAL_IP": "127.0.0.1",
+        "PYSPARK_PYTHON": sys.executable,
+        "PYTHONPATH": os.pathsep.join([str(REPOSITORY), os.environ.get("PYTHONPATH", "")]),
+    }
+    url = f"spark://127.0.0.1:{free_port()}"
+    port = url.rpartition(":")[2]
+
+    def spark_class(name: str, *arguments: str) -> Child:
+        argv = [str(home / "bin" / "spark-class"), f"org.apache.spark.deploy.{name}", *arguments]
+        log = installation.folder / f"{name}-{len(started)}.log"
+        return Child(name, argv, log_file=log, env=environment)
+
+    started: list[Child] = []
+    try:
+        master = spark_class("master.Master", "--host", "127.0.0.1", "--port", port, "--webui-port", str(free_port()))
+        started.append(master)
+        master.start()
+        for number in range(2):
+            work = str(installation.folder / f"work-{number}")
+            worker = spark_class(
+                *("worker.Worker", "--host", "127.0.0.1", "--cores", "1", "--memory", "700m", "--webui-port", "0"),
+                *("--work-dir", work, url),
+            )
+            started.append(worker)
+            worker.start()
+        log = installation.folder / "master.Master-0.log"
+        master.wait_until(lambda: log.read_text().count("Registering worker") == 2, START_SECONDS_MAX, "two workers")
+        jars = ",".join(map(str, sorted(SPARK_JARS.glob("*.jar"))))
+        submit = Child(
+            "spark-submit",
+            [
+                *(str(home / "bin" / "spark-submit"), "--master", url, "--jars", jars, "--driver-memory", "1g"),
+                *("--conf", "spark.executor.memory=600m", "--conf", "spark.driver.host=127.0.0.1"),
+                *(str(REPOSITORY / "services" / "finalizer" / "__main__.py"), "stream", "--once"),
+            ],
+            log_file=installation.folder / "finalizer.log",
+            env=environment,
+        )
+        started.append(submit)
+        submit.start()
+        wait_for_exit(submit)
+        assert submit.exit_code == 0
+        assert log.read_text().count("Launching executor") >= 2, "the work was not done by the workers"
+    finally:
+        for child in reversed(started):
+            child.kill()
+    expect_truth(installation, views)
 
 
 def _batches(installation: Installation) -> float:

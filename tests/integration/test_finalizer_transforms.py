@@ -1,6 +1,5 @@
-"""What the finalizer's transforms make of extreme rows, on a Spark session of their own: no Kafka, no Delta."""
+"""What the finalizer's transforms make of extreme rows, without Kafka and without tables."""
 
-from collections.abc import Iterator
 from typing import Any
 
 import msgspec
@@ -24,23 +23,6 @@ MOST = {
 }
 #: Enough of them for the sum of integrals to leave 64 bits.
 COPIES = 2**63 // INTEGRAL_MAX + 1
-
-
-@pytest.fixture(scope="module")
-def spark() -> Iterator[SparkSession]:
-    builder = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false")
-    for key, value in (
-        ("spark.driver.memory", "600m"),
-        ("spark.driver.host", "127.0.0.1"),
-        ("spark.driver.bindAddress", "127.0.0.1"),
-        ("spark.sql.ansi.enabled", "true"),
-        ("spark.sql.shuffle.partitions", "1"),
-    ):
-        builder = builder.config(key, value)
-    session = builder.getOrCreate()
-    session.sparkContext.setLogLevel("OFF")
-    yield session
-    session.stop()
 
 
 def records(spark: SparkSession, *views: View) -> DataFrame:

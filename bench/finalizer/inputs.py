@@ -1,0 +1,167 @@
+"""The benchmark's input: views and beacons of real shape in any number, made inside Spark, and a year of served rollups."""
+
+from typing import Any, Final
+
+import psycopg
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as sf
+
+from services.finalizer import tables
+from services.finalizer.transforms.rollups import MEASURES
+from shared.codec import BEACON, VIEW
+from shared.schemas.beacon import Beacon
+from shared.schemas.view import View
+from shared.topics import BEACONS
+
+DAY_MS: Final = 86_400_000
+DAY: Final = 20_000
+#: The day, in table bronze, of the beacons that are reprocessed.
+BRONZE_DAY: Final = 21_000
+VIEWS_A_DAY: Final = 20_000
+CUSTOMERS: Final = 20
+BEACONS_A_VIEW: Final = 10
+PARTITIONS: Final = 8
+SERVED_UNTIL_S: Final = 1_790_000_000 // 3600 * 3600
+
+#: Numbers that stand in the templates for what differs from row to row.
+_DAY, _START, _END, _REVISION, _WATCH, _STARTUP = (700_000_000_001 + number for number in range(6))
+
+
+def view_records(
+    spark: SparkSession, first: int, count: int, *, revision: int = 1, day: int | None = None
+) -> DataFrame:
+    """Records of topic `views` as the Kafka source gives them: views number `first` and on, in order of their days."""
+    number = sf.col("id")
+    its_day = (
+        sf.lit(day).cast("bigint") if day is not None else (sf.lit(DAY) + number % 10**9 / VIEWS_A_DAY).cast("bigint")
+    )
+    start = its_day * DAY_MS + sf.pmod(sf.hash(number), sf.lit(DAY_MS)).cast("bigint")
+    value = _filled(
+        VIEW.encode(_VIEW),
+        {
+            "@id": number.cast("string"),
+            "@customer": sf.concat(sf.lit("customer_"), (number % CUSTOMERS).cast("string")),
+            "@cdn": sf.element_at(sf.array(*map(sf.lit, ("fast", "near", "own"))), (number % 3 + 1).cast("int")),
+            _DAY: its_day,
+            _START: start,
+            _END: start + 60_000,
+            _REVISION: sf.lit(revision),
+            _WATCH: sf.pmod(sf.hash(number), sf.lit(600_000)),
+            _STARTUP: sf.pmod(sf.hash(number), sf.lit(5_000)),
+        },
+    )
+    return spark.range(first, first + count).select(
+        sf.encode(value, "utf-8").alias("value"),
+        sf.encode(sf.concat(sf.lit("acme:"), number.cast("string")), "utf-8").alias("key"),
+        sf.lit("views").alias("topic"),
+        (number % PARTITIONS).cast("int").alias("partition"),
+        number.alias("offset"),
+        sf.timestamp_millis(start + 60_000).alias("timestamp"),
+    )
+
+
+def as_beacons(records: DataFrame) -> DataFrame:
+    """The same records as if they were of topic `beacons`."""
+    none = sf.lit(None).cast("array<struct<key:string,value:binary>>")
+    return records.withColumns({"topic": sf.lit(BEACONS.name), "headers": none})
+
+
+def fill_bronze(spark: SparkSession, warehouse: str, views: int) -> None:
+    """Whole views, ten beacons each a second apart, many at once; the clock of every partition runs on past their ends."""
+    number = (sf.col("id") / BEACONS_A_VIEW).cast("bigint")
+    seq = (sf.col("id") % BEACONS_A_VIEW).cast("int")
+    start = sf.lit(BRONZE_DAY * DAY_MS) + (number * 20)
+    at_ms = start + seq * 1_000
+    event = sf.when(seq == 0, "viewstart").when(seq == 1, "playing").when(seq == BEACONS_A_VIEW - 1, "viewend")
+    value = _filled(
+        BEACON.encode(_BEACON),
+        {
+            "@id": number.cast("string"),
+            "@event": event.otherwise("heartbeat"),
+            _START: at_ms,
+            _REVISION: seq + 1,
+            _WATCH: seq * 1_000,
+        },
+    )
+    told = spark.range(views * BEACONS_A_VIEW).select(
+        sf.lit(BEACONS.name).alias("topic"),
+        (number % PARTITIONS).cast("int").alias("kafka_partition"),
+        # Interleaved by time, as they come in.
+        (at_ms * 1_000 + seq * 100 + number % 100).alias("kafka_offset"),
+        at_ms.alias("kafka_timestamp_ms"),
+        sf.lit(BRONZE_DAY).cast("bigint").alias("day"),
+        sf.encode(sf.concat(sf.lit("acme:"), number.cast("string")), "utf-8").alias("key"),
+        sf.encode(value, "utf-8").alias("value"),
+        sf.array().cast("array<struct<key:string,value:binary>>").alias("headers"),
+        sf.lit(0).cast("bigint").alias("landed_at_ms"),
+    )
+    told.write.format("delta").mode("append").save(tables.BRONZE.path(warehouse))
+
+
+def fill_serving(connection: psycopg.Connection) -> None:
+    """A year of hourly rollups of 100 customers, each with fifty buckets of start-up times."""
+    ones = ", ".join("1" for _ in MEASURES)
+    connection.execute(
+        "INSERT INTO serving.rollups (grain, start, customer_id, dimensions, members,"  # noqa: S608 - our own names
+        f" {', '.join(MEASURES)}, uniques, startup_ms_buckets, startup_ms_counts, rebuffer_ms_buckets, rebuffer_ms_counts)"
+        f" SELECT 'hour', to_timestamp({SERVED_UNTIL_S} - hour * 3600), 'year_' || customer, '', '{{}}', {ones}, '',"
+        " buckets, counts, buckets, counts FROM generate_series(1, 8760) AS hour, generate_series(1, 100) AS customer,"
+        " (SELECT array_agg(n) AS buckets, array_agg(n::bigint) AS counts FROM generate_series(300, 349) AS n) AS histogram"
+    )
+    connection.execute("VACUUM ANALYZE serving.rollups")
+
+
+_VIEW: Final = View(
+    schema_version=1,
+    revision=_REVISION,
+    customer_id="@customer",
+    view_id="@id",
+    source="mux",
+    day=_DAY,
+    first_append_ms=_START,
+    last_append_ms=_END,
+    view_start_ms=_START,
+    view_end_ms=_END,
+    end_reason="clean",
+    view_dropped=False,
+    session_id="5d2c0b6e-7c1f-4f0e-9d0b-000000000000",
+    viewer_id="viewer-@id",
+    video_id="a-film",
+    video_title="A film of some length",
+    stream_type="vod",
+    cdn="@cdn",
+    player_name="main",
+    device="TV",
+    os="Linux",
+    browser="Chrome",
+    country="DE",
+    page_url="https://example.org/watch/a-film-of-some-length",
+    startup_ms=_STARTUP,
+    watch_ms=_WATCH,
+    playing_ms=_WATCH,
+    playback_ranges=[[0, 60_000]],
+    bitrate_integral=_WATCH,
+    bitrate_time_ms=_WATCH,
+    beacon_count=12,
+    complete=True,
+)
+_BEACON: Final = Beacon(
+    schema_version=1,
+    source="mux",
+    customer_id="acme",
+    view_id="@id",
+    event="@event",
+    source_event="@event",
+    recv_time_ms=_START,
+    client_time_ms=_START,
+    clock_offset_ms=0,
+    seq=_REVISION,
+    attrs={"view_watch_time": _WATCH, "view_start": _START, "player_name": "main", "video_id": "a-film"},
+)
+
+
+def _filled(template: bytes, values: dict[Any, Column]) -> Column:
+    text: Column = sf.lit(template.decode())
+    for placeholder, value in values.items():
+        text = sf.replace(text, sf.lit(str(placeholder)), value.cast("string"))
+    return text

@@ -1,0 +1,266 @@
+"""The warehouse over its life: restated, reprocessed, swapped, forgotten, compacted, exported; and open to others."""
+
+import random
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from uuid import uuid4
+
+import duckdb
+import msgspec
+import psycopg
+import pytest
+from pyspark.sql import SparkSession
+
+from deploy.local.postgres import Postgres
+from services.finalizer import tables
+from services.finalizer.jobs import reprocess
+from services.finalizer.jobs.export import export
+from services.finalizer.jobs.forget import forget
+from services.finalizer.jobs.maintenance import Maintenance
+from services.finalizer.jobs.reprocess import NothingReprocessed
+from services.processor.catalogue import APPLICATIONS
+from services.processor.engine.driver import Driver as Fold
+from shared import codec, topics
+from shared.partitioning import view_key
+from shared.schemas.beacon import Beacon
+from shared.schemas.view import View
+from shared.topics import LATE
+from tests.integration.finalizing import HOUR_MS, MORNING_MS, a_view, expect_truth, newest
+from tests.integration.warehousing import NOW_MS, Died, Warehouse, finalizer_settings
+from tests.unit.processor.video_views.beacons import T0, mux, watch
+
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(1200)]
+
+QUERIES = Path(__file__).parents[2] / "docs" / "query.md"
+DAY_MS = 24 * HOUR_MS
+
+
+@pytest.fixture
+def warehouse(tmp_path: Path, spark: SparkSession, postgres: Postgres) -> Iterator[Warehouse]:
+    """An empty one."""
+    dsn = postgres.create_database(f"warehouse_{uuid4().hex}")
+    opened = Warehouse(spark, finalizer_settings(tmp_path, dsn, slices_max="7"), tmp_path)
+    yield opened
+    opened.close()
+
+
+def test_old_days_restated_in_any_order_leave_what_a_full_recount_gives(warehouse: Warehouse) -> None:
+    chance = random.Random(5)
+    first = [_somewhere(chance, f"view-{number}", revision=1) for number in range(60)]
+    warehouse.land(first)
+    told = list(first)
+    for dies_at in ("merged", "rebuilt", "published"):
+        # Revisions that move to other hours and days, take views back, or bring old news; each death leaves dirty slices.
+        restated = [
+            _somewhere(chance, one.view_id, revision=chance.randint(1, 5), deleted=chance.random() < 0.2)
+            for one in chance.sample(told, 15)
+        ]
+        told += restated
+        warehouse.land(restated, dies_at=dies_at)
+    expect_truth(warehouse.installation, newest(told))
+
+
+def _somewhere(chance: random.Random, name: str, revision: int, *, deleted: bool = False) -> View:
+    """A revision of a view that ended at some hour of four days. Its partition day depends on its name alone."""
+    began = random.Random(name).randrange(3)
+    return a_view(
+        name,
+        customer=f"customer_{len(name) % 3}",
+        # Of one revision there is one row.
+        revision=revision * 1_000_000 + chance.randrange(1_000_000),
+        hour=24 * began + chance.randrange(30),
+        day=MORNING_MS // DAY_MS + began,
+        first_append_ms=MORNING_MS + began * DAY_MS,
+        last_append_ms=MORNING_MS + began * DAY_MS + 30 * HOUR_MS,
+        deleted=deleted,
+        cdn=chance.choice(["fast", "near", None]),
+        country="DE",
+        startup_ms=chance.randrange(5_000),
+        watch_ms=chance.randrange(600_000),
+    )
+
+
+def test_a_generation_is_made_from_bronze_compared_swapped_in_and_taken_back(warehouse: Warehouse) -> None:
+    spark, place = warehouse.spark, warehouse.settings.warehouse_dir
+    live = []
+    for partition, names in ((0, "abc"), (5, "xyz")):
+        beacons = _beacons(names)
+        warehouse.land_raw(beacons, partition=partition)
+        live += _finished(beacons)
+    warehouse.land(live)
+    day = live[0].day
+
+    # The same formula gives the same rows, field by field.
+    assert reprocess.make(spark, place, (day, day), 2, {}) == len(live) == 6
+    same = reprocess.compare(spark, place, 2)
+    assert (same.same, same.changed, same.added, same.not_made) == (6, 0, 0, 0)
+    # Another one: a good view starts within 100 ms.
+    assert reprocess.make(spark, place, (day, day), 2, {"VIDEO_VIEWS_GOOD_STARTUP_MS_MAX": "100"}) == 6
+    difference = reprocess.compare(spark, place, 2)
+    assert (difference.changed, dict(difference.columns)) == (6, {"spi_good": 6})
+    assert all(now == then for now, then in difference.sums.values())
+    expect_truth(warehouse.installation, newest(live))
+
+    # A death in the swap, then the swap.
+    warehouse.dies.point = "merged"
+    with pytest.raises(Died):
+        reprocess.swap(warehouse.driver, 2)
+    assert reprocess.swap(warehouse.driver, 2) == 6
+    swapped = [msgspec.structs.replace(one, generation=2, spi_good=False) for one in live]
+    expect_truth(warehouse.installation, newest(swapped))
+
+    # What arrives meanwhile: of the former generation (late), of the new one, and a view that nobody knew.
+    former = msgspec.structs.replace(live[0], revision=2, watch_ms=77)
+    new = msgspec.structs.replace(live[1], generation=2, revision=2, watch_ms=78)
+    unknown = a_view("unknown", day=day, first_append_ms=day * DAY_MS, last_append_ms=day * DAY_MS)
+    warehouse.land([former, new, unknown])
+    expect_truth(warehouse.installation, newest([*swapped, former, new, unknown]))
+    assert _generations(warehouse) == {"a": 2, "b": 2, "c": 2, "unknown": 1, "x": 2, "y": 2, "z": 2}
+
+    # Taken back, nothing that came is lost.
+    reprocess.swap_back(warehouse.driver, 2)
+    assert _generations(warehouse) == {"a": 1, "b": 1, "c": 1, "unknown": 1, "x": 1, "y": 1, "z": 1}
+    expect_truth(warehouse.installation, newest([*live, former, unknown]))
+    with pytest.raises(NothingReprocessed, match="generation 3"):
+        reprocess.compare(spark, place, 3)
+
+
+def _generations(warehouse: Warehouse) -> dict[str, int]:
+    return dict(warehouse.installation.table("views", "SELECT view_id, generation FROM t"))
+
+
+def _beacons(names: str) -> list[Beacon]:
+    """A whole view for each name, a minute apart, then a beacon of hours later that lets the clock run."""
+    found = []
+    for number, name in enumerate(names):
+        for one in watch():
+            at_ms = one.client_time_ms - T0 + number * 60_000
+            viewer = {"viewer_id": f"viewer {name}"} if one.event == "viewstart" else {}
+            found.append(mux(one.seq or 0, one.event, at_ms, view_id=name, **one.attrs | viewer))
+    return [*found, mux(1, "viewstart", 3 * HOUR_MS, view_id="last")]
+
+
+def _finished(beacons: list[Beacon]) -> list[View]:
+    """What the processor makes of them."""
+    fold = Fold(APPLICATIONS["video_views"]({}))
+    for one in beacons:
+        key = view_key(one.customer_id, one.view_id)
+        fold.pipe(topics.BEACONS, key, codec.BEACON.encode(one), at_ms=one.client_time_ms + 2_000)
+    return [codec.VIEW.decode(output.value) for output in fold.outputs(topics.VIEWS)]
+
+
+def test_a_viewer_is_forgotten_in_every_table_and_file(warehouse: Warehouse) -> None:
+    beacons = _beacons("abc")
+    live = [msgspec.structs.replace(one, viewer_id=f"viewer {one.view_id}") for one in _finished(beacons)]
+    warehouse.land_raw(beacons)
+    warehouse.land_raw([one for one in beacons if one.view_id == "b"], topic=LATE.name)
+    warehouse.land(live)
+    reprocess.make(warehouse.spark, warehouse.settings.warehouse_dir, (live[0].day, live[0].day), 2, {})
+    before = {
+        table: warehouse.installation.table(table, "SELECT count(*) FROM t")[0][0] for table in ("bronze", "late")
+    }
+
+    report = forget(warehouse.driver, "acme", "viewer b")
+
+    assert before == {"bronze": len(beacons), "late": 10}
+    assert {name: rows for name, rows in report.rows.items() if rows} == {
+        "bronze": 10,
+        "late": 10,
+        "reprocessed": 1,
+        "views": 1,
+        "serving.views": 1,
+    }
+    assert report.slices >= 1
+    kept = [one for one in live if one.view_id != "b"]
+    expect_truth(warehouse.installation, newest(kept))
+    assert not any("viewer b" in line for line in report.lines())
+    held = [
+        path for path in Path(warehouse.settings.warehouse_dir).rglob("*.parquet") if b"viewer b" in path.read_bytes()
+    ]
+    assert held == [], "a file still holds the id"
+    again = forget(warehouse.driver, "acme", "viewer b")
+    assert not any(again.rows.values())
+
+
+def test_small_files_are_joined_old_rows_deleted_and_nothing_else_changes(warehouse: Warehouse) -> None:
+    old = [a_view(f"old-{n}") for n in range(4)]
+    recent_ms = NOW_MS - 40 * DAY_MS
+    recent = [
+        a_view(
+            f"new-{n}",
+            day=recent_ms // DAY_MS,
+            first_append_ms=recent_ms,
+            last_append_ms=recent_ms,
+            view_end_ms=recent_ms + n,
+        )
+        for n in range(6)
+    ]
+    for one in (*old, *recent):
+        warehouse.land([one])
+    place = Path(warehouse.settings.warehouse_dir)
+    assert len(list((place / "views").glob("day=*/*.parquet"))) >= 10
+
+    driver = warehouse.with_settings(views_days=100, rollups_days=90, minutes_days=30, recent_days=100)
+    Maintenance.of(driver.settings, driver.serving, lambda: NOW_MS).run(warehouse.spark)
+
+    def count(table: str, where: str = "true") -> int:
+        return int(warehouse.installation.table(table, f"SELECT count(*) FROM t WHERE {where}")[0][0])
+
+    assert sorted(_generations(warehouse)) == sorted(one.view_id for one in recent)
+    assert (count("rollups", "grain = 'minute'"), count("rollups", "grain = 'day' AND dimensions = ''")) == (0, 1)
+    assert warehouse.installation.serving("SELECT sum(views)::int FROM serving.rollups_hourly") == [(6,)]
+    assert warehouse.installation.serving("SELECT count(*)::int FROM serving.views") == [(6,)]
+    files = warehouse.spark.sql(f"DESCRIBE DETAIL {tables.VIEWS.sql_name(str(place))}").collect()[0]["numFiles"]
+    assert files == 1
+
+
+def test_what_the_documents_show_can_be_run(warehouse: Warehouse, monkeypatch: pytest.MonkeyPatch) -> None:
+    chance = random.Random(3)
+    views = [_somewhere(chance, f"view-{number}", revision=1) for number in range(40)]
+    warehouse.land(views)
+    day = f"{MORNING_MS // DAY_MS - 20_454:d}"  # days after 2026-01-01
+    monkeypatch.setenv("FINALIZER_WAREHOUSE_DIR", warehouse.settings.warehouse_dir)
+    text = QUERIES.read_text()
+    shown = re.findall(r"^```python\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
+    assert len(shown) >= 4
+    names: dict[str, object] = {}
+    for snippet in shown:
+        exec(compile(snippet, str(QUERIES), "exec"), names)  # one after the other, as a reader would
+    assert day.isdecimal()
+    assert names["views_counted"] == len(views)
+    quantiles = names["startup_quantiles"]
+    assert isinstance(quantiles, dict)
+    exact = sorted(one.startup_ms for one in views if one.startup_ms is not None)
+    assert quantiles[0.5] == pytest.approx(exact[(len(exact) - 1) // 2], rel=0.011)
+
+
+@pytest.mark.parametrize("file_format", ["csv", "parquet"])
+def test_a_day_is_exported_to_files_that_other_tools_read(
+    warehouse: Warehouse, tmp_path: Path, file_format: str
+) -> None:
+    awkward = 'a "quoted", line\nbroken title'
+    views = [a_view("one", video_title=awkward, custom={"plan": "gold"}), a_view("gone", deleted=True)]
+    other_day = a_view("other", day=MORNING_MS // DAY_MS + 1)
+    warehouse.land([*views, other_day])
+    folder = tmp_path / "export"
+
+    table = tables.VIEWS.path(warehouse.settings.warehouse_dir)
+    rows = export(warehouse.spark, table, MORNING_MS // DAY_MS, to=str(folder), file_format=file_format)
+
+    reader = "read_csv" if file_format == "csv" else "read_parquet"
+    with duckdb.connect() as connection:
+        query = f"SELECT view_id, video_title, custom::text FROM {reader}('{folder}/*.{file_format}')"
+        found = connection.execute(query).fetchall()
+    assert rows == len(found) == 1
+    assert found[0][:2] == ("one", awkward)
+    assert "gold" in found[0][2]
+    with pytest.raises(FileExistsError, match="exists"):
+        export(warehouse.spark, table, 1, to=str(folder), file_format=file_format)
+
+
+def test_the_serving_database_of_a_stopped_finalizer_refuses_it(warehouse: Warehouse) -> None:
+    with psycopg.connect(warehouse.settings.postgres_dsn.get_secret_value()) as connection:
+        connection.execute("UPDATE finalizer.fence SET epoch = epoch + 1")
+    with pytest.raises(Exception, match="is held by"):
+        warehouse.land([a_view("one")])

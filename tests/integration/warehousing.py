@@ -1,0 +1,131 @@
+"""A warehouse in the tests' own Spark session: batches without Kafka, deaths without a process."""
+
+import threading
+from collections.abc import Iterable
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as sf
+
+from deploy.local.paths import SPARK_JARS
+from services.finalizer import tables
+from services.finalizer.driver import Driver
+from services.finalizer.jobs.landing import Landing
+from services.finalizer.jobs.raw import RawLanding
+from services.finalizer.serving import Serving
+from services.finalizer.settings import FinalizerSettings
+from services.rim.crash_points import CrashPoint, CrashPoints
+from shared.codec import BEACON, VIEW
+from shared.partitioning import view_key
+from shared.schemas.beacon import Beacon
+from shared.schemas.view import View
+from shared.topics import BEACONS, VIEWS
+from tests.integration.finalizing import ROLLUP_BY, Installation
+
+_SCHEMA = "topic string, partition int, offset long, at_ms long, key binary, value binary"
+#: By now, on the clock of these tests, all of their views are over.
+NOW_MS = 1_790_100_000_000
+
+
+class Died(Exception):
+    """What stands for the death of the process."""
+
+
+class Dies(CrashPoints):
+    """Dies at a point, once."""
+
+    def __init__(self, point: str | None = None) -> None:
+        super().__init__()
+        self.point = point
+
+    def reach(self, here: CrashPoint) -> None:
+        if here == self.point:
+            self.point = None
+            raise Died(here)
+
+
+def finalizer_settings(folder: Path, dsn: str, **settings: str) -> FinalizerSettings:
+    """Settings of a warehouse in a folder."""
+    given = {
+        "warehouse_dir": str(folder / "warehouse"),
+        "checkpoint_dir": str(folder / "checkpoint"),
+        "jars_dir": str(SPARK_JARS),
+        "postgres_dsn": dsn,
+        "rollup_by": ROLLUP_BY,
+        "recent_days": "400",
+        "driver_memory": "1g",
+        **settings,
+    }
+    return FinalizerSettings.load({f"FINALIZER_{name.upper()}": value for name, value in given.items()})
+
+
+@dataclass
+class Warehouse:
+    """The finalizer's code on tables and a serving database of one's own."""
+
+    spark: SparkSession
+    settings: FinalizerSettings
+    folder: Path
+    dies: Dies = field(default_factory=Dies)
+    driver: Driver = field(init=False)
+    installation: Installation = field(init=False)
+    _offset: int = 0
+    _batch: int = 0
+
+    def __post_init__(self) -> None:
+        dsn = self.settings.postgres_dsn.get_secret_value()
+        stop = threading.Event()
+        serving = Serving(dsn, away_seconds_max=20, stop=stop)
+        serving.open()
+        tables.ensure(self.spark, self.settings.warehouse_dir, auto_compact=False)
+        landing = Landing(
+            self.settings.warehouse_dir,
+            serving,
+            slices_max=self.settings.slices_max,
+            sets=self.settings.sets,
+            recent_days=self.settings.recent_days,
+            clock_ms=lambda: NOW_MS,
+            crash_points=self.dies,
+        )
+        self.driver = Driver(self.settings, self.spark, serving, landing, self.dies, stop)
+        self.installation = Installation(self.folder, "", dsn)
+
+    def close(self) -> None:
+        """Gives the serving database back."""
+        self.driver.serving.close()
+
+    def with_settings(self, **changed: object) -> Driver:
+        """The driver under other settings."""
+        return replace(self.driver, settings=self.settings.model_copy(update=changed))
+
+    def land(self, views: Iterable[View], *, dies_at: str | None = None) -> None:
+        """Lands views as one batch of topic `views`; with `dies_at`, again after a death there."""
+        records = [(view_key(view.customer_id, view.view_id), VIEW.encode(view), NOW_MS) for view in views]
+        batch = self._records(VIEWS.name, records)
+        self._batch += 1
+        if dies_at is not None:
+            self.dies.point = dies_at
+            with suppress(Died):
+                self.driver.landing(batch, self._batch)
+        self.driver.landing(batch, self._batch)
+
+    def land_raw(self, beacons: Iterable[Beacon], *, topic: str = BEACONS.name, partition: int = 0) -> None:
+        """Lands beacons as one batch of their topic, appended two seconds after the client's clock."""
+        records = [
+            (view_key(one.customer_id, one.view_id), BEACON.encode(one), one.client_time_ms + 2_000) for one in beacons
+        ]
+        batch = self._records(topic, records, partition)
+        self._batch += 1
+        raw = RawLanding(self.settings.warehouse_dir, clock_ms=lambda: NOW_MS, crash_points=CrashPoints())
+        raw(batch.withColumn("headers", sf.lit(None).cast("array<struct<key:string,value:binary>>")), self._batch)
+
+    def _records(self, topic: str, records: Iterable[tuple[bytes, bytes, int]], partition: int = 0):  # type: ignore[no-untyped-def]
+        """Records as the Kafka source gives them."""
+        rows = []
+        for key, value, at_ms in records:
+            rows.append((topic, partition, self._offset, at_ms, bytearray(key), bytearray(value)))
+            self._offset += 1
+        frame = self.spark.createDataFrame(rows, _SCHEMA)
+        return frame.withColumn("timestamp", sf.timestamp_millis("at_ms")).drop("at_ms")
