@@ -103,7 +103,9 @@ class Layers:
             entry = Entry(None, 0)
             self._remember(key, entry)
         if not entry.is_open:
-            self._open_up(key, entry)
+            entry.is_open = True
+            self._open[key] = entry
+            self._open_bytes += len(key) + entry.stored_bytes
         if entry.row is None:
             self.counts[key[0]] += 1
         entry.row = row
@@ -123,13 +125,10 @@ class Layers:
     def _bury(self, key: bytes) -> None:
         # A new entry: the cached one may still be in a caller's hand.
         gone = Entry(None, 0)
-        self._open_up(key, gone)
+        gone.is_open = True
+        self._open[key] = gone
+        self._open_bytes += len(key)
         self._remember(key, gone)
-
-    def _open_up(self, key: bytes, entry: Entry) -> None:
-        entry.is_open = True
-        self._open[key] = entry
-        self._open_bytes += len(key) + entry.stored_bytes
 
     def discard(self, key: bytes) -> bytes:
         """Deletes a row that stands, whether it can be decoded or not; returns what the application stored.
@@ -286,7 +285,7 @@ class Layers:
     def commit(self) -> None:
         """The rows in flight are committed."""
         self._committed.update(self._in_flight)
-        self._committed_bytes += sum(len(key) + len(row or b"") for key, row in self._in_flight.items())
+        self._committed_bytes += sum(map(len, self._in_flight)) + sum(map(len, filter(None, self._in_flight.values())))
         self._in_flight = {}
 
     def abort(self) -> None:
