@@ -7,7 +7,7 @@ original and before the next beacon. Some views are never ended: nothing may be 
 
 import random
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -65,7 +65,7 @@ class Loaded:
     never_ended: int
 
 
-class _View:
+class View:
     """One player."""
 
     def __init__(self, number: int, partitions: int, rng: random.Random) -> None:
@@ -79,9 +79,11 @@ class _View:
 
     @property
     def truth(self) -> Truth:
+        """What its row must say, once all its beacons were asked for."""
         return Truth(BEACONS_A_VIEW, self._duplicates, self._playing_ms, self._max_playhead_ms)
 
     def beacons(self) -> Iterator[bytes]:
+        """What it sends, in order, duplicates among it."""
         is_playing = False
         for seq in range(1, BEACONS_A_VIEW + 1):
             event, said = _EVENTS.get(seq, ("heartbeat", "hb"))
@@ -118,9 +120,34 @@ class _View:
                 yield beacon
 
 
+def turns(views: Sequence[View], in_flight: int) -> Iterator[tuple[View, bytes]]:
+    """The beacons of all views in the order of the topic: of those in flight, one beacon each in turn."""
+    waiting = iter([(view, view.beacons()) for view in views])
+    active: list[tuple[View, Iterator[bytes]]] = []
+    # Not all begin with the first turn, so that they do not all end with one.
+    room = 0
+    while True:
+        room = min(in_flight, room + max(1, in_flight // _TURNS_TO_BEGIN))
+        active.extend(next_one for _, next_one in zip(range(room - len(active)), waiting, strict=False))
+        if not active:
+            return
+        going = []
+        for view, beacons_left in active:
+            value = next(beacons_left, None)
+            if value is not None:
+                going.append((view, beacons_left))
+                yield view, value
+        active = going
+
+
+def make_views(views: int, partitions: int) -> list[View]:
+    """Players, the same ones every time."""
+    rng = random.Random(_SEED)
+    return [View(number, partitions, rng) for number in range(views)]
+
+
 def load(bootstrap: str, topic: str, partitions: int, *, views: int, in_flight: int) -> Loaded:
     """Fills the topic. Raises `TimeoutError` when the broker does not take it in time."""
-    rng = random.Random(_SEED)
     producer = Producer(
         {
             "bootstrap.servers": bootstrap,
@@ -130,35 +157,19 @@ def load(bootstrap: str, topic: str, partitions: int, *, views: int, in_flight: 
             "queue.buffering.max.messages": 500_000,
         }
     )
-    made = [_View(number, partitions, rng) for number in range(views)]
-    waiting = iter([(view, view.beacons()) for view in made])
-    active: list[tuple[_View, Iterator[bytes]]] = []
+    made = make_views(views, partitions)
     beacons = size_bytes = 0
-    # Not all begin with the first turn, so that they do not all end with one.
-    room = 0
-    while True:
-        room = min(in_flight, room + max(1, in_flight // _TURNS_TO_BEGIN))
-        active.extend(next_one for _, next_one in zip(range(room - len(active)), waiting, strict=False))
-        if not active:
-            break
-        going = []
-        for one in active:
-            view, beacons_left = one
-            value = next(beacons_left, None)
-            if value is None:
-                continue
-            going.append(one)
-            _produce(producer, topic, value, view)
-            beacons += 1
-            size_bytes += len(value)
-        active = going
+    for view, value in turns(made, in_flight):
+        _produce(producer, topic, value, view)
+        beacons += 1
+        size_bytes += len(value)
     if producer.flush(_PRODUCE_SECONDS_MAX):
         raise TimeoutError(f"the broker did not take {beacons} beacons in {_PRODUCE_SECONDS_MAX} s")
     ended = {view.key: view.truth for view in made if view.ends}
     return Loaded(beacons, size_bytes, ended, len(made) - len(ended))
 
 
-def _produce(producer: Producer, topic: str, value: bytes, view: _View) -> None:
+def _produce(producer: Producer, topic: str, value: bytes, view: View) -> None:
     deadline = time.monotonic() + _PRODUCE_SECONDS_MAX
     while True:
         try:

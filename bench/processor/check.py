@@ -3,6 +3,7 @@
 import json
 import time
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -32,7 +33,11 @@ class Checked:
 
 def check(bootstrap: str, topic: str, truth: dict[bytes, Truth], *, fold: str) -> Checked:
     """Reads all committed rows of a topic and compares them with the truth."""
-    rows = read_committed(bootstrap, topic)
+    return compare(read_committed(bootstrap, topic), truth, fold=fold)
+
+
+def compare(rows: Sequence[tuple[bytes, bytes]], truth: dict[bytes, Truth], *, fold: str) -> Checked:
+    """Compares rows (key, JSON) with what each view that ended must have become."""
     said = _full if fold == "full" else _reduced
     told = Counter(key for key, _ in rows)
     wrong = [(key, value) for key, value in rows if key not in truth or said(json.loads(value)) != truth[key]]
@@ -40,7 +45,8 @@ def check(bootstrap: str, topic: str, truth: dict[bytes, Truth], *, fold: str) -
         print(f"wrong: {key!r}: {value!r}; right: {truth.get(key)}")
     missing = sum(key not in told for key in truth)
     doubled = sum(count > 1 for count in told.values())
-    return Checked(len(truth) - missing - doubled - len(wrong), missing, doubled, len(wrong))
+    right = sum(key in truth for key in told) - len({key for key, _ in wrong if key in truth})
+    return Checked(right, missing, doubled, len(wrong))
 
 
 def count_committed(bootstrap: str, topic: str) -> int:
