@@ -1,6 +1,6 @@
 # The words of this project; each is one command. `make` lists them.
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-test demo check unit integration test chaos rolling lock clean
+.PHONY: help setup setup-test demo check unit integration test chaos rolling bench lock clean
 
 PYTHON := .venv/bin/python
 
@@ -36,6 +36,9 @@ chaos: setup ## slots killed, stopped, added, removed under load, every view com
 
 rolling: setup ## restart every slot under load: which partitions move, and how long beacons wait
 	@$(PYTHON) -m tests.chaos.rolling
+
+bench: setup ## what a beacon costs the processor, beside Kafka Streams and Quix Streams; writes bench/README.md
+	@$(PYTHON) -m bench.processor && $(PYTHON) -m bench.report
 
 lock: setup ## resolve pyproject.toml anew into requirements.lock
 	$(PYTHON) -m uv pip compile pyproject.toml --universal --generate-hashes --no-emit-index-url \

@@ -4,6 +4,7 @@ import hashlib
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
@@ -25,14 +26,13 @@ def set_up(families: set[str]) -> Peers:
     return Peers(streams / "jars", streams / "classes", quix / "bin" / "python")
 
 
-def _once(folder: Path, sources: list[Path], make: object) -> None:
+def _once(folder: Path, sources: list[Path], make: Callable[[Path, list[Path]], None]) -> None:
     stamp = folder / f"made-{hashlib.sha256(b''.join(source.read_bytes() for source in sources)).hexdigest()[:16]}"
     if stamp.exists():
         return
     print(f"setting up {folder.name} (once)", flush=True)
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
-    assert callable(make)
     make(folder, sources)
     stamp.touch()
 
@@ -48,7 +48,7 @@ def _streams(folder: Path, sources: list[Path]) -> None:
 def _quix(folder: Path, sources: list[Path]) -> None:
     _run(sys.executable, "-m", "venv", str(folder))
     pip = [str(folder / "bin" / "python"), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
-    _run(*pip, "--require-hashes", "-r", str(sources[0]))
+    _run(*pip, "-r", str(sources[0]))
 
 
 def _run(*command: str) -> None:
