@@ -129,6 +129,9 @@ PROCESSOR_PARTITIONS: Final = Metric(
     "playhead_processor_partitions", "gauge", "Partitions this slot has, by state.", ("state",)
 )
 PROCESSOR_ROWS: Final = Metric("playhead_processor_rows", "gauge", "Rows that stand.", ("partition", "store"))
+PROCESSOR_TALLY: Final = Metric(
+    "playhead_processor_tally", "gauge", "Numbers that the application keeps, as open_views.", ("partition", "name")
+)
 PROCESSOR_TIMERS_DUE: Final = Metric(
     "playhead_processor_timers_due", "gauge", "Timers that are due and wait for the next checkpoint.", ("partition",)
 )
@@ -149,7 +152,10 @@ PROCESSOR_LOOKUPS: Final = Metric(
     "playhead_processor_lookups_total", "counter", "Lookups answered, by where.", ("answered", "status")
 )
 PROCESSOR_RESTORED_ROWS: Final = Metric(
-    "playhead_processor_restored_rows_total", "counter", "Changelog rows replayed into stores.", ("application",)
+    "playhead_processor_restored_rows_total",
+    "counter",
+    "Changelog rows replayed into stores, as they are.",
+    ("application", "partition"),
 )
 PROCESSOR_STORES_DISCARDED: Final = Metric(
     "playhead_processor_stores_discarded_total",

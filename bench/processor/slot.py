@@ -15,7 +15,7 @@ from services.processor.__main__ import SWITCH_SECONDS
 from services.processor.applications.video_views import app as video_views
 from services.processor.applications.video_views.finish import FinishRules
 from services.processor.engine.application import Application
-from services.processor.runtime import counts
+from services.processor.runtime.counts import Counts
 from services.processor.runtime.plan import Plan
 from services.processor.runtime.replica import Replica
 from services.processor.runtime.roles import Patience
@@ -41,13 +41,13 @@ def main() -> int:
     logs.configure("processor", settings)
     stop = stop_on_signals()
     commits: list[float] = []
-    counted: Any = counts.committed
+    counted: Any = Counts.committed
 
-    def committed(application: str, partition: int, checkpoint: Any, seconds: float) -> None:
+    def committed(of_partition: Counts, checkpoint: Any, seconds: float) -> None:
         commits.append(seconds * 1000)
-        counted(application, partition, checkpoint, seconds)
+        counted(of_partition, checkpoint, seconds)
 
-    counts.committed = committed
+    Counts.committed = committed  # type: ignore[method-assign]
     plan = Plan(settings, application(fold, name), "bench/0", Path(state_dir), commit_interval_ms=int(commit_ms))
     replica = Replica(plan, Patience(suspect=1.5, settle=10.0), lambda: None)
     garbage.look_seldom()

@@ -103,6 +103,10 @@ class Context(Protocol):
         """Produces a record with this checkpoint, to the partition of the same number."""
         ...
 
+    def tally(self, name: str, change: int) -> None:
+        """Changes a number, declared as one of the application's `tallies`, that operators see; it begins at 0."""
+        ...
+
 
 class Processor(Protocol):
     """The fold of an application on one partition. Deterministic: its inputs are its arguments and its stores."""
@@ -197,6 +201,8 @@ class Application:
     event_time: EventTime | None = None
     input_wait_ms_max: int = INPUT_WAIT_MS_MAX
     lookups: tuple[Lookup, ...] = ()
+    #: Names of the numbers that it keeps of each partition for operators to see.
+    tallies: tuple[str, ...] = ()
 
     @property
     def topics(self) -> tuple[Topic, ...]:

@@ -55,6 +55,7 @@ class Core:
         #: Where the clock is to be; ahead of it only while more is due than one checkpoint may fire.
         self._target_ms = meta.clock_ms
         self._commit_number = meta.commit_number
+        self._tallies = {name: meta.tallies.get(name, 0) for name in self._application.tallies}
         self._quarantine.begin(meta.failed_at)
         self._open_anew()
 
@@ -83,6 +84,9 @@ class Core:
 
     def emit(self, topic: Topic, key: bytes, value: bytes, headers: tuple[tuple[str, bytes], ...] = ()) -> None:
         self._draft.emit(topic, key, value, headers)
+
+    def tally(self, name: str, change: int) -> None:
+        self._tallies[name] += change
 
     # What the runtime drives.
 
@@ -119,6 +123,11 @@ class Core:
     def rows(self) -> dict[str, int]:
         """Rows that stand, by the name of their store."""
         return {spec.name: self._layers.counts[spec.id] for spec in self._application.stores}
+
+    @property
+    def tallies(self) -> dict[str, int]:
+        """The numbers that the application keeps, as they are now."""
+        return dict(self._tallies)
 
     @property
     def waiting_timers(self) -> int:
@@ -287,6 +296,7 @@ class Core:
             store_formats=self._row_formats,
             failed_at=self._quarantine.failed_at,
             rows=dict(self._layers.counts),
+            tallies=dict(self._tallies),
         )
         checkpoint = Checkpoint(self._layers.cut(), draft.outputs, meta, draft.records, draft.rejected)
         self._in_flight = meta

@@ -49,6 +49,11 @@ class Driver:
         """Rows that stand, by the name of their store."""
         return self._core.rows
 
+    @property
+    def tallies(self) -> dict[str, int]:
+        """The numbers that the application keeps."""
+        return self._core.tallies
+
     def outputs(self, topic: Topic) -> list[Output]:
         """What was committed to `topic`, in order."""
         return [output for output in self._committed_outputs if output.topic == topic.name]

@@ -69,6 +69,8 @@ class Meta(msgspec.Struct, frozen=True, array_like=True):
     failed_at: list[int] = []
     #: Rows that stand, by store id.
     rows: dict[int, int] = {}
+    #: The numbers that the application keeps, by name.
+    tallies: dict[str, int] = {}
 
 
 _META_DECODER: Final = msgspec.msgpack.Decoder(Meta)

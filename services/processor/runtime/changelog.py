@@ -15,6 +15,8 @@ from services.processor.engine.rows import META_KEY, decode_meta
 from services.processor.runtime.clients import changelog_consumer
 from services.processor.runtime.stores import StoreTooOld, check_age
 from services.rim.crash_points import CrashPoints
+from services.rim.metrics import counter
+from shared.metrics import PROCESSOR_RESTORED_ROWS
 from shared.settings import Settings
 
 log = structlog.get_logger(__name__)
@@ -56,6 +58,13 @@ class Restoring:
     rows: int = 0
     #: Changelog records, rows and markers, still to be read; None before the end is known.
     left_records: int | None = None
+    #: For how long rows have been read.
+    seconds: float = 0.0
+
+    @property
+    def rows_per_second(self) -> int | None:
+        """How fast it is; None before the first row."""
+        return round(self.rows / self.seconds) if self.rows and self.seconds else None
 
 
 def replay(
@@ -100,7 +109,16 @@ def replay(
         consumer.assign([TopicPartition(topic, partition, before.changelog_offset)])
         # What was true when the end was asked for: of what came later nothing is known.
         goal = LocalMeta(None, end, now_ms)
-        return _Replay(consumer, store, before, goal, crash_points, restoring=restoring).run(given_up)
+        return _Replay(
+            consumer,
+            store,
+            before,
+            goal,
+            application=application,
+            partition=partition,
+            crash_points=crash_points,
+            restoring=restoring,
+        ).run(given_up)
     finally:
         consumer.close()
 
@@ -126,8 +144,10 @@ class _Replay:
         store: LocalStore,
         before: LocalMeta,
         goal: LocalMeta,
-        crash_points: CrashPoints,
         *,
+        application: Application,
+        partition: int,
+        crash_points: CrashPoints,
         restoring: Restoring,
     ) -> None:
         self._consumer = consumer
@@ -140,7 +160,11 @@ class _Replay:
         self._rows = 0
         self._rows_at_position = 0
         self._restoring = restoring
-        self._told_at = time.monotonic()
+        # A replay that failed may have gone before: it counts anew.
+        restoring.rows = 0
+        self._restored = counter(PROCESSOR_RESTORED_ROWS).labels(application.name, str(partition))
+        self._partition = partition
+        self._began_at = self._told_at = time.monotonic()
         self._tell()
 
     def run(self, given_up: threading.Event) -> Replayed:
@@ -162,11 +186,20 @@ class _Replay:
         return Replayed(self._rows, reached)
 
     def _tell(self) -> None:
-        self._restoring.rows = self._rows
-        self._restoring.left_records = max(0, self._goal.changelog_offset - self._position)
-        if time.monotonic() - self._told_at >= TELL_SECONDS:
-            self._told_at = time.monotonic()
-            log.info("restoring", rows=self._rows, left_records=self._restoring.left_records)
+        now, restoring = time.monotonic(), self._restoring
+        self._restored.inc(self._rows - restoring.rows)
+        restoring.rows = self._rows
+        restoring.left_records = max(0, self._goal.changelog_offset - self._position)
+        restoring.seconds = now - self._began_at
+        if now - self._told_at >= TELL_SECONDS:
+            self._told_at = now
+            log.info(
+                "restoring",
+                partition=self._partition,
+                rows=self._rows,
+                left_records=restoring.left_records,
+                rows_per_second=restoring.rows_per_second,
+            )
 
     def _take(self, messages: list[Message]) -> None:
         rows: dict[bytes, bytes | None] = {}

@@ -7,8 +7,8 @@ from typing import Any, Final
 
 from services.processor.engine.checkpoint import Checkpoint
 from services.processor.engine.core import Core
-from services.processor.runtime import counts
 from services.processor.runtime.checkpoints import Committer, Durable
+from services.processor.runtime.counts import Counts
 from services.processor.runtime.plan import Plan
 
 #: No checkpoint was cut yet.
@@ -20,7 +20,7 @@ class Commits:
 
     def __init__(self, plan: Plan, partition: int, pool: ThreadPoolExecutor) -> None:
         self._plan = plan
-        self._partition = partition
+        self.counts = Counts(plan.application.name, partition)
         self._pool = pool
         self._committing: Future[Durable] | None = None
         self._checkpoint: Checkpoint | None = None
@@ -74,7 +74,7 @@ class Commits:
         self.committed_at = time.monotonic()
         # The loop may come to look at it only now: it ended when its thread was through.
         self.seconds = (self.stands_at.ended_at or self.committed_at) - self._cut_at
-        counts.committed(self._plan.application.name, self._partition, checkpoint, self.seconds)
+        self.counts.committed(checkpoint, self.seconds)
 
     def is_good_by(self, deadline: float) -> bool:
         """Waits for the outcome until `deadline` (monotonic seconds): whether there is one, and it is no failure."""

@@ -33,6 +33,8 @@ def show(slot: SlotStatus) -> None:
         gauge(metrics.PROCESSOR_RESTORE_LEFT_RECORDS).labels(partition).set(status.restore_left_records or 0)
         for store, rows in status.rows.items():
             gauge(metrics.PROCESSOR_ROWS).labels(partition, store).set(rows)
+        for name, number in status.tallies.items():
+            gauge(metrics.PROCESSOR_TALLY).labels(partition, name).set(number)
 
 
 def show_copies(lags: Mapping[int, int], before: Mapping[int, int]) -> None:
@@ -48,6 +50,7 @@ def forget(application: Application, partition: int) -> None:
     """Another slot tells of the partition from now on."""
     labels: list[tuple[metrics.Metric, tuple[str, ...]]] = [(metric, (str(partition),)) for metric in _OF_PARTITION]
     labels += [(metrics.PROCESSOR_ROWS, (str(partition), store.name)) for store in application.stores]
+    labels += [(metrics.PROCESSOR_TALLY, (str(partition), name)) for name in application.tallies]
     for metric, values in labels:
         with contextlib.suppress(KeyError):
             gauge(metric).remove(*values)

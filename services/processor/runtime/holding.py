@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, Final, NamedTuple
 
+import msgspec
 import structlog
 
 from services.processor.engine.application import Lookup
@@ -21,7 +22,6 @@ from services.processor.engine.core import Core
 from services.processor.engine.failures import ApplicationFailed
 from services.processor.engine.local import StoreCorrupt
 from services.processor.engine.record import Record
-from services.processor.runtime import counts
 from services.processor.runtime.changelog import Restoring
 from services.processor.runtime.checkpoints import Aborted, Committer, Durable, Fenced, Unclear
 from services.processor.runtime.commits import Commits
@@ -111,25 +111,28 @@ class Holding:
     def status(self, ends: Mapping[str, End]) -> PartitionStatus:
         """What operators see of it."""
         core, restoring, commits = self._core, self._restoring, self._commits
-        if core is None:
-            return PartitionStatus(
-                partition=self.partition,
-                owner=self._plan.slot,
-                state="taking",
-                restored_rows=restoring.rows,
-                restore_left_records=restoring.left_records,
-            )
-        return PartitionStatus(
+        told = PartitionStatus(
             partition=self.partition,
             owner=self._plan.slot,
-            state="working",
+            state="taking" if core is None else "working",
+            dropped_commits=dict(commits.counts.dropped),
+            rejected=dict(commits.counts.rejected),
+            late=commits.counts.late,
+            restored_rows=restoring.rows,
+            restored_rows_per_second=restoring.rows_per_second,
+            restore_left_records=restoring.left_records,
+        )
+        if core is None:
+            return told
+        return msgspec.structs.replace(
+            told,
             lag_records=self._inputs.lag_records(core, ends),
             clock_ms=core.clock_ms,
             commit_ms=None if commits.seconds is None else round(commits.seconds * 1000),
             age_ms=round((time.monotonic() - commits.committed_at) * 1000),
             rows=core.rows,
+            tallies=core.tallies,
             timers_due=core.waiting_timers,
-            restored_rows=restoring.rows,
             restore_left_records=0,
         )
 
@@ -199,7 +202,7 @@ class Holding:
             self._finish_commit(self._core)
         core = self._core
         if core is not None:
-            counts.commit_failed(self._plan.application.name, self.partition, "application_failed", "")
+            self._commits.counts.failed("application_failed", "")
             folded = self._inputs.folded(core)
             core.quarantine(failure)
             # Where there is nothing to read again, the time that has passed since has passed.
@@ -212,18 +215,17 @@ class Holding:
         self._commits.cut(core, self._committer, group_metadata, deadline)
 
     def _finish_commit(self, core: Core) -> None:
-        name = self._plan.application.name
         try:
             self._commits.finish(core)
         except Aborted as error:
             log.warning("commit_aborted", partition=self.partition, error=str(error))
-            counts.commit_failed(name, self.partition, "aborted", error.code)
+            self._commits.counts.failed("aborted", error.code)
             core.abort()
             self._resume(core)
         except Unclear as error:
             outcome = "fenced" if isinstance(error, Fenced) else "unclear"
             log.warning("commit_unclear", partition=self.partition, outcome=outcome, error=str(error))
-            counts.commit_failed(name, self.partition, outcome, error.code)
+            self._commits.counts.failed(outcome, error.code)
             self._drop()
             self._take(wait_seconds=FENCED_SECONDS if outcome == "fenced" else UNCLEAR_SECONDS)
 

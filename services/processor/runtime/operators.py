@@ -114,14 +114,16 @@ th { font-weight: 600 }
 def page(seen: Overview) -> str:
     """The view as a page of its own that asks nobody for anything, and renews itself."""
     heads = (
-        "partition", "owner", "state", "lag, records", "clock, ms", "last commit, ms", "age, ms", "rows", "timers due",
-        "restored, rows", "to restore, records", "standby lag, records",
+        "partition", "owner", "state", "lag, records", "clock, ms", "last commit, ms", "age, ms", "rows", "tallies",
+        "timers due", "commits dropped", "rejected", "late", "restored, rows", "rows/s", "to restore, records",
+        "standby lag, records",
     )  # fmt: skip
     partitions = [
         (
             status.partition, status.owner, status.state, status.lag_records, status.clock_ms, status.commit_ms,
-            status.age_ms, ", ".join(f"{store} {rows:,}" for store, rows in status.rows.items()), status.timers_due,
-            status.restored_rows, status.restore_left_records, status.standby_lag_records,
+            status.age_ms, _list(status.rows), _list(status.tallies), status.timers_due, _list(status.dropped_commits),
+            _list(status.rejected), status.late, status.restored_rows, status.restored_rows_per_second,
+            status.restore_left_records, status.standby_lag_records,
         )
         for status in seen.partitions
     ]  # fmt: skip
@@ -140,6 +142,10 @@ def page(seen: Overview) -> str:
         f"<h1>{html.escape(seen.application)}, as {html.escape(seen.asked)} sees it</h1>"
         f"{_table(heads, partitions)}{_table(('slot', 'problem', 'RSS, MiB', 'CPU, µs a record'), slots)}"
     )
+
+
+def _list(numbers: Mapping[str, int]) -> str:
+    return ", ".join(f"{name} {number:,}" for name, number in numbers.items())
 
 
 def _table(heads: tuple[str, ...], rows: Sequence[tuple[object, ...]]) -> str:

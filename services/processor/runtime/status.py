@@ -26,9 +26,17 @@ class PartitionStatus(msgspec.Struct, frozen=True):
     age_ms: int | None = None
     #: Rows that stand, by store.
     rows: dict[str, int] = {}
+    #: Numbers that the application keeps, by name: `open_views`.
+    tallies: dict[str, int] = {}
     timers_due: int | None = None
-    #: Changelog rows replayed so far by the takeover under way, and records (rows and markers) still to go.
+    #: Since the slot has the partition: checkpoints dropped by Kafka's code (or the outcome, where it had none); records and
+    #: rows set aside by reason, those on which the application raised among them (`..._failed`); and late records.
+    dropped_commits: dict[str, int] = {}
+    rejected: dict[str, int] = {}
+    late: int | None = None
+    #: Changelog rows replayed by the last takeover, or so far by the one under way; and records (rows and markers) still to go.
     restored_rows: int | None = None
+    restored_rows_per_second: int | None = None
     restore_left_records: int | None = None
     #: How far the best standby copy is behind the changelog; null where there is none.
     standby_lag_records: int | None = None

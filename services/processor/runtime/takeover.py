@@ -18,8 +18,6 @@ from services.processor.runtime.clients import partition_producer
 from services.processor.runtime.plan import Plan
 from services.processor.runtime.rocks_store import Memory, RocksStore
 from services.processor.runtime.stores import StoreTooOld, discard_store, open_store
-from services.rim.metrics import counter
-from shared.metrics import PROCESSOR_RESTORED_ROWS
 
 log = structlog.get_logger(__name__)
 
@@ -116,7 +114,6 @@ def _replay(plan: Plan, partition: int, store: RocksStore, given_up: threading.E
         else:
             if given_up.is_set():
                 raise GivenUp
-            counter(PROCESSOR_RESTORED_ROWS).labels(plan.application.name).inc(replayed.rows)
             meta = replayed.position.meta if replayed.position is not None else None
             log.info(
                 "partition_taken",

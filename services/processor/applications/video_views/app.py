@@ -7,7 +7,7 @@ import msgspec
 from services.processor.applications.video_views import live
 from services.processor.applications.video_views.export import to_video_view
 from services.processor.applications.video_views.finish import FinishRules, due_ms, finishes_at_ms, has_begun
-from services.processor.applications.video_views.gauges import Gauges
+from services.processor.applications.video_views.gauges import OPEN_VIEWS, Gauges
 from services.processor.applications.video_views.live import LiveBoard, LiveRow
 from services.processor.applications.video_views.lookup import view_lookup
 from services.processor.applications.video_views.metrics import GoodRules
@@ -68,7 +68,7 @@ class VideoViews:
         self._closed: Store[int] = context.store(CLOSED)
         self._sessions: Store[Session] = context.store(SESSIONS)
         self._live = LiveBoard(context)
-        self._gauges = Gauges(self._live, live_dimensions)
+        self._gauges = Gauges(context, self._live, live_dimensions)
 
     def fold(self, record: Record) -> None:
         """Takes one beacon in."""
@@ -323,5 +323,6 @@ def application(
         changelog=topics.VIDEO_VIEWS_CHANGELOG,
         stores=(VIEWS, DIMENSIONS, live.STORE, CLOSED, SESSIONS),
         start=start,
+        tallies=(OPEN_VIEWS,),
         lookups=(view_lookup(VIEWS, DIMENSIONS, CLOSED, SESSIONS, good or GoodRules()),),
     )

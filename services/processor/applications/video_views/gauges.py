@@ -6,7 +6,11 @@ from services.processor.applications.video_views import step
 from services.processor.applications.video_views.finish import has_begun
 from services.processor.applications.video_views.live import LiveBoard, LiveRow, SliceRow
 from services.processor.applications.video_views.view import ViewState
+from services.processor.engine.application import Context
 from shared.schemas.view import View
+
+#: The tally of views that have begun and not finished.
+OPEN_VIEWS: Final = "open_views"
 
 _NOT_SHOWN: Final = 0
 _WATCHING: Final = 1
@@ -16,7 +20,8 @@ _REBUFFERING: Final = 2
 class Gauges:
     """Counts views into their customers' open buckets; what a view counts as stands in its own row."""
 
-    def __init__(self, board: LiveBoard, dimensions: tuple[str, ...]) -> None:
+    def __init__(self, context: Context, board: LiveBoard, dimensions: tuple[str, ...]) -> None:
+        self._context = context
         self._board = board
         self._dimensions = dimensions
 
@@ -45,21 +50,25 @@ class Gauges:
             view.is_started = begun
         is_open = begun and not view.finished_ms
         if is_open != view.is_open:
-            row.open_now += 1 if is_open else -1
+            self._count_open(row, 1 if is_open else -1)
             view.is_open = is_open
 
     def close(self, view: ViewState, row: LiveRow) -> None:
         """The view is given up without a finish."""
         self.hide(view, row)
-        row.open_now -= view.is_open
+        self._count_open(row, -int(view.is_open))
         view.is_open = False
 
     def forget(self, view: ViewState, row: LiveRow) -> None:
         """The view turned out to be none: what was counted for it is taken back."""
         self.hide(view, row)
         self._start(view, row, -view.is_started)
-        row.open_now -= view.is_open
+        self._count_open(row, -int(view.is_open))
         row.dropped -= view.dropped_count
+
+    def _count_open(self, row: LiveRow, change: int) -> None:
+        row.open_now += change
+        self._context.tally(OPEN_VIEWS, change)
 
     def finish(self, row: LiveRow, finished: View) -> None:
         """The view has finished for the first time."""

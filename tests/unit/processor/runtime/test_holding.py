@@ -129,10 +129,11 @@ def test_an_aborted_commit_rewinds_to_what_is_committed_and_keeps_the_producer(s
     scene.accept(record(0))
     scene.step()
     scene.step()
-    scene.broker.answers = [Aborted("ILLEGAL_GENERATION")]
+    scene.broker.answers = [Aborted("ILLEGAL_GENERATION: told", "ILLEGAL_GENERATION")]
     scene.accept(record(1))
     scene.step()
     scene.step()
+    assert scene.holding.status({}).dropped_commits == {"ILLEGAL_GENERATION": 1}
     assert scene.rewinds == [None, 1]
     assert scene.broker.takeovers == 1
     scene.accept(record(1), record(2))
@@ -151,6 +152,7 @@ def test_any_other_failure_takes_the_partition_anew(scene: Scene, outcome: Excep
     assert scene.broker.takeovers == 2
     assert scene.holding.is_working
     assert scene.rewinds == [None, None]
+    assert scene.holding.status({}).dropped_commits == {"unclear" if type(outcome) is Unclear else "fenced": 1}
 
 
 def test_a_poison_record_is_set_aside_after_one_rewind(scene: Scene) -> None:

@@ -1,0 +1,142 @@
+"""What operators see of a slot, as JSON, as a page and as metrics: each figure is there, and right."""
+
+import shutil
+import urllib.request
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka import Producer
+
+from deploy.local.broker import Broker
+from shared import codec, topics
+from shared.partitioning import view_key
+from tests.integration.asked import T0, TOKEN, VIEW_IDS, Asked, partition, send
+from tests.integration.feed import PARTITIONS, beacon
+from tests.integration.slots import wait_until
+
+pytestmark = pytest.mark.integration
+
+GONE, POISON = "view-gone", "view-poison"
+ENVIRON = {"VIDEO_VIEWS_FINISH_CLEAN_MS": "100", "VIDEO_VIEWS_LATENESS_MS": "100"}
+
+
+def produce(broker: Broker, view_id: str, *values: bytes) -> None:
+    producer = Producer({"bootstrap.servers": broker.bootstrap, "acks": "all", "message.max.bytes": 2_000_000})
+    for value in values:
+        producer.produce(topics.BEACONS.name, value, view_key("acme", view_id), partition(view_id))
+    assert producer.flush(30) == 0
+
+
+def told(view_id: str, seq: int, event: str, **attrs: object) -> bytes:
+    return codec.BEACON.encode(beacon(view_id, seq, event, T0 + 1000 * seq, **attrs))
+
+
+def state(asked: Asked, view_id: str) -> str | None:
+    status, body = asked.view(view_id)
+    return str(body["found"]["state"]) if status == 200 else None
+
+
+def total(rows: list[dict[str, Any]], *path: str) -> int:
+    """The sum of a figure over all partitions."""
+    figures: list[Any] = rows
+    for name in path:
+        figures = [figure.get(name) or 0 if figure else 0 for figure in figures]
+    return sum(figures)
+
+
+def test_every_figure_is_there_and_right(own_broker: Broker, tmp_path: Path) -> None:
+    asked = Asked(own_broker, tmp_path, 0, **ENVIRON)
+    try:
+        asked.slot.start()
+        wait_until(asked.slot.is_ready, "the slot works")
+        send(own_broker, range(1, 4))
+        produce(own_broker, GONE, told(GONE, 1, "viewstart"), told(GONE, 2, "viewend"))
+        wait_until(lambda: state(asked, GONE) == "closed", "a view is over")
+        produce(own_broker, GONE, told(GONE, 3, "heartbeat"))
+        produce(own_broker, POISON, b"{garbage", told(POISON, 1, "playing", video_title="t" * 970_000))
+        wait_until(lambda: total(asked.partitions(), "rejected", "fold_failed") == 1, "what is to be set aside is")
+        wait_until(lambda: total(asked.partitions(), "late") == 1, "what is late is counted")
+        wait_until(lambda: all(row["lag_records"] == 0 for row in asked.partitions()), "all is folded")
+        check_figures(asked)
+        check_metrics(asked)
+        check_restored(asked)
+    finally:
+        asked.slot.end()
+
+
+def check_figures(asked: Asked) -> None:
+    seen = asked.get("/partitions")[1]
+    rows = seen["partitions"]
+    assert [row["partition"] for row in rows] == list(range(PARTITIONS))
+    assert all((row["owner"], row["state"]) == ("test/0", "working") for row in rows)
+    assert total(rows, "tallies", "open_views") == len(VIEW_IDS)
+    assert (total(rows, "rows", "views"), total(rows, "rows", "closed")) == (len(VIEW_IDS), 1)
+    assert {row["partition"] for row in rows if row["late"]} == {partition(GONE)}
+    assert rows[partition(POISON)]["rejected"] == {"undecodable": 1, "fold_failed": 1}
+    # Dropped as the row was refused, and again as the record that makes it so was found; nothing else was.
+    assert rows[partition(POISON)]["dropped_commits"] == {"application_failed": 2}
+    assert total(rows, "dropped_commits", "application_failed") == 2
+    assert all(row["timers_due"] == 0 and row["restore_left_records"] == 0 for row in rows)
+    assert all(0 < row["commit_ms"] < 60_000 and row["age_ms"] >= 0 for row in rows)
+    assert all(row["clock_ms"] > T0 for row in rows)
+    (slot,) = seen["slots"]
+    assert slot["rss_bytes"] == pytest.approx(resident_bytes(asked), rel=0.2)
+    assert slot["cpu_us_per_record"] > 0
+    page = page_of(asked)
+    assert f"open_views {rows[0]['tallies']['open_views']}" in page
+    assert "fold_failed 1" in page
+    assert "application_failed 2" in page
+
+
+def check_metrics(asked: Asked) -> None:
+    metrics = asked.metrics()
+
+    def of(name: str) -> float:
+        return sum(value for key, value in metrics.items() if key.startswith(f"playhead_processor_{name}"))
+
+    at = f'application="video_views",partition="{partition(POISON)}"'
+    assert of('tally{name="open_views"') == len(VIEW_IDS)
+    assert of('outputs_total{application="video_views",partition="' + str(partition(GONE)) + '",topic="late"}') == 1
+    assert of(f'rejected_total{{{at},reason="undecodable"}}') == 1
+    assert of(f'rejected_total{{{at},reason="fold_failed"}}') == 1
+    application, number = at.split(",")
+    dropped = f'{{{application},code="",outcome="application_failed",{number}}}'
+    assert metrics[f"playhead_processor_commits_total{dropped}"] == 2
+    for each in range(PARTITIONS):
+        one = f'{{partition="{each}"}}'
+        for name in ("lag_records", "timers_due", "restore_left_records"):
+            assert metrics[f"playhead_processor_{name}{one}"] == 0
+        both = f'{{application="video_views",partition="{each}"}}'
+        commits = metrics[f"playhead_processor_commit_seconds_count{both}"]
+        assert commits > 0
+        assert 0 < metrics[f"playhead_processor_commit_seconds_sum{both}"] < 60 * commits
+    assert metrics["playhead_processor_rss_bytes"] == pytest.approx(resident_bytes(asked), rel=0.2)
+    assert metrics["playhead_processor_cpu_seconds_per_record"] > 0
+
+
+def check_restored(asked: Asked) -> None:
+    """The slot starts anew without its disk: everything it knows comes from the changelog."""
+    before = {row["partition"]: row["tallies"] for row in asked.partitions()}
+    asked.slot.kill()
+    shutil.rmtree(asked.slot.stores_dir())
+    asked.slot.start()
+    wait_until(lambda: all(row["state"] == "working" for row in asked.partitions() or [{"state": ""}]), "it is back")
+    rows = asked.partitions()
+    assert {row["partition"]: row["tallies"] for row in rows} == before
+    assert all(row["restored_rows"] > 0 and row["restored_rows_per_second"] > 0 for row in rows if row["rows"]["views"])
+    metrics = asked.metrics()
+    restored = [value for name, value in metrics.items() if "restored_rows_total" in name]
+    assert sum(restored) == total(rows, "restored_rows") >= len(VIEW_IDS)
+
+
+def resident_bytes(asked: Asked) -> int:
+    lines = Path(f"/proc/{asked.slot.pid}/status").read_text(encoding="ascii").splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith("VmRSS")) * 1024
+
+
+def page_of(asked: Asked) -> str:
+    request = urllib.request.Request(f"{asked.url}/partitions", headers={"Accept": "text/html"})
+    request.add_header("Authorization", f"Bearer {TOKEN}")
+    with urllib.request.urlopen(request, timeout=10) as answer:
+        return str(answer.read().decode())
