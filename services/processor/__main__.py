@@ -1,4 +1,7 @@
-"""Composition root of the processor: settings, application, worker. Exit codes: 0 all committed, 1 not, 2 settings, 3 topics."""
+"""Composition root of the processor: settings, application, worker.
+
+Exit codes: 0 all committed, 1 not, 2 settings, 3 topics, 4 replaced by another process of the same slot (do not start it again).
+"""
 
 import os
 import socket
@@ -13,7 +16,7 @@ from services.processor.engine.routing import Owners
 from services.processor.runtime.lookups import Endpoint, LookupServer
 from services.processor.runtime.ownership import Ownership
 from services.processor.runtime.plan import Plan
-from services.processor.runtime.reader import WorkerFailed
+from services.processor.runtime.reader import SlotFenced, WorkerFailed
 from services.processor.runtime.replica import Replica
 from services.processor.runtime.roles import Patience
 from services.processor.settings import ProcessorSettings
@@ -107,6 +110,9 @@ def main() -> int:
     log.info("started", inputs=[topic.name for topic in application.inputs])
     try:
         is_clean = replica.run(stop)
+    except SlotFenced as error:
+        log.error("replaced", error=str(error))
+        return 4
     except (WorkerFailed, ThreadDied) as error:
         log.error("failed", error=str(error))
         return 1

@@ -1,6 +1,7 @@
 """`python -m tests.chaos.rolling`: a rolling restart of every slot under load; who moved, and how long beacons waited.
 
-Two ways: the slot leaves the group and comes back; or it hands its id to its standby and takes it back.
+Three ways: a new process of the slot replaces the running one; the slot hands its id to its standby and takes it back; or it leaves
+the group and comes back (which moves others' partitions, and is not rolled unless asked for).
 """
 
 import argparse
@@ -26,8 +27,12 @@ CALM_SECONDS: Final = 6.0
 FEED_SECONDS_MAX: Final = 600.0
 SLOTS: Final = 3
 
-Way = Literal["leave", "standby"]
+Way = Literal["replace", "standby", "leave"]
 WAYS: Final[tuple[Way, ...]] = get_args(Way)
+#: The exit code of a process that was replaced (`services.processor.__main__`).
+REPLACED: Final = 4
+#: Added to a slot's number, names the files of the process that replaces it.
+SUCCESSOR: Final = 100
 
 
 @dataclass(frozen=True)
@@ -70,6 +75,8 @@ class Place:
             "PROCESSOR_HAND_BACK_MS": "1500",
         }
         self.number = number
+        self._make = make
+        self._shared = shared
         self.home = make(number, **shared)
         self.standby: Slot | None = None
         if way == "standby":
@@ -83,6 +90,21 @@ class Place:
     def held(self) -> frozenset[int]:
         """What the home process has now, by its log."""
         return logs.held(self.home.log_file)
+
+    def replace(self) -> None:
+        """Starts a new process of the slot on the same disk; the one that runs ends when that has taken over."""
+        former = self.home
+        elsewhere = {"PROCESSOR_SLOT": f"test/{self.number}", "PROCESSOR_STATE_DIR": str(former.state_dir)}
+        self.home = self._make(SUCCESSOR + self.number, **self._shared, **elsewhere)
+        self.home.start()
+        code = former.ended(READY_SECONDS_MAX)
+        assert code == REPLACED, f"slot {self.number} ended with {code}: {former.log_tail()}"
+
+    def restart(self) -> None:
+        """Stops the process at home, then starts it again."""
+        code = self.home.terminate()
+        assert code == 0, f"slot {self.number} ended with {code}: {self.home.log_tail()}"
+        self.home.start()
 
     def given_up_since(self, since_ms: int) -> frozenset[int]:
         """What its processes gave up or lost from then on."""
@@ -114,7 +136,7 @@ def roll(folder: Path, *, way: Way, seed: int = 1, views_per_second: float = 20.
             feed.start()
             # A calm time to compare with: as long as it takes to feed it.
             wait_until(lambda: _now_ms() - calm_ms > CALM_SECONDS * 1000, "a calm time", 2 * CALM_SECONDS)
-            steps = [_restart(places, number) for number in range(SLOTS)]
+            steps = [_restart(places, number, way) for number in range(SLOTS)]
             feed.stop_beginning()
             feed.join(READY_SECONDS_MAX)
             feed.check()
@@ -130,12 +152,13 @@ def roll(folder: Path, *, way: Way, seed: int = 1, views_per_second: float = 20.
         return _measured(commit_lags(broker.bootstrap), calm_ms, steps)
 
 
-def _restart(places: list[Place], number: int) -> Step:
+def _restart(places: list[Place], number: int, way: Way) -> Step:
     departing = places[number].held()
     began_ms = _now_ms()
-    code = places[number].home.terminate()
-    assert code == 0, f"slot {number} ended with {code}: {places[number].home.log_tail()}"
-    places[number].home.start()
+    if way == "replace":
+        places[number].replace()
+    else:
+        places[number].restart()
     _await_share(places)
     given_up = {place.number: place.given_up_since(began_ms) for place in places if place.number != number}
     return Step(number, began_ms, _now_ms(), departing, given_up)
@@ -185,13 +208,13 @@ def _lags(lags: Summary) -> str:
 
 
 def main() -> int:
-    """Rolls in the ways asked for (all, if none is), and prints a table of each."""
+    """Rolls in the ways asked for, and prints a table of each."""
     parser = argparse.ArgumentParser(prog="python -m tests.chaos.rolling", description=__doc__)
     parser.add_argument("--way", choices=WAYS, action="append")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--views-per-second", type=float, default=20.0)
     told = parser.parse_args()
-    for way in told.way or WAYS:
+    for way in told.way or ("replace", "standby"):
         folder = Path(tempfile.mkdtemp(prefix="playhead-rolling-"))
         try:
             print(table(roll(folder, way=way, seed=told.seed, views_per_second=told.views_per_second), way))

@@ -36,6 +36,7 @@ class Slot:
         program: tuple[str, ...] = ("services.processor",),
         **environ: str,
     ) -> None:
+        self.bootstrap = bootstrap
         self.folder = folder
         self.number = number
         self._program = program

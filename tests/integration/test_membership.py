@@ -102,6 +102,26 @@ def test_a_slot_that_leaves_hands_over_long_before_its_session_ends(slots: list[
     print(f"given up to all taken elsewhere {max(taken) - left:.2f} s of a session of {SESSION_SECONDS} s")
 
 
+def test_a_slot_is_replaced_by_a_new_process_and_nobody_elses_partitions_move(
+    slots: list[Slot], tmp_path: Path
+) -> None:
+    former, *others = slots
+    before = held(former)
+    moves_before = [moves(slot) for slot in others]
+    bootstrap, state_dir = former.bootstrap, str(former.state_dir)
+    successor = Slot(bootstrap, tmp_path, 100, PROCESSOR_SLOT="test/0", PROCESSOR_STATE_DIR=state_dir)
+    try:
+        successor.start()
+        assert former.ended() == rolling.REPLACED, former.log_tail()
+        assert '"event": "replaced"' in former.last_line()
+        wait_until(lambda: is_shared([successor, *others]), "the new process works what the former had")
+        assert held(successor) == before
+        assert [moves(slot) for slot in others] == moves_before
+        assert not [event for event in successor.events("store_discarded") if event], "its disk was good"
+    finally:
+        successor.end()
+
+
 def test_a_rolling_restart_with_standbys_moves_only_the_departing_slots_partitions(tmp_path: Path) -> None:
     rolled = rolling.roll(tmp_path, way="standby")
     print(rolling.table(rolled, "standby"))
