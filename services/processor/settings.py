@@ -47,10 +47,10 @@ class ProcessorSettings(Settings):
     store_open_ms_max: int = pydantic.Field(30_000, ge=100, le=600_000, description="for others to let its files go")
     block_cache_bytes: int = pydantic.Field(64 * 1024 * 1024, ge=1024 * 1024)
     write_buffer_bytes: int = pydantic.Field(64 * 1024 * 1024, ge=1024 * 1024)
-    cache_rows_max: int = pydantic.Field(400_000, ge=1_000, description="decoded rows, of all partitions together")
-    waiting_bytes_max: int = pydantic.Field(128 * 1024 * 1024, ge=1024 * 1024, description="read, not yet folded")
-    dirty_bytes_max: int = pydantic.Field(256 * 1024 * 1024, ge=1024 * 1024, description="folded, not yet cut")
-    unflushed_bytes_max: int = pydantic.Field(512 * 1024 * 1024, ge=1024 * 1024, description="committed, not on disk")
+    cache_rows_max: int = pydantic.Field(200_000, ge=1_000, description="decoded rows, of all partitions together")
+    waiting_bytes_max: int = pydantic.Field(64 * 1024 * 1024, ge=1024 * 1024, description="read, not yet folded")
+    dirty_bytes_max: int = pydantic.Field(128 * 1024 * 1024, ge=1024 * 1024, description="folded, not yet cut")
+    unflushed_bytes_max: int = pydantic.Field(256 * 1024 * 1024, ge=1024 * 1024, description="committed, not on disk")
     crash_at: str | None = pydantic.Field(None, pattern=ARMED_PATTERN, description="tests only: see rim.crash_points")
 
 

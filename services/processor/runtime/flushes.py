@@ -38,6 +38,10 @@ class Flushes:
             position = LocalMeta(meta, stands_at.changelog_offset, stands_at.append_ms)
             self._flushing = self._pool.submit(store.write, rows, position)
 
+    def is_behind(self, core: Core, *, bytes_max: int) -> bool:
+        """Whether as much waits for the next one as may, while one is under way."""
+        return self._flushing is not None and core.unflushed_bytes >= bytes_max
+
     def settle(self, core: Core | None) -> None:
         """Takes in what the pool has finished.
 

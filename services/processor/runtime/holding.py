@@ -186,6 +186,8 @@ class Holding:
         )
 
     def _fold(self, core: Core) -> None:
+        if self._flushes.is_behind(core, bytes_max=self._limits.unflushed_bytes_max):
+            return
         # Two overlays at the most: while one is in flight and the next is large, records wait.
         while not self._commits.is_in_flight or not self._is_full(core):
             if not self._inputs.fold_ready(core) or self._is_full(core):

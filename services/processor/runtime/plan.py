@@ -45,10 +45,10 @@ class Plan:
     dirty_rows_max: int = 20_000
     flush_interval_seconds: float = 15.0
     #: The slot's memory beside RocksDB's and the fetch queue: shared out evenly among its partitions, see `limits`.
-    cache_rows_max: int = 400_000
-    waiting_bytes_max: int = 128 * 1024 * 1024
-    dirty_bytes_max: int = 256 * 1024 * 1024
-    unflushed_bytes_max: int = 512 * 1024 * 1024
+    cache_rows_max: int = 200_000
+    waiting_bytes_max: int = 64 * 1024 * 1024
+    dirty_bytes_max: int = 128 * 1024 * 1024
+    unflushed_bytes_max: int = 256 * 1024 * 1024
     #: Records taken from Kafka at once, and records of a partition that may wait to be folded.
     poll_records_max: int = 5_000
     waiting_records_max: int = 20_000

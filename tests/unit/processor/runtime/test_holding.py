@@ -200,6 +200,29 @@ def test_a_checkpoint_is_cut_at_its_bytes_and_records_wait_while_it_is_in_flight
     assert [checkpoint.records for checkpoint in scene.broker.committed] == [3, 3, 3]
 
 
+def test_records_wait_while_a_slow_flush_is_under_way_and_as_much_waits_for_the_next(scene: Scene) -> None:
+    scene.holding.limit(Limits(1_000, waiting_bytes_max=1_000, dirty_bytes_max=1_000, unflushed_bytes_max=1))
+    scene.accept(record(0))
+    scene.step()
+    scene.threads.is_holding = True
+    scene.step()
+    (flush,) = scene.threads.waiting
+    scene.accept(record(1))
+    scene.step()
+    scene.threads.waiting.remove(flush)
+    scene.threads.go_on()
+    scene.threads.is_holding = False
+    scene.accept(record(2))
+    for _ in range(3):
+        scene.step()
+    assert len(scene.broker.committed) == 2, "the store is behind"
+    scene.threads.waiting.append(flush)
+    scene.threads.go_on()
+    for _ in range(3):
+        scene.step()
+    assert len(scene.broker.committed) == 3
+
+
 @pytest.mark.parametrize("partitions", [0, 1, 8, 64, 100_000])
 def test_a_slots_memory_is_shared_out_by_its_partitions(partitions: int) -> None:
     plan = Plan(Settings(), APPLICATION, "test/0", Path("unused"))
