@@ -47,7 +47,7 @@ def main() -> int:
         commits.append(seconds * 1000)
         counted(of_partition, checkpoint, seconds)
 
-    Counts.committed = committed  # type: ignore[method-assign]
+    Counts.committed = committed  # type: ignore[method-assign, assignment]
     plan = Plan(settings, application(fold, name), "bench/0", Path(state_dir), commit_interval_ms=int(commit_ms))
     replica = Replica(plan, Patience(suspect=1.5, settle=10.0), lambda: None)
     garbage.look_seldom()
