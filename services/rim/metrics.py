@@ -1,30 +1,49 @@
 """Makes the metrics declared in `shared.metrics` countable, on one registry a process."""
 
+import threading
 from functools import cache
 
 from prometheus_client import REGISTRY, Counter, Gauge, Histogram
 
 from shared.metrics import LATENCY_BUCKETS_S, Metric
 
+#: Two threads that meet a metric for the first time must not both register it.
+_making = threading.Lock()
 
-@cache
+
 def counter(metric: Metric) -> Counter:
     """The counter of a declared metric."""
     _expect(metric, "counter")
+    with _making:
+        return _counter(metric)
+
+
+def gauge(metric: Metric) -> Gauge:
+    """The gauge of a declared metric."""
+    _expect(metric, "gauge")
+    with _making:
+        return _gauge(metric)
+
+
+def histogram(metric: Metric) -> Histogram:
+    """The histogram (seconds) of a declared metric."""
+    _expect(metric, "histogram")
+    with _making:
+        return _histogram(metric)
+
+
+@cache
+def _counter(metric: Metric) -> Counter:
     return Counter(metric.name, metric.meaning, metric.labels, registry=REGISTRY)
 
 
 @cache
-def gauge(metric: Metric) -> Gauge:
-    """The gauge of a declared metric."""
-    _expect(metric, "gauge")
+def _gauge(metric: Metric) -> Gauge:
     return Gauge(metric.name, metric.meaning, metric.labels, registry=REGISTRY)
 
 
 @cache
-def histogram(metric: Metric) -> Histogram:
-    """The histogram (seconds) of a declared metric."""
-    _expect(metric, "histogram")
+def _histogram(metric: Metric) -> Histogram:
     return Histogram(metric.name, metric.meaning, metric.labels, buckets=LATENCY_BUCKETS_S, registry=REGISTRY)
 
 
