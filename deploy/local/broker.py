@@ -5,6 +5,7 @@ import socket
 import subprocess
 import uuid
 from base64 import urlsafe_b64encode
+from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
@@ -72,8 +73,11 @@ class Broker:
         controller_port: int | None = None,
         jars: Path = KAFKA_JARS,
         heap_mib: int = HEAP_MIB,
+        properties: Mapping[str, str] | None = None,
     ) -> None:
+        """`properties` are further settings of the broker's own, by name."""
         self._folder = folder
+        self._more = "".join(f"{name}={value}\n" for name, value in (properties or {}).items())
         self._jars = jars
         self._heap_mib = heap_mib
         self.port = port or free_port()
@@ -154,6 +158,7 @@ class Broker:
             _PROPERTIES.format(
                 port=self.port, controller_port=self._controller_port, data=str(self._data).replace("\\", "\\\\")
             )
+            + self._more
         )
         if not (self._data / "meta.properties").exists():
             self._format()

@@ -16,7 +16,7 @@ from services.processor.engine.routing import Owners
 from services.processor.runtime.lookups import Endpoint, LookupServer
 from services.processor.runtime.ownership import Ownership
 from services.processor.runtime.plan import Plan
-from services.processor.runtime.reader import SlotFenced, WorkerFailed
+from services.processor.runtime.refusals import SlotFenced, WorkerFailed
 from services.processor.runtime.replica import Replica
 from services.processor.runtime.roles import Patience
 from services.processor.settings import ProcessorSettings
@@ -47,6 +47,7 @@ def _plan(settings: ProcessorSettings, application: Application) -> Plan:
         flush_interval_seconds=settings.flush_interval_ms / 1000,
         session_ms=settings.session_ms,
         commit_seconds_max=settings.commit_ms_max / 1000,
+        refused_seconds_max=settings.refused_ms_max / 1000,
         revoke_seconds_max=settings.revoke_ms_max / 1000,
         open_seconds_max=settings.store_open_ms_max / 1000,
         block_cache_bytes=settings.block_cache_bytes,

@@ -44,6 +44,9 @@ class ProcessorSettings(Settings):
     )
     commit_ms_max: int = pydantic.Field(10_000, ge=500, le=60_000, description="then its outcome counts as unclear")
     revoke_ms_max: int = pydantic.Field(5_000, ge=500, le=60_000, description="for committing what is given up")
+    refused_ms_max: int = pydantic.Field(
+        30_000, ge=0, le=600_000, description="how long missing rights are borne before the slot ends"
+    )
     store_open_ms_max: int = pydantic.Field(30_000, ge=100, le=600_000, description="for others to let its files go")
     block_cache_bytes: int = pydantic.Field(64 * 1024 * 1024, ge=1024 * 1024)
     write_buffer_bytes: int = pydantic.Field(64 * 1024 * 1024, ge=1024 * 1024)

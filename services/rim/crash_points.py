@@ -32,9 +32,11 @@ CrashPoint = Literal[
     "slice_written",
     "rows_written",
     "flushed",
-    # Processor, in a takeover: after the fence; in the replay, after rows of which the position does not know.
+    # Processor, in a takeover: after the fence; in the replay, after rows of which the position does not know, and after
+    # its position was noted.
     "fenced",
     "replaying",
+    "position_noted",
 ]
 
 #: What `..._CRASH_AT` may be.

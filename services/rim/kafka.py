@@ -60,7 +60,9 @@ def verify_topics(settings: Settings, topics: Iterable[Topic]) -> None:
     except KafkaException as error:
         raise TopicsWrong(f"no broker at {settings.kafka_bootstrap}: {error.args[0].str()}") from error
     problems = [
-        f"topic {name} is missing: create it with `python -m deploy.topics`" for name in wanted if name not in found
+        f"topic {name} is missing: create it with `python -m deploy.topics`, or grant the right to see it"
+        for name in wanted
+        if name not in found
     ]
     present = [topic for name, topic in wanted.items() if name in found]
     configs = _configs(admin, present)

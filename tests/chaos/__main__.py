@@ -18,12 +18,19 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--slots", type=int, default=3, choices=range(2, 6))
     parser.add_argument("--views-per-second", type=float, default=30.0)
+    parser.add_argument("--standby", action=argparse.BooleanOptionalAction, default=True, help="for one of the slots")
+    parser.add_argument("--broker-faults", action=argparse.BooleanOptionalAction, default=True)
     told = parser.parse_args()
     if not 0 < told.minutes <= MINUTES_MAX:
         parser.error(f"--minutes is not in (0, {MINUTES_MAX}]")
     folder = Path(tempfile.mkdtemp(prefix="playhead-chaos-"))
     options = Options(
-        seconds=told.minutes * 60, seed=told.seed, slots=told.slots, views_per_second=told.views_per_second
+        seconds=told.minutes * 60,
+        seed=told.seed,
+        slots=told.slots,
+        views_per_second=told.views_per_second,
+        standby=told.standby,
+        broker_faults=told.broker_faults,
     )
     is_right = False
     try:

@@ -1,13 +1,15 @@
-"""Faults: what befalls the slots of a run, drawn from a seeded deck, one after the other."""
+"""Faults: what befalls the slots of a run, their standbys and the broker, drawn from a seeded deck, one after the other."""
 
 import random
 import shutil
+import signal
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Final
 
+from deploy.local.broker import Broker
 from tests.integration.slots import Slot
 
 SLOTS_MIN: Final = 2
@@ -24,6 +26,8 @@ KILL, KILL_TWO, KILL_AWAY, KILL_WIPED = (
 PAUSE, PAUSE_LONG, PAUSE_LONGEST = "SIGSTOP, short", "SIGSTOP past the session", "SIGSTOP past every time-out"
 KILL_IN_PAUSE = "kill -9 while another is stopped"
 RESTART, ADD, REMOVE = "SIGTERM and restart", "slot added", "slot removed"
+HOME_AWAY, STANDBY_KILL = "home dies, standby takes over", "standby killed"
+BROKER_KILL, BROKER_STOP = "broker killed and restarted", "broker stopped for a time"
 
 #: What is drawn before it is shuffled anew: so each kind comes, and none is left to luck.
 _DECK: Final = (
@@ -31,16 +35,36 @@ _DECK: Final = (
     *(PAUSE, PAUSE, PAUSE_LONG, PAUSE_LONG, KILL_IN_PAUSE),
     *(RESTART, RESTART, ADD, ADD, REMOVE, REMOVE),
 )
+_STANDBY_FAULTS: Final = (HOME_AWAY, HOME_AWAY, STANDBY_KILL)
+_BROKER_FAULTS: Final = (BROKER_KILL, BROKER_STOP)
+#: The slot that has a standby, where one has; it is never removed.
+STANDBY_OF: Final = 0
+#: What a standby bears before it takes over, and then some.
+SUSPECT_SECONDS: Final = 1.5
+
 #: The long pause outlasts a short run.
 _LONG_RUN_SECONDS: Final = 300.0
 
 
 class Fleet:
-    """The slots of a run, the running ones and those to come. `make` makes a slot of a number; nothing else is touched."""
+    """The slots of a run, the running ones and those to come. `make` makes a slot of a number; nothing else is touched.
 
-    def __init__(self, make: Callable[[int], Slot], slots: int, session_seconds: float) -> None:
+    `standby` is another process, which stands by for slot `STANDBY_OF`. `broker` is killed and stopped only where it is told.
+    """
+
+    def __init__(
+        self,
+        make: Callable[[int], Slot],
+        slots: int,
+        session_seconds: float,
+        *,
+        standby: Slot | None = None,
+        broker: Broker | None = None,
+    ) -> None:
         self._make = make
         self._session_seconds = session_seconds
+        self._standby = standby
+        self._broker = broker
         self.slots: dict[int, Slot] = {}
         self._running: set[int] = set()
         #: How the processes that were asked to end did, by exit code; and those that ended unasked.
@@ -48,6 +72,19 @@ class Fleet:
         self.ended_unasked: list[str] = []
         for number in range(slots):
             self._start(number)
+        if standby is not None:
+            standby.start()
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """Of which faults a run draws, as often as they stand here."""
+        standby_faults = _STANDBY_FAULTS if self._standby is not None else ()
+        return (*_DECK, *standby_faults, *(_BROKER_FAULTS if self._broker is not None else ()))
+
+    @property
+    def processes(self) -> list[Slot]:
+        """All that ever ran."""
+        return [*self.slots.values(), *([self._standby] if self._standby is not None else [])]
 
     @property
     def running(self) -> list[int]:
@@ -59,30 +96,40 @@ class Fleet:
         for number in self.running:
             slot = self.slots[number]
             if not slot.is_running:
-                self.ended_unasked.append(f"slot {number}: {slot.log_tail()[-600:]}")
-                slot.start()
+                self._start_again(slot)
+        if self._standby is not None and not self._standby.is_running:
+            self._start_again(self._standby)
+
+    def _start_again(self, slot: Slot) -> None:
+        self.ended_unasked.append(f"slot {slot.number}: {slot.log_tail()[-600:]}")
+        slot.start()
 
     def all_ready(self) -> bool:
         """Whether every running slot works all it has."""
         self.look()
-        return all(self.slots[number].is_ready() for number in self.running)
+        is_standing_by = self._standby is None or self._standby.is_ready()
+        return is_standing_by and all(self.slots[number].is_ready() for number in self.running)
 
     def stop(self) -> None:
-        """SIGTERM to every slot, one after the other."""
+        """SIGTERM to every slot, one after the other; to the standby first, or it would take over."""
+        if self._standby is not None:
+            self.exits[self._standby.terminate()] += 1
         for number in self.running:
             self._terminate(number)
 
     def end(self) -> None:
         """Makes sure that none is left, whatever state it is in."""
-        for slot in self.slots.values():
+        for slot in self.processes:
             slot.end()
 
     def befall(self, kind: str, chance: random.Random) -> bool:
         """Carries out a fault; False where it cannot be (too few or too many slots)."""
-        if kind == ADD:
-            return self._add()
-        if kind == REMOVE:
-            return self._remove(chance)
+        if kind in {ADD, REMOVE}:
+            return self._add() if kind == ADD else self._remove(chance)
+        if kind in {BROKER_KILL, BROKER_STOP}:
+            return self._befall_broker(kind, chance)
+        if kind in {HOME_AWAY, STANDBY_KILL}:
+            return self._befall_standby(kind, chance)
         first, second = chance.sample(self.running, 2)
         long_seconds = self._session_seconds + chance.uniform(1.0, 3.0)
         if kind in {KILL, KILL_WIPED}:
@@ -116,6 +163,30 @@ class Fleet:
             self.slots[first].wake()
         return True
 
+    def _befall_broker(self, kind: str, chance: random.Random) -> bool:
+        assert self._broker is not None
+        if kind == BROKER_KILL:
+            self._broker.kill()
+            _let_pass(chance.uniform(0.0, 2.0))
+            self._broker.start()
+        else:
+            self._broker.child.signal(signal.SIGSTOP)
+            _let_pass(chance.uniform(0.5, self._session_seconds + 2.0))
+            self._broker.child.signal(signal.SIGCONT)
+        return True
+
+    def _befall_standby(self, kind: str, chance: random.Random) -> bool:
+        assert self._standby is not None
+        if kind == HOME_AWAY:
+            home = self.slots[STANDBY_OF]
+            home.kill()
+            _let_pass(SUSPECT_SECONDS + chance.uniform(0.0, 4.0))
+            home.start()
+        else:
+            self._standby.kill()
+            self._standby.start()
+        return True
+
     def _add(self) -> bool:
         if len(self._running) >= SLOTS_MAX:
             return False
@@ -125,8 +196,11 @@ class Fleet:
     def _remove(self, chance: random.Random) -> bool:
         if len(self._running) <= SLOTS_MIN:
             return False
-        self._terminate(chance.choice(self.running))
+        self._terminate(chance.choice([number for number in self.running if not self._has_standby(number)]))
         return True
+
+    def _has_standby(self, number: int) -> bool:
+        return self._standby is not None and number == STANDBY_OF
 
     def _start(self, number: int) -> None:
         if number not in self.slots:
@@ -147,9 +221,9 @@ def _let_pass(seconds: float) -> None:
 class Deck:
     """The order of faults, the same for the same seed."""
 
-    def __init__(self, chance: random.Random, run_seconds: float) -> None:
+    def __init__(self, chance: random.Random, kinds: Iterable[str], run_seconds: float) -> None:
         self._chance = chance
-        self._kinds = [*_DECK, PAUSE_LONGEST] if run_seconds >= _LONG_RUN_SECONDS else list(_DECK)
+        self._kinds = [*kinds, PAUSE_LONGEST] if run_seconds >= _LONG_RUN_SECONDS else list(kinds)
         self._left: list[str] = []
 
     def draw(self) -> str:
@@ -166,7 +240,7 @@ class Deck:
 def rage(fleet: Fleet, seed: int, seconds: float, check: Callable[[], None]) -> Counter[str]:
     """Lets faults befall the fleet for `seconds`; how many of each kind did. `check` is called between them."""
     chance = random.Random(seed)
-    deck = Deck(chance, seconds)
+    deck = Deck(chance, fleet.kinds, seconds)
     befallen: Counter[str] = Counter()
     end = time.monotonic() + seconds
     while time.monotonic() < end:

@@ -44,6 +44,11 @@ def takeovers(log_files: list[Path]) -> tuple[int, int]:
     return len(taken), sum(int(event["replayed_rows"]) for event in taken)
 
 
+def promotions(log_file: Path) -> int:
+    """How often the process of a standby took its slot."""
+    return len(events(log_file, "going_active"))
+
+
 def held(log_file: Path) -> frozenset[int]:
     """The partitions that the process has now: what it was assigned since it started, less what it gave up."""
     partitions: set[int] = set()

@@ -10,7 +10,7 @@ from deploy.local.broker import Broker
 from deploy.topics import create_topics
 from shared.settings import Settings
 from tests.chaos import logs
-from tests.chaos.faults import Fleet, rage
+from tests.chaos.faults import STANDBY_OF, Fleet, rage
 from tests.chaos.feed import PARTITIONS, Feed, Truth
 from tests.chaos.outputs import Outputs
 from tests.chaos.verdict import Verdict, judge
@@ -19,6 +19,8 @@ from tests.integration.slots import Slot, wait_until
 READY_SECONDS_MAX: Final = 90.0
 #: After the last fault: everything must be folded and finished by then.
 SETTLE_SECONDS_MAX: Final = 120.0
+#: By which the standby's files are told from the slots'.
+STANDBY_NUMBER: Final = 10
 _LOOK_SECONDS: Final = 1.0
 
 
@@ -31,6 +33,9 @@ class Options:
     slots: int = 3
     views_per_second: float = 30.0
     session_ms: int = 6_000
+    #: Whether a slot has a standby, and whether faults befall the broker too.
+    standby: bool = False
+    broker_faults: bool = False
 
 
 @dataclass(frozen=True)
@@ -43,6 +48,7 @@ class Result:
     exits: Counter[int]
     ended_unasked: list[str]
     takeovers: int
+    promotions: int
     replayed_rows: int
     truth: Truth
     verdict: Verdict
@@ -65,6 +71,7 @@ class Result:
             *(f"{'commit ' + kind:<36}{count:>9,}" for kind, count in sorted(self.refused.items())),
             f"{'commits refused or unclear':<36}{self.refused.total():>9,}",
             f"{'partitions taken':<36}{self.takeovers:>9,}",
+            f"{'slots taken by their standby':<36}{self.promotions:>9,}",
             f"{'changelog rows replayed':<36}{self.replayed_rows:>9,}",
             *(f"{f'slots that ended with code {code}':<36}{count:>9,}" for code, count in sorted(self.exits.items())),
             f"{'slots that ended unasked':<36}{len(self.ended_unasked):>9,}",
@@ -93,7 +100,9 @@ class Result:
 def run(options: Options, folder: Path) -> Result:
     """Runs in `folder`, which keeps the logs. Ends whatever it started, however it ends."""
 
-    def make(number: int) -> Slot:
+    def make(number: int, **environ: str) -> Slot:
+        if options.standby and number == STANDBY_OF:
+            environ = {"PROCESSOR_STANDBYS": "1", "PROCESSOR_HAND_BACK_MS": "3000"} | environ
         return Slot(
             broker.bootstrap,
             folder,
@@ -108,12 +117,23 @@ def run(options: Options, folder: Path) -> Result:
             # Views are forgotten while others run, so that tombstones and closed markers take part.
             VIDEO_VIEWS_LATENESS_MS="30000",
             VIDEO_VIEWS_CLOSED_MS="60000",
+            **environ,
         )
+
+    def make_standby() -> Slot:
+        told = {"PROCESSOR_SLOT": f"test/{STANDBY_OF}", "PROCESSOR_STANDBYS": "1", "PROCESSOR_REPLICA": "1"}
+        return make(STANDBY_NUMBER, **told)
 
     with Broker(folder / "broker") as broker:
         create_topics(Settings(kafka_bootstrap=broker.bootstrap))
         outputs = Outputs(broker.bootstrap)
-        fleet = Fleet(make, options.slots, options.session_ms / 1000)
+        fleet = Fleet(
+            make,
+            options.slots,
+            options.session_ms / 1000,
+            standby=make_standby() if options.standby else None,
+            broker=broker if options.broker_faults else None,
+        )
         feed = Feed(
             broker.bootstrap, seconds=options.seconds, views_per_second=options.views_per_second, seed=options.seed
         )
@@ -126,7 +146,7 @@ def run(options: Options, folder: Path) -> Result:
             feed.stop_beginning()
             fleet.end()
             outputs.close()
-    log_files = [slot.log_file for slot in fleet.slots.values()]
+    log_files = [slot.log_file for slot in fleet.processes]
     taken, replayed_rows = logs.takeovers(log_files)
     return Result(
         options=options,
@@ -136,6 +156,9 @@ def run(options: Options, folder: Path) -> Result:
         ended_unasked=fleet.ended_unasked,
         takeovers=taken,
         replayed_rows=replayed_rows,
+        promotions=sum(
+            logs.promotions(log_file) for log_file in log_files if log_file.stem == f"slot-{STANDBY_NUMBER}"
+        ),
         truth=feed.truth(),
         verdict=verdict,
     )

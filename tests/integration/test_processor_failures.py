@@ -127,6 +127,19 @@ def test_a_broker_that_is_killed_and_restarted_under_load(scene: Scene) -> None:
     assert slot.terminate() == 0
 
 
+@pytest.mark.parametrize("point", ["produced", "offsets_sent"])
+def test_a_broker_that_is_killed_and_restarted_in_the_middle_of_a_transaction(scene: Scene, point: str) -> None:
+    slot = scene.slot(PROCESSOR_CRASH_AT=f"{point}:25:stop", PROCESSOR_SESSION_MS="20000")
+    slot.start()
+    scene.feed(seconds=3)
+    came_to(slot, point)
+    scene.broker.kill()
+    scene.broker.start()
+    slot.wake()
+    scene.expect_truth(seconds=90)
+    assert slot.terminate() == 0
+
+
 def test_offsets_of_the_group_that_are_gone(scene: Scene) -> None:
     slot = scene.started()
     scene.feed(seconds=2).join(1)

@@ -13,7 +13,7 @@ from services.processor.engine.application import Application
 from services.processor.engine.local import LocalMeta, LocalStore
 from services.processor.engine.rows import META_KEY, decode_meta
 from services.processor.runtime.clients import changelog_consumer
-from services.processor.runtime.stores import StoreTooOld, check_age
+from services.processor.runtime.stores import check_age, check_reach
 from services.rim.crash_points import CrashPoints
 from services.rim.metrics import counter
 from shared.metrics import PROCESSOR_RESTORED_ROWS
@@ -33,10 +33,6 @@ TELL_SECONDS: Final = 5.0
 
 class ReplayFailed(RuntimeError):
     """The changelog could not be replayed to its end."""
-
-
-class StoreAhead(RuntimeError):
-    """The local store stands beyond the changelog's end: the changelog lost committed records. Do not go on."""
 
 
 class GivenUp(RuntimeError):
@@ -93,13 +89,7 @@ def replay(
         before = LocalMeta(None, low, now_ms)
         store.write({}, before)
     check_age(application.changelog, before, now_ms)
-    if before.changelog_offset < low:
-        raise StoreTooOld(f"the local store stands at {before.changelog_offset}, {topic}/{partition} begins at {low}")
-    if before.changelog_offset > end:
-        raise StoreAhead(
-            f"{topic}/{partition}: the local store stands at {before.changelog_offset}, the changelog ends at {end}: it has"
-            " lost committed records. Find out why; going on would lose them silently."
-        )
+    check_reach(application.changelog, partition, before, low, end)
     if before.changelog_offset == end:
         reached = msgspec.structs.replace(before, current_ms=now_ms)
         store.write({}, reached)
@@ -226,6 +216,7 @@ class _Replay:
         self._store.write(rows, position)
         self._rows += len(rows)
         self._rows_at_position = self._rows
+        self._crash_points.reach("position_noted")
 
 
 def _offset_after(message: Message) -> int:

@@ -9,6 +9,7 @@ from confluent_kafka import KafkaError, KafkaException, Message, Producer, Topic
 from services.processor.engine.application import Application
 from services.processor.engine.checkpoint import Checkpoint
 from services.processor.engine.rows import META_KEY, encode_meta
+from services.processor.runtime.refusals import REFUSED, Refused
 from services.rim.crash_points import CrashPoints
 
 _FENCED: Final = frozenset(
@@ -21,16 +22,10 @@ _FENCED: Final = frozenset(
 )
 
 
-#: What no repetition heals: the broker will not have these records from us.
-_REFUSED: Final = frozenset(
-    {
-        KafkaError.MSG_SIZE_TOO_LARGE,
-        KafkaError.INVALID_RECORD,
-        KafkaError.TOPIC_AUTHORIZATION_FAILED,
-        KafkaError.GROUP_AUTHORIZATION_FAILED,
-        KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
-    }
-)
+_PURGED: Final = frozenset({KafkaError._PURGE_QUEUE, KafkaError._PURGE_INFLIGHT})
+
+#: What no repetition heals: the broker will not have these records, or not from us.
+_NEVER_TAKEN: Final = REFUSED | {KafkaError.MSG_SIZE_TOO_LARGE, KafkaError.INVALID_RECORD}
 
 
 class CommitFailed(RuntimeError):
@@ -53,10 +48,6 @@ class Fenced(Unclear):
     """Another producer has the partition's transactional id: this slot is not the owner, or was overtaken once."""
 
 
-class Refused(RuntimeError):
-    """Kafka will never take this checkpoint; the text says why. The slot must end: trying again would go on for ever."""
-
-
 class Durable(NamedTuple):
     """Where a commit stands in the changelog: the offset after it, and the broker's time of it, ms since 1970."""
 
@@ -76,14 +67,14 @@ class Committer:
         self._crash_points = crash_points or CrashPoints()
         self._changelog = application.changelog.name
         self._partition = partition
+        #: The client tells that deliveries failed, and why only by record. Asked for after that happened: it costs by record.
+        self._asks_why = False
+        self._undelivered: KafkaError | None = None
 
-    def commit(
-        self, checkpoint: Checkpoint, group_metadata: Any, deadline: float | None, seconds_max: float
-    ) -> Durable:
+    def commit(self, checkpoint: Checkpoint, group_metadata: Any, deadline: float) -> Durable:
         """Commits a checkpoint and returns where it stands. Raises `Aborted`, `Unclear`, `Fenced` or `Refused`.
 
-        `group_metadata` was read by the polling thread at the cut. `deadline` is on the monotonic clock, in seconds; without
-        one it is `seconds_max` from now.
+        `group_metadata` was read by the polling thread at the cut. `deadline` is on the monotonic clock, in seconds.
 
         1. Begin. A crash right after costs nothing: nothing was written.
         2. Produce changes, outputs and, last, meta. A crash leaves an open transaction; the heir's `init_transactions`
@@ -92,11 +83,13 @@ class Committer:
         4. Commit. A crash before the coordinator has it: as after 2. After it: all is durable, and the heir replays it
            from the changelog, meta included.
         """
-        deadline = time.monotonic() + seconds_max if deadline is None else deadline
+        self._undelivered = None
         try:
             return self._commit(checkpoint, group_metadata, deadline)
         except KafkaException as exception:
-            raise _classified(self._producer, exception, deadline) from exception
+            error: KafkaError = exception.args[0]
+            self._asks_why = error.code() == KafkaError._INCONSISTENT
+            raise self._classified(self._undelivered or error, error, deadline) from exception
         except (SystemError, BufferError) as exception:
             # A fatal error raises SystemError when it surfaces inside a delivery report.
             raise Unclear(f"{type(exception).__name__}: {exception}") from exception
@@ -105,16 +98,19 @@ class Committer:
         producer = self._producer
         reach = self._crash_points.reach
         stands_at: list[Durable] = []
+        told = {"on_delivery": self._note_undelivered} if self._asks_why else {}
 
         def delivered(error: KafkaError | None, message: Message) -> None:
+            self._note_undelivered(error, message)
             if error is None:
                 stands_at.append(Durable((message.offset() or 0) + 1, message.timestamp()[1]))
 
         producer.begin_transaction()
         reach("begun")
-        self._produce(self._changelog, checkpoint.changes.items(), deadline)
+        self._produce(self._changelog, checkpoint.changes.items(), deadline, **told)
         for output in checkpoint.outputs:
-            self._produce(output.topic, ((output.key, output.value),), deadline, headers=list(output.headers))
+            pair = (output.key, output.value)
+            self._produce(output.topic, (pair,), deadline, headers=list(output.headers), **told)
         meta = (META_KEY, encode_meta(checkpoint.meta))
         self._produce(self._changelog, (meta,), deadline, on_delivery=delivered)
         reach("produced")
@@ -153,22 +149,28 @@ class Committer:
                 else:
                     break
 
+    def _note_undelivered(self, error: KafkaError | None, _message: Message) -> None:
+        # What was purged failed because another did.
+        if error is not None and error.code() not in _PURGED:
+            self._undelivered = self._undelivered or error
 
-def _classified(producer: Producer, exception: KafkaException, deadline: float) -> Aborted | Unclear | Refused:
-    """By the code, never by the flag alone: the same fence shows as fatal or as abortable, by which request met it."""
-    error: KafkaError = exception.args[0]
-    told = f"{error.name()}: {error.str()}"
-    if error.code() in _FENCED:
-        return Fenced(told, error.name())
-    if error.code() in _REFUSED:
-        return Refused(told)
-    if error.fatal() or not error.txn_requires_abort():
-        return Unclear(told, error.name())
-    try:
-        producer.abort_transaction(max(1.0, _left(deadline)))
-    except KafkaException as failure:
-        return Unclear(f"{told}; the abort failed: {failure.args[0].name()}", error.name())
-    return Aborted(told, error.name())
+    def _classified(self, cause: KafkaError, error: KafkaError, deadline: float) -> CommitFailed | Refused:
+        """By the code, never by the flag alone: the same fence shows as fatal or as abortable, by which request met it.
+
+        `cause` is why a record was not delivered, where that is known; else `error` itself, what the client raised.
+        """
+        told = f"{cause.name()}: {cause.str()}"
+        if error.code() in _FENCED:
+            return Fenced(told, error.name())
+        if cause.code() in _NEVER_TAKEN:
+            return Refused(f"Kafka will not take a commit of partition {self._partition}: {told}")
+        if error.fatal() or not error.txn_requires_abort():
+            return Unclear(told, error.name())
+        try:
+            self._producer.abort_transaction(max(1.0, _left(deadline)))
+        except KafkaException as failure:
+            return Unclear(f"{told}; the abort failed: {failure.args[0].name()}", error.name())
+        return Aborted(told, error.name())
 
 
 def _left(deadline: float) -> float:

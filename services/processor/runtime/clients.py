@@ -96,7 +96,8 @@ def standby_consumer(settings: Settings, application: Application, slot: str) ->
             "group.id": f"{application.name}.standby",
             "enable.auto.commit": False,
             "isolation.level": "read_committed",
-            "auto.offset.reset": "earliest",
+            # A copy that the changelog does not reach back or up to must be noticed, never read on from elsewhere.
+            "auto.offset.reset": "error",
             "enable.partition.eof": True,
             "fetch.wait.max.ms": 100,
             "fetch.queue.backoff.ms": 5,

@@ -13,6 +13,8 @@ from services.processor.runtime.plan import Plan
 
 #: No checkpoint was cut yet.
 _NEVER: Final = 0.0
+#: The client keeps to a commit's deadline, more or less. One that is over it by more than this is not waited for.
+OVERDUE_SECONDS: Final = 5.0
 
 
 class Commits:
@@ -25,6 +27,9 @@ class Commits:
         self._committing: Future[Durable] | None = None
         self._checkpoint: Checkpoint | None = None
         self._cut_at = _NEVER
+        #: When the commit in flight must have an outcome; None until its thread has begun.
+        self._due_at: float | None = None
+        self._overdue: list[Future[Durable]] = []
         #: Where the last commit stands in the changelog.
         self.stands_at = Durable(0, 0)
         #: When the core last stood at a commit (monotonic seconds), and how long the last commit took from its cut.
@@ -58,10 +63,15 @@ class Commits:
         Raises `RowRefused` when a row cannot be stored.
         """
         self._cut_at = time.monotonic()
-        self._checkpoint = core.cut()
-        self._committing = self._pool.submit(
-            committer.commit, self._checkpoint, group_metadata, deadline, self._plan.commit_seconds_max
-        )
+        checkpoint = self._checkpoint = core.cut()
+        self._due_at = None
+
+        def commit() -> Durable:
+            by = time.monotonic() + self._plan.commit_seconds_max if deadline is None else deadline
+            self._due_at = by + OVERDUE_SECONDS
+            return committer.commit(checkpoint, group_metadata, by)
+
+        self._committing = self._pool.submit(commit)
 
     def finish(self, core: Core) -> None:
         """Takes the outcome in; waits for it where there is none yet: a commit has a deadline. Raises what the commit raised."""
@@ -84,6 +94,21 @@ class Commits:
             return self._committing.exception(max(0.0, deadline - time.monotonic())) is None
         except FutureTimeout:
             return False
+
+    def give_up_overdue(self) -> bool:
+        """Whether the client let the commit's deadline pass by far: its outcome is for a takeover to find out then."""
+        committing, due_at = self._committing, self._due_at
+        if committing is None or committing.done() or due_at is None or time.monotonic() < due_at:
+            return False
+        self._overdue.append(committing)
+        self.forget()
+        return True
+
+    @property
+    def overdue(self) -> int:
+        """Commits given up whose threads still wait for the client."""
+        self._overdue = [each for each in self._overdue if not each.done()]
+        return len(self._overdue)
 
     def forget(self, *, wait: bool = False) -> None:
         """The outcome is not wanted: a takeover finds it out. `wait`: the thread is to be done with it first."""

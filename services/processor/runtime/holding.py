@@ -90,6 +90,11 @@ class Holding:
         return waiting_records >= self._plan.waiting_records_max or waiting_bytes >= self._limits.waiting_bytes_max
 
     @property
+    def overdue_commits(self) -> int:
+        """Threads that wait for commits which were given up."""
+        return self._commits.overdue
+
+    @property
     def clock_ms(self) -> int:
         """The partition's clock, ms since 1970; 0 while it is being taken."""
         return self._core.clock_ms if self._core is not None else 0
@@ -170,6 +175,8 @@ class Holding:
             self._finish_taking(self._taking.result())
         if self._commits.is_done and self._core is not None:
             self._finish_commit(self._core)
+        elif self._commits.give_up_overdue():
+            self._start_over("overdue", "", "the client let the commit's deadline pass")
         self._flushes.settle(self._core)
         core = self._core
         if core is None:
@@ -225,11 +232,14 @@ class Holding:
             core.abort()
             self._resume(core)
         except Unclear as error:
-            outcome = "fenced" if isinstance(error, Fenced) else "unclear"
-            log.warning("commit_unclear", partition=self.partition, outcome=outcome, error=str(error))
-            self._commits.counts.failed(outcome, error.code)
-            self._drop()
-            self._take(wait_seconds=FENCED_SECONDS if outcome == "fenced" else UNCLEAR_SECONDS)
+            self._start_over("fenced" if isinstance(error, Fenced) else "unclear", error.code, str(error))
+
+    def _start_over(self, outcome: str, code: str, why: str) -> None:
+        """Nobody knows how the commit ended: the takeover finds out."""
+        log.warning("commit_unclear", partition=self.partition, outcome=outcome, error=why)
+        self._commits.counts.failed(outcome, code)
+        self._drop()
+        self._take(wait_seconds=FENCED_SECONDS if outcome == "fenced" else UNCLEAR_SECONDS)
 
     def _resume(self, core: Core, *, time_goes_on: bool = False) -> None:
         """Reading goes on from where the core stands."""

@@ -59,6 +59,8 @@ class Plan:
     #: What a commit, and everything done while a partition is given up, may take.
     commit_seconds_max: float = 10.0
     revoke_seconds_max: float = 5.0
+    #: How long Kafka may refuse what the slot needs (rights, settings) before the slot ends.
+    refused_seconds_max: float = 30.0
     open_seconds_max: float = 30.0
     block_cache_bytes: int = 64 * 1024 * 1024
     write_buffer_bytes: int = 64 * 1024 * 1024

@@ -7,6 +7,7 @@ import structlog
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message
 
 from services.processor.engine.record import Record
+from services.processor.runtime.refusals import REFUSED, Refusals, SlotFenced, WorkerFailed
 
 log = structlog.get_logger(__name__)
 
@@ -28,19 +29,14 @@ class Batch:
 Dealt = dict[tuple[str, int], Batch]
 
 
-class WorkerFailed(RuntimeError):
-    """The slot cannot go on; the text says why. Its partitions are safe: the next owner goes on from the last commit."""
-
-
-class SlotFenced(WorkerFailed):
-    """Another process has joined the group under this slot's id: the slot is its now."""
-
-
 class Reader:
     """Reads up to `records_max` records at once. Raises `WorkerFailed` when the slot cannot go on."""
 
-    def __init__(self, consumer: Consumer, topics: Iterable[str], records_max: int) -> None:
+    def __init__(
+        self, consumer: Consumer, topics: Iterable[str], *, records_max: int, refused_seconds_max: float
+    ) -> None:
         self._consumer = consumer
+        self._refusals = Refusals(refused_seconds_max)
         self._topics = ", ".join(topics)
         self._records_max = records_max
         self._strange_errors = 0
@@ -48,13 +44,15 @@ class Reader:
     def read(self, seconds: float) -> tuple[Dealt, int]:
         """What came within `seconds`, and how many messages it was. The group's callbacks run in here."""
         messages = self.consume(seconds)
+        self._refusals.check()
         dealt: Dealt = {}
         topic, number = "", -1
         batch = Batch()
         for message in messages:
             error = message.error()
             if error is not None and error.code() != KafkaError._PARTITION_EOF:
-                self._check(error)
+                at = f"{message.topic()}/{message.partition()}" if message.topic() else "the group"
+                self._check(error, at)
                 continue
             # They come in long runs of one partition.
             if message.partition() != number or message.topic() != topic:
@@ -67,14 +65,20 @@ class Reader:
                 batch.position = offset + 1
             else:
                 batch.position = offset
+        for topic, partition in dealt:
+            self._refusals.clear(f"{topic}/{partition}")
         return dealt, len(messages)
+
+    def start_anew(self) -> None:
+        """The group has spoken: what was refused before is asked for again, or not wanted any more."""
+        self._refusals.forget()
 
     def consume(self, seconds: float) -> list[Message]:
         """Messages as they come, errors among them."""
         try:
             messages = self._consumer.consume(self._records_max, seconds)
         except KafkaException as exception:
-            self._check(exception.args[0])
+            self._check(exception.args[0], "the group")
             return []
         except SystemError as error:
             # The client tells of a time-out after a pause with an error that is no exception. More than that is no pause.
@@ -86,7 +90,7 @@ class Reader:
         self._strange_errors = 0
         return messages
 
-    def _check(self, error: KafkaError) -> None:
+    def _check(self, error: KafkaError, what: str) -> None:
         """Errors by kind: what librdkafka mends by itself is logged; what it cannot ends the slot."""
         if error.code() == KafkaError._AUTO_OFFSET_RESET:
             raise WorkerFailed(
@@ -95,6 +99,9 @@ class Reader:
             )
         if error.code() == KafkaError.FENCED_INSTANCE_ID or "fenced" in error.str().lower():
             raise SlotFenced(f"another process has this slot: {error.str()}")
+        if error.code() in REFUSED:
+            self._refusals.note(what, error)
+            return
         if error.fatal() or error.code() == KafkaError._FATAL:
             raise WorkerFailed(f"the consumer is dead: {error.name()}: {error.str()}")
         log.warning("consumer_error", code=error.name(), error=error.str())

@@ -13,7 +13,7 @@ import structlog
 
 from services.processor.runtime import gauges
 from services.processor.runtime.plan import Plan
-from services.processor.runtime.reader import SlotFenced
+from services.processor.runtime.refusals import SlotFenced
 from services.processor.runtime.rocks_store import Memory, RocksStore
 from services.processor.runtime.roles import Patience, heir, may_go_active, standbys
 from services.processor.runtime.roll_call import RollCall
@@ -40,7 +40,14 @@ class Replica:
         self._memory = Memory(block_cache_bytes=plan.block_cache_bytes, write_buffer_bytes=plan.write_buffer_bytes)
         self._roll_call: RollCall | None = None
         if plan.standbys:
-            self._roll_call = RollCall(plan.settings, plan.application.name, plan.slot, plan.replica, plan.lookup_url)
+            self._roll_call = RollCall(
+                plan.settings,
+                plan.application.name,
+                plan.slot,
+                plan.replica,
+                plan.lookup_url,
+                refused_seconds_max=plan.refused_seconds_max,
+            )
         self._worker: Worker | None = None
         self._standby: Standby | None = None
         self._turned_at = time.monotonic()

@@ -13,6 +13,7 @@ from typing import Final
 import structlog
 from confluent_kafka import OFFSET_END, Consumer, KafkaError, Producer, TopicPartition
 
+from services.processor.runtime.refusals import Refusals
 from services.processor.runtime.roles import Heard
 from services.rim.kafka import client_config, log_client_error
 from shared import codec
@@ -33,8 +34,18 @@ STOP_SECONDS_MAX: Final = 5.0
 class RollCall:
     """One replica's voice and ears, on a thread of their own."""
 
-    def __init__(self, settings: Settings, application: str, slot: str, replica: int, url: str | None) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        application: str,
+        slot: str,
+        replica: int,
+        url: str | None,
+        *,
+        refused_seconds_max: float,
+    ) -> None:
         self._application = application
+        self._refusals = Refusals(refused_seconds_max)
         self._slot = slot
         self._replica = replica
         self._url = url
@@ -139,11 +150,13 @@ class RollCall:
         self._wake.clear()
 
     def _listen(self) -> None:
+        self._refusals.check()
         for message in self._consumer.consume(1000, 0.1):
             error = message.error()
             if error is not None:
                 if error.fatal():
                     raise RuntimeError(f"the roll call cannot be heard: {error.str()}")
+                self._refusals.note(PRESENCE.name, error)
                 if error.code() != KafkaError._PARTITION_EOF:
                     log.warning("roll_call", code=error.name(), error=error.str())
                 continue
@@ -161,5 +174,6 @@ class RollCall:
             if now - self._heard_self_at > DEAF_SECONDS:
                 self._listening_since = now
             self._heard_self_at = now
+            self._refusals.clear(PRESENCE.name)
         elif (beat.slot, beat.replica) != (self._slot, self._replica):
             self._heard[beat.slot, beat.replica] = Heard(beat, now)

@@ -19,13 +19,15 @@ from services.processor.engine.rows import META_KEY, Meta, NewerFormat, decode_m
 from services.processor.runtime.clients import standby_consumer
 from services.processor.runtime.plan import Plan
 from services.processor.runtime.questions import LookedInCopy, Questions, Unanswered
+from services.processor.runtime.refusals import Refusals
 from services.processor.runtime.rocks_store import Memory, RocksStore
-from services.processor.runtime.stores import StoreTooOld, check_age, discard_store, open_store
+from services.processor.runtime.stores import StoreTooOld, check_age, check_reach, discard_store, open_store
 
 log = structlog.get_logger(__name__)
 
 BATCH_RECORDS_MAX: Final = 5_000
 POLL_SECONDS: Final = 0.05
+QUERY_SECONDS_MAX: Final = 5.0
 #: A copy of a silent partition notes this often that it is current, ms.
 SAVED_AGE_MS_MAX: Final = 600_000
 
@@ -57,6 +59,7 @@ class Standby:
         self._memory = memory
         self._topic = plan.application.changelog.name
         self._copies: dict[int, Copy] = {}
+        self._refusals = Refusals(plan.refused_seconds_max)
         self._consumer: Consumer = standby_consumer(plan.settings, plan.application, plan.slot)
         #: What other threads ask of the copies; who drives the standby has them answered.
         self.questions = Questions()
@@ -96,14 +99,28 @@ class Standby:
         if wanted == self.partitions:
             return
         for partition in self.partitions - wanted:
-            copy = self._copies.pop(partition)
-            self._save(copy)
-            copy.store.close()
-            self._consumer.incremental_unassign([TopicPartition(self._topic, partition)])
+            self._let_go(partition)
         for partition in sorted(wanted - self.partitions):
-            copy = self._copies[partition] = self._opened(partition)
+            try:
+                copy = self._opened(partition)
+            except KafkaException as exception:
+                # Asked for again with the next turn.
+                self._refusals.note(self._what(partition), exception.args[0])
+                log.warning("standby_waits", partition=partition, error=exception.args[0].str())
+                return
+            self._copies[partition] = copy
             self._consumer.incremental_assign([TopicPartition(self._topic, partition, copy.changelog_offset)])
         log.info("standing_by", partitions=sorted(wanted))
+
+    def _let_go(self, partition: int) -> None:
+        copy = self._copies.pop(partition)
+        self._consumer.incremental_unassign([TopicPartition(self._topic, partition)])
+        store = self._given_up(partition, copy)
+        if store is not None:
+            store.close()
+
+    def _what(self, partition: int) -> str:
+        return f"the changelog, {self._topic}/{partition}"
 
     def _opened(self, partition: int) -> Copy:
         try:
@@ -114,14 +131,22 @@ class Standby:
         return self._open(partition)
 
     def _open(self, partition: int) -> Copy:
+        """Raises `StoreCorrupt`, `StoreTooOld`, `StoreAhead`; `KafkaException` when the changelog's ends are not told."""
+        changelog = self._plan.application.changelog
+        at = TopicPartition(self._topic, partition)
+        marks = self._consumer.get_watermark_offsets(at, timeout=QUERY_SECONDS_MAX)
+        if marks is None:
+            raise KafkaException(KafkaError(KafkaError._TIMED_OUT, f"no watermarks of {self._topic}/{partition}"))
+        low, end = marks
         store = open_store(self._plan, partition, self._memory)
         try:
             position = store.position()
             if position is None:
                 # First of all: rows without a position would be trusted however old they are.
-                position = LocalMeta(None, 0, _now_ms())
+                position = LocalMeta(None, low, _now_ms())
                 store.write({}, position)
-            check_age(self._plan.application.changelog, position, _now_ms())
+            check_age(changelog, position, _now_ms())
+            check_reach(changelog, partition, position, low, end)
         except BaseException:
             store.close()
             raise
@@ -130,11 +155,14 @@ class Standby:
 
     def copy(self) -> None:
         """One turn: takes what is there, for a moment."""
+        self._refusals.check()
         rows: dict[int, dict[bytes, bytes | None]] = {}
+        out_of_reach: set[int] = set()
         for message in self._consumer.consume(BATCH_RECORDS_MAX, POLL_SECONDS):
-            copy = self._copies.get(message.partition() or 0)
-            if copy is not None:
-                self._take(copy, message, rows.setdefault(message.partition() or 0, {}))
+            partition = message.partition() or 0
+            copy = self._copies.get(partition)
+            if copy is not None and not self._take(copy, message, rows.setdefault(partition, {})):
+                out_of_reach.add(partition)
         now = time.monotonic()
         for partition, copy in list(self._copies.items()):
             try:
@@ -145,6 +173,9 @@ class Standby:
                     self._save(copy)
             except StoreCorrupt as error:
                 self._begin_anew(partition, str(error))
+        for partition in out_of_reach & self.partitions:
+            # Whether it is behind the changelog's beginning or beyond its end is seen when it is opened the next time.
+            self._let_go(partition)
 
     def _begin_anew(self, partition: int, why: str) -> None:
         """Throws a corrupt copy away; `follow` opens an empty one."""
@@ -152,21 +183,24 @@ class Standby:
         self._consumer.incremental_unassign([TopicPartition(self._topic, partition)])
         discard_store(self._plan, partition, why)
 
-    @staticmethod
-    def _take(copy: Copy, message: Message, rows: dict[bytes, bytes | None]) -> None:
+    def _take(self, copy: Copy, message: Message, rows: dict[bytes, bytes | None]) -> bool:
+        """False when the changelog does not have what comes next for the copy."""
         error = message.error()
         offset = message.offset() or 0
+        what = self._what(message.partition() or 0)
         if error is not None:
             if error.fatal():
                 raise KafkaException(error)
             if error.code() != KafkaError._PARTITION_EOF:
+                self._refusals.note(what, error)
                 log.warning("standby_error", code=error.name(), error=error.str())
-                return
+                return error.code() != KafkaError._AUTO_OFFSET_RESET
+            self._refusals.clear(what)
             copy.is_at_end = True
             # The changelog has nothing that the copy lacks.
             copy.current_ms = _now_ms()
             copy.read_to = offset
-            return
+            return True
         copy.read_to = offset + 1
         key, value = message.key(), message.value()
         copy.is_torn = key != META_KEY
@@ -177,6 +211,7 @@ class Standby:
             copy.current_ms = max(copy.current_ms, message.timestamp()[1])
         elif key is not None:
             rows[key] = value
+        return True
 
     @staticmethod
     def _save(copy: Copy) -> None:
@@ -188,12 +223,19 @@ class Standby:
 
     def promote(self) -> dict[int, RocksStore]:
         """Gives the copies up to the one who takes over: open stores, each at its last commit seen."""
-        stores = {}
-        for partition, copy in self._copies.items():
+        copies, self._copies = self._copies, {}
+        given_up = {partition: self._given_up(partition, copy) for partition, copy in copies.items()}
+        return {partition: store for partition, store in given_up.items() if store is not None}
+
+    def _given_up(self, partition: int, copy: Copy) -> RocksStore | None:
+        """The copy's store, standing where it was read to; None for one that was corrupt, which is deleted."""
+        try:
             self._save(copy)
-            stores[partition] = copy.store
-        self._copies = {}
-        return stores
+        except StoreCorrupt as error:
+            copy.store.close()
+            discard_store(self._plan, partition, str(error))
+            return None
+        return copy.store
 
     def close(self) -> None:
         """Closes what is left; each copy goes on from where it stands at the next start."""

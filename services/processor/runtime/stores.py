@@ -29,6 +29,22 @@ def discard_store(plan: Plan, partition: int, why: str) -> None:
     delete_store(plan.store_path(partition))
 
 
+class StoreAhead(RuntimeError):
+    """The local store stands beyond the changelog's end: the changelog lost committed records. Do not go on."""
+
+
+def check_reach(changelog: Topic, partition: int, position: LocalMeta, low: int, end: int) -> None:
+    """Raises `StoreTooOld` when the changelog begins after the position, `StoreAhead` when it ends before it."""
+    stands_at = position.changelog_offset
+    if stands_at < low:
+        raise StoreTooOld(f"the local store stands at {stands_at}, {changelog.name}/{partition} begins at {low}")
+    if stands_at > end:
+        raise StoreAhead(
+            f"{changelog.name}/{partition}: the local store stands at {stands_at}, the changelog ends at {end}: it has lost"
+            " committed records. Find out why; going on would lose them silently."
+        )
+
+
 def check_age(changelog: Topic, position: LocalMeta, now_ms: int) -> None:
     """Raises `StoreTooOld` when deletions later than the position may be gone: what they deleted would rise again.
 

@@ -16,6 +16,7 @@ from services.processor.engine.local import StoreCorrupt
 from services.processor.runtime.changelog import GivenUp, ReplayFailed, Restoring, replay
 from services.processor.runtime.clients import partition_producer
 from services.processor.runtime.plan import Plan
+from services.processor.runtime.refusals import Refusals
 from services.processor.runtime.rocks_store import Memory, RocksStore
 from services.processor.runtime.stores import StoreTooOld, discard_store, open_store
 
@@ -44,7 +45,9 @@ def take_over(
     warm: RocksStore | None = None,
     discard: str | None = None,
 ) -> Taken:
-    """Takes the partition, retrying while Kafka cannot answer. Raises `GivenUp` once `given_up` is set.
+    """Takes the partition, retrying while Kafka cannot answer.
+
+    Raises `GivenUp` once `given_up` is set, `Refused` when Kafka says no for long.
 
     `warm` is a standby's copy, still open; it is used, or closed.
 
@@ -82,6 +85,8 @@ def take_over(
 
 
 def _fencing_producer(plan: Plan, partition: int, given_up: threading.Event) -> Producer:
+    refusals = Refusals(plan.refused_seconds_max)
+    what = f"the transactions of {plan.application.name}.{partition}"
     while True:
         producer = partition_producer(plan.settings, plan.application, partition)
         try:
@@ -89,6 +94,8 @@ def _fencing_producer(plan: Plan, partition: int, given_up: threading.Event) -> 
         except (KafkaException, SystemError) as error:
             # SystemError is how a fatal error shows inside a callback; a new producer begins anew.
             log.warning("init_transactions_failed", partition=partition, error=str(error))
+            if isinstance(error, KafkaException):
+                refusals.note(what, error.args[0])
         else:
             return producer
         if given_up.wait(RETRY_SECONDS):
@@ -97,6 +104,8 @@ def _fencing_producer(plan: Plan, partition: int, given_up: threading.Event) -> 
 
 def _replay(plan: Plan, partition: int, store: RocksStore, given_up: threading.Event, restoring: Restoring) -> None:
     started = time.monotonic()
+    refusals = Refusals(plan.refused_seconds_max)
+    what = f"the changelog, {plan.application.changelog.name}/{partition}"
     while True:
         try:
             replayed = replay(
@@ -111,6 +120,8 @@ def _replay(plan: Plan, partition: int, store: RocksStore, given_up: threading.E
             )
         except (KafkaException, ReplayFailed) as error:
             log.warning("replay_failed", partition=partition, error=str(error))
+            if isinstance(error, KafkaException):
+                refusals.note(what, error.args[0])
         else:
             if given_up.is_set():
                 raise GivenUp

@@ -19,7 +19,8 @@ from services.processor.runtime.holding import Holding, Pools
 from services.processor.runtime.plan import Plan
 from services.processor.runtime.positions import Positions, SeekFailed
 from services.processor.runtime.questions import Looked, Questions, Unanswered
-from services.processor.runtime.reader import Reader, WorkerFailed
+from services.processor.runtime.reader import Reader
+from services.processor.runtime.refusals import WorkerFailed
 from services.processor.runtime.rocks_store import Memory, RocksStore
 from services.processor.runtime.status import SlotStatus, Usage, rss_bytes
 from services.rim.admin import Check
@@ -56,7 +57,12 @@ class Worker:
             poll_interval_ms_max=plan.poll_interval_ms_max,
             fetch_kbytes_max=plan.fetch_kbytes_max,
         )
-        self._reader = Reader(self._consumer, self._topics, plan.poll_records_max)
+        self._reader = Reader(
+            self._consumer,
+            self._topics,
+            records_max=plan.poll_records_max,
+            refused_seconds_max=plan.refused_seconds_max,
+        )
         self._positions = Positions(self._consumer, self._topics)
         #: What other threads ask of the cores.
         self.questions = Questions()
@@ -137,6 +143,9 @@ class Worker:
         """Polls once, and lets each partition take its turn. Raises `WorkerFailed` when the slot cannot go on."""
         self._looped_at = time.monotonic()
         self._read(POLL_SECONDS)
+        overdue = sum(holding.overdue_commits for holding in self._holdings.values())
+        if overdue > COMMIT_THREADS // 2:
+            raise WorkerFailed(f"{overdue} commits have not ended long after their deadlines: the Kafka client hangs")
         for holding in list(self._holdings.values()):
             holding.step(self._ends.of(self._topics, holding.partition), self._consumer.consumer_group_metadata)
         try:
@@ -213,6 +222,7 @@ class Worker:
 
     def _watch(self) -> None:
         """The partitions are others than before: their ends are asked for, and the slot's memory is shared out anew."""
+        self._reader.start_anew()
         self._ends.watch([(topic, partition) for topic in self._topics for partition in self._holdings])
         limits = self._plan.limits(len(self._holdings))
         for holding in self._holdings.values():

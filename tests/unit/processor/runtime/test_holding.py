@@ -10,11 +10,14 @@ import pytest
 from services.processor.engine.checkpoint import Checkpoint
 from services.processor.engine.local import LocalStore, MemoryStore
 from services.processor.engine.record import Record
+from services.processor.runtime import commits as commits_module
 from services.processor.runtime import holding as holding_module
 from services.processor.runtime.checkpoints import Aborted, Durable, Fenced, Unclear
 from services.processor.runtime.ends import End
 from services.processor.runtime.holding import Holding, Pools
 from services.processor.runtime.plan import Limits, Plan
+from services.processor.runtime.refusals import Refused, WorkerFailed
+from services.processor.runtime.takeover import Taken
 from shared.settings import Settings
 from shared.topics import BEACONS
 from tests.unit.processor.counting import APPLICATION
@@ -32,7 +35,7 @@ class Broker:
         self.held: list[Future[Durable]] = []
         self.takeovers = 0
 
-    def commit(self, checkpoint: Checkpoint, _metadata: Any, _deadline: float | None, _seconds_max: float) -> Durable:
+    def commit(self, checkpoint: Checkpoint, _metadata: Any, _deadline: float) -> Durable:
         answer = self.answers.pop(0) if self.answers else None
         if answer is not None:
             raise answer
@@ -67,13 +70,13 @@ class Threads(ThreadPoolExecutor):
 class Scene:
     """One holding with its stand-ins."""
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, threads: Threads | None = None) -> None:
         self.broker = Broker()
-        self.threads = Threads()
+        self.threads = threads or Threads()
         self.rewinds: list[int | None] = []
         monkeypatch.setattr(holding_module, "take_over", self._take_over)
         monkeypatch.setattr(holding_module, "Committer", lambda *_: self.broker)
-        plan = Plan(Settings(), APPLICATION, "test/0", Path("unused"), commit_interval_ms=0)
+        plan = Plan(Settings(), APPLICATION, "test/0", Path("unused"), commit_interval_ms=0, commit_seconds_max=0.0)
         self.holding = Holding(
             plan,
             0,
@@ -153,6 +156,54 @@ def test_any_other_failure_takes_the_partition_anew(scene: Scene, outcome: Excep
     assert scene.holding.is_working
     assert scene.rewinds == [None, None]
     assert scene.holding.status({}).dropped_commits == {"unclear" if type(outcome) is Unclear else "fenced": 1}
+
+
+class Hanging(Threads):
+    """Begins what it is given, and never comes back from it."""
+
+    def submit(self, work: Any, /, *args: Any, **kwargs: Any) -> Future[Any]:  # type: ignore[override]
+        future = super().submit(work, *args, **kwargs)
+        return future if isinstance(future.result(), Taken) else Future()
+
+
+def test_a_commit_that_the_client_never_ends_is_given_up_and_the_partition_taken_anew(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(commits_module, "OVERDUE_SECONDS", 0.0)
+    scene = Scene(monkeypatch, Hanging())
+    scene.accept(record(0))
+    scene.step()
+    scene.step()
+    scene.step()
+    assert scene.broker.takeovers == 2
+    assert scene.holding.overdue_commits == 1
+    assert scene.rewinds == [None, None]
+
+
+def test_a_commit_that_waits_for_a_thread_is_not_overdue(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(commits_module, "OVERDUE_SECONDS", 0.0)
+    scene = Scene(monkeypatch)
+    scene.threads.is_holding = True
+    scene.accept(record(0))
+    scene.step()
+    scene.step()
+    assert scene.broker.takeovers == 1
+
+
+@pytest.mark.parametrize("is_closing", [False, True])
+def test_a_commit_that_kafka_will_never_take_ends_the_slot_or_is_left_to_the_heir(
+    scene: Scene, is_closing: bool
+) -> None:
+    scene.broker.answers = [Refused("the topic is not ours")]
+    scene.accept(record(0))
+    scene.step()
+    if is_closing:
+        scene.holding.begin_close(None, SOON)
+        assert not scene.holding.end_close(SOON)
+    else:
+        with pytest.raises(WorkerFailed, match="not ours"):
+            scene.step()
+    assert scene.broker.committed == []
 
 
 def test_a_poison_record_is_set_aside_after_one_rewind(scene: Scene) -> None:

@@ -1,0 +1,136 @@
+"""What Kafka refuses is borne for a stated time, then the slot ends and its last line says why; granted, nothing is lost."""
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from confluent_kafka.admin import (
+    AclBinding,
+    AclBindingFilter,
+    AclOperation,
+    AclPermissionType,
+    AdminClient,
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
+    ResourcePatternType,
+    ResourceType,
+)
+
+from deploy.local.broker import Broker
+from shared import topics
+from tests.integration.failing import Scene, scene_on
+from tests.integration.slots import Slot, wait_until
+
+pytestmark = pytest.mark.integration
+
+#: Everybody may do what no rule forbids.
+AUTHORIZER = {
+    "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+    "allow.everyone.if.no.acl.found": "true",
+}
+SOON = {"PROCESSOR_REFUSED_MS_MAX": "1500"}
+
+
+@pytest.fixture(scope="module")
+def own_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
+    """One broker for this file, which knows rights; each test has empty topics on it."""
+    with Broker(tmp_path_factory.mktemp("broker"), properties=AUTHORIZER) as running:
+        yield running
+
+
+@pytest.fixture
+def scene(own_broker: Broker, tmp_path: Path) -> Iterator[Scene]:
+    with scene_on(own_broker, tmp_path) as made:
+        yield made
+
+
+@contextmanager
+def denied(scene: Scene, kind: ResourceType, name: str, operation: AclOperation) -> Iterator[None]:
+    """Nobody may do this, for a while."""
+    admin = AdminClient({"bootstrap.servers": scene.broker.bootstrap})
+    rule = AclBinding(kind, name, ResourcePatternType.LITERAL, "User:*", "*", operation, AclPermissionType.DENY)
+    for answer in admin.create_acls([rule]).values():
+        answer.result()
+    try:
+        yield
+    finally:
+        rules = AclBindingFilter(
+            kind, name, ResourcePatternType.LITERAL, None, None, AclOperation.ANY, AclPermissionType.ANY
+        )
+        for answers in admin.delete_acls([rules]).values():
+            answers.result()
+
+
+def last_words(slot: Slot) -> str:
+    assert slot.ended() == 1, slot.log_tail()
+    last = json.loads(slot.last_line())
+    assert last["event"] == "failed", last
+    return str(last["error"])
+
+
+def test_a_commit_that_kafka_refuses_ends_the_slot(scene: Scene) -> None:
+    slot = scene.started()
+    with denied(scene, ResourceType.TOPIC, topics.VIEWS.name, AclOperation.WRITE):
+        scene.feed(seconds=2)
+        told = last_words(slot)
+    assert "Kafka will not take a commit" in told
+    assert "TOPIC_AUTHORIZATION_FAILED" in told
+    slot.start()
+    scene.expect_truth()
+    assert slot.terminate() == 0
+
+
+def test_rows_that_the_broker_finds_too_large_end_the_slot_after_one_abort(scene: Scene) -> None:
+    # The client learns by record why a delivery failed, and the transaction only that one did.
+    admin = AdminClient({"bootstrap.servers": scene.broker.bootstrap})
+
+    def limit(kind: AlterConfigOpType) -> None:
+        entry = ConfigEntry("max.message.bytes", "200", incremental_operation=kind)
+        resource = ConfigResource(ConfigResource.Type.TOPIC, topics.VIEWS.name, incremental_configs=[entry])
+        for answer in admin.incremental_alter_configs([resource]).values():
+            answer.result()
+
+    slot = scene.started()
+    limit(AlterConfigOpType.SET)
+    scene.feed(seconds=2)
+    assert "MSG_SIZE_TOO_LARGE" in last_words(slot)
+    limit(AlterConfigOpType.DELETE)
+    slot.start()
+    scene.expect_truth()
+    assert slot.terminate() == 0
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "operation", "told"),
+    [
+        (ResourceType.TRANSACTIONAL_ID, "video_views.3", AclOperation.WRITE, "the transactions of video_views.3"),
+        (ResourceType.GROUP, "video_views", AclOperation.READ, "the group"),
+    ],
+    ids=["the fence", "the group"],
+)
+def test_what_a_takeover_needs_and_kafka_refuses_is_borne_for_a_time_and_ends_the_slot(
+    scene: Scene, kind: ResourceType, name: str, operation: AclOperation, told: str
+) -> None:
+    scene.feed(seconds=1)
+    slot = scene.slot(**SOON)
+    with denied(scene, kind, name, operation):
+        slot.start()
+        words = last_words(slot)
+    assert f"Kafka has refused {told}" in words
+    assert "AUTHORIZATION_FAILED" in words
+    slot.start()
+    scene.expect_truth()
+    assert slot.terminate() == 0
+
+
+def test_a_right_that_is_granted_in_time_ends_nothing(scene: Scene) -> None:
+    slot = scene.slot()
+    with denied(scene, ResourceType.TRANSACTIONAL_ID, "video_views.3", AclOperation.WRITE):
+        slot.start()
+        scene.feed(seconds=1)
+        wait_until(lambda: len(slot.events("refused")) >= 2, "it is refused, and asks again")
+    scene.expect_truth()
+    assert slot.terminate() == 0

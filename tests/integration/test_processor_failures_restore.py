@@ -1,0 +1,126 @@
+"""A long restore that is interrupted: it goes on from where it noted its position, and what it restores is right."""
+
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from deploy.local.broker import Broker
+from services.processor.applications.video_views.app import CLOSED, application
+from services.processor.applications.video_views.finish import FinishRules
+from services.processor.engine.checkpoint import Checkpoint
+from services.processor.engine.local import LocalStore
+from services.processor.engine.rows import Meta, pack
+from services.processor.runtime.changelog import POSITION_EVERY_ROWS, GivenUp, Restoring
+from services.processor.runtime.checkpoints import Committer
+from services.processor.runtime.clients import partition_producer
+from services.processor.runtime.plan import Plan
+from services.processor.runtime.rocks_store import Memory, RocksStore
+from services.processor.runtime.takeover import take_over
+from services.rim.crash_points import CrashPoint, CrashPoints
+from shared.settings import Settings
+from tests.integration.failing import Scene, scene_on
+
+pytestmark = pytest.mark.integration
+
+PARTITION = 3
+FAR_MS = 1 << 43
+CHUNK_ROWS = 20_000
+CHUNKS = 5
+MEMORY = Memory(block_cache_bytes=4 << 20, write_buffer_bytes=8 << 20)
+APPLICATION = application(FinishRules())
+
+
+@pytest.fixture(scope="module")
+def own_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
+    """One broker for this file; each test has empty topics on it."""
+    with Broker(tmp_path_factory.mktemp("broker")) as running:
+        yield running
+
+
+@pytest.fixture
+def scene(own_broker: Broker, tmp_path: Path) -> Iterator[Scene]:
+    with scene_on(own_broker, tmp_path) as made:
+        yield made
+
+
+def key(number: int) -> bytes:
+    return bytes([CLOSED.id]) + b"acme:old-%d" % number
+
+
+def filled(scene: Scene) -> int:
+    """A changelog of many commits, each of which deletes every second row of the one before; its rows, deletions too."""
+    producer = partition_producer(Settings(kafka_bootstrap=scene.broker.bootstrap), APPLICATION, PARTITION)
+    producer.init_transactions(30)
+    committer = Committer(producer, APPLICATION, PARTITION)
+    rows = 0
+    for chunk in range(CHUNKS):
+        first = chunk * CHUNK_ROWS
+        changes: dict[bytes, bytes | None] = {
+            key(first + at): pack(FAR_MS, CLOSED.encode(chunk)) for at in range(CHUNK_ROWS)
+        }
+        if chunk:
+            changes |= {key(first - CHUNK_ROWS + at): None for at in range(0, CHUNK_ROWS, 2)}
+        rows += len(changes)
+        committer.commit(Checkpoint(changes, [], Meta({}, 0, chunk + 1), 0, {}), None, time.monotonic() + 60)
+    return rows
+
+
+def expect_rows(store: LocalStore) -> None:
+    """Every row that was not deleted stands, and no other."""
+    last = (CHUNKS - 1) * CHUNK_ROWS
+    wrong = [
+        number
+        for number in range(CHUNKS * CHUNK_ROWS)
+        if (store.get(key(number)) is not None) != (number >= last or number % 2 == 1)
+    ]
+    assert not wrong, f"{len(wrong)} of {CHUNKS * CHUNK_ROWS}: {wrong[:5]}"
+
+
+def test_a_restore_that_is_killed_in_its_middle_goes_on_from_its_position(scene: Scene) -> None:
+    rows = filled(scene)
+    slot = scene.slot(PROCESSOR_CRASH_AT="position_noted")
+    slot.start()
+    assert slot.ended() == -signal.SIGKILL
+    assert slot.reached("position_noted")
+    slot.arm(PROCESSOR_CRASH_AT="")
+    slot.start()
+    scene.feed(seconds=1)
+    scene.expect_truth()
+    (taken,) = [event for event in slot.events("partition_taken") if event["partition"] == PARTITION]
+    assert 0 < int(str(taken["replayed_rows"])) <= rows - POSITION_EVERY_ROWS
+    assert slot.terminate() == 0
+    store = RocksStore(slot.stores_dir() / str(PARTITION), MEMORY, open_seconds_max=5)
+    expect_rows(store)
+    store.close()
+
+
+class GivingUp(CrashPoints):
+    """Takes the partition away at a crash point, as a rebalance would."""
+
+    def __init__(self, given_up: threading.Event) -> None:
+        super().__init__()
+        self._given_up = given_up
+
+    def reach(self, here: CrashPoint) -> None:
+        if here == "position_noted":
+            self._given_up.set()
+
+
+def test_a_restore_in_which_the_partition_is_taken_away_goes_on_when_it_comes_back(
+    scene: Scene, tmp_path: Path
+) -> None:
+    rows = filled(scene)
+    given_up, restoring = threading.Event(), Restoring()
+    plan = Plan(Settings(kafka_bootstrap=scene.broker.bootstrap), APPLICATION, "test/0", tmp_path / "state")
+    leaving = replace(plan, crash_points=GivingUp(given_up))
+    with pytest.raises(GivenUp):
+        take_over(leaving, PARTITION, MEMORY, given_up, restoring=Restoring(), wait_seconds=0)
+    taken = take_over(plan, PARTITION, MEMORY, threading.Event(), restoring=restoring, wait_seconds=0)
+    assert 0 < restoring.rows <= rows - POSITION_EVERY_ROWS
+    expect_rows(taken.store)
+    taken.store.close()
