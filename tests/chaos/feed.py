@@ -34,7 +34,9 @@ class Feed(threading.Thread):
 
     def __init__(self, bootstrap: str, *, seconds: float, views_per_second: float, seed: int) -> None:
         super().__init__(name="feed", daemon=True)
-        self._producer = Producer({"bootstrap.servers": bootstrap, "acks": "all", "enable.idempotence": True})
+        # That the broker is away, when it is killed on purpose, is no news.
+        told = {"bootstrap.servers": bootstrap, "acks": "all", "enable.idempotence": True, "log_level": 0}
+        self._producer = Producer(told)
         self._stories = stories(seed)
         self._chance = random.Random(seed)
         self._seconds = seconds

@@ -22,6 +22,8 @@ class Outputs:
                 "bootstrap.servers": bootstrap,
                 "group.id": "chaos-outputs",
                 "enable.auto.commit": False,
+                # The broker is killed on purpose: that it is away is no news.
+                "log_level": 0,
                 "isolation.level": "read_committed",
                 "auto.offset.reset": "error",
             }

@@ -1,5 +1,6 @@
 """Records, rows and views that the application cannot deal with, and input that is gone: set aside, cut off, or the slot stops."""
 
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -8,11 +9,15 @@ from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from deploy.local.broker import Broker
+from services.processor.applications.video_views.app import VIEWS
 from services.processor.engine.failures import FAILED_MAX
+from services.processor.engine.rows import pack
 from shared import codec, topics
+from shared.partitioning import partition_of
 from tests.integration.failing import Scene, scene_on
-from tests.integration.feed import PARTITIONS, beacon, newest
+from tests.integration.feed import PARTITIONS, beacon, newest, observed
 from tests.integration.slots import wait_until
+from tests.integration.stores import change_position
 
 pytestmark = pytest.mark.integration
 
@@ -61,6 +66,24 @@ def test_poison_is_set_aside_with_its_bytes_and_the_rest_goes_on(scene: Scene) -
     assert slot.terminate() == 0
 
 
+def test_a_due_row_that_cannot_be_decoded_is_set_aside_and_the_rest_goes_on(scene: Scene) -> None:
+    slot = scene.started()
+    feed = scene.feed(seconds=2)
+    feed.finish()
+    scene.expect_truth()
+    assert slot.terminate() == 0
+    # What a version with a fault may have left; due while the next views come.
+    row = pack(time.time_ns() // 1_000_000 + 1_000, b"no row")
+    store = slot.stores_dir() / str(partition_of(b"acme:broken", PARTITIONS))
+    change_position(store, lambda position: position, row, bytes([VIEWS.id]) + b"acme:broken")
+    slot.start()
+    scene.feed(seconds=1)
+    scene.expect_truth()
+    wait_until(lambda: len(scene.rejected()) == 1, "the row is set aside")
+    assert scene.rejected() == [("fire_failed", b"acme:broken", b"no row")]
+    assert slot.terminate() == 0
+
+
 def test_an_application_that_fails_on_everything_stops_the_slot_instead_of_draining_its_input(scene: Scene) -> None:
     for number in range(FAILED_MAX * 2):
         scene.send(UNFINISHABLE + bytes([number]), encoded("unfinishable", 1, "viewstart"), partition=0)
@@ -93,6 +116,7 @@ def test_input_that_retention_took_before_it_was_folded_stops_the_slot(scene: Sc
     scene.feed(seconds=1).finish()
     scene.expect_truth()
     slot.kill()
+    told = observed(scene.rows.read())
     scene.feed(seconds=1).finish()
     admin = AdminClient({"bootstrap.servers": scene.broker.bootstrap})
     ends = [TopicPartition(topics.BEACONS.name, number, -1) for number in range(PARTITIONS)]
@@ -101,3 +125,4 @@ def test_input_that_retention_took_before_it_was_folded_stops_the_slot(scene: Sc
     slot.start()
     assert slot.ended() == 1
     assert "gone from Kafka (retention)" in slot.last_line()
+    assert observed(scene.rows.read()) == told

@@ -11,18 +11,12 @@ import msgspec
 import pytest
 
 from deploy.local.broker import Broker
-from services.processor.applications.video_views.app import VIEWS
-from services.processor.applications.video_views.view import Progress, ViewState
-from services.processor.engine.local import LocalMeta
-from services.processor.engine.rows import pack
-from services.processor.runtime.rocks_store import Memory, RocksStore
+from services.processor.runtime.rocks_store import RocksStore
 from tests.integration.failing import Scene, scene_on
 from tests.integration.slots import Slot, wait_until
+from tests.integration.stores import DAY_MS, MEMORY, change_position, garbage, ghost
 
 pytestmark = pytest.mark.integration
-
-MEMORY = Memory(block_cache_bytes=4 << 20, write_buffer_bytes=8 << 20)
-DAY_MS = 86_400_000
 
 
 @pytest.fixture(scope="module")
@@ -47,15 +41,6 @@ def killed_amid_views(scene: Scene, **environ: str) -> Slot:
     return slot
 
 
-def garbage(path: Path, start: int = 0) -> None:
-    """Overwrites a file with noise from `start` on, up to its footer when not from its beginning."""
-    size = path.stat().st_size
-    end = size if start == 0 else max(start, size // 2)
-    with path.open("r+b") as file:
-        file.seek(start)
-        file.write(os.urandom(end - start))
-
-
 def spoil_everything(folder: Path) -> None:
     """Each partition's store is broken in another way."""
     ways: list[Callable[[Path], None]] = [
@@ -73,15 +58,6 @@ def spoil_everything(folder: Path) -> None:
         spoil(folder / str(number))
 
 
-def change_position(slot: Slot, partition: int, change: Callable[[LocalMeta], LocalMeta], row: bytes = b"") -> None:
-    """Moves the position of a store that no process has open; `row` is put beside it under a key nobody knows."""
-    store = RocksStore(slot.stores_dir() / str(partition), MEMORY, open_seconds_max=5)
-    position = store.position()
-    assert position is not None
-    store.write({bytes([VIEWS.id]) + b"acme:ghost": row} if row else {}, change(position))
-    store.close()
-
-
 def test_stores_that_are_deleted_or_corrupt_are_made_anew_from_the_changelog(scene: Scene) -> None:
     slot = killed_amid_views(scene)
     spoil_everything(slot.stores_dir())
@@ -94,11 +70,9 @@ def test_stores_that_are_deleted_or_corrupt_are_made_anew_from_the_changelog(sce
 
 def test_a_store_that_is_older_than_the_changelogs_deletions_is_not_trusted(scene: Scene) -> None:
     slot = killed_amid_views(scene)
-    # A view that was closed long ago, and whose deletion the changelog has forgotten: trusted, it would become a row.
-    now_ms = time.time_ns() // 1_000_000
-    ghost = ViewState("mux", 2, now_ms - DAY_MS, now_ms - DAY_MS, Progress(has_begun=True), beacon_count=1)
-    row = pack(now_ms - DAY_MS, VIEWS.encode(ghost))
-    change_position(slot, 3, lambda position: msgspec.structs.replace(position, current_ms=now_ms - 2 * DAY_MS), row)
+    old_ms = time.time_ns() // 1_000_000 - 2 * DAY_MS
+    store = slot.stores_dir() / "3"
+    change_position(store, lambda position: msgspec.structs.replace(position, current_ms=old_ms), ghost())
     slot.start()
     scene.expect_truth()
     (discarded,) = slot.events("store_discarded")
@@ -107,7 +81,9 @@ def test_a_store_that_is_older_than_the_changelogs_deletions_is_not_trusted(scen
 
 def test_a_store_that_is_ahead_of_the_changelog_stops_the_slot(scene: Scene) -> None:
     slot = killed_amid_views(scene)
-    change_position(slot, 2, lambda position: msgspec.structs.replace(position, changelog_offset=1 << 40))
+    change_position(
+        slot.stores_dir() / "2", lambda position: msgspec.structs.replace(position, changelog_offset=1 << 40)
+    )
     slot.start()
     assert slot.ended() == 1
     assert "has lost committed records" in slot.last_line()

@@ -1,0 +1,44 @@
+"""Local stores that no process has open, made worse by hand."""
+
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+from services.processor.applications.video_views.app import VIEWS
+from services.processor.applications.video_views.view import Progress, ViewState
+from services.processor.engine.local import LocalMeta
+from services.processor.engine.rows import pack
+from services.processor.runtime.rocks_store import Memory, RocksStore
+
+MEMORY: Final = Memory(block_cache_bytes=4 << 20, write_buffer_bytes=8 << 20)
+DAY_MS: Final = 86_400_000
+NOBODYS: Final = bytes([VIEWS.id]) + b"acme:ghost"
+
+
+def garbage(path: Path, start: int = 0) -> None:
+    """Overwrites a file with noise from `start` on, up to its footer when not from its beginning."""
+    size = path.stat().st_size
+    end = size if start == 0 else max(start, size // 2)
+    with path.open("r+b") as file:
+        file.seek(start)
+        file.write(os.urandom(end - start))
+
+
+def ghost() -> bytes:
+    """A view that was closed long ago, and whose deletion the changelog has forgotten: trusted, it would become a row."""
+    now_ms = time.time_ns() // 1_000_000
+    view = ViewState("mux", 2, now_ms - DAY_MS, now_ms - DAY_MS, Progress(has_begun=True), beacon_count=1)
+    return pack(now_ms - DAY_MS, VIEWS.encode(view))
+
+
+def change_position(
+    folder: Path, change: Callable[[LocalMeta], LocalMeta], row: bytes = b"", key: bytes = NOBODYS
+) -> None:
+    """Moves the position of the store in `folder`; `row` is put beside it, under a key nobody knows if not told another."""
+    store = RocksStore(folder, MEMORY, open_seconds_max=5)
+    position = store.position()
+    assert position is not None
+    store.write({key: row} if row else {}, change(position))
+    store.close()
