@@ -23,7 +23,7 @@ from services.processor.settings import ProcessorSettings
 from services.rim import garbage, logs
 from services.rim.admin import AdminServer
 from services.rim.crash_points import CrashPoints
-from services.rim.kafka import TopicsWrong, verify_topics
+from services.rim.kafka import TopicsWrong, silence_clients, verify_topics
 from services.rim.stopping import stop_on_signals
 from services.rim.threads import ThreadDied, Threads
 from shared.settings import SettingsError
@@ -109,24 +109,31 @@ def main() -> int:
     garbage.look_seldom()
     sys.setswitchinterval(SWITCH_SECONDS)
     log.info("started", inputs=[topic.name for topic in application.inputs])
+    is_clean, failure = False, None
     try:
         is_clean = replica.run(stop)
-    except SlotFenced as error:
-        log.error("replaced", error=str(error))
-        return 4
-    except (WorkerFailed, ThreadDied) as error:
-        log.error("failed", error=str(error))
-        return 1
-    except Exception as error:
-        # Whatever it is, it ends the slot, and the last line says why; the next owner goes on from the last commit.
-        log.exception("failed", error=str(error))
-        return 1
+    except Exception as error:  # noqa: BLE001  (whatever it is, it ends the slot; the next owner goes on from the last commit)
+        failure = error
     finally:
         if lookups is not None:
             lookups.stop()
         admin.stop()
-    log.info("stopped", clean=is_clean)
-    return 0 if is_clean else 1
+    # The last line is the slot's own: what the dying clients have to say of it comes before, or not at all.
+    silence_clients()
+    return _told(log, failure, is_clean=is_clean)
+
+
+def _told(log: structlog.stdlib.BoundLogger, failure: Exception | None, *, is_clean: bool) -> int:
+    """Says how the slot ended; the exit code."""
+    if failure is None:
+        log.info("stopped", clean=is_clean)
+        return 0 if is_clean else 1
+    if isinstance(failure, SlotFenced):
+        log.error("replaced", error=str(failure))
+        return 4
+    is_explained = isinstance(failure, WorkerFailed | ThreadDied)
+    log.error("failed", error=str(failure), exc_info=None if is_explained else failure)
+    return 1
 
 
 if __name__ == "__main__":

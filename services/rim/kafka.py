@@ -17,6 +17,8 @@ log = structlog.get_logger(__name__)
 
 BOOT_SECONDS_MAX = 30.0
 
+_CLIENT_LOGGER = logging.getLogger("librdkafka")
+
 #: What correctness rests on, and so must be as declared; the rest (retention, sizes) is the operator's to change.
 #: Deleted by time, a changelog would lose its `meta`; stamped by clients, one record of the future would finish every view.
 _VERIFIED = ("cleanup.policy", "message.timestamp.type")
@@ -35,7 +37,7 @@ def client_config(settings: Settings, client_id: str) -> dict[str, Any]:
         "reconnect.backoff.max.ms": 1_000,
         "log_level": 4,
         # librdkafka's own lines come out as structured as ours.
-        "logger": logging.getLogger("librdkafka"),
+        "logger": _CLIENT_LOGGER,
     }
 
 
@@ -46,6 +48,11 @@ def log_client_error(client: str) -> Callable[[KafkaError], None]:
         log.warning("kafka_client", client=client, code=error.name(), error=error.str(), fatal=error.fatal())
 
     return callback
+
+
+def silence_clients() -> None:
+    """From now on the clients' own lines are not logged: the process ends, and its last line is to be its own."""
+    _CLIENT_LOGGER.disabled = True
 
 
 def verify_topics(settings: Settings, topics: Iterable[Topic]) -> None:

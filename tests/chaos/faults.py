@@ -42,6 +42,8 @@ STANDBY_OF: Final = 0
 #: What a standby bears before it takes over, and then some.
 SUSPECT_SECONDS: Final = 1.5
 
+NO_BROKER: Final = "no broker at"
+
 #: The long pause outlasts a short run.
 _LONG_RUN_SECONDS: Final = 300.0
 
@@ -70,6 +72,8 @@ class Fleet:
         #: How the processes that were asked to end did, by exit code; and those that ended unasked.
         self.exits: Counter[int] = Counter()
         self.ended_unasked: list[str] = []
+        #: How often one that was starting gave up waiting for the broker, which was away, and said so.
+        self.found_no_broker = 0
         for number in range(slots):
             self._start(number)
         if standby is not None:
@@ -101,7 +105,10 @@ class Fleet:
             self._start_again(self._standby)
 
     def _start_again(self, slot: Slot) -> None:
-        self.ended_unasked.append(f"slot {slot.number}: {slot.log_tail()[-600:]}")
+        if self._broker is not None and NO_BROKER in slot.last_line():
+            self.found_no_broker += 1
+        else:
+            self.ended_unasked.append(f"slot {slot.number}: {slot.log_tail()[-600:]}")
         slot.start()
 
     def all_ready(self) -> bool:

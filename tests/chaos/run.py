@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from deploy.local.broker import Broker
+from deploy.local.broker import START_SECONDS_MAX, Broker
 from deploy.topics import create_topics
 from shared.settings import Settings
 from tests.chaos import logs
@@ -47,6 +47,7 @@ class Result:
     refused: Counter[str]
     exits: Counter[int]
     ended_unasked: list[str]
+    found_no_broker: int
     takeovers: int
     promotions: int
     replayed_rows: int
@@ -74,6 +75,7 @@ class Result:
             f"{'slots taken by their standby':<36}{self.promotions:>9,}",
             f"{'changelog rows replayed':<36}{self.replayed_rows:>9,}",
             *(f"{f'slots that ended with code {code}':<36}{count:>9,}" for code, count in sorted(self.exits.items())),
+            f"{'slots that found no broker to start':<36}{self.found_no_broker:>9,}",
             f"{'slots that ended unasked':<36}{len(self.ended_unasked):>9,}",
             "",
             f"{'beacons':<36}{self.truth.beacons:>9,}",
@@ -100,6 +102,8 @@ class Result:
 def run(options: Options, folder: Path) -> Result:
     """Runs in `folder`, which keeps the logs. Ends whatever it started, however it ends."""
 
+    away_ms = round(START_SECONDS_MAX * 1000) if options.broker_faults else 0
+
     def make(number: int, **environ: str) -> Slot:
         if options.standby and number == STANDBY_OF:
             environ = {"PROCESSOR_STANDBYS": "1", "PROCESSOR_HAND_BACK_MS": "3000"} | environ
@@ -114,9 +118,10 @@ def run(options: Options, folder: Path) -> Result:
             VIDEO_VIEWS_FINISH_ENDED_MS="3000",
             VIDEO_VIEWS_FINISH_SILENT_MS="4000",
             VIDEO_VIEWS_FINISH_PAUSED_MS="4000",
-            # Views are forgotten while others run, so that tombstones and closed markers take part.
-            VIDEO_VIEWS_LATENESS_MS="30000",
-            VIDEO_VIEWS_CLOSED_MS="60000",
+            # Views are forgotten while others run, so that tombstones and closed markers take part. Not while the broker is
+            # away: what waits for it meanwhile would be late, and rightly so.
+            VIDEO_VIEWS_LATENESS_MS=str(30_000 + away_ms),
+            VIDEO_VIEWS_CLOSED_MS=str(60_000 + away_ms),
             **environ,
         )
 
@@ -154,6 +159,7 @@ def run(options: Options, folder: Path) -> Result:
         refused=logs.refused_commits(log_files),
         exits=fleet.exits,
         ended_unasked=fleet.ended_unasked,
+        found_no_broker=fleet.found_no_broker,
         takeovers=taken,
         replayed_rows=replayed_rows,
         promotions=sum(
