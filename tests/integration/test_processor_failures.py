@@ -1,17 +1,29 @@
 """kill -9, stalls and rebalances at every step of commit, flush and takeover: no view is missing, doubled, wrong, split or open."""
 
 import signal
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
 
 from deploy.local.broker import Broker
+from services.processor.applications.video_views.app import application
+from services.processor.applications.video_views.finish import FinishRules
+from services.processor.engine.checkpoint import Checkpoint
+from services.processor.engine.rows import Meta, pack
+from services.processor.runtime.checkpoints import Committer, Fenced
+from services.processor.runtime.clients import partition_producer
+from services.rim.crash_points import CrashPoint, CrashPoints
+from shared.settings import Settings
 from tests.integration.failing import Scene, delete_group, scene_on
 from tests.integration.slots import Slot, wait_until
 
 pytestmark = pytest.mark.integration
+
+APPLICATION = application(FinishRules())
 
 
 @pytest.fixture(scope="module")
@@ -80,6 +92,30 @@ def test_a_zombie_that_wakes_in_its_commit_after_its_partitions_went_to_another(
     scene.expect_truth()
     assert zombie.is_running
     assert zombie.terminate() == 0
+
+
+class Overtaken(CrashPoints):
+    """Lets the heir of a partition take it while its former owner stands at a point of its commit."""
+
+    def __init__(self, point: CrashPoint, heir: Producer) -> None:
+        super().__init__()
+        self._point = point
+        self._heir = heir
+
+    def reach(self, here: CrashPoint) -> None:
+        if here == self._point:
+            self._heir.init_transactions(30)
+
+
+@pytest.mark.parametrize("point", ["begun", "offsets_sent"])
+def test_an_heirs_fence_refuses_what_the_former_owner_still_commits(scene: Scene, point: CrashPoint) -> None:
+    settings, partition = Settings(kafka_bootstrap=scene.broker.bootstrap), 3
+    former, heir = (partition_producer(settings, APPLICATION, partition) for _ in range(2))
+    former.init_transactions(30)
+    changes: dict[bytes, bytes | None] = {b"\x04acme:former": pack(0, b"row")}
+    committer = Committer(former, APPLICATION, partition, Overtaken(point, heir))
+    with pytest.raises(Fenced):
+        committer.commit(Checkpoint(changes, [], Meta({}, 0, 1), 0, {}), None, time.monotonic() + 60)
 
 
 @pytest.mark.parametrize("point", ["begun", "offsets_sent"])

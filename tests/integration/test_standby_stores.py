@@ -16,7 +16,8 @@ from tests.integration.stores import DAY_MS, change_position, garbage, ghost
 
 pytestmark = pytest.mark.integration
 
-STANDBYS = {"PROCESSOR_STANDBYS": "1", "PROCESSOR_HAND_BACK_MS": "600000"}
+#: A busy machine makes nobody suspect, and the standby keeps what it takes.
+STANDBYS = {"PROCESSOR_STANDBYS": "1", "PROCESSOR_SUSPECT_MS": "8000", "PROCESSOR_HAND_BACK_MS": "600000"}
 
 
 @pytest.fixture(scope="module")
@@ -44,6 +45,7 @@ def stopped_standby(scene: Scene) -> tuple[Slot, Slot, Path]:
     home = scene.slot(**STANDBYS)
     standby = scene.slot(**STANDBYS, PROCESSOR_SLOT="test/0", PROCESSOR_REPLICA="1")
     home.start()
+    wait_until(home.is_ready, "the slot is ready")
     standby.start()
     wait_until(lambda: copies(standby) == 8, "the standby has copies")
     scene.feed(views=100, seconds=3, title_bytes=1_000).finish()
