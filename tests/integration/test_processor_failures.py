@@ -120,7 +120,7 @@ def test_an_heirs_fence_refuses_what_the_former_owner_still_commits(scene: Scene
 
 @pytest.mark.parametrize("point", ["begun", "offsets_sent"])
 def test_a_rebalance_during_a_commit(scene: Scene, point: str) -> None:
-    slot = scene.slot(PROCESSOR_CRASH_AT=f"{point}:25:stop", PROCESSOR_SESSION_MS="10000")
+    slot = scene.slot(PROCESSOR_CRASH_AT=f"{point}:25:stop", PROCESSOR_SESSION_MS="20000")
     slot.start()
     scene.feed(seconds=3)
     came_to(slot, point)

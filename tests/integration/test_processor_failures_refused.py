@@ -1,6 +1,7 @@
 """What Kafka refuses is borne for a stated time, then the slot ends and its last line says why; granted, nothing is lost."""
 
 import json
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -49,10 +50,11 @@ def scene(own_broker: Broker, tmp_path: Path) -> Iterator[Scene]:
 
 @contextmanager
 def denied(scene: Scene, kind: ResourceType, name: str, operation: AclOperation) -> Iterator[None]:
-    """Nobody may do this, for a while."""
+    """Nobody may do this, for a while; everything else everybody may, as where there are no rules."""
     admin = AdminClient({"bootstrap.servers": scene.broker.bootstrap})
     rule = AclBinding(kind, name, ResourcePatternType.LITERAL, "User:*", "*", operation, AclPermissionType.DENY)
-    for answer in admin.create_acls([rule]).values():
+    rest = AclBinding(kind, name, ResourcePatternType.LITERAL, "User:*", "*", AclOperation.ALL, AclPermissionType.ALLOW)
+    for answer in admin.create_acls([rest, rule]).values():
         answer.result()
     try:
         yield
@@ -108,14 +110,26 @@ def test_rows_that_the_broker_finds_too_large_end_the_slot_after_one_abort(scene
     [
         (ResourceType.TRANSACTIONAL_ID, "video_views.3", AclOperation.WRITE, "the transactions of video_views.3"),
         (ResourceType.GROUP, "video_views", AclOperation.READ, "the group"),
+        (ResourceType.TOPIC, topics.BEACONS.name, AclOperation.READ, "beacons/"),
+        (
+            ResourceType.TOPIC,
+            topics.VIDEO_VIEWS_CHANGELOG.name,
+            AclOperation.READ,
+            "the changelog, video_views.changelog/",
+        ),
     ],
-    ids=["the fence", "the group"],
+    ids=["the fence", "the group", "the input", "the changelog"],
 )
 def test_what_a_takeover_needs_and_kafka_refuses_is_borne_for_a_time_and_ends_the_slot(
     scene: Scene, kind: ResourceType, name: str, operation: AclOperation, told: str
 ) -> None:
-    scene.feed(seconds=1)
-    slot = scene.slot(**SOON)
+    # Something to replay: a changelog that is empty is not read.
+    slot = scene.started(**SOON)
+    scene.feed(seconds=1).finish()
+    scene.expect_truth()
+    slot.kill()
+    shutil.rmtree(slot.state_dir)
+    scene.feed(seconds=1).finish()
     with denied(scene, kind, name, operation):
         slot.start()
         words = last_words(slot)

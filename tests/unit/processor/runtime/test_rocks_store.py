@@ -1,0 +1,54 @@
+"""What of a write is on the disk at every point of it: the position never without its rows."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from services.processor.engine.local import LocalMeta
+from services.processor.engine.rows import Meta, pack
+from services.processor.runtime.rocks_store import SLICE_BYTES_MAX, Memory, RocksStore
+from services.rim.crash_points import CrashPoint, CrashPoints
+
+MEMORY = Memory(block_cache_bytes=4 << 20, write_buffer_bytes=64 << 20)
+ROWS = {b"\x01row-%d" % number: pack(0, bytes(SLICE_BYTES_MAX // 4)) for number in range(10)}
+
+
+class Copying(CrashPoints):
+    """At its point forces to the disk whatever may be there already, and keeps what a crash would leave; once."""
+
+    def __init__(self, folder: Path, point: CrashPoint) -> None:
+        super().__init__()
+        self._folder = folder
+        self._point = point
+        self.store: RocksStore | None = None
+
+    def reach(self, here: CrashPoint) -> None:
+        if here == self._point and self.store is not None:
+            self.store._db.flush()
+            self.store = None
+            # Two flushes, so nothing is compacted meanwhile. The rest is what RocksDB deletes as it goes, and nobody needs.
+            shutil.copytree(
+                self._folder / "store",
+                self._folder / "left",
+                ignore=shutil.ignore_patterns("*.log", "LO*", "OPTIONS*", "*.dbtmp"),
+            )
+
+
+def opened(folder: Path, points: CrashPoints | None = None) -> RocksStore:
+    return RocksStore(folder, MEMORY, open_seconds_max=5, crash_points=points)
+
+
+@pytest.mark.parametrize("point", ["slice_written", "rows_written", "flushed"])
+def test_a_position_never_stands_without_its_rows(tmp_path: Path, point: CrashPoint) -> None:
+    points = Copying(tmp_path, point)
+    store = opened(tmp_path / "store", points)
+    former, later = (LocalMeta(Meta({}, 0, number), number) for number in (1, 2))
+    store.write({}, former)
+    points.store = store
+    store.write(ROWS, later)
+    store.close()
+    left = opened(tmp_path / "left")
+    assert left.position() == (later if point == "flushed" else former)
+    assert point == "slice_written" or [left.get(key) for key in ROWS] == list(ROWS.values())
+    left.close()
