@@ -178,7 +178,8 @@ def test_a_broker_that_is_killed_and_restarted_in_the_middle_of_a_transaction(sc
 
 def test_offsets_of_the_group_that_are_gone(scene: Scene) -> None:
     slot = scene.started()
-    scene.feed(seconds=2).join(1)
+    scene.feed(views=100, seconds=5)
+    wait_until(lambda: len(scene.rows.read()) >= 10, "views were folded and finished")
     slot.kill()
     delete_group(scene.broker)
     slot.start()

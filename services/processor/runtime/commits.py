@@ -15,6 +15,8 @@ from services.processor.runtime.plan import Plan
 _NEVER: Final = 0.0
 #: The client keeps to a commit's deadline, more or less. One that is over it by more than this is not waited for.
 OVERDUE_SECONDS: Final = 5.0
+#: Commits given up keep their threads until the client ends them. One that gets none for so long never will.
+STUCK_SECONDS: Final = 120.0
 
 
 class Commits:
@@ -29,7 +31,6 @@ class Commits:
         self._cut_at = _NEVER
         #: When the commit in flight must have an outcome; None until its thread has begun.
         self._due_at: float | None = None
-        self._overdue: list[Future[Durable]] = []
         #: Where the last commit stands in the changelog.
         self.stands_at = Durable(0, 0)
         #: When the core last stood at a commit (monotonic seconds), and how long the last commit took from its cut.
@@ -100,15 +101,14 @@ class Commits:
         committing, due_at = self._committing, self._due_at
         if committing is None or committing.done() or due_at is None or time.monotonic() < due_at:
             return False
-        self._overdue.append(committing)
         self.forget()
         return True
 
     @property
-    def overdue(self) -> int:
-        """Commits given up whose threads still wait for the client."""
-        self._overdue = [each for each in self._overdue if not each.done()]
-        return len(self._overdue)
+    def is_stuck(self) -> bool:
+        """Whether no thread has begun the commit for so long that none will: the client has hung in all of them."""
+        is_waiting = self._committing is not None and self._due_at is None
+        return is_waiting and time.monotonic() - self._cut_at >= STUCK_SECONDS
 
     def forget(self, *, wait: bool = False) -> None:
         """The outcome is not wanted: a takeover finds it out. `wait`: the thread is to be done with it first."""

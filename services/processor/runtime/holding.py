@@ -30,6 +30,7 @@ from services.processor.runtime.flushes import Flushes
 from services.processor.runtime.inputs import Inputs
 from services.processor.runtime.plan import Limits, Plan
 from services.processor.runtime.questions import Looked, Unanswered
+from services.processor.runtime.refusals import WorkerFailed
 from services.processor.runtime.rocks_store import Memory, RocksStore
 from services.processor.runtime.status import PartitionStatus
 from services.processor.runtime.takeover import Taken, close_unused, take_over
@@ -88,11 +89,6 @@ class Holding:
         """Whether so many records of an input wait that no more of it should be read."""
         waiting_records, waiting_bytes = self._inputs.waiting(topic)
         return waiting_records >= self._plan.waiting_records_max or waiting_bytes >= self._limits.waiting_bytes_max
-
-    @property
-    def overdue_commits(self) -> int:
-        """Threads that wait for commits which were given up."""
-        return self._commits.overdue
 
     @property
     def clock_ms(self) -> int:
@@ -177,6 +173,10 @@ class Holding:
             self._finish_commit(self._core)
         elif self._commits.give_up_overdue():
             self._start_over("overdue", "", "the client let the commit's deadline pass")
+        elif self._commits.is_stuck:
+            raise WorkerFailed(
+                f"a commit of partition {self.partition} gets no thread: the Kafka client hangs in all of them"
+            )
         self._flushes.settle(self._core)
         core = self._core
         if core is None:
