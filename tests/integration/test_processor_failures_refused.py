@@ -85,8 +85,8 @@ def test_a_commit_that_kafka_refuses_ends_the_slot(scene: Scene) -> None:
     assert slot.terminate() == 0
 
 
-def test_rows_that_the_broker_finds_too_large_end_the_slot_after_one_abort(scene: Scene) -> None:
-    # The client learns by record why a delivery failed, and the transaction only that one did.
+def test_rows_that_the_broker_finds_too_large_end_the_slot(scene: Scene) -> None:
+    # Told at once, or, where only that deliveries failed is told, when it is tried again.
     admin = AdminClient({"bootstrap.servers": scene.broker.bootstrap})
 
     def limit(kind: AlterConfigOpType) -> None:
