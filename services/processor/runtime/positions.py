@@ -6,8 +6,10 @@ from typing import Final
 
 from confluent_kafka import OFFSET_BEGINNING, OFFSET_INVALID, Consumer, KafkaException, TopicPartition
 
-#: A seek right after an assignment may find the client not ready yet.
+#: A seek right after an assignment may find the client not ready yet. Both must have passed: a process that was stopped
+#: for longer has tried once.
 SEEK_SECONDS_MAX: Final = 10.0
+SEEK_TRIES_MAX: Final = 100
 
 
 class SeekFailed(RuntimeError):
@@ -21,7 +23,8 @@ class Positions:
         self._consumer = consumer
         self._topics = list(topics)
         self._paused: set[tuple[str, int]] = set()
-        self._rewinds: dict[tuple[str, int], tuple[int | None, float]] = {}
+        #: To which offset, until when on the monotonic clock, and after how many more tries.
+        self._rewinds: dict[tuple[str, int], tuple[int | None, float, int]] = {}
 
     def all_inputs(self, numbers: Iterable[int], offset: int = OFFSET_INVALID) -> list[TopicPartition]:
         """These partitions of every input."""
@@ -40,7 +43,7 @@ class Positions:
 
     def rewind(self, topic: str, partition: int, offset: int | None) -> None:
         """Reading of an input's partition is to go on from `offset` (None: its beginning), see `carry_out_rewinds`."""
-        self._rewinds[topic, partition] = (offset, time.monotonic() + SEEK_SECONDS_MAX)
+        self._rewinds[topic, partition] = (offset, time.monotonic() + SEEK_SECONDS_MAX, SEEK_TRIES_MAX)
 
     def is_rewinding(self, at: tuple[str, int]) -> bool:
         """Whether records read now come again."""
@@ -48,12 +51,13 @@ class Positions:
 
     def carry_out_rewinds(self) -> None:
         """Seeks. Raises `SeekFailed` when one did not work for long."""
-        for at, (offset, deadline) in list(self._rewinds.items()):
+        for at, (offset, deadline, tries_left) in list(self._rewinds.items()):
             try:
                 self._consumer.seek(TopicPartition(*at, OFFSET_BEGINNING if offset is None else offset))
             except KafkaException as exception:
-                if time.monotonic() > deadline:
+                if time.monotonic() > deadline and tries_left <= 0:
                     raise SeekFailed(f"cannot seek {at[0]}/{at[1]}: {exception.args[0].str()}") from exception
+                self._rewinds[at] = (offset, deadline, tries_left - 1)
                 continue
             del self._rewinds[at]
             self._resume(at)
