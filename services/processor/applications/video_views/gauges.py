@@ -12,6 +12,8 @@ from shared.schemas.view import View
 #: The tally of views that have begun and not finished.
 OPEN_VIEWS: Final = "open_views"
 
+#: Of these a view may turn out to have been none: only for them is it kept where it counted as started.
+_TAKES_BACK: Final = frozenset({"cmcd"})
 _NOT_SHOWN: Final = 0
 _WATCHING: Final = 1
 _REBUFFERING: Final = 2
@@ -44,9 +46,10 @@ class Gauges:
         """Counts the view as started (in the slices it began in) and open, or no longer."""
         begun = view.progress.has_begun or has_begun(view)
         if begun != view.is_started:
-            if begun and self._dimensions:
-                view.started_in = self._slices(row, dimensions)
-            self._start(view, row, 1 if begun else -1)
+            named = self._slices(row, dimensions) if begun else view.started_in
+            if view.source in _TAKES_BACK:
+                view.started_in = named if begun else []
+            self._start(row, named, 1 if begun else -1)
             view.is_started = begun
         is_open = begun and not view.finished_ms
         if is_open != view.is_open:
@@ -62,7 +65,8 @@ class Gauges:
     def forget(self, view: ViewState, row: LiveRow) -> None:
         """The view turned out to be none: what was counted for it is taken back."""
         self.hide(view, row)
-        self._start(view, row, -view.is_started)
+        if view.is_started:
+            self._start(row, view.started_in, -1)
         self._count_open(row, -int(view.is_open))
         row.dropped -= view.dropped_count
 
@@ -80,9 +84,9 @@ class Gauges:
             counts.startup_failures += finished.startup_failed
             counts.exits_before_start += finished.ebvs
 
-    def _start(self, view: ViewState, row: LiveRow, change: int) -> None:
+    def _start(self, row: LiveRow, named: list[str], change: int) -> None:
         row.views_started += change
-        for one in self._board.slices_of(row, view.started_in):
+        for one in self._board.slices_of(row, named):
             one.views_started += change
 
     def _slices(self, row: LiveRow, dimensions: dict[str, Any]) -> list[str]:

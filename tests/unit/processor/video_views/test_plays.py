@@ -169,3 +169,26 @@ def test_an_earlier_play_that_comes_later_moves_the_numbers_and_revises_the_rows
     assert newest["s1"].revision > 1
     assert len({row.day for row in rows(driver)}) == 1
     assert live(driver)[-1].open_now == 0
+
+
+def test_a_play_that_turns_out_to_be_none_is_taken_back_from_the_slices_it_began_in(drive: Drive) -> None:
+    driver = drive(application(RULES, live_dimensions=("cdn",)))
+    # Its beginning comes last: until then the second play stands in the place of the first.
+    story = [
+        cmcd(1, "playing", 41_000, sta="p", cid="b", cdn="y"),
+        cmcd(2, "ended", 61_000, sta="e", cid="b"),
+        cmcd(0, "viewstart", 0, sta="s", cid="a", cdn="x"),
+        cmcd(1, "playing", 500, sta="p", cid="a"),
+        cmcd(0, "viewstart", 40_000, sta="s", cid="b", cdn="y"),
+    ]
+    for number, beacon in enumerate(story):
+        pipe(driver, beacon, 61_000 + SKEW_MS + number)
+    driver.advance_to(T0 + HOUR_MS)
+    buckets = live(driver)
+    assert len({row.view_id for row in rows(driver)}) == 2
+    started = {
+        name: sum(bucket.slices[name].views_started for bucket in buckets if name in bucket.slices)
+        for name in ("cdn=x", "cdn=y")
+    }
+    assert started == {"cdn=x": 1, "cdn=y": 1}
+    assert sum(bucket.views_started for bucket in buckets) == 2
