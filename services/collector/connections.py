@@ -124,8 +124,9 @@ class Connections:
             try:
                 return await handle(request)
             finally:
-                # The answer is written before anything else can run.
-                if isinstance(request.protocol, _Connection):
+                # The answer is written before anything else can run. What may still come of the body is no head: the
+                # server below reads it for some seconds, so that the answer is heard, and closes the connection.
+                if isinstance(request.protocol, _Connection) and request.content.is_eof():
                     request.protocol.wait()
 
         return answer
@@ -262,11 +263,15 @@ class Listener:
         """
         taken: list[socket.socket] = []
         self._socket.setblocking(False)
-        try:
-            while True:
+        while True:
+            try:
                 taken.append(self._socket.accept()[0])
-        except BlockingIOError:
-            self._socket.close()
+            except ConnectionAbortedError:
+                continue
+            except OSError:
+                # Nobody waits any more, or no file may be opened for whoever does.
+                break
+        self._socket.close()
         loop = asyncio.get_running_loop()
         for one in taken:
             await loop.connect_accepted_socket(connections, one)

@@ -127,6 +127,21 @@ async def test_a_body_that_drips_is_not_waited_for() -> None:
     await served.stop()
 
 
+async def test_what_comes_of_a_body_after_its_answer_is_no_head() -> None:
+    """A body too large is answered before it has come: a connection cut off then would hide the answer."""
+    async with serving() as served:
+        reader, writer = await connected(served)
+        writer.write(b"POST /v1/beacons?key=a HTTP/1.1\r\nHost: a\r\nContent-Length: 2000000\r\n\r\n")
+        writer.write(b" " * 20_000)
+        await until(lambda: len(served.sink.records) == 1)
+        for _ in range(99):
+            writer.write(b" " * 20_000)
+            await writer.drain()
+            await asyncio.sleep(0)
+        head = await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), SECONDS_MAX)
+        assert head.startswith(b"HTTP/1.1 413 ")
+
+
 async def test_a_head_that_grows_and_grows_is_cut_off() -> None:
     before = given_up("large_head")
     async with serving() as served:
