@@ -1,4 +1,4 @@
-"""What the finalizer costs: `python -m bench.finalizer [--rows N] [--batch N] [--whole N] [--beacons N]`.
+"""What the finalizer costs: `python -m bench.finalizer [--only PART ...] [--rows N] [--batch N] [--whole N] [--beacons N]`.
 
 Prints seconds and rows a second of: a batch merged into a small and into a large table; the whole path of a batch (bronze, views,
 rollups, serving); a reprocess, beside the same table read and sorted alone; and the page's queries over a year of hourly rollups of
@@ -28,11 +28,13 @@ from services.finalizer import session, tables
 from services.finalizer.jobs import reprocess, warehouse
 from services.finalizer.jobs.landing import Landing
 from services.finalizer.jobs.raw import RawLanding
+from services.finalizer.migrate import migrate
 from services.finalizer.serving import Serving
 from services.finalizer.settings import FinalizerSettings
 from services.finalizer.transforms.views import latest_per_view, parse
 from services.rim.crash_points import CrashPoints
 
+PARTS: Final = ("merges", "whole", "reprocess", "queries")
 ROUNDS: Final = 3
 QUERY_ROUNDS: Final = 60
 
@@ -44,6 +46,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--batch", type=int, default=10_000, help="views merged at once")
     parser.add_argument("--whole", type=int, default=20_000, help="views of a batch through the whole path")
     parser.add_argument("--beacons", type=int, default=100_000, help="beacons of a reprocess, ten a view")
+    parser.add_argument("--only", nargs="+", choices=PARTS, default=PARTS, help="parts to run")
     parser.add_argument("--memory", default="1400m", help="heap of the JVM")
     given = parser.parse_args(arguments)
     with tempfile.TemporaryDirectory() as folder, _postgres(Path(folder)) as dsn:
@@ -58,16 +61,25 @@ def main(arguments: list[str]) -> int:
                 "FINALIZER_RECENT_DAYS": "0",
             }
         )
-        spark = session.start(settings)
-        try:
-            tables.ensure(spark, settings.warehouse_dir, auto_compact=True)
-            _merges(spark, settings, given.rows, given.batch)
-            _whole_path(spark, settings, given.whole)
-            _reprocess(spark, settings, given.beacons)
-        finally:
-            spark.stop()
-        asyncio.run(_queries(dsn))
+        if set(given.only) != {"queries"}:
+            _on_spark(settings, given)
+        if "queries" in given.only:
+            asyncio.run(_queries(dsn))
     return 0
+
+
+def _on_spark(settings: FinalizerSettings, given: argparse.Namespace) -> None:
+    spark = session.start(settings)
+    try:
+        tables.ensure(spark, settings.warehouse_dir, auto_compact=True)
+        if "merges" in given.only:
+            _merges(spark, settings, given.rows, given.batch)
+        if "whole" in given.only:
+            _whole_path(spark, settings, given.whole)
+        if "reprocess" in given.only:
+            _reprocess(spark, settings, given.beacons)
+    finally:
+        spark.stop()
 
 
 @contextmanager
@@ -163,6 +175,7 @@ def _reprocess(spark: SparkSession, settings: FinalizerSettings, beacons: int) -
 
 async def _queries(dsn: str) -> None:
     with psycopg.connect(dsn, autocommit=True) as connection:
+        migrate(connection)
         inputs.fill_serving(connection)
     opened = PostgresServing(dsn, connections_max=1, seconds_max=60.0)
     await opened.open()
