@@ -20,7 +20,7 @@ from services.processor.runtime.refusals import SlotFenced, WorkerFailed
 from services.processor.runtime.replica import Replica
 from services.processor.runtime.roles import Patience
 from services.processor.settings import ProcessorSettings
-from services.rim import garbage, logs
+from services.rim import garbage, logs, malloc
 from services.rim.admin import AdminServer
 from services.rim.crash_points import CrashPoints
 from services.rim.kafka import TopicsWrong, silence_clients, verify_topics
@@ -78,6 +78,7 @@ def _lookups(settings: ProcessorSettings, plan: Plan, replica: Replica) -> Looku
 
 def main() -> int:
     """Runs one slot until SIGTERM."""
+    malloc.share_arenas()
     try:
         settings = ProcessorSettings.load(os.environ)
         application = APPLICATIONS[settings.application](os.environ)
