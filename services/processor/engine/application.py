@@ -99,8 +99,19 @@ class Context(Protocol):
         """The core's rows of a store that the application declared."""
         ...
 
-    def emit(self, topic: Topic, key: bytes, value: bytes, headers: tuple[tuple[str, bytes], ...] = ()) -> None:
-        """Produces a record with this checkpoint, to the partition of the same number."""
+    def emit(
+        self,
+        topic: Topic,
+        key: bytes,
+        value: bytes,
+        headers: tuple[tuple[str, bytes], ...] = (),
+        *,
+        by_key: bool = False,
+    ) -> None:
+        """Produces a record with this checkpoint: to the partition of the same number, or, `by_key`, to that of its key.
+
+        By its own number what belongs together stays together; by key is for what another application reads under other keys.
+        """
         ...
 
     def tally(self, name: str, change: int) -> None:
@@ -164,6 +175,10 @@ class Lookup:
     candidates_of: Callable[[Mapping[str, str]], tuple[Candidate, ...]]
     #: The answer to a candidate's subject as JSON; None when there is nothing.
     answer: Callable[[Rows, bytes], bytes | None]
+    #: Parameters of the query that are parts too, where they are given.
+    parameters: frozenset[str] = frozenset()
+    #: Whether what is found is the whole body, for programs that know its format; what is said around it is then in headers.
+    is_document: bool = False
 
 
 @dataclass(frozen=True)

@@ -35,13 +35,21 @@ class Draft:
         #: Of the records folded and of the outputs.
         self.bytes = 0
 
-    def emit(self, topic: Topic, key: bytes, value: bytes, headers: tuple[tuple[str, bytes], ...]) -> None:
+    def emit(
+        self,
+        topic: Topic,
+        key: bytes,
+        value: bytes,
+        headers: tuple[tuple[str, bytes], ...],
+        *,
+        by_key: bool,
+    ) -> None:
         """Adds an output. Raises ValueError for one that cannot be stored."""
         if len(value) > RECORD_BYTES_MAX:
             raise ValueError(
                 f"an output to {topic.name} has {len(value)} bytes; at most {RECORD_BYTES_MAX} can be stored"
             )
-        self.outputs.append(Output(topic.name, key, value, headers))
+        self.outputs.append(Output(topic.name, key, value, headers, by_key))
         self.bytes += len(key) + len(value)
 
     def set_aside(self, key: bytes, value: bytes, reason: str, detail: str, origin: str) -> None:

@@ -82,8 +82,16 @@ class Core:
             raise ValueError(f"application {self._application.name} has not declared store {spec.name}")
         return BoundStore(spec, self, self._layers)
 
-    def emit(self, topic: Topic, key: bytes, value: bytes, headers: tuple[tuple[str, bytes], ...] = ()) -> None:
-        self._draft.emit(topic, key, value, headers)
+    def emit(
+        self,
+        topic: Topic,
+        key: bytes,
+        value: bytes,
+        headers: tuple[tuple[str, bytes], ...] = (),
+        *,
+        by_key: bool = False,
+    ) -> None:
+        self._draft.emit(topic, key, value, headers, by_key=by_key)
 
     def tally(self, name: str, change: int) -> None:
         self._tallies[name] += change

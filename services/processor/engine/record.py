@@ -21,3 +21,5 @@ class Output(msgspec.Struct, frozen=True, gc=False):
     key: bytes
     value: bytes
     headers: tuple[tuple[str, bytes], ...] = ()
+    #: Whether it goes to the partition of its key; else to the one of the core's number.
+    by_key: bool = False

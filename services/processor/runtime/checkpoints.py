@@ -11,6 +11,7 @@ from services.processor.engine.checkpoint import Checkpoint
 from services.processor.engine.rows import META_KEY, encode_meta
 from services.processor.runtime.refusals import REFUSED, Refused
 from services.rim.crash_points import CrashPoints
+from shared.partitioning import partition_of
 
 _FENCED: Final = frozenset(
     {
@@ -61,12 +62,18 @@ class Committer:
     """Commits one partition's checkpoints with the partition's own producer."""
 
     def __init__(
-        self, producer: Producer, application: Application, partition: int, crash_points: CrashPoints | None = None
+        self,
+        producer: Producer,
+        application: Application,
+        partition: int,
+        partitions: int,
+        crash_points: CrashPoints | None = None,
     ) -> None:
         self._producer = producer
         self._crash_points = crash_points or CrashPoints()
         self._changelog = application.changelog.name
         self._partition = partition
+        self._partitions = partitions
         #: The client tells that deliveries failed, and why only by record. Asked for after that happened: it costs by record.
         self._asks_why = False
         self._undelivered: KafkaError | None = None
@@ -107,12 +114,13 @@ class Committer:
 
         producer.begin_transaction()
         reach("begun")
-        self._produce(self._changelog, checkpoint.changes.items(), deadline, **told)
+        self._produce(self._changelog, checkpoint.changes.items(), deadline, self._partition, **told)
         for output in checkpoint.outputs:
+            partition = partition_of(output.key, self._partitions) if output.by_key else self._partition
             pair = (output.key, output.value)
-            self._produce(output.topic, (pair,), deadline, headers=list(output.headers), **told)
+            self._produce(output.topic, (pair,), deadline, partition, headers=list(output.headers), **told)
         meta = (META_KEY, encode_meta(checkpoint.meta))
-        self._produce(self._changelog, (meta,), deadline, on_delivery=delivered)
+        self._produce(self._changelog, (meta,), deadline, self._partition, on_delivery=delivered)
         reach("produced")
         offsets = [
             TopicPartition(topic, self._partition, offset) for topic, offset in checkpoint.meta.next_offsets.items()
@@ -134,9 +142,16 @@ class Committer:
             raise Unclear("the meta row's delivery was not reported")
         return stands_at[0]._replace(ended_at=time.monotonic())
 
-    def _produce(self, topic: str, records: Iterable[tuple[bytes, bytes | None]], deadline: float, **more: Any) -> None:
+    def _produce(
+        self,
+        topic: str,
+        records: Iterable[tuple[bytes, bytes | None]],
+        deadline: float,
+        partition: int,
+        **more: Any,
+    ) -> None:
         """Produces pairs of key and value; waits for room."""
-        produce, partition = self._producer.produce, self._partition
+        produce = self._producer.produce
         for key, value in records:
             while True:
                 try:

@@ -267,7 +267,9 @@ class Holding:
         self._taken, self._taking = taken, None
         self._core = Core(self._plan.application, self.partition, taken.store)
         self.limit(self._limits)
-        self._committer = Committer(taken.producer, self._plan.application, self.partition, self._plan.crash_points)
+        application = self._plan.application
+        partitions = application.partitions(self._plan.settings.profile)
+        self._committer = Committer(taken.producer, application, self.partition, partitions, self._plan.crash_points)
         stored = taken.store.position()
         self._commits.start(Durable(stored.changelog_offset, stored.current_ms) if stored is not None else None)
         self._flushes.start()

@@ -40,6 +40,8 @@ from shared.metrics import PROCESSOR_LOOKUPS
 log = structlog.get_logger(__name__)
 
 RETRY_AFTER_SECONDS: Final = 1
+#: What begins the names of headers that say around a document what stands around `found` elsewhere.
+SAID: Final = "Playhead-"
 #: What the owner may take, with its own share of it.
 PROXY_SECONDS_MAX: Final = 2.0
 PROXIED_AT_ONCE_MAX: Final = 64
@@ -130,7 +132,8 @@ class LookupServer(HttpThread):
     async def _look(self, lookup: Lookup, request: web.Request) -> web.Response:
         try:
             told = await self._tell(lookup, request)
-            where, response = told.where, _json(told.status, told.body)
+            is_whole = lookup.is_document and told.status == 200 and PROXIED not in request.headers
+            where, response = told.where, _document(told.body) if is_whole else _json(told.status, told.body)
         except LookupWrong as error:
             where, response = "here", _json(400, msgspec.json.encode({"why": str(error)}))
         except Unanswered as error:
@@ -143,10 +146,12 @@ class LookupServer(HttpThread):
         return response
 
     async def _tell(self, lookup: Lookup, request: web.Request) -> Told:
-        unknown = request.query.keys() - {"stale"}
+        unknown = request.query.keys() - lookup.parameters - {"stale"}
         if unknown or request.query.get("stale", "allow") != "allow":
-            raise LookupWrong("the only thing that may be asked for is stale=allow")
-        candidates = candidates_asked(lookup, request.match_info, request.headers.get(CANDIDATE))
+            known = "".join(f"{name}=..., " for name in sorted(lookup.parameters))
+            raise LookupWrong(f"the only thing that may be asked for is {known}stale=allow")
+        parts = {name: value for name, value in request.query.items() if name in lookup.parameters}
+        candidates = candidates_asked(lookup, {**parts, **request.match_info}, request.headers.get(CANDIDATE))
         asked = Passing(request.rel_url.raw_path_qs, is_proxied=PROXIED in request.headers)
         return await self._answering.answer(lookup, candidates, asked, stale="stale" in request.query)
 
@@ -164,11 +169,20 @@ class LookupServer(HttpThread):
         return await self._operators.answer(here, request.headers.get("Accept", ""))
 
 
+_fields: Final = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _RAISED: Final = msgspec.json.encode({"why": "the application raised on this question; see the log"})
 
 
 def _json(status: int, body: bytes) -> web.Response:
     return web.Response(status=status, body=body, content_type="application/json")
+
+
+def _document(body: bytes) -> web.Response:
+    """What an answer found and nothing else; the rest of it is in headers."""
+    said = _fields.decode(body)
+    found = said.pop("found")
+    headers = {SAID + name.replace("_", "-").title(): bytes(raw).decode().strip('"') for name, raw in said.items()}
+    return web.Response(body=bytes(found), content_type="application/json", headers=headers)
 
 
 def _later(why: str) -> web.Response:

@@ -147,7 +147,16 @@ def make() -> Iterator[Callable[[str], Setup]]:
         names = ("name", "inputs", "outputs", "changelog", "stores", "start")
         application = Application(
             **{name: getattr(APPLICATION, name) for name in names},
-            lookups=(Lookup("/counts/{key}", candidates_of, lambda rows, key: None),),
+            lookups=(
+                Lookup("/counts/{key}", candidates_of, lambda rows, key: None),
+                Lookup(
+                    "/documents",
+                    candidates_of,
+                    lambda rows, key: None,
+                    parameters=frozenset({"key"}),
+                    is_document=True,
+                ),
+            ),
         )
         server = LookupServer(
             application,
@@ -304,6 +313,20 @@ def test_a_copy_that_cannot_answer_leaves_it_to_the_owner(setup: Setup, make: Ca
     asked.here.standby = SimpleNamespace(questions=Answering(), look=look)
     status, body, _ = asked.get("/counts/there?stale=allow")
     assert (status, body["stale"]) == (200, False)
+
+
+def test_a_document_is_the_whole_body_and_its_key_may_be_in_the_query(
+    setup: Setup, make: Callable[[str], Setup]
+) -> None:
+    asked = make("test/1")
+    asked.group.owners = owned_by("test/0", setup.url, asked=asked)
+    for one in (setup, asked):
+        status, body, headers = one.get("/documents?key=there")
+        assert (status, body) == (200, {"n": 1})
+        said = [headers[f"Playhead-{name}"] for name in ("Slot", "Stale", "Committed", "Lag-Records")]
+        assert said == ["test/0", "false", "true", "0"]
+        assert one.get("/documents?key=absent")[0] == 404
+    assert setup.get("/documents?key=wrong")[0] == 400
 
 
 @pytest.mark.parametrize("query", ["stale=yes", "stale", "fresh=1", "stale=allow&x"])
