@@ -9,7 +9,7 @@ from typing import Final, Generic, TypeVar
 import msgspec
 
 from shared.protobuf import Encoder
-from shared.schemas import beacon, live, presence, video_view, view
+from shared.schemas import beacon, live, presence, span, trace, video_view, view
 
 T = TypeVar("T", bound=msgspec.Struct)
 
@@ -47,3 +47,5 @@ VIEW: Final = Codec(view.View, view.SCHEMA_VERSION)
 LIVE: Final = Codec(live.Live, live.SCHEMA_VERSION)
 PRESENCE: Final = Codec(presence.Presence, presence.SCHEMA_VERSION)
 VIDEO_VIEW: Final = Encoder(video_view.VIDEO_VIEW)
+SPAN: Final = Codec(span.Span, span.SCHEMA_VERSION)
+TRACE: Final = Codec(trace.Trace, trace.SCHEMA_VERSION)

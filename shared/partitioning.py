@@ -45,3 +45,8 @@ def view_key(customer_id: str, view_id: str) -> bytes:
     A customer id matches `[A-Za-z0-9_-]{1,64}` (see `shared.schemas.beacon.CUSTOMER_ID`), so no two pairs collide.
     """
     return f"{customer_id}:{view_id}".encode()
+
+
+def trace_key(customer_id: str, trace_id: str) -> bytes:
+    """The key of a trace and of all its spans: `<customer>:<trace id>`."""
+    return f"{customer_id}:{trace_id}".encode()

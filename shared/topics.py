@@ -153,6 +153,42 @@ VIDEO_VIEWS_CHANGELOG: Final = Topic(
     extra=_CHANGELOG,
 )
 
+SPANS: Final = Topic(
+    name="spans",
+    key="<customer>:<trace id>",
+    schema="shared.schemas.span.Span",
+    owner="collector",
+    cleanup="delete",
+    retention_ms=3 * _DAY_MS,
+    retention_bytes=50 * _GIB,
+)
+TRACES: Final = Topic(
+    name="traces",
+    key="<customer>:<trace id>",
+    schema="shared.schemas.trace.Trace",
+    owner="processor/traces",
+    cleanup="delete",
+    retention_ms=7 * _DAY_MS,
+    retention_bytes=50 * _GIB,
+)
+LATE_SPANS: Final = Topic(
+    name="late_spans",
+    key="<customer>:<trace id>",
+    schema="shared.schemas.span.Span",
+    owner="processor/traces",
+    cleanup="delete",
+    retention_ms=7 * _DAY_MS,
+    retention_bytes=5 * _GIB,
+)
+TRACES_CHANGELOG: Final = Topic(
+    name="traces.changelog",
+    key="<store id><row key>, or meta",
+    schema="services.processor.engine.rows",
+    owner="processor/traces",
+    cleanup="compact",
+    extra=_CHANGELOG,
+)
+
 PRESENCE: Final = Topic(
     name="presence",
     key="<application>/<slot>/<replica>",
@@ -166,4 +202,7 @@ PRESENCE: Final = Topic(
     partitions_fixed=1,
 )
 
-ALL: Final = (BEACONS, VIEWS, VIEWS_PROTOBUF, LIVE, LATE, REJECTED, VIDEO_VIEWS_CHANGELOG, PRESENCE)
+ALL: Final = (
+    *(BEACONS, VIEWS, VIEWS_PROTOBUF, LIVE, LATE, REJECTED, VIDEO_VIEWS_CHANGELOG, PRESENCE),
+    *(SPANS, TRACES, LATE_SPANS, TRACES_CHANGELOG),
+)

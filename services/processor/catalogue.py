@@ -3,11 +3,13 @@
 from collections.abc import Callable, Mapping
 from typing import Final
 
+from services.processor.applications.traces import app as traces
+from services.processor.applications.traces.trace import TraceRules
 from services.processor.applications.video_views import app as video_views
 from services.processor.applications.video_views.finish import FinishRules
 from services.processor.applications.video_views.metrics import GoodRules
 from services.processor.engine.application import Application
-from services.processor.settings import ApplicationName, VideoViewsSettings
+from services.processor.settings import ApplicationName, TracesSettings, VideoViewsSettings
 
 
 def _video_views(environ: Mapping[str, str]) -> Application:
@@ -35,5 +37,21 @@ def _video_views(environ: Mapping[str, str]) -> Application:
     )
 
 
+def _traces(environ: Mapping[str, str]) -> Application:
+    told = TracesSettings.load(environ)
+    return traces.application(
+        TraceRules(
+            gap_ms=told.gap_ms,
+            grace_ms=told.grace_ms,
+            kept_ms=told.kept_ms,
+            spans_max=told.spans_max,
+            span_bytes_max=told.span_bytes_max,
+        )
+    )
+
+
 #: What `PROCESSOR_APPLICATION` chooses from: each is made from its own settings, and may raise `SettingsError`.
-APPLICATIONS: Final[dict[ApplicationName, Callable[[Mapping[str, str]], Application]]] = {"video_views": _video_views}
+APPLICATIONS: Final[dict[ApplicationName, Callable[[Mapping[str, str]], Application]]] = {
+    "video_views": _video_views,
+    "traces": _traces,
+}

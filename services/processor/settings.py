@@ -8,7 +8,7 @@ import pydantic
 from services.rim.crash_points import ARMED_PATTERN
 from shared.settings import Settings
 
-ApplicationName = Literal["video_views"]
+ApplicationName = Literal["video_views", "traces"]
 
 
 class ProcessorSettings(Settings):
@@ -88,3 +88,20 @@ class VideoViewsSettings(Settings):
     export_protobuf: bool = pydantic.Field(
         False, description="also write rows to topic views.protobuf, as Mux's VideoView messages"
     )
+
+
+class TracesSettings(Settings):
+    """When the spans of a trace are joined, ms, and how many (`applications.traces.trace.TraceRules`)."""
+
+    PREFIX: ClassVar[str] = "TRACES_"
+
+    gap_ms: int = pydantic.Field(5_000, ge=0, le=3_600_000, description="silence after which a trace is told")
+    grace_ms: int = pydantic.Field(60_000, ge=0, le=86_400_000, description="how much later spans still revise it")
+    kept_ms: int = pydantic.Field(
+        900_000,
+        ge=0,
+        le=86_400_000,
+        description="how long it is still answered for, and joined by long spans, after that",
+    )
+    spans_max: int = pydantic.Field(2_000, ge=1, le=2_000, description="spans of one trace")
+    span_bytes_max: int = pydantic.Field(500_000, ge=1_000, le=500_000, description="bytes of their records")

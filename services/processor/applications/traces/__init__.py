@@ -1,0 +1,1 @@
+"""traces: the spans of one trace, joined from many services in any order."""

@@ -1,0 +1,108 @@
+"""traces: topics, stores and the fold that joins the spans of a trace. Runs on event time: what is traced are our own servers."""
+
+from typing import Any, Final
+
+import msgspec
+
+from services.processor.applications.traces.lookup import trace_lookup
+from services.processor.applications.traces.row import absorbed_row, to_row
+from services.processor.applications.traces.trace import Part, TraceRules, TraceState, due_ms, forget, ready, take
+from services.processor.engine.application import Application, Context, EventTime, Processor, Store, StoreSpec
+from services.processor.engine.record import Record
+from shared import codec, topics
+from shared.codec import Undecodable
+
+TRACES: Final = StoreSpec(
+    name="traces", id=1, encode=msgspec.msgpack.encode, decode=msgspec.msgpack.Decoder(TraceState).decode
+)
+
+
+class _Times(msgspec.Struct):
+    """What of a span says when it was."""
+
+    start_us: int
+    duration_us: int
+
+
+_times: Final = msgspec.json.Decoder(_Times)
+
+
+class Traces:
+    """The processor of one partition."""
+
+    def __init__(self, context: Context, rules: TraceRules) -> None:
+        self._context = context
+        self._rules = rules
+        self._traces: Store[TraceState] = context.store(TRACES)
+
+    def fold(self, record: Record) -> None:
+        """Takes one span in."""
+        key, value = record.key, record.value
+        if value is None or key is None:
+            raise Undecodable("the record has no key or no value")
+        span = codec.SPAN.decode(value)
+        known = self._traces.get(key)
+        trace = known or TraceState()
+        taken = take(trace, span, len(value), self._rules, self._context.clock_ms)
+        if taken.is_late:
+            self._context.emit(topics.LATE_SPANS, key, value)
+            if known is None:
+                return
+        self._put(key, trace)
+
+    def fire(self, spec: StoreSpec[Any], key: bytes) -> None:  # noqa: ARG002 - there is one store
+        """A part's window has ended, or it is kept no longer."""
+        trace = self._traces.get(key)
+        if trace is None:
+            return
+        clock_ms = self._context.clock_ms
+        for part in ready(trace, self._rules, clock_ms):
+            self._tell(key, trace, part)
+        forget(trace, self._rules, clock_ms)
+        self._put(key, trace)
+
+    def _tell(self, key: bytes, trace: TraceState, part: Part) -> None:
+        customer_id, _, trace_id = key.decode().partition(":")
+        part.revision += 1
+        part.is_told = True
+        rows = [
+            absorbed_row(number, revision, part.number, customer_id=customer_id, trace_id=trace_id)
+            for number, revision in part.absorbed
+        ]
+        part.absorbed = []
+        rows.append(to_row(trace, part, customer_id=customer_id, trace_id=trace_id, revision=part.revision))
+        for row in rows:
+            self._context.emit(topics.TRACES, key, codec.TRACE.encode(row))
+
+    def _put(self, key: bytes, trace: TraceState) -> None:
+        if trace.parts:
+            self._traces.put(key, trace, due_ms(trace, self._rules))
+        elif self._traces.get(key) is not None:
+            self._traces.delete(key)
+
+
+def _event_ms(record: Record) -> int:
+    """A span's end: when it could be sent."""
+    try:
+        times = _times.decode(record.value or b"")
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise Undecodable(str(error)) from error
+    return (times.start_us + times.duration_us) // 1000
+
+
+def application(rules: TraceRules) -> Application:
+    """The application under these rules."""
+
+    def start(context: Context) -> Processor:
+        return Traces(context, rules)
+
+    return Application(
+        name="traces",
+        inputs=(topics.SPANS,),
+        outputs=(topics.TRACES, topics.LATE_SPANS, topics.REJECTED),
+        changelog=topics.TRACES_CHANGELOG,
+        stores=(TRACES,),
+        start=start,
+        event_time=EventTime(_event_ms, grace_ms=rules.grace_ms),
+        lookups=(trace_lookup(TRACES),),
+    )

@@ -1,0 +1,176 @@
+"""A trace while its spans come in: which belong together in time, what is new, what is late. Pure.
+
+A span is the stretch from its start to its end. Spans of one trace id that are not more than the gap apart are one part of the
+trace; one that comes between two parts makes them one. So the parts, and the spans in them, follow from the set of
+spans alone, whatever their order, as long as none is late.
+
+A part is told when the clock passes the gap after its last end, and again when spans come within the grace. It is kept
+for a while after that, for questions and for spans that began long before: one that ended within the grace is never late.
+"""
+
+from dataclasses import dataclass
+
+import msgspec
+
+from services.processor.engine.windows import Sessions, Window
+from shared.schemas.span import Span, SpanFields
+
+_FIELDS = SpanFields.__struct_fields__
+
+
+@dataclass(frozen=True)
+class TraceRules:
+    """How long a part lasts, ms: `gap_ms` of silence end it, `grace_ms` later it is closed, `kept_ms` later forgotten."""
+
+    gap_ms: int = 5_000
+    grace_ms: int = 60_000
+    kept_ms: int = 900_000
+    #: Spans of one trace id that are kept, and the bytes of their records: with its critical path a trace must fit into a record.
+    spans_max: int = 2_000
+    span_bytes_max: int = 500_000
+
+    @property
+    def sessions(self) -> Sessions:
+        """The windows that parts are."""
+        return Sessions(self.gap_ms, self.grace_ms)
+
+
+class Part(msgspec.Struct, array_like=True):
+    """Spans of one trace that belong together in time; the window holds all of them."""
+
+    number: int
+    window: Window
+    spans: dict[str, SpanFields] = {}
+    span_bytes: int = 0
+    duplicates: int = 0
+    #: Rows told so far, and whether the last of them holds all that is here.
+    revision: int = 0
+    is_told: bool = False
+    #: Parts that were told and then turned out to be this one: number and revision of the row that takes each back.
+    absorbed: list[tuple[int, int]] = []
+
+
+class TraceState(msgspec.Struct, array_like=True):
+    """All that is kept of one trace id."""
+
+    parts: list[Part] = []
+    last_number: int = 0
+    late: int = 0
+    #: Spans that there was no room for.
+    dropped: int = 0
+
+
+class Taken(msgspec.Struct, frozen=True):
+    """What became of a span: late and not taken in, or taken in and, maybe, new."""
+
+    is_late: bool = False
+    is_new: bool = False
+
+
+def window_of(span: SpanFields) -> Window:
+    """The span's time, ms since 1970."""
+    return Window(span.start_us // 1000, span.end_us // 1000)
+
+
+def take(trace: TraceState, span: Span, size_bytes: int, rules: TraceRules, clock_ms: int) -> Taken:
+    """Puts a span, whose record has `size_bytes`, into its part, made or joined as need be. A late one is counted alone."""
+    grown, windows = rules.sessions.merge(window_of(span), [part.window for part in trace.parts])
+    if rules.sessions.is_closed(grown, clock_ms):
+        trace.late += 1
+        return Taken(is_late=True)
+    touched = sorted((part for part in trace.parts if part.window in windows), key=lambda part: part.number)
+    known = next((part.spans[span.span_id] for part in touched if span.span_id in part.spans), None)
+    has_room = _has_room(trace, size_bytes, rules)
+    if known is None and not has_room:
+        trace.dropped += 1
+        if not touched:
+            return Taken()
+    part = _joined(trace, touched) if touched else _new(trace)
+    if len(touched) > 1 or part.window != grown:
+        part.window, part.is_told = grown, False
+    if known is not None:
+        part.duplicates += 1
+        _put(part, _fields(span))
+    elif has_room:
+        part.span_bytes += size_bytes
+        _put(part, _fields(span))
+    return Taken(is_new=known is None and has_room)
+
+
+def due_ms(trace: TraceState, rules: TraceRules) -> int:
+    """When a part is next to be told or forgotten, ms; 0 for a trace without any."""
+    return min((_due_ms(part, rules) for part in trace.parts), default=0)
+
+
+def ready(trace: TraceState, rules: TraceRules, clock_ms: int) -> list[Part]:
+    """The parts that are to be told at this time."""
+    return [part for part in trace.parts if not part.is_told and _ends_ms(part, rules) <= clock_ms]
+
+
+def forget(trace: TraceState, rules: TraceRules, clock_ms: int) -> None:
+    """Drops the parts that are kept no longer."""
+    trace.parts = [part for part in trace.parts if not part.is_told or _forgotten_ms(part, rules) > clock_ms]
+
+
+def is_open(part: Part, rules: TraceRules, clock_ms: int) -> bool:
+    """Whether spans may still come that are not late for it."""
+    return not rules.sessions.is_closed(part.window, clock_ms)
+
+
+def _has_room(trace: TraceState, size_bytes: int, rules: TraceRules) -> bool:
+    spans = sum(len(part.spans) for part in trace.parts)
+    span_bytes = sum(part.span_bytes for part in trace.parts)
+    return spans < rules.spans_max and span_bytes + size_bytes <= rules.span_bytes_max
+
+
+def _new(trace: TraceState) -> Part:
+    trace.last_number += 1
+    # A window that no time is in: the first span's own differs from it.
+    part = Part(trace.last_number, Window(-1, -1))
+    trace.parts.append(part)
+    return part
+
+
+def _joined(trace: TraceState, touched: list[Part]) -> Part:
+    """One part of all: the one that was there first. Rows that were told of the others are to be taken back."""
+    part, *others = touched
+    for other in others:
+        trace.parts.remove(other)
+        part.absorbed += other.absorbed
+        if other.revision:
+            part.absorbed.append((other.number, other.revision + 1))
+        part.duplicates += other.duplicates
+        part.span_bytes += other.span_bytes
+        for fields in other.spans.values():
+            if fields.span_id in part.spans:
+                part.duplicates += 1
+            _put(part, fields)
+    return part
+
+
+def _put(part: Part, fields: SpanFields) -> None:
+    """Of two that have one id the later end holds, whichever came first."""
+    known = part.spans.get(fields.span_id)
+    if known is None or _rank(fields) > _rank(known):
+        part.spans[fields.span_id] = fields
+        part.is_told = False
+
+
+def _fields(span: Span) -> SpanFields:
+    return SpanFields(**{name: getattr(span, name) for name in _FIELDS})
+
+
+def _rank(fields: SpanFields) -> tuple[int, bytes]:
+    return fields.end_us, msgspec.msgpack.encode(fields, order="deterministic")
+
+
+def _ends_ms(part: Part, rules: TraceRules) -> int:
+    return part.window.last_ms + rules.gap_ms + 1
+
+
+def _forgotten_ms(part: Part, rules: TraceRules) -> int:
+    return rules.sessions.closes_ms(part.window) + rules.kept_ms
+
+
+def _due_ms(part: Part, rules: TraceRules) -> int:
+    return _forgotten_ms(part, rules) if part.is_told else _ends_ms(part, rules)
