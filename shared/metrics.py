@@ -26,7 +26,10 @@ COLLECTOR_REQUESTS: Final = Metric(
     "playhead_collector_requests_total", "counter", "Requests answered.", ("route", "status")
 )
 COLLECTOR_BEACONS_ACCEPTED: Final = Metric(
-    "playhead_collector_beacons_accepted_total", "counter", "Beacons acknowledged by Kafka.", ("source",)
+    "playhead_collector_beacons_accepted_total",
+    "counter",
+    "Beacons, and spans (source otlp), acknowledged by Kafka.",
+    ("source",),
 )
 COLLECTOR_REJECTED: Final = Metric(
     "playhead_collector_rejected_total", "counter", "Inputs set aside in topic rejected.", ("reason",)

@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from aiohttp import web
 
+from services.collector.intake import otlp
 from services.collector.intake.post import Outcome, Rejected
 from services.collector.reception import Refusal
 
@@ -13,6 +14,9 @@ RETRY_SECONDS_MIN: Final = 2
 RETRY_SECONDS_MAX: Final = 10
 #: Statuses of native and EPAS for a body that is refused as a whole, by reason; else 400.
 STATUSES: Final = {"unknown_customer": 401, "revoked_key": 410, "forbidden_origin": 403, "too_large": 413}
+#: Codes of `google.rpc.Status`.
+GRPC_INVALID_ARGUMENT: Final = 3
+GRPC_UNAVAILABLE: Final = 14
 _PIXEL: Final = bytes.fromhex("47494638396101000100800000000000ffffff21f90401000000002c00000000010001000002024401003b")
 
 
@@ -57,6 +61,30 @@ def native_answer(outcome: Outcome) -> Answer:
         assert rejected.place is not None
         answers[rejected.place] = {"status": "rejected", **_why(rejected)}
     return Answer(200, {"beacons": answers})
+
+
+def otlp_refused(refusal: Refusal, content_type: str) -> web.Response:
+    """Nothing is stored; 429 and 503 are what exporters try again after, when `Retry-After` says."""
+    status = 429 if refusal.kind == "limited" else 503
+    response = _otlp(status, otlp.failure(GRPC_UNAVAILABLE, "not stored, send again", content_type), content_type)
+    response.headers.update(retry_after(refusal))
+    if refusal.kind in {"slow", "gone", "busy"}:
+        response.force_close()
+    return response
+
+
+def otlp_answer(outcome: Outcome, content_type: str) -> web.Response:
+    """200, and how many spans were no good; a body that is no request gets a 4xx. Neither is to be sent again."""
+    whole = [rejected for rejected in outcome.rejected if rejected.place is None]
+    if whole:
+        failure = otlp.failure(GRPC_INVALID_ARGUMENT, whole[0].detail, content_type)
+        return _otlp(STATUSES.get(whole[0].reason, 400), failure, content_type)
+    return _otlp(200, otlp.answer(outcome, content_type), content_type)
+
+
+def _otlp(status: int, body: bytes, content_type: str) -> web.Response:
+    told = otlp.JSON if otlp.media_type(content_type) == otlp.JSON else otlp.PROTOBUF
+    return web.Response(status=status, body=body, content_type=told)
 
 
 def pixel_answer() -> web.Response:

@@ -9,7 +9,7 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
 import structlog
 from aiohttp import web
@@ -30,7 +30,6 @@ from shared.metrics import (
     COLLECTOR_REJECTED_DROPPED,
     COLLECTOR_UNSTORED,
 )
-from shared.schemas.beacon import Source
 from shared.topics import Profile
 
 log = structlog.get_logger(__name__)
@@ -40,6 +39,9 @@ log = structlog.get_logger(__name__)
 RefusalKind = Literal["slow", "gone", "busy", "limited", "unstored"]
 
 Take = Callable[[Post, Rules], Taken]
+
+#: What requests are counted by: the clients of beacons, and the other inputs.
+Source = Literal["mux", "cmcd", "epas", "native", "otlp"]
 
 
 class Refusal(RuntimeError):
@@ -86,8 +88,8 @@ class Reception:
         self._in_flight = InFlight(limits.in_flight_bytes_max)
         metrics.gauge(COLLECTOR_IN_FLIGHT_BYTES).set_function(lambda: self._in_flight.bytes)
         self._batch_numbers = itertools.count()
-        sources: tuple[Source, ...] = ("mux", "cmcd", "epas", "native")
-        self._accepted = {source: metrics.counter(COLLECTOR_BEACONS_ACCEPTED).labels(source) for source in sources}
+        accepted = metrics.counter(COLLECTOR_BEACONS_ACCEPTED)
+        self._accepted = {source: accepted.labels(source) for source in get_args(Source)}
         self._produce_seconds = metrics.histogram(COLLECTOR_PRODUCE_SECONDS)
 
     async def receive(
@@ -239,7 +241,7 @@ class Reception:
 
 
 def _demand(taken: Taken, post: Post, rules: Rules) -> _Demand:
-    counts = Counter(beacon.customer_id for beacon in taken.accepted)
+    counts = Counter(one.customer_id for one in taken.accepted)
     total = counts.total()
     return _Demand(
         {customer_id: Amount(count, len(post.body) * count // total) for customer_id, count in counts.items()},

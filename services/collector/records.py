@@ -1,14 +1,17 @@
 """What a request becomes in Kafka: records with topic, partition, key and value. Pure."""
 
-from collections.abc import Callable
-from typing import Final
+from collections.abc import Callable, Mapping
+from operator import attrgetter
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
 from services.collector.intake.post import Post, Rejected, Taken
 from shared import codec
 from shared.partitioning import partition_of, view_key
-from shared.topics import BEACONS, RECORD_BYTES_MAX, REJECTED, Profile
+from shared.schemas.beacon import Beacon
+from shared.schemas.span import Span
+from shared.topics import BEACONS, RECORD_BYTES_MAX, REJECTED, SPANS, Profile, Topic
 
 SERVICE: Final = b"collector"
 HEADER_BYTES_MAX: Final = 1_000
@@ -17,6 +20,20 @@ RECORD_OVERHEAD_BYTES: Final = 512
 
 #: As the Kafka client types them.
 Headers = list[tuple[str, str | bytes | None]]
+
+
+class _Kind(NamedTuple):
+    """What is written of one kind of input: where, how, and what beside the customer names what it belongs to."""
+
+    topic: Topic
+    encode: Callable[[Any], bytes]
+    id_of: Callable[[Any], str]
+
+
+_KINDS: Final[Mapping[type, _Kind]] = {
+    Beacon: _Kind(BEACONS, codec.BEACON.encode, attrgetter("view_id")),
+    Span: _Kind(SPANS, codec.SPAN.encode, attrgetter("trace_id")),
+}
 
 
 class Record(msgspec.Struct, frozen=True, gc=False, array_like=True):
@@ -37,29 +54,31 @@ def size_of(records: list[Record]) -> int:
 def records_of(
     taken: Taken, post: Post, profile: Profile, keeps: Callable[[Rejected], bool] = lambda _: True
 ) -> list[Record]:
-    """The records of one request: its beacons in their order, then those of its rejected inputs that `keeps` says yes to.
+    """The records of one request: what it held in its order, then those of its rejected inputs that `keeps` says yes to.
 
     The partition is always explicit: librdkafka may reorder a key whose partition is sometimes left to it.
     """
-    topic, partitions = BEACONS.name, BEACONS.partitions(profile)
     no_headers: Headers = []
-    encode = codec.BEACON.encode
     records: list[Record] = []
     rejected = taken.rejected
-    customer_id = view_id = None
-    key, partition = b"", 0
-    for beacon in taken.accepted:
-        # A request's beacons are nearly always of one view.
-        if beacon.view_id != view_id or beacon.customer_id != customer_id:
-            customer_id, view_id = beacon.customer_id, beacon.view_id
-            key = view_key(customer_id, view_id)
-            partition = partition_of(key, partitions)
-        value = encode(beacon)
-        if len(value) > RECORD_BYTES_MAX:
-            detail = f"the beacon takes {len(value)} bytes; {RECORD_BYTES_MAX} are the most"
-            rejected = [*rejected, _oversized(beacon.customer_id, beacon.view_id, value, detail)]
-            continue
-        records.append(Record(topic, partition, key, value, no_headers))
+    if taken.accepted:
+        kind = _KINDS[taken.accepted[0].__class__]
+        topic, partitions = kind.topic.name, kind.topic.partitions(profile)
+        encode, id_of = kind.encode, kind.id_of
+        last: tuple[str, str] | None = None
+        key, partition = b"", 0
+        for one in taken.accepted:
+            # What comes in one request is nearly always of one view.
+            if (named := (one.customer_id, id_of(one))) != last:
+                last = named
+                key = view_key(*named)
+                partition = partition_of(key, partitions)
+            value = encode(one)
+            if len(value) > RECORD_BYTES_MAX:
+                detail = f"it takes {len(value)} bytes; {RECORD_BYTES_MAX} are the most"
+                rejected = [*rejected, _oversized(*named, value, detail)]
+                continue
+            records.append(Record(topic, partition, key, value, no_headers))
     records.extend(_rejected_record(input_, post, REJECTED.partitions(profile)) for input_ in rejected if keeps(input_))
     return records
 

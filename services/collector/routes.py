@@ -17,10 +17,12 @@ from services.collector.answers import (
     Answer,
     native_answer,
     native_refused,
+    otlp_answer,
+    otlp_refused,
     pixel_answer,
     refused,
 )
-from services.collector.intake import cmcd, epas, mux, native
+from services.collector.intake import cmcd, epas, mux, native, otlp
 from services.collector.intake.post import Outcome, Post, Rules, Taken
 from services.collector.reception import Reception, Refusal
 from services.collector.sink import Sink
@@ -115,6 +117,15 @@ class Routes:
             return refused(refusal, limited=429)
         return pixel_answer()
 
+    async def otlp(self, request: web.Request) -> web.Response:
+        """OpenTelemetry's spans; every answer is in the encoding of the request."""
+        content_type = request.headers.get("Content-Type", "")
+        try:
+            outcome = await self._reception.receive(request, otlp.take, "otlp", self._sink, key=_key(request))
+        except Refusal as refusal:
+            return otlp_refused(refusal, content_type)
+        return otlp_answer(outcome, content_type)
+
     async def schema(self, _: web.Request) -> web.Response:
         """The JSON Schema of the native format."""
         return web.Response(body=native.json_schema(), content_type="application/schema+json")
@@ -143,7 +154,9 @@ class Routes:
 
     async def nothing_here(self, _: web.Request) -> web.Response:
         """Methods and paths that no player uses."""
-        return web.Response(status=404, text="POST beacons to /, /v1/beacons, /cmcd/<key> or /epas/<key>\n")
+        return web.Response(
+            status=404, text="POST beacons to /, /v1/beacons, /cmcd/<key> or /epas/<key>, spans to /v1/traces\n"
+        )
 
 
 def _reason(outcome: Outcome) -> str | None:

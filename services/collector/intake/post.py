@@ -9,6 +9,7 @@ from services.collector.intake.client import Client, Sender
 from services.collector.intake.customers import ANYBODY, Customers, Found
 from shared.schemas.beacon import CUSTOMER_ID, SCHEMA_VERSION, VIEW_ID_CHARS_MAX, Beacon
 from shared.schemas.rejected import Reason
+from shared.schemas.span import Span
 
 USER_AGENT_CHARS_MAX = 512
 EVENT_CHARS_MAX = 64
@@ -25,6 +26,7 @@ class Rules:
     #: How many times its size a compressed body may unpack to.
     unpack_ratio_max: int = 100
     batch_beacons_max: int = 3600
+    batch_spans_max: int = 10_000
     attrs_max: int = 1_000
     attrs_depth_max: int = 8
     attrs_string_chars_max: int = 65_536
@@ -82,9 +84,9 @@ class Rejected(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Taken(msgspec.Struct, frozen=True):
-    """What one POST holds, in its order."""
+    """What one POST holds, in its order; all of one kind."""
 
-    accepted: list[Beacon]
+    accepted: list[Beacon] | list[Span]
     rejected: list[Rejected]
 
 

@@ -1,0 +1,118 @@
+"""What both encodings of OTLP are read into, and what of it is a span."""
+
+import math
+from typing import Any, Final, NamedTuple, get_args
+
+from services.collector.intake.post import Refused, Rules
+from services.collector.intake.values import WHOLE_MAX, check_attrs
+from shared.schemas.span import SPAN_ID, TRACE_ID, Kind, Span, SpanEvent, SpanLink, Status
+
+NAME_CHARS_MAX: Final = 1_000
+#: A resource that does not say which service it is has this name by OpenTelemetry's conventions.
+SERVICE_UNKNOWN: Final = "unknown_service"
+
+_KINDS: Final = get_args(Kind)
+_STATUSES: Final = get_args(Status)
+_INT_MAX: Final = (1 << 63) - 1
+
+
+class Group(NamedTuple):
+    """Spans of one resource and one scope, each as its encoding's reader takes it."""
+
+    resource: dict[str, Any]
+    scope: str
+    spans: list[Any]
+
+
+class ReadSpan(NamedTuple):
+    """A span as it was said; ids are hex, times ns since 1970, nothing is checked."""
+
+    trace_id: str
+    span_id: str
+    parent_span_id: str
+    name: str
+    kind: int
+    start_ns: int
+    end_ns: int
+    attrs: dict[str, Any]
+    status: int
+    status_message: str
+    events: list[tuple[int, str, dict[str, Any]]]
+    links: list[tuple[str, str, dict[str, Any]]]
+
+
+def resource_of(group: Group, rules: Rules) -> tuple[str, dict[str, Any]]:
+    """The service's name and the other attributes of what ran it. Raises `Refused`."""
+    resource = _checked(dict(group.resource), rules)
+    service = resource.pop("service.name", None)
+    return (str(service)[:NAME_CHARS_MAX] if service else SERVICE_UNKNOWN), resource
+
+
+def to_span(said: ReadSpan, commons: dict[str, Any], rules: Rules) -> Span:
+    """The canonical span. `commons` are the fields that all spans of its resource and request share. Raises `Refused`."""
+    if TRACE_ID.fullmatch(said.trace_id) is None:
+        raise Refused("invalid", f"trace id {said.trace_id[:64]!r} is not 16 bytes, not all zero")
+    if SPAN_ID.fullmatch(said.span_id) is None:
+        raise Refused("invalid", f"span id {said.span_id[:64]!r} is not 8 bytes, not all zero")
+    parent = said.parent_span_id.strip("0") and said.parent_span_id
+    if parent and SPAN_ID.fullmatch(parent) is None:
+        raise Refused("invalid", f"parent span id {parent[:64]!r} is not 8 bytes")
+    start_us = _checked_us(said.start_ns, "start")
+    # A clock that was set back while the span ran makes it end before its start.
+    end_us = max(_checked_us(said.end_ns, "end"), start_us)
+    if len(said.events) > rules.attrs_max or len(said.links) > rules.attrs_max:
+        raise Refused("too_large", f"more than {rules.attrs_max} events or links")
+    return Span(
+        trace_id=said.trace_id,
+        span_id=said.span_id,
+        parent_span_id=parent or None,
+        name=_text(said.name[:NAME_CHARS_MAX]),
+        kind=_KINDS[said.kind] if 0 <= said.kind < len(_KINDS) else "unspecified",
+        start_us=start_us,
+        duration_us=end_us - start_us,
+        status=_STATUSES[said.status] if 0 <= said.status < len(_STATUSES) else "unset",
+        status_message=_text(said.status_message[:NAME_CHARS_MAX]),
+        attrs=_checked(said.attrs, rules),
+        events=[
+            SpanEvent(_checked_us(at_ns, "event"), _text(name[:NAME_CHARS_MAX]), _checked(attrs, rules))
+            for at_ns, name, attrs in said.events
+        ],
+        # A link that leads nowhere is left out: it says nothing.
+        links=[
+            SpanLink(trace_id, span_id, _checked(attrs, rules))
+            for trace_id, span_id, attrs in said.links
+            if TRACE_ID.fullmatch(trace_id) and SPAN_ID.fullmatch(span_id)
+        ],
+        **commons,
+    )
+
+
+def _checked_us(at_ns: int, name: str) -> int:
+    if not 0 <= at_ns // 1000 <= WHOLE_MAX:
+        raise Refused("invalid", f"the {name} is no time in ns since 1970")
+    return at_ns // 1000
+
+
+def _checked(attrs: dict[str, Any], rules: Rules) -> dict[str, Any]:
+    check_attrs(attrs, rules, values=True)
+    return {_text(name): _storable(value) for name, value in attrs.items()}
+
+
+def _storable(value: Any) -> Any:
+    """The value as JSON can hold it."""
+    if isinstance(value, str):
+        return _text(value)
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    if isinstance(value, int) and not -_INT_MAX <= value <= _INT_MAX:
+        raise Refused("invalid", "a whole number has more than 64 bits")
+    if isinstance(value, list):
+        return [_storable(one) for one in value]
+    if isinstance(value, dict):
+        return {_text(name): _storable(one) for name, one in value.items()}
+    return value
+
+
+def _text(text: str) -> str:
+    """The text without halves of surrogate pairs, which JSON in UTF-8 cannot hold."""
+    return text if text.isascii() else text.encode("utf-8", "replace").decode()
