@@ -66,15 +66,15 @@ def to_span(said: ReadSpan, commons: dict[str, Any], rules: Rules) -> Span:
         trace_id=said.trace_id,
         span_id=said.span_id,
         parent_span_id=parent or None,
-        name=_text(said.name[:NAME_CHARS_MAX]),
+        name=said.name[:NAME_CHARS_MAX],
         kind=_KINDS[said.kind] if 0 <= said.kind < len(_KINDS) else "unspecified",
         start_us=start_us,
         duration_us=end_us - start_us,
         status=_STATUSES[said.status] if 0 <= said.status < len(_STATUSES) else "unset",
-        status_message=_text(said.status_message[:NAME_CHARS_MAX]),
+        status_message=said.status_message[:NAME_CHARS_MAX],
         attrs=_checked(said.attrs, rules),
         events=[
-            SpanEvent(_checked_us(at_ns, "event"), _text(name[:NAME_CHARS_MAX]), _checked(attrs, rules))
+            SpanEvent(_checked_us(at_ns, "event"), name[:NAME_CHARS_MAX], _checked(attrs, rules))
             for at_ns, name, attrs in said.events
         ],
         # A link that leads nowhere is left out: it says nothing.
@@ -95,13 +95,11 @@ def _checked_us(at_ns: int, name: str) -> int:
 
 def _checked(attrs: dict[str, Any], rules: Rules) -> dict[str, Any]:
     check_attrs(attrs, rules, values=True)
-    return {_text(name): _storable(value) for name, value in attrs.items()}
+    return {name: _storable(value) for name, value in attrs.items()}
 
 
 def _storable(value: Any) -> Any:
     """The value as JSON can hold it."""
-    if isinstance(value, str):
-        return _text(value)
     if isinstance(value, float) and not math.isfinite(value):
         return str(value)
     if isinstance(value, int) and not -_INT_MAX <= value <= _INT_MAX:
@@ -109,10 +107,5 @@ def _storable(value: Any) -> Any:
     if isinstance(value, list):
         return [_storable(one) for one in value]
     if isinstance(value, dict):
-        return {_text(name): _storable(one) for name, one in value.items()}
+        return {name: _storable(one) for name, one in value.items()}
     return value
-
-
-def _text(text: str) -> str:
-    """The text without halves of surrogate pairs, which JSON in UTF-8 cannot hold."""
-    return text if text.isascii() else text.encode("utf-8", "replace").decode()

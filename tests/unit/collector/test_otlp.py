@@ -193,6 +193,11 @@ def test_what_is_allowed_is_read(changed: dict[str, Any], fields: dict[str, Any]
     assert {name: getattr(span, name) for name in fields} == fields
 
 
+def test_what_json_has_no_number_for_is_kept_as_text() -> None:
+    document = request_json(span_json(attributes=[{"key": "n", "value": {"doubleValue": float("nan")}}]))
+    assert take(as_protobuf(document), otlp.PROTOBUF).accepted[0].attrs == {"n": "nan"}
+
+
 def test_each_bad_span_is_set_aside_with_its_place_and_the_others_are_kept() -> None:
     deep: Any = {"stringValue": "x"}
     for _ in range(12):

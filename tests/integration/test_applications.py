@@ -1,0 +1,104 @@
+"""The other applications on a real broker: in by HTTP at the collector, through a slot that is killed, out by topic and lookup."""
+
+import contextlib
+import json
+import time
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from opentelemetry.exporter.otlp.proto.http import Compression
+
+from deploy.local.broker import Broker
+from deploy.local.ports import free_port
+from shared import codec, topics
+from shared.schemas.trace import Trace
+from tests.integration.asked import Asked
+from tests.integration.collecting import Collector, Reader, reading
+from tests.integration.slots import wait_until
+from tests.unit.collector.test_otlp import export
+
+pytestmark = pytest.mark.integration
+
+
+@pytest.fixture(scope="module")
+def collector(broker: Broker, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Collector]:
+    with Collector(broker.bootstrap, tmp_path_factory.mktemp("collector"), free_port(), linger_ms="0") as running:
+        yield running
+
+
+@contextlib.contextmanager
+def working(broker: Broker, folder: Path, application: str, **environ: str) -> Iterator[Asked]:
+    """A slot that works one application, and answers for it."""
+    asked = Asked(broker, folder, 0, PROCESSOR_APPLICATION=application, **environ)
+    asked.slot.start()
+    try:
+        wait_until(asked.slot.is_ready, "the slot works")
+        yield asked
+    finally:
+        asked.slot.end()
+
+
+def post(collector: Collector, path: str, document: Any) -> None:
+    """Posts JSON and expects 200."""
+    body = json.dumps(document).encode()
+    request = urllib.request.Request(collector.url + path, body, {"Content-Type": "application/json"})
+    with urllib.request.urlopen(request, timeout=15) as answer:
+        assert answer.status == 200
+
+
+def span(trace_id: str, span_id: str, parent: str, at_ms: int, service: str = "shop", **attrs: str) -> dict[str, Any]:
+    """A request with one server span, as OTLP's JSON has it."""
+    attributes = [{"key": name, "value": {"stringValue": value}} for name, value in attrs.items()]
+    said = {
+        "traceId": trace_id,
+        "spanId": span_id,
+        "parentSpanId": parent,
+        "name": "GET",
+        "kind": 2,
+        "startTimeUnixNano": str((at_ms - 5) * 1_000_000),
+        "endTimeUnixNano": str(at_ms * 1_000_000),
+        "attributes": attributes,
+    }
+    resource = {"attributes": [{"key": "service.name", "value": {"stringValue": service}}]}
+    return {"resourceSpans": [{"resource": resource, "scopeSpans": [{"spans": [said]}]}]}
+
+
+def traces_told(reader: Reader) -> dict[str, Trace]:
+    """The newest row of each trace."""
+    rows = [codec.TRACE.decode(record.value) for record in reader.records if record.topic == topics.TRACES.name]
+    return {row.trace_id: row for row in sorted(rows, key=lambda row: row.revision)}
+
+
+def test_spans_become_traces_through_a_kill_and_can_be_asked_for(
+    broker: Broker, collector: Collector, tmp_path: Path
+) -> None:
+    now_ms = time.time_ns() // 1_000_000
+    trace_ids = [f"{number:032x}" for number in range(1, 21)]
+    with (
+        reading(broker.bootstrap, topics.TRACES.name, topics.REJECTED.name) as reader,
+        working(broker, tmp_path, "traces", TRACES_GAP_MS="1000", TRACES_GRACE_MS="600000") as traces,
+    ):
+        for trace_id in trace_ids:
+            post(collector, "/v1/traces", span(trace_id, "1" * 16, "", now_ms))
+        wait_until(lambda: traces.get(f"/traces/{trace_ids[0]}")[0] == 200, "an open trace is told")
+        traces.slot.kill()
+        traces.slot.start()
+        for trace_id in trace_ids:
+            post(collector, "/v1/traces", span(trace_id, "2" * 16, "1" * 16, now_ms + 1, service="stock"))
+        # The SDK's own, of its own customer.
+        export(int(collector.url.rpartition(":")[2]), Compression.Gzip)
+        reader.until(lambda _: sorted(row.span_count for row in traces_told(reader).values()) == [2] * 21)
+        told = traces_told(reader)
+        assert {row.customer_id for row in told.values()} == {"default", "acme"}
+        assert all(row.complete and row.part == 1 and row.duplicate_count == 0 for row in told.values())
+        (own,) = (row for row in told.values() if row.customer_id == "acme")
+        assert (own.root_name, own.error, own.root_error) == ("checkout", True, False)
+        status, found = traces.get(f"/traces/{own.trace_id}?customer=acme")
+        assert (status, [one["operationName"] for one in found["data"][0]["spans"]]) == (200, ["checkout", "pay"])
+        assert found["data"][0]["parts"][0]["state"] == "finished"
+        assert traces.get(f"/traces/{'f' * 32}")[0] == 404
+        assert not [record for record in reader.records if record.topic == topics.REJECTED.name]
+        assert traces.slot.terminate() == 0, traces.slot.log_tail()
