@@ -9,7 +9,7 @@ from typing import Final, Generic, TypeVar
 import msgspec
 
 from shared.protobuf import Encoder
-from shared.schemas import beacon, live, presence, span, trace, video_view, view
+from shared.schemas import api_call, api_change, beacon, live, presence, span, trace, video_view, view
 
 T = TypeVar("T", bound=msgspec.Struct)
 
@@ -49,3 +49,5 @@ PRESENCE: Final = Codec(presence.Presence, presence.SCHEMA_VERSION)
 VIDEO_VIEW: Final = Encoder(video_view.VIDEO_VIEW)
 SPAN: Final = Codec(span.Span, span.SCHEMA_VERSION)
 TRACE: Final = Codec(trace.Trace, trace.SCHEMA_VERSION)
+API_CALL: Final = Codec(api_call.ApiCall, api_call.SCHEMA_VERSION)
+API_CHANGE: Final = Codec(api_change.ApiChange, api_change.SCHEMA_VERSION)

@@ -28,7 +28,7 @@ COLLECTOR_REQUESTS: Final = Metric(
 COLLECTOR_BEACONS_ACCEPTED: Final = Metric(
     "playhead_collector_beacons_accepted_total",
     "counter",
-    "Beacons, and spans (source otlp), acknowledged by Kafka.",
+    "Beacons, spans (source otlp) and API calls (api) acknowledged by Kafka.",
     ("source",),
 )
 COLLECTOR_REJECTED: Final = Metric(

@@ -50,3 +50,8 @@ def view_key(customer_id: str, view_id: str) -> bytes:
 def trace_key(customer_id: str, trace_id: str) -> bytes:
     """The key of a trace and of all its spans: `<customer>:<trace id>`."""
     return f"{customer_id}:{trace_id}".encode()
+
+
+def api_key(customer_id: str, host: str) -> bytes:
+    """The key of an API and of all calls of it: `<customer>:<host>`."""
+    return f"{customer_id}:{host}".encode()

@@ -189,6 +189,34 @@ TRACES_CHANGELOG: Final = Topic(
     extra=_CHANGELOG,
 )
 
+API_CALLS: Final = Topic(
+    name="api_calls",
+    key="<customer>:<host>",
+    schema="shared.schemas.api_call.ApiCall",
+    owner="collector, processor/traces",
+    cleanup="delete",
+    # Shapes of calls may hold words of payloads until it is known whether these are an enumeration's.
+    retention_ms=_DAY_MS,
+    retention_bytes=20 * _GIB,
+)
+API_CHANGES: Final = Topic(
+    name="api_changes",
+    key="<customer>:<host>",
+    schema="shared.schemas.api_change.ApiChange",
+    owner="processor/api_schemas",
+    cleanup="delete",
+    retention_ms=30 * _DAY_MS,
+    retention_bytes=_GIB,
+)
+API_SCHEMAS_CHANGELOG: Final = Topic(
+    name="api_schemas.changelog",
+    key="<store id><row key>, or meta",
+    schema="services.processor.engine.rows",
+    owner="processor/api_schemas",
+    cleanup="compact",
+    extra=_CHANGELOG,
+)
+
 PRESENCE: Final = Topic(
     name="presence",
     key="<application>/<slot>/<replica>",
@@ -205,4 +233,5 @@ PRESENCE: Final = Topic(
 ALL: Final = (
     *(BEACONS, VIEWS, VIEWS_PROTOBUF, LIVE, LATE, REJECTED, VIDEO_VIEWS_CHANGELOG, PRESENCE),
     *(SPANS, TRACES, LATE_SPANS, TRACES_CHANGELOG),
+    *(API_CALLS, API_CHANGES, API_SCHEMAS_CHANGELOG),
 )

@@ -36,7 +36,7 @@ from services.rim.kafka import TopicsWrong, verify_topics
 from services.rim.stopping import stop_on_signals
 from shared.metrics import COLLECTOR_QUEUE_RECORDS
 from shared.settings import SettingsError
-from shared.topics import BEACONS, REJECTED, SPANS
+from shared.topics import API_CALLS, BEACONS, REJECTED, SPANS
 
 log = structlog.get_logger(__name__)
 
@@ -57,7 +57,7 @@ def main() -> int:
     logs.configure("collector", settings)
     stop = stop_on_signals()
     try:
-        verify_topics(settings, [BEACONS, SPANS, REJECTED])
+        verify_topics(settings, [BEACONS, SPANS, API_CALLS, REJECTED])
     except TopicsWrong as error:
         log.error("topics_wrong", problem=str(error))
         return EXIT_BOOT

@@ -51,8 +51,8 @@ def native_refused(refusal: Refusal) -> Answer:
     return Answer(status, {"reason": refusal.kind, "detail": "not stored, send again"}, retry_after(refusal))
 
 
-def native_answer(outcome: Outcome) -> Answer:
-    """200 and what became of each beacon; a body that holds none gets a 4xx. Nothing of either is to be sent again."""
+def native_answer(outcome: Outcome, name: str = "beacons") -> Answer:
+    """200 and, by `name`, what became of each input; a body that holds none gets a 4xx. Nothing of either is to be sent again."""
     whole = [rejected for rejected in outcome.rejected if rejected.place is None]
     if whole:
         return Answer(STATUSES.get(whole[0].reason, 400), _why(whole[0]))
@@ -60,7 +60,7 @@ def native_answer(outcome: Outcome) -> Answer:
     for rejected in outcome.rejected:
         assert rejected.place is not None
         answers[rejected.place] = {"status": "rejected", **_why(rejected)}
-    return Answer(200, {"beacons": answers})
+    return Answer(200, {name: answers})
 
 
 def otlp_refused(refusal: Refusal, content_type: str) -> web.Response:

@@ -43,6 +43,8 @@ def make_app(routes: Routes, drain: Drain) -> web.Application:
     app.router.add_get("/v1/beacons.gif", routes.pixel, name="pixel")
     app.router.add_get("/v1/beacons/schema.json", routes.schema, name="schema")
     app.router.add_post("/v1/traces", routes.otlp, name="otlp")
+    app.router.add_post("/v1/api-calls", routes.api_calls, name="api-calls")
+    app.router.add_get("/v1/api-calls/schema.json", routes.api_calls_schema, name="api-calls-schema")
     app.router.add_route("OPTIONS", "/{path:.*}", routes.preflight, name="preflight")
     app.router.add_post("/{path:.*}", routes.mux, name="mux-other")
     app.router.add_route("*", "/{path:.*}", routes.nothing_here, name="nothing")

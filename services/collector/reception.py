@@ -41,7 +41,7 @@ RefusalKind = Literal["slow", "gone", "busy", "limited", "unstored"]
 Take = Callable[[Post, Rules], Taken]
 
 #: What requests are counted by: the clients of beacons, and the other inputs.
-Source = Literal["mux", "cmcd", "epas", "native", "otlp"]
+Source = Literal["mux", "cmcd", "epas", "native", "otlp", "api"]
 
 
 class Refusal(RuntimeError):

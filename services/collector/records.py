@@ -9,9 +9,10 @@ import msgspec
 from services.collector.intake.post import Post, Rejected, Taken
 from shared import codec
 from shared.partitioning import partition_of, view_key
+from shared.schemas.api_call import ApiCall
 from shared.schemas.beacon import Beacon
 from shared.schemas.span import Span
-from shared.topics import BEACONS, RECORD_BYTES_MAX, REJECTED, SPANS, Profile, Topic
+from shared.topics import API_CALLS, BEACONS, RECORD_BYTES_MAX, REJECTED, SPANS, Profile, Topic
 
 SERVICE: Final = b"collector"
 HEADER_BYTES_MAX: Final = 1_000
@@ -33,6 +34,7 @@ class _Kind(NamedTuple):
 _KINDS: Final[Mapping[type, _Kind]] = {
     Beacon: _Kind(BEACONS, codec.BEACON.encode, attrgetter("view_id")),
     Span: _Kind(SPANS, codec.SPAN.encode, attrgetter("trace_id")),
+    ApiCall: _Kind(API_CALLS, codec.API_CALL.encode, attrgetter("host")),
 }
 
 

@@ -22,7 +22,7 @@ from services.collector.answers import (
     pixel_answer,
     refused,
 )
-from services.collector.intake import cmcd, epas, mux, native, otlp
+from services.collector.intake import api_calls, cmcd, epas, mux, native, otlp
 from services.collector.intake.post import Outcome, Post, Rules, Taken
 from services.collector.reception import Reception, Refusal
 from services.collector.sink import Sink
@@ -126,6 +126,18 @@ class Routes:
             return otlp_refused(refusal, content_type)
         return otlp_answer(outcome, content_type)
 
+    async def api_calls(self, request: web.Request) -> web.Response:
+        """Calls of an API; an answer for each."""
+        try:
+            outcome = await self._reception.receive(request, api_calls.take, "api", self._sink, key=_key(request))
+        except Refusal as refusal:
+            return _json(native_refused(refusal))
+        return _json(native_answer(outcome, "calls"))
+
+    async def api_calls_schema(self, _: web.Request) -> web.Response:
+        """The JSON Schema of API calls."""
+        return web.Response(body=api_calls.json_schema(), content_type="application/schema+json")
+
     async def schema(self, _: web.Request) -> web.Response:
         """The JSON Schema of the native format."""
         return web.Response(body=native.json_schema(), content_type="application/schema+json")
@@ -155,7 +167,8 @@ class Routes:
     async def nothing_here(self, _: web.Request) -> web.Response:
         """Methods and paths that no player uses."""
         return web.Response(
-            status=404, text="POST beacons to /, /v1/beacons, /cmcd/<key> or /epas/<key>, spans to /v1/traces\n"
+            status=404,
+            text="POST beacons to /, /v1/beacons, /cmcd/<key> or /epas/<key>, spans to /v1/traces, API calls to /v1/api-calls\n",
         )
 
 

@@ -3,13 +3,14 @@
 from collections.abc import Callable, Mapping
 from typing import Final
 
+from services.processor.applications.api_schemas import app as api_schemas
 from services.processor.applications.traces import app as traces
 from services.processor.applications.traces.trace import TraceRules
 from services.processor.applications.video_views import app as video_views
 from services.processor.applications.video_views.finish import FinishRules
 from services.processor.applications.video_views.metrics import GoodRules
 from services.processor.engine.application import Application
-from services.processor.settings import ApplicationName, TracesSettings, VideoViewsSettings
+from services.processor.settings import ApiSchemasSettings, ApplicationName, TracesSettings, VideoViewsSettings
 
 
 def _video_views(environ: Mapping[str, str]) -> Application:
@@ -50,8 +51,16 @@ def _traces(environ: Mapping[str, str]) -> Application:
     )
 
 
+def _api_schemas(environ: Mapping[str, str]) -> Application:
+    told = ApiSchemasSettings.load(environ)
+    return api_schemas.application(
+        api_schemas.SchemaRules(learning_ms=told.learning_ms, kept_ms=told.kept_ms, endpoints_max=told.endpoints_max)
+    )
+
+
 #: What `PROCESSOR_APPLICATION` chooses from: each is made from its own settings, and may raise `SettingsError`.
 APPLICATIONS: Final[dict[ApplicationName, Callable[[Mapping[str, str]], Application]]] = {
     "video_views": _video_views,
     "traces": _traces,
+    "api_schemas": _api_schemas,
 }

@@ -8,7 +8,7 @@ import pydantic
 from services.rim.crash_points import ARMED_PATTERN
 from shared.settings import Settings
 
-ApplicationName = Literal["video_views", "traces"]
+ApplicationName = Literal["video_views", "traces", "api_schemas"]
 
 
 class ProcessorSettings(Settings):
@@ -105,3 +105,13 @@ class TracesSettings(Settings):
     )
     spans_max: int = pydantic.Field(2_000, ge=1, le=2_000, description="spans of one trace")
     span_bytes_max: int = pydantic.Field(500_000, ge=1_000, le=500_000, description="bytes of their records")
+
+
+class ApiSchemasSettings(Settings):
+    """How APIs are learned (`applications.api_schemas.app.SchemaRules`), ms."""
+
+    PREFIX: ClassVar[str] = "API_SCHEMAS_"
+
+    learning_ms: int = pydantic.Field(3_600_000, ge=0, description="then an endpoint's schema is published")
+    kept_ms: int = pydantic.Field(90 * 86_400_000, ge=60_000, description="then one that is not called is forgotten")
+    endpoints_max: int = pydantic.Field(500, ge=1, le=2_000, description="endpoints of one API")

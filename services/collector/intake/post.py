@@ -7,6 +7,7 @@ import msgspec
 
 from services.collector.intake.client import Client, Sender
 from services.collector.intake.customers import ANYBODY, Customers, Found
+from shared.schemas.api_call import ApiCall
 from shared.schemas.beacon import CUSTOMER_ID, SCHEMA_VERSION, VIEW_ID_CHARS_MAX, Beacon
 from shared.schemas.rejected import Reason
 from shared.schemas.span import Span
@@ -27,6 +28,7 @@ class Rules:
     unpack_ratio_max: int = 100
     batch_beacons_max: int = 3600
     batch_spans_max: int = 10_000
+    batch_calls_max: int = 1_000
     attrs_max: int = 1_000
     attrs_depth_max: int = 8
     attrs_string_chars_max: int = 65_536
@@ -86,7 +88,7 @@ class Rejected(msgspec.Struct, frozen=True, kw_only=True):
 class Taken(msgspec.Struct, frozen=True):
     """What one POST holds, in its order; all of one kind."""
 
-    accepted: list[Beacon] | list[Span]
+    accepted: list[Beacon] | list[Span] | list[ApiCall]
     rejected: list[Rejected]
 
 

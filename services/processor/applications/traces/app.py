@@ -4,6 +4,7 @@ from typing import Any, Final
 
 import msgspec
 
+from services.processor.applications.traces.api_call import to_api_call
 from services.processor.applications.traces.lookup import trace_lookup
 from services.processor.applications.traces.row import absorbed_row, to_row
 from services.processor.applications.traces.trace import Part, TraceRules, TraceState, due_ms, forget, ready, take
@@ -11,6 +12,7 @@ from services.processor.engine.application import Application, Context, EventTim
 from services.processor.engine.record import Record
 from shared import codec, topics
 from shared.codec import Undecodable
+from shared.partitioning import api_key
 
 TRACES: Final = StoreSpec(
     name="traces", id=1, encode=msgspec.msgpack.encode, decode=msgspec.msgpack.Decoder(TraceState).decode
@@ -48,6 +50,10 @@ class Traces:
             self._context.emit(topics.LATE_SPANS, key, value)
             if known is None:
                 return
+        elif taken.is_new and (call := to_api_call(span)) is not None:
+            self._context.emit(
+                topics.API_CALLS, api_key(call.customer_id, call.host), codec.API_CALL.encode(call), by_key=True
+            )
         self._put(key, trace)
 
     def fire(self, spec: StoreSpec[Any], key: bytes) -> None:  # noqa: ARG002 - there is one store
@@ -99,7 +105,7 @@ def application(rules: TraceRules) -> Application:
     return Application(
         name="traces",
         inputs=(topics.SPANS,),
-        outputs=(topics.TRACES, topics.LATE_SPANS, topics.REJECTED),
+        outputs=(topics.TRACES, topics.LATE_SPANS, topics.API_CALLS, topics.REJECTED),
         changelog=topics.TRACES_CHANGELOG,
         stores=(TRACES,),
         start=start,

@@ -1,0 +1,125 @@
+"""The shape of one value: what is left of a payload. Values go no further than this module.
+
+Two things of a value are kept where it is not likely personal: a number's size, for ranges; and a word that may be one of an
+enumeration (`shared.formats.WORD`). What is likely personal is told by its field's name or by what it looks like.
+"""
+
+import hashlib
+import math
+import re
+from collections.abc import Mapping
+from typing import Any, Final
+
+from shared.formats import WORD, format_of, segment_of
+from shared.schemas.shape import Shape, Text
+from shared.shapes import FIELDS_MAX, merged_all
+
+DEPTH_MAX: Final = 12
+ITEMS_MAX: Final = 100
+NAME_CHARS_MAX: Final = 100
+
+#: Kinds of personal data by what their fields are called; a name is looked at as words: `firstName`, `first_name`.
+_BY_NAME: Final = (
+    ("email", re.compile(r"\be ?mail\b|\bmail address\b")),
+    ("phone", re.compile(r"\b(phone|mobile|telephone|fax|msisdn)\b|\bcell number\b")),
+    ("name", re.compile(r"\b(first|last|full|given|family|middle|maiden|user|nick|display) ?name\b|\bsurname\b")),
+    (
+        "address",
+        re.compile(r"\b(street|postal|zip ?code|post ?code|zip|home address|billing address|shipping address)\b"),
+    ),
+    ("birth date", re.compile(r"\b(birth ?day|birth ?date|dob|date of birth)\b")),
+    ("ip address", re.compile(r"\b(ip|ip ?address|client ip|remote addr)\b")),
+    ("payment card", re.compile(r"\b(card number|credit ?card|cvv|cvc|pan|iban)\b")),
+    ("national id", re.compile(r"\b(ssn|social security|passport|national id|tax id|vat id)\b")),
+    ("location", re.compile(r"\b(latitude|longitude|lat|lng|lon|geo ?location)\b")),
+    ("secret", re.compile(r"\b(password|passwd|secret|token|api key|authorization|cookie|session id)\b")),
+    ("gender", re.compile(r"\b(gender|sex)\b")),
+)
+_CAMEL: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|[^A-Za-z0-9]+")
+_PHONE: Final = re.compile(r"\+[1-9][\d ().-]{6,20}\d")
+_CARD: Final = re.compile(r"\d(?:[ -]?\d){12,18}")
+
+
+def shape_of(value: Any, at_ms: int, name: str = "", depth: int = 0) -> Shape:
+    """The shape of a JSON value that stands under `name` at the time `at_ms`."""
+    personal = _personal(name, value)
+    shape: dict[str, Any] = {"count": 1, "first_ms": at_ms, "last_ms": at_ms, "personal": personal}
+    match value:
+        case None:
+            return Shape(types=["null"], **shape)
+        case bool():
+            return Shape(types=["boolean"], **shape)
+        case int() | float():
+            # JSON knows no infinity; what is written as `1e999` is a number all the same.
+            size = float(value) if not personal and math.isfinite(value) else None
+            return Shape(types=["integer" if isinstance(value, int) else "number"], low=size, high=size, **shape)
+        case str():
+            return Shape(types=["string"], text=_text(value, is_personal=bool(personal)), **shape)
+        case list():
+            items = [shape_of(one, at_ms, name, depth + 1) for one in value[:ITEMS_MAX]] if depth < DEPTH_MAX else []
+            return Shape(types=["array"], items=merged_all(items), **shape)
+    if depth >= DEPTH_MAX:
+        return Shape(types=["object"], **shape)
+    return _object(value, at_ms, depth, shape)
+
+
+def names_of(values: Mapping[str, Any], at_ms: int) -> Shape:
+    """The shape of headers or query parameters: their names, and that they are texts."""
+    fields = {
+        name: Shape(1, at_ms, at_ms, ["string"], personal=_personal(name, None))
+        for name in list(values)[:FIELDS_MAX]
+        if len(name) <= NAME_CHARS_MAX
+    }
+    return Shape(1, at_ms, at_ms, ["object"], fields=fields)
+
+
+def word_hash(word: str) -> str:
+    """What a word is counted under."""
+    return hashlib.blake2b(word.encode(), digest_size=6).hexdigest()
+
+
+def _object(value: Mapping[str, Any], at_ms: int, depth: int, shape: dict[str, Any]) -> Shape:
+    fields: dict[str, Shape] = {}
+    values: list[Shape] = []
+    for name, one in list(value.items())[:FIELDS_MAX]:
+        if _is_data(name):
+            values.append(shape_of(one, at_ms, "", depth + 1))
+        else:
+            fields[name] = shape_of(one, at_ms, name, depth + 1)
+    return Shape(types=["object"], fields=fields, values=merged_all(values), is_map=bool(values), **shape)
+
+
+def _is_data(name: str) -> bool:
+    """Whether an object's key is a value itself: an id, an address, or too long for a name."""
+    return not name or len(name) > NAME_CHARS_MAX or segment_of(name) != name
+
+
+def _text(value: str, *, is_personal: bool) -> Text:
+    found = format_of(value)
+    if is_personal or found or WORD.fullmatch(value) is None:
+        return Text(len(value), len(value), [found], is_free=True)
+    key = word_hash(value)
+    return Text(len(value), len(value), [""], {key: 1}, {key: value})
+
+
+def _personal(name: str, value: Any) -> list[str]:
+    words = _CAMEL.sub(" ", name).lower() if name else ""
+    found = {kind for kind, pattern in _BY_NAME if words and pattern.search(words)}
+    if isinstance(value, str):
+        shown = format_of(value)
+        if shown == "email":
+            found.add("email")
+        elif shown in ("ipv4", "ipv6"):
+            found.add("ip address")
+        elif _PHONE.fullmatch(value):
+            found.add("phone")
+        elif len(value) <= 23 and _CARD.fullmatch(value) and _is_card(value):
+            found.add("payment card")
+    return sorted(found)
+
+
+def _is_card(value: str) -> bool:
+    """Whether the digits have the check digit of payment cards (ISO/IEC 7812, by Luhn)."""
+    digits = [int(one) for one in value if one.isdigit()]
+    doubled = [sum(divmod(2 * one, 10)) for one in digits[-2::-2]]
+    return (sum(digits[-1::-2]) + sum(doubled)) % 10 == 0

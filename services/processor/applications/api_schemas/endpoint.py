@@ -1,0 +1,163 @@
+"""One endpoint of an API: what its calls look like, and what in a call is new against what was published. Pure."""
+
+from collections.abc import Iterator
+from typing import Final
+
+import msgspec
+
+from shared.schemas.api_call import ApiCall
+from shared.schemas.api_change import ChangeKind
+from shared.schemas.shape import Shape
+from shared.shapes import discreet, merged, size_of
+
+#: Calls in a row without a field that all had: then it has vanished.
+VANISHED_CALLS: Final = 10
+#: Places of one endpoint's payloads that are learned.
+PLACES_MAX: Final = 2_000
+#: Headers come and go with proxies and clients: they are learned, and not told as drift.
+_NO_DRIFT: Final = frozenset({"/request/headers"})
+#: Which of its names a call has says nothing: a request has no body, a response one status.
+_NEVER_REQUIRED: Final = frozenset({"", "/response"})
+
+
+class Known(msgspec.Struct, array_like=True):
+    """What is published of one place, and what has been told since."""
+
+    types: list[str]
+    is_required: bool = False
+    #: Calls in a row that lacked it.
+    missed: int = 0
+    fields: dict[str, "Known"] = {}
+    items: "Known | None" = None
+    values: "Known | None" = None
+
+
+class Endpoint(msgspec.Struct, array_like=True):
+    """One endpoint. Clock times are the partition's; the others are those of calls, ms since 1970."""
+
+    #: Clock times: when it was called last, and until when it is learned.
+    called_ms: int
+    learns_until_ms: int
+    first_ms: int
+    last_ms: int
+    count: int = 0
+    #: Calls by status.
+    statuses: dict[str, int] = {}
+    shape: Shape | None = None
+    #: Calls that had more places than are learned.
+    truncated: int = 0
+    #: Once it is published.
+    known: Known | None = None
+
+
+class Drift(msgspec.Struct, frozen=True):
+    """One thing that is new."""
+
+    kind: ChangeKind
+    pointer: str
+    was: list[str]
+    now: list[str]
+
+
+def learn(endpoint: Endpoint, call: ApiCall) -> list[Drift]:
+    """Adds a call; what it shows to be other than what was published."""
+    endpoint.count += 1
+    endpoint.first_ms, endpoint.last_ms = min(endpoint.first_ms, call.at_ms), max(endpoint.last_ms, call.at_ms)
+    status = str(call.status)
+    endpoint.statuses[status] = endpoint.statuses.get(status, 0) + 1
+    if call.shape is None:
+        return []
+    _add(endpoint, call.shape)
+    if endpoint.known is None:
+        return []
+    return list(_drift(endpoint.known, call.shape, ""))
+
+
+def join(endpoint: Endpoint, other: Endpoint) -> None:
+    """Adds what is known of another endpoint that turned out to be this one; neither is published."""
+    endpoint.called_ms = max(endpoint.called_ms, other.called_ms)
+    endpoint.learns_until_ms = min(endpoint.learns_until_ms, other.learns_until_ms)
+    endpoint.first_ms = min(endpoint.first_ms, other.first_ms)
+    endpoint.last_ms = max(endpoint.last_ms, other.last_ms)
+    endpoint.count += other.count
+    endpoint.truncated += other.truncated
+    for status, count in other.statuses.items():
+        endpoint.statuses[status] = endpoint.statuses.get(status, 0) + count
+    if other.shape is not None:
+        _add(endpoint, other.shape)
+
+
+def publish(endpoint: Endpoint) -> None:
+    """What was learned so far is what later calls are held against."""
+    shape = endpoint.shape
+    endpoint.known = Known(["object"]) if shape is None else _known(shape, "")
+
+
+def _add(endpoint: Endpoint, shape: Shape) -> None:
+    whole = shape if endpoint.shape is None else merged(endpoint.shape, shape)
+    if size_of(whole) > PLACES_MAX:
+        endpoint.truncated += 1
+    else:
+        endpoint.shape = discreet(whole)
+
+
+def _known(shape: Shape, pointer: str) -> Known:
+    never = pointer in _NEVER_REQUIRED
+    fields = {}
+    for name, field in shape.fields.items():
+        fields[name] = _known(field, _below(pointer, name))
+        fields[name].is_required = not never and name not in shape.optional
+    return Known(
+        list(shape.types),
+        fields=fields,
+        items=None if shape.items is None else _known(shape.items, f"{pointer}/*"),
+        values=None if shape.values is None else _known(shape.values, f"{pointer}/*"),
+    )
+
+
+def _drift(known: Known, shape: Shape, pointer: str) -> Iterator[Drift]:
+    """What in `shape` is not in `known`, which from then on has it."""
+    if pointer in _NO_DRIFT or (pointer.startswith("/response/") and pointer.endswith("/headers")):
+        return
+    fresh = [
+        one for one in shape.types if one not in known.types and not (one == "integer" and "number" in known.types)
+    ]
+    if fresh:
+        was, known.types = known.types, [*known.types, *fresh]
+        yield Drift("type_change", pointer, was, known.types)
+    for name, field in shape.fields.items():
+        below = _below(pointer, name)
+        inner = known.fields.get(name)
+        if inner is None:
+            known.fields[name] = _known(field, below)
+            yield Drift("new_field", below, [], list(field.types))
+        else:
+            inner.missed = 0
+            yield from _drift(inner, field, below)
+    if "object" in shape.types:
+        yield from _vanished(known, shape, pointer)
+    if shape.items is not None:
+        if known.items is None:
+            known.items = _known(shape.items, f"{pointer}/*")
+        else:
+            yield from _drift(known.items, shape.items, f"{pointer}/*")
+    if shape.values is not None:
+        if known.values is None:
+            known.values = _known(shape.values, f"{pointer}/*")
+        else:
+            yield from _drift(known.values, shape.values, f"{pointer}/*")
+
+
+def _vanished(known: Known, shape: Shape, pointer: str) -> Iterator[Drift]:
+    for name, inner in known.fields.items():
+        if not inner.is_required or name in shape.fields:
+            continue
+        inner.missed += 1
+        # Told once, however long it stays away; told again if it comes back and vanishes again.
+        if inner.missed == VANISHED_CALLS:
+            yield Drift("vanished_field", _below(pointer, name), inner.types, [])
+
+
+def _below(pointer: str, name: str) -> str:
+    """JSON pointer (RFC 6901) of a name below."""
+    return f"{pointer}/{name.replace('~', '~0').replace('/', '~1')}"

@@ -1,0 +1,43 @@
+"""One call of an API, without its values: what was called and the shape of what went and came. The value of topic `api_calls`."""
+
+from typing import Final, Literal
+
+import msgspec
+
+from shared.formats import segment_of
+from shared.schemas.shape import Shape
+
+SCHEMA_VERSION: Final = 1
+
+HOST_CHARS_MAX: Final = 255
+METHOD_CHARS_MAX: Final = 16
+SEGMENTS_MAX: Final = 20
+SEGMENT_CHARS_MAX: Final = 100
+
+
+class ApiCall(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
+    """One call. `path` has its parts as `shared.formats.segment_of` tells them: words as they are, data by its form."""
+
+    schema_version: int
+    customer_id: str
+    #: Lower case, with the port where it is not the usual one.
+    host: str
+    method: str
+    path: list[str]
+    status: int
+    #: When it was called, ms since 1970; and how long it took, where that is known.
+    at_ms: int
+    duration_us: int | None = None
+    #: Who told: the native format, or a server span.
+    source: Literal["native", "span"]
+    #: An object of `query`, `request` and `response`, these of `headers` and `body`; None where nothing is known of them.
+    shape: Shape | None = None
+    collector_id: str | None = None
+    batch_id: str | None = None
+
+
+def path_of(path: str) -> list[str] | None:
+    """The parts of a path, its query left out; None for one that is no path or has too many parts."""
+    path = path.partition("?")[0].partition("#")[0]
+    parts = [segment_of(part[:SEGMENT_CHARS_MAX]) for part in path.split("/") if part]
+    return parts if path.startswith("/") and len(parts) <= SEGMENTS_MAX else None

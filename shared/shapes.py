@@ -1,0 +1,130 @@
+"""Merging shapes. Order and grouping do not matter; on what is learned, which is all but the counts, repetition does not either.
+
+So a schema is the same however its calls were spread over time; counts are sums of what was merged.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from functools import reduce
+from typing import Final, TypeVar, get_args
+
+import msgspec
+
+from shared.schemas.shape import JsonType, Shape, Text
+
+T = TypeVar("T")
+
+#: Names of one object: of more the first in order are kept, and the object counts as a map.
+FIELDS_MAX: Final = 500
+#: Words of one enumeration; with more it is none.
+WORDS_MAX: Final = 12
+#: A word is spelled out once it came so often: what is seldom may be somebody's.
+SPELLED_COUNT_MIN: Final = 5
+
+_ORDER: Final[Mapping[JsonType, int]] = {name: place for place, name in enumerate(get_args(JsonType))}
+
+
+def merged(one: Shape, other: Shape) -> Shape:
+    """What is known from both."""
+    personal = _union(one.personal, other.personal)
+    fields, optional = _fields(one, other)
+    text = _optionally(one.text, other.text, _text)
+    return Shape(
+        count=one.count + other.count,
+        first_ms=min(one.first_ms, other.first_ms),
+        last_ms=max(one.last_ms, other.last_ms),
+        types=sorted({*one.types, *other.types}, key=_ORDER.__getitem__),
+        text=_freed(text) if text is not None and personal else text,
+        low=None if personal else _optionally(one.low, other.low, min),
+        high=None if personal else _optionally(one.high, other.high, max),
+        items=_optionally(one.items, other.items, merged),
+        fields=fields,
+        optional=optional,
+        values=_optionally(one.values, other.values, merged),
+        is_map=one.is_map or other.is_map or len({*one.fields, *other.fields}) > FIELDS_MAX,
+        personal=personal,
+    )
+
+
+def merged_all(shapes: Iterable[Shape]) -> Shape | None:
+    """What is known from all of them; None for none."""
+    given = list(shapes)
+    return reduce(merged, given) if given else None
+
+
+def learned(shape: Shape) -> Shape:
+    """The shape without its counts: of what is learned, merging something once more changes nothing."""
+    text = shape.text
+    return msgspec.structs.replace(
+        shape,
+        count=0,
+        text=None if text is None else msgspec.structs.replace(text, words=dict.fromkeys(text.words, 0)),
+        items=None if shape.items is None else learned(shape.items),
+        values=None if shape.values is None else learned(shape.values),
+        fields={name: learned(field) for name, field in shape.fields.items()},
+    )
+
+
+def discreet(shape: Shape) -> Shape:
+    """The shape as it may be stored: without the spelling of words that came seldom."""
+    text = shape.text
+    if text is not None and text.spelled:
+        often = {key: word for key, word in text.spelled.items() if text.words[key] >= SPELLED_COUNT_MIN}
+        text = msgspec.structs.replace(text, spelled=often)
+    return msgspec.structs.replace(
+        shape,
+        text=text,
+        items=None if shape.items is None else discreet(shape.items),
+        values=None if shape.values is None else discreet(shape.values),
+        fields={name: discreet(field) for name, field in shape.fields.items()},
+    )
+
+
+def size_of(shape: Shape) -> int:
+    """How many places the shape tells of."""
+    inner = [one for one in (shape.items, shape.values, *shape.fields.values()) if one is not None]
+    return 1 + sum(size_of(one) for one in inner)
+
+
+def _fields(one: Shape, other: Shape) -> tuple[dict[str, Shape], list[str]]:
+    if not one.fields and not other.fields:
+        return {}, []
+    names = sorted({*one.fields, *other.fields})[:FIELDS_MAX]
+    optional = {*one.optional, *other.optional}
+    for lacking, having in ((one, other), (other, one)):
+        if "object" in lacking.types:
+            optional |= having.fields.keys() - lacking.fields.keys()
+    fields = {}
+    for name in names:
+        field = _optionally(one.fields.get(name), other.fields.get(name), merged)
+        assert field is not None
+        fields[name] = field
+    return fields, sorted(optional & fields.keys())
+
+
+def _text(one: Text, other: Text) -> Text:
+    counts = dict(one.words)
+    for key, count in other.words.items():
+        counts[key] = counts.get(key, 0) + count
+    text = Text(
+        min(one.length_min, other.length_min),
+        max(one.length_max, other.length_max),
+        _union(one.formats, other.formats),
+        dict(sorted(counts.items())),
+        dict(sorted({**one.spelled, **other.spelled}.items())),
+        one.is_free or other.is_free,
+    )
+    return _freed(text) if text.is_free or len(counts) > WORDS_MAX else text
+
+
+def _freed(text: Text) -> Text:
+    return msgspec.structs.replace(text, words={}, spelled={}, is_free=True)
+
+
+def _union(one: list[str], other: list[str]) -> list[str]:
+    return one if one == other else sorted({*one, *other})
+
+
+def _optionally(one: T | None, other: T | None, both: Callable[[T, T], T]) -> T | None:
+    if one is None or other is None:
+        return other if one is None else one
+    return both(one, other)
