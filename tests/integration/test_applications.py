@@ -9,10 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from openapi_spec_validator import OpenAPIV31SpecValidator
 from opentelemetry.exporter.otlp.proto.http import Compression
 
 from deploy.local.broker import Broker
 from deploy.local.ports import free_port
+from services.collector.records import Record
 from shared import codec, topics
 from shared.schemas.trace import Trace
 from tests.integration.asked import Asked
@@ -49,9 +51,12 @@ def post(collector: Collector, path: str, document: Any) -> None:
         assert answer.status == 200
 
 
-def span(trace_id: str, span_id: str, parent: str, at_ms: int, service: str = "shop", **attrs: str) -> dict[str, Any]:
+def span(
+    trace_id: str, span_id: str, parent: str, at_ms: int, service: str = "shop", status: int = 0, **attrs: str
+) -> dict[str, Any]:
     """A request with one server span, as OTLP's JSON has it."""
     attributes = [{"key": name, "value": {"stringValue": value}} for name, value in attrs.items()]
+    attributes += [{"key": "http.response.status_code", "value": {"intValue": str(status)}}] if status else []
     said = {
         "traceId": trace_id,
         "spanId": span_id,
@@ -102,3 +107,41 @@ def test_spans_become_traces_through_a_kill_and_can_be_asked_for(
         assert traces.get(f"/traces/{'f' * 32}")[0] == 404
         assert not [record for record in reader.records if record.topic == topics.REJECTED.name]
         assert traces.slot.terminate() == 0, traces.slot.log_tail()
+
+
+def test_calls_and_server_spans_become_a_schema_and_drift_is_told(
+    broker: Broker, collector: Collector, tmp_path: Path
+) -> None:
+    now_ms = time.time_ns() // 1_000_000
+
+    def called(path: str, body: Any) -> dict[str, Any]:
+        said = {"method": "GET", "host": "api.example", "path": path, "status": 200, "time_ms": now_ms}
+        return said | {"response": {"body": body}}
+
+    def kinds(records: list[Record]) -> list[tuple[str, str]]:
+        told = [codec.API_CHANGE.decode(one.value) for one in records if one.topic == topics.API_CHANGES.name]
+        return [(one.kind, f"{one.method} {one.path}{one.pointer}") for one in told]
+
+    (tmp_path / "traces").mkdir()
+    with (
+        reading(broker.bootstrap, topics.API_CHANGES.name, topics.REJECTED.name) as reader,
+        working(broker, tmp_path, "api_schemas", API_SCHEMAS_LEARNING_MS="3000") as schemas,
+        working(broker, tmp_path / "traces", "traces"),
+    ):
+        post(collector, "/v1/api-calls", {"calls": [called(f"/users/{number}", {"id": number}) for number in range(9)]})
+        route = {"http.request.method": "GET", "http.route": "/carts/:id", "server.address": "api.example"}
+        # The spans of one trace are in another partition than the calls of their API.
+        post(collector, "/v1/traces", span("a" * 32, "1" * 16, "", now_ms, status=200, **route))
+        schemas.slot.kill()
+        schemas.slot.start()
+        reader.until(lambda records: len(kinds(records)) == 2)
+        assert sorted(kinds(reader.records)) == [("learned", "GET /carts/{id}"), ("learned", "GET /users/{id}")]
+        post(collector, "/v1/api-calls", called("/users/9", {"id": "nine"}))
+        reader.until(lambda records: len(kinds(records)) == 3)
+        assert kinds(reader.records)[-1] == ("type_change", "GET /users/{id}/response/200/body/id")
+        wait_until(lambda: schemas.get("/apis/api.example/openapi.json")[0] == 200, "the document is told")
+        document = schemas.get("/apis/api.example/openapi.json")[1]
+        OpenAPIV31SpecValidator(document).validate()
+        assert sorted(document["paths"]) == ["/carts/{id}", "/users/{id}"]
+        assert document["paths"]["/users/{id}"]["get"]["x-seen"]["count"] == 10
+        assert not [record for record in reader.records if record.topic == topics.REJECTED.name]
