@@ -52,7 +52,7 @@ def post(collector: Collector, path: str, document: Any) -> None:
 
 
 def span(
-    trace_id: str, span_id: str, parent: str, at_ms: int, service: str = "shop", status: int = 0, **attrs: str
+    trace_id: str, span_id: str, parent: str, at_ms: int, *, service: str = "shop", status: int = 0, **attrs: str
 ) -> dict[str, Any]:
     """A request with one server span, as OTLP's JSON has it."""
     attributes = [{"key": name, "value": {"stringValue": value}} for name, value in attrs.items()]

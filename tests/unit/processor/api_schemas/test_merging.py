@@ -3,7 +3,7 @@
 from typing import Any
 
 import msgspec
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
@@ -33,16 +33,19 @@ def _all(given_: list[Shape]) -> Shape:
 many = st.lists(seen, min_size=1, max_size=6).map(_all)
 
 
+@settings(max_examples=60)
 @given(many, many)
 def test_which_comes_first_does_not_matter(one: Shape, other: Shape) -> None:
     assert merged(one, other) == merged(other, one)
 
 
+@settings(max_examples=60)
 @given(many, many, many)
 def test_how_they_are_grouped_does_not_matter(one: Shape, other: Shape, third: Shape) -> None:
     assert merged(merged(one, other), third) == merged(one, merged(other, third))
 
 
+@settings(max_examples=60)
 @given(many, many)
 def test_what_is_known_already_changes_nothing_but_counts(one: Shape, other: Shape) -> None:
     both = merged(one, other)
@@ -51,6 +54,7 @@ def test_what_is_known_already_changes_nothing_but_counts(one: Shape, other: Sha
     assert both.count == one.count + other.count
 
 
+@settings(max_examples=60)
 @given(st.lists(st.text("abcdefghijklmnopqrstuvwxyz", min_size=1, max_size=1), min_size=1, max_size=30))
 def test_the_limits_of_an_object_and_an_enumeration_do_not_depend_on_order(letters: list[str]) -> None:
     # Lowered here: objects of 500 names would take long to draw.
@@ -63,6 +67,7 @@ def test_the_limits_of_an_object_and_an_enumeration_do_not_depend_on_order(lette
         shapes.FIELDS_MAX = fields_max
 
 
+@settings(max_examples=60)
 @given(many)
 def test_a_shape_survives_being_stored(shape: Shape) -> None:
     for encode, decode in (
@@ -72,6 +77,7 @@ def test_a_shape_survives_being_stored(shape: Shape) -> None:
         assert decode(encode(shape)) == shape
 
 
+@settings(max_examples=60)
 @given(st.lists(values, min_size=1, max_size=8))
 def test_every_value_that_was_seen_fits_the_schema(given_: list[Any]) -> None:
     schema = schema_of(_all([discreet(shape_of(value, 0)) for value in given_]))
@@ -80,6 +86,7 @@ def test_every_value_that_was_seen_fits_the_schema(given_: list[Any]) -> None:
         Draft202012Validator(schema).validate(value)
 
 
+@settings(max_examples=60)
 @given(st.lists(words, min_size=1, max_size=30))
 def test_a_word_is_spelled_out_only_when_it_came_often_and_is_one_of_few(said: list[str]) -> None:
     shape = discreet(_all([shape_of(word, 0, "state") for word in said]))
