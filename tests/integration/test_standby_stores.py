@@ -33,11 +33,16 @@ def scene(own_broker: Broker, tmp_path: Path) -> Iterator[Scene]:
         yield made
 
 
-def copies(standby: Slot) -> int:
-    """Partitions that the standby says, of itself as it runs now, it has copies of."""
-    since = [event["timestamp"] for event in standby.events("started")][-1:]
-    told = [event for event in standby.events("standing_by") if [event["timestamp"]] > since]
-    return len(told[-1]["partitions"]) if told else 0  # type: ignore[arg-type]
+def stand_by(standby: Slot) -> None:
+    """Starts the standby, and waits until it has copies of all partitions."""
+    before = len(standby.events("standing_by"))
+    standby.start()
+
+    def has_copies() -> bool:
+        told = standby.events("standing_by")[before:]
+        return bool(told) and len(told[-1]["partitions"]) == 8  # type: ignore[arg-type]
+
+    wait_until(has_copies, "the standby has copies")
 
 
 def stopped_standby(scene: Scene) -> tuple[Slot, Slot, Path]:
@@ -46,8 +51,7 @@ def stopped_standby(scene: Scene) -> tuple[Slot, Slot, Path]:
     standby = scene.slot(**STANDBYS, PROCESSOR_SLOT="test/0", PROCESSOR_REPLICA="1")
     home.start()
     wait_until(home.is_ready, "the slot is ready")
-    standby.start()
-    wait_until(lambda: copies(standby) == 8, "the standby has copies")
+    stand_by(standby)
     scene.feed(views=100, seconds=3, title_bytes=1_000).finish()
     stores = standby.state_dir / "video_views" / "test-0.1"
     wait_until(lambda: len(list(stores.glob("*/*.sst"))) >= 8, "the copies are written")
@@ -67,8 +71,7 @@ def test_copies_that_are_corrupt_too_old_or_gone_are_made_anew(scene: Scene) -> 
         return msgspec.structs.replace(position, current_ms=time.time_ns() // 1_000_000 - 2 * DAY_MS)
 
     change_position(stores / "3", aged, ghost())
-    standby.start()
-    wait_until(lambda: copies(standby) == 8, "the standby has copies again")
+    stand_by(standby)
     discarded = {event["partition"]: str(event["why"]) for event in standby.events("store_discarded")}
     assert "corrupt" in discarded[0]
     assert "ms old" in discarded[3]
@@ -88,8 +91,7 @@ def test_a_copy_that_is_ahead_of_the_changelog_ends_the_standby_and_not_the_slot
     assert standby.ended() == 1
     assert "has lost committed records" in standby.last_line()
     shutil.rmtree(stores / "4")
-    standby.start()
-    wait_until(lambda: copies(standby) == 8, "the standby has copies again")
+    stand_by(standby)
     scene.expect_truth()
     assert standby.terminate() == 0
     assert home.terminate() == 0
