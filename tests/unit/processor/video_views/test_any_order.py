@@ -106,9 +106,36 @@ def random_cmcd(random_: random.Random) -> list[Beacon]:
     at_ms, beacons = 0, []
     for number in range(random_.randint(2, 14)):
         at_ms += random_.randint(0, 3_000)
-        sta = "s" if number == 0 else random_.choice("pkrawef")
-        beacons.append(cmcd(number, random_.choice(["custom", "rendition"]), at_ms, sta=sta, br=[[at_ms + 1, "v"]]))
+        event = (
+            "viewstart" if number == 0 else random_.choice(["custom", "rendition", "error", "request", "ad", "playing"])
+        )
+        told = cmcd(number, event, at_ms, **cmcd_attrs(random_, at_ms, "s" if number == 0 else None))
+        name = {"ad": random_.choice(["abs", "as", "ae", "sk", "abe"]), "playing": "ps"}.get(event, event)
+        beacons.append(msgspec.structs.replace(told, source_event=name))
     return beacons
+
+
+def cmcd_attrs(random_: random.Random, at_ms: int, sta: str | None) -> dict[str, Any]:
+    """What a record may say, each with some chance; some players never tell their state."""
+    said: dict[str, Any] = {
+        "sta": random_.choice("pkrawefqsd"),
+        "e": random_.choice(["ps", "ce", "t"]),
+        "br": [[at_ms + 1, "v"]],
+        "pb": random_.randint(1, 3) * 1_000,
+        "msd": random_.randint(1, 900),
+        "bsa": at_ms // 2_000,
+        "bsda": at_ms // 9,
+        "ec": random_.choice("12"),
+        "cen": "playhead-error:27",
+        "cdn": random_.choice("xy"),
+        "ltc": random_.randint(0, 5_000),
+        "rc": random_.choice([200, 404]),
+        "ttfb": random_.randint(0, 90),
+        "ttlb": random_.randint(0, 900),
+    }
+    share = random_.random()
+    kept = {name: value for name, value in said.items() if random_.random() < share}
+    return kept if sta is None else kept | {"sta": sta}
 
 
 def random_view(seed: int) -> list[Beacon]:
