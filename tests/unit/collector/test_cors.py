@@ -102,7 +102,9 @@ async def test_that_a_body_did_not_come_can_be_read(served: Served, path: str, e
     assert b"\r\nAccess-Control-Allow-Origin: %s\r\n" % ORIGIN.encode() in head
 
 
-@pytest.mark.parametrize("path", ["/", "/cmcd/old", "/epas/x", "/v1/beacons", "/v1/beacons.gif", "/a/b?c=d"])
+@pytest.mark.parametrize(
+    "path", ["/", "/cmcd/old", "/epas/x", "/v1/beacons", "/v1/beacons.gif", "/v1/traces", "/v1/api-calls", "/a/b?c=d"]
+)
 @pytest.mark.parametrize("method", ["POST", "GET", "PUT"])
 async def test_a_preflight_never_fails(served: Served, path: str, method: str) -> None:
     """Not even while nothing can be stored, nor for pages and keys that may not send: that is decided with the beacons."""
