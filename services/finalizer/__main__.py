@@ -59,7 +59,9 @@ EXPECTED: Final = (
 
 def main(arguments: Sequence[str], environ: Mapping[str, str]) -> int:
     """Runs a job; returns the exit code: 0 when it ended as asked, 1 when it could not go on, 2 for wrong settings."""
-    given = parser().parse_args(arguments)
+    options = parser()
+    given = options.parse_args(arguments)
+    commands.refuse_wrong(options, given)
     if given.run is None:
         schema()
         return 0
@@ -127,12 +129,11 @@ def _start(driver: Driver, *, once: bool) -> list[stream.Stream]:
     views = stream.read(
         spark, settings, [VIEWS.name], offsets_max=settings.offsets_per_trigger_max, starting="earliest"
     )
+    # Told only for a new checkpoint: the tables are read for it.
+    is_new = identity.is_new(spark, settings.checkpoint_dir, "raw")
+    starting = raw.starting_offsets(spark, settings.warehouse_dir, settings) if is_new else "earliest"
     records = stream.read(
-        spark,
-        settings,
-        list(RAW),
-        offsets_max=settings.raw_offsets_per_trigger_max,
-        starting=raw.starting_offsets(spark, settings.warehouse_dir, settings),
+        spark, settings, list(RAW), offsets_max=settings.raw_offsets_per_trigger_max, starting=starting
     )
     raw_landing = RawLanding(settings.warehouse_dir, clock_ms=clock_ms, crash_points=driver.crash_points)
     return [

@@ -57,6 +57,12 @@ def add_to(jobs: Any) -> None:
     _add(jobs, "maintain", _maintain, "one round of compaction, retention and vacuum")
 
 
+def refuse_wrong(parser: argparse.ArgumentParser, given: argparse.Namespace) -> None:
+    """Ends the process where single arguments are right and do not go together."""
+    if given.run is _reprocess and given.first > given.last:
+        parser.error("--from is after --to")
+
+
 def _add(jobs: Any, name: str, run: Run, about: str) -> argparse.ArgumentParser:
     parser: argparse.ArgumentParser = jobs.add_parser(name, help=about)
     parser.set_defaults(run=run)

@@ -43,6 +43,12 @@ def hold_to(spark: SparkSession, checkpoint: str, warehouse: str, topic_ids: dic
         )
 
 
+def is_new(spark: SparkSession, checkpoint: str, stream: str) -> bool:
+    """Whether a stream has no checkpoint yet."""
+    _, files, where = _file(spark, f"{checkpoint}/{stream}/offsets")
+    return not files.exists(where)
+
+
 def topic_ids(settings: Settings, topics: list[str]) -> dict[str, str]:
     """The ids that the cluster gave the topics: a topic that is made anew gets another."""
     admin = AdminClient(client_config(settings, "finalizer-identity"))

@@ -92,10 +92,12 @@ REPROCESSED: Final = Table(
 )
 
 #: What a swap has put aside, so that it can be taken back: the rows of `views` as they would be without `for_generation`.
-#: `absent` marks a view that had no row.
+#: `swapped_revision` is what the swap has put in its place; `absent` marks a view that had no row.
 REPLACED: Final = Table(
     name="replaced",
-    schema=StructType([*VIEWS.schema.fields, *_fields(for_generation=_LONG), StructField("absent", IntegerType())]),
+    schema=StructType(
+        [*VIEWS.schema.fields, *_fields(for_generation=_LONG, swapped_revision=_LONG, absent=IntegerType())]
+    ),
     partition_by=("for_generation", "day"),
     properties=VIEWS.properties,
 )

@@ -51,7 +51,10 @@ def own_broker(tmp_path: Path) -> Iterator[Broker]:
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """The finalizer's own Spark session, one for all tests: starting a JVM costs more than most of them."""
     settings = finalizer_settings(tmp_path_factory.mktemp("spark"), "postgresql://nobody@127.0.0.1/none", cores="2")
-    session = finalizer_session.start(settings)
+    with pytest.MonkeyPatch.context() as patch:
+        # Its life is short: what the second compiler does never pays.
+        patch.setenv("JAVA_TOOL_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
+        session = finalizer_session.start(settings)
     session.sparkContext.setLogLevel("OFF")
     yield session
     session.stop()

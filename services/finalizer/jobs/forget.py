@@ -73,11 +73,11 @@ def forget(driver: Driver, customer_id: str, viewer_id: str) -> Report:
         rows[table.name] = _delete(driver, table, of_viewer)
     rows[tables.UNPARSED.name] = _delete(driver, tables.UNPARSED, in_bytes)
     driver.crash_points.reach("merged")
+    rows["serving.views"] = driver.serving.forget_views(sorted(found))
     # The views last: by them a repetition finds the rest.
     for table in (tables.REPLACED, tables.REPROCESSED, tables.VIEWS):
         rows[table.name] = _delete(driver, table, is_theirs)
     driver.landing.rebuild_dirty(spark, "forget", 0)
-    rows["serving.views"] = driver.serving.forget_views(sorted(found))
     for table in tables.ALL:
         spark.sql(f"REORG TABLE {table.sql_name(warehouse)} APPLY (PURGE)")
         vacuum(spark, warehouse, table, hours=0)

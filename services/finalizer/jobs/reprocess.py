@@ -185,10 +185,9 @@ def swap(driver: Driver, generation: int) -> int:
     rows = of_generation(spark, warehouse, generation).persist()
     try:
         days = _day_list(rows, generation)
-        if generation not in driver.serving.swapped():
-            _put_aside(spark, warehouse, rows, generation)
-            # From here on what arrives lands in what was put aside, too.
-            driver.serving.note_swapped(generation, is_in=True)
+        # First the note: from here on what arrives lands in what is put aside, too.
+        driver.serving.note_swapped(generation, is_in=True)
+        _put_aside(spark, warehouse, rows, generation)
         _mark_both(driver, rows, days)
         _merge(
             spark,
@@ -207,20 +206,24 @@ def swap(driver: Driver, generation: int) -> int:
 
 
 def swap_back(driver: Driver, generation: int) -> int:
-    """Takes a swap back: every view stands as if the generation had never been. Returns how many views it concerns."""
+    """Takes a swap back: every view stands as if it had not been; returns how many views it concerned.
+
+    Raises `NothingReprocessed`.
+    """
     spark, warehouse = driver.spark, driver.settings.warehouse_dir
     former = read(spark, warehouse, tables.REPLACED).where(sf.col("for_generation") == generation).persist()
     try:
         days = _day_list(former, generation)
         _mark_both(driver, former, days)
-        # A row of the generation that came from the processor meanwhile has no former one: it stays.
+        # What stands there is taken back only if the swap has put it there: later revisions stay, of any generation.
+        swapped = f"stored.generation = {generation} AND stored.revision = landed.swapped_revision"
         _merge(
             spark,
             warehouse,
             former,
             days,
-            f"WHEN MATCHED AND stored.generation = {generation} AND landed.absent = 1 THEN DELETE",
-            f"WHEN MATCHED AND stored.generation = {generation} THEN UPDATE SET "
+            f"WHEN MATCHED AND {swapped} AND landed.absent = 1 THEN DELETE",
+            f"WHEN MATCHED AND {swapped} THEN UPDATE SET "
             + listed(f"stored.`{name}` = landed.`{name}`" for name in tables.VIEWS.schema.fieldNames()),
         )
         views = former.count()
@@ -234,11 +237,10 @@ def swap_back(driver: Driver, generation: int) -> int:
 
 
 def _put_aside(spark: SparkSession, warehouse: str, rows: DataFrame, generation: int) -> None:
-    """The rows of `views` that the generation may replace, and a mark for every view that has none."""
-    now = read(spark, warehouse, tables.VIEWS)
-    columns = tables.VIEWS.schema.fieldNames()
-    keys = rows.select(*KEY, sf.lit(1).alias("wanted"))
-    former = keys.join(now, list(KEY), "left").withColumns(
+    """The rows of `views` that the generation may replace, and a mark for every view that has none; each view once."""
+    aside = read(spark, warehouse, tables.REPLACED).where(sf.col("for_generation") == generation)
+    keys = rows.select(*KEY, sf.col("revision").alias("swapped_revision")).join(aside, list(KEY), "left_anti")
+    former = keys.join(read(spark, warehouse, tables.VIEWS), list(KEY), "left").withColumns(
         {
             "absent": sf.when(sf.col("revision").isNull(), 1).otherwise(0),
             "for_generation": sf.lit(generation).cast("bigint"),
@@ -248,13 +250,8 @@ def _put_aside(spark: SparkSession, warehouse: str, rows: DataFrame, generation:
     marked = former.withColumns(
         {name: sf.coalesce(name, sf.lit(0).cast("bigint")) for name in ("generation", "revision")}
     )
-    (
-        marked.select(*columns, "for_generation", "absent")
-        .write.format("delta")
-        .mode("overwrite")
-        .option("replaceWhere", f"for_generation = {generation}")
-        .save(tables.REPLACED.path(warehouse))
-    )
+    columns = tables.REPLACED.schema.fieldNames()
+    marked.select(columns).write.format("delta").mode("append").save(tables.REPLACED.path(warehouse))
 
 
 def _mark_both(driver: Driver, rows: DataFrame, days: list[int]) -> None:

@@ -76,12 +76,12 @@ def merge_beside(
 ) -> None:
     """Upserts views into what swaps have put aside, each generation by itself, so that a swap that is taken back lacks none."""
     put_aside = read(spark, warehouse, tables.REPLACED).where(sf.col("day").isin(*days))
-    columns = tables.REPLACED.schema.fieldNames()
+    columns = [*tables.VIEWS.schema.fieldNames(), "absent"]
     (
         views.withColumns({"landed_at_ms": sf.lit(landed_at_ms), "absent": sf.lit(0)})
         .join(sf.broadcast(put_aside.select("for_generation", *KEY)), list(KEY))
         .where(sf.col("generation") < sf.col("for_generation"))
-        .select(columns)
+        .select(*columns, "for_generation")
         .createOrReplaceTempView("landed")
     )
     spark.sql(
