@@ -63,7 +63,7 @@ class FinalizerSettings(Settings):
     views_days: int = pydantic.Field(0, ge=0, description=_DAYS)
     minutes_days: int = pydantic.Field(0, ge=0, description=f"rollups by minute; {_DAYS}")
     rollups_days: int = pydantic.Field(0, ge=0, description=f"rollups by hour and day, here and in Postgres; {_DAYS}")
-    recent_days: int = pydantic.Field(7, ge=0, le=400, description="days of finished views in Postgres; 0: none")
+    recent_days: int = pydantic.Field(7, ge=0, le=100_000, description="days of finished views in Postgres; 0: none")
 
     @pydantic.model_validator(mode="after")
     def _rollups_rest_on_views(self) -> Self:

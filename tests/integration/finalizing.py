@@ -132,7 +132,7 @@ class Installation:
             "FINALIZER_TRIGGER_SECONDS": "1",
             "FINALIZER_DRIVER_MEMORY": "1g",
             # The test views are of one day of the past.
-            "FINALIZER_RECENT_DAYS": "400",
+            "FINALIZER_RECENT_DAYS": "36500",
             "FINALIZER_ROLLUP_BY": ROLLUP_BY,
             "FINALIZER_ADMIN_HOST": "127.0.0.1",
             "FINALIZER_ADMIN_PORT": str(self.admin_port),

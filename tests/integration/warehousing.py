@@ -54,7 +54,7 @@ def finalizer_settings(folder: Path, dsn: str, **settings: str) -> FinalizerSett
         "jars_dir": str(SPARK_JARS),
         "postgres_dsn": dsn,
         "rollup_by": ROLLUP_BY,
-        "recent_days": "400",
+        "recent_days": "10000",
         "driver_memory": "1g",
         **settings,
     }
