@@ -12,6 +12,9 @@ from shared.topics import RECORD_BYTES_MAX
 
 TRANSACTION_MS_MAX: Final = 10_000
 HEARTBEAT_MS: Final = 200
+#: The client looks at its queue's limit before it asks, not when the answer comes. By default one may hold 50 MiB, packed: half a
+#: gigabyte of messages in memory at once.
+_SMALL_FETCHES: Final = {"fetch.max.bytes": 4 * 1024 * 1024, "max.partition.fetch.bytes": 256 * 1024}
 
 
 def group_consumer(
@@ -48,6 +51,7 @@ def group_consumer(
             # The default of 1000 starves a fast drain.
             "fetch.queue.backoff.ms": 5,
             "queued.max.messages.kbytes": fetch_kbytes_max,
+            **_SMALL_FETCHES,
         }
     )
 
@@ -102,5 +106,6 @@ def standby_consumer(settings: Settings, application: Application, slot: str) ->
             "fetch.wait.max.ms": 100,
             "fetch.queue.backoff.ms": 5,
             "queued.max.messages.kbytes": 16_384,
+            **_SMALL_FETCHES,
         }
     )
