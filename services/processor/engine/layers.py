@@ -17,7 +17,7 @@ from typing import Any, Final
 from services.processor.engine.application import StoreSpec
 from services.processor.engine.failures import FireFailed, RowRefused
 from services.processor.engine.local import LocalStore, TimerEntry, first_after
-from services.processor.engine.rows import NewerFormat, deadline_of, pack, unpack
+from services.processor.engine.rows import NewerFormat, deadline_of, envelope, unpack, word
 
 NEVER_MS: Final = 1 << 62
 
@@ -48,6 +48,7 @@ class Layers:
         self._decoders: dict[int, dict[int, Callable[[bytes], Any]]] = {
             spec.id: {**spec.also_reads, spec.format: spec.decode} for spec in specs
         }
+        self._encoders = {spec.id: (spec.encode, spec.row_bytes_max, envelope(spec.format)) for spec in specs}
         self._local = local
         self._cache_rows_max = cache_rows_max
         self._open: dict[bytes, Entry] = {}
@@ -264,23 +265,26 @@ class Layers:
 
     def _as_bytes(self, entries: Iterable[tuple[bytes, Entry]]) -> _Rows:
         rows: _Rows = {}
-        specs = self._specs
+        encoders = self._encoders
         for key, entry in entries:
             row = entry.row
             if row is None:
                 rows[key] = None
                 continue
-            spec = specs[key[0]]
+            encode, payload_bytes_max, of_store = encoders[key[0]]
             try:
-                payload = spec.encode(row)
+                payload = encode(row)
             except Exception as error:
                 # Whatever it is, it is the application's: its row must be named, or the partition would stop here for ever.
-                raise RowRefused(spec.name, key, f"{type(error).__name__}: {error}") from error
-            if len(payload) > spec.row_bytes_max:
-                raise RowRefused(spec.name, key, f"{len(payload)} bytes; at most {spec.row_bytes_max} can be stored")
-            rows[key] = packed = pack(entry.deadline_ms, payload, spec.format)
+                raise self._refused(key, f"{type(error).__name__}: {error}") from error
+            if len(payload) > payload_bytes_max:
+                raise self._refused(key, f"{len(payload)} bytes; at most {payload_bytes_max} can be stored")
+            rows[key] = packed = word(entry.deadline_ms, of_store) + payload
             entry.stored_bytes = len(packed)
         return rows
+
+    def _refused(self, key: bytes, why: str) -> RowRefused:
+        return RowRefused(self._specs[key[0]].name, key, why)
 
     def commit(self) -> None:
         """The rows in flight are committed."""

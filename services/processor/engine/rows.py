@@ -32,9 +32,19 @@ class NewerFormat(ValueError):
 
 def pack(deadline_ms: int, payload: bytes, store_format: int = 1) -> bytes:
     """A row's bytes; `deadline_ms` 0 means that no timer is set. Raises ValueError for one beyond 2^48 ms."""
+    return word(deadline_ms, envelope(store_format)) + payload
+
+
+def envelope(store_format: int) -> int:
+    """The word in front of a row, as a number, without the deadline."""
+    return _ENVELOPE | store_format << _FORMAT_SHIFT
+
+
+def word(deadline_ms: int, of_store: int) -> bytes:
+    """The word in front of a row: `of_store` is the store's `envelope`. Raises ValueError for a deadline beyond 2^48 ms."""
     if deadline_ms > _DEADLINE_MASK:
         raise ValueError(f"a deadline of {deadline_ms} ms is beyond the year 10,000")
-    return (_ENVELOPE | store_format << _FORMAT_SHIFT | deadline_ms).to_bytes(8, "big") + payload
+    return (of_store | deadline_ms).to_bytes(8, "big")
 
 
 def deadline_of(row: bytes) -> int:

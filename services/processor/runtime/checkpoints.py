@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Iterable
+from functools import partial
 from typing import Any, Final, NamedTuple
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer, TopicPartition
@@ -152,11 +153,13 @@ class Committer:
     ) -> None:
         """Produces pairs of key and value; waits for room."""
         produce = self._producer.produce
+        if more:
+            produce = partial(produce, **more)
         for key, value in records:
             while True:
                 try:
                     # By position: keywords cost as much again as everything else here.
-                    produce(topic, value, key, partition, **more)
+                    produce(topic, value, key, partition)
                 except BufferError:
                     if time.monotonic() >= deadline:
                         raise
