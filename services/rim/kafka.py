@@ -17,6 +17,7 @@ log = structlog.get_logger(__name__)
 
 BOOT_SECONDS_MAX = 30.0
 
+_AWAY = frozenset({KafkaError._TIMED_OUT, KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN})
 _CLIENT_LOGGER = logging.getLogger("librdkafka")
 
 #: What correctness rests on, and so must be as declared; the rest (retention, sizes) is the operator's to change.
@@ -89,6 +90,8 @@ def _configs(admin: AdminClient, topics: list[Topic]) -> dict[str, dict[str, str
         try:
             entries = answer.result()
         except KafkaException as error:
+            if error.args[0].code() in _AWAY:
+                raise TopicsWrong(f"no broker answers: {error.args[0].str()}") from error
             raise TopicsWrong(f"the settings of topic {resource.name} cannot be read: {error.args[0].str()}") from error
         configs[resource.name] = {setting: entries[setting].value for setting in _VERIFIED}
     return configs

@@ -42,7 +42,8 @@ STANDBY_OF: Final = 0
 #: What a standby bears before it takes over, and then some.
 SUSPECT_SECONDS: Final = 1.5
 
-NO_BROKER: Final = "no broker at"
+#: How the last line of a slot that found the broker away when it started begins to say so.
+NO_BROKER: Final = '"error": "no broker '
 
 #: The long pause outlasts a short run.
 _LONG_RUN_SECONDS: Final = 300.0

@@ -89,7 +89,7 @@ class Feed(threading.Thread):
 
     def finish(self) -> None:
         """Waits until all is sent and acknowledged."""
-        self.join(60)
+        self.join(120)
         assert not self.is_alive()
         assert self.failure is None, self.failure
 
@@ -113,7 +113,8 @@ class Feed(threading.Thread):
             if not queue:
                 open_ids.remove(view_id)
             time.sleep(pause)
-        assert self._producer.flush(30) == 0
+        # The broker may be away, and a busy machine takes its time to start it again.
+        assert self._producer.flush(90) == 0
 
     def _send(self, record: Beacon) -> None:
         key = view_key(record.customer_id, record.view_id)
