@@ -117,7 +117,7 @@ class Slot:
         """SIGTERM; the exit code."""
         assert self._process is not None
         self._process.terminate()
-        return self._process.wait(30)
+        return self._process.wait(90)
 
     def end(self) -> None:
         """Makes sure that it is gone, whatever state it is in."""

@@ -40,6 +40,8 @@ log = structlog.get_logger(__name__)
 #: After a fence: a zombie that wakes inside its own `init_transactions` may have fenced the rightful owner, once.
 FENCED_SECONDS: Final = 3.0
 UNCLEAR_SECONDS: Final = 0.2
+#: A partition's turn, but for the batch at hand: while one catches up the others wait, and so do the group and a SIGTERM.
+FOLD_SECONDS_MAX: Final = 0.1
 
 
 class Pools(NamedTuple):
@@ -195,9 +197,10 @@ class Holding:
     def _fold(self, core: Core) -> None:
         if self._flushes.is_behind(core, bytes_max=self._limits.unflushed_bytes_max):
             return
+        end = time.monotonic() + FOLD_SECONDS_MAX
         # Two overlays at the most: while one is in flight and the next is large, records wait.
         while not self._commits.is_in_flight or not self._is_full(core):
-            if not self._inputs.fold_ready(core) or self._is_full(core):
+            if not self._inputs.fold_ready(core) or self._is_full(core) or time.monotonic() >= end:
                 return
 
     def _is_full(self, core: Core) -> bool:

@@ -128,6 +128,15 @@ def test_it_folds_on_while_a_commit_is_in_flight(scene: Scene) -> None:
     assert [checkpoint.records for checkpoint in scene.broker.committed] == [1, 1]
 
 
+def test_a_partition_that_catches_up_lets_others_have_their_turn(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(holding_module, "FOLD_SECONDS_MAX", 0.0)
+    for offset in range(3):
+        scene.accept(record(offset))
+    for turn in range(3):
+        assert scene.holding.status({BEACONS.name: End(3, 0.0)}).lag_records == 3 - turn
+        scene.step()
+
+
 def test_an_aborted_commit_rewinds_to_what_is_committed_and_keeps_the_producer(scene: Scene) -> None:
     scene.accept(record(0))
     scene.step()
