@@ -80,7 +80,7 @@ def commit(client: Client, seconds: float = 60.0) -> Durable:
 
 
 def committer(client: Client) -> Committer:
-    return Committer(client, APPLICATION, 0)  # type: ignore[arg-type]
+    return Committer(client, APPLICATION, 0, 8)  # type: ignore[arg-type]
 
 
 def test_a_commit_says_where_it_stands() -> None:
