@@ -3,7 +3,7 @@
 
 const TOLD = ['play', 'playing', 'pause', 'waiting', 'stalled', 'seeking', 'seeked', 'resize', 'ended', 'error'];
 const STALL_MS = 2500;
-const DEADLINE_MS = 120_000;
+const DEADLINE_MS = 150_000;
 const saw = { events: [], error: null, done: false, failed: null, startedMs: Date.now() };
 let video = null;
 

@@ -16,7 +16,9 @@ from shared.schemas.beacon import Beacon
 from shared.schemas.view import View
 from shared.topics import BEACONS, VIEWS
 
-STORY_SECONDS_MAX = 240
+#: More would take each other's time on a small machine, and players give up what takes too long.
+PAGES_MAX = 4
+STORIES_SECONDS_MAX = 400
 #: The page's script may not have been loaded yet.
 IS_DONE = "typeof saw !== 'undefined' && saw.done"
 #: Chromium's own, but for the word Headless, by which it would be a bot.
@@ -32,7 +34,6 @@ class Watched:
     story: str
     #: What the page saw: see story.js.
     saw: dict[str, Any] = field(default_factory=dict)
-    closed_ms: int = 0
     bodies: list[str] = field(default_factory=list)
     view_ids: set[str] = field(default_factory=set)
     errors: list[str] = field(default_factory=list)
@@ -43,28 +44,31 @@ class Watched:
 
 
 def watch(browser: Browser, stories: Sequence[str]) -> list[Watched]:
-    """Opens all pages at once, waits for each story's end, and closes the tabs."""
-    opened: list[tuple[Page, Watched]] = []
-    for story in stories:
-        watched = Watched(story)
-        context = browser.new_context(user_agent=USER_AGENT)
-        page = context.new_page()
-        page.on("pageerror", lambda error, to=watched: to.errors.append(str(error)))  # type: ignore[misc]
-        page.on("request", lambda request, to=watched: _note_request(request, to))  # type: ignore[misc]
-        page.on("requestfinished", lambda request, to=watched: _note_answer(request, to))  # type: ignore[misc]
-        page.goto(f"https://{story}.example.com/", wait_until="commit")
-        opened.append((page, watched))
-    going = list(opened)
-    deadline = time.monotonic() + STORY_SECONDS_MAX
-    while going:
+    """Opens the pages, some at a time, waits for each story's end, and closes its tab."""
+    told: list[Watched] = []
+    coming, going = list(stories), list[tuple[Page, Watched]]()
+    deadline = time.monotonic() + STORIES_SECONDS_MAX
+    while coming or going:
         assert time.monotonic() < deadline, [watched.story for _, watched in going]
+        while coming and len(going) < PAGES_MAX:
+            going.append(_opened(browser, coming.pop(0)))
         for page, watched in [one for one in going if one[0].evaluate(IS_DONE)]:
             watched.saw = page.evaluate("saw")
-            watched.closed_ms = page.evaluate("Date.now()")
             page.close()
             going.remove((page, watched))
+            told.append(watched)
         time.sleep(0.05)
-    return [watched for _, watched in opened]
+    return told
+
+
+def _opened(browser: Browser, story: str) -> tuple[Page, Watched]:
+    watched = Watched(story)
+    page = browser.new_context(user_agent=USER_AGENT).new_page()
+    page.on("pageerror", lambda error: watched.errors.append(str(error)))
+    page.on("request", lambda request: _note_request(request, watched))
+    page.on("requestfinished", lambda request: _note_answer(request, watched))
+    page.goto(f"https://{story}.example.com/", wait_until="commit")
+    return page, watched
 
 
 def _note_request(request: Request, watched: Watched) -> None:
