@@ -38,10 +38,6 @@ class Watched:
     view_ids: set[str] = field(default_factory=set)
     errors: list[str] = field(default_factory=list)
 
-    def times(self, name: str) -> list[int]:
-        """When the page saw this event of the media element, ms since 1970."""
-        return [event["ms"] for event in self.saw["events"] if event["name"] == name]
-
 
 def watch(browser: Browser, stories: Sequence[str]) -> list[Watched]:
     """Opens the pages, some at a time, waits for each story's end, and closes its tab."""
