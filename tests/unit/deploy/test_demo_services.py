@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from deploy.local.clients_doc import COLLECTOR_NAME, lines_to_paste
 from deploy.local.demo_services import DemoServices, Players, shortened, snippets
 from deploy.local.supervisor import Service
 from services.collector.settings import CollectorSettings
@@ -55,6 +56,11 @@ def test_what_the_demo_shortens_is_told_with_its_default() -> None:
 
 def test_mux_embed_is_given_a_host_for_which_it_speaks_plain_http(services: DemoServices) -> None:
     assert f"beaconCollectionDomain: 'localhost:{services.collector_port}'" in snippets(services)
+    # Without TLS, and nothing left of the document's name.
+    assert f"url: 'http://localhost:{services.collector_port}/cmcd/acme'" in snippets(services)
+    assert COLLECTOR_NAME not in snippets(services)
+    with pytest.raises(LookupError, match="no js lines for Quadrophonic"):
+        lines_to_paste("Quadrophonic")
 
 
 def test_the_players_are_told_where_to_post_and_where_to_write(services: DemoServices) -> None:
