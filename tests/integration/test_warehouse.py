@@ -137,7 +137,7 @@ def _beacons(names: str) -> list[Beacon]:
     for number, name in enumerate(names):
         for one in watch():
             at_ms = one.client_time_ms - T0 + number * 60_000
-            viewer = {"viewer_id": f"viewer {name}"} if one.event == "viewstart" else {}
+            viewer = {"mux_viewer_id": f"viewer {name}"} if one.event == "viewstart" else {}
             found.append(mux(one.seq or 0, one.event, at_ms, view_id=name, **one.attrs | viewer))
     return [*found, mux(1, "viewstart", 3 * HOUR_MS, view_id="last")]
 
