@@ -29,6 +29,7 @@ from shared.partitioning import partition_of, view_key
 from shared.schemas.live import BUCKET_MS, Live
 from shared.settings import Settings
 from shared.topics import BEACONS, LIVE, PROFILES
+from tests.integration.served import MEASURES
 from tests.integration.slots import Slot, wait_until
 from tests.unit.dashboard.records import slice_of
 from tests.unit.processor.video_views import captured
@@ -82,28 +83,25 @@ class Installation:
     def publish(self, customer_id: str, **figures: int) -> None:
         """Puts one hour of rollups and startup times (`startups_ms` apart) into Postgres, as the finalizer would."""
         hour = datetime.fromtimestamp(time.time() // 3_600 * 3_600, UTC)
+        measures = dict.fromkeys(MEASURES, 0) | {
+            "views": figures["views"],
+            "started": figures["views"],
+            "startup_failures": figures["startup_failures"],
+            "playback_failures": figures["playback_failures"],
+            "exits_before_start": figures["exits_before_start"],
+            "watch_ms": figures["watch_ms"],
+            "rebuffer_ms": figures["rebuffer_ms"],
+            "bitrate_integral": figures["bitrate_bps"] * 1_000,
+            "bitrate_time_ms": 1_000,
+        }
+        buckets = [bucket_of(figures["startup_ms"]), bucket_of(figures["slow_startup_ms"])]
         with psycopg.connect(self.postgres.dsn) as connection:
             connection.execute(
-                "INSERT INTO serving.rollups_hourly VALUES (%s, %s, %s, %s, %s, %s, %s, 0, %s, 0, 0, %s, 0, 0, %s, %s, 0, 0)",
-                (
-                    hour,
-                    customer_id,
-                    figures["views"],
-                    figures["views"],
-                    figures["startup_failures"],
-                    figures["playback_failures"],
-                    figures["exits_before_start"],
-                    figures["watch_ms"],
-                    figures["rebuffer_ms"],
-                    figures["bitrate_bps"] * 1_000,
-                    1_000,
-                ),
+                f"INSERT INTO serving.rollups (grain, start, customer_id, dimensions, members, {', '.join(measures)}, uniques,"
+                " startup_ms_buckets, startup_ms_counts, rebuffer_ms_buckets, rebuffer_ms_counts)"
+                f" VALUES ('hour', %s, %s, '', '{{}}', {', '.join(['%s'] * len(measures))}, '', %s, %s, '{{}}', '{{}}')",
+                (hour, customer_id, *measures.values(), buckets, [18, 2]),
             )
-            for startup_ms, count in ((figures["startup_ms"], 18), (figures["slow_startup_ms"], 2)):
-                connection.execute(
-                    "INSERT INTO serving.histograms_hourly VALUES (%s, %s, 'startup_ms', %s, %s)",
-                    (hour, customer_id, bucket_of(startup_ms), count),
-                )
 
     def published(self, seconds_ago: int) -> None:
         """Says that the finalizer published then, and not since."""
