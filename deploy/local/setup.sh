@@ -107,7 +107,7 @@ fetch_jars() {
     mv "$folder.new" "$folder"
 }
 
-# The packages of a manifest, each checked before anything of it is unpacked: one file of each, under the package's name.
+# The packages of a manifest, each checked before anything of it is unpacked: under the package's name one file of it, or all.
 fetch_players() {
     local -r manifest=deploy/players/packages.txt folder=.local/players
     local stamp name version sha512 file archive
@@ -115,7 +115,7 @@ fetch_players() {
     if [[ -e $stamp ]] && [[ -d $folder ]]; then
         return
     fi
-    say "fetching the players that the browser test runs (60 MB)"
+    say "fetching the players and SDKs that tests run (90 MB)"
     rm -rf "$STAMPS"/players-* "$folder" "$folder.new"
     mkdir -p "$folder.new/archives"
     while read -r name version sha512 file; do
@@ -125,7 +125,7 @@ fetch_players() {
         [[ $(openssl dgst -sha512 -binary "$archive" | openssl base64 -A) == "$sha512" ]] ||
             fail "$name@$version is not what $manifest says"
         mkdir -p "$folder.new/$name"
-        tar --extract --gzip --file "$archive" --directory "$folder.new/$name" --strip-components=1 "package/$file"
+        tar --extract --gzip --file "$archive" --directory "$folder.new/$name" --strip-components=1 "package${file:+/$file}"
     done < <(grep -v '^#' "$manifest")
     rm -rf "$folder.new/archives"
     mv "$folder.new" "$folder"

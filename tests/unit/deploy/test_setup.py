@@ -76,11 +76,11 @@ class Checkout:
         (package / "index.js").write_text(content)
         subprocess.run(["tar", "-czf", "one.tgz", "package"], cwd=package.parent, check=True)
 
-    def want(self, sha512: str) -> None:
-        """Makes a package of this hash the only one that tests need."""
+    def want(self, sha512: str, file: str = "index.js") -> None:
+        """Makes a package of this hash the only one that tests need, one file of it or all."""
         manifest = self.root / "deploy" / "players" / "packages.txt"
         manifest.parent.mkdir(exist_ok=True)
-        manifest.write_text(f"# a comment\n@scope/one 1.2.3 {sha512} index.js\n")
+        manifest.write_text(f"# a comment\n@scope/one 1.2.3 {sha512} {file}\n")
 
     def setup(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         (self.root / "calls").write_text("")
@@ -153,6 +153,10 @@ def test_players_are_fetched_once_and_only_as_they_were_pinned(checkout: Checkou
     assert (checkout.root / "asked").read_text() == "@scope/one@1.2.3\n"
     assert checkout.setup("test").returncode == 0
     assert (checkout.root / "asked").read_text() == "@scope/one@1.2.3\n"
+
+    checkout.want(base64.b64encode(genuine).decode(), file="")
+    assert checkout.setup("test").returncode == 0
+    assert player.read_text() == "genuine"
 
     checkout.publish("forged")
     checkout.want(base64.b64encode(genuine).decode() + " ")
