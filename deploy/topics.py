@@ -8,6 +8,7 @@ import os
 import sys
 import time
 from collections.abc import Iterable, Sequence
+from concurrent.futures import Future
 from typing import Final
 
 from confluent_kafka import KafkaError, KafkaException
@@ -24,7 +25,7 @@ BROKER_SECONDS_MAX: Final = 60.0
 _REQUEST_SECONDS: Final = 10.0
 _RETRY_SECONDS: Final = 0.5
 #: How long a fresh topic may take to be seen by everyone, seconds.
-_VISIBLE_SECONDS_MAX: Final = 20.0
+_VISIBLE_SECONDS_MAX: Final = 60.0
 
 
 def create_topics(settings: Settings, wanted: Iterable[Topic] = topics.ALL) -> list[str]:
@@ -36,7 +37,10 @@ def create_topics(settings: Settings, wanted: Iterable[Topic] = topics.ALL) -> l
     declared = list(wanted)
     admin = AdminClient(client_config(settings, "deploy-topics"))
     present = _present(admin, settings)
-    created = [topic.name for topic in declared if topic.name not in present and _create(admin, settings, topic)]
+    missing = [topic for topic in declared if topic.name not in present]
+    # All asked for at once, and each answer waited for.
+    answers = _ask(admin, settings, missing)
+    created = [topic.name for topic in missing if _create(admin, settings, topic, answers[topic.name])]
     _verify(settings, declared, fresh=bool(created))
     return created
 
@@ -52,19 +56,26 @@ def _present(admin: AdminClient, settings: Settings) -> set[str]:
         time.sleep(_RETRY_SECONDS)
 
 
-def _create(admin: AdminClient, settings: Settings, topic: Topic) -> bool:
-    """Whether this call made the topic; False when someone else was faster."""
+def _ask(admin: AdminClient, settings: Settings, missing: list[Topic]) -> dict[str, Future[None]]:
     profile = settings.profile
-    new = NewTopic(
-        topic.name,
-        num_partitions=topic.partitions(profile),
-        replication_factor=profile.replication_factor,
-        config=topic.config(profile),
-    )
+    new = [
+        NewTopic(
+            topic.name,
+            num_partitions=topic.partitions(profile),
+            replication_factor=profile.replication_factor,
+            config=topic.config(profile),
+        )
+        for topic in missing
+    ]
+    return admin.create_topics(new, operation_timeout=_REQUEST_SECONDS) if new else {}
+
+
+def _create(admin: AdminClient, settings: Settings, topic: Topic, answer: Future[None]) -> bool:
+    """Whether this process made the topic; False when someone else was faster."""
     deadline = time.monotonic() + BROKER_SECONDS_MAX
     while True:
         try:
-            admin.create_topics([new], operation_timeout=_REQUEST_SECONDS)[topic.name].result()
+            answer.result()
         except KafkaException as error:
             problem: KafkaError = error.args[0]
             if problem.code() == KafkaError.TOPIC_ALREADY_EXISTS:
@@ -74,6 +85,7 @@ def _create(admin: AdminClient, settings: Settings, topic: Topic) -> bool:
         else:
             return True
         time.sleep(_RETRY_SECONDS)
+        answer = _ask(admin, settings, [topic])[topic.name]
 
 
 def _verify(settings: Settings, declared: list[Topic], *, fresh: bool) -> None:
