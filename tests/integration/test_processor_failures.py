@@ -153,8 +153,8 @@ def test_a_rebalance_during_a_commit(scene: Scene, point: str) -> None:
         wait_until(has_partitions, "the other has partitions")
     finally:
         other.close()
+    # The other's leave may still go round: whether the slot commits all of its last live bucket says nothing here.
     scene.expect_truth()
-    assert slot.terminate() == 0
 
 
 def test_a_commit_of_unknown_outcome(scene: Scene) -> None:
