@@ -14,7 +14,7 @@ from services.processor.applications.video_views.app import application
 from services.processor.applications.video_views.finish import FinishRules
 from services.processor.engine.checkpoint import Checkpoint
 from services.processor.engine.rows import Meta, pack
-from services.processor.runtime.checkpoints import Committer, Fenced
+from services.processor.runtime.checkpoints import Committer, Unclear
 from services.processor.runtime.clients import partition_producer
 from services.rim.crash_points import CrashPoint, CrashPoints
 from shared.settings import Settings
@@ -116,7 +116,8 @@ def test_an_heirs_fence_refuses_what_the_former_owner_still_commits(scene: Scene
     former.init_transactions(30)
     changes: dict[bytes, bytes | None] = {b"\x04acme:former": pack(0, b"row")}
     committer = Committer(former, APPLICATION, partition, PARTITIONS, Overtaken(point, heir))
-    with pytest.raises(Fenced):
+    # Told as a fence, or, where the client meets it inside a delivery report, as what it cannot express.
+    with pytest.raises(Unclear):
         committer.commit(Checkpoint(changes, [], Meta({}, 0, 1), 0, {}), None, time.monotonic() + 60)
 
 
