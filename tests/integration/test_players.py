@@ -23,7 +23,7 @@ from tests.integration.players.site import Site
 from tests.integration.players.watching import Outcome, Watched, dumped, watch
 from tests.integration.slots import Slot, wait_until
 
-pytestmark = [pytest.mark.integration, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(900)]
 
 CHROMIUM_ARGS = ["--no-sandbox", "--disable-dev-shm-usage", "--autoplay-policy=no-user-gesture-required"]
 #: Silence longer than between two beacons of a story, so that a view seldom finishes before its tab is closed.

@@ -18,7 +18,7 @@ from shared.topics import BEACONS, VIEWS
 
 #: More would take each other's time on a small machine, and players give up what takes too long.
 PAGES_MAX = 4
-STORIES_SECONDS_MAX = 400
+STORIES_SECONDS_MAX = 600
 #: The page's script may not have been loaded yet.
 IS_DONE = "typeof saw !== 'undefined' && saw.done"
 #: Chromium's own, but for the word Headless, by which it would be a bot.
