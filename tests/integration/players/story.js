@@ -3,6 +3,7 @@
 
 const TOLD = ['play', 'playing', 'pause', 'waiting', 'stalled', 'seeking', 'seeked', 'resize', 'ended', 'error'];
 const STALL_MS = 2500;
+const ASK_AGAIN_MS = 10_000;
 const DEADLINE_MS = 150_000;
 const saw = { events: [], error: null, done: false, failed: null, startedMs: Date.now() };
 let video = null;
@@ -87,7 +88,8 @@ async function stallSwitchAndSeek(commands, player) {
   const wanted = before === 90 ? 180 : 90;
   await until('the other rendition', () => {
     if (video.videoHeight === wanted) return true;
-    if (!saw.asked) saw.asked = commands.switchTo(player, wanted);
+    // Shaka may go back by itself before there is anything to see of it: then it is asked again.
+    if (!(Date.now() - saw.askedMs < ASK_AGAIN_MS) && commands.switchTo(player, wanted)) saw.askedMs = Date.now();
     return false;
   });
   saw.switched = { from: before, to: wanted };
