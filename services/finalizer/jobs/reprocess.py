@@ -81,7 +81,8 @@ def make(
         rows.select(tables.REPROCESSED.schema.fieldNames())
         .write.format("delta")
         .mode("overwrite")
-        .option("replaceWhere", f"generation = {generation} AND day BETWEEN {first} AND {last}")
+        # Spelt out: Delta does not resolve BETWEEN in here.
+        .option("replaceWhere", f"generation = {generation} AND day >= {first} AND day <= {last}")
         .save(tables.REPROCESSED.path(warehouse))
     )
     return of_generation(spark, warehouse, generation).where(sf.col("day").between(first, last)).count()
