@@ -86,7 +86,7 @@ class Landing:
                 self._crash_points.reach("unparsed")
             if summary.slices:
                 self._mark_and_merge(spark, rows, summary)
-            recent = self._recent(rows)
+            recent = self.recent(rows.where(sf.col("reason").isNull()))
         finally:
             rows.unpersist()
         # 4. Everything dirty is rebuilt from the views: also what an earlier crash has left. The replay finds the
@@ -138,12 +138,12 @@ class Landing:
             count += len(slices)
         return count
 
-    def _recent(self, rows: DataFrame) -> list[RecentView]:
-        """The views of the last days, for look-ups by key."""
+    def recent(self, views: DataFrame) -> list[RecentView]:
+        """Of these views those of the last days, for look-ups by key."""
         if not self._recent_days:
             return []
         first_day = self._clock_ms() // DAY_MS - self._recent_days
-        views = rows.where(sf.col("reason").isNull() & (sf.col("day") >= first_day))
+        views = views.where(sf.col("day") >= first_day)
         # An index entry of Postgres holds 2.7 KB.
         views = views.where(sf.octet_length("view_id") <= VIEW_ID_BYTES_MAX)
         document = sf.to_json(sf.struct(*spark_schema(View).fieldNames()))

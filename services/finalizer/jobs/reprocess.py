@@ -198,10 +198,10 @@ def swap(driver: Driver, generation: int) -> int:
             f"WHEN MATCHED AND ({NEWER}) THEN UPDATE SET *",
             "WHEN NOT MATCHED THEN INSERT *",
         )
-        views = rows.count()
+        driver.crash_points.reach("merged")
+        views = _publish(driver, rows, days, f"swap {generation}")
     finally:
         rows.unpersist()
-    _rebuild(driver, f"swap {generation}")
     log.info("swapped", generation=generation, views=views)
     return views
 
@@ -227,10 +227,10 @@ def swap_back(driver: Driver, generation: int) -> int:
             f"WHEN MATCHED AND {swapped} THEN UPDATE SET "
             + listed(f"stored.`{name}` = landed.`{name}`" for name in tables.VIEWS.schema.fieldNames()),
         )
-        views = former.count()
+        driver.crash_points.reach("merged")
+        views = _publish(driver, former, days, f"swap back {generation}")
     finally:
         former.unpersist()
-    _rebuild(driver, f"swap back {generation}")
     driver.serving.note_swapped(generation, is_in=False)
     spark.sql(f"DELETE FROM {tables.REPLACED.sql_name(warehouse)} WHERE for_generation = {generation}")  # noqa: S608
     log.info("swapped_back", generation=generation, views=views)
@@ -271,9 +271,15 @@ def _merge(spark: SparkSession, warehouse: str, landed: DataFrame, days: list[in
     )
 
 
-def _rebuild(driver: Driver, why: str) -> None:
-    driver.crash_points.reach("merged")
-    driver.landing.rebuild_dirty(driver.spark, why, 0)
+def _publish(driver: Driver, changed: DataFrame, days: list[int], why: str) -> int:
+    """Brings rollups and point look-ups up to what `views` says of these views now; returns how many they are."""
+    keys = [(row["customer_id"], row["view_id"]) for row in changed.select("customer_id", "view_id").collect()]
+    now = read(driver.spark, driver.settings.warehouse_dir, tables.VIEWS).where(sf.col("day").isin(days))
+    recent = driver.landing.recent(now.join(changed.select(*KEY), list(KEY), "left_semi"))
+    # A look-up keeps the larger generation: of a swap that is taken back, that would be the wrong one.
+    driver.serving.forget_views(keys)
+    driver.landing.rebuild_dirty(driver.spark, why, 0, recent)
+    return len(keys)
 
 
 def _days(rows: DataFrame, generation: int) -> tuple[int, int]:
