@@ -78,6 +78,7 @@ class Place:
         self._make = make
         self._shared = shared
         self.home = make(number, **shared)
+        self.former: Slot | None = None
         self.standby: Slot | None = None
         if way == "standby":
             elsewhere = {"PROCESSOR_SLOT": f"test/{number}", "PROCESSOR_REPLICA": "1"}
@@ -93,7 +94,7 @@ class Place:
 
     def replace(self) -> None:
         """Starts a new process of the slot on the same disk; the one that runs ends when that has taken over."""
-        former = self.home
+        former = self.former = self.home
         elsewhere = {"PROCESSOR_SLOT": f"test/{self.number}", "PROCESSOR_STATE_DIR": str(former.state_dir)}
         self.home = self._make(SUCCESSOR + self.number, **self._shared, **elsewhere)
         self.home.start()
@@ -147,7 +148,7 @@ def roll(folder: Path, *, way: Way, seed: int = 1, views_per_second: float = 20.
         finally:
             feed.stop_beginning()
             for place in places:
-                for process in place.processes:
+                for process in [*place.processes, *([] if place.former is None else [place.former])]:
                     process.end()
         return _measured(commit_lags(broker.bootstrap), calm_ms, steps)
 
