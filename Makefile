@@ -10,7 +10,7 @@ help: ## list the words
 setup: ## make .venv and fetch the jars, pinned and checked; quick when done already
 	@deploy/local/setup.sh
 
-setup-test: ## setup, and what only tests need (a browser, an encoder, players from npm)
+setup-test: ## setup, and what only tests need (a browser, an encoder, players and SDKs from npm)
 	@deploy/local/setup.sh test
 
 demo: setup ## run everything with simulated players, compare with their truth [VIEWS=n] [SEED=n] [KEEP=1]
