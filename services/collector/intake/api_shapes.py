@@ -8,6 +8,7 @@ import hashlib
 import math
 import re
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any, Final
 
 from shared.formats import WORD, format_of, segment_of
@@ -17,6 +18,8 @@ from shared.shapes import FIELDS_MAX, merged_all
 DEPTH_MAX: Final = 12
 ITEMS_MAX: Final = 100
 NAME_CHARS_MAX: Final = 100
+#: An API's names come back with every call: remembering what they say makes it free.
+NAMES_REMEMBERED_MAX: Final = 8_192
 
 #: Kinds of personal data by what their fields are called; a name is looked at as words: `firstName`, `first_name`.
 _BY_NAME: Final = (
@@ -91,7 +94,12 @@ def _object(value: Mapping[str, Any], at_ms: int, depth: int, shape: dict[str, A
 
 def _is_data(name: str) -> bool:
     """Whether an object's key is a value itself: an id, an address, or too long for a name."""
-    return not name or len(name) > NAME_CHARS_MAX or segment_of(name) != name
+    return not name or len(name) > NAME_CHARS_MAX or _looks_like_data(name)
+
+
+@lru_cache(maxsize=NAMES_REMEMBERED_MAX)
+def _looks_like_data(name: str) -> bool:
+    return segment_of(name) != name
 
 
 def _text(value: str, *, is_personal: bool) -> Text:
@@ -102,9 +110,14 @@ def _text(value: str, *, is_personal: bool) -> Text:
     return Text(len(value), len(value), [""], {key: 1}, {key: value})
 
 
+@lru_cache(maxsize=NAMES_REMEMBERED_MAX)
+def _personal_by_name(name: str) -> frozenset[str]:
+    words = _CAMEL.sub(" ", name).lower()
+    return frozenset(kind for kind, pattern in _BY_NAME if pattern.search(words))
+
+
 def _personal(name: str, value: Any) -> list[str]:
-    words = _CAMEL.sub(" ", name).lower() if name else ""
-    found = {kind for kind, pattern in _BY_NAME if words and pattern.search(words)}
+    found = set(_personal_by_name(name))
     if isinstance(value, str):
         shown = format_of(value)
         if shown == "email":
