@@ -13,6 +13,7 @@ from services.processor.applications.api_schemas.paths import (
     Paths,
     generalise,
     known_template,
+    prune,
     publish_template,
     template_of,
 )
@@ -126,6 +127,7 @@ class ApiSchemas:
         self._endpoints.delete(row_key)
         api.endpoints = [one for one in api.endpoints if one != name]
         if api.endpoints:
+            prune(api.paths, api.endpoints)
             self._apis.put(key, api)
         else:
             self._apis.delete(key)

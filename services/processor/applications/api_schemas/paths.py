@@ -77,6 +77,19 @@ def publish_template(paths: Paths, template: str) -> None:
         before += f"/{part}"
 
 
+def prune(paths: Paths, endpoints: list[str]) -> None:
+    """Forgets what none of these endpoints has in its path."""
+    used: dict[str, set[str]] = {}
+    for endpoint in endpoints:
+        before = ""
+        for part in endpoint.partition(" ")[2].split("/")[1:]:
+            used.setdefault(before, set()).add(part)
+            before += f"/{part}"
+    paths.places = {before: place for before, place in paths.places.items() if before in used}
+    for before, place in paths.places.items():
+        place.words = {word: published for word, published in place.words.items() if word in used[before]}
+
+
 def forms_of(paths: Paths, template: str) -> list[list[str]]:
     """The forms of each part of a template that is data, in order."""
     parts = template.split("/")[1:]
