@@ -91,8 +91,8 @@ def table(run: Kept) -> list[str]:
     """The medians of all rounds, as lines of Markdown."""
     lines = [
         (
-            "| system | commit every | beacons per CPU-second | per second | broker, CPU µs a beacon | RSS, MiB | commit p50 / p95, ms"
-            " | changelog a beacon |"
+            "| system | commit every | beacons per CPU-second | per second | broker, CPU µs a beacon | RSS, MiB"
+            " | commit p50 / p95, ms | changelog a beacon |"
         ),
         "|---|---|---|---|---|---|---|---|",
     ]
@@ -135,8 +135,8 @@ def _load(run: Kept) -> str:
     if run.load_average is None:
         return ""
     return (
-        f" The load average at its end was {run.load_average:g} on {os.cpu_count()} CPUs: where it is far above them, everything that"
-        " costs by the second, not by the beacon, weighs more, and neighbouring rows were measured under unequal load."
+        f" The load average at its end was {run.load_average:g} on {os.cpu_count()} CPUs: where it is far above them, everything"
+        " that costs by the second, not by the beacon, weighs more, and neighbouring rows were measured under unequal load."
     )
 
 
