@@ -96,8 +96,8 @@ def test_a_generation_is_made_from_bronze_compared_swapped_in_and_taken_back(war
     assert reprocess.make(spark, place, (day, day), 2, {}) == len(live) == 6
     same = reprocess.compare(spark, place, 2)
     assert (same.same, same.changed, same.added, same.not_made) == (6, 0, 0, 0)
-    # Another one: a good view starts within 100 ms.
-    assert reprocess.make(spark, place, (day, day), 2, {"VIDEO_VIEWS_GOOD_STARTUP_MS_MAX": "100"}) == 6
+    # Another one: a good view may rebuffer for half of its time.
+    assert reprocess.make(spark, place, (day, day), 2, {"VIDEO_VIEWS_GOOD_REBUFFER_SHARE_MAX": "0.5"}) == 6
     difference = reprocess.compare(spark, place, 2)
     assert (difference.changed, dict(difference.columns)) == (6, {"spi_good": 6})
     assert all(now == then for now, then in difference.sums.values())
@@ -108,7 +108,7 @@ def test_a_generation_is_made_from_bronze_compared_swapped_in_and_taken_back(war
     with pytest.raises(Died):
         reprocess.swap(warehouse.driver, 2)
     assert reprocess.swap(warehouse.driver, 2) == 6
-    swapped = [msgspec.structs.replace(one, generation=2, spi_good=False) for one in live]
+    swapped = [msgspec.structs.replace(one, generation=2, spi_good=True) for one in live]
     expect_truth(warehouse.installation, newest(swapped))
 
     # What arrives meanwhile: of the former generation (late), of the new one, and a view that nobody knew.

@@ -102,9 +102,11 @@ def test_what_is_not_finished_is_left_to_the_processor() -> None:
 
 def test_a_changed_formula_comes_from_the_applications_own_settings() -> None:
     records = rows_of(0, beacons("a"))
-    environ = {"VIDEO_VIEWS_GENERATION": "7", "VIDEO_VIEWS_GOOD_STARTUP_MS_MAX": "100"}
+    environ = {"VIDEO_VIEWS_GENERATION": "7", "VIDEO_VIEWS_GOOD_REBUFFER_SHARE_MAX": "0.5"}
     (told,) = columns_of([Batch(records)], environ)
     row = codec.VIEW.decode(told["value"][0])
-    assert (row.generation, row.spi_good) == (7, False)
+    assert (row.generation, row.spi_good) == (7, True)
+    (before,) = columns_of([Batch(records)], {})
+    assert codec.VIEW.decode(before["value"][0]).spi_good is False
     with pytest.raises(SettingsError, match="VIDEO_VIEWS_GENERATION"):
         folding.refuse_wrong_settings({"VIDEO_VIEWS_GENERATION": "0"})
