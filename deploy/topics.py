@@ -11,8 +11,8 @@ from collections.abc import Iterable, Sequence
 from concurrent.futures import Future
 from typing import Final
 
-from confluent_kafka import KafkaError, KafkaException
-from confluent_kafka.admin import AdminClient
+from confluent_kafka import KafkaError, KafkaException, TopicPartition
+from confluent_kafka.admin import AdminClient, OffsetSpec
 from confluent_kafka.cimpl import NewTopic
 
 from services.rim.kafka import TopicsWrong, client_config, verify_topics
@@ -42,6 +42,7 @@ def create_topics(settings: Settings, wanted: Iterable[Topic] = topics.ALL) -> l
     answers = _ask(admin, settings, missing)
     created = [topic.name for topic in missing if _create(admin, settings, topic, answers[topic.name])]
     _verify(settings, declared, fresh=bool(created))
+    _await_leaders(admin, settings, [topic for topic in declared if topic.name in created])
     return created
 
 
@@ -100,6 +101,26 @@ def _verify(settings: Settings, declared: list[Topic], *, fresh: bool) -> None:
         else:
             return
         time.sleep(_RETRY_SECONDS)
+
+
+def _await_leaders(admin: AdminClient, settings: Settings, fresh: list[Topic]) -> None:
+    """Returns once every partition of the fresh topics can be read: metadata tell of a leader before it serves."""
+    waiting = {TopicPartition(topic.name, n) for topic in fresh for n in range(topic.partitions(settings.profile))}
+    deadline = time.monotonic() + _VISIBLE_SECONDS_MAX
+    latest: OffsetSpec = OffsetSpec.latest()  # type: ignore[no-untyped-call]
+    while waiting:
+        asked = admin.list_offsets(dict.fromkeys(waiting, latest), request_timeout=_REQUEST_SECONDS)
+        for partition, answer in asked.items():
+            try:
+                answer.result()
+            except KafkaException as error:
+                if time.monotonic() >= deadline:
+                    where = f"{partition.topic}/{partition.partition}"
+                    raise TopicsWrong(f"{where} has no leader yet: {error.args[0].str()}") from error
+            else:
+                waiting.discard(partition)
+        if waiting:
+            time.sleep(_RETRY_SECONDS)
 
 
 def main(arguments: Sequence[str]) -> int:
