@@ -12,7 +12,8 @@ from concurrent.futures import Future
 from typing import Final
 
 from confluent_kafka import KafkaError, KafkaException, TopicPartition
-from confluent_kafka.admin import AdminClient, OffsetSpec
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin._listoffsets import OffsetSpec
 from confluent_kafka.cimpl import NewTopic
 
 from services.rim.kafka import TopicsWrong, client_config, verify_topics

@@ -54,6 +54,9 @@ class Core:
         self._layers.counts.update({spec_id: meta.rows.get(spec_id, 0) for spec_id in self._specs})
         #: Where the clock is to be; ahead of it only while more is due than one checkpoint may fire.
         self._target_ms = meta.clock_ms
+        self._is_behind = False
+        #: The clock as it was last cut.
+        self._cut_clock_ms = meta.clock_ms
         self._commit_number = meta.commit_number
         self._tallies = {name: meta.tallies.get(name, 0) for name in self._application.tallies}
         self._quarantine.begin(meta.failed_at)
@@ -235,8 +238,10 @@ class Core:
                 self._clock_ms = max(self._clock_ms, deadline_ms)
                 self._fire(key, deadline_ms)
             if self._layers.next_due_ms() <= self._target_ms:
+                self._is_behind = True
                 return False
         self._clock_ms = self._target_ms
+        self._is_behind = False
         return True
 
     def _fire(self, key: bytes, deadline_ms: int) -> None:
@@ -294,8 +299,12 @@ class Core:
         """
         if self._in_flight is not None:
             raise RuntimeError("a checkpoint is in flight")
-        # Of timers with one deadline, some may have fired and some not: a takeover begins before those that did not.
-        clock_ms = min(self._clock_ms, self._layers.next_due_ms() - 1)
+        clock_ms = self._clock_ms
+        if self._is_behind:
+            # Of timers with one deadline, some may have fired and some not: a takeover begins before those that did not.
+            # Never before the last cut: a flush that ended late brings back index entries that have fired since.
+            clock_ms = max(self._cut_clock_ms, min(clock_ms, self._layers.next_due_ms() - 1))
+        self._cut_clock_ms = clock_ms
         number, draft = self._commit_number + 1, self._draft
         meta = Meta(
             dict(self._next_offsets),
