@@ -132,15 +132,21 @@ class Spool:
     def _new_segment(self) -> BinaryIO:
         self._number += 1
         path = self._folder / f"{self._number:012}.spool"
-        self._writing = path.open("xb")
-        self._segments.append(_Segment(path))
-        # A file is durable once its folder's entry is.
-        descriptor = os.open(self._folder, os.O_RDONLY)
+        file = path.open("xb")
         try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
-        return self._writing
+            # A file is durable once its folder's entry is.
+            descriptor = os.open(self._folder, os.O_RDONLY)
+            try:
+                os.fsync(descriptor)
+            finally:
+                os.close(descriptor)
+        except OSError:
+            file.close()
+            path.unlink(missing_ok=True)
+            raise
+        self._writing = file
+        self._segments.append(_Segment(path))
+        return file
 
     def _end_segment(self) -> None:
         file, self._writing = self._writing, None

@@ -183,8 +183,13 @@ class SpooledSink:
                 continue
             await loop.run_in_executor(self._thread, self._spool.take_out, size)
             metrics.counter(COLLECTOR_SPOOLED).labels("drained").inc()
-            if self._held is not None:
+            if self._held is None:
+                continue
+            if self._spool.bytes == 0 and self._is_settled():
                 self._turn_direct()
+            else:
+                # A request that was on its way to the sink all the while has failed there and come behind.
+                self._release()
 
     def _is_settled(self) -> bool:
         """Whether nothing is on its way into the spool."""

@@ -124,12 +124,32 @@ class GatedSink(MemorySink):
         self._gate = None
 
 
+class ScriptedSink(GatedSink):
+    """A sink in memory that is told what becomes of each call."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._calls: list[asyncio.Future[None]] = []
+
+    async def store(self, records: Sequence[Record]) -> None:
+        self._calls.append(asyncio.get_running_loop().create_future())
+        await self._calls[-1]
+        await super().store(records)
+
+    async def call(self, number: int) -> asyncio.Future[None]:
+        """The outcome of the call of that number, once it is there."""
+        async with asyncio.timeout(SECONDS_MAX):
+            while len(self._calls) <= number:
+                await asyncio.sleep(0.001)
+        return self._calls[number]
+
+
 class Spooled:
     """A sink that can be told to fail, with a spool before it."""
 
-    def __init__(self, folder: Path, **limits: float) -> None:
+    def __init__(self, folder: Path, behind: GatedSink | None = None, **limits: float) -> None:
         self.now_ms = 1_000
-        self.behind = GatedSink()
+        self.behind = behind or GatedSink()
         self.spool = Spool(folder)
         self.sink = SpooledSink(
             self.behind,
@@ -207,6 +227,27 @@ async def test_under_steady_traffic_the_spool_is_left_again(spooled: Spooled) ->
     assert bytes_held > 0
 
 
+async def test_a_request_that_fails_while_the_last_of_the_spool_is_sent_is_sent_too(tmp_path: Path) -> None:
+    """It was on its way to the sink before anything was spooled, so nobody held it."""
+    behind = ScriptedSink()
+    spooled = Spooled(tmp_path, behind)
+    first, early = (asyncio.create_task(spooled.sink.store([beacon_record(number)])) for number in range(2))
+    (await behind.call(0)).set_exception(Unstored("deadline", "the first"))
+    await first
+    last_of_the_spool = await behind.call(2)
+    (await behind.call(1)).set_exception(Unstored("deadline", "the early one"))
+    await early
+    newer = asyncio.create_task(spooled.sink.store([beacon_record(2)]))
+    last_of_the_spool.set_result(None)
+    for number in range(3, 5):
+        (await behind.call(number)).set_result(None)
+        await asyncio.sleep(0)
+    await newer
+    await spooled.until_empty()
+    assert spooled.numbers() == [0, 1, 2]
+    assert await spooled.sink.close(SECONDS_MAX) == 0
+
+
 async def test_what_is_held_when_the_sink_fails_again_is_spooled(spooled: Spooled) -> None:
     spooled.behind.failing = "deadline"
     await spooled.sink.store([beacon_record(0)])
@@ -269,6 +310,26 @@ async def test_a_disk_that_fails_is_no_success(spooled: Spooled, monkeypatch: py
     await spooled.sink.store([beacon_record(1)])
     await spooled.until_empty()
     assert spooled.numbers() == [1]
+
+
+async def test_a_folder_that_cannot_be_made_durable_is_no_success(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spool, fsync, fails = Spool(tmp_path), os.fsync, True
+
+    def fsync_of_files(descriptor: int) -> None:
+        if fails and Path(f"/proc/self/fd/{descriptor}").is_dir():
+            raise OSError("no folder")
+        fsync(descriptor)
+
+    monkeypatch.setattr(os, "fsync", fsync_of_files)
+    for _ in range(2):
+        with pytest.raises(OSError, match="no folder"):
+            spool.append([[beacon_record(0)]], 1_000)
+    fails = False
+    spool.append([[beacon_record(1)]], 1_000)
+    assert [number_of(record) for record in drained(spool)] == [1]
+    spool.close()
 
 
 async def test_what_cannot_be_drained_is_left_for_the_next_process(tmp_path: Path) -> None:
