@@ -130,17 +130,19 @@ class ScriptedSink(GatedSink):
     def __init__(self) -> None:
         super().__init__()
         self._calls: list[asyncio.Future[None]] = []
+        self._called = asyncio.Condition()
 
     async def store(self, records: Sequence[Record]) -> None:
-        self._calls.append(asyncio.get_running_loop().create_future())
-        await self._calls[-1]
+        self._calls.append(outcome := asyncio.get_running_loop().create_future())
+        async with self._called:
+            self._called.notify_all()
+        await outcome
         await super().store(records)
 
     async def call(self, number: int) -> asyncio.Future[None]:
         """The outcome of the call of that number, once it is there."""
-        async with asyncio.timeout(SECONDS_MAX):
-            while len(self._calls) <= number:
-                await asyncio.sleep(0.001)
+        async with asyncio.timeout(SECONDS_MAX), self._called:
+            await self._called.wait_for(lambda: len(self._calls) > number)
         return self._calls[number]
 
 
