@@ -51,7 +51,8 @@ const PLAYERS = {
     switchTo: (player, height) => {
       // None while it is avoided, after an error.
       const wanted = player.getVariantTracks().find((track) => track.height === height);
-      if (wanted) player.selectVariantTrack(wanted, true);
+      // What is there of the former one is played first: thrown away at once, a seek right after it may never end.
+      if (wanted) player.selectVariantTrack(wanted, false);
       return Boolean(wanted);
     },
     onFatal: (player, told) => player.addEventListener('error', (event) => told(`${event.detail.code}`)),
@@ -66,6 +67,8 @@ async function tellStory(kind, player) {
     await until('the first frame', () => last('playing') && video.currentTime > 0);
     if (location.hostname.includes('-missing')) {
       await until('a fatal error', () => saw.error);
+      // What is there is still played: only then has the viewer lost the picture.
+      await until('the picture stands', () => video.error || video.paused || last('waiting')?.ms > last('playing').ms);
       await new Promise((resolve) => setTimeout(resolve, 500));
     } else {
       await stallSwitchAndSeek(commands, player);
