@@ -3,10 +3,11 @@
 Exit codes: 0 all committed, 1 not, 2 settings, 3 topics, 4 replaced by another process of the same slot (do not start it again).
 """
 
+import logging
 import os
 import socket
 import sys
-from typing import Final
+from typing import Final, NoReturn
 
 import structlog
 
@@ -137,5 +138,13 @@ def _told(log: structlog.stdlib.BoundLogger, failure: Exception | None, *, is_cl
     return 1
 
 
+def _leave(code: int) -> NoReturn:
+    """Ends the process at once: a commit that was given up may sit in the client for ever, and Python waits for its thread."""
+    logging.shutdown()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)
+
+
 if __name__ == "__main__":
-    sys.exit(main())
+    _leave(main())

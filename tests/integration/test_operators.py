@@ -89,11 +89,23 @@ def check_figures(asked: Asked) -> None:
     assert "application_failed 2" in page
 
 
+def sum_of(metrics: dict[str, float], name: str) -> float:
+    return sum(value for key, value in metrics.items() if key.startswith(f"playhead_processor_{name}"))
+
+
+def gauges_have_followed(asked: Asked) -> bool:
+    """A slot sets its gauges once a second."""
+    metrics = asked.metrics()
+    open_views, lag = sum_of(metrics, 'tally{name="open_views"'), sum_of(metrics, "lag_records{")
+    return (open_views, lag) == (len(VIEW_IDS), 0)
+
+
 def check_metrics(asked: Asked) -> None:
+    wait_until(lambda: gauges_have_followed(asked), "the gauges tell of all")
     metrics = asked.metrics()
 
     def of(name: str) -> float:
-        return sum(value for key, value in metrics.items() if key.startswith(f"playhead_processor_{name}"))
+        return sum_of(metrics, name)
 
     at = f'application="video_views",partition="{partition(POISON)}"'
     assert of('tally{name="open_views"') == len(VIEW_IDS)

@@ -57,9 +57,10 @@ class Flushes:
 
     def abandon(self) -> None:
         """Waits until the store is not written any more; its core is thrown away."""
-        if self._flushing is None:
+        flushing, self._flushing = self._flushing, None
+        # One that waits for a thread need not begin: threads may be stuck in the client, and then it never would.
+        if flushing is None or flushing.cancel():
             return
-        failure = self._flushing.exception()
-        self._flushing = None
+        failure = flushing.exception()
         if failure is not None:
             log.warning("flush_failed", partition=self._partition, error=str(failure))

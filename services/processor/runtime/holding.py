@@ -307,6 +307,9 @@ class Holding:
         """Closes the partition. False when something folded could not be committed: the heir folds it again."""
         # A commit that cannot end in time is abandoned with its producer; the heir's `init_transactions` decides.
         is_clean = self._commits.is_good_by(deadline)
+        if is_clean and self._commits.is_in_flight and self._core is not None:
+            # The last of them is counted like all before.
+            self._commits.finish(self._core)
         self.drop_lost()
         return is_clean
 

@@ -140,6 +140,8 @@ def _replay(plan: Plan, partition: int, store: RocksStore, given_up: threading.E
 
 def close_unused(taking: Future[Taken]) -> None:
     """The partition was given up while it was being taken."""
+    if taking.cancelled():
+        return
     error = taking.exception()
     if error is None:
         taking.result().store.close()
