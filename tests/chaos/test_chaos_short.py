@@ -6,7 +6,8 @@ import pytest
 
 from tests.chaos.run import Options, run
 
-pytestmark = pytest.mark.integration
+#: A busy machine may take long to settle.
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(1_200)]
 
 
 def test_every_view_is_right_after_forty_seconds_of_chaos(tmp_path: Path) -> None:

@@ -35,8 +35,10 @@ def scene(own_broker: Broker, tmp_path: Path) -> Iterator[Scene]:
 def killed_amid_views(scene: Scene, **environ: str) -> Slot:
     """A slot that was killed while views were open, with all its stores written some time before."""
     slot = scene.started(**environ)
-    scene.feed(views=100, seconds=4, title_bytes=1_000).join(2.5)
-    assert len(list(slot.stores_dir().glob("*/*.sst"))) >= 8
+    feed = scene.feed(views=100, seconds=8, title_bytes=1_000)
+    feed.join(2.5)
+    wait_until(lambda: len(list(slot.stores_dir().glob("*/*.sst"))) >= 8, "every store was written")
+    assert feed.is_alive()
     slot.kill()
     return slot
 
