@@ -106,7 +106,9 @@ def test_each_record_counts_once_wherever_the_driver_dies(installation: Installa
     # slices still know of the old places. Some are taken back, and older revisions of those come again; some are of long ago.
     known = newest(revisions)
     moved = [_moved(view) for view in known if view.view_id == "alone" or int(view.view_id[5:]) % 2]
-    gone = [_taken_back(view) for view in known[3:40:4]]
+    # Not of those: one revision never says two things.
+    stay = {view.view_id for view in known} - {view.view_id for view in moved}
+    gone = [_taken_back(view) for view in known if view.view_id in stay][3:40:4]
     long_ago = [
         a_view(f"old-{n}", customer="customer_1", day=20_400, first_append_ms=20_400 * 86_400_000) for n in range(5)
     ]
