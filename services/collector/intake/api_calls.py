@@ -11,6 +11,7 @@ import msgspec
 
 from services.collector.intake.api_shapes import names_of, shape_of
 from services.collector.intake.body import unpacked
+from services.collector.intake.json_format import decoded, schema_of
 from services.collector.intake.post import (
     Post,
     Refused,
@@ -80,14 +81,7 @@ _call: Final = msgspec.json.Decoder(NativeCall)
 @cache
 def json_schema() -> bytes:
     """The JSON Schema (2020-12) of a body."""
-    both, components = msgspec.json.schema_components([NativeCall, Batch[NativeCall]], ref_template="#/$defs/{name}")
-    document = {
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "title": "Playhead API calls",
-        "oneOf": both,
-        "$defs": components,
-    }
-    return msgspec.json.format(msgspec.json.encode(document), indent=2)
+    return schema_of("Playhead API calls", NativeCall, Batch[NativeCall])
 
 
 def take(post: Post, rules: Rules) -> Taken:
@@ -105,30 +99,16 @@ def take(post: Post, rules: Rules) -> Taken:
     rejected: list[Rejected] = []
     for place, raw in enumerate(raws):
         try:
-            accepted.append(_canonical(_read(raw), post, rules, customer_id))
+            accepted.append(_canonical(decoded(_call, raw, "call"), post, rules, customer_id))
         except Refused as refused:
             rejected.append(_rejected(refused, customer_id, place))
     return Taken(accepted, rejected)
 
 
 def _opened(body: bytes) -> list[msgspec.Raw]:
-    try:
-        if _either.decode(body).calls is msgspec.UNSET:
-            return [msgspec.Raw(body)]
-        return _batch.decode(body).calls
-    except msgspec.ValidationError as error:
-        raise Refused("invalid", str(error)) from error
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise Refused("undecodable", f"the body is not JSON: {error}") from error
-
-
-def _read(raw: msgspec.Raw) -> NativeCall:
-    try:
-        return _call.decode(raw)
-    except msgspec.ValidationError as error:
-        raise Refused("invalid", str(error)) from error
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise Refused("undecodable", f"the call is not JSON: {error}") from error
+    if decoded(_either, body, "body").calls is msgspec.UNSET:
+        return [msgspec.Raw(body)]
+    return decoded(_batch, body, "body").calls
 
 
 def _canonical(call: NativeCall, post: Post, rules: Rules, customer_id: str) -> ApiCall:

@@ -13,6 +13,7 @@ import msgspec
 from services.collector.intake.body import unpacked
 from services.collector.intake.client import sender_of, without_viewer
 from services.collector.intake.customers import Found
+from services.collector.intake.json_format import decoded, schema_of
 from services.collector.intake.post import (
     Post,
     Refused,
@@ -89,16 +90,7 @@ _QUERY_TEXTS: Final = frozenset({"view_id", "event"})
 @cache
 def json_schema() -> bytes:
     """The JSON Schema (2020-12) of a body."""
-    both, components = msgspec.json.schema_components(
-        [NativeBeacon, Batch[NativeBeacon]], ref_template="#/$defs/{name}"
-    )
-    document = {
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "title": "Playhead beacons",
-        "oneOf": both,
-        "$defs": components,
-    }
-    return msgspec.json.format(msgspec.json.encode(document), indent=2)
+    return schema_of("Playhead beacons", NativeBeacon, Batch[NativeBeacon])
 
 
 def take(post: Post, rules: Rules) -> Taken:
@@ -148,14 +140,9 @@ def _whole_characters(text: str) -> str:
 
 
 def _opened(body: bytes) -> tuple[list[msgspec.Raw], int | None]:
-    try:
-        if _either.decode(body).beacons is msgspec.UNSET:
-            return [msgspec.Raw(body)], None
-        batch = _batch.decode(body)
-    except msgspec.ValidationError as error:
-        raise Refused("invalid", str(error)) from error
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise Refused("undecodable", f"the body is not JSON: {error}") from error
+    if decoded(_either, body, "body").beacons is msgspec.UNSET:
+        return [msgspec.Raw(body)], None
+    batch = decoded(_batch, body, "body")
     return batch.beacons, batch.sent_time_ms
 
 
@@ -163,14 +150,10 @@ def _read(raw: bytes, rules: Rules) -> NativeBeacon | Refused:
     if len(raw) > BEACON_BYTES_MAX:
         return Refused("too_large", f"the beacon takes {len(raw)} bytes; {BEACON_BYTES_MAX} are the most")
     try:
-        beacon = _beacon.decode(raw)
+        beacon = decoded(_beacon, raw, "beacon")
         check_attrs(beacon.attrs, rules, values=True)
     except Refused as refused:
         return refused
-    except msgspec.ValidationError as error:
-        return Refused("invalid", str(error))
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        return Refused("undecodable", f"the beacon is not JSON: {error}")
     return beacon
 
 

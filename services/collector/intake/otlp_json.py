@@ -10,6 +10,7 @@ from typing import Any, Final
 
 import msgspec
 
+from services.collector.intake.json_format import decoded
 from services.collector.intake.otlp_span import Group, ReadSpan
 from services.collector.intake.post import Refused
 
@@ -101,12 +102,7 @@ _span: Final = msgspec.json.Decoder(_Span)
 
 def groups_of(body: bytes) -> list[Group]:
     """The spans of a body by resource and scope, each still as it came. Raises `Refused` for what is no request."""
-    try:
-        request = _request.decode(body)
-    except msgspec.ValidationError as error:
-        raise Refused("invalid", str(error)) from error
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise Refused("undecodable", f"the body is not JSON: {error}") from error
+    request = decoded(_request, body, "body")
     groups = []
     for resource_spans in request.resource_spans or ():
         resource = _attrs(resource_spans.resource.attributes) if resource_spans.resource else {}
@@ -118,12 +114,7 @@ def groups_of(body: bytes) -> list[Group]:
 
 def read(raw: bytes) -> ReadSpan:
     """One span of a group. Raises `Refused`."""
-    try:
-        span = _span.decode(raw)
-    except msgspec.ValidationError as error:
-        raise Refused("invalid", str(error)) from error
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise Refused("undecodable", f"the span is not JSON: {error}") from error
+    span = decoded(_span, raw, "span")
     status = span.status or _Status()
     return ReadSpan(
         trace_id=(span.trace_id or "").lower(),
