@@ -28,9 +28,8 @@ unit: setup ## the tests that need nothing but Python
 integration: setup-test ## the tests with a real broker, Spark, Postgres, browser
 	$(PYTHON) -m pytest -m integration
 
-# Two files at a time: most tests wait for the processes they have started. No reordering, so that the long files begin early.
 test: setup-test check ## everything, as continuous integration runs it
-	$(PYTHON) -m pytest -n 2 --dist loadfile --no-loadscope-reorder
+	$(PYTHON) -m tests.whole
 
 chaos: setup ## slots killed, stopped, added, removed under load, every view compared with the truth [MINUTES=n] [SEED=n]
 	@$(PYTHON) -m tests.chaos $(if $(MINUTES),--minutes $(MINUTES)) $(if $(SEED),--seed $(SEED))

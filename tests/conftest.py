@@ -3,12 +3,26 @@
 `--hypothesis-profile many` searches 10,000 cases; `--outage-seconds 30` keeps the broker away for so long.
 """
 
+import os
+
 import pytest
 from hypothesis import settings
+
+from deploy.local.ports import PORT_MAX, PORT_MIN, RANGE_VARIABLE
 
 settings.register_profile("default", deadline=None)
 settings.register_profile("many", deadline=None, max_examples=10_000)
 settings.load_profile("default")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Gives each worker of a parallel run ports of its own, and so every process that it starts."""
+    worker = os.environ.get("PYTEST_XDIST_WORKER", "")
+    if worker:
+        count = int(os.environ["PYTEST_XDIST_WORKER_COUNT"])
+        width = (PORT_MAX - PORT_MIN) // count
+        lowest = PORT_MIN + int(worker.removeprefix("gw")) * width
+        os.environ[RANGE_VARIABLE] = f"{lowest}-{lowest + width - 1}"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

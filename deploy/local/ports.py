@@ -1,13 +1,19 @@
-"""Free loopback ports for local processes."""
+"""Free loopback ports for local processes.
 
+Whoever runs beside others that look for ports, as parallel tests do, gives each a range of its own in
+`PLAYHEAD_LOCAL_PORTS` ("15000-20000"): a port is free between the moment it was found and the moment a service listens.
+"""
+
+import os
 import random
 import socket
 from typing import Final
 
 #: Below the range from which Linux takes ports for outgoing connections, so that none of those steals a port between
 #: the moment it was found free and the moment its service listens on it.
-_PORT_MIN: Final = 15_000
-_PORT_MAX: Final = 32_000
+PORT_MIN: Final = 15_000
+PORT_MAX: Final = 32_000
+RANGE_VARIABLE: Final = "PLAYHEAD_LOCAL_PORTS"
 _TRIES_MAX: Final = 200
 
 _random = random.SystemRandom()
@@ -25,13 +31,20 @@ def is_free(port: int, host: str = "127.0.0.1") -> bool:
     return True
 
 
+def port_range() -> tuple[int, int]:
+    """The lowest and highest port to take; raises `ValueError` when the variable is no range."""
+    lowest, _, highest = os.environ.get(RANGE_VARIABLE, f"{PORT_MIN}-{PORT_MAX}").partition("-")
+    return int(lowest), int(highest)
+
+
 def free_port() -> int:
     """A port on which nothing listens; raises `OSError` when none is found."""
+    lowest, highest = port_range()
     for _ in range(_TRIES_MAX):
-        port = _random.randint(_PORT_MIN, _PORT_MAX)
+        port = _random.randint(lowest, highest)
         if is_free(port):
             return port
-    raise OSError(f"no free port found between {_PORT_MIN} and {_PORT_MAX}")
+    raise OSError(f"no free port found between {lowest} and {highest}")
 
 
 def preferred_or_free(port: int) -> int:

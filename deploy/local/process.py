@@ -57,6 +57,7 @@ class Child:
         self._user = user
         self._stop_signal = stop_signal
         self._process: subprocess.Popen[bytes] | None = None
+        self._asked = False
 
     @property
     def pid(self) -> int | None:
@@ -78,6 +79,7 @@ class Child:
         if self.is_running:
             raise RuntimeError(f"{self.name} runs already as pid {self.pid}")
         self.log_file.parent.mkdir(parents=True, exist_ok=True)
+        self._asked = False
         with self.log_file.open("ab") as log:
             self._process = subprocess.Popen(
                 self.argv,
@@ -106,8 +108,12 @@ class Child:
         return self.exit_code
 
     def ask_to_stop(self) -> None:
-        """Sends the stop signal and does not wait."""
-        if self._process is not None:
+        """Sends the stop signal and does not wait.
+
+        Only once: a second one may meet an interpreter that is ending and handles signals no longer, and kill it.
+        """
+        if self._process is not None and not self._asked:
+            self._asked = True
             self._process.send_signal(self._stop_signal)
 
     def kill(self) -> None:

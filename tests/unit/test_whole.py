@@ -1,0 +1,66 @@
+"""What `make test` makes of failures: a test gets a second attempt, alone, and no third."""
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests import whole
+
+#: Stands for pytest: notes how it was called, leaves what failed as pytest does, ends with the next code of a list.
+_STAND_IN = """
+import json, pathlib, sys
+folder = pathlib.Path(sys.argv[1])
+calls = folder / "calls"
+said = calls.read_text().splitlines() if calls.exists() else []
+calls.write_text("\\n".join([*said, " ".join(sys.argv[2:])]))
+code, failed = json.loads((folder / "plan").read_text())[len(said)]
+if failed:
+    (folder / "lastfailed").write_text(json.dumps(dict.fromkeys(failed, True)))
+sys.exit(code)
+"""
+
+
+def run(folder: Path, *plan: tuple[int, list[str]]) -> tuple[int, list[str]]:
+    """The exit code, and the arguments of each call."""
+    (folder / "plan").write_text(json.dumps(plan))
+    stand_in = (sys.executable, "-c", _STAND_IN, str(folder))
+    code = whole.run(folder / "lastfailed", stand_in)
+    return code, (folder / "calls").read_text().splitlines()
+
+
+def test_what_passes_is_run_once(tmp_path: Path) -> None:
+    (tmp_path / "lastfailed").write_text('{"of another run": true}')
+    code, calls = run(tmp_path, (0, []))
+    assert (code, len(calls)) == (0, 1)
+
+
+def test_what_failed_is_run_again_alone_and_told(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    code, calls = run(tmp_path, (1, ["tests/a.py::test_one"]), (0, []))
+    assert (code, len(calls)) == (0, 2)
+    assert "-n" in calls[0].split()
+    assert "-n" not in calls[1].split()
+    assert "--last-failed" in calls[1].split()
+    assert "unsteady, passed only alone:\n  tests/a.py::test_one" in capfd.readouterr().out
+
+
+def test_what_fails_twice_has_failed(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    failed = ["tests/a.py::test_one"]
+    code, calls = run(tmp_path, (1, failed), (1, failed))
+    assert (code, len(calls)) == (1, 2)
+    assert "unsteady" not in capfd.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("code", "failed"),
+    [
+        pytest.param(1, [f"test_{number}" for number in range(whole.AGAIN_MAX + 1)], id="too many"),
+        pytest.param(1, [], id="nobody knows which"),
+        pytest.param(2, ["test_one"], id="interrupted"),
+        pytest.param(3, ["test_one"], id="pytest itself"),
+    ],
+)
+def test_nothing_else_gets_a_second_attempt(tmp_path: Path, code: int, failed: list[str]) -> None:
+    assert run(tmp_path, (code, failed))[0] == code
+    assert len((tmp_path / "calls").read_text().splitlines()) == 1
