@@ -9,8 +9,9 @@ import uvloop
 from aiohttp import web
 
 from services.collector.app import make_runner
-from services.collector.connections import ConnectionLimits, Listener
+from services.collector.connections import ConnectionLimits
 from services.collector.kafka_sink import KafkaSink, producer_config
+from services.collector.listener import Listener
 from services.collector.records import Record
 from services.collector.settings import CollectorSettings
 from services.rim import garbage

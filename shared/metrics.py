@@ -79,7 +79,7 @@ COLLECTOR_SPOOL_AGE_SECONDS: Final = Metric(
 COLLECTOR_SPOOLED: Final = Metric(
     "playhead_collector_spooled_total",
     "counter",
-    "By outcome: requests taken or refused, and batches drained.",
+    "Requests by outcome: taken, refused, drained, and drained_overdue of these: later than COLLECTOR_SPOOL_SECONDS_MAX.",
     ("outcome",),
 )
 COLLECTOR_PRODUCE_SECONDS: Final = Metric(

@@ -19,11 +19,12 @@ import uvloop
 
 from services.collector.app import Drain, make_app, make_runner
 from services.collector.clients import Clients, Places
-from services.collector.connections import ConnectionLimits, Listener, room_for
+from services.collector.connections import ConnectionLimits, room_for
 from services.collector.customers_file import CustomersFile, CustomersSource, RulesNow
 from services.collector.customers_table import CustomersTable, TableAway
 from services.collector.intake.customers import CustomersWrong
 from services.collector.kafka_sink import KafkaSink, producer_config
+from services.collector.listener import Listener
 from services.collector.reception import Reception
 from services.collector.routes import Routes
 from services.collector.settings import CollectorSettings

@@ -10,7 +10,6 @@ import contextlib
 import logging
 import random
 import resource
-import socket
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any, Final
@@ -31,8 +30,6 @@ HEADER_BYTES_MAX: Final = 32_768
 HEADERS_MAX: Final = 128
 #: How long a connection may stay idle: longer than the ten seconds between a player's batches.
 KEEPALIVE_SECONDS: Final = 75.0
-#: Connections that the kernel holds for a process that is busy.
-BACKLOG: Final = 1_024
 #: Files besides connections: Kafka's sockets, spool, logs, the admin endpoint.
 FILES_RESERVED: Final = 256
 #: How long a connection that was just accepted may take to send its first request when the process is about to go.
@@ -219,78 +216,6 @@ class _Refusing(asyncio.Protocol):
             b"Access-Control-Allow-Origin: *\r\nRetry-After: %d\r\n\r\n" % seconds
         )
         transport.close()
-
-
-class Listener:
-    """Serves an application on one port, which other processes may share. Raises `OSError` when it is not to be had."""
-
-    def __init__(self, runner: web.AppRunner, host: str, port: int, limits: ConnectionLimits) -> None:
-        self._runner = runner
-        self._limits = limits
-        self._socket = _bound(host, port)
-        self._connections: Connections | None = None
-        self._server: asyncio.AbstractServer | None = None
-
-    @property
-    def port(self) -> int:
-        """The port it has: the one asked for, or any free one where that was 0."""
-        port: int = self._socket.getsockname()[1]
-        return port
-
-    async def start(self) -> None:
-        """Begins to accept."""
-        await self._runner.setup()
-        self._connections = Connections(self._runner, self._limits)
-        self._server = await asyncio.get_running_loop().create_server(
-            self._connections, sock=self._socket.dup(), backlog=BACKLOG
-        )
-
-    async def close(self) -> None:
-        """Accepts no more, answers what has come, and ends. No connection that the kernel took on for it is reset."""
-        if self._server is not None and self._connections is not None:
-            self._server.close()
-            self._server = None
-            await self._let_in(self._connections)
-            await self._connections.first_requests()
-            self._connections.close()
-        self._socket.close()
-        await self._runner.cleanup()
-
-    async def _let_in(self, connections: Connections) -> None:
-        """Takes in whoever still waits at the socket: the kernel resets them when it is closed.
-
-        The loop's listener is gone, and this second handle has kept the socket open. It is closed as soon as nobody waits.
-        """
-        taken: list[socket.socket] = []
-        self._socket.setblocking(False)
-        while True:
-            try:
-                taken.append(self._socket.accept()[0])
-            except ConnectionAbortedError:
-                continue
-            except OSError:
-                # Nobody waits any more, or no file may be opened for whoever does.
-                break
-        self._socket.close()
-        loop = asyncio.get_running_loop()
-        for one in taken:
-            await loop.connect_accepted_socket(connections, one)
-
-
-def _bound(host: str, port: int) -> socket.socket:
-    """A socket that listens on an address that other processes may listen on too. Raises `OSError`."""
-    family, kind, protocol, _, address = socket.getaddrinfo(
-        host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
-    )[0]
-    listening = socket.socket(family, kind, protocol)
-    try:
-        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
-        listening.bind(address)
-    except OSError:
-        listening.close()
-        raise
-    return listening
 
 
 def room_for(connections_max: int) -> int:

@@ -33,6 +33,18 @@ class SpoolTaken(OSError):
     """Another process has this folder."""
 
 
+@dataclass(frozen=True)
+class Oldest:
+    """The requests that came into a spool first."""
+
+    #: Their records, in order.
+    records: list[Record]
+    #: How many bytes of the spool they are; 0 when it is empty.
+    size_bytes: int
+    #: When each request was taken in, ms since 1970.
+    times_ms: list[int]
+
+
 @dataclass
 class _Segment:
     path: Path
@@ -84,11 +96,11 @@ class Spool:
         if segment.end >= self._segment_bytes:
             self._end_segment()
 
-    def oldest(self, bytes_max: int) -> tuple[list[Record], int]:
-        """The records of the oldest requests, at least one's if there is any, and how many bytes of the spool they are."""
+    def oldest(self, bytes_max: int) -> Oldest:
+        """The oldest requests, as many as are in so many bytes; at least one, if there is any."""
         segment = self._oldest_segment()
         if segment is None:
-            return [], 0
+            return Oldest([], 0, [])
         with segment.path.open("rb") as file:
             file.seek(segment.read_at)
             data = file.read(min(segment.end - segment.read_at, max(bytes_max, _HEAD.size)))
@@ -98,7 +110,8 @@ class Spool:
                 file.seek(segment.read_at)
                 frames, size = _whole_frames(file.read(_HEAD.size + length))
         self.oldest_ms = frames[0][0]
-        return [record for _, records in frames for record in _records(records)], size
+        records = [record for _, records in frames for record in _records(records)]
+        return Oldest(records, size, [time_ms for time_ms, _ in frames])
 
     def take_out(self, size_bytes: int) -> None:
         """Forgets the oldest bytes, as `oldest` counted them."""

@@ -9,7 +9,7 @@ import structlog
 
 from services.collector.records import Record
 from services.collector.sink import Sink, Unstored
-from services.collector.spool import Spool, size_of
+from services.collector.spool import Oldest, Spool, size_of
 from services.rim import metrics
 from services.rim.admin import Check
 from shared.metrics import COLLECTOR_SPOOL_AGE_SECONDS, COLLECTOR_SPOOL_BYTES, COLLECTOR_SPOOLED
@@ -25,7 +25,8 @@ class SpooledSink:
     """A `Sink` before another one. Make it on the event loop; `spool` is its own from then on.
 
     While anything is in the spool everything newer goes behind it, so order is kept. It refuses when it is full, or when
-    the oldest request in it has waited `seconds_max`: what comes much later would come late.
+    the oldest request in it has waited `seconds_max`: what comes much later would come late. What it has taken it sends
+    however long that has waited: it was answered with success.
 
     While the last of it is on its way to the sink, newer requests are held in memory instead of written behind it:
     under steady traffic it would never be seen empty otherwise.
@@ -52,6 +53,8 @@ class SpooledSink:
             self._wake.set()
         else:
             self._empty.set()
+        #: Requests that were sent later than `seconds_max` since the spool was last empty.
+        self._overdue = 0
         self._closed = False
         self._writer: asyncio.Task[None] | None = None
         self._drainer = asyncio.get_running_loop().create_task(self._drain())
@@ -165,24 +168,24 @@ class SpooledSink:
             await self._wake.wait()
             # What is written from here on wakes it anew.
             self._wake.clear()
-            records, size = await loop.run_in_executor(self._thread, self._spool.oldest, DRAIN_BYTES)
-            if not size:
+            oldest = await loop.run_in_executor(self._thread, self._spool.oldest, DRAIN_BYTES)
+            if not oldest.size_bytes:
                 # Everything in it was refused by the disk.
                 if self._is_settled():
                     self._turn_direct()
                 continue
             self._wake.set()
-            if size == self._spool.bytes and self._is_settled():
+            if oldest.size_bytes == self._spool.bytes and self._is_settled():
                 self._held = []
             try:
-                await self._sink.store(records)
+                await self._sink.store(oldest.records)
             except Unstored:
                 # Nothing is lost by waiting; everything newer waits behind.
                 self._release()
                 await asyncio.sleep(RETRY_SECONDS)
                 continue
-            await loop.run_in_executor(self._thread, self._spool.take_out, size)
-            metrics.counter(COLLECTOR_SPOOLED).labels("drained").inc()
+            await loop.run_in_executor(self._thread, self._spool.take_out, oldest.size_bytes)
+            self._count_drained(oldest)
             if self._held is None:
                 continue
             if self._spool.bytes == 0 and self._is_settled():
@@ -190,6 +193,17 @@ class SpooledSink:
             else:
                 # A request that was on its way to the sink all the while has failed there and come behind.
                 self._release()
+
+    def _count_drained(self, oldest: Oldest) -> None:
+        metrics.counter(COLLECTOR_SPOOLED).labels("drained").inc(len(oldest.times_ms))
+        taken_in_min = self._now_ms() - self._ms_max
+        overdue = sum(time_ms < taken_in_min for time_ms in oldest.times_ms)
+        if not overdue:
+            return
+        if not self._overdue:
+            log.warning("spool_overdue", seconds_max=self._ms_max / 1_000, spool_bytes=self._spool.bytes)
+        self._overdue += overdue
+        metrics.counter(COLLECTOR_SPOOLED).labels("drained_overdue").inc(overdue)
 
     def _is_settled(self) -> bool:
         """Whether nothing is on its way into the spool."""
@@ -201,7 +215,8 @@ class SpooledSink:
         self._wake.clear()
         self._empty.set()
         self._release()
-        log.info("spool_drained")
+        log.info("spool_drained", requests_overdue=self._overdue)
+        self._overdue = 0
 
     def _release(self) -> None:
         """Lets the held go on, in their order; those that come before the last of them has gone wait behind them."""

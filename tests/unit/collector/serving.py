@@ -10,8 +10,9 @@ import aiohttp
 
 from services.collector.app import Drain, make_app, make_runner
 from services.collector.clients import Clients
-from services.collector.connections import ConnectionLimits, Listener
+from services.collector.connections import ConnectionLimits
 from services.collector.intake.post import Rules
+from services.collector.listener import Listener
 from services.collector.reception import Limits, Reception
 from services.collector.routes import Routes
 from services.collector.sink import MemorySink

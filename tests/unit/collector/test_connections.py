@@ -1,8 +1,7 @@
-"""Connections of clients that are slow, many or wrong, on raw sockets; and of those that come while the process goes."""
+"""Connections of clients that are slow, many or wrong, on raw sockets."""
 
 import asyncio
 import contextlib
-import socket
 from collections.abc import AsyncIterator
 
 import pytest
@@ -196,29 +195,6 @@ async def test_a_page_can_read_that_its_head_was_refused(request_: bytes) -> Non
         head = await served.raw(request_)
         assert head.startswith((b"HTTP/1.0 400 ", b"HTTP/1.1 400 "))
         assert b"\r\nAccess-Control-Allow-Origin: *\r\n" in head
-
-
-async def test_whoever_was_let_in_by_the_kernel_is_served_though_the_listener_goes() -> None:
-    """The sockets are connected without the loop having had a turn: only the kernel knows of them when the end begins."""
-    async with serving() as served:
-        early = [socket.create_connection(("127.0.0.1", served.port)) for _ in range(5)]
-        for one in early[1:]:
-            one.sendall(HEAD + BODY)
-        served.drain.begun = True
-        closing = asyncio.create_task(served.listener.close())
-        # The first says nothing until the listener is gone.
-        with contextlib.suppress(ConnectionError):
-            async with asyncio.timeout(SECONDS_MAX):
-                while True:
-                    await connected(served)
-        early[0].sendall(HEAD + BODY)
-        await closing
-        for one in early:
-            one.settimeout(SECONDS_MAX)
-            answer = await asyncio.to_thread(one.recv, 4_096)
-            assert answer.startswith(b"HTTP/1.1 200 ")
-            one.close()
-        assert len(served.stored()) == 5
 
 
 def test_there_are_no_more_connections_than_files(monkeypatch: pytest.MonkeyPatch) -> None:

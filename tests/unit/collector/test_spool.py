@@ -8,6 +8,8 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from pathlib import Path
 
 import pytest
+import structlog
+from prometheus_client import REGISTRY
 
 from services.collector import spool as spool_module
 from services.collector.records import Record
@@ -22,11 +24,11 @@ SECONDS_MAX = 20.0
 def drained(spool: Spool, bytes_max: int = 1_000_000) -> list[Record]:
     found: list[Record] = []
     while True:
-        records, size = spool.oldest(bytes_max)
-        if not size:
+        oldest = spool.oldest(bytes_max)
+        if not oldest.size_bytes:
             return found
-        found += records
-        spool.take_out(size)
+        found += oldest.records
+        spool.take_out(oldest.size_bytes)
 
 
 def files(folder: Path, suffix: str = "spool") -> list[Path]:
@@ -296,6 +298,31 @@ async def test_a_full_spool_and_an_old_one_take_no_more(tmp_path: Path) -> None:
     spooled.behind.failing = None
     assert await spooled.sink.close(SECONDS_MAX) == 0
     assert spooled.numbers() == list(range(taken + 1))
+
+
+def counted(outcome: str) -> float:
+    return REGISTRY.get_sample_value("playhead_collector_spooled_total", {"outcome": outcome}) or 0
+
+
+async def test_what_has_waited_too_long_is_sent_all_the_same_and_told(tmp_path: Path) -> None:
+    spooled = Spooled(tmp_path, seconds_max=1.0)
+    before = {outcome: counted(outcome) for outcome in ("taken", "drained", "drained_overdue")}
+    spooled.behind.failing = "deadline"
+    await spooled.sink.store([beacon_record(0), beacon_record(1)])
+    spooled.now_ms += 1_000
+    await spooled.sink.store([beacon_record(2)])
+    spooled.now_ms += 1
+    with structlog.testing.capture_logs() as lines:
+        spooled.behind.failing = None
+        await spooled.until_empty()
+        assert await spooled.sink.close(SECONDS_MAX) == 0
+    assert spooled.numbers() == [0, 1, 2]
+    grown = {outcome: counted(outcome) - count for outcome, count in before.items()}
+    assert grown == {"taken": 2, "drained": 2, "drained_overdue": 1}
+    assert [(line["event"], line.get("requests_overdue")) for line in lines] == [
+        ("spool_overdue", None),
+        ("spool_drained", 1),
+    ]
 
 
 async def test_a_disk_that_fails_is_no_success(spooled: Spooled, monkeypatch: pytest.MonkeyPatch) -> None:
