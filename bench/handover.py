@@ -27,8 +27,9 @@ from services.processor.engine.rows import META_KEY, Meta, encode_meta, pack
 from services.processor.runtime.changelog import Restoring
 from services.processor.runtime.clients import partition_producer
 from services.processor.runtime.plan import Plan
-from services.processor.runtime.rocks_store import Memory, RocksStore
+from services.processor.runtime.rocks_store import RocksStore
 from services.processor.runtime.standby import Standby
+from services.processor.runtime.stores import Stores
 from services.processor.runtime.takeover import Taken, take_over
 from shared import topics
 from shared.partitioning import partition_of, view_key
@@ -56,8 +57,7 @@ def main(sizes: list[int]) -> int:
             cold_seconds, used, whole = _take(_plan(settings, folder, "cold"), {}, keys)
             rate = views / used
             warm_plan = _plan(settings, folder, "warm")
-            memory = _memory()
-            copies = _copy(warm_plan, memory)
+            copies = _copy(warm_plan)
             warm_seconds, _, also_whole = _take(warm_plan, copies, keys)
             if not (whole and also_whole):
                 print(f"{views:>10,} a store lacks rows")
@@ -67,11 +67,15 @@ def main(sizes: list[int]) -> int:
 
 
 def _plan(settings: Settings, folder: str, slot: str) -> Plan:
-    return Plan(settings, _APPLICATION, f"{slot}/0", Path(folder) / "state", standbys=1)
-
-
-def _memory() -> Memory:
-    return Memory(block_cache_bytes=CACHE_BYTES, write_buffer_bytes=CACHE_BYTES)
+    return Plan(
+        settings,
+        _APPLICATION,
+        f"{slot}/0",
+        Path(folder) / "state",
+        standbys=1,
+        block_cache_bytes=CACHE_BYTES,
+        write_buffer_bytes=CACHE_BYTES,
+    )
 
 
 def _fill(settings: Settings, views: int) -> dict[int, list[bytes]]:
@@ -112,9 +116,9 @@ def _fill_one(settings: Settings, partition: int, keys: list[bytes], payload: by
         producer.commit_transaction(60)
 
 
-def _copy(plan: Plan, memory: Memory) -> dict[int, RocksStore]:
+def _copy(plan: Plan) -> dict[int, RocksStore]:
     """What a standby has once it is caught up."""
-    standby = Standby(plan, memory)
+    standby = Standby(plan, Stores(plan))
     standby.follow(range(PARTITIONS))
     deadline = time.monotonic() + COPY_SECONDS_MAX
     while standby.lags() != dict.fromkeys(range(PARTITIONS), 0):
@@ -128,12 +132,12 @@ def _copy(plan: Plan, memory: Memory) -> dict[int, RocksStore]:
 
 def _take(plan: Plan, warm: dict[int, RocksStore], keys: dict[int, list[bytes]]) -> tuple[float, float, bool]:
     """Takes all partitions at once: seconds until the last can be worked, CPU-seconds, whether every row is there."""
-    memory = _memory()
+    stores = Stores(plan)
     given_up = threading.Event()
 
     def take(partition: int) -> Taken:
         taken = take_over(
-            plan, partition, memory, given_up, restoring=Restoring(), wait_seconds=0, warm=warm.get(partition)
+            plan, partition, stores, given_up, restoring=Restoring(), wait_seconds=0, warm=warm.get(partition)
         )
         Core(_APPLICATION, partition, taken.store)
         return taken

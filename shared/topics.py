@@ -51,12 +51,6 @@ class Topic:
     #: For topics that are not keyed by view.
     partitions_fixed: int | None = None
 
-    @property
-    def tombstones_kept_ms(self) -> int | None:
-        """For how long at least a reader of a compacted topic finds a deletion; None where the broker's default holds."""
-        kept = self.extra.get("delete.retention.ms")
-        return None if kept is None else int(kept)
-
     def partitions(self, profile: Profile) -> int:
         """How many partitions the topic has for life in an installation of this profile."""
         return self.partitions_fixed or profile.view_partitions

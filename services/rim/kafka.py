@@ -2,12 +2,14 @@
 
 import logging
 from collections.abc import Callable, Iterable
+from concurrent.futures import Future
+from dataclasses import dataclass
 from typing import Any
 
 import structlog
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient
-from confluent_kafka.admin._config import ConfigResource
+from confluent_kafka.admin._config import ConfigEntry, ConfigResource
 from confluent_kafka.admin._resource import ResourceType
 
 from shared.settings import Settings
@@ -82,19 +84,33 @@ def verify_topics(settings: Settings, topics: Iterable[Topic]) -> None:
 
 def _configs(admin: AdminClient, topics: list[Topic]) -> dict[str, dict[str, str]]:
     """Of each topic the settings that are verified; raises `TopicsWrong` when the broker does not tell them."""
-    if not topics:
-        return {}
-    resources = [ConfigResource(ResourceType.TOPIC, topic.name) for topic in topics]
     configs = {}
-    for resource, answer in admin.describe_configs(resources, request_timeout=BOOT_SECONDS_MAX).items():
+    for name, answer in describe_topics(admin, [topic.name for topic in topics], seconds_max=BOOT_SECONDS_MAX).items():
         try:
-            entries = answer.result()
+            configs[name] = answer.result()
         except KafkaException as error:
             if error.args[0].code() in _AWAY:
                 raise TopicsWrong(f"no broker answers: {error.args[0].str()}") from error
-            raise TopicsWrong(f"the settings of topic {resource.name} cannot be read: {error.args[0].str()}") from error
-        configs[resource.name] = {setting: entries[setting].value for setting in _VERIFIED}
+            raise TopicsWrong(f"the settings of topic {name} cannot be read: {error.args[0].str()}") from error
     return configs
+
+
+@dataclass(frozen=True)
+class TopicAnswer:
+    """What the broker will have said of one topic."""
+
+    _future: Future[dict[str, ConfigEntry]]
+
+    def result(self) -> dict[str, str]:
+        """The topic's settings as they are in force, by name. Raises `KafkaException`."""
+        return {name: entry.value for name, entry in self._future.result().items() if entry.value is not None}
+
+
+def describe_topics(admin: AdminClient, names: Iterable[str], *, seconds_max: float) -> dict[str, TopicAnswer]:
+    """Asks for the settings of topics."""
+    resources = [ConfigResource(ResourceType.TOPIC, name) for name in names]
+    answers = admin.describe_configs(resources, request_timeout=seconds_max) if resources else {}
+    return {resource.name: TopicAnswer(answer) for resource, answer in answers.items()}
 
 
 def _differences(topic: Topic, profile: Profile, partitions: int, config: dict[str, str]) -> list[str]:

@@ -1,7 +1,9 @@
 """What every `LocalStore` must do; each implementation's test class inherits these."""
 
+import pytest
+
 from services.processor.engine.local import LocalMeta, LocalStore
-from services.processor.engine.rows import Meta, pack
+from services.processor.engine.rows import ROW_FORMAT, Meta, NewerFormat, pack
 
 START = (0, b"")
 
@@ -31,6 +33,12 @@ class LocalStoreContract:
         store.write({}, position)
         store.write({b"\x01a": pack(0, b"x")}, None)
         assert store.position() == position
+
+    def test_a_position_of_a_newer_version_is_refused(self) -> None:
+        store = self.make_store()
+        store.write({}, LocalMeta(Meta({}, 1, 1, format=ROW_FORMAT + 1), 1))
+        with pytest.raises(NewerFormat, match="upgrade"):
+            store.position()
 
     def test_none_deletes_a_row(self) -> None:
         store = self.make_store()

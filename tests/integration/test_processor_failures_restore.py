@@ -20,6 +20,7 @@ from services.processor.runtime.checkpoints import Committer
 from services.processor.runtime.clients import partition_producer
 from services.processor.runtime.plan import Plan
 from services.processor.runtime.rocks_store import Memory, RocksStore
+from services.processor.runtime.stores import Stores
 from services.processor.runtime.takeover import take_over
 from services.rim.crash_points import CrashPoint, CrashPoints
 from shared.settings import Settings
@@ -120,8 +121,8 @@ def test_a_restore_in_which_the_partition_is_taken_away_goes_on_when_it_comes_ba
     plan = Plan(Settings(kafka_bootstrap=scene.broker.bootstrap), APPLICATION, "test/0", tmp_path / "state")
     leaving = replace(plan, crash_points=GivingUp(given_up))
     with pytest.raises(GivenUp):
-        take_over(leaving, PARTITION, MEMORY, given_up, restoring=Restoring(), wait_seconds=0)
-    taken = take_over(plan, PARTITION, MEMORY, threading.Event(), restoring=restoring, wait_seconds=0)
+        take_over(leaving, PARTITION, Stores(leaving), given_up, restoring=Restoring(), wait_seconds=0)
+    taken = take_over(plan, PARTITION, Stores(plan), threading.Event(), restoring=restoring, wait_seconds=0)
     assert 0 < restoring.rows <= rows - POSITION_EVERY_ROWS
     expect_rows(taken.store)
     taken.store.close()

@@ -9,14 +9,21 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
 
 from deploy.local.broker import Broker
+from services.processor.engine.local import LocalMeta
+from services.processor.engine.rows import ROW_FORMAT
 from services.processor.runtime.rocks_store import RocksStore
+from shared.topics import VIDEO_VIEWS_CHANGELOG
 from tests.integration.failing import Scene, scene_on
+from tests.integration.feed import PARTITIONS
 from tests.integration.slots import Slot, wait_until
 from tests.integration.stores import DAY_MS, MEMORY, change_position, garbage, ghost
 
 pytestmark = pytest.mark.integration
+
+HOUR_MS = 3_600_000
 
 
 @pytest.fixture(scope="module")
@@ -79,6 +86,45 @@ def test_a_store_that_is_older_than_the_changelogs_deletions_is_not_trusted(scen
     scene.expect_truth()
     (discarded,) = slot.events("store_discarded")
     assert "ms old" in str(discarded["why"])
+
+
+def test_a_store_is_held_against_the_time_for_which_its_changelog_keeps_deletions_now(scene: Scene) -> None:
+    """An operator has shortened it; by what is declared the store is young."""
+    slot = killed_amid_views(scene)
+    admin = AdminClient({"bootstrap.servers": scene.broker.bootstrap})
+    kept = ConfigEntry("delete.retention.ms", str(HOUR_MS), incremental_operation=AlterConfigOpType.SET)
+    changelog = ConfigResource(ResourceType.TOPIC, VIDEO_VIEWS_CHANGELOG.name, incremental_configs=[kept])
+    for answer in admin.incremental_alter_configs([changelog]).values():
+        answer.result()
+    old_ms = time.time_ns() // 1_000_000 - HOUR_MS * 3 // 4
+    store = slot.stores_dir() / "3"
+    change_position(store, lambda position: msgspec.structs.replace(position, current_ms=old_ms), ghost())
+    slot.start()
+    scene.expect_truth()
+    (discarded,) = slot.events("store_discarded")
+    assert f"keeps deletions for {HOUR_MS} ms" in str(discarded["why"])
+
+
+def test_a_store_that_a_newer_version_wrote_stops_the_slot(scene: Scene) -> None:
+    """Even where its changelog has nothing to replay."""
+    slot = scene.started()
+    scene.feed(seconds=1)
+    scene.expect_truth()
+    assert slot.terminate() == 0
+    # Closed and taken anew, so that every store stands at its changelog's end.
+    slot.start()
+    wait_until(lambda: len(slot.events("partition_taken")) == 2 * PARTITIONS, "all is taken again")
+    slot.kill()
+
+    def newer(position: LocalMeta) -> LocalMeta:
+        assert position.meta is not None
+        return msgspec.structs.replace(position, meta=msgspec.structs.replace(position.meta, format=ROW_FORMAT + 1))
+
+    change_position(slot.stores_dir() / "2", newer)
+    slot.start()
+    assert slot.ended() == 1
+    assert f"the state has format {ROW_FORMAT + 1}" in slot.last_line()
+    assert "upgrade it" in slot.last_line()
 
 
 def test_a_store_that_is_ahead_of_the_changelog_stops_the_slot(scene: Scene) -> None:

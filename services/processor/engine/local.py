@@ -6,12 +6,12 @@ the changelog from `changelog_offset` overwrites them. Its meta is never ahead o
 
 import bisect
 from collections.abc import Mapping
-from typing import Protocol
+from typing import Final, Protocol
 
 import msgspec
 
 from services.processor.engine.application import Row, StoreSpec
-from services.processor.engine.rows import Meta, NewerFormat, deadline_of, unpack
+from services.processor.engine.rows import Meta, NewerFormat, deadline_of, decode_meta, unpack
 
 #: One entry of the index of timers: (deadline in ms, row key). It is a hint: the row's own deadline decides.
 TimerEntry = tuple[int, bytes]
@@ -42,6 +42,30 @@ class LocalMeta(msgspec.Struct, frozen=True, array_like=True):
     current_ms: int = 0
 
 
+class _StoredPosition(msgspec.Struct, frozen=True, array_like=True):
+    """`LocalMeta` as bytes: its meta is looked into only once its format is known to be."""
+
+    meta: msgspec.Raw
+    changelog_offset: int
+    current_ms: int = 0
+
+
+_POSITION_DECODER: Final = msgspec.msgpack.Decoder(_StoredPosition)
+_NOTHING: Final = msgspec.msgpack.encode(None)
+
+
+def encode_position(position: LocalMeta) -> bytes:
+    """The bytes of a position."""
+    return msgspec.msgpack.encode(position)
+
+
+def decode_position(data: bytes) -> LocalMeta:
+    """The position in `data`. Raises `NewerFormat` when a newer version wrote it, `msgspec.MsgspecError` when it is none."""
+    stored = _POSITION_DECODER.decode(data)
+    meta = None if bytes(stored.meta) == _NOTHING else decode_meta(bytes(stored.meta))
+    return LocalMeta(meta, stored.changelog_offset, stored.current_ms)
+
+
 def first_after(position: LocalMeta | None) -> TimerEntry:
     """Where the index of timers begins to matter: everything before it has fired."""
     return (position.meta.clock_ms + 1 if position is not None and position.meta is not None else 0, b"")
@@ -66,7 +90,7 @@ class LocalStore(Protocol):
         ...
 
     def position(self) -> LocalMeta | None:
-        """Where the store stands; None when it is new."""
+        """Where the store stands; None when it is new. Raises `NewerFormat` when a newer version wrote it."""
         ...
 
     def close(self) -> None:
@@ -96,7 +120,7 @@ class MemoryStore:
     def __init__(self) -> None:
         self._rows: dict[bytes, bytes] = {}
         self._timers: list[TimerEntry] = []
-        self._position: LocalMeta | None = None
+        self._position: bytes | None = None
 
     def get(self, key: bytes) -> bytes | None:
         return self._rows.get(key)
@@ -117,11 +141,11 @@ class MemoryStore:
             if entry[0] and self._timers[at : at + 1] != [entry]:
                 self._timers.insert(at, entry)
         if position is not None:
-            self._position = position
+            self._position = encode_position(position)
             del self._timers[: bisect.bisect_left(self._timers, first_after(position))]
 
     def position(self) -> LocalMeta | None:
-        return self._position
+        return None if self._position is None else decode_position(self._position)
 
     def close(self) -> None:
         """Nothing to give up."""

@@ -9,7 +9,7 @@ The deadline stands in front so that the index of timers can be rebuilt from row
 """
 
 import struct
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
@@ -83,7 +83,17 @@ class Meta(msgspec.Struct, frozen=True, array_like=True):
     tallies: dict[str, int] = {}
 
 
+class _MetaFormat(msgspec.Struct, frozen=True, array_like=True):
+    """Of a meta row in any format, which it is: this place it never leaves."""
+
+    next_offsets: Any
+    clock_ms: Any
+    commit_number: Any
+    format: int
+
+
 _META_DECODER: Final = msgspec.msgpack.Decoder(Meta)
+_META_FORMAT_DECODER: Final = msgspec.msgpack.Decoder(_MetaFormat)
 
 
 def encode_meta(meta: Meta) -> bytes:
@@ -92,8 +102,13 @@ def encode_meta(meta: Meta) -> bytes:
 
 
 def decode_meta(data: bytes) -> Meta:
-    """The meta row in `data`; raises `NewerFormat` when a newer version wrote it."""
-    meta = _META_DECODER.decode(data)
-    if meta.format > ROW_FORMAT:
-        raise NewerFormat(f"the state has format {meta.format}; this version knows up to {ROW_FORMAT}: upgrade it")
-    return meta
+    """The meta row in `data`. Raises `NewerFormat` when a newer version wrote it, `msgspec.MsgspecError` when it is none."""
+    # First of all: what else a newer version has changed in it, only that version knows.
+    check_format(_META_FORMAT_DECODER.decode(data).format)
+    return _META_DECODER.decode(data)
+
+
+def check_format(row_format: int) -> None:
+    """Raises `NewerFormat` for state of which a newer version has written the envelopes."""
+    if row_format > ROW_FORMAT:
+        raise NewerFormat(f"the state has format {row_format}; this version knows up to {ROW_FORMAT}: upgrade it")

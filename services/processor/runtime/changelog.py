@@ -13,7 +13,8 @@ from services.processor.engine.application import Application
 from services.processor.engine.local import LocalMeta, LocalStore
 from services.processor.engine.rows import META_KEY, decode_meta
 from services.processor.runtime.clients import changelog_consumer
-from services.processor.runtime.stores import check_age, check_reach
+from services.processor.runtime.plan import Plan
+from services.processor.runtime.stores import Stores
 from services.rim.crash_points import CrashPoints
 from services.rim.metrics import counter
 from shared.metrics import PROCESSOR_RESTORED_ROWS
@@ -64,23 +65,23 @@ class Restoring:
 
 
 def replay(
-    settings: Settings,
-    application: Application,
+    plan: Plan,
     partition: int,
+    stores: Stores,
     store: LocalStore,
     *,
     now_ms: int,
     given_up: threading.Event,
-    crash_points: CrashPoints,
     restoring: Restoring,
 ) -> Replayed:
-    """Brings the store to the changelog's end. Call it after `init_transactions`, when no transaction is open.
+    """Brings the partition's open store to the changelog's end. Call it after `init_transactions`, when no transaction is open.
 
     The end is the read_uncommitted high watermark: the read_committed one would stop before a transaction whose commit
     marker is still on its way. Offsets have holes (commit markers), so the end is reached by position, not by record.
 
-    `now_ms` is this machine's time, ms since 1970. Raises `StoreTooOld`, `StoreAhead`, `ReplayFailed`, `GivenUp`.
+    `now_ms` is this machine's time, ms since 1970. Raises `StoreTooOld`, `StoreAhead`, `NewerFormat`, `ReplayFailed`, `GivenUp`.
     """
+    settings, application = plan.settings, plan.application
     topic = application.changelog.name
     low, end = _watermarks(settings, application, partition)
     before = store.position()
@@ -88,8 +89,7 @@ def replay(
         # First of all: rows without a position would be trusted however old they are.
         before = LocalMeta(None, low, now_ms)
         store.write({}, before)
-    check_age(application.changelog, before, now_ms)
-    check_reach(application.changelog, partition, before, low, end)
+    stores.check(partition, before, low, end, now_ms=now_ms)
     if before.changelog_offset == end:
         reached = msgspec.structs.replace(before, current_ms=now_ms)
         store.write({}, reached)
@@ -106,7 +106,7 @@ def replay(
             goal,
             application=application,
             partition=partition,
-            crash_points=crash_points,
+            crash_points=plan.crash_points,
             restoring=restoring,
         ).run(given_up)
     finally:

@@ -31,8 +31,9 @@ from services.processor.runtime.inputs import Inputs
 from services.processor.runtime.plan import Limits, Plan
 from services.processor.runtime.questions import Looked, Unanswered
 from services.processor.runtime.refusals import WorkerFailed
-from services.processor.runtime.rocks_store import Memory, RocksStore
+from services.processor.runtime.rocks_store import RocksStore
 from services.processor.runtime.status import PartitionStatus
+from services.processor.runtime.stores import Stores
 from services.processor.runtime.takeover import Taken, close_unused, take_over
 
 log = structlog.get_logger(__name__)
@@ -58,7 +59,7 @@ class Holding:
         self,
         plan: Plan,
         partition: int,
-        memory: Memory,
+        stores: Stores,
         pools: Pools,
         rewind: Callable[[str, int, int | None], None],
         *,
@@ -67,7 +68,7 @@ class Holding:
         self.partition = partition
         self._plan = plan
         self._limits = plan.limits(1)
-        self._memory = memory
+        self._stores = stores
         self._takeovers = pools.takeovers
         self._rewind = rewind
         self._given_up = threading.Event()
@@ -258,7 +259,7 @@ class Holding:
             take_over,
             self._plan,
             self.partition,
-            self._memory,
+            self._stores,
             self._given_up,
             restoring=self._restoring,
             wait_seconds=wait_seconds,

@@ -14,10 +14,11 @@ import structlog
 from services.processor.runtime import gauges
 from services.processor.runtime.plan import Plan
 from services.processor.runtime.refusals import SlotFenced
-from services.processor.runtime.rocks_store import Memory, RocksStore
+from services.processor.runtime.rocks_store import RocksStore
 from services.processor.runtime.roles import Patience, heir, may_go_active, standbys
 from services.processor.runtime.roll_call import RollCall
 from services.processor.runtime.standby import Standby
+from services.processor.runtime.stores import Stores
 from services.processor.runtime.worker import Worker
 from services.rim.admin import Check
 from shared.schemas.presence import Presence
@@ -37,7 +38,7 @@ class Replica:
         self._plan = plan
         self._check = check
         self._patience = patience
-        self._memory = Memory(block_cache_bytes=plan.block_cache_bytes, write_buffer_bytes=plan.write_buffer_bytes)
+        self._stores = Stores(plan)
         self._roll_call: RollCall | None = None
         if plan.standbys:
             self._roll_call = RollCall(
@@ -128,7 +129,7 @@ class Replica:
 
     def _stand_by(self, stop: threading.Event, roll_call: RollCall) -> dict[int, RocksStore] | None:
         """Keeps copies until the slot is to be taken; None when told to stop before."""
-        standby = self._standby = Standby(self._plan, self._memory)
+        standby = self._standby = Standby(self._plan, self._stores)
         try:
             while not stop.is_set():
                 self._turned_at = time.monotonic()
@@ -159,7 +160,7 @@ class Replica:
         self._lags = lags
 
     def _work(self, stop: threading.Event, warm: dict[int, RocksStore], roll_call: RollCall | None) -> None:
-        worker = self._worker = Worker(self._plan, self._memory, warm)
+        worker = self._worker = Worker(self._plan, self._stores, warm)
         self._home_ready_since = None
         chosen: int | None = None
         partitions: frozenset[int] = frozenset()

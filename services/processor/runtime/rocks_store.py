@@ -36,6 +36,8 @@ from services.processor.engine.local import (
     StoreFull,
     StoreLocked,
     TimerEntry,
+    decode_position,
+    encode_position,
     first_after,
 )
 from services.processor.engine.rows import deadline_of
@@ -82,7 +84,6 @@ class RocksStore:
         except OSError as error:
             raise _failed(path, error) from error
         self._db = _open(path, _options(memory), open_seconds_max)
-        self._decoder = msgspec.msgpack.Decoder(LocalMeta)
         self._no_wal = WriteOptions()
         # The stub calls it a method; it is a property.
         self._no_wal.disable_wal = True  # type: ignore[method-assign, assignment]
@@ -148,7 +149,7 @@ class RocksStore:
             batch = WriteBatch(raw_mode=True)
             batch.delete_range(_TIMER, _timer_key(first_after(position)))
             # Last: a position must never stand without its rows.
-            batch.put(_POSITION, msgspec.msgpack.encode(position))
+            batch.put(_POSITION, encode_position(position))
             self._db.write(batch, self._no_wal)
             self._db.flush()
             self._crash_points.reach("flushed")
@@ -157,7 +158,7 @@ class RocksStore:
         with _failures(self._path):
             data: bytes | None = self._db.get(_POSITION)
         try:
-            return None if data is None else self._decoder.decode(data)
+            return None if data is None else decode_position(data)
         except msgspec.MsgspecError as error:
             raise StoreCorrupt(f"{self._path}: its position cannot be read: {error}") from error
 

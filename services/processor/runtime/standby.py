@@ -20,8 +20,8 @@ from services.processor.runtime.clients import standby_consumer
 from services.processor.runtime.plan import Plan
 from services.processor.runtime.questions import LookedInCopy, Questions, Unanswered
 from services.processor.runtime.refusals import Refusals
-from services.processor.runtime.rocks_store import Memory, RocksStore
-from services.processor.runtime.stores import StoreTooOld, check_age, check_reach, discard_store, open_store
+from services.processor.runtime.rocks_store import RocksStore
+from services.processor.runtime.stores import Stores, StoreTooOld
 
 log = structlog.get_logger(__name__)
 
@@ -54,9 +54,9 @@ class Copy:
 class Standby:
     """The copies of one slot."""
 
-    def __init__(self, plan: Plan, memory: Memory) -> None:
+    def __init__(self, plan: Plan, stores: Stores) -> None:
         self._plan = plan
-        self._memory = memory
+        self._stores = stores
         self._topic = plan.application.changelog.name
         self._copies: dict[int, Copy] = {}
         self._refusals = Refusals(plan.refused_seconds_max)
@@ -127,26 +127,24 @@ class Standby:
             return self._open(partition)
         except (StoreCorrupt, StoreTooOld) as error:
             why = str(error)
-        discard_store(self._plan, partition, why)
+        self._stores.discard(partition, why)
         return self._open(partition)
 
     def _open(self, partition: int) -> Copy:
-        """Raises `StoreCorrupt`, `StoreTooOld`, `StoreAhead`; `KafkaException` when the changelog's ends are not told."""
-        changelog = self._plan.application.changelog
+        """Raises `StoreCorrupt`, `StoreTooOld`, `StoreAhead`, `NewerFormat`; `KafkaException` when Kafka does not answer."""
         at = TopicPartition(self._topic, partition)
         marks = self._consumer.get_watermark_offsets(at, timeout=QUERY_SECONDS_MAX)
         if marks is None:
             raise KafkaException(KafkaError(KafkaError._TIMED_OUT, f"no watermarks of {self._topic}/{partition}"))
         low, end = marks
-        store = open_store(self._plan, partition, self._memory)
+        store = self._stores.open(partition)
         try:
             position = store.position()
             if position is None:
                 # First of all: rows without a position would be trusted however old they are.
                 position = LocalMeta(None, low, _now_ms())
                 store.write({}, position)
-            check_age(changelog, position, _now_ms())
-            check_reach(changelog, partition, position, low, end)
+            self._stores.check(partition, position, low, end, now_ms=_now_ms())
         except BaseException:
             store.close()
             raise
@@ -181,7 +179,7 @@ class Standby:
         """Throws a corrupt copy away; `follow` opens an empty one."""
         self._copies.pop(partition).store.close()
         self._consumer.incremental_unassign([TopicPartition(self._topic, partition)])
-        discard_store(self._plan, partition, why)
+        self._stores.discard(partition, why)
 
     def _take(self, copy: Copy, message: Message, rows: dict[bytes, bytes | None]) -> bool:
         """False when the changelog does not have what comes next for the copy."""
@@ -233,7 +231,7 @@ class Standby:
             self._save(copy)
         except StoreCorrupt as error:
             copy.store.close()
-            discard_store(self._plan, partition, str(error))
+            self._stores.discard(partition, str(error))
             return None
         return copy.store
 

@@ -17,8 +17,8 @@ from services.processor.runtime.changelog import GivenUp, ReplayFailed, Restorin
 from services.processor.runtime.clients import partition_producer
 from services.processor.runtime.plan import Plan
 from services.processor.runtime.refusals import Refusals
-from services.processor.runtime.rocks_store import Memory, RocksStore
-from services.processor.runtime.stores import StoreTooOld, discard_store, open_store
+from services.processor.runtime.rocks_store import RocksStore
+from services.processor.runtime.stores import Stores, StoreTooOld
 
 log = structlog.get_logger(__name__)
 
@@ -37,7 +37,7 @@ class Taken:
 def take_over(
     plan: Plan,
     partition: int,
-    memory: Memory,
+    stores: Stores,
     given_up: threading.Event,
     *,
     restoring: Restoring,
@@ -66,17 +66,17 @@ def take_over(
         if given_up.is_set():
             raise GivenUp
         if discard is not None:
-            discard_store(plan, partition, discard)
-        store = store or open_store(plan, partition, memory)
+            stores.discard(partition, discard)
+        store = store or stores.open(partition)
         try:
-            _replay(plan, partition, store, given_up, restoring)
+            _replay(plan, partition, stores, store, given_up=given_up, restoring=restoring)
             return Taken(producer, store)
         except (StoreCorrupt, StoreTooOld) as error:
             discard = str(error)
         store.close()
-        discard_store(plan, partition, discard)
-        store = open_store(plan, partition, memory)
-        _replay(plan, partition, store, given_up, restoring)
+        stores.discard(partition, discard)
+        store = stores.open(partition)
+        _replay(plan, partition, stores, store, given_up=given_up, restoring=restoring)
     except BaseException:
         if store is not None:
             store.close()
@@ -102,20 +102,27 @@ def _fencing_producer(plan: Plan, partition: int, given_up: threading.Event) -> 
             raise GivenUp
 
 
-def _replay(plan: Plan, partition: int, store: RocksStore, given_up: threading.Event, restoring: Restoring) -> None:
+def _replay(
+    plan: Plan,
+    partition: int,
+    stores: Stores,
+    store: RocksStore,
+    *,
+    given_up: threading.Event,
+    restoring: Restoring,
+) -> None:
     started = time.monotonic()
     refusals = Refusals(plan.refused_seconds_max)
     what = f"the changelog, {plan.application.changelog.name}/{partition}"
     while True:
         try:
             replayed = replay(
-                plan.settings,
-                plan.application,
+                plan,
                 partition,
+                stores,
                 store,
                 now_ms=time.time_ns() // 1_000_000,
                 given_up=given_up,
-                crash_points=plan.crash_points,
                 restoring=restoring,
             )
         except (KafkaException, ReplayFailed) as error:

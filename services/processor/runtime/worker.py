@@ -21,8 +21,9 @@ from services.processor.runtime.positions import Positions, SeekFailed
 from services.processor.runtime.questions import Looked, Questions, Unanswered
 from services.processor.runtime.reader import Reader
 from services.processor.runtime.refusals import WorkerFailed
-from services.processor.runtime.rocks_store import Memory, RocksStore
+from services.processor.runtime.rocks_store import RocksStore
 from services.processor.runtime.status import SlotStatus, Usage, rss_bytes
+from services.processor.runtime.stores import Stores
 from services.rim.admin import Check
 
 log = structlog.get_logger(__name__)
@@ -38,10 +39,10 @@ TAKEOVER_THREADS: Final = 16
 class Worker:
     """Works one slot's partitions, a turn at a time. `warm` are copies that a standby kept, by partition."""
 
-    def __init__(self, plan: Plan, memory: Memory, warm: dict[int, RocksStore] | None = None) -> None:
+    def __init__(self, plan: Plan, stores: Stores, warm: dict[int, RocksStore] | None = None) -> None:
         self._plan = plan
         self._topics = [topic.name for topic in plan.application.inputs]
-        self._memory = memory
+        self._stores = stores
         self._warm = dict(warm or {})
         self._pools = Pools(
             commits=ThreadPoolExecutor(COMMIT_THREADS, thread_name_prefix="commit"),
@@ -177,7 +178,7 @@ class Worker:
         self._positions.start(numbers)
         for number in numbers:
             self._holdings[number] = Holding(
-                self._plan, number, self._memory, self._pools, self._positions.rewind, warm=self._warm.pop(number, None)
+                self._plan, number, self._stores, self._pools, self._positions.rewind, warm=self._warm.pop(number, None)
             )
         self._watch()
 

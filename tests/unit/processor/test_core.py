@@ -364,5 +364,17 @@ def test_state_of_a_newer_version_is_refused() -> None:
         decode_meta(encode_meta(Meta({}, 0, 1, format=99)))
 
 
+def test_state_of_a_newer_version_stops_a_core_that_has_nothing_to_replay() -> None:
+    local = MemoryStore()
+    local.write({}, LocalMeta(Meta({}, 0, 1, format=99), 1))
+    with pytest.raises(NewerFormat, match="format 99"):
+        Core(APPLICATION, 0, local)
+
+
+def test_a_newer_version_is_told_whatever_else_it_has_changed_in_the_meta_row() -> None:
+    with pytest.raises(NewerFormat, match="format 99"):
+        decode_meta(msgspec.msgpack.encode(["elsewhere", "later", None, 99, {"views": "2"}]))
+
+
 def test_the_meta_row_cannot_be_a_stores_row() -> None:
     assert all(META_KEY[0] != spec.id for spec in APPLICATION.stores)
