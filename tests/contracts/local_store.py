@@ -75,3 +75,12 @@ class LocalStoreContract:
         store.write({b"\x01a": pack(5, b"x")}, None)
         store.write({b"\x01a": pack(5, b"y")}, None)
         assert store.due(START, 100, 10) == [(5, b"\x01a")]
+
+    def test_a_page_has_the_next_rows_in_the_order_of_their_keys(self) -> None:
+        store = self.make_store()
+        rows = {b"\x01c": b"c", b"\x01a": b"a", b"\x01b": b"b", b"\x02a": b"other", b"\x01d": b"d", b"\x01ab": b"ab"}
+        store.write({key: pack(0, row) for key, row in rows.items()}, None)
+        store.write({b"\x01b": None}, LocalMeta(None, 1))
+        assert store.page(b"\x01", b"\x02", 2) == [(b"\x01a", pack(0, b"a")), (b"\x01ab", pack(0, b"ab"))]
+        assert store.page(b"\x01ab", b"\x02", 9) == [(b"\x01c", pack(0, b"c")), (b"\x01d", pack(0, b"d"))]
+        assert store.page(b"\x01d", b"\x02", 9) == []

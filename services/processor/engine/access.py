@@ -74,3 +74,17 @@ class Reading:
         entry, is_committed = self._layers.look(bytes([spec.id]) + key)
         self.is_committed = self.is_committed and is_committed
         return None if entry is None else entry.row
+
+
+class CommittedReading:
+    """The `CommittedRows` of one question."""
+
+    def __init__(self, layers: Layers) -> None:
+        self._layers = layers
+
+    def get(self, spec: StoreSpec[Row], key: bytes) -> Row | None:
+        row: Row | None = self._layers.committed_row(bytes([spec.id]) + key)
+        return row
+
+    def page(self, spec: StoreSpec[Row], after: bytes, limit: int) -> list[tuple[bytes, Row]]:
+        return [(key[1:], row) for key, row in self._layers.committed_page(spec.id, after, limit)]

@@ -2,11 +2,14 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final, Generic, NamedTuple, Protocol, TypeVar, runtime_checkable
+from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 from services.processor.engine.record import Record
 from services.processor.engine.rows import Meta, NewerFormat
 from shared.topics import RECORD_BYTES_MAX, Profile, Topic
+
+if TYPE_CHECKING:
+    from services.processor.engine.requests import Query, Route
 
 Row = TypeVar("Row")
 
@@ -103,12 +106,12 @@ class Context(Protocol):
         self,
         topic: Topic,
         key: bytes,
-        value: bytes,
+        value: bytes | None,
         headers: tuple[tuple[str, bytes], ...] = (),
         *,
         by_key: bool = False,
     ) -> None:
-        """Produces a record with this checkpoint: to the partition of the same number, or, `by_key`, to that of its key.
+        """Produces a record (None: a tombstone) with this checkpoint: to the partition of its number or, `by_key`, to its key's.
 
         By its own number what belongs together stays together; by key is for what another application reads under other keys.
         """
@@ -216,6 +219,9 @@ class Application:
     event_time: EventTime | None = None
     input_wait_ms_max: int = INPUT_WAIT_MS_MAX
     lookups: tuple[Lookup, ...] = ()
+    #: What it answers over HTTP in steps, and the questions that these ask its owners.
+    routes: tuple["Route", ...] = ()
+    queries: tuple["Query", ...] = ()
     #: Names of the numbers that it keeps of each partition for operators to see.
     tallies: tuple[str, ...] = ()
 

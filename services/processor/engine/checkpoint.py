@@ -39,18 +39,19 @@ class Draft:
         self,
         topic: Topic,
         key: bytes,
-        value: bytes,
+        value: bytes | None,
         headers: tuple[tuple[str, bytes], ...],
         *,
         by_key: bool,
     ) -> None:
         """Adds an output. Raises ValueError for one that cannot be stored."""
-        if len(value) > RECORD_BYTES_MAX:
+        value_bytes = len(value or b"")
+        if value_bytes > RECORD_BYTES_MAX:
             raise ValueError(
-                f"an output to {topic.name} has {len(value)} bytes; at most {RECORD_BYTES_MAX} can be stored"
+                f"an output to {topic.name} has {value_bytes} bytes; at most {RECORD_BYTES_MAX} can be stored"
             )
         self.outputs.append(Output(topic.name, key, value, headers, by_key))
-        self.bytes += len(key) + len(value)
+        self.bytes += len(key) + value_bytes
 
     def set_aside(self, key: bytes, value: bytes, reason: str, detail: str, origin: str) -> None:
         """Adds a record of topic `rejected`. `origin` says where the bytes stood."""

@@ -7,7 +7,7 @@ it and everything since are dropped, and the records are to be given again from 
 from collections.abc import Sequence
 from typing import Any
 
-from services.processor.engine.access import BoundStore, Found, LookFailed, Reading
+from services.processor.engine.access import BoundStore, CommittedReading, Found, LookFailed, Reading
 from services.processor.engine.application import Application, LettingGo, Lookup, Row, StoreSpec
 from services.processor.engine.checkpoint import Checkpoint, Draft
 from services.processor.engine.event_time import EventTimes
@@ -16,6 +16,7 @@ from services.processor.engine.layers import Layers
 from services.processor.engine.local import LocalStore, StoreFailed
 from services.processor.engine.quarantine import Quarantine
 from services.processor.engine.record import Record
+from services.processor.engine.requests import Query
 from services.processor.engine.rows import Meta, NewerFormat
 from shared.codec import Undecodable
 from shared.topics import Topic
@@ -89,7 +90,7 @@ class Core:
         self,
         topic: Topic,
         key: bytes,
-        value: bytes,
+        value: bytes | None,
         headers: tuple[tuple[str, bytes], ...] = (),
         *,
         by_key: bool = False,
@@ -154,6 +155,15 @@ class Core:
             raise
         except Exception as error:
             raise LookFailed(f"{lookup.path}: {key!r}: {type(error).__name__}: {error}") from error
+
+    def ask(self, query: Query, subject: bytes) -> bytes | None:
+        """Answers a question from committed rows alone. Raises as `look` does."""
+        try:
+            return query.answer(CommittedReading(self._layers), subject)
+        except _NOT_THE_APPLICATION:
+            raise
+        except Exception as error:
+            raise LookFailed(f"{query.name}: {subject!r}: {type(error).__name__}: {error}") from error
 
     @property
     def unflushed_bytes(self) -> int:

@@ -15,6 +15,7 @@ from services.processor.engine.failures import ApplicationFailed
 from services.processor.engine.inbox import Inbox
 from services.processor.engine.local import LocalMeta, MemoryStore
 from services.processor.engine.record import Output, Record
+from services.processor.engine.requests import Query
 from services.processor.engine.rows import META_KEY, decode_meta, encode_meta
 from shared.topics import Topic
 
@@ -26,10 +27,13 @@ _NOW = 0.0
 
 
 class Driver:
-    """One application on partition 0, committed after every record and every advance of the clock."""
+    """One application on one partition, committed after every record and every advance of the clock."""
 
-    def __init__(self, application: Application, weather: Weather = "calm", *, flush_every: int = 3) -> None:
+    def __init__(
+        self, application: Application, weather: Weather = "calm", *, partition: int = 0, flush_every: int = 3
+    ) -> None:
         self._application = application
+        self._partition = partition
         self._weather = weather
         self._flush_every = flush_every
         self._changelog: list[tuple[bytes, bytes | None]] = []
@@ -78,6 +82,10 @@ class Driver:
         """Answers a question from the rows as they are now."""
         return self._core.look(lookup, key)
 
+    def ask(self, query: Query, subject: bytes) -> bytes | None:
+        """Answers a question from what is committed."""
+        return self._core.ask(query, subject)
+
     def restart_with(self, application: Application) -> None:
         """Goes on with another version of the application, as after an upgrade or a rollback. Raises `NewerFormat`."""
         self._application = application
@@ -85,7 +93,7 @@ class Driver:
 
     def _append(self, topic: Topic, key: bytes | None, value: bytes, at_ms: int) -> None:
         records = self._inputs[topic.name]
-        records.append(Record(topic.name, 0, len(records), at_ms, key, value))
+        records.append(Record(topic.name, self._partition, len(records), at_ms, key, value))
 
     def _work(self, clock_ms: int | None, records_max: int | None = None) -> None:
         self._fold(clock_ms, records_max)
@@ -165,6 +173,6 @@ class Driver:
         self._start()
 
     def _start(self) -> None:
-        self._core = Core(self._application, 0, self._local)
+        self._core = Core(self._application, self._partition, self._local)
         self._inbox = Inbox(self._application)
         self._read_anew()

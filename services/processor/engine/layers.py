@@ -97,6 +97,30 @@ class Layers:
         entry = self._kept(key) or self._read(key)
         return (entry if entry is not None and entry.row is not None else None), is_committed
 
+    def committed_row(self, key: bytes) -> Any:
+        """The row of `key` as it is committed, decoded, or None. Leaves the cache as it is."""
+        if key not in self._open and key not in self._in_flight:
+            entry, _ = self.look(key)
+            return None if entry is None else entry.row
+        row = self._committed_as_bytes(key)
+        return None if row is None else self._decoded(key, row).row
+
+    def committed_page(self, store_id: int, after: bytes, limit: int) -> list[tuple[bytes, Any]]:
+        """The first `limit` committed rows of a store with an application's key greater than `after`, by row key.
+
+        Costs a look at each row that is committed and not yet in the local store.
+        """
+        start, end = bytes([store_id]) + after, bytes([store_id + 1])
+        newer = {
+            key: row for layer in (self._flushing, self._committed) for key, row in layer.items() if start < key < end
+        }
+        gone = sum(row is None for row in newer.values())
+        # So many more that `limit` of them stand: beyond the last of these nothing is wanted.
+        rows: _Rows = dict(self._local.page(start, end, limit + gone))
+        rows.update(newer)
+        standing = heapq.nsmallest(limit, (key for key, row in rows.items() if row is not None))
+        return [(key, self._decoded(key, rows[key] or b"").row) for key in standing]
+
     def put(self, key: bytes, row: Any, deadline_ms: int) -> None:
         """Sets the row of `key` and its deadline (ms since 1970; 0: no timer)."""
         entry = self.young.get(key) or self._found(key)
@@ -151,7 +175,10 @@ class Layers:
         return self._open.get(key) or self.young.get(key) or self._old.get(key)
 
     def _bytes(self, key: bytes) -> bytes | None:
-        for layer in (self._in_flight, self._committed, self._flushing):
+        return self._in_flight[key] if key in self._in_flight else self._committed_as_bytes(key)
+
+    def _committed_as_bytes(self, key: bytes) -> bytes | None:
+        for layer in (self._committed, self._flushing):
             if key in layer:
                 return layer[key]
         return self._local.get(key)

@@ -5,6 +5,7 @@ the changelog from `changelog_offset` overwrites them. Its meta is never ahead o
 """
 
 import bisect
+import heapq
 from collections.abc import Mapping
 from typing import Final, Protocol
 
@@ -82,6 +83,10 @@ class LocalStore(Protocol):
         """The first `limit` timer entries greater than `after` with a deadline up to `until_ms`, in order."""
         ...
 
+    def page(self, after: bytes, before: bytes, limit: int) -> list[tuple[bytes, bytes]]:
+        """The first `limit` rows with `after` < row key < `before`, in the order of their keys."""
+        ...
+
     def write(self, rows: Mapping[bytes, bytes | None], position: LocalMeta | None) -> None:
         """Writes rows (None deletes) with their timer entries, then, last, `position`, and makes all of it durable.
 
@@ -129,6 +134,10 @@ class MemoryStore:
         start = bisect.bisect_right(self._timers, after)
         found = self._timers[start : start + limit]
         return [entry for entry in found if entry[0] <= until_ms]
+
+    def page(self, after: bytes, before: bytes, limit: int) -> list[tuple[bytes, bytes]]:
+        keys = heapq.nsmallest(limit, (key for key in self._rows if after < key < before))
+        return [(key, self._rows[key]) for key in keys]
 
     def write(self, rows: Mapping[bytes, bytes | None], position: LocalMeta | None) -> None:
         for key, row in rows.items():

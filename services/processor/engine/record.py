@@ -19,7 +19,8 @@ class Output(msgspec.Struct, frozen=True, gc=False):
 
     topic: str
     key: bytes
-    value: bytes
+    #: None: a tombstone.
+    value: bytes | None
     headers: tuple[tuple[str, bytes], ...] = ()
     #: Whether it goes to the partition of its key; else to the one of the core's number.
     by_key: bool = False

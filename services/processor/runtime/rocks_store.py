@@ -125,6 +125,27 @@ class RocksStore:
             del iterator
         return found
 
+    def page(self, after: bytes, before: bytes, limit: int) -> list[tuple[bytes, bytes]]:
+        with _failures(self._path):
+            return self._page(_ROW + after, _ROW + before, limit)
+
+    def _page(self, after: bytes, before: bytes, limit: int) -> list[tuple[bytes, bytes]]:
+        bounds = ReadOptions()
+        bounds.set_iterate_upper_bound(before)
+        # As in `_due`: it must not outlive this call, and a broken block looks like the end.
+        iterator = self._db.iter(bounds)
+        iterator.seek(after)
+        found: list[tuple[bytes, bytes]] = []
+        try:
+            while iterator.valid() and len(found) < limit:
+                if iterator.key() != after:
+                    found.append((iterator.key()[1:], iterator.value()))
+                iterator.next()
+            iterator.status()
+        finally:
+            del iterator
+        return found
+
     def write(self, rows: Mapping[bytes, bytes | None], position: LocalMeta | None) -> None:
         with _failures(self._path):
             self._write(rows, position)
