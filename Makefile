@@ -42,7 +42,7 @@ bench: setup ## what a beacon costs the processor, beside Kafka Streams and Quix
 
 lock: setup ## resolve pyproject.toml anew into requirements.lock
 	$(PYTHON) -m uv pip compile pyproject.toml --universal --generate-hashes --no-emit-index-url \
-		--no-emit-find-links --no-header --all-extras --group dev --group local --group loadtest \
+		--no-emit-find-links --no-header --all-extras --group dev --group local --group loadtest --group ops \
 		--python-version 3.11 -o requirements.lock
 
 clean: ## remove what setup, tests and demo made

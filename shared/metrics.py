@@ -4,9 +4,12 @@ Names follow Prometheus: base units, `_total` for counters. A metric that is not
 """
 
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Final, Literal, get_args
 
 Kind = Literal["counter", "gauge", "histogram"]
+ServiceName = Literal["collector", "processor", "finalizer", "dashboard"]
+
+_PREFIX: Final = "playhead_"
 
 #: Upper bounds in seconds for latencies from under a millisecond to the HTTP deadline.
 LATENCY_BUCKETS_S: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
@@ -21,6 +24,18 @@ class Metric:
     meaning: str
     labels: tuple[str, ...] = ()
 
+
+#: Of every service.
+DISK_FREE_BYTES: Final = Metric(
+    "playhead_disk_free_bytes", "gauge", "Bytes free on the disk of a folder that the process writes.", ("folder",)
+)
+DISK_BYTES: Final = Metric("playhead_disk_bytes", "gauge", "Size of that disk in bytes.", ("folder",))
+CERTIFICATE_END_SECONDS: Final = Metric(
+    "playhead_certificate_end_seconds",
+    "gauge",
+    "When the first certificate of a file that the process uses runs out, seconds since 1970.",
+    ("file",),
+)
 
 COLLECTOR_REQUESTS: Final = Metric(
     "playhead_collector_requests_total", "counter", "Requests answered.", ("route", "status")
@@ -210,3 +225,14 @@ FINALIZER_STALLED_RECORDS: Final = Metric(
 FINALIZER_MAINTENANCE_SECONDS: Final = Metric(
     "playhead_finalizer_maintenance_seconds", "histogram", "Compaction, retention and vacuum of a table.", ("table",)
 )
+
+
+def declared() -> tuple[Metric, ...]:
+    """All metrics of this module, in its order."""
+    return tuple(each for each in globals().values() if isinstance(each, Metric))
+
+
+def of_service(service: ServiceName) -> tuple[Metric, ...]:
+    """What a service counts: what bears its name, and what bears no service's."""
+    others = tuple(f"{_PREFIX}{name}_" for name in get_args(ServiceName) if name != service)
+    return tuple(metric for metric in declared() if not metric.name.startswith(others))

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Makes the checkout ready to run: .venv from requirements.lock, the jars from deploy/jars. `setup.sh test` also looks
-# for what only tests need: a browser, an encoder, the players of deploy/players. Everything is pinned and checked by hash; what is ready already is left alone.
+# for what only tests need: a browser, an encoder, the players of deploy/players, Prometheus. Everything is pinned and checked by hash; what is ready already is left alone.
 set -euo pipefail
 
 cd -- "$(dirname -- "${BASH_SOURCE[0]}")/../.."
@@ -132,6 +132,30 @@ fetch_players() {
     touch "$stamp"
 }
 
+# Prometheus' server and promtool: those on the PATH, or those of Debian's package, taken out of it without its service.
+fetch_prometheus() {
+    local -r folder=.local/prometheus
+    if [[ -x $folder/promtool ]] && [[ -x $folder/prometheus ]]; then
+        return
+    fi
+    rm -rf "$folder" "$folder.new"
+    mkdir -p "$folder.new"
+    if command -v promtool prometheus >/dev/null; then
+        ln -s "$(command -v promtool)" "$(command -v prometheus)" "$folder.new"
+    else
+        say "fetching Prometheus' package (19 MB)"
+        command -v apt-get >/dev/null || fail "promtool and prometheus are needed on the PATH"
+        (
+            cd "$folder.new"
+            apt-get download prometheus || { apt-get update && apt-get download prometheus; }
+            dpkg-deb --extract prometheus_*.deb package
+            mv package/usr/bin/prometheus package/usr/bin/promtool .
+            rm -r package prometheus_*.deb
+        ) >/dev/null 2>&1 || fail "Prometheus could not be had; run: sudo apt-get install --yes prometheus"
+    fi
+    mv "$folder.new" "$folder"
+}
+
 missing_commands() {
     local name
     for name in "$@"; do
@@ -153,6 +177,7 @@ main() {
             install_packages "${missing[@]}"
         fi
         fetch_players
+        fetch_prometheus
     fi
 }
 

@@ -31,7 +31,7 @@ from services.collector.settings import CollectorSettings
 from services.collector.sink import Sink
 from services.collector.spool import Spool
 from services.collector.spooled_sink import SpooledSink
-from services.rim import garbage, logs, metrics
+from services.rim import disks, garbage, logs, metrics
 from services.rim.admin import AdminServer
 from services.rim.kafka import TopicsWrong, verify_topics
 from services.rim.stopping import stop_on_signals
@@ -56,6 +56,7 @@ def main() -> int:
         sys.stderr.write(f"collector: {error}\n")
         return EXIT_SETTINGS
     logs.configure("collector", settings)
+    metrics.declare("collector")
     stop = stop_on_signals()
     try:
         verify_topics(settings, [BEACONS, SPANS, API_CALLS, REJECTED])
@@ -84,6 +85,7 @@ async def serve(settings: CollectorSettings, stop: threading.Event) -> int:
     sink = _kafka_sink(settings, collector_id, on_death)
     mux_sink: Sink = sink
     if spool is not None:
+        disks.watch("spool", Path(settings.spool_dir))
         mux_sink = SpooledSink(
             sink, spool, bytes_max=settings.spool_bytes_max, seconds_max=settings.spool_seconds_max, now_ms=_now_ms
         )

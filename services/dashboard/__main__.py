@@ -44,6 +44,7 @@ def main() -> int:
         sys.stderr.write(f"dashboard: {error}\n")
         return EXIT_SETTINGS
     logs.configure("dashboard", settings)
+    metrics.declare("dashboard")
     stop = stop_on_signals()
     try:
         verify_topics(settings, [LIVE])

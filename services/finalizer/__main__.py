@@ -6,6 +6,7 @@ import os
 import sys
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Final
 
 import structlog
@@ -24,11 +25,12 @@ from services.finalizer.jobs.raw import RawLanding
 from services.finalizer.jobs.reprocess import NothingReprocessed
 from services.finalizer.jobs.stalls import Stalls
 from services.finalizer.jobs.stream import DataLost
+from services.finalizer.locations import is_local
 from services.finalizer.serving import Fenced, ServingAway
 from services.finalizer.session import JarsMissing
 from services.finalizer.settings import FinalizerSettings
 from services.finalizer.tables import ALL, RAW, TableDiffers, told
-from services.rim import logs
+from services.rim import disks, logs, metrics
 from services.rim.admin import AdminServer
 from services.rim.kafka import TopicsWrong, verify_topics
 from services.rim.migrations import MigrationChanged
@@ -72,6 +74,7 @@ def main(arguments: Sequence[str], environ: Mapping[str, str]) -> int:
         print(f"finalizer: {error}", file=sys.stderr)  # noqa: T201 - there are no logs yet
         return EXIT_SETTINGS
     logs.configure("finalizer", settings)
+    metrics.declare("finalizer")
     stop = stop_on_signals()
     try:
         if given.run is land:
@@ -108,6 +111,9 @@ def schema() -> None:
 def land(settings: FinalizerSettings, stop: threading.Event, *, once: bool) -> None:
     """Lands until told to stop; `once`: until all that there is has landed."""
     health = Health()
+    for name, location in (("warehouse", settings.warehouse_dir), ("checkpoint", settings.checkpoint_dir)):
+        if is_local(location):
+            disks.watch(name, Path(location))
     admin = AdminServer(settings.admin_host, settings.admin_port, is_alive=health.alive, is_ready=health.ready)
     admin.start()
     try:

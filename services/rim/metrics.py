@@ -5,7 +5,7 @@ from functools import cache
 
 from prometheus_client import REGISTRY, Counter, Gauge, Histogram
 
-from shared.metrics import LATENCY_BUCKETS_S, Metric
+from shared.metrics import LATENCY_BUCKETS_S, Metric, ServiceName, of_service
 
 #: Two threads that meet a metric for the first time must not both register it.
 _making = threading.Lock()
@@ -30,6 +30,13 @@ def histogram(metric: Metric) -> Histogram:
     _expect(metric, "histogram")
     with _making:
         return _histogram(metric)
+
+
+def declare(service: ServiceName) -> None:
+    """Makes every metric of a service, so that a scrape names it before it is first counted."""
+    make = {"counter": counter, "gauge": gauge, "histogram": histogram}
+    for metric in of_service(service):
+        make[metric.kind](metric)
 
 
 @cache

@@ -33,6 +33,23 @@ while (($#)); do
 done
 echo scope-one-1.2.3.tgz
 """
+#: Downloads only once its lists were fetched.
+_APT = """\
+#!/bin/bash
+echo "$1" >> "{root}/apt"
+case $1 in
+    update) touch "{root}/lists" ;;
+    download) [[ -e "{root}/lists" ]] && touch prometheus_1_amd64.deb ;;
+esac
+"""
+_DPKG = """\
+#!/bin/bash
+mkdir -p package/usr/bin
+for name in prometheus promtool; do
+    printf '%s' $name > package/usr/bin/$name
+    chmod +x package/usr/bin/$name
+done
+"""
 _JAVA = """\
 #!/bin/bash
 echo 'Picked up JAVA_TOOL_OPTIONS: -Xmx1g' >&2
@@ -139,7 +156,7 @@ def test_packages_that_were_not_all_installed_are_installed_the_next_time(checko
 
 
 def test_players_are_fetched_once_and_only_as_they_were_pinned(checkout: Checkout) -> None:
-    for name in ("chromium", "ffmpeg"):
+    for name in ("chromium", "ffmpeg", "prometheus", "promtool"):
         checkout.command(name, "#!/bin/bash\n")
     checkout.command("npm", _NPM.format(root=checkout.root))
     player = checkout.root / ".local" / "players" / "@scope" / "one" / "index.js"
@@ -164,6 +181,22 @@ def test_players_are_fetched_once_and_only_as_they_were_pinned(checkout: Checkou
     assert refused.returncode == 1
     assert "@scope/one@1.2.3 is not what" in refused.stderr
     assert not player.exists()
+
+
+def test_prometheus_is_taken_out_of_its_package_once_and_not_installed(checkout: Checkout) -> None:
+    for name in ("chromium", "ffmpeg", "npm"):
+        checkout.command(name, "#!/bin/bash\n")
+    checkout.want("", file="")
+    (checkout.root / "deploy/players/packages.txt").write_text("# none\n")
+    checkout.command("apt-get", _APT.format(root=checkout.root))
+    checkout.command("dpkg-deb", _DPKG)
+
+    without_lists = checkout.setup("test")
+    assert without_lists.returncode == 0, without_lists.stderr
+    assert (checkout.root / ".local/prometheus/promtool").read_text() == "promtool"
+    assert (checkout.root / "apt").read_text().split("\n")[:-1] == ["download", "update", "download"]
+    assert checkout.setup("test").returncode == 0
+    assert len((checkout.root / "apt").read_text().split()) == 3
 
 
 @pytest.mark.parametrize(("version", "told"), [("11.0.22", "is Java 11"), ("1.8.0_392", "is Java 1"), ("", "unknown")])

@@ -1,0 +1,1 @@
+"""What operators watch: the catalogue of metrics, rules, dashboards."""

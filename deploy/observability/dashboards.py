@@ -1,0 +1,247 @@
+"""Grafana's dashboards, made from here alone: `python -m deploy.observability.dashboards FOLDER` writes one JSON file each.
+
+Built with Grafana's own Foundation SDK, so a field that its schema does not have is a type error here.
+"""
+
+import argparse
+import json
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Final, Literal, NamedTuple
+
+from grafana_foundation_sdk.builders import dashboard as dashboards
+from grafana_foundation_sdk.builders import heatmap, prometheus, stat, timeseries
+from grafana_foundation_sdk.cog.encoder import JSONEncoder
+from grafana_foundation_sdk.models.dashboard import Dashboard, DataSourceRef
+from grafana_foundation_sdk.models.prometheus import PromQueryFormat
+
+#: The data source that deploy/observability/grafana provisions.
+SOURCE: Final = DataSourceRef(type_val="prometheus", uid="playhead-prometheus")
+_WIDTH: Final = 12
+_HEIGHT: Final = 8
+
+
+class Panel(NamedTuple):
+    """One panel: its title, unit (a name of Grafana's), what it shows, and each query with its legend."""
+
+    title: str
+    unit: str
+    queries: tuple[tuple[str, str], ...]
+    kind: Literal["lines", "heat", "number"] = "lines"
+    meaning: str = ""
+
+
+def _rate(metric: str, by: str, more: str = "") -> str:
+    return f"sum by ({by}) (rate({metric}{more}[$__rate_interval]))"
+
+
+def _quantile(share: float, metric: str, by: str = "", more: str = "") -> str:
+    labels = f"le, {by}" if by else "le"
+    return f"histogram_quantile({share}, sum by ({labels}) (rate({metric}_bucket{more}[$__rate_interval])))"
+
+
+OVERVIEW: Final = (
+    Panel("Services that answer", "short", (("sum by (job) (up{job=~'playhead-.*'})", "{{job}}"),), "number"),
+    Panel("Alerts that fire", "short", (("count(ALERTS{alertstate='firing'}) or vector(0)", "alerts"),), "number"),
+    Panel("Beacons accepted", "cps", (("playhead:accepted:rate5m", "accepted"),)),
+    Panel("Records folded", "cps", (("playhead:folded:rate5m", "{{application}}"),)),
+    Panel("Requests refused", "percentunit", (("playhead:refused:ratio5m", "5xx"),)),
+    Panel("Behind the input", "s", (("playhead:clock_age:seconds", "{{job}}"),)),
+    Panel(
+        "Records waiting",
+        "short",
+        (("playhead:lag:records", "{{job}}"), ("playhead_finalizer_lag_records", "{{topic}}")),
+    ),
+    Panel(
+        "Set aside",
+        "percentunit",
+        (("playhead:rejected:ratio5m", "rejected"), ("playhead:late:ratio15m", "late, {{application}}")),
+    ),
+    Panel("Disk free", "percentunit", (("playhead:disk_free:ratio", "{{instance}} {{folder}}"),)),
+    Panel("Open views", "short", (("sum(playhead_processor_tally{name='open_views'})", "open"),)),
+)
+COLLECTOR: Final = (
+    Panel(
+        "Requests", "reqps", ((_rate("playhead_collector_requests_total", "route, status"), "{{route}} {{status}}"),)
+    ),
+    Panel("Beacons accepted", "cps", ((_rate("playhead_collector_beacons_accepted_total", "source"), "{{source}}"),)),
+    Panel(
+        "Kafka's acknowledgement",
+        "s",
+        (
+            (_quantile(0.5, "playhead_collector_produce_seconds"), "p50"),
+            (_quantile(0.99, "playhead_collector_produce_seconds"), "p99"),
+        ),
+    ),
+    Panel("Records waiting for Kafka", "short", (("playhead_collector_queue_records", "{{instance}}"),)),
+    Panel("Bytes in flight", "bytes", (("playhead_collector_in_flight_bytes", "{{instance}}"),)),
+    Panel("Connections", "short", (("playhead_collector_connections", "{{instance}}"),)),
+    Panel("Not stored", "cps", ((_rate("playhead_collector_unstored_total", "reason"), "{{reason}}"),)),
+    Panel(
+        "Rejected",
+        "cps",
+        (
+            (_rate("playhead_collector_rejected_total", "reason"), "{{reason}}"),
+            (_rate("playhead_collector_rejected_dropped_total", "reason"), "{{reason}}, not kept"),
+        ),
+    ),
+    Panel(
+        "Customers beyond their rate", "cps", ((_rate("playhead_collector_limited_total", "customer"), "{{customer}}"),)
+    ),
+    Panel(
+        "Connections given up", "cps", ((_rate("playhead_collector_connections_closed_total", "reason"), "{{reason}}"),)
+    ),
+    Panel("Spool", "bytes", (("playhead_collector_spool_bytes", "{{instance}}"),)),
+    Panel("Spooled", "cps", ((_rate("playhead_collector_spooled_total", "outcome"), "{{outcome}}"),)),
+    Panel(
+        "Customers read anew",
+        "cps",
+        ((_rate("playhead_collector_customers_reloads_total", "outcome"), "{{outcome}}"),),
+    ),
+    Panel("Oldest in the spool", "s", (("playhead_collector_spool_age_seconds", "{{instance}}"),)),
+    Panel(
+        "CPU",
+        "percentunit",
+        (("rate(process_cpu_seconds_total{job='playhead-collector'}[$__rate_interval])", "{{instance}}"),),
+    ),
+)
+PROCESSOR: Final = (
+    Panel(
+        "Records waiting by partition",
+        "short",
+        (("sum by (partition) (playhead_processor_lag_records)", "{{partition}}"),),
+        "heat",
+        "one row a partition; a bright row is a partition whose owner is slow or away",
+    ),
+    Panel("Records folded", "cps", ((_rate("playhead_processor_records_total", "application"), "{{application}}"),)),
+    Panel("Commits", "cps", ((_rate("playhead_processor_commits_total", "outcome, code"), "{{outcome}} {{code}}"),)),
+    Panel(
+        "From cut to commit",
+        "s",
+        (
+            (_quantile(0.5, "playhead_processor_commit_seconds", "application"), "p50 {{application}}"),
+            (_quantile(0.99, "playhead_processor_commit_seconds", "application"), "p99 {{application}}"),
+        ),
+    ),
+    Panel("Behind the input", "s", (("playhead:clock_age:seconds", "{{job}}"),)),
+    Panel(
+        "Partitions", "short", (("sum by (instance, state) (playhead_processor_partitions)", "{{instance}} {{state}}"),)
+    ),
+    Panel("Left to restore", "short", (("playhead_processor_restore_left_records > 0", "{{partition}}"),)),
+    Panel(
+        "Rows restored", "cps", ((_rate("playhead_processor_restored_rows_total", "application"), "{{application}}"),)
+    ),
+    Panel("Standby copies behind", "short", (("playhead_processor_standby_lag_records", "{{partition}}"),)),
+    Panel("Rows", "short", (("sum by (store) (playhead_processor_rows)", "{{store}}"),)),
+    Panel("Tallies", "short", (("sum by (name) (playhead_processor_tally)", "{{name}}"),)),
+    Panel("Outputs", "cps", ((_rate("playhead_processor_outputs_total", "topic"), "{{topic}}"),)),
+    Panel(
+        "Rejected",
+        "cps",
+        ((_rate("playhead_processor_rejected_total", "application, reason"), "{{application}} {{reason}}"),),
+    ),
+    Panel(
+        "Lookups",
+        "reqps",
+        ((_rate("playhead_processor_lookups_total", "answered, status"), "{{answered}} {{status}}"),),
+    ),
+    Panel("Memory", "bytes", (("playhead_processor_rss_bytes", "{{instance}}"),)),
+    Panel("CPU a record", "s", (("playhead_processor_cpu_seconds_per_record", "{{instance}}"),)),
+    Panel("Flushes", "s", ((_quantile(0.99, "playhead_processor_flush_seconds", "instance"), "p99 {{instance}}"),)),
+    Panel("Timers due", "short", (("sum by (partition) (playhead_processor_timers_due)", "{{partition}}"),), "heat"),
+    Panel(
+        "Disordered or discarded",
+        "cps",
+        (
+            (_rate("playhead_processor_unwaited_total", "application"), "not waited for, {{application}}"),
+            (_rate("playhead_processor_stores_discarded_total", "application"), "stores discarded, {{application}}"),
+        ),
+    ),
+)
+FINALIZER: Final = (
+    Panel("Records waiting", "short", (("playhead_finalizer_lag_records", "{{topic}}"),)),
+    Panel("Behind an open transaction", "short", (("playhead_finalizer_stalled_records", "{{topic}}"),)),
+    Panel("Batches", "cps", ((_rate("playhead_finalizer_batches_total", "stream"), "{{stream}}"),)),
+    Panel(
+        "A batch by stage",
+        "s",
+        ((_quantile(0.9, "playhead_finalizer_batch_seconds", "stream, stage"), "p90 {{stream}} {{stage}}"),),
+    ),
+    Panel("Records of the last batch", "short", (("playhead_finalizer_batch_records", "{{stream}}"),)),
+    Panel(
+        "Views and slices",
+        "cps",
+        (
+            ("rate(playhead_finalizer_views_total[$__rate_interval])", "revisions"),
+            ("rate(playhead_finalizer_slices_total[$__rate_interval])", "slices"),
+        ),
+    ),
+    Panel("Raw records", "cps", ((_rate("playhead_finalizer_raw_records_total", "topic"), "{{topic}}"),)),
+    Panel("Set aside", "cps", ((_rate("playhead_finalizer_unparsed_total", "reason"), "{{reason}}"),)),
+    Panel("Maintenance", "s", ((_quantile(0.9, "playhead_finalizer_maintenance_seconds", "table"), "p90 {{table}}"),)),
+    Panel(
+        "Page: requests",
+        "reqps",
+        ((_rate("playhead_dashboard_requests_total", "route, status"), "{{route}} {{status}}"),),
+    ),
+    Panel("Page: listeners", "short", (("playhead_dashboard_streams", "{{instance}}"),)),
+    Panel("Page: age of the newest bucket", "s", (("playhead_dashboard_live_age_seconds", "{{instance}}"),)),
+)
+
+#: By name: the title and what is on it.
+ALL: Final = {
+    "playhead-overview": ("Playhead: overview", OVERVIEW),
+    "playhead-collector": ("Playhead: collector", COLLECTOR),
+    "playhead-processor": ("Playhead: processor", PROCESSOR),
+    "playhead-finalizer": ("Playhead: finalizer and page", FINALIZER),
+}
+
+
+_Built = timeseries.Panel | heatmap.Panel | stat.Panel
+_KINDS: Final[dict[str, Callable[[], _Built]]] = {
+    "lines": timeseries.Panel,
+    "heat": heatmap.Panel,
+    "number": stat.Panel,
+}
+
+
+def build(name: str) -> Dashboard:
+    """The dashboard of that name."""
+    title, panels = ALL[name]
+    board = dashboards.Dashboard(title).uid(name).tags(["playhead"]).refresh("15s").time("now-1h", "now").readonly()
+    for panel in panels:
+        board.with_panel(_panel(panel))
+    return board.build()
+
+
+def to_json(board: Dashboard) -> str:
+    """What Grafana loads."""
+    return json.dumps(board, cls=JSONEncoder, indent=1, sort_keys=True) + "\n"
+
+
+def _panel(panel: Panel) -> _Built:
+    built = _KINDS[panel.kind]()
+    built.title(panel.title).unit(panel.unit).datasource(SOURCE).span(_WIDTH).height(_HEIGHT)
+    if panel.meaning:
+        built.description(panel.meaning)
+    for number, (query, legend) in enumerate(panel.queries):
+        target = prometheus.Dataquery().expr(query).legend_format(legend).ref_id(chr(ord("A") + number))
+        built.with_target(target.datasource(SOURCE).format(PromQueryFormat.TIME_SERIES))
+    return built
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Writes them all."""
+    parser = argparse.ArgumentParser(prog="python -m deploy.observability.dashboards", description=__doc__)
+    parser.add_argument("folder", type=Path)
+    folder: Path = parser.parse_args(arguments).folder
+    folder.mkdir(parents=True, exist_ok=True)
+    for name in ALL:
+        (folder / f"{name}.json").write_text(to_json(build(name)))
+    print(f"{len(ALL)} dashboards in {folder}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
