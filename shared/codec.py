@@ -9,7 +9,7 @@ from typing import Final, Generic, TypeVar
 import msgspec
 
 from shared.protobuf import Encoder
-from shared.schemas import api_call, api_change, beacon, live, presence, span, trace, video_view, view
+from shared.schemas import api_call, api_change, beacon, live, presence, recording, span, trace, video_view, view
 
 T = TypeVar("T", bound=msgspec.Struct)
 
@@ -51,3 +51,4 @@ SPAN: Final = Codec(span.Span, span.SCHEMA_VERSION)
 TRACE: Final = Codec(trace.Trace, trace.SCHEMA_VERSION)
 API_CALL: Final = Codec(api_call.ApiCall, api_call.SCHEMA_VERSION)
 API_CHANGE: Final = Codec(api_change.ApiChange, api_change.SCHEMA_VERSION)
+RECORDING: Final = Codec(recording.RecordingRow, recording.SCHEMA_VERSION)

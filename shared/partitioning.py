@@ -55,3 +55,8 @@ def trace_key(customer_id: str, trace_id: str) -> bytes:
 def api_key(customer_id: str, host: str) -> bytes:
     """The key of an API and of all calls of it: `<customer>:<host>`."""
     return f"{customer_id}:{host}".encode()
+
+
+def recording_key(customer_id: str, session_id: str) -> bytes:
+    """The key of a session recording and of all chunks of it: `<customer>:<session id>`."""
+    return f"{customer_id}:{session_id}".encode()

@@ -28,11 +28,15 @@ class Profile:
     min_insync_replicas: int
     #: Partitions of everything keyed by view. They never change in a topic's life.
     view_partitions: int
+    #: Partitions of session recordings: their bytes are hundreds of times those of everything else.
+    recording_partitions: int
 
 
 PROFILES: Final[Mapping[ProfileName, Profile]] = {
-    "laptop": Profile("laptop", replication_factor=1, min_insync_replicas=1, view_partitions=8),
-    "production": Profile("production", replication_factor=3, min_insync_replicas=2, view_partitions=64),
+    "laptop": Profile("laptop", replication_factor=1, min_insync_replicas=1, view_partitions=8, recording_partitions=8),
+    "production": Profile(
+        "production", replication_factor=3, min_insync_replicas=2, view_partitions=64, recording_partitions=768
+    ),
 }
 
 
@@ -50,10 +54,13 @@ class Topic:
     extra: Mapping[str, str] = field(default_factory=dict)
     #: For topics that are not keyed by view.
     partitions_fixed: int | None = None
+    #: For topics that are spread as recordings are.
+    as_recordings: bool = False
 
     def partitions(self, profile: Profile) -> int:
         """How many partitions the topic has for life in an installation of this profile."""
-        return self.partitions_fixed or profile.view_partitions
+        keyed = profile.recording_partitions if self.as_recordings else profile.view_partitions
+        return self.partitions_fixed or keyed
 
     def config(self, profile: Profile) -> dict[str, str]:
         """The topic's broker settings in an installation of this profile."""
@@ -211,6 +218,36 @@ API_SCHEMAS_CHANGELOG: Final = Topic(
     extra=_CHANGELOG,
 )
 
+#: Payloads in chunks: see `shared.chunks`. Never compacted, which would keep the last chunk of a session alone.
+RECORDINGS: Final = Topic(
+    name="recordings",
+    key="<customer>:<session id>",
+    schema="shared.chunks (a payload's bytes; what they are, in headers)",
+    owner="collector",
+    cleanup="delete",
+    retention_ms=_DAY_MS,
+    retention_bytes=20 * _GIB,
+    as_recordings=True,
+)
+RECORDING_INDEX: Final = Topic(
+    name="recording_index",
+    key="<customer>:<session id>",
+    schema="shared.schemas.recording.RecordingRow",
+    owner="processor/recordings",
+    cleanup="delete",
+    retention_ms=7 * _DAY_MS,
+    retention_bytes=5 * _GIB,
+)
+RECORDINGS_CHANGELOG: Final = Topic(
+    name="recordings.changelog",
+    key="<store id><row key>, or meta",
+    schema="services.processor.engine.rows",
+    owner="processor/recordings",
+    cleanup="compact",
+    extra=_CHANGELOG,
+    as_recordings=True,
+)
+
 PRESENCE: Final = Topic(
     name="presence",
     key="<application>/<slot>/<replica>",
@@ -228,4 +265,5 @@ ALL: Final = (
     *(BEACONS, VIEWS, VIEWS_PROTOBUF, LIVE, LATE, REJECTED, VIDEO_VIEWS_CHANGELOG, PRESENCE),
     *(SPANS, TRACES, LATE_SPANS, TRACES_CHANGELOG),
     *(API_CALLS, API_CHANGES, API_SCHEMAS_CHANGELOG),
+    *(RECORDINGS, RECORDING_INDEX, RECORDINGS_CHANGELOG),
 )

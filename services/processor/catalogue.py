@@ -4,13 +4,21 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from services.processor.applications.api_schemas import app as api_schemas
+from services.processor.applications.recordings import app as recordings
+from services.processor.applications.recordings.session import SessionRules
 from services.processor.applications.traces import app as traces
 from services.processor.applications.traces.trace import TraceRules
 from services.processor.applications.video_views import app as video_views
 from services.processor.applications.video_views.finish import FinishRules
 from services.processor.applications.video_views.metrics import GoodRules
 from services.processor.engine.application import Application
-from services.processor.settings import ApiSchemasSettings, ApplicationName, TracesSettings, VideoViewsSettings
+from services.processor.settings import (
+    ApiSchemasSettings,
+    ApplicationName,
+    RecordingsSettings,
+    TracesSettings,
+    VideoViewsSettings,
+)
 
 
 def _video_views(environ: Mapping[str, str]) -> Application:
@@ -58,9 +66,23 @@ def _api_schemas(environ: Mapping[str, str]) -> Application:
     )
 
 
+def _recordings(environ: Mapping[str, str]) -> Application:
+    told = RecordingsSettings.load(environ)
+    return recordings.application(
+        SessionRules(
+            gap_ms=told.gap_ms,
+            upload_ms=told.upload_ms,
+            kept_ms=told.kept_ms,
+            uploads_max=told.uploads_max,
+            waiting_max=told.waiting_max,
+        )
+    )
+
+
 #: What `PROCESSOR_APPLICATION` chooses from: each is made from its own settings, and may raise `SettingsError`.
 APPLICATIONS: Final[dict[ApplicationName, Callable[[Mapping[str, str]], Application]]] = {
     "video_views": _video_views,
     "traces": _traces,
     "api_schemas": _api_schemas,
+    "recordings": _recordings,
 }

@@ -8,7 +8,7 @@ import pydantic
 from services.rim.crash_points import ARMED_PATTERN
 from shared.settings import Settings
 
-ApplicationName = Literal["video_views", "traces", "api_schemas"]
+ApplicationName = Literal["video_views", "traces", "api_schemas", "recordings"]
 
 
 class ProcessorSettings(Settings):
@@ -115,3 +115,23 @@ class ApiSchemasSettings(Settings):
     learning_ms: int = pydantic.Field(3_600_000, ge=0, description="then an endpoint's schema is published")
     kept_ms: int = pydantic.Field(90 * 86_400_000, ge=60_000, description="then one that is not called is forgotten")
     endpoints_max: int = pydantic.Field(500, ge=1, le=2_000, description="endpoints of one API")
+
+
+class RecordingsSettings(Settings):
+    """How long recordings are waited for, ms (`applications.recordings.session.SessionRules`)."""
+
+    PREFIX: ClassVar[str] = "RECORDINGS_"
+
+    gap_ms: int = pydantic.Field(
+        300_000, ge=0, le=86_400_000, description="then a missing payload is given up, and told"
+    )
+    upload_ms: int = pydantic.Field(
+        3_600_000, ge=1_000, le=86_400_000, description="from an upload's first chunk to its last, at the most"
+    )
+    kept_ms: int = pydantic.Field(
+        7 * 86_400_000,
+        ge=60_000,
+        description="how long a silent session is answered for, and its repetitions are known",
+    )
+    uploads_max: int = pydantic.Field(16, ge=1, le=100, description="unfinished uploads of one session")
+    waiting_max: int = pydantic.Field(500, ge=1, le=1_000, description="whole payloads that wait behind a gap")

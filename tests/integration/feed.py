@@ -14,6 +14,8 @@ from shared.schemas.beacon import Beacon
 from shared.schemas.view import View
 
 PARTITIONS = topics.BEACONS.partitions(topics.PROFILES["laptop"])
+#: By topic, of all of them.
+COUNTS = {topic.name: topic.partitions(topics.PROFILES["laptop"]) for topic in topics.ALL}
 #: Views finish soon.
 FINISH = {
     "VIDEO_VIEWS_FINISH_CLEAN_MS": "1500",

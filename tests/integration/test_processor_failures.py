@@ -20,7 +20,7 @@ from services.rim.crash_points import CrashPoint, CrashPoints
 from shared.settings import Settings
 from shared.topics import BEACONS
 from tests.integration.failing import Scene, delete_group, scene_on
-from tests.integration.feed import PARTITIONS
+from tests.integration.feed import COUNTS
 from tests.integration.slots import Slot, wait_until
 
 pytestmark = pytest.mark.integration
@@ -115,7 +115,7 @@ def test_an_heirs_fence_refuses_what_the_former_owner_still_commits(scene: Scene
     former, heir = (partition_producer(settings, APPLICATION, partition) for _ in range(2))
     former.init_transactions(30)
     changes: dict[bytes, bytes | None] = {b"\x04acme:former": pack(0, b"row")}
-    committer = Committer(former, APPLICATION, partition, PARTITIONS, Overtaken(point, heir))
+    committer = Committer(former, APPLICATION, partition, COUNTS, Overtaken(point, heir))
     # Told as a fence, or, where the client meets it inside a delivery report, as what it cannot express.
     with pytest.raises(Unclear):
         committer.commit(Checkpoint(changes, [], Meta({}, 0, 1), 0, {}), None, time.monotonic() + 60)

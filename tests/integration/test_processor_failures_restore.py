@@ -25,7 +25,7 @@ from services.processor.runtime.takeover import take_over
 from services.rim.crash_points import CrashPoint, CrashPoints
 from shared.settings import Settings
 from tests.integration.failing import Scene, scene_on
-from tests.integration.feed import PARTITIONS
+from tests.integration.feed import COUNTS
 
 pytestmark = pytest.mark.integration
 
@@ -58,7 +58,7 @@ def filled(scene: Scene) -> int:
     """A changelog of many commits, each of which deletes every second row of the one before; its rows, deletions too."""
     producer = partition_producer(Settings(kafka_bootstrap=scene.broker.bootstrap), APPLICATION, PARTITION)
     producer.init_transactions(30)
-    committer = Committer(producer, APPLICATION, PARTITION, PARTITIONS)
+    committer = Committer(producer, APPLICATION, PARTITION, COUNTS)
     rows = 0
     for chunk in range(CHUNKS):
         first = chunk * CHUNK_ROWS

@@ -4,6 +4,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, Protocol, TypeVar, runtime_checkable
 
+import msgspec
+
+from services.processor.engine.media_requests import MediaRequest
 from services.processor.engine.record import Record
 from services.processor.engine.rows import Meta, NewerFormat
 from shared.topics import RECORD_BYTES_MAX, Profile, Topic
@@ -55,6 +58,12 @@ class StoreSpec(Generic[Row]):
         """Why rows of this format cannot be worked with."""
         known = ", ".join(str(number) for number in sorted({self.format, *self.also_reads}))
         return f"store {self.name} has rows of format {row_format}; this version reads {known}: upgrade it"
+
+
+def media_store(store_id: int) -> StoreSpec[MediaRequest]:
+    """The store of an application's media requests."""
+    decoder = msgspec.msgpack.Decoder(MediaRequest)
+    return StoreSpec(name="media_requests", id=store_id, encode=msgspec.msgpack.encode, decode=decoder.decode)
 
 
 class Store(Protocol[Row]):
@@ -113,8 +122,14 @@ class Context(Protocol):
     ) -> None:
         """Produces a record (None: a tombstone) with this checkpoint: to the partition of its number or, `by_key`, to its key's.
 
+        Where the topic has fewer partitions than the input, the number is counted round.
+
         By its own number what belongs together stays together; by key is for what another application reads under other keys.
         """
+        ...
+
+    def request_media(self, key: bytes, request: MediaRequest) -> None:
+        """Wants an object stored (`engine.media_requests`): one at a time under a key."""
         ...
 
     def tally(self, name: str, change: int) -> None:
@@ -167,6 +182,24 @@ class Candidate(NamedTuple):
     subject: bytes
 
 
+class StoredObject(NamedTuple):
+    """An object that media requests have stored: its name, its size, and the HTTP headers it is given out with."""
+
+    name: str
+    size_bytes: int
+    headers: Mapping[str, str]
+
+
+class Objects(NamedTuple):
+    """What a found document names, in the order in which it is given out."""
+
+    objects: list[StoredObject]
+    #: Parameters that ask the same lookup for what comes after these.
+    rest: Mapping[str, str] | None = None
+    #: Whether it is just one, given out as it is; else they are the parts of one body.
+    is_one: bool = False
+
+
 @dataclass(frozen=True)
 class Lookup:
     """A question over HTTP, `GET <path>`, that is answered from the rows of the core that has the key."""
@@ -182,6 +215,8 @@ class Lookup:
     parameters: frozenset[str] = frozenset()
     #: Whether what is found is the whole body, for programs that know its format; what is said around it is then in headers.
     is_document: bool = False
+    #: Where the answer is not the document found but the stored objects that it names.
+    objects_of: Callable[[bytes], Objects] | None = None
 
 
 @dataclass(frozen=True)
@@ -199,15 +234,16 @@ class EventTime:
 
 
 class NotCoPartitioned(ValueError):
-    """The application's topics do not have the same number of partitions, so no core could work them."""
+    """The inputs and the changelog do not have the same number of partitions, so no core could work them."""
 
 
 @dataclass(frozen=True)
 class Application:
     """A stateful application: its name is part of the names of its transactions and its consumer group.
 
-    All its topics have the same number of partitions: the core of partition n reads n of every input and writes n of every
-    output. It runs on the broker's append time unless it says otherwise.
+    Its inputs and its changelog have the same number of partitions: the core of partition n reads n of every input and
+    writes n of every output, counted round where an output has fewer. It runs on the broker's append time unless it says
+    otherwise.
     """
 
     name: str
@@ -218,6 +254,10 @@ class Application:
     start: Callable[[Context], Processor]
     event_time: EventTime | None = None
     input_wait_ms_max: int = INPUT_WAIT_MS_MAX
+    #: Whether its records are told by their headers alone: large values stay in Kafka, and what is set aside names its place.
+    by_headers: bool = False
+    #: The one of its stores that holds its media requests (`engine.media_requests`); its processor is `TakingMedia`.
+    media: StoreSpec[MediaRequest] | None = None
     lookups: tuple[Lookup, ...] = ()
     #: What it answers over HTTP in steps, and the questions that these ask its owners.
     routes: tuple["Route", ...] = ()
@@ -232,10 +272,12 @@ class Application:
 
     def partitions(self, profile: Profile) -> int:
         """How many partitions it works in an installation of this profile; raises `NotCoPartitioned`."""
-        counts = {topic.name: topic.partitions(profile) for topic in self.topics}
+        counts = {topic.name: topic.partitions(profile) for topic in (*self.inputs, self.changelog)}
         if len(set(counts.values())) != 1:
             told = ", ".join(f"{name} {number}" for name, number in counts.items())
-            raise NotCoPartitioned(f"{self.name} needs topics of one partition count, these are declared: {told}")
+            raise NotCoPartitioned(
+                f"{self.name} needs inputs and a changelog of one partition count, these are declared: {told}"
+            )
         return next(iter(counts.values()))
 
     def row_formats(self, stands_at: Meta) -> dict[int, int]:

@@ -4,7 +4,7 @@ A checkpoint is all that must become durable together. The core folds on while o
 it and everything since are dropped, and the records are to be given again from `next_offset`.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from services.processor.engine.access import BoundStore, CommittedReading, Found, LookFailed, Reading
@@ -14,10 +14,12 @@ from services.processor.engine.event_time import EventTimes
 from services.processor.engine.failures import ApplicationFailed, FireFailed, FoldFailed, TooManyFailed
 from services.processor.engine.layers import Layers
 from services.processor.engine.local import LocalStore, StoreFailed
+from services.processor.engine.media_requests import MediaOutcome, MediaRequest, TakingMedia
 from services.processor.engine.quarantine import Quarantine
 from services.processor.engine.record import Record
 from services.processor.engine.requests import Query
 from services.processor.engine.rows import Meta, NewerFormat
+from services.processor.engine.standing import Standing
 from shared.codec import Undecodable
 from shared.topics import Topic
 
@@ -40,6 +42,7 @@ class Core:
         self._event_times = None if application.event_time is None else EventTimes(application.event_time)
         self._partition = partition
         self._layers = Layers(application.stores, local, cache_rows_max=CACHE_ROWS_MAX)
+        self._standing = Standing(application, self._layers)
         self._specs = {spec.id: spec for spec in application.stores}
         self._committed = meta or Meta(next_offsets={}, clock_ms=0, commit_number=0)
         self._row_formats = application.row_formats(self._committed)
@@ -61,6 +64,7 @@ class Core:
         self._commit_number = meta.commit_number
         self._tallies = {name: meta.tallies.get(name, 0) for name in self._application.tallies}
         self._quarantine.begin(meta.failed_at)
+        self._standing.find()
         self._open_anew()
 
     def _open_anew(self) -> None:
@@ -99,6 +103,9 @@ class Core:
 
     def tally(self, name: str, change: int) -> None:
         self._tallies[name] += change
+
+    def request_media(self, key: bytes, request: MediaRequest) -> None:
+        self._standing.add(key, request)
 
     # What the runtime drives.
 
@@ -269,6 +276,35 @@ class Core:
             raise
         except Exception as error:
             raise FireFailed(spec.name, key, deadline_ms, error) from error
+
+    @property
+    def media_requests(self) -> Mapping[bytes, MediaRequest]:
+        """What is to be stored, by key. It may not be committed yet: who works it may do so in vain, and again."""
+        return self._standing.requests
+
+    def media_done(self, key: bytes, request: MediaRequest, outcome: MediaOutcome) -> None:
+        """A request was worked. One that does not stand any more (it was dropped with its checkpoint) is passed over.
+
+        Raises `ApplicationFailed` and what `fold` raises from the local store.
+        """
+        media = self._application.media
+        if media is None or self._standing.requests.get(key) != request:
+            return
+        # No two requests begin at one record, so this names it as a deadline names a row that is due.
+        row_key, place = self._standing.row_key(key), request.runs[0][0]
+        if (row_key, place) in self._quarantine.rows:
+            self._set_row_aside(media, row_key, place)
+            self._standing.forget(key)
+            return
+        self._standing.end(key)
+        assert isinstance(self._processor, TakingMedia), f"{self._application.name} does not say what follows"
+        try:
+            self._processor.media_done(key, request, outcome)
+            self._layers.check(self._quarantine.suspects)
+        except _NOT_THE_APPLICATION:
+            raise
+        except Exception as error:
+            raise FireFailed(media.name, row_key, place, error) from error
 
     def _set_row_aside(self, spec: StoreSpec[Any], key: bytes, deadline_ms: int) -> None:
         """The row, and with it what belongs to it."""

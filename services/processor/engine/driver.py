@@ -14,6 +14,7 @@ from services.processor.engine.core import Core
 from services.processor.engine.failures import ApplicationFailed
 from services.processor.engine.inbox import Inbox
 from services.processor.engine.local import LocalMeta, MemoryStore
+from services.processor.engine.media_requests import Corrupt, MediaOutcome, MediaRequest, Verifying
 from services.processor.engine.record import Output, Record
 from services.processor.engine.requests import Query
 from services.processor.engine.rows import META_KEY, decode_meta, encode_meta
@@ -39,8 +40,13 @@ class Driver:
         self._changelog: list[tuple[bytes, bytes | None]] = []
         self._local = MemoryStore()
         self._inputs: dict[str, list[Record]] = {topic.name: [] for topic in application.inputs}
+        #: What Kafka has: of an application that takes records by their headers, the core is not given it.
+        self._values: dict[str, list[bytes | None]] = {topic.name: [] for topic in application.inputs}
         self._committed_outputs: list[Output] = []
         self._commits = 0
+        #: What the application had stored, by name; while it is away, requests wait.
+        self.objects: dict[str, bytes] = {}
+        self.objects_away = False
         self._start()
 
     @property
@@ -62,9 +68,25 @@ class Driver:
         """What was committed to `topic`, in order."""
         return [output for output in self._committed_outputs if output.topic == topic.name]
 
-    def pipe(self, topic: Topic, key: bytes | None, value: bytes, *, at_ms: int) -> None:
+    def pipe(
+        self,
+        topic: Topic,
+        key: bytes | None,
+        value: bytes,
+        *,
+        at_ms: int,
+        headers: tuple[tuple[str, bytes | None], ...] = (),
+    ) -> None:
         """Appends a record to an input at broker time `at_ms`, folds and commits it."""
-        self._append(topic, key, value, at_ms)
+        self._append(topic, key, value, at_ms, headers)
+        self._work(None)
+
+    def lose(self, topic: Topic, before: int) -> None:
+        """The records of an input before this offset are gone from Kafka, but for what was read of them already."""
+        self._values[topic.name][:before] = [None] * before
+
+    def work_media(self) -> None:
+        """Works what is asked for still, and commits it."""
         self._work(None)
 
     def pipe_all(self, records: Iterable[tuple[Topic, bytes, bytes, int]], *, commit_every: int) -> None:
@@ -91,9 +113,18 @@ class Driver:
         self._application = application
         self._take_over()
 
-    def _append(self, topic: Topic, key: bytes | None, value: bytes, at_ms: int) -> None:
+    def _append(
+        self,
+        topic: Topic,
+        key: bytes | None,
+        value: bytes,
+        at_ms: int,
+        headers: tuple[tuple[str, bytes | None], ...] = (),
+    ) -> None:
         records = self._inputs[topic.name]
-        records.append(Record(topic.name, self._partition, len(records), at_ms, key, value))
+        self._values[topic.name].append(value)
+        told = None if self._application.by_headers else value
+        records.append(Record(topic.name, self._partition, len(records), at_ms, key, told, headers))
 
     def _work(self, clock_ms: int | None, records_max: int | None = None) -> None:
         self._fold(clock_ms, records_max)
@@ -114,6 +145,7 @@ class Driver:
                 self._fold_ready(records_max)
                 if clock_ms is not None:
                     self._core.advance_to(clock_ms)
+                self._work_media()
             except ApplicationFailed as failure:
                 self._core.quarantine(failure)
                 self._read_anew()
@@ -128,6 +160,30 @@ class Driver:
             self._inbox.taken(taken)
             if taken < len(ready) or not ready or records_max is not None:
                 return
+
+    def _work_media(self) -> None:
+        """As the runtime does: what follows from one may be asked for at once."""
+        while self._core.media_requests and not self.objects_away:
+            for key, request in list(self._core.media_requests.items()):
+                self._core.media_done(key, request, self._stored(request))
+
+    def _stored(self, request: MediaRequest) -> MediaOutcome:
+        verifying, parts = Verifying(request), list[bytes]()
+        for first, count in request.runs:
+            for value in self._values[request.topic][first : first + count]:
+                if value is None:
+                    return "gone"
+                parts.append(value)
+        try:
+            for part in parts:
+                verifying.take(part)
+            verifying.end()
+        except Corrupt:
+            return "corrupt"
+        content = b"".join(parts)
+        if self.objects.setdefault(request.name, content) != content:
+            raise AssertionError(f"{request.name} was stored with other bytes")
+        return "stored"
 
     def _ready(self) -> Sequence[Record]:
         for topic, records in self._inputs.items():

@@ -12,6 +12,8 @@ class Record(msgspec.Struct, frozen=True, gc=False):
     timestamp_ms: int
     key: bytes | None
     value: bytes | None
+    #: Of an application that takes its records `by_headers`; its values are None.
+    headers: tuple[tuple[str, bytes | None], ...] = ()
 
 
 class Output(msgspec.Struct, frozen=True, gc=False):
@@ -22,5 +24,5 @@ class Output(msgspec.Struct, frozen=True, gc=False):
     #: None: a tombstone.
     value: bytes | None
     headers: tuple[tuple[str, bytes], ...] = ()
-    #: Whether it goes to the partition of its key; else to the one of the core's number.
+    #: Whether it goes to the partition of its key; else to the one of the core's number, counted round.
     by_key: bool = False

@@ -1,7 +1,7 @@
 """Makes a checkpoint durable: one Kafka transaction. Runs on a thread of its own while the core folds on."""
 
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import partial
 from typing import Any, Final, NamedTuple
 
@@ -60,14 +60,14 @@ class Durable(NamedTuple):
 
 
 class Committer:
-    """Commits one partition's checkpoints with the partition's own producer."""
+    """Commits one partition's checkpoints with the partition's own producer. `partitions` are the counts of topics, by name."""
 
     def __init__(
         self,
         producer: Producer,
         application: Application,
         partition: int,
-        partitions: int,
+        partitions: Mapping[str, int],
         crash_points: CrashPoints | None = None,
     ) -> None:
         self._producer = producer
@@ -117,7 +117,8 @@ class Committer:
         reach("begun")
         self._produce(self._changelog, checkpoint.changes.items(), deadline, self._partition, **told)
         for output in checkpoint.outputs:
-            partition = partition_of(output.key, self._partitions) if output.by_key else self._partition
+            partitions = self._partitions[output.topic]
+            partition = partition_of(output.key, partitions) if output.by_key else self._partition % partitions
             pair = (output.key, output.value)
             self._produce(output.topic, (pair,), deadline, partition, headers=list(output.headers), **told)
         meta = (META_KEY, encode_meta(checkpoint.meta))

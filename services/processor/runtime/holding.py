@@ -35,6 +35,7 @@ from services.processor.runtime.rocks_store import RocksStore
 from services.processor.runtime.status import PartitionStatus
 from services.processor.runtime.stores import Stores
 from services.processor.runtime.takeover import Taken, close_unused, take_over
+from shared.topics import REJECTED
 
 log = structlog.get_logger(__name__)
 
@@ -272,7 +273,8 @@ class Holding:
         self._core = Core(self._plan.application, self.partition, taken.store)
         self.limit(self._limits)
         application = self._plan.application
-        partitions = application.partitions(self._plan.settings.profile)
+        profile = self._plan.settings.profile
+        partitions = {topic.name: topic.partitions(profile) for topic in (*application.topics, REJECTED)}
         self._committer = Committer(taken.producer, application, self.partition, partitions, self._plan.crash_points)
         stored = taken.store.position()
         self._commits.start(Durable(stored.changelog_offset, stored.current_ms) if stored is not None else None)

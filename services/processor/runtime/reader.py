@@ -33,12 +33,20 @@ class Reader:
     """Reads up to `records_max` records at once. Raises `WorkerFailed` when the slot cannot go on."""
 
     def __init__(
-        self, consumer: Consumer, topics: Iterable[str], *, records_max: int, refused_seconds_max: float
+        self,
+        consumer: Consumer,
+        topics: Iterable[str],
+        *,
+        records_max: int,
+        refused_seconds_max: float,
+        by_headers: bool = False,
     ) -> None:
+        """`by_headers`: records are told by their headers, without their values."""
         self._consumer = consumer
         self._refusals = Refusals(refused_seconds_max)
         self._topics = ", ".join(topics)
         self._records_max = records_max
+        self._by_headers = by_headers
         self._strange_errors = 0
 
     def read(self, seconds: float) -> tuple[Dealt, int]:
@@ -46,7 +54,7 @@ class Reader:
         messages = self.consume(seconds)
         self._refusals.check()
         dealt: Dealt = {}
-        topic, number = "", -1
+        topic, number, by_headers = "", -1, self._by_headers
         batch = Batch()
         for message in messages:
             error = message.error()
@@ -60,8 +68,9 @@ class Reader:
                 batch = dealt.setdefault((topic, number), Batch())
             offset = message.offset() or 0
             if error is None:
-                record = Record(topic, number, offset, message.timestamp()[1], message.key(), message.value())
-                batch.records.append(record)
+                key, value = message.key(), None if by_headers else message.value()
+                headers = _headers(message) if by_headers else ()
+                batch.records.append(Record(topic, number, offset, message.timestamp()[1], key, value, headers))
                 batch.position = offset + 1
             else:
                 batch.position = offset
@@ -105,3 +114,11 @@ class Reader:
         if error.fatal() or error.code() == KafkaError._FATAL:
             raise WorkerFailed(f"the consumer is dead: {error.name()}: {error.str()}")
         log.warning("consumer_error", code=error.name(), error=error.str())
+
+
+def _headers(message: Message) -> tuple[tuple[str, bytes | None], ...]:
+    found: list[tuple[str, bytes | None]] = []
+    for header in message.headers() or ():
+        name, value = header[0], header[1]
+        found.append((name, value.encode() if isinstance(value, str) else value))
+    return tuple(found)

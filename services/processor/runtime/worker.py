@@ -63,6 +63,7 @@ class Worker:
             self._topics,
             records_max=plan.poll_records_max,
             refused_seconds_max=plan.refused_seconds_max,
+            by_headers=plan.application.by_headers,
         )
         self._positions = Positions(self._consumer, self._topics)
         #: What other threads ask of the cores.

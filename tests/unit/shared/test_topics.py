@@ -26,5 +26,15 @@ def test_changelogs_are_compacted_alone_and_beacons_never() -> None:
     assert beacons["message.timestamp.type"] == "LogAppendTime"
 
 
+def test_recordings_are_spread_wide_never_compacted_and_bounded_by_time_and_bytes() -> None:
+    production = PROFILES["production"]
+    assert topics.RECORDINGS.partitions(production) == topics.RECORDINGS_CHANGELOG.partitions(production) == 768
+    config = topics.RECORDINGS.config(production)
+    assert config["cleanup.policy"] == "delete"
+    assert {"retention.ms", "retention.bytes"} <= config.keys()
+    # Rows of one session stay together although their topic is narrower: counted round, a number is its key's partition.
+    assert 768 % topics.RECORDING_INDEX.partitions(production) == 0
+
+
 def test_names_are_unique() -> None:
     assert len({topic.name for topic in topics.ALL}) == len(topics.ALL)

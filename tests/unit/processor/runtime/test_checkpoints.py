@@ -11,7 +11,7 @@ from services.processor.engine.record import Output
 from services.processor.engine.rows import Meta
 from services.processor.runtime.checkpoints import Aborted, Committer, Durable, Fenced, Unclear
 from services.processor.runtime.refusals import Refused
-from shared.topics import VIEWS
+from shared.topics import ALL, VIEWS
 from tests.unit.processor.counting import APPLICATION
 
 CHECKPOINT = Checkpoint({b"\x01a": b"row"}, [Output(VIEWS.name, b"a", b"1")], Meta({}, 0, 1), 1, {})
@@ -85,7 +85,7 @@ def stands_at(durable: Durable) -> tuple[int, int]:
 
 
 def committer(client: Client) -> Committer:
-    return Committer(client, APPLICATION, 0, 8)  # type: ignore[arg-type]
+    return Committer(client, APPLICATION, 0, dict.fromkeys((topic.name for topic in ALL), 8))  # type: ignore[arg-type]
 
 
 def test_a_commit_says_where_it_stands() -> None:

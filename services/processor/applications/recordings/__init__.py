@@ -1,0 +1,1 @@
+"""recordings: session recordings put together from chunks, in strict order, and stored as objects."""

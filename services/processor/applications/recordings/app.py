@@ -1,0 +1,170 @@
+"""recordings: topics, stores and the fold that puts payloads together and has them stored, one at a time in a session."""
+
+import bisect
+from typing import Any, Final
+
+import msgspec
+
+from services.processor.applications.recordings.lookup import PAGES, SESSIONS, Page, lookups, page_key, page_of
+from services.processor.applications.recordings.session import (
+    Payload,
+    Session,
+    SessionRules,
+    begin_next,
+    drop_old_uploads,
+    due_ms,
+    end_working,
+    give_up_gap,
+    is_over,
+    take,
+)
+from services.processor.engine.application import Application, Context, Processor, Store, StoreSpec, media_store
+from services.processor.engine.media_requests import MediaOutcome, MediaRequest
+from services.processor.engine.record import Record
+from shared import codec, topics
+from shared.chunks import chunk_of
+from shared.codec import Undecodable
+from shared.partitioning import recording_key
+from shared.schemas.recording import SCHEMA_VERSION, RecordingRow, RecordingState, StoredPayload
+
+REQUESTS: Final = media_store(2)
+_STATES: Final[dict[MediaOutcome, RecordingState]] = {"stored": "stored", "gone": "lost", "corrupt": "corrupt"}
+
+
+class Recordings:
+    """The processor of one partition."""
+
+    def __init__(self, context: Context, rules: SessionRules) -> None:
+        self._context = context
+        self._rules = rules
+        self._sessions: Store[Session] = context.store(SESSIONS)
+        self._pages: Store[Page] = context.store(PAGES)
+
+    def fold(self, record: Record) -> None:
+        """Takes one chunk in; its bytes stay where they are."""
+        chunk = chunk_of(record.headers)
+        key = record.key or b""
+        customer_id, _, session_id = key.decode(errors="replace").partition(":")
+        if session_id != chunk.session_id or recording_key(customer_id, session_id) != key:
+            raise Undecodable("the key names another session than the headers")
+        session = self._sessions.get(key) or Session()
+        taken = take(session, chunk, record.offset, self._context.clock_ms, self._rules)
+        if taken in {"again", "torn"}:
+            self._context.tally("repeated_payloads" if taken == "again" else "torn_chunks", 1)
+        self._go_on(key, session)
+
+    def fire(self, spec: StoreSpec[Any], key: bytes) -> None:  # noqa: ARG002 - sessions alone have deadlines
+        """An upload or a gap has taken too long, or the session is to be forgotten."""
+        session = self._sessions.get(key)
+        if session is None:
+            return
+        drop_old_uploads(session, self._context.clock_ms, self._rules)
+        if is_over(session, self._context.clock_ms, self._rules):
+            for number in session.pages:
+                self._pages.delete(page_key(key, number))
+            self._sessions.delete(key)
+            return
+        self._go_on(key, session)
+
+    def media_done(self, key: bytes, request: MediaRequest, outcome: MediaOutcome) -> None:
+        """The payload that was worked is stored, or it never can be."""
+        session = self._sessions.get(key)
+        if session is None or session.working is None:
+            return
+        number, payload = end_working(session, is_stored=outcome == "stored")
+        stored = request.name if outcome == "stored" else ""
+        if stored:
+            self._list(key, session, number, payload, stored)
+            self._context.tally("stored_payloads", 1)
+            self._context.tally("stored_bytes", payload.size_bytes)
+        self._tell(key, session, (number, number), _STATES[outcome], payload=payload, name=stored)
+        self._go_on(key, session)
+
+    def let_go(self, spec: StoreSpec[Any], key: bytes) -> None:
+        """A request that cannot be followed up is set aside: its payload counts as lost, so that the session goes on."""
+        session = self._sessions.get(key)
+        if spec is REQUESTS and session is not None and session.working is not None:
+            end_working(session, is_stored=False)
+            # The request's row stands until this returns: what is next is asked for when the session fires.
+            self._sessions.put(key, session, self._context.clock_ms + 1)
+
+    def _go_on(self, key: bytes, session: Session) -> None:
+        """Whatever is to be done next in the session, and when to look again."""
+        clock_ms = self._context.clock_ms
+        begun = begin_next(session, clock_ms)
+        while begun is None and (absent := give_up_gap(session, clock_ms, self._rules)) is not None:
+            self._context.tally("missing_payloads", absent[1] - absent[0] + 1)
+            self._tell(key, session, absent, "missing")
+            begun = begin_next(session, clock_ms)
+        if begun is not None:
+            number, payload = begun
+            customer_id, _, session_id = key.decode().partition(":")
+            name = f"{customer_id}/{session_id}/{number:06d}"
+            request = MediaRequest(name, topics.RECORDINGS.name, payload.runs, payload.size_bytes, payload.sha256)
+            self._context.request_media(key, request)
+        self._sessions.put(key, session, due_ms(session, clock_ms, self._rules))
+
+    def _list(self, key: bytes, session: Session, number: int, payload: Payload, name: str) -> None:
+        page = page_of(number)
+        if page not in session.pages:
+            bisect.insort(session.pages, page)
+        payloads = self._pages.get(page_key(key, page)) or []
+        entry = StoredPayload(
+            number, payload.size_bytes, payload.sha256.hex(), payload.content_type, payload.content_encoding, name
+        )
+        bisect.insort(payloads, entry, key=lambda one: one.sequence)
+        self._pages.put(page_key(key, page), payloads)
+
+    def _tell(
+        self,
+        key: bytes,
+        session: Session,
+        numbers: tuple[int, int],
+        state: RecordingState,
+        *,
+        payload: Payload | None = None,
+        name: str = "",
+    ) -> None:
+        customer_id, _, session_id = key.decode().partition(":")
+        session.revision += 1
+        row = RecordingRow(
+            schema_version=SCHEMA_VERSION,
+            customer_id=customer_id,
+            session_id=session_id,
+            sequence=numbers[0],
+            sequence_last=numbers[1],
+            state=state,
+            revision=session.revision,
+            at_ms=self._context.clock_ms if payload is None else payload.at_ms,
+            object=name,
+        )
+        if payload is not None:
+            row = msgspec.structs.replace(
+                row,
+                size_bytes=payload.size_bytes,
+                sha256=payload.sha256.hex(),
+                content_type=payload.content_type,
+                content_encoding=payload.content_encoding,
+                chunks=payload.chunks,
+            )
+        self._context.emit(topics.RECORDING_INDEX, key, codec.RECORDING.encode(row))
+
+
+def application(rules: SessionRules) -> Application:
+    """The application under these rules."""
+
+    def start(context: Context) -> Processor:
+        return Recordings(context, rules)
+
+    return Application(
+        name="recordings",
+        inputs=(topics.RECORDINGS,),
+        outputs=(topics.RECORDING_INDEX, topics.REJECTED),
+        changelog=topics.RECORDINGS_CHANGELOG,
+        stores=(SESSIONS, REQUESTS, PAGES),
+        start=start,
+        by_headers=True,
+        media=REQUESTS,
+        lookups=lookups(),
+        tallies=("stored_payloads", "stored_bytes", "missing_payloads", "repeated_payloads", "torn_chunks"),
+    )

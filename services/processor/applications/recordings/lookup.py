@@ -1,0 +1,154 @@
+"""Lookups of recordings: the list of a session's stored payloads, and the payloads themselves, streamed from the object store."""
+
+from collections.abc import Mapping
+from typing import Final
+
+import msgspec
+
+from services.processor.applications.recordings.session import Session
+from services.processor.engine.application import Candidate, Lookup, LookupWrong, Objects, Rows, StoredObject, StoreSpec
+from shared.partitioning import recording_key
+from shared.schemas.beacon import CUSTOMER_ID
+from shared.schemas.recording import SEQUENCE_MAX, SESSION_ID, StoredPayload
+from shared.schemas.span import DEFAULT_CUSTOMER
+
+#: The list is stored in pages of so many numbers, so that a long session's is not written anew with every payload.
+PAGE_NUMBERS: Final = 256
+#: Payloads in one answer; `next` says where the rest begins.
+LISTED_MAX: Final = 2_048
+
+Page = list[StoredPayload]
+
+SESSIONS: Final = StoreSpec(
+    name="sessions", id=1, encode=msgspec.msgpack.encode, decode=msgspec.msgpack.Decoder(Session).decode
+)
+PAGES: Final = StoreSpec(
+    name="pages",
+    id=3,
+    encode=msgspec.msgpack.encode,
+    decode=msgspec.msgpack.Decoder(list[StoredPayload]).decode,
+)
+
+
+class Listed(msgspec.Struct, frozen=True):
+    """The answer: what of a session is stored, in order."""
+
+    customer_id: str
+    session_id: str
+    payloads: list[StoredPayload]
+    #: Numbers that were given up: first and last of each range.
+    absent: list[tuple[int, int]]
+    #: Whole payloads that wait for one before them, and the number that is being stored.
+    waiting: int
+    working: int | None
+    #: Where the rest of the list begins; null where this is the end of it.
+    next: int | None
+
+
+class _Question(msgspec.Struct, frozen=True, array_like=True):
+    key: bytes
+    first: int
+    last: int
+
+
+_questions: Final = msgspec.msgpack.Decoder(_Question)
+_listed: Final = msgspec.json.Decoder(Listed)
+
+
+def page_of(number: int) -> int:
+    """The page on which a payload is listed."""
+    return number // PAGE_NUMBERS
+
+
+def page_key(key: bytes, page: int) -> bytes:
+    """The key of a page's row."""
+    return key + b"/%04d" % page
+
+
+def lookups() -> tuple[Lookup, ...]:
+    """`GET /recordings/<session>` streams all payloads in order, `…/index` lists them, `…/<number>` gives one as it came."""
+    parameters = frozenset({"customer", "from"})
+    return (
+        Lookup("/recordings/{session}", _candidates_of, _answer, parameters, is_document=True, objects_of=_all_of),
+        Lookup("/recordings/{session}/index", _candidates_of, _answer, parameters, is_document=True),
+        Lookup(
+            "/recordings/{session}/{number:[0-9]{1,6}}",
+            _one_candidate_of,
+            _answer_one,
+            frozenset({"customer"}),
+            is_document=True,
+            objects_of=_one_of,
+        ),
+    )
+
+
+def _answer(rows: Rows, subject: bytes) -> bytes | None:
+    asked = _questions.decode(subject)
+    session = rows.get(SESSIONS, asked.key)
+    if session is None:
+        return None
+    payloads: list[StoredPayload] = []
+    for page in session.pages:
+        if page >= page_of(asked.first):
+            listed = rows.get(PAGES, page_key(asked.key, page)) or []
+            payloads += [one for one in listed if asked.first <= one.sequence <= asked.last]
+        if len(payloads) > LISTED_MAX:
+            break
+    customer_id, _, session_id = asked.key.decode().partition(":")
+    told = Listed(
+        customer_id=customer_id,
+        session_id=session_id,
+        payloads=payloads[:LISTED_MAX],
+        absent=session.absent,
+        waiting=len(session.waiting),
+        working=None if session.working is None else session.working[0],
+        next=payloads[LISTED_MAX].sequence if len(payloads) > LISTED_MAX else None,
+    )
+    return msgspec.json.encode(told)
+
+
+def _answer_one(rows: Rows, subject: bytes) -> bytes | None:
+    told = _answer(rows, subject)
+    return told if told is not None and _listed.decode(told).payloads else None
+
+
+def _candidates_of(parts: Mapping[str, str]) -> tuple[Candidate, ...]:
+    first = parts.get("from", "0")
+    if not (first.isascii() and first.isdigit()) or int(first) > SEQUENCE_MAX:
+        raise LookupWrong(f"from is a number up to {SEQUENCE_MAX}")
+    return _asked(parts, int(first), SEQUENCE_MAX)
+
+
+def _one_candidate_of(parts: Mapping[str, str]) -> tuple[Candidate, ...]:
+    return _asked(parts, int(parts["number"]), int(parts["number"]))
+
+
+def _asked(parts: Mapping[str, str], first: int, last: int) -> tuple[Candidate, ...]:
+    customer_id, session_id = parts.get("customer", DEFAULT_CUSTOMER), parts["session"]
+    if not CUSTOMER_ID.fullmatch(customer_id):
+        raise LookupWrong(f"a customer id matches {CUSTOMER_ID.pattern}")
+    if not SESSION_ID.fullmatch(session_id):
+        raise LookupWrong(f"a session id matches {SESSION_ID.pattern}")
+    key = recording_key(customer_id, session_id)
+    return (Candidate(key, msgspec.msgpack.encode(_Question(key, first, last))),)
+
+
+def _all_of(document: bytes) -> Objects:
+    listed = _listed.decode(document)
+    rest = None if listed.next is None else {"from": str(listed.next)}
+    return Objects([_stored(one) for one in listed.payloads], rest=rest)
+
+
+def _one_of(document: bytes) -> Objects:
+    return Objects([_stored(one) for one in _listed.decode(document).payloads[:1]], is_one=True)
+
+
+def _stored(one: StoredPayload) -> StoredObject:
+    headers = {
+        "Content-Type": one.content_type or "application/octet-stream",
+        "Playhead-Sequence": str(one.sequence),
+        "Playhead-Sha256": one.sha256,
+    }
+    if one.content_encoding:
+        headers["Content-Encoding"] = one.content_encoding
+    return StoredObject(one.object, one.size_bytes, headers)

@@ -1,0 +1,69 @@
+"""Media requests: what an application wants put together from its input's records and stored as an object, off the fold's thread.
+
+The state holds where the bytes are, never the bytes. A request is a row of the application's media store, so it stands as
+long as its checkpoint does: a takeover finds it again. The runtime reads the records, verifies them, stores the object, and
+tells the core, which tells the application. So an object is stored before the checkpoint that says so is committed, and a
+crash in between stores it again: under the same name, with the same bytes, which is why name and content must follow from
+the input alone.
+"""
+
+import hashlib
+from typing import Final, Literal, Protocol, runtime_checkable
+
+import msgspec
+
+#: A run of records of one input partition: the first offset, and how many there are.
+Run = tuple[int, int]
+
+#: `stored`: the object is there, verified. `gone`: Kafka has not all of the records any more. `corrupt`: their bytes are not
+#: what was announced. The last two are for good, and nothing is stored.
+MediaOutcome = Literal["stored", "gone", "corrupt"]
+
+
+class MediaRequest(msgspec.Struct, frozen=True, array_like=True):
+    """One object to be stored: the values of these records of an input, one after the other."""
+
+    #: Where the object goes: parts of letters, digits, `_`, `-` and `.`, with `/` between them.
+    name: str
+    topic: str
+    #: In the order of the object's bytes.
+    runs: tuple[Run, ...]
+    size_bytes: int
+    #: SHA-256 of the whole.
+    sha256: bytes
+
+
+@runtime_checkable
+class TakingMedia(Protocol):
+    """A processor that makes media requests."""
+
+    def media_done(self, key: bytes, request: MediaRequest, outcome: MediaOutcome) -> None:
+        """The request under `key` was worked, and does not stand any more: another may be made under the same key."""
+        ...
+
+
+class Corrupt(ValueError):
+    """The bytes are not those of the request."""
+
+
+class Verifying:
+    """Holds the bytes of a request, as they are read, against what was announced."""
+
+    def __init__(self, request: MediaRequest) -> None:
+        self._request = request
+        self._hash: Final = hashlib.sha256()
+        self._bytes = 0
+
+    def take(self, value: bytes) -> None:
+        """The next record's value. Raises `Corrupt` when there are more bytes than announced."""
+        self._bytes += len(value)
+        if self._bytes > self._request.size_bytes:
+            raise Corrupt(f"more than the {self._request.size_bytes} bytes announced")
+        self._hash.update(value)
+
+    def end(self) -> None:
+        """There are no more. Raises `Corrupt`."""
+        if self._bytes != self._request.size_bytes:
+            raise Corrupt(f"{self._bytes} bytes, {self._request.size_bytes} were announced")
+        if self._hash.digest() != self._request.sha256:
+            raise Corrupt(f"SHA-256 is {self._hash.hexdigest()}, {self._request.sha256.hex()} was announced")

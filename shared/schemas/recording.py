@@ -1,0 +1,54 @@
+"""One payload of a session recording, or what is known of its absence. The value of topic `recording_index`.
+
+A session is a sequence of payloads, numbered by its client from 0. Of the rows that name a number the one with the largest
+revision holds.
+"""
+
+import re
+from typing import Final, Literal
+
+import msgspec
+
+SCHEMA_VERSION: Final = 1
+
+#: What a session id may be: it stands in names of objects.
+SESSION_ID: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
+SEQUENCE_MAX: Final = 999_999
+
+#: `stored`: the object is there. `missing`: did not come while it was waited for. `lost`: Kafka had dropped it before it was
+#: stored. `corrupt`: its bytes are not what the collector took in. Of the last three a repetition is still taken.
+RecordingState = Literal["stored", "missing", "lost", "corrupt"]
+
+
+class RecordingRow(msgspec.Struct, frozen=True, kw_only=True):
+    """One payload; of state `missing` all from `sequence` to `sequence_last`."""
+
+    schema_version: int
+    customer_id: str
+    session_id: str
+    sequence: int
+    sequence_last: int
+    state: RecordingState
+    #: Counts the rows of the session.
+    revision: int
+    #: When its last chunk was appended, or the absence noticed, ms since 1970.
+    at_ms: int
+    size_bytes: int = 0
+    #: Of the whole payload, hexadecimal.
+    sha256: str = ""
+    content_type: str = ""
+    content_encoding: str = ""
+    chunks: int = 0
+    #: The object's name in the store.
+    object: str = ""
+
+
+class StoredPayload(msgspec.Struct, frozen=True, array_like=True):
+    """One stored payload, as a lookup tells it."""
+
+    sequence: int
+    size_bytes: int
+    sha256: str
+    content_type: str
+    content_encoding: str
+    object: str
