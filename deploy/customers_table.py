@@ -12,13 +12,14 @@ import psycopg
 from services.collector.customers_table import MIGRATIONS_DIR
 from services.collector.settings import CollectorSettings
 from services.rim.migrations import MigrationChanged, migrate
+from services.rim.secrets import with_secrets
 from shared.settings import SettingsError
 
 
 def main() -> int:
     """0 when the table is there as this version needs it."""
     try:
-        dsn = CollectorSettings.load(os.environ).customers_dsn
+        dsn = CollectorSettings.load(with_secrets(CollectorSettings, os.environ)).customers_dsn
     except SettingsError as error:
         sys.stderr.write(f"{error}\n")
         return 2

@@ -17,6 +17,7 @@ from confluent_kafka.admin._listoffsets import OffsetSpec
 from confluent_kafka.cimpl import NewTopic
 
 from services.rim.kafka import TopicsWrong, client_config, verify_topics
+from services.rim.secrets import with_secrets
 from shared import topics
 from shared.settings import Settings, SettingsError
 from shared.topics import Topic
@@ -130,7 +131,7 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--check", action="store_true", help="create nothing, only verify")
     only_check = parser.parse_args(arguments).check
     try:
-        settings = Settings.load(os.environ)
+        settings = Settings.load(with_secrets(Settings, os.environ))
         if only_check:
             verify_topics(settings, topics.ALL)
             created = []

@@ -2,6 +2,7 @@
 
 A service's class names its variables: field `port` of a class with `PREFIX = "COLLECTOR_"` is `COLLECTOR_PORT`; what all
 services share is `PLAYHEAD_...`. A variable with the service's prefix that nothing reads is refused too: it is a typo.
+docs/security.md has what of it makes connections safe.
 """
 
 from collections.abc import Mapping
@@ -31,10 +32,45 @@ class Settings(pydantic.BaseModel):
     topics_profile: ProfileName = pydantic.Field(
         default="laptop", description="laptop or production, see shared/topics.py"
     )
+    kafka_security_protocol: Literal["plaintext", "ssl", "sasl_plaintext", "sasl_ssl"] = pydantic.Field(
+        default="plaintext", description="plaintext, ssl, sasl_plaintext or sasl_ssl"
+    )
+    kafka_ca_file: str = pydantic.Field(
+        default="", description="PEM file of the authorities that the brokers' certificates are checked with"
+    )
+    kafka_certificate_file: str = pydantic.Field(
+        default="", description="PEM file of this service's own certificate, where the brokers ask for one"
+    )
+    kafka_key_file: str = pydantic.Field(default="", description="PEM file of that certificate's key (PKCS #8)")
+    kafka_key_password: pydantic.SecretStr | None = pydantic.Field(default=None, description="of the key file")
+    kafka_sasl_mechanism: Literal["SCRAM-SHA-512", "SCRAM-SHA-256", "PLAIN"] = pydantic.Field(
+        default="SCRAM-SHA-512", description="SCRAM-SHA-512, SCRAM-SHA-256 or PLAIN"
+    )
+    kafka_username: str = pydantic.Field(default="", description="who this service is to Kafka")
+    kafka_password: pydantic.SecretStr | None = pydantic.Field(default=None, min_length=1)
+    admin_token: pydantic.SecretStr | None = pydantic.Field(
+        default=None, min_length=16, description="bearer token of the admin endpoint; without it anybody may ask"
+    )
     log_format: Literal["json", "console"] = pydantic.Field(
         default="json", description="json, or console to read in a terminal"
     )
     log_level: Literal["debug", "info", "warning", "error"] = "info"
+
+    @pydantic.model_validator(mode="after")
+    def _security_fits_together(self) -> Self:
+        protocol = self.kafka_security_protocol
+        has_sasl, has_tls = protocol.startswith("sasl"), protocol.endswith("ssl")
+        login = (self.kafka_username, self.kafka_password)
+        if has_sasl and not all(login):
+            raise ValueError(f"PLAYHEAD_KAFKA_USERNAME and PLAYHEAD_KAFKA_PASSWORD must be set for {protocol}")
+        if not has_sasl and any(login):
+            raise ValueError(f"PLAYHEAD_KAFKA_USERNAME and PLAYHEAD_KAFKA_PASSWORD mean nothing for {protocol}")
+        files = (self.kafka_ca_file, self.kafka_certificate_file, self.kafka_key_file)
+        if not has_tls and any(files):
+            raise ValueError(f"PLAYHEAD_KAFKA_CA_FILE, _CERTIFICATE_FILE and _KEY_FILE mean nothing for {protocol}")
+        if bool(self.kafka_certificate_file) != bool(self.kafka_key_file):
+            raise ValueError("PLAYHEAD_KAFKA_CERTIFICATE_FILE and PLAYHEAD_KAFKA_KEY_FILE go together")
+        return self
 
     @property
     def profile(self) -> Profile:
@@ -46,6 +82,11 @@ class Settings(pydantic.BaseModel):
         """The name of the environment variable that holds `field`."""
         prefix = _COMMON_PREFIX if field in Settings.model_fields else cls.PREFIX
         return prefix + field.upper()
+
+    @classmethod
+    def secret_variables(cls) -> list[str]:
+        """The names of the variables whose values are secrets."""
+        return [cls.variable(field) for field in cls.model_fields if cls._is_secret(field)]
 
     @classmethod
     def load(cls, environ: Mapping[str, str]) -> Self:
@@ -77,6 +118,9 @@ class Settings(pydantic.BaseModel):
         if problem["type"] == "missing":
             return f"{cls.variable(field)} must be set{about}"
         # A secret's value never reaches a message.
-        secret = info.annotation is not None and "Secret" in str(info.annotation)
-        value = "(hidden)" if secret else repr(problem["input"])
+        value = "(hidden)" if cls._is_secret(field) else repr(problem["input"])
         return f"{cls.variable(field)}={value}: {problem['msg']}{about}"
+
+    @classmethod
+    def _is_secret(cls, field: str) -> bool:
+        return "Secret" in str(cls.model_fields[field].annotation)

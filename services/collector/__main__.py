@@ -34,6 +34,7 @@ from services.collector.spooled_sink import SpooledSink
 from services.rim import disks, garbage, logs, metrics
 from services.rim.admin import AdminServer
 from services.rim.kafka import TopicsWrong, verify_topics
+from services.rim.secrets import with_secrets
 from services.rim.stopping import stop_on_signals
 from shared.metrics import COLLECTOR_QUEUE_RECORDS
 from shared.settings import SettingsError
@@ -51,7 +52,7 @@ EXIT_SPOOL = 5
 def main() -> int:
     """Runs the collector until it is told to stop; the exit code."""
     try:
-        settings = CollectorSettings.load(os.environ)
+        settings = CollectorSettings.load(with_secrets(CollectorSettings, os.environ))
     except SettingsError as error:
         sys.stderr.write(f"collector: {error}\n")
         return EXIT_SETTINGS
@@ -95,7 +96,11 @@ async def serve(settings: CollectorSettings, stop: threading.Event) -> int:
     reception = Reception(RulesNow(rules, source), clients, settings.profile, settings.limits(), now_ms=_now_ms)
     runner = make_runner(make_app(Routes(reception, sink, mux_sink), drain), settings.drain_seconds_max)
     admin = AdminServer(
-        settings.admin_host, settings.admin_port, is_alive=mux_sink.health, is_ready=lambda: drain.readiness(mux_sink)
+        settings.admin_host,
+        settings.admin_port,
+        settings.admin_token,
+        is_alive=mux_sink.health,
+        is_ready=lambda: drain.readiness(mux_sink),
     )
     limits = ConnectionLimits(room_for(settings.connections_max), settings.head_seconds_max)
     listener: Listener | None = None

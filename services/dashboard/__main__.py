@@ -24,6 +24,7 @@ from services.dashboard.views import ProcessorViews
 from services.rim import logs, metrics
 from services.rim.admin import AdminServer, Check
 from services.rim.kafka import TopicsWrong, verify_topics
+from services.rim.secrets import with_secrets
 from services.rim.stopping import stop_on_signals
 from shared.metrics import DASHBOARD_LIVE_AGE_SECONDS
 from shared.settings import SettingsError
@@ -39,7 +40,7 @@ EXIT_DEAD = 4
 def main() -> int:
     """Runs the dashboard until it is told to stop; the exit code."""
     try:
-        settings = DashboardSettings.load(os.environ)
+        settings = DashboardSettings.load(with_secrets(DashboardSettings, os.environ))
     except SettingsError as error:
         sys.stderr.write(f"dashboard: {error}\n")
         return EXIT_SETTINGS
@@ -119,7 +120,9 @@ def _assemble(settings: DashboardSettings, fate: _Fate, stop: threading.Event) -
         now_ms=_now_ms,
     )
     runner = make_runner(app, settings.drain_seconds_max)
-    admin = AdminServer(settings.admin_host, settings.admin_port, is_alive=fate.alive, is_ready=fate.ready)
+    admin = AdminServer(
+        settings.admin_host, settings.admin_port, settings.admin_token, is_alive=fate.alive, is_ready=fate.ready
+    )
     return _Parts(board, feed, serving, views, runner, admin)
 
 

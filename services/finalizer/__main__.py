@@ -34,6 +34,7 @@ from services.rim import disks, logs, metrics
 from services.rim.admin import AdminServer
 from services.rim.kafka import TopicsWrong, verify_topics
 from services.rim.migrations import MigrationChanged
+from services.rim.secrets import with_secrets
 from services.rim.stopping import stop_on_signals
 from shared.settings import SettingsError
 from shared.topics import BEACONS, LATE, REJECTED, VIEWS
@@ -68,6 +69,7 @@ def main(arguments: Sequence[str], environ: Mapping[str, str]) -> int:
         schema()
         return 0
     try:
+        environ = with_secrets(FinalizerSettings, environ)
         settings = FinalizerSettings.load(environ)
         folding.refuse_wrong_settings(environ)
     except SettingsError as error:
@@ -114,7 +116,9 @@ def land(settings: FinalizerSettings, stop: threading.Event, *, once: bool) -> N
     for name, location in (("warehouse", settings.warehouse_dir), ("checkpoint", settings.checkpoint_dir)):
         if is_local(location):
             disks.watch(name, Path(location))
-    admin = AdminServer(settings.admin_host, settings.admin_port, is_alive=health.alive, is_ready=health.ready)
+    admin = AdminServer(
+        settings.admin_host, settings.admin_port, settings.admin_token, is_alive=health.alive, is_ready=health.ready
+    )
     admin.start()
     try:
         verify_topics(settings, [VIEWS, BEACONS, LATE, REJECTED])

@@ -25,6 +25,7 @@ from services.rim import disks, garbage, logs, malloc, metrics
 from services.rim.admin import AdminServer
 from services.rim.crash_points import CrashPoints
 from services.rim.kafka import TopicsWrong, silence_clients, verify_topics
+from services.rim.secrets import with_secrets
 from services.rim.stopping import stop_on_signals
 from services.rim.threads import ThreadDied, Threads
 from shared.settings import SettingsError
@@ -81,8 +82,9 @@ def main() -> int:
     """Runs one slot until SIGTERM."""
     malloc.share_arenas()
     try:
-        settings = ProcessorSettings.load(os.environ)
-        application = APPLICATIONS[settings.application](os.environ)
+        environ = with_secrets(ProcessorSettings, os.environ)
+        settings = ProcessorSettings.load(environ)
+        application = APPLICATIONS[settings.application](environ)
     except SettingsError as error:
         sys.stderr.write(f"processor: {error}\n")
         return 2
@@ -105,7 +107,13 @@ def main() -> int:
         Patience(suspect=settings.suspect_ms / 1000, settle=settings.hand_back_ms / 1000),
         threads.check,
     )
-    admin = AdminServer(settings.admin_host, settings.admin_port, is_alive=replica.is_alive, is_ready=replica.is_ready)
+    admin = AdminServer(
+        settings.admin_host,
+        settings.admin_port,
+        settings.admin_token,
+        is_alive=replica.is_alive,
+        is_ready=replica.is_ready,
+    )
     admin.start()
     lookups = _lookups(settings, plan, replica)
     if lookups is not None:

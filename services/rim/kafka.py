@@ -12,6 +12,7 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.admin._config import ConfigEntry, ConfigResource
 from confluent_kafka.admin._resource import ResourceType
 
+from services.rim.kafka_security import for_librdkafka
 from shared.settings import Settings
 from shared.topics import Profile, Topic
 
@@ -19,6 +20,8 @@ log = structlog.get_logger(__name__)
 
 BOOT_SECONDS_MAX = 30.0
 
+#: Why a broker is not reached though it is there.
+_REFUSES = frozenset({KafkaError._AUTHENTICATION, KafkaError._SSL})
 _AWAY = frozenset({KafkaError._TIMED_OUT, KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN})
 _CLIENT_LOGGER = logging.getLogger("librdkafka")
 
@@ -41,6 +44,7 @@ def client_config(settings: Settings, client_id: str) -> dict[str, Any]:
         "log_level": 4,
         # librdkafka's own lines come out as structured as ours.
         "logger": _CLIENT_LOGGER,
+        **for_librdkafka(settings),
     }
 
 
@@ -63,12 +67,16 @@ def verify_topics(settings: Settings, topics: Iterable[Topic]) -> None:
 
     A broker that is away, refuses or does not answer within `BOOT_SECONDS_MAX` is told as `TopicsWrong` too.
     """
-    admin = AdminClient(client_config(settings, "verify-topics"))
+    told: list[KafkaError] = []
+    admin = AdminClient(client_config(settings, "verify-topics") | {"error_cb": told.append})
     wanted = {topic.name: topic for topic in topics}
     try:
         found = admin.list_topics(timeout=BOOT_SECONDS_MAX).topics
     except KafkaException as error:
-        raise TopicsWrong(f"no broker at {settings.kafka_bootstrap}: {error.args[0].str()}") from error
+        # The client tells by callback alone that it was not let in, and only now.
+        admin.poll(0)
+        why = [one.str() for one in told if one.code() in _REFUSES] or [error.args[0].str()]
+        raise TopicsWrong(f"no broker at {settings.kafka_bootstrap}: {why[-1]}") from error
     problems = [
         f"topic {name} is missing: create it with `python -m deploy.topics`, or grant the right to see it"
         for name in wanted

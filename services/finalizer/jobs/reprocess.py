@@ -90,8 +90,8 @@ def make(
 
 def folded(beacons: DataFrame, environ: Mapping[str, str]) -> DataFrame:
     """Records of `bronze` -> records of topic `views`, by the processor's fold: each Kafka partition in its order."""
-    # Of the environment only what the application reads: the rest may hold secrets, and travels with the function.
-    application = {name: value for name, value in environ.items() if name.startswith(("VIDEO_VIEWS_", "PLAYHEAD_"))}
+    # Of the environment only what the application reads: the rest may hold secrets, and this travels with the function.
+    application = {name: value for name, value in environ.items() if name.startswith("VIDEO_VIEWS_")}
 
     def fold(batches: Iterator[Any]) -> Iterator[Any]:
         import pyarrow as pa  # noqa: PLC0415 - where the function runs

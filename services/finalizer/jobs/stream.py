@@ -14,12 +14,14 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from services.finalizer.jobs.batches import Batches
 from services.finalizer.settings import FinalizerSettings
+from services.rim.kafka_security import for_java
 from services.rim.metrics import gauge
 from shared.metrics import FINALIZER_LAG_RECORDS
 
 log = structlog.get_logger(__name__)
 
 POLL_SECONDS: Final = 0.5
+GROUP_PREFIX: Final = "finalizer"
 
 
 class DrainExceeded(RuntimeError):
@@ -45,9 +47,13 @@ def read(
 
     `starting` holds for a stream without a checkpoint: `earliest`, or offsets as Spark takes them.
     """
+    security = {f"kafka.{name}": value for name, value in for_java(settings).items()}
     return (
         spark.readStream.format("kafka")
+        .options(**security)
         .option("kafka.bootstrap.servers", settings.kafka_bootstrap)
+        # What its consumers call their groups, so that rights can be given to them; nothing is committed there.
+        .option("groupIdPrefix", GROUP_PREFIX)
         .option("kafka.isolation.level", "read_committed")
         .option("subscribe", ",".join(topics))
         .option("startingOffsets", starting)

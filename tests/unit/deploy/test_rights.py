@@ -1,0 +1,61 @@
+"""The table of rights in docs/security.md: who writes to a topic is its owner, and every application has what it uses."""
+
+import re
+
+import pytest
+from confluent_kafka.admin._resource import ResourcePatternType
+
+from deploy.rights import DOCUMENT, Right, binding, documented
+from services.processor.catalogue import APPLICATIONS
+from shared import topics
+
+APPLICATION_NAMES = tuple(APPLICATIONS)
+#: Users that are no application of the processor; `topics` makes topics and neither reads nor writes any.
+OTHERS = ("collector", "finalizer", "dashboard", "topics")
+
+
+def allowed(user: str, operation: str) -> set[str]:
+    return {
+        right.name
+        for right in documented()
+        if (right.user, right.resource, right.operation) == (user, "topic", operation)
+    }
+
+
+def owners(owner: str) -> set[str]:
+    """The users behind the words of `Topic.owner`: `collector, processor/traces`, where `processor` is every application."""
+    words = owner.split(", ")
+    return {name for word in words for name in (APPLICATION_NAMES if word == "processor" else [word.split("/")[-1]])}
+
+
+def test_every_row_of_the_table_is_read() -> None:
+    table = DOCUMENT.read_text().partition("| user | resource |")[2].partition("\n\n")[0]
+    rows = [line for line in table.splitlines() if line.startswith("| `")]
+    assert len({(right.user, right.resource) for right in documented()}) > len(OTHERS)
+    assert sum(len(re.findall("`", row.split("|")[3])) // 2 * len(row.split("|")[4].split(",")) for row in rows) == len(
+        documented()
+    )
+    assert {right.user for right in documented()} == {*APPLICATION_NAMES, *OTHERS}
+
+
+@pytest.mark.parametrize("topic", topics.ALL, ids=lambda topic: topic.name)
+def test_a_topic_is_written_by_its_owners_and_nobody_else(topic: topics.Topic) -> None:
+    writers = {user for user in (*APPLICATION_NAMES, *OTHERS) if topic.name in allowed(user, "Write")}
+    assert writers == owners(topic.owner)
+
+
+@pytest.mark.parametrize("name", APPLICATION_NAMES)
+def test_an_application_may_use_its_topics_and_no_others(name: str) -> None:
+    application = APPLICATIONS[name]({"VIDEO_VIEWS_EXPORT_PROTOBUF": "true"})  # type: ignore[index]
+    inputs, outputs = ({topic.name for topic in some} for some in (application.inputs, application.outputs))
+    both = {application.changelog.name, topics.PRESENCE.name}
+    assert allowed(name, "Read") == inputs | both
+    assert allowed(name, "Write") == outputs | both
+    assert allowed(name, "DescribeConfigs") == inputs | outputs | both
+
+
+def test_a_star_ends_a_prefix_and_alone_is_every_name() -> None:
+    prefixed = binding(Right("traces", "group", "traces*", "Read"))
+    assert (prefixed.name, prefixed.resource_pattern_type) == ("traces", ResourcePatternType.PREFIXED)
+    everything = binding(Right("topics", "topic", "*", "Create"))
+    assert (everything.name, everything.resource_pattern_type) == ("*", ResourcePatternType.LITERAL)

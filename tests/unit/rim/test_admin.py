@@ -1,0 +1,42 @@
+"""The admin endpoint: what it tells whom."""
+
+from collections.abc import Iterator
+
+import aiohttp
+import pydantic
+import pytest
+
+from deploy.local.ports import free_port
+from services.rim.admin import AdminServer, Check
+
+TOKEN = pydantic.SecretStr("admin-token-of-16")
+
+
+@pytest.fixture(params=[None, TOKEN])
+def served(request: pytest.FixtureRequest) -> Iterator[tuple[str, bool]]:
+    """The address of an endpoint that is alive and not ready, and whether it has a token."""
+    port = free_port()
+    server = AdminServer(
+        "127.0.0.1", port, request.param, is_alive=lambda: Check(True), is_ready=lambda: Check(False, "draining")
+    )
+    server.start()
+    yield f"http://127.0.0.1:{port}", request.param is not None
+    server.stop()
+
+
+async def test_with_a_token_only_who_has_it_is_told_more_than_yes_or_no(served: tuple[str, bool]) -> None:
+    address, has_token = served
+    right = {"Authorization": f"Bearer {TOKEN.get_secret_value()}"}
+    async with aiohttp.ClientSession(address) as client:
+
+        async def asked(path: str, headers: dict[str, str]) -> tuple[int, str]:
+            async with client.get(path, headers=headers) as answer:
+                return answer.status, await answer.text()
+
+        for headers in ({}, {"Authorization": "Bearer wrong"}, {"Authorization": "Bearer \u00e9"}):
+            assert await asked("/livez", headers) == (200, "ok\n")
+            assert await asked("/readyz", headers) == (503, "not ok\n" if has_token else "draining\n")
+            assert (await asked("/metrics", headers))[0] == (401 if has_token else 200)
+        assert await asked("/readyz", right) == (503, "draining\n")
+        status, metrics = await asked("/metrics", right)
+        assert (status, "python_info" in metrics) == (200, True)
