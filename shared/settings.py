@@ -6,6 +6,7 @@ docs/security.md has what of it makes connections safe.
 """
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import ClassVar, Literal, Self
 
 import pydantic
@@ -71,6 +72,11 @@ class Settings(pydantic.BaseModel):
         if bool(self.kafka_certificate_file) != bool(self.kafka_key_file):
             raise ValueError("PLAYHEAD_KAFKA_CERTIFICATE_FILE and PLAYHEAD_KAFKA_KEY_FILE go together")
         return self
+
+    @property
+    def certificate_files(self) -> list[Path]:
+        """PEM files of certificates that connections rest on."""
+        return [Path(name) for name in (self.kafka_ca_file, self.kafka_certificate_file) if name]
 
     @property
     def profile(self) -> Profile:

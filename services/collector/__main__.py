@@ -31,7 +31,7 @@ from services.collector.settings import CollectorSettings
 from services.collector.sink import Sink
 from services.collector.spool import Spool
 from services.collector.spooled_sink import SpooledSink
-from services.rim import disks, garbage, logs, metrics
+from services.rim import certificates, disks, garbage, logs, metrics
 from services.rim.admin import AdminServer
 from services.rim.kafka import TopicsWrong, verify_topics
 from services.rim.secrets import with_secrets
@@ -57,6 +57,7 @@ def main() -> int:
         sys.stderr.write(f"collector: {error}\n")
         return EXIT_SETTINGS
     logs.configure("collector", settings)
+    certificates.watch(*settings.certificate_files)
     metrics.declare("collector")
     stop = stop_on_signals()
     try:

@@ -21,7 +21,7 @@ from services.dashboard.live_feed import LiveFeed
 from services.dashboard.queries import PostgresServing
 from services.dashboard.settings import DashboardSettings
 from services.dashboard.views import ProcessorViews
-from services.rim import logs, metrics
+from services.rim import certificates, logs, metrics
 from services.rim.admin import AdminServer, Check
 from services.rim.kafka import TopicsWrong, verify_topics
 from services.rim.secrets import with_secrets
@@ -45,6 +45,7 @@ def main() -> int:
         sys.stderr.write(f"dashboard: {error}\n")
         return EXIT_SETTINGS
     logs.configure("dashboard", settings)
+    certificates.watch(*settings.certificate_files)
     metrics.declare("dashboard")
     stop = stop_on_signals()
     try:

@@ -30,7 +30,7 @@ from services.finalizer.serving import Fenced, ServingAway
 from services.finalizer.session import JarsMissing
 from services.finalizer.settings import FinalizerSettings
 from services.finalizer.tables import ALL, RAW, TableDiffers, told
-from services.rim import disks, logs, metrics
+from services.rim import certificates, disks, logs, metrics
 from services.rim.admin import AdminServer
 from services.rim.kafka import TopicsWrong, verify_topics
 from services.rim.migrations import MigrationChanged
@@ -76,6 +76,7 @@ def main(arguments: Sequence[str], environ: Mapping[str, str]) -> int:
         print(f"finalizer: {error}", file=sys.stderr)  # noqa: T201 - there are no logs yet
         return EXIT_SETTINGS
     logs.configure("finalizer", settings)
+    certificates.watch(*settings.certificate_files)
     metrics.declare("finalizer")
     stop = stop_on_signals()
     try:

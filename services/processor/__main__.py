@@ -21,7 +21,7 @@ from services.processor.runtime.refusals import SlotFenced, WorkerFailed
 from services.processor.runtime.replica import Replica
 from services.processor.runtime.roles import Patience
 from services.processor.settings import ProcessorSettings
-from services.rim import disks, garbage, logs, malloc, metrics
+from services.rim import certificates, disks, garbage, logs, malloc, metrics
 from services.rim.admin import AdminServer
 from services.rim.crash_points import CrashPoints
 from services.rim.kafka import TopicsWrong, silence_clients, verify_topics
@@ -89,6 +89,7 @@ def main() -> int:
         sys.stderr.write(f"processor: {error}\n")
         return 2
     logs.configure("processor", settings)
+    certificates.watch(*settings.certificate_files)
     metrics.declare("processor")
     disks.watch("state", settings.state_dir)
     log = structlog.get_logger("services.processor").bind(slot=settings.slot, application=application.name)
