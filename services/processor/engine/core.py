@@ -23,8 +23,9 @@ from services.processor.engine.standing import Standing
 from shared.codec import Undecodable
 from shared.topics import Topic
 
-#: Timers fired in one checkpoint at the most: an outage of ten minutes must not make one transaction of a million rows.
-FIRED_MAX = 5_000
+#: Timers fired in one checkpoint, and so at once, at the most: an outage of ten minutes must not make one transaction of a
+#: million rows, and nothing else is done meanwhile.
+FIRED_MAX = 1_000
 CACHE_ROWS_MAX = 50_000
 DIRTY_BYTES_MAX = 32 * 1024 * 1024
 #: What may come out of a fold without its record being at fault: nothing is set aside for it.

@@ -11,8 +11,6 @@ from services.processor.runtime.checkpoints import Committer, Durable
 from services.processor.runtime.counts import Counts
 from services.processor.runtime.plan import Plan
 
-#: No checkpoint was cut yet.
-_NEVER: Final = 0.0
 #: The client keeps to a commit's deadline, more or less. One that is over it by more than this is not waited for.
 OVERDUE_SECONDS: Final = 5.0
 #: Commits given up keep their threads until the client ends them. One that gets none for so long never will.
@@ -22,19 +20,19 @@ STUCK_SECONDS: Final = 120.0
 class Commits:
     """Cuts, commits, and takes the outcome in; what follows from a failure is its owner's business."""
 
-    def __init__(self, plan: Plan, partition: int, pool: ThreadPoolExecutor) -> None:
+    def __init__(self, plan: Plan, counts: Counts, pool: ThreadPoolExecutor, stands_at: Durable) -> None:
+        """The partition was taken: its core stands at a commit."""
         self._plan = plan
-        self.counts = Counts(plan.application.name, partition)
+        self._counts = counts
         self._pool = pool
         self._committing: Future[Durable] | None = None
         self._checkpoint: Checkpoint | None = None
-        self._cut_at = _NEVER
         #: When the commit in flight must have an outcome; None until its thread has begun.
         self._due_at: float | None = None
         #: Where the last commit stands in the changelog.
-        self.stands_at = Durable(0, 0)
+        self.stands_at = stands_at
         #: When the core last stood at a commit (monotonic seconds), and how long the last commit took from its cut.
-        self.committed_at = _NEVER
+        self._cut_at = self.committed_at = time.monotonic()
         self.seconds: float | None = None
 
     @property
@@ -51,12 +49,6 @@ class Commits:
     def is_time(self) -> bool:
         """Whether the last cut is an interval ago."""
         return time.monotonic() - self._cut_at >= self._plan.commit_interval_ms / 1000
-
-    def start(self, stands_at: Durable | None) -> None:
-        """The partition was taken: its core stands at a commit."""
-        if stands_at is not None:
-            self.stands_at = stands_at
-        self._cut_at = self.committed_at = time.monotonic()
 
     def cut(self, core: Core, committer: Committer, group_metadata: Any, deadline: float | None = None) -> None:
         """Cuts and commits; without a deadline (monotonic seconds) the commit has its usual time from its start.
@@ -85,7 +77,7 @@ class Commits:
         self.committed_at = time.monotonic()
         # The loop may come to look at it only now: it ended when its thread was through.
         self.seconds = (self.stands_at.ended_at or self.committed_at) - self._cut_at
-        self.counts.committed(checkpoint, self.seconds)
+        self._counts.committed(checkpoint, self.seconds)
 
     def is_good_by(self, deadline: float) -> bool:
         """Waits for the outcome until `deadline` (monotonic seconds): whether there is one, and it is no failure."""
@@ -110,8 +102,6 @@ class Commits:
         is_waiting = self._committing is not None and self._due_at is None
         return is_waiting and time.monotonic() - self._cut_at >= STUCK_SECONDS
 
-    def forget(self, *, wait: bool = False) -> None:
-        """The outcome is not wanted: a takeover finds it out. `wait`: the thread is to be done with it first."""
-        if wait and self._committing is not None:
-            self._committing.exception()
+    def forget(self) -> None:
+        """The outcome is not wanted: a takeover finds it out, and its fence ends what the thread may still be at."""
         self._committing = self._checkpoint = None

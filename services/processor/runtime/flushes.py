@@ -14,17 +14,13 @@ log = structlog.get_logger(__name__)
 
 
 class Flushes:
-    """Writes the store every `interval_seconds`, or sooner when many bytes wait."""
+    """Writes the store, which has everything at first, every `interval_seconds`, or sooner when many bytes wait."""
 
     def __init__(self, partition: int, pool: ThreadPoolExecutor, interval_seconds: float) -> None:
         self._partition = partition
         self._pool = pool
         self._interval_seconds = interval_seconds
         self._flushing: Future[None] | None = None
-        self._began_at = 0.0
-
-    def start(self) -> None:
-        """The partition was taken: its store has everything."""
         self._began_at = time.monotonic()
 
     def begin_when_due(self, core: Core, store: LocalStore, stands_at: Durable, *, bytes_max: int) -> None:

@@ -5,6 +5,7 @@ The clock runs on by this machine's time only while everything that the inputs' 
 
 import time
 from collections.abc import Mapping
+from typing import Final
 
 from services.processor.engine.application import Application
 from services.processor.engine.core import Core
@@ -13,6 +14,9 @@ from services.processor.engine.record import Record
 from services.processor.runtime import counts
 from services.processor.runtime.caught_up import CaughtUp
 from services.processor.runtime.ends import End
+
+#: Records folded at once: a few milliseconds, after which the loop looks at its clock.
+SLICE_RECORDS: Final = 500
 
 
 class Inputs:
@@ -27,10 +31,6 @@ class Inputs:
         self._caught_up = CaughtUp(self.topics)
 
     # What comes in.
-
-    def forget(self) -> None:
-        """Nothing of it is wanted any more."""
-        self._inbox.start({})
 
     def start(self, core: Core, *, time_goes_on: bool = False) -> None:
         """Everything is read anew, from where the core stands. `time_goes_on`: the clock does not wait for that."""
@@ -51,11 +51,16 @@ class Inputs:
 
     # What goes into the core.
 
-    def fold_ready(self, core: Core) -> bool:
-        """Folds the records whose turn it is. False when there are none, or the core did not take all of them."""
+    @property
+    def has_ready(self) -> bool:
+        """Whether there are records that can be folded at once."""
+        return bool(self._inbox.ready(time.monotonic()))
+
+    def fold_slice(self, core: Core) -> bool:
+        """Folds the next records, a slice at the most. False when there are none, or the core did not take all of them."""
         unwaited = self._inbox.unwaited
         try:
-            ready = self._inbox.ready(time.monotonic())
+            ready = self._inbox.ready(time.monotonic())[:SLICE_RECORDS]
             if not ready:
                 return False
             folded = core.fold(ready)

@@ -5,7 +5,6 @@ Runs on a thread of its own, so that neither the other cores nor the group's hea
 
 import threading
 import time
-from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Final
 
@@ -143,14 +142,3 @@ def _replay(
             return
         if given_up.wait(RETRY_SECONDS):
             raise GivenUp
-
-
-def close_unused(taking: Future[Taken]) -> None:
-    """The partition was given up while it was being taken."""
-    if taking.cancelled():
-        return
-    error = taking.exception()
-    if error is None:
-        taking.result().store.close()
-    elif not isinstance(error, GivenUp):
-        log.warning("takeover_ended", error=str(error))

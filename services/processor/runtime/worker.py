@@ -24,6 +24,7 @@ from services.processor.runtime.refusals import WorkerFailed
 from services.processor.runtime.rocks_store import RocksStore
 from services.processor.runtime.status import SlotStatus, Usage, rss_bytes
 from services.processor.runtime.stores import Stores
+from services.processor.runtime.turns import Turns
 from services.rim.admin import Check
 
 log = structlog.get_logger(__name__)
@@ -69,6 +70,7 @@ class Worker:
         #: What other threads ask of the cores.
         self.questions = Questions()
         self._usage = Usage()
+        self._turns = Turns()
         self._holdings: dict[int, Holding] = {}
         self._is_clean = True
         self._has_joined = False
@@ -144,9 +146,11 @@ class Worker:
     def turn(self) -> None:
         """Polls once, and lets each partition take its turn. Raises `WorkerFailed` when the slot cannot go on."""
         self._looped_at = time.monotonic()
-        self._read(POLL_SECONDS)
-        for holding in list(self._holdings.values()):
-            holding.step(self._ends.of(self._topics, holding.partition), self._consumer.consumer_group_metadata)
+        # What waits in memory does not wait for what may come.
+        self._read(0.0 if any(holding.has_more for holding in self._holdings.values()) else POLL_SECONDS)
+        for number, until in self._turns.shares(self._holdings):
+            ends = self._ends.of(self._topics, number)
+            self._holdings[number].step(ends, self._consumer.consumer_group_metadata, until)
         try:
             self._positions.carry_out_rewinds()
         except SeekFailed as error:

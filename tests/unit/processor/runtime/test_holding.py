@@ -7,15 +7,18 @@ from typing import Any
 
 import pytest
 
+from services.processor.engine.application import Lookup
 from services.processor.engine.checkpoint import Checkpoint
 from services.processor.engine.local import LocalStore, MemoryStore
 from services.processor.engine.record import Record
 from services.processor.runtime import commits as commits_module
-from services.processor.runtime import holding as holding_module
+from services.processor.runtime import taking as taking_module
+from services.processor.runtime import working as working_module
 from services.processor.runtime.checkpoints import Aborted, Durable, Fenced, Unclear
 from services.processor.runtime.ends import End
 from services.processor.runtime.holding import Holding, Pools
 from services.processor.runtime.plan import Limits, Plan
+from services.processor.runtime.questions import Unanswered
 from services.processor.runtime.refusals import Refused, WorkerFailed
 from services.processor.runtime.takeover import Taken
 from shared.settings import Settings
@@ -23,6 +26,7 @@ from shared.topics import BEACONS
 from tests.unit.processor.counting import APPLICATION
 
 SOON = 1e12
+LOOKUP = Lookup("/counts/{key}", lambda _: (), lambda _rows, _key: None)
 
 
 class Broker:
@@ -74,8 +78,8 @@ class Scene:
         self.broker = Broker()
         self.threads = threads or Threads()
         self.rewinds: list[int | None] = []
-        monkeypatch.setattr(holding_module, "take_over", self._take_over)
-        monkeypatch.setattr(holding_module, "Committer", lambda *_: self.broker)
+        monkeypatch.setattr(taking_module, "take_over", self._take_over)
+        monkeypatch.setattr(working_module, "Committer", lambda *_: self.broker)
         plan = Plan(Settings(), APPLICATION, "test/0", Path("unused"), commit_interval_ms=0, commit_seconds_max=0.0)
         self.holding = Holding(
             plan,
@@ -88,10 +92,10 @@ class Scene:
 
     def _take_over(self, *_: Any, **__: Any) -> Any:
         self.broker.takeovers += 1
-        return holding_module.Taken(None, self.broker.local)  # type: ignore[arg-type]
+        return Taken(None, self.broker.local)  # type: ignore[arg-type]
 
-    def step(self, end: End | None = None) -> None:
-        self.holding.step({} if end is None else {BEACONS.name: end}, lambda: None)
+    def step(self, end: End | None = None, until: float = SOON) -> None:
+        self.holding.step({} if end is None else {BEACONS.name: end}, lambda: None, until)
 
     def accept(self, *records: Record) -> None:
         self.holding.accept(BEACONS.name, list(records), records[-1].offset + 1)
@@ -128,13 +132,20 @@ def test_it_folds_on_while_a_commit_is_in_flight(scene: Scene) -> None:
     assert [checkpoint.records for checkpoint in scene.broker.committed] == [1, 1]
 
 
-def test_a_partition_that_catches_up_lets_others_have_their_turn(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(holding_module, "FOLD_SECONDS_MAX", 0.0)
-    for offset in range(3):
-        scene.accept(record(offset))
-    for turn in range(3):
-        assert scene.holding.status({BEACONS.name: End(3, 0.0)}).lag_records == 3 - turn
-        scene.step()
+def test_a_partition_whose_time_is_over_folds_nothing_and_does_the_rest_of_its_work(scene: Scene) -> None:
+    scene.threads.is_holding = True
+    scene.accept(record(0))
+    scene.step()
+    scene.accept(record(1))
+    scene.threads.go_on()
+    scene.threads.is_holding = False
+    scene.step(until=0.0)
+    assert scene.holding.has_more
+    assert scene.holding.status({BEACONS.name: End(2, 0.0)}).lag_records == 1
+    assert scene.holding.status({}).commit_ms is not None, "the commit's outcome is taken in"
+    scene.step()
+    assert not scene.holding.has_more
+    assert scene.holding.status({BEACONS.name: End(2, 0.0)}).lag_records == 0
 
 
 def test_an_aborted_commit_rewinds_to_what_is_committed_and_keeps_the_producer(scene: Scene) -> None:
@@ -227,6 +238,60 @@ def test_a_poison_record_is_set_aside_after_one_rewind(scene: Scene) -> None:
     scene.step()
     assert sum(checkpoint.rejected.get("fold_failed", 0) for checkpoint in scene.broker.committed) == 1
     assert sum(checkpoint.records for checkpoint in scene.broker.committed) == 3
+
+
+def test_a_poison_record_waits_for_the_commit_in_flight_without_holding_the_loop(scene: Scene) -> None:
+    scene.threads.is_holding = True
+    scene.accept(record(0))
+    scene.step()
+    scene.accept(record(1, b"poison"), record(2))
+    for _ in range(3):
+        scene.step()
+    # All that time the other partitions had their turns.
+    assert scene.rewinds == [None]
+    with pytest.raises(Unanswered, match="set aside"):
+        scene.holding.look(LOOKUP, b"a", {})
+    scene.threads.go_on()
+    scene.threads.is_holding = False
+    scene.step()
+    assert scene.rewinds == [None, 1]
+    scene.accept(record(1, b"poison"), record(2))
+    scene.step()
+    scene.step()
+    assert [checkpoint.rejected for checkpoint in scene.broker.committed] == [{}, {"fold_failed": 1}]
+    assert scene.broker.committed[-1].meta.next_offsets == {BEACONS.name: 3}
+
+
+def test_poison_that_waits_for_a_commit_that_is_aborted_is_met_again(scene: Scene) -> None:
+    scene.threads.is_holding = True
+    scene.broker.answers = [Aborted("ILLEGAL_GENERATION: told", "ILLEGAL_GENERATION")]
+    scene.accept(record(0))
+    scene.step()
+    scene.accept(record(1, b"poison"))
+    scene.step()
+    scene.threads.go_on()
+    scene.threads.is_holding = False
+    scene.step()
+    for _ in range(2):
+        scene.accept(record(0), record(1, b"poison"))
+        scene.step()
+        scene.step()
+    assert sum(checkpoint.rejected.get("fold_failed", 0) for checkpoint in scene.broker.committed) == 1
+    assert sum(checkpoint.records for checkpoint in scene.broker.committed) == 2
+
+
+def test_a_partition_given_up_amid_poison_leaves_it_to_the_heir(scene: Scene) -> None:
+    scene.threads.is_holding = True
+    scene.accept(record(0))
+    scene.step()
+    scene.accept(record(1), record(2, b"poison"))
+    scene.step()
+    scene.threads.go_on()
+    scene.threads.is_holding = False
+    scene.holding.begin_close(None, SOON)
+    assert not scene.holding.end_close(SOON)
+    (checkpoint,) = scene.broker.committed
+    assert checkpoint.meta.next_offsets == {BEACONS.name: 1}
 
 
 def test_the_clock_runs_on_only_when_everything_confirmed_is_folded(scene: Scene) -> None:
