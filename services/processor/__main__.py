@@ -55,6 +55,7 @@ def _plan(settings: ProcessorSettings, application: Application) -> Plan:
         block_cache_bytes=settings.block_cache_bytes,
         write_buffer_bytes=settings.write_buffer_bytes,
         cache_rows_max=settings.cache_rows_max,
+        cache_bytes_max=settings.cache_bytes_max,
         waiting_bytes_max=settings.waiting_bytes_max,
         dirty_bytes_max=settings.dirty_bytes_max,
         unflushed_bytes_max=settings.unflushed_bytes_max,

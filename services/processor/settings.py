@@ -51,6 +51,9 @@ class ProcessorSettings(Settings):
     block_cache_bytes: int = pydantic.Field(64 * 1024 * 1024, ge=1024 * 1024)
     write_buffer_bytes: int = pydantic.Field(64 * 1024 * 1024, ge=1024 * 1024)
     cache_rows_max: int = pydantic.Field(200_000, ge=1_000, description="decoded rows, of all partitions together")
+    cache_bytes_max: int = pydantic.Field(
+        128 * 1024 * 1024, ge=1024 * 1024, description="of these rows as they are stored; decoded they take more"
+    )
     waiting_bytes_max: int = pydantic.Field(64 * 1024 * 1024, ge=1024 * 1024, description="read, not yet folded")
     dirty_bytes_max: int = pydantic.Field(128 * 1024 * 1024, ge=1024 * 1024, description="folded, not yet cut")
     unflushed_bytes_max: int = pydantic.Field(256 * 1024 * 1024, ge=1024 * 1024, description="committed, not on disk")

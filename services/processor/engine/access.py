@@ -1,28 +1,30 @@
 """How an application reaches a core's rows: to change them in a fold, to read them for a lookup."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, Protocol
 
 import msgspec
 
-from services.processor.engine.application import Row, StoreSpec
+from services.processor.engine.application import Lookup, Row, StoreSpec
+from services.processor.engine.failures import NOT_THE_APPLICATION
 from services.processor.engine.layers import Layers
+from services.processor.engine.requests import Query
 
 
 class Clocked(Protocol):
     """What has a clock."""
 
-    @property
-    def clock_ms(self) -> int:
-        """The partition's clock, ms since 1970."""
-        ...
+    #: The partition's clock, ms since 1970.
+    clock_ms: int
 
 
 class BoundStore:
     """The `Store` of one spec over a core's layers."""
 
-    def __init__(self, spec: StoreSpec[Any], core: Clocked, layers: Layers) -> None:
+    def __init__(self, spec: StoreSpec[Any], clocked: Clocked, layers: Layers) -> None:
         self._prefix = bytes([spec.id])
-        self._core = core
+        self._clocked = clocked
         self._layers = layers
         self._young = layers.young
         #: The last key asked for, and its row key: most folds get and put under one key.
@@ -40,8 +42,8 @@ class BoundStore:
             self._key, self._row_key = key, self._prefix + key
         # A deadline in the past fires with the next millisecond. So of what is committed none is due at its clock, and
         # a takeover need not look at timers before it.
-        if 0 < deadline_ms <= self._core.clock_ms:
-            deadline_ms = self._core.clock_ms + 1
+        if 0 < deadline_ms <= self._clocked.clock_ms:
+            deadline_ms = self._clocked.clock_ms + 1
         self._layers.put(self._row_key, row, deadline_ms)
 
     def deadline_ms(self, key: bytes) -> int:
@@ -88,3 +90,26 @@ class CommittedReading:
 
     def page(self, spec: StoreSpec[Row], after: bytes, limit: int) -> list[tuple[bytes, Row]]:
         return [(key[1:], row) for key, row in self._layers.committed_page(spec.id, after, limit)]
+
+
+def look(layers: Layers, lookup: Lookup, key: bytes) -> Found:
+    """Answers a question from a core's rows as they are now. Raises `LookFailed`, `StoreFailed` or `NewerFormat`."""
+    rows = Reading(layers)
+    with _told(lookup.path, key):
+        return Found(lookup.answer(rows, key), rows.is_committed)
+
+
+def ask(layers: Layers, query: Query, subject: bytes) -> bytes | None:
+    """Answers a question from committed rows alone. Raises as `look` does."""
+    with _told(query.name, subject):
+        return query.answer(CommittedReading(layers), subject)
+
+
+@contextmanager
+def _told(what: str, subject: bytes) -> Iterator[None]:
+    try:
+        yield
+    except NOT_THE_APPLICATION:
+        raise
+    except Exception as error:
+        raise LookFailed(f"{what}: {subject!r}: {type(error).__name__}: {error}") from error

@@ -5,35 +5,34 @@ it and everything since are dropped, and the records are to be given again from 
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
-from services.processor.engine.access import BoundStore, CommittedReading, Found, LookFailed, Reading
-from services.processor.engine.application import Application, LettingGo, Lookup, Row, StoreSpec
-from services.processor.engine.checkpoint import Checkpoint, Draft
+from services.processor.engine.access import Found, ask, look
+from services.processor.engine.application import Application, Lookup
+from services.processor.engine.cache import Cache
+from services.processor.engine.checkpoint import Checkpoint
+from services.processor.engine.context import CoreContext
 from services.processor.engine.event_time import EventTimes
-from services.processor.engine.failures import ApplicationFailed, FireFailed, FoldFailed, TooManyFailed
+from services.processor.engine.failures import NOT_THE_APPLICATION, ApplicationFailed, FireFailed, FoldFailed
 from services.processor.engine.layers import Layers
-from services.processor.engine.local import LocalStore, StoreFailed
-from services.processor.engine.media_requests import MediaOutcome, MediaRequest, TakingMedia
+from services.processor.engine.local import LocalStore
+from services.processor.engine.media_requests import MediaOutcome, MediaRequest
 from services.processor.engine.quarantine import Quarantine
 from services.processor.engine.record import Record
 from services.processor.engine.requests import Query
-from services.processor.engine.rows import Meta, NewerFormat
-from services.processor.engine.standing import Standing
+from services.processor.engine.row_turns import RowTurns
+from services.processor.engine.rows import Meta
 from shared.codec import Undecodable
-from shared.topics import Topic
 
 #: Timers fired in one checkpoint, and so at once, at the most: an outage of ten minutes must not make one transaction of a
 #: million rows, and nothing else is done meanwhile.
 FIRED_MAX = 1_000
 CACHE_ROWS_MAX = 50_000
+CACHE_BYTES_MAX = 32 * 1024 * 1024
 DIRTY_BYTES_MAX = 32 * 1024 * 1024
-#: What may come out of a fold without its record being at fault: nothing is set aside for it.
-_NOT_THE_APPLICATION = (StoreFailed, NewerFormat, TooManyFailed)
 
 
 class Core:
-    """One application on one partition; also the `Context` of its processor."""
+    """One application on one partition."""
 
     def __init__(self, application: Application, partition: int, local: LocalStore) -> None:
         """Begins where `local` stands. Raises `NewerFormat` when a newer version of the application wrote it."""
@@ -41,9 +40,9 @@ class Core:
         meta = stored.meta if stored is not None else None
         self._application = application
         self._event_times = None if application.event_time is None else EventTimes(application.event_time)
-        self._partition = partition
-        self._layers = Layers(application.stores, local, cache_rows_max=CACHE_ROWS_MAX)
-        self._standing = Standing(application, self._layers)
+        self._cache = Cache(rows_max=CACHE_ROWS_MAX, bytes_max=CACHE_BYTES_MAX)
+        self._layers = Layers(application.stores, local, self._cache)
+        self._context = CoreContext(application, partition, self._layers)
         self._specs = {spec.id: spec for spec in application.stores}
         self._committed = meta or Meta(next_offsets={}, clock_ms=0, commit_number=0)
         self._row_formats = application.row_formats(self._committed)
@@ -51,11 +50,19 @@ class Core:
         self._in_flight: Meta | None = None
         self._quarantine = Quarantine(application.name, partition)
         self._begin(self._committed)
-        self._processor = application.start(self)
+        self._processor = application.start(self._context)
+        self._row_turns = RowTurns(
+            application,
+            self._processor,
+            self._context,
+            self._layers,
+            quarantine=self._quarantine,
+            note_failure=self._note_failure,
+        )
 
     def _begin(self, meta: Meta) -> None:
         self._next_offsets = dict(meta.next_offsets)
-        self._clock_ms = meta.clock_ms
+        self._context.clock_ms = meta.clock_ms
         self._layers.counts.update({spec_id: meta.rows.get(spec_id, 0) for spec_id in self._specs})
         #: Where the clock is to be; ahead of it only while more is due than one checkpoint may fire.
         self._target_ms = meta.clock_ms
@@ -63,52 +70,15 @@ class Core:
         #: The clock as it was last cut.
         self._cut_clock_ms = meta.clock_ms
         self._commit_number = meta.commit_number
-        self._tallies = {name: meta.tallies.get(name, 0) for name in self._application.tallies}
+        self._context.tallies = {name: meta.tallies.get(name, 0) for name in self._application.tallies}
         self._quarantine.begin(meta.failed_at)
-        self._standing.find()
-        self._open_anew()
-
-    def _open_anew(self) -> None:
-        self._draft = Draft(self._application.name)
-        self._is_late = False
-
-    # What the processor sees.
-
-    @property
-    def partition(self) -> int:
-        return self._partition
+        self._context.standing.find()
+        self._context.open_anew()
 
     @property
     def clock_ms(self) -> int:
-        return self._clock_ms
-
-    @property
-    def is_late(self) -> bool:
-        return self._is_late
-
-    def store(self, spec: StoreSpec[Row]) -> BoundStore:
-        if self._specs.get(spec.id) is not spec:
-            raise ValueError(f"application {self._application.name} has not declared store {spec.name}")
-        return BoundStore(spec, self, self._layers)
-
-    def emit(
-        self,
-        topic: Topic,
-        key: bytes,
-        value: bytes | None,
-        headers: tuple[tuple[str, bytes], ...] = (),
-        *,
-        by_key: bool = False,
-    ) -> None:
-        self._draft.emit(topic, key, value, headers, by_key=by_key)
-
-    def tally(self, name: str, change: int) -> None:
-        self._tallies[name] += change
-
-    def request_media(self, key: bytes, request: MediaRequest) -> None:
-        self._standing.add(key, request)
-
-    # What the runtime drives.
+        """The partition's clock, ms since 1970."""
+        return self._context.clock_ms
 
     @property
     def committed(self) -> Meta:
@@ -122,12 +92,12 @@ class Core:
     @property
     def is_dirty(self) -> bool:
         """Whether there is anything to commit."""
-        return bool(self._draft.records or self._draft.outputs or self._layers.dirty_rows)
+        return bool(self._context.draft.records or self._context.draft.outputs or self._layers.dirty_rows)
 
     @property
     def is_full(self) -> bool:
         """Whether this checkpoint must be cut before another record is taken: timers wait, or its bytes are many."""
-        return self._clock_ms < self._target_ms or self.dirty_bytes >= self._dirty_bytes_max
+        return self._context.clock_ms < self._target_ms or self.dirty_bytes >= self._dirty_bytes_max
 
     @property
     def dirty_rows(self) -> int:
@@ -137,7 +107,7 @@ class Core:
     @property
     def dirty_bytes(self) -> int:
         """About the bytes of the next checkpoint: its rows as last stored, the records they grew by, its outputs."""
-        return self._layers.dirty_bytes + self._draft.bytes
+        return self._layers.dirty_bytes + self._context.draft.bytes
 
     @property
     def rows(self) -> dict[str, int]:
@@ -147,7 +117,7 @@ class Core:
     @property
     def tallies(self) -> dict[str, int]:
         """The numbers that the application keeps, as they are now."""
-        return dict(self._tallies)
+        return dict(self._context.tallies)
 
     @property
     def waiting_timers(self) -> int:
@@ -156,31 +126,20 @@ class Core:
 
     def look(self, lookup: Lookup, key: bytes) -> Found:
         """Answers a question from the rows as they are now. Raises `LookFailed`, `StoreFailed` or `NewerFormat`."""
-        rows = Reading(self._layers)
-        try:
-            return Found(lookup.answer(rows, key), rows.is_committed)
-        except _NOT_THE_APPLICATION:
-            raise
-        except Exception as error:
-            raise LookFailed(f"{lookup.path}: {key!r}: {type(error).__name__}: {error}") from error
+        return look(self._layers, lookup, key)
 
     def ask(self, query: Query, subject: bytes) -> bytes | None:
         """Answers a question from committed rows alone. Raises as `look` does."""
-        try:
-            return query.answer(CommittedReading(self._layers), subject)
-        except _NOT_THE_APPLICATION:
-            raise
-        except Exception as error:
-            raise LookFailed(f"{query.name}: {subject!r}: {type(error).__name__}: {error}") from error
+        return ask(self._layers, query, subject)
 
     @property
     def unflushed_bytes(self) -> int:
         """Committed bytes that the local store does not have yet."""
         return self._layers.committed_bytes
 
-    def limit(self, *, cache_rows_max: int, dirty_bytes_max: int) -> None:
-        """From now on this many decoded rows are kept, and the core `is_full` at so many `dirty_bytes`."""
-        self._layers.limit_cache(cache_rows_max)
+    def limit(self, *, cache_rows_max: int, cache_bytes_max: int, dirty_bytes_max: int) -> None:
+        """From now on so many decoded rows are kept (see `engine.cache`), and the core `is_full` at so many `dirty_bytes`."""
+        self._cache.limit(rows_max=cache_rows_max, bytes_max=cache_bytes_max)
         self._dirty_bytes_max = dirty_bytes_max
 
     def fold(self, records: Sequence[Record]) -> int:
@@ -189,7 +148,7 @@ class Core:
         A record before the next offset was folded already and is passed over. Raises `ApplicationFailed`, `TooManyFailed`;
         `NewerFormat` on a row that a newer version wrote; and, from the local store, `StoreFailed`.
         """
-        event_times, draft, next_offsets = self._event_times, self._draft, self._next_offsets
+        event_times, draft, next_offsets = self._event_times, self._context.draft, self._next_offsets
         fold = self._processor.fold if event_times is None else self._fold_in_event_time
         quarantined, suspects = self._quarantine.records, self._quarantine.suspects
         # What the last checkpoint had no room for comes first: no record may overtake a timer.
@@ -220,7 +179,7 @@ class Core:
                             self._layers.check(suspects)
                 except Undecodable as error:
                     self._set_aside(record, "undecodable", str(error))
-                except _NOT_THE_APPLICATION:
+                except NOT_THE_APPLICATION:
                     raise
                 except Exception as error:
                     raise FoldFailed(record, error) from error
@@ -239,7 +198,7 @@ class Core:
 
     def _fold_in_event_time(self, record: Record) -> None:
         assert self._event_times is not None
-        self._is_late = self._event_times.is_late(self._clock_ms)
+        self._context.is_late = self._event_times.is_late(self._context.clock_ms)
         self._processor.fold(record)
 
     def advance_to(self, clock_ms: int) -> bool:
@@ -250,83 +209,34 @@ class Core:
         """
         self._target_ms = max(self._target_ms, clock_ms)
         if self._layers.next_due_ms() <= self._target_ms:
-            limit = FIRED_MAX - self._draft.fired
+            limit = FIRED_MAX - self._context.draft.fired
             for key, deadline_ms in self._layers.due(self._target_ms, limit, self._quarantine.rows):
-                self._draft.fired += 1
-                self._clock_ms = max(self._clock_ms, deadline_ms)
-                self._fire(key, deadline_ms)
+                self._context.draft.fired += 1
+                self._context.clock_ms = max(self._context.clock_ms, deadline_ms)
+                self._row_turns.fire(key, deadline_ms)
             if self._layers.next_due_ms() <= self._target_ms:
                 self._is_behind = True
                 return False
-        self._clock_ms = self._target_ms
+        self._context.clock_ms = self._target_ms
         self._is_behind = False
         return True
-
-    def _fire(self, key: bytes, deadline_ms: int) -> None:
-        spec = self._specs[key[0]]
-        if (key, deadline_ms) in self._quarantine.rows:
-            self._set_row_aside(spec, key, deadline_ms)
-            return
-        try:
-            self._processor.fire(spec, key[1:])
-            self._layers.check(self._quarantine.suspects)
-            now = self._layers.entry(key)
-            if now is not None and now.deadline_ms == deadline_ms:
-                raise RuntimeError(f"{self._application.name} left it due")
-        except _NOT_THE_APPLICATION:
-            raise
-        except Exception as error:
-            raise FireFailed(spec.name, key, deadline_ms, error) from error
 
     @property
     def media_requests(self) -> Mapping[bytes, MediaRequest]:
         """What is to be stored, by key. It may not be committed yet: who works it may do so in vain, and again."""
-        return self._standing.requests
+        return self._context.standing.requests
 
     def media_done(self, key: bytes, request: MediaRequest, outcome: MediaOutcome) -> None:
         """A request was worked. One that does not stand any more (it was dropped with its checkpoint) is passed over.
 
         Raises `ApplicationFailed` and what `fold` raises from the local store.
         """
-        media = self._application.media
-        if media is None or self._standing.requests.get(key) != request:
-            return
-        # No two requests begin at one record, so this names it as a deadline names a row that is due.
-        row_key, place = self._standing.row_key(key), request.runs[0][0]
-        if (row_key, place) in self._quarantine.rows:
-            self._set_row_aside(media, row_key, place)
-            self._standing.forget(key)
-            return
-        self._standing.end(key)
-        assert isinstance(self._processor, TakingMedia), f"{self._application.name} does not say what follows"
-        try:
-            self._processor.media_done(key, request, outcome)
-            self._layers.check(self._quarantine.suspects)
-        except _NOT_THE_APPLICATION:
-            raise
-        except Exception as error:
-            raise FireFailed(media.name, row_key, place, error) from error
-
-    def _set_row_aside(self, spec: StoreSpec[Any], key: bytes, deadline_ms: int) -> None:
-        """The row, and with it what belongs to it."""
-        if isinstance(self._processor, LettingGo) and (key, deadline_ms) not in self._quarantine.stuck_rows:
-            try:
-                self._processor.let_go(spec, key[1:])
-            except _NOT_THE_APPLICATION:
-                raise
-            except Exception as error:
-                raise FireFailed(spec.name, key, deadline_ms, error) from error
-        for other in self._application.stores:
-            row_key = bytes([other.id]) + key[1:]
-            if spec.name in {other.name, other.goes_with} and self._layers.stands(row_key):
-                origin = f"{self._application.name}/{self._partition}/store {other.name}"
-                payload = self._layers.discard(row_key)
-                self._draft.set_aside(key[1:], payload, "fire_failed", "the application raised on it", origin)
-        self._note_failure()
+        if self.media_requests.get(key) == request:
+            self._row_turns.media_done(key, request, outcome)
 
     def _set_aside(self, record: Record, reason: str, detail: str) -> None:
         origin = f"{record.topic}/{record.partition}/{record.offset}"
-        self._draft.set_aside(record.key or b"", record.value or b"", reason, detail, origin)
+        self._context.draft.set_aside(record.key or b"", record.value or b"", reason, detail, origin)
 
     def _note_failure(self) -> None:
         self._quarantine.note(sum(self._next_offsets.values()))
@@ -346,13 +256,13 @@ class Core:
         """
         if self._in_flight is not None:
             raise RuntimeError("a checkpoint is in flight")
-        clock_ms = self._clock_ms
+        clock_ms = self._context.clock_ms
         if self._is_behind:
             # Of timers with one deadline, some may have fired and some not: a takeover begins before those that did not.
             # Never before the last cut: a flush that ended late brings back index entries that have fired since.
             clock_ms = max(self._cut_clock_ms, min(clock_ms, self._layers.next_due_ms() - 1))
         self._cut_clock_ms = clock_ms
-        number, draft = self._commit_number + 1, self._draft
+        number, context = self._commit_number + 1, self._context
         meta = Meta(
             dict(self._next_offsets),
             clock_ms,
@@ -360,13 +270,13 @@ class Core:
             store_formats=self._row_formats,
             failed_at=self._quarantine.failed_at,
             rows=dict(self._layers.counts),
-            tallies=dict(self._tallies),
+            tallies=dict(context.tallies),
         )
-        checkpoint = Checkpoint(self._layers.cut(), draft.outputs, meta, draft.records, draft.rejected)
+        rows = self._layers.cut()
+        draft = context.open_anew()
         self._in_flight = meta
         self._commit_number = number
-        self._open_anew()
-        return checkpoint
+        return Checkpoint(rows, draft.outputs, meta, draft.records, draft.rejected)
 
     def commit(self) -> None:
         """The checkpoint in flight is durable."""

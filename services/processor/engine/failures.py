@@ -2,7 +2,9 @@
 
 from typing import Final
 
+from services.processor.engine.local import StoreFailed
 from services.processor.engine.record import Record
+from services.processor.engine.rows import NewerFormat
 
 #: Of the last so many offsets of a partition ...
 FAILED_WINDOW_RECORDS: Final = 1_000
@@ -42,3 +44,7 @@ class RowRefused(ApplicationFailed):
 
 class TooManyFailed(RuntimeError):
     """The application fails on more than a few records: stop, and mend it. Nothing since the last commit may be committed."""
+
+
+#: What may come out of an application's code without the application being at fault: nothing is set aside for it.
+NOT_THE_APPLICATION: Final = (StoreFailed, NewerFormat, TooManyFailed)

@@ -6,36 +6,20 @@
     flushing    bytes on their way into the local store
     local       the local store
 
-A cache of decoded rows lies over all of them. Timers live in the rows (their deadline): the heap here and the index of
-the local store only say where to look, and an entry that its row does not confirm is nothing.
+A cache of decoded rows lies over all of them (`engine.cache`). Timers live in the rows (their deadline); where to look for
+what is due is told by `engine.timers`, and an entry that its row does not confirm is nothing.
 """
 
 import heapq
 from collections.abc import Callable, Container, Iterable, Iterator
-from typing import Any, Final
+from typing import Any
 
 from services.processor.engine.application import StoreSpec
+from services.processor.engine.cache import Cache, Entry
 from services.processor.engine.failures import FireFailed, RowRefused
-from services.processor.engine.local import LocalStore, TimerEntry, first_after
+from services.processor.engine.local import LocalStore
 from services.processor.engine.rows import NewerFormat, deadline_of, envelope, unpack, word
-
-NEVER_MS: Final = 1 << 62
-
-
-class Entry:
-    """One decoded row; `row` is None once deleted, `deadline_ms` 0 without a timer.
-
-    `stored_bytes` is its size when it was last bytes: 0 for a row that never was. `is_open`: it is in the open layer.
-    """
-
-    __slots__ = ("deadline_ms", "is_open", "row", "stored_bytes")
-
-    def __init__(self, row: Any, deadline_ms: int, stored_bytes: int = 0) -> None:
-        self.row = row
-        self.deadline_ms = deadline_ms
-        self.stored_bytes = stored_bytes
-        self.is_open = False
-
+from services.processor.engine.timers import Timers
 
 _Rows = dict[bytes, bytes | None]
 
@@ -43,34 +27,25 @@ _Rows = dict[bytes, bytes | None]
 class Layers:
     """All rows of one core. Keys here are row keys: store id, then the application's key."""
 
-    def __init__(self, specs: tuple[StoreSpec[Any], ...], local: LocalStore, *, cache_rows_max: int) -> None:
+    def __init__(self, specs: tuple[StoreSpec[Any], ...], local: LocalStore, cache: Cache) -> None:
         self._specs = {spec.id: spec for spec in specs}
         self._decoders: dict[int, dict[int, Callable[[bytes], Any]]] = {
             spec.id: {**spec.also_reads, spec.format: spec.decode} for spec in specs
         }
         self._encoders = {spec.id: (spec.encode, spec.row_bytes_max, envelope(spec.format)) for spec in specs}
         self._local = local
-        self._cache_rows_max = cache_rows_max
         self._open: dict[bytes, Entry] = {}
         self._open_bytes = 0
-        #: The cache; its newer part is always this very dict. Of a row in the open layer it has the same entry, or none.
-        self.young: dict[bytes, Entry] = {}
-        self._old: dict[bytes, Entry] = {}
+        #: Of a row in the open layer it has the same entry, or none.
+        self._cache = cache
+        self.young = cache.young
         self._in_flight: _Rows = {}
         self._committed: _Rows = {}
         self._committed_bytes = 0
         self._flushing: _Rows = {}
-        #: (deadline, key, whether it came from the local store's index).
-        self._heap: list[tuple[int, bytes, bool]] = []
-        #: Up to where the local store's index was read into the heap. Before its position's clock all has fired.
-        self._scanned: TimerEntry = first_after(local.position())
+        self._timers = Timers(local)
         #: Rows that stand, by store id; the core keeps it with each checkpoint.
         self.counts: dict[int, int] = dict.fromkeys(self._specs, 0)
-        self._local_next_ms = self._peek_local()
-
-    def limit_cache(self, rows_max: int) -> None:
-        """From now on the cache keeps up to this many decoded rows."""
-        self._cache_rows_max = rows_max
 
     # Rows.
 
@@ -88,7 +63,7 @@ class Layers:
         """The entry of `key`, deleted or not, where the newer part of the cache does not have it."""
         entry = self._kept(key) or self._read(key)
         if entry is not None:
-            self._remember(key, entry)
+            self._cache.remember(key, entry)
         return entry
 
     def look(self, key: bytes) -> tuple[Entry | None, bool]:
@@ -126,7 +101,7 @@ class Layers:
         entry = self.young.get(key) or self._found(key)
         if entry is None:
             entry = Entry(None, 0)
-            self._remember(key, entry)
+            self._cache.remember(key, entry)
         if not entry.is_open:
             entry.is_open = True
             self._open[key] = entry
@@ -137,7 +112,7 @@ class Layers:
         if deadline_ms != entry.deadline_ms:
             entry.deadline_ms = deadline_ms
             if deadline_ms:
-                heapq.heappush(self._heap, (deadline_ms, key, False))
+                self._timers.set(key, deadline_ms)
 
     def delete(self, key: bytes) -> None:
         """Deletes the row of `key`, and its timer with it."""
@@ -153,7 +128,7 @@ class Layers:
         gone.is_open = True
         self._open[key] = gone
         self._open_bytes += len(key)
-        self._remember(key, gone)
+        self._cache.remember(key, gone)
 
     def discard(self, key: bytes) -> bytes:
         """Deletes a row that stands, whether it can be decoded or not; returns what the application stored.
@@ -172,7 +147,7 @@ class Layers:
         return self._bytes(key) is not None if entry is None else entry.row is not None
 
     def _kept(self, key: bytes) -> Entry | None:
-        return self._open.get(key) or self.young.get(key) or self._old.get(key)
+        return self._open.get(key) or self._cache.get(key)
 
     def _bytes(self, key: bytes) -> bytes | None:
         return self._in_flight[key] if key in self._in_flight else self._committed_as_bytes(key)
@@ -194,37 +169,24 @@ class Layers:
             raise NewerFormat(self._specs[key[0]].refusal(store_format))
         return Entry(decode(payload), deadline_ms, len(row))
 
-    def _remember(self, key: bytes, entry: Entry) -> None:
-        self.young[key] = entry
-        if len(self.young) * 2 > self._cache_rows_max:
-            # Two generations: what was not asked for during one of them is forgotten, at no cost per read.
-            self._old = dict(self.young)
-            self.young.clear()
-
     # Timers.
 
     def next_due_ms(self) -> int:
         """No timer is due before this time, ms since 1970."""
-        first = self._heap[0][0] if self._heap else NEVER_MS
-        return min(first, self._local_next_ms)
+        return self._timers.next_due_ms()
 
     def waiting_timers(self, clock_ms: int) -> int:
         """Timers due by `clock_ms` that have not fired, as far as they are known in memory."""
-        if self.next_due_ms() > clock_ms:
-            return 0
-        return sum(deadline_ms <= clock_ms for deadline_ms, _, _ in self._heap)
+        return self._timers.waiting(clock_ms)
 
     def due(self, clock_ms: int, limit: int, undecoded: Container[tuple[bytes, int]]) -> Iterator[tuple[bytes, int]]:
         """Takes up to `limit` due rows as (key, deadline), by deadline; each must be given another deadline, or deleted.
 
         Those among `undecoded` are not looked into. Raises `FireFailed` for a row that cannot be decoded.
         """
-        while limit > 0 and self.next_due_ms() <= clock_ms:
-            if self._local_next_ms <= clock_ms:
-                self._scan_local(clock_ms, limit)
-            if not self._heap or self._heap[0][0] > clock_ms:
-                continue
-            deadline_ms, key, _ = heapq.heappop(self._heap)
+        found = self._timers.take_due(clock_ms, limit)
+        while limit > 0 and (first := next(found, None)) is not None:
+            deadline_ms, key = first
             if self._is_due(key, deadline_ms, (key, deadline_ms) not in undecoded):
                 limit -= 1
                 yield key, deadline_ms
@@ -238,24 +200,12 @@ class Layers:
             return False
         if is_to_be_decoded:
             try:
-                self._remember(key, self._decoded(key, row))
+                self._cache.remember(key, self._decoded(key, row))
             except NewerFormat:
                 raise
             except Exception as error:
                 raise FireFailed(self._specs[key[0]].name, key, deadline_ms, error) from error
         return True
-
-    def _scan_local(self, clock_ms: int, limit: int) -> None:
-        found = self._local.due(self._scanned, clock_ms, limit)
-        for deadline_ms, key in found:
-            heapq.heappush(self._heap, (deadline_ms, key, True))
-        if found:
-            self._scanned = found[-1]
-        self._local_next_ms = self._peek_local()
-
-    def _peek_local(self) -> int:
-        first = self._local.due(self._scanned, NEVER_MS, 1)
-        return first[0][0] if first else NEVER_MS
 
     # The life of a checkpoint.
 
@@ -293,6 +243,7 @@ class Layers:
     def _as_bytes(self, entries: Iterable[tuple[bytes, Entry]]) -> _Rows:
         rows: _Rows = {}
         encoders = self._encoders
+        grown_bytes = 0
         for key, entry in entries:
             row = entry.row
             if row is None:
@@ -307,7 +258,9 @@ class Layers:
             if len(payload) > payload_bytes_max:
                 raise self._refused(key, f"{len(payload)} bytes; at most {payload_bytes_max} can be stored")
             rows[key] = packed = word(entry.deadline_ms, of_store) + payload
+            grown_bytes += len(packed) - entry.stored_bytes
             entry.stored_bytes = len(packed)
+        self._cache.grow(grown_bytes)
         return rows
 
     def _refused(self, key: bytes, why: str) -> RowRefused:
@@ -324,8 +277,7 @@ class Layers:
         touched = self._open.keys() | self._in_flight.keys()
         self._open, self._in_flight, self._open_bytes = {}, {}, 0
         # The whole cache: a fold that raised may have changed a row that it never put.
-        self.young.clear()
-        self._old = {}
+        self._cache.clear()
         for key in touched:
             self.rearm(key)
 
@@ -334,8 +286,7 @@ class Layers:
         row = self._bytes(key)
         deadline_ms = 0 if row is None else deadline_of(row)
         if deadline_ms:
-            # Kept by a flush as the local store's own: its index entry may have been read past already.
-            heapq.heappush(self._heap, (deadline_ms, key, True))
+            self._timers.put_back(key, deadline_ms)
 
     # The life of a flush.
 
@@ -347,15 +298,9 @@ class Layers:
         return self._flushing
 
     def end_flush(self) -> None:
-        """The local store has the frozen rows: the heap keeps only what its index does not know."""
-        deadlines = [deadline_of(row) for row in self._flushing.values() if row is not None]
-        earliest = min((deadline_ms for deadline_ms in deadlines if deadline_ms), default=NEVER_MS)
-        self._scanned = min(self._scanned, (earliest, b""))
-        self._heap = [
-            timer
-            for timer in self._heap
-            if timer[2] or timer[1] in self._open or timer[1] in self._in_flight or timer[1] in self._committed
-        ]
-        heapq.heapify(self._heap)
+        """The local store has the frozen rows."""
+        written_ms = [deadline_of(row) for row in self._flushing.values() if row is not None]
         self._flushing = {}
-        self._local_next_ms = self._peek_local()
+        self._timers.end_flush(
+            written_ms, lambda key: key in self._open or key in self._in_flight or key in self._committed
+        )

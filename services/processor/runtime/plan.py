@@ -17,6 +17,8 @@ class Limits:
 
     #: Decoded rows in the cache.
     cache_rows_max: int
+    #: Bytes of these rows as they were last stored.
+    cache_bytes_max: int
     #: Read and not yet folded, of each input.
     waiting_bytes_max: int
     #: Folded and not yet cut; as much again may be in flight.
@@ -46,6 +48,7 @@ class Plan:
     flush_interval_seconds: float = 15.0
     #: The slot's memory beside RocksDB's and the fetch queue: shared out evenly among its partitions, see `limits`.
     cache_rows_max: int = 200_000
+    cache_bytes_max: int = 128 * 1024 * 1024
     waiting_bytes_max: int = 64 * 1024 * 1024
     dirty_bytes_max: int = 128 * 1024 * 1024
     unflushed_bytes_max: int = 256 * 1024 * 1024
@@ -71,6 +74,7 @@ class Plan:
         number = max(1, partitions)
         return Limits(
             cache_rows_max=max(1_000, self.cache_rows_max // number),
+            cache_bytes_max=max(_MIB, self.cache_bytes_max // number),
             waiting_bytes_max=max(_MIB, self.waiting_bytes_max // number),
             dirty_bytes_max=max(_MIB, min(32 * _MIB, self.dirty_bytes_max // number)),
             unflushed_bytes_max=max(_MIB, min(64 * _MIB, self.unflushed_bytes_max // number)),

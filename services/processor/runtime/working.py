@@ -128,7 +128,11 @@ class Working:
     def limit(self, limits: Limits) -> None:
         """From now on these are the partition's share of the slot's memory."""
         self._limits = limits
-        self._core.limit(cache_rows_max=limits.cache_rows_max, dirty_bytes_max=limits.dirty_bytes_max)
+        self._core.limit(
+            cache_rows_max=limits.cache_rows_max,
+            cache_bytes_max=limits.cache_bytes_max,
+            dirty_bytes_max=limits.dirty_bytes_max,
+        )
 
     def accept(self, topic: str, records: list[Record], position: int) -> None:
         """Takes records read from an input up to (not including) offset `position`."""

@@ -10,6 +10,8 @@ import pytest
 
 from services.processor.engine import core as core_module
 from services.processor.engine.application import Application, Context, StoreSpec
+from services.processor.engine.cache import Cache
+from services.processor.engine.context import CoreContext
 from services.processor.engine.core import Core
 from services.processor.engine.driver import Driver
 from services.processor.engine.failures import (
@@ -166,7 +168,7 @@ def test_a_record_whose_row_cannot_be_stored_is_set_aside_and_its_row_goes_on(dr
 
 def test_a_row_over_its_stores_limit_is_refused() -> None:
     spec = StoreSpec[bytes](name="small", id=1, encode=bytes, decode=bytes, row_bytes_max=10)
-    layers = Layers((spec,), MemoryStore(), cache_rows_max=10)
+    layers = Layers((spec,), MemoryStore(), Cache(rows_max=10, bytes_max=1_000))
     layers.put(b"\x01a", bytes(10), 0)
     layers.cut()
     layers.commit()
@@ -319,7 +321,7 @@ def test_a_failed_fold_names_the_record() -> None:
 
 def test_a_core_is_full_at_its_bytes_and_takes_one_record_at_least() -> None:
     core = Core(APPLICATION, 0, MemoryStore())
-    core.limit(cache_rows_max=10, dirty_bytes_max=25)
+    core.limit(cache_rows_max=10, cache_bytes_max=1_000, dirty_bytes_max=25)
     records = [record(offset, value=bytes(10)) for offset in range(9)]
     assert core.fold(records) == 3
     assert core.is_full
@@ -338,11 +340,17 @@ def test_a_core_is_full_at_its_bytes_and_takes_one_record_at_least() -> None:
 
 
 def test_what_is_committed_is_never_due_at_its_clock() -> None:
-    core = Core(APPLICATION, 0, MemoryStore())
-    store = core.store(APPLICATION.stores[0])
-    core.fold([record(0, at_ms=5000)])
+    context = CoreContext(APPLICATION, 0, Layers((COUNTS,), MemoryStore(), Cache(rows_max=10, bytes_max=1_000)))
+    store = context.store(COUNTS)
+    context.clock_ms = 5000
     store.put(b"a", 1, 4000)
     assert store.deadline_ms(b"a") == 5001
+
+
+def test_a_store_that_was_not_declared_is_refused() -> None:
+    context = CoreContext(APPLICATION, 0, Layers((COUNTS,), MemoryStore(), Cache(rows_max=10, bytes_max=1_000)))
+    with pytest.raises(ValueError, match="has not declared store other"):
+        context.store(dataclasses.replace(COUNTS, name="other"))
 
 
 def test_the_clock_never_goes_back() -> None:

@@ -5,6 +5,7 @@ import random
 import msgspec
 
 from services.processor.engine.access import BoundStore
+from services.processor.engine.cache import Cache
 from services.processor.engine.layers import Layers
 from services.processor.engine.local import LocalMeta, MemoryStore
 from services.processor.engine.rows import unpack
@@ -38,7 +39,7 @@ def test_a_row_is_what_was_last_put() -> None:
 
 def _tell(rng: random.Random) -> None:
     local = MemoryStore()
-    layers = Layers((COUNTS,), local, cache_rows_max=CACHE_ROWS_MAX)
+    layers = Layers((COUNTS,), local, Cache(rows_max=CACHE_ROWS_MAX, bytes_max=rng.choice([1, 40, 1_000])))
     store = BoundStore(COUNTS, Clock(), layers)
     model = Model()
     for number in range(1, STEPS):

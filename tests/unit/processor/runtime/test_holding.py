@@ -305,7 +305,7 @@ def test_the_clock_runs_on_only_when_everything_confirmed_is_folded(scene: Scene
 
 def test_an_input_is_overfull_by_records_or_by_bytes(scene: Scene) -> None:
     scene.threads.is_holding = True
-    scene.holding.limit(Limits(1_000, waiting_bytes_max=10, dirty_bytes_max=1_000, unflushed_bytes_max=1_000))
+    scene.holding.limit(Limits(1_000, 1_000, waiting_bytes_max=10, dirty_bytes_max=1_000, unflushed_bytes_max=1_000))
     scene.accept(record(0, bytes(9)))
     assert not scene.holding.is_overfull(BEACONS.name)
     scene.accept(record(1, bytes(1)))
@@ -316,7 +316,7 @@ def test_an_input_is_overfull_by_records_or_by_bytes(scene: Scene) -> None:
 
 def test_a_checkpoint_is_cut_at_its_bytes_and_records_wait_while_it_is_in_flight(scene: Scene) -> None:
     scene.threads.is_holding = True
-    scene.holding.limit(Limits(1_000, waiting_bytes_max=1_000, dirty_bytes_max=25, unflushed_bytes_max=1_000))
+    scene.holding.limit(Limits(1_000, 1_000, waiting_bytes_max=1_000, dirty_bytes_max=25, unflushed_bytes_max=1_000))
     scene.accept(*(record(offset, bytes(10)) for offset in range(9)))
     for _ in range(5):
         scene.step()
@@ -330,7 +330,7 @@ def test_a_checkpoint_is_cut_at_its_bytes_and_records_wait_while_it_is_in_flight
 
 
 def test_records_wait_while_a_slow_flush_is_under_way_and_as_much_waits_for_the_next(scene: Scene) -> None:
-    scene.holding.limit(Limits(1_000, waiting_bytes_max=1_000, dirty_bytes_max=1_000, unflushed_bytes_max=1))
+    scene.holding.limit(Limits(1_000, 1_000, waiting_bytes_max=1_000, dirty_bytes_max=1_000, unflushed_bytes_max=1))
     scene.accept(record(0))
     scene.step()
     scene.threads.is_holding = True
@@ -358,6 +358,7 @@ def test_a_slots_memory_is_shared_out_by_its_partitions(partitions: int) -> None
     limits = plan.limits(partitions)
     floor = 1 << 20
     for share, whole in (
+        (limits.cache_bytes_max, plan.cache_bytes_max),
         (limits.waiting_bytes_max, plan.waiting_bytes_max),
         (limits.dirty_bytes_max, plan.dirty_bytes_max),
         (limits.unflushed_bytes_max, plan.unflushed_bytes_max),
