@@ -9,7 +9,20 @@ from typing import Final, Generic, TypeVar
 import msgspec
 
 from shared.protobuf import Encoder
-from shared.schemas import api_call, api_change, beacon, live, presence, recording, span, trace, video_view, view
+from shared.schemas import (
+    api_anomaly,
+    api_call,
+    api_change,
+    api_window,
+    beacon,
+    live,
+    presence,
+    recording,
+    span,
+    trace,
+    video_view,
+    view,
+)
 
 T = TypeVar("T", bound=msgspec.Struct)
 
@@ -52,3 +65,5 @@ TRACE: Final = Codec(trace.Trace, trace.SCHEMA_VERSION)
 API_CALL: Final = Codec(api_call.ApiCall, api_call.SCHEMA_VERSION)
 API_CHANGE: Final = Codec(api_change.ApiChange, api_change.SCHEMA_VERSION)
 RECORDING: Final = Codec(recording.RecordingRow, recording.SCHEMA_VERSION)
+API_WINDOW: Final = Codec(api_window.ApiWindow, api_window.SCHEMA_VERSION)
+API_ANOMALY: Final = Codec(api_anomaly.ApiAnomaly, api_anomaly.SCHEMA_VERSION)

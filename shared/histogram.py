@@ -37,3 +37,15 @@ def quantile(counts: Mapping[int, int], q: float) -> float | None:
         if seen >= rank:
             return value_of(bucket)
     raise ValueError("counts must not be negative")
+
+
+def add(counts: dict[int, int], value: float, count: int = 1) -> None:
+    """Counts `value` so many times more."""
+    bucket = bucket_of(value)
+    counts[bucket] = counts.get(bucket, 0) + count
+
+
+def merge(counts: dict[int, int], others: Mapping[int, int]) -> None:
+    """Adds what others have counted: the same as if all had been counted here."""
+    for bucket, count in others.items():
+        counts[bucket] = counts.get(bucket, 0) + count

@@ -217,6 +217,32 @@ API_SCHEMAS_CHANGELOG: Final = Topic(
     cleanup="compact",
     extra=_CHANGELOG,
 )
+API_WINDOWS: Final = Topic(
+    name="api_windows",
+    key="<customer>:<host>",
+    schema="shared.schemas.api_window.ApiWindow",
+    owner="processor/api_baselines",
+    cleanup="delete",
+    retention_ms=7 * _DAY_MS,
+    retention_bytes=5 * _GIB,
+)
+API_ANOMALIES: Final = Topic(
+    name="api_anomalies",
+    key="<customer>:<host>",
+    schema="shared.schemas.api_anomaly.ApiAnomaly",
+    owner="processor/api_baselines",
+    cleanup="delete",
+    retention_ms=30 * _DAY_MS,
+    retention_bytes=_GIB,
+)
+API_BASELINES_CHANGELOG: Final = Topic(
+    name="api_baselines.changelog",
+    key="<store id><row key>, or meta",
+    schema="services.processor.engine.rows",
+    owner="processor/api_baselines",
+    cleanup="compact",
+    extra=_CHANGELOG,
+)
 
 #: Payloads in chunks: see `shared.chunks`. Never compacted, which would keep the last chunk of a session alone.
 RECORDINGS: Final = Topic(
@@ -266,4 +292,5 @@ ALL: Final = (
     *(SPANS, TRACES, LATE_SPANS, TRACES_CHANGELOG),
     *(API_CALLS, API_CHANGES, API_SCHEMAS_CHANGELOG),
     *(RECORDINGS, RECORDING_INDEX, RECORDINGS_CHANGELOG),
+    *(API_WINDOWS, API_ANOMALIES, API_BASELINES_CHANGELOG),
 )

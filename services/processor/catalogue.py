@@ -3,6 +3,8 @@
 from collections.abc import Callable, Mapping
 from typing import Final
 
+from services.processor.applications.api_baselines import app as api_baselines
+from services.processor.applications.api_baselines.endpoint import BaselineRules
 from services.processor.applications.api_schemas import app as api_schemas
 from services.processor.applications.recordings import app as recordings
 from services.processor.applications.recordings.session import SessionRules
@@ -13,6 +15,7 @@ from services.processor.applications.video_views.finish import FinishRules
 from services.processor.applications.video_views.metrics import GoodRules
 from services.processor.engine.application import Application
 from services.processor.settings import (
+    ApiBaselinesSettings,
     ApiSchemasSettings,
     ApplicationName,
     RecordingsSettings,
@@ -79,10 +82,27 @@ def _recordings(environ: Mapping[str, str]) -> Application:
     )
 
 
+def _api_baselines(environ: Mapping[str, str]) -> Application:
+    told = ApiBaselinesSettings.load(environ)
+    return api_baselines.application(
+        BaselineRules(
+            window_ms=told.window_ms,
+            grace_ms=told.grace_ms,
+            usual_windows_min=told.usual_windows_min,
+            usual_windows_max=told.usual_windows_max,
+            closing_windows=told.closing_windows,
+            anomaly_ms_max=told.anomaly_ms_max,
+            kept_ms=told.kept_ms,
+            endpoints_max=told.endpoints_max,
+        )
+    )
+
+
 #: What `PROCESSOR_APPLICATION` chooses from: each is made from its own settings, and may raise `SettingsError`.
 APPLICATIONS: Final[dict[ApplicationName, Callable[[Mapping[str, str]], Application]]] = {
     "video_views": _video_views,
     "traces": _traces,
     "api_schemas": _api_schemas,
     "recordings": _recordings,
+    "api_baselines": _api_baselines,
 }

@@ -1,14 +1,14 @@
 """The processor's settings, from the environment."""
 
 from pathlib import Path
-from typing import ClassVar, Final, Literal
+from typing import ClassVar, Final, Literal, Self
 
 import pydantic
 
 from services.rim.crash_points import ARMED_PATTERN
 from shared.settings import Settings
 
-ApplicationName = Literal["video_views", "traces", "api_schemas", "recordings"]
+ApplicationName = Literal["video_views", "traces", "api_schemas", "api_baselines", "recordings"]
 
 
 class ProcessorSettings(Settings):
@@ -138,3 +138,30 @@ class RecordingsSettings(Settings):
     )
     uploads_max: int = pydantic.Field(16, ge=1, le=100, description="unfinished uploads of one session")
     waiting_max: int = pydantic.Field(500, ge=1, le=1_000, description="whole payloads that wait behind a gap")
+
+
+class ApiBaselinesSettings(Settings):
+    """What is usual for an API, and when it is told that it is not (`applications.api_baselines.endpoint.BaselineRules`), ms."""
+
+    PREFIX: ClassVar[str] = "API_BASELINES_"
+
+    window_ms: int = pydantic.Field(300_000, ge=1_000, le=3_600_000, description="length of a window")
+    grace_ms: int = pydantic.Field(60_000, ge=0, le=3_600_000, description="for calls that come later than others")
+    usual_windows_min: int = pydantic.Field(
+        24, ge=8, le=500, description="windows of the same hour that make a baseline; until then an endpoint is learned"
+    )
+    usual_windows_max: int = pydantic.Field(100, ge=8, le=500, description="of which so many are remembered")
+    closing_windows: int = pydantic.Field(3, ge=1, le=100, description="usual windows in a row that close an anomaly")
+    anomaly_ms_max: int = pydantic.Field(
+        86_400_000, ge=60_000, description="an anomaly of this length is the new usual: all is learned anew"
+    )
+    kept_ms: int = pydantic.Field(
+        14 * 86_400_000, ge=60_000, description="then an endpoint that is not called is forgotten"
+    )
+    endpoints_max: int = pydantic.Field(500, ge=1, le=2_000, description="endpoints of one API")
+
+    @pydantic.model_validator(mode="after")
+    def _enough_is_remembered(self) -> Self:
+        if self.usual_windows_max < self.usual_windows_min:
+            raise ValueError("API_BASELINES_USUAL_WINDOWS_MAX must be no less than API_BASELINES_USUAL_WINDOWS_MIN")
+        return self

@@ -16,6 +16,7 @@ from deploy.local.broker import Broker
 from deploy.local.ports import free_port
 from services.collector.records import Record
 from shared import codec, topics
+from shared.schemas.api_anomaly import ApiAnomaly
 from shared.schemas.trace import Trace
 from tests.integration.asked import Asked
 from tests.integration.collecting import Collector, Reader, reading
@@ -144,4 +145,47 @@ def test_calls_and_server_spans_become_a_schema_and_drift_is_told(
         OpenAPIV31SpecValidator(document).validate()
         assert sorted(document["paths"]) == ["/carts/{id}", "/users/{id}"]
         assert document["paths"]["/users/{id}"]["get"]["x-seen"]["count"] == 10
+        assert not [record for record in reader.records if record.topic == topics.REJECTED.name]
+
+
+def test_calls_become_windows_and_what_is_not_usual_an_anomaly(
+    broker: Broker, collector: Collector, tmp_path: Path
+) -> None:
+    first_ms = time.time_ns() // 1_000_000 // 1_000 * 1_000 - 30_000
+
+    def window(number: int, ms: int) -> dict[str, Any]:
+        """Thirty calls that end in the second of this number."""
+        said = {"method": "GET", "host": "pay.example", "path": "/carts/7", "status": 200, "duration_us": ms * 1000}
+        return {"calls": [said | {"time_ms": first_ms + number * 1_000 + place * 20} for place in range(30)]}
+
+    def told(records: list[Record]) -> list[ApiAnomaly]:
+        found = [codec.API_ANOMALY.decode(one.value) for one in records if one.topic == topics.API_ANOMALIES.name]
+        return [one for one in found if one.measure == "latency" and one.host == "pay.example"]
+
+    rules = {
+        "API_BASELINES_WINDOW_MS": "1000",
+        "API_BASELINES_GRACE_MS": "1000",
+        "API_BASELINES_USUAL_WINDOWS_MIN": "8",
+    }
+    with (
+        reading(broker.bootstrap, topics.API_ANOMALIES.name, topics.API_WINDOWS.name, topics.REJECTED.name) as reader,
+        working(broker, tmp_path, "api_baselines", **rules) as baselines,
+    ):
+        for number in range(12):
+            post(collector, "/v1/api-calls", window(number, 100))
+        wait_until(lambda: baselines.get("/apis/pay.example/baselines")[0] == 200, "the API is told")
+        baselines.slot.kill()
+        baselines.slot.start()
+        post(collector, "/v1/api-calls", window(12, 300))
+        # The clock of a partition with nothing to read runs on: what is open closes by itself.
+        reader.until(lambda records: any(one.state == "closed" for one in told(records)))
+        anomaly = told(reader.records)
+        assert [one.revision for one in anomaly] == [1, 2]
+        assert (anomaly[0].path, anomaly[0].opened_ms) == ("/carts/{id}", first_ms + 12_000)
+        assert anomaly[0].latest.value == pytest.approx(300_000, rel=0.01)
+        rows = [codec.API_WINDOW.decode(one.value) for one in reader.records if one.topic == topics.API_WINDOWS.name]
+        own = [row for row in rows if row.host == "pay.example"]
+        assert [(row.start_ms - first_ms, row.calls) for row in own] == [(1_000 * n, 30) for n in range(13)]
+        (endpoint,) = baselines.get("/apis/pay.example/baselines")[1]["endpoints"]
+        assert (endpoint["path"], endpoint["season"]) == ("/carts/{id}", "hour_of_week")
         assert not [record for record in reader.records if record.topic == topics.REJECTED.name]

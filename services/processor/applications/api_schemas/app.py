@@ -1,6 +1,6 @@
 """api_schemas: topics, stores and the fold that learns an API's schema and tells what in it changes."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -8,18 +8,11 @@ import msgspec
 
 from services.processor.applications.api_schemas.endpoint import Drift, Endpoint, join, learn, publish
 from services.processor.applications.api_schemas.lookup import Api, api_lookup, endpoint_key
-from services.processor.applications.api_schemas.openapi import display_path
-from services.processor.applications.api_schemas.paths import (
-    Paths,
-    generalise,
-    known_template,
-    prune,
-    publish_template,
-    template_of,
-)
 from services.processor.engine.application import Application, Context, Processor, Store, StoreSpec
 from services.processor.engine.record import Record
 from shared import codec, topics
+from shared.api_endpoints import place, remove
+from shared.api_paths import Paths, display_path, publish_template
 from shared.codec import Undecodable
 from shared.schemas.api_call import ApiCall
 from shared.schemas.api_change import SCHEMA_VERSION, ApiChange
@@ -28,9 +21,6 @@ APIS: Final = StoreSpec(name="apis", id=1, encode=msgspec.msgpack.encode, decode
 ENDPOINTS: Final = StoreSpec(
     name="endpoints", id=2, encode=msgspec.msgpack.encode, decode=msgspec.msgpack.Decoder(Endpoint).decode
 )
-
-#: What an API answers with where it has no endpoint.
-_NO_ENDPOINT: Final = frozenset({404, 405})
 
 
 @dataclass(frozen=True)
@@ -90,29 +80,17 @@ class ApiSchemas:
 
     def _placed(self, key: bytes, api: Api, call: ApiCall) -> str | None:
         """The name of the call's endpoint, made if there is none yet; None for a call that belongs to none."""
-        name = f"{call.method} {known_template(api.paths, call.path)}"
-        if name not in api.endpoints:
-            if call.status in _NO_ENDPOINT:
-                api.unmatched += 1
-                return None
-            if len(api.endpoints) >= self._rules.endpoints_max:
-                api.dropped += 1
-                return None
-        template, is_changed = template_of(api.paths, call.path)
-        name = f"{call.method} {template}"
-        if name not in api.endpoints:
-            is_changed = True
-            api.endpoints = sorted([*api.endpoints, name])
-            if self._context.clock_ms >= api.learns_until_ms:
-                self._tell(key, name, call.at_ms, [Drift("new_endpoint", "", [], [])])
-            moved = generalise(api.paths, api.endpoints)
-            self._move(key, api, moved)
-            name = moved.get(name, name)
-        if is_changed:
+        placed = place(api, call, endpoints_max=self._rules.endpoints_max)
+        if placed is None:
+            return None
+        if placed.new is not None and self._context.clock_ms >= api.learns_until_ms:
+            self._tell(key, placed.new, call.at_ms, [Drift("new_endpoint", "", [], [])])
+        self._move(key, placed.moved)
+        if placed.is_changed:
             self._apis.put(key, api)
-        return name
+        return placed.endpoint
 
-    def _move(self, key: bytes, api: Api, moved: dict[str, str]) -> None:
+    def _move(self, key: bytes, moved: Mapping[str, str]) -> None:
         for old, new in moved.items():
             one = self._endpoints.get(endpoint_key(key, old))
             self._endpoints.delete(endpoint_key(key, old))
@@ -121,13 +99,11 @@ class ApiSchemas:
                 join(into, one)
             if one is not None:
                 self._store(endpoint_key(key, new), into or one)
-        api.endpoints = sorted({moved.get(name, name) for name in api.endpoints})
 
     def _forget(self, key: bytes, api: Api, row_key: bytes, name: str) -> None:
         self._endpoints.delete(row_key)
-        api.endpoints = [one for one in api.endpoints if one != name]
+        remove(api, name)
         if api.endpoints:
-            prune(api.paths, api.endpoints)
             self._apis.put(key, api)
         else:
             self._apis.delete(key)

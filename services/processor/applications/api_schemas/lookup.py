@@ -6,12 +6,9 @@ import msgspec
 
 from services.processor.applications.api_schemas.endpoint import Endpoint
 from services.processor.applications.api_schemas.openapi import to_openapi
-from services.processor.applications.api_schemas.paths import Paths
 from services.processor.engine.application import Candidate, Lookup, LookupWrong, Rows, StoreSpec
-from shared.partitioning import api_key
-from shared.schemas.api_call import HOST_CHARS_MAX
-from shared.schemas.beacon import CUSTOMER_ID
-from shared.schemas.span import DEFAULT_CUSTOMER
+from shared.api_endpoints import NotAnApi, asked_key
+from shared.api_paths import Paths
 
 
 class Api(msgspec.Struct, array_like=True):
@@ -47,10 +44,8 @@ def api_lookup(apis: StoreSpec[Api], endpoints: StoreSpec[Endpoint]) -> Lookup:
 
 
 def _candidates_of(parts: Mapping[str, str]) -> tuple[Candidate, ...]:
-    customer_id, host = parts.get("customer", DEFAULT_CUSTOMER), parts["host"].lower()
-    if not CUSTOMER_ID.fullmatch(customer_id):
-        raise LookupWrong(f"a customer id matches {CUSTOMER_ID.pattern}")
-    if not 0 < len(host) <= HOST_CHARS_MAX:
-        raise LookupWrong(f"a host has 1 to {HOST_CHARS_MAX} characters")
-    key = api_key(customer_id, host)
+    try:
+        key = asked_key(parts)
+    except NotAnApi as error:
+        raise LookupWrong(str(error)) from error
     return (Candidate(key, key),)

@@ -1,12 +1,11 @@
 """An API's schema as OpenAPI 3.1: https://spec.openapis.org/oas/v3.1.1. Pure."""
 
 import re
-from collections import Counter
 from collections.abc import Iterable
 from typing import Any, Final
 
 from services.processor.applications.api_schemas.endpoint import Endpoint
-from services.processor.applications.api_schemas.paths import DATA, Paths, forms_of
+from shared.api_paths import Paths, data_names, display_path, forms_of
 from shared.schemas.shape import Shape, Text
 from shared.shapes import SPELLED_COUNT_MIN
 
@@ -37,14 +36,16 @@ def to_openapi(host: str, paths: Paths, endpoints: Iterable[tuple[str, Endpoint]
     calls = 0
     for name, endpoint in sorted(endpoints, key=lambda one: one[0]):
         method, _, template = name.partition(" ")
-        path, parameters = _path(template, forms_of(paths, template))
+        path = display_path(template)
         calls += endpoint.count
         if endpoint.known is None:
             learning.append(f"{method} {path}")
         elif method not in _METHODS:
             others.append(f"{method} {path}")
         else:
-            items.setdefault(path, {})[method.lower()] = _operation(endpoint, parameters)
+            items.setdefault(path, {})[method.lower()] = _operation(
+                endpoint, _path_parameters(template, forms_of(paths, template))
+            )
     return {
         "openapi": VERSION,
         "info": {"title": host, "version": f"{len(items)}.{calls}", "description": "Learned from calls of this API."},
@@ -76,27 +77,17 @@ def schema_of(shape: Shape) -> Json:
     return schema | {"x-seen": {"count": shape.count, "first_ms": shape.first_ms, "last_ms": shape.last_ms}}
 
 
-def display_path(template: str) -> str:
-    """A template with names for what is data: `/users/{id}/orders/{id2}`."""
-    return _path(template, [])[0]
-
-
-def _path(template: str, forms: list[list[str]]) -> tuple[str, list[Json]]:
-    parts: list[str] = []
-    parameters: list[Json] = []
-    numbers: Counter[str] = Counter()
-    for part in template.split("/"):
-        if part != DATA:
-            parts.append(part.replace("{", "%7B").replace("}", "%7D"))
-            continue
-        place = sum(numbers.values())
-        known = forms[place] if place < len(forms) else []
-        numbers["id"] += 1
-        name = "id" if numbers["id"] == 1 else f"id{numbers['id']}"
-        schema = _FORM_SCHEMAS.get(known[0], {"type": "string"}) if len(known) == 1 else {"type": "string"}
-        parts.append(f"{{{name}}}")
-        parameters.append({"name": name, "in": "path", "required": True, "schema": schema})
-    return "/".join(parts), parameters
+def _path_parameters(template: str, forms: list[list[str]]) -> list[Json]:
+    """What a path's data is, by the forms that came at each place."""
+    return [
+        {
+            "name": name,
+            "in": "path",
+            "required": True,
+            "schema": _FORM_SCHEMAS.get(known[0], {"type": "string"}) if len(known) == 1 else {"type": "string"},
+        }
+        for name, known in zip(data_names(template), forms, strict=True)
+    ]
 
 
 def _operation(endpoint: Endpoint, parameters: list[Json]) -> Json:

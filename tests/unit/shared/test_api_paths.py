@@ -1,6 +1,6 @@
 """Templates of paths: what is noted, and what is forgotten with the endpoints that had it."""
 
-from services.processor.applications.api_schemas.paths import Paths, forms_of, known_template, prune, template_of
+from shared.api_paths import Paths, forms_of, known_template, prune, template_of
 
 
 def test_data_is_known_by_its_form_or_by_a_route() -> None:

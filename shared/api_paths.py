@@ -5,6 +5,7 @@ its kind: more words than `WORDS_MAX` at one place, below the first part, under 
 published stays: its words are never taken for data later, and new words beside them are told as what they are.
 """
 
+from collections.abc import Iterator
 from typing import Final
 
 import msgspec
@@ -67,14 +68,16 @@ def generalise(paths: Paths, endpoints: list[str]) -> dict[str, str]:
     return {}
 
 
-def publish_template(paths: Paths, template: str) -> None:
-    """From now on the words of this template stay words."""
-    before = ""
+def publish_template(paths: Paths, template: str) -> bool:
+    """From now on the words of this template stay words; whether that is new."""
+    before, is_new = "", False
     for part in template.split("/")[1:]:
         place = paths.places.get(before)
         if place is not None and part in place.words:
+            is_new = is_new or not place.words[part]
             place.words[part] = True
         before += f"/{part}"
+    return is_new
 
 
 def prune(paths: Paths, endpoints: list[str]) -> None:
@@ -88,6 +91,22 @@ def prune(paths: Paths, endpoints: list[str]) -> None:
     paths.places = {before: place for before, place in paths.places.items() if before in used}
     for before, place in paths.places.items():
         place.words = {word: published for word, published in place.words.items() if word in used[before]}
+
+
+def display_path(template: str) -> str:
+    """A template with names for what is data: `/users/{id}/orders/{id2}`."""
+    names = data_names(template)
+    parts = [
+        f"{{{next(names)}}}" if part == DATA else part.replace("{", "%7B").replace("}", "%7D")
+        for part in template.split("/")
+    ]
+    return "/".join(parts)
+
+
+def data_names(template: str) -> Iterator[str]:
+    """The names of what is data in a template, in order: id, id2 …"""
+    for number in range(1, template.split("/").count(DATA) + 1):
+        yield "id" if number == 1 else f"id{number}"
 
 
 def forms_of(paths: Paths, template: str) -> list[list[str]]:

@@ -1,0 +1,133 @@
+"""One endpoint of an API: its open windows, and what a window that has closed says. Pure."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final, Literal, NamedTuple
+
+import msgspec
+
+from services.processor.applications.api_baselines.anomaly import Anomaly, Told, follow
+from services.processor.applications.api_baselines.judging import judge, usual
+from services.processor.applications.api_baselines.season import Season, baseline_at, hour_of_week, learn
+from services.processor.applications.api_baselines.window import Figures, Window, figures_of, join
+from shared.schemas.api_anomaly import Figure, Measure, SeasonName
+
+WindowState = Literal["learning", "usual", "anomalous"]
+
+
+@dataclass(frozen=True)
+class BaselineRules:
+    """How long windows are, what is usual, and when an anomaly is over. Times in ms."""
+
+    window_ms: int = 300_000
+    grace_ms: int = 60_000
+    #: Past windows of a season that make a baseline, and how many of them are remembered one by one.
+    usual_windows_min: int = 24
+    usual_windows_max: int = 100
+    #: Usual windows in a row that close an anomaly; one that lasts so long is the new usual.
+    closing_windows: int = 3
+    anomaly_ms_max: int = 86_400_000
+    #: An endpoint that is not called is kept for so long.
+    kept_ms: int = 14 * 86_400_000
+    #: Endpoints of one API.
+    endpoints_max: int = 500
+
+
+class Last(msgspec.Struct, array_like=True):
+    """The last window that closed, and what was usual then."""
+
+    figures: Figures
+    state: WindowState
+    season: SeasonName | None
+    usual_windows: int
+    usual: dict[Figure, float]
+
+
+class Endpoint(msgspec.Struct, array_like=True):
+    """One endpoint. Times in ms since 1970, as calls tell them."""
+
+    #: When the next window that closes begins; and the first call.
+    next_ms: int
+    since_ms: int
+    called_ms: int
+    #: Windows that are open, by when they begin.
+    windows: dict[int, Window] = {}
+    late_calls: int = 0
+    anomalies: dict[Measure, Anomaly] = {}
+    #: Goes up when what was usual is forgotten.
+    epoch: int = 0
+    #: The hours of the week of which anything is remembered.
+    hours: list[int] = []
+    is_judged: bool = False
+    last: Last | None = None
+
+
+class Closed(NamedTuple):
+    """What a closed window brings."""
+
+    window: Window
+    figures: Figures
+    state: WindowState
+    told: list[Told]
+    #: The hour of the week whose season has changed, and that season.
+    learned: tuple[int, Season] | None
+
+
+_ENDED_BY_CHANGE: Final = "new_usual"
+
+
+def close(endpoint: Endpoint, season_of: Callable[[int], Season | None], rules: BaselineRules) -> Closed:
+    """Closes the endpoint's next window: judges it, follows anomalies, and learns it where it is usual.
+
+    `season_of` gives what is stored of an hour of the week.
+    """
+
+    def current(hour: int) -> Season | None:
+        season = season_of(hour)
+        return season if season is not None and season.epoch == endpoint.epoch else None
+
+    start_ms = endpoint.next_ms
+    window = endpoint.windows.pop(start_ms, None) or Window()
+    endpoint.next_ms += rules.window_ms
+    figures = figures_of(window, start_ms)
+    # The window of the first call had begun before it.
+    if start_ms <= endpoint.since_ms:
+        return Closed(window, figures, "learning", [], None)
+    hour = hour_of_week(start_ms)
+    baseline = baseline_at(hour, current, windows_min=rules.usual_windows_min, windows_max=rules.usual_windows_max)
+    found = {} if baseline is None else judge(window, figures, baseline)
+    told = follow(
+        endpoint.anomalies,
+        found,
+        window_ms=rules.window_ms,
+        start_ms=start_ms,
+        closing_windows=rules.closing_windows,
+        anomaly_ms_max=rules.anomaly_ms_max,
+    )
+    state: WindowState = "learning" if baseline is None else "anomalous" if found else "usual"
+    endpoint.is_judged = endpoint.is_judged or baseline is not None
+    endpoint.last = Last(
+        figures,
+        state,
+        baseline.season if baseline else None,
+        len(baseline.past) if baseline else 0,
+        usual(baseline) if baseline else {},
+    )
+    if any(one.end_reason == _ENDED_BY_CHANGE for one in told):
+        endpoint.epoch += 1
+    # What is not as usual must not become it: not while it lasts, nor while it is not sure to be over.
+    if endpoint.anomalies or found:
+        return Closed(window, figures, state, told, None)
+    season = current(hour) or Season(endpoint.epoch)
+    learn(season, window, figures, windows_max=rules.usual_windows_max)
+    endpoint.hours = sorted({*endpoint.hours, hour})
+    return Closed(window, figures, state, told, (hour, season))
+
+
+def absorb(endpoint: Endpoint, other: Endpoint) -> None:
+    """The other turned out to be the same endpoint: its open windows count here. What it has learned was of a part alone."""
+    for start_ms, window in other.windows.items():
+        join(endpoint.windows.setdefault(start_ms, Window()), window)
+    endpoint.next_ms = min(endpoint.next_ms, other.next_ms)
+    endpoint.called_ms = max(endpoint.called_ms, other.called_ms)
+    endpoint.late_calls += other.late_calls

@@ -1,0 +1,66 @@
+"""How likely so many are, or more, where nothing has changed: exact predictive distributions of counts. Pure arithmetic.
+
+Sources: A. Gelman and others, Bayesian Data Analysis (3rd ed., 2013), chapter 2: a rate that is itself only known from past counts
+makes the next count beta-binomial (of a number of calls) or negative binomial (in a stretch of time); H. Jeffreys' priors.
+"""
+
+from collections.abc import Callable
+from math import exp, lgamma, log
+from typing import Final
+
+#: A term so much smaller than the sum ends it; so do so many terms.
+_NEGLIGIBLE: Final = 1e-9
+_TERMS_MAX: Final = 100_000
+
+
+def share_at_least(hits: int, of: int, *, past_hits: int, past_of: int, trust: float) -> float:
+    """The probability that of `of` calls at least `hits` are hits, as of `past_of` calls `past_hits` were.
+
+    `trust` is how many calls the past may count for at the most: no rate is steadier than so many calls can show. 1 where `hits`
+    is no more than expected.
+    """
+    a, b = past_hits + 0.5, past_of - past_hits + 0.5
+    if a + b > trust:
+        a, b = a * trust / (a + b), b * trust / (a + b)
+    if hits <= of * a / (a + b):
+        return 1.0
+    first = (
+        _log_choose(of, hits)
+        + _log_beta(hits + a, of - hits + b)
+        - _log_beta(a, b)
+    )  # fmt: skip
+    return _tail(first, hits, of, lambda i: (of - i) / (i + 1) * (i + a) / (of - i - 1 + b))
+
+
+def count_beyond(count: int, *, past: int, windows: int, trust: float) -> float:
+    """The probability of a count as far, or farther, on its side of what is expected after `past` in so many windows.
+
+    `trust` is how many events the past may count for at the most.
+    """
+    shape, rate = past + 0.5, float(windows)
+    if shape > trust:
+        shape, rate = trust, rate * trust / shape
+    p = rate / (rate + 1)
+    first = lgamma(count + shape) - lgamma(count + 1) - lgamma(shape) + shape * log(p) + count * log(1 - p)
+    if count > shape / rate:
+        return _tail(first, count, count + _TERMS_MAX, lambda i: (i + shape) / (i + 1) * (1 - p))
+    return _tail(first, 0, count, lambda i: (count - i) / ((count - i - 1 + shape) * (1 - p)))
+
+
+def _tail(log_first: float, first: int, last: int, ratio: Callable[[int], float]) -> float:
+    """The sum of terms `first` to `last`; `ratio(i)` is that of the one after i to it, and falls."""
+    term = total = exp(log_first)
+    for i in range(first, min(last, first + _TERMS_MAX)):
+        term *= ratio(i)
+        total += term
+        if term <= total * _NEGLIGIBLE:
+            break
+    return min(total, 1.0)
+
+
+def _log_choose(n: int, k: int) -> float:
+    return lgamma(n + 1) - lgamma(k + 1) - lgamma(n - k + 1)
+
+
+def _log_beta(a: float, b: float) -> float:
+    return lgamma(a) + lgamma(b) - lgamma(a + b)
