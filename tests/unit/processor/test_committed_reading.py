@@ -107,6 +107,20 @@ def test_pages_over_all_layers_are_those_of_one_sorted_table(seed: int) -> None:
         assert len(walked) == len(truth)
 
 
+def test_rows_deleted_since_the_flush_do_not_take_the_place_of_those_that_stand() -> None:
+    local = MemoryStore()
+    core = Core(APPLICATION, 0, local)
+    core.fold([record(at, key) for at, key in enumerate("abc")] + [record(3, "d", 1_050)])
+    committed(core)
+    rows, meta = core.begin_flush()
+    local.write(rows, LocalMeta(meta, 1))
+    core.end_flush()
+    core.fold([record(4, "z", 1_000 + SILENT_MS)])
+    committed(core)
+    assert paged(core, "", 1) == [("d", 1)]
+    assert paged(core, "", 9) == [("d", 1), ("z", 1)]
+
+
 def test_a_question_on_which_the_application_raises_says_which() -> None:
     core = Core(APPLICATION, 0, MemoryStore())
     with pytest.raises(LookFailed, match="broken: b'a': ZeroDivisionError"):
