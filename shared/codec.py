@@ -20,6 +20,8 @@ from shared.schemas import (
     recording,
     span,
     trace,
+    user,
+    user_command,
     video_view,
     view,
 )
@@ -67,3 +69,5 @@ API_CHANGE: Final = Codec(api_change.ApiChange, api_change.SCHEMA_VERSION)
 RECORDING: Final = Codec(recording.RecordingRow, recording.SCHEMA_VERSION)
 API_WINDOW: Final = Codec(api_window.ApiWindow, api_window.SCHEMA_VERSION)
 API_ANOMALY: Final = Codec(api_anomaly.ApiAnomaly, api_anomaly.SCHEMA_VERSION)
+USER: Final = Codec(user.User, user.SCHEMA_VERSION)
+USER_COMMAND: Final = Codec(user_command.UserCommand, user_command.SCHEMA_VERSION)

@@ -274,6 +274,33 @@ RECORDINGS_CHANGELOG: Final = Topic(
     as_recordings=True,
 )
 
+USER_COMMANDS: Final = Topic(
+    name="user_commands",
+    key="<user id>, or <e-mail address in lower case>",
+    schema="shared.schemas.user_command.UserCommand",
+    owner="processor/users",
+    cleanup="delete",
+    retention_ms=7 * _DAY_MS,
+    retention_bytes=20 * _GIB,
+)
+#: The table for others: of every user the newest row; a tombstone once it is deleted.
+USERS: Final = Topic(
+    name="users",
+    key="<user id>",
+    schema="shared.schemas.user.User",
+    owner="processor/users",
+    cleanup="compact",
+    extra=_CHANGELOG,
+)
+USERS_CHANGELOG: Final = Topic(
+    name="users.changelog",
+    key="<store id><row key>, or meta",
+    schema="services.processor.engine.rows",
+    owner="processor/users",
+    cleanup="compact",
+    extra=_CHANGELOG,
+)
+
 PRESENCE: Final = Topic(
     name="presence",
     key="<application>/<slot>/<replica>",
@@ -293,4 +320,5 @@ ALL: Final = (
     *(API_CALLS, API_CHANGES, API_SCHEMAS_CHANGELOG),
     *(RECORDINGS, RECORDING_INDEX, RECORDINGS_CHANGELOG),
     *(API_WINDOWS, API_ANOMALIES, API_BASELINES_CHANGELOG),
+    *(USER_COMMANDS, USERS, USERS_CHANGELOG),
 )

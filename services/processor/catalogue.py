@@ -10,6 +10,8 @@ from services.processor.applications.recordings import app as recordings
 from services.processor.applications.recordings.session import SessionRules
 from services.processor.applications.traces import app as traces
 from services.processor.applications.traces.trace import TraceRules
+from services.processor.applications.users import app as users
+from services.processor.applications.users.outcomes import KeepRules
 from services.processor.applications.video_views import app as video_views
 from services.processor.applications.video_views.finish import FinishRules
 from services.processor.applications.video_views.metrics import GoodRules
@@ -20,6 +22,7 @@ from services.processor.settings import (
     ApplicationName,
     RecordingsSettings,
     TracesSettings,
+    UsersSettings,
     VideoViewsSettings,
 )
 
@@ -98,6 +101,12 @@ def _api_baselines(environ: Mapping[str, str]) -> Application:
     )
 
 
+def _users(environ: Mapping[str, str]) -> Application:
+    told = UsersSettings.load(environ)
+    kept = KeepRules(keyed_ms=told.idempotency_ms, unkeyed_ms=told.outcome_ms, outcomes_max=told.outcomes_max)
+    return users.application(users.UserRules(kept, claim_retry_ms=told.claim_retry_ms))
+
+
 #: What `PROCESSOR_APPLICATION` chooses from: each is made from its own settings, and may raise `SettingsError`.
 APPLICATIONS: Final[dict[ApplicationName, Callable[[Mapping[str, str]], Application]]] = {
     "video_views": _video_views,
@@ -105,4 +114,5 @@ APPLICATIONS: Final[dict[ApplicationName, Callable[[Mapping[str, str]], Applicat
     "api_schemas": _api_schemas,
     "recordings": _recordings,
     "api_baselines": _api_baselines,
+    "users": _users,
 }

@@ -8,7 +8,7 @@ import pydantic
 from services.rim.crash_points import ARMED_PATTERN
 from shared.settings import Settings
 
-ApplicationName = Literal["video_views", "traces", "api_schemas", "api_baselines", "recordings"]
+ApplicationName = Literal["video_views", "traces", "api_schemas", "api_baselines", "recordings", "users"]
 
 
 class ProcessorSettings(Settings):
@@ -165,3 +165,20 @@ class ApiBaselinesSettings(Settings):
         if self.usual_windows_max < self.usual_windows_min:
             raise ValueError("API_BASELINES_USUAL_WINDOWS_MAX must be no less than API_BASELINES_USUAL_WINDOWS_MIN")
         return self
+
+
+class UsersSettings(Settings):
+    """How long and how many outcomes of requests are kept (`applications.users.outcomes.KeepRules`), ms."""
+
+    PREFIX: ClassVar[str] = "USERS_"
+
+    idempotency_ms: int = pydantic.Field(
+        86_400_000, ge=1_000, le=30 * 86_400_000, description="then a request with the same key is another one"
+    )
+    outcome_ms: int = pydantic.Field(
+        60_000, ge=10_000, le=3_600_000, description="of requests without a key: as long as somebody may wait for them"
+    )
+    outcomes_max: int = pydantic.Field(100_000, ge=10_000, le=10_000_000, description="of one partition")
+    claim_retry_ms: int = pydantic.Field(
+        30_000, ge=1_000, le=3_600_000, description="a claim of an e-mail address unanswered for so long is made again"
+    )

@@ -63,6 +63,7 @@ Step = Ask | Await | Submit
 class Request(NamedTuple):
     """A request as a handler sees it."""
 
+    method: str
     #: The parts of the path that its pattern names.
     parts: Mapping[str, str]
     query: Mapping[str, str]

@@ -1,0 +1,91 @@
+"""outcomes: how requests ended, kept for those who wait for it and for those who ask again with the same idempotency key.
+
+Bounded by time, each by its deadline, and by number: places are given out in a ring, and whoever is given an outcome's place
+takes it away.
+"""
+
+from dataclasses import dataclass
+from typing import Final
+
+import msgspec
+
+from services.processor.engine.application import Context, Store, StoreSpec
+from shared.schemas.user_command import Asked
+
+
+class Outcome(msgspec.Struct, frozen=True, array_like=True):
+    """How a request ended, stored under `outcome_key`."""
+
+    fingerprint: str
+    #: HTTP's, with the body: the user or the problem as JSON, or nothing.
+    status: int
+    body: bytes
+    #: The user's; None where there is none.
+    version: int | None = None
+    #: Where in the ring it was given its place.
+    place: int = 0
+    #: Whether the same request, asked again, ends the same.
+    is_final: bool = True
+
+
+OUTCOMES: Final = StoreSpec[Outcome](
+    name="outcomes", id=4, encode=msgspec.msgpack.encode, decode=msgspec.msgpack.Decoder(Outcome).decode
+)
+#: Of each place the key of the outcome that has it, under the place's number in 8 bytes.
+PLACES: Final = StoreSpec[bytes](name="outcome_places", id=5, encode=bytes, decode=bytes)
+#: How many places were given out so far, under `_NEXT`.
+LEDGER: Final = StoreSpec[int](
+    name="outcome_ledger", id=6, encode=msgspec.msgpack.encode, decode=msgspec.msgpack.Decoder(int).decode
+)
+_NEXT: Final = b"next"
+
+
+def outcome_key(user_id: bytes, request_id: str) -> bytes:
+    """The row key of an outcome."""
+    return user_id + b"\x00" + request_id.encode()
+
+
+@dataclass(frozen=True)
+class KeepRules:
+    """How long outcomes are kept, ms of the partition's clock, and how many in a partition."""
+
+    #: Of requests with an idempotency key; and of others: as long as somebody may wait for them.
+    keyed_ms: int = 86_400_000
+    unkeyed_ms: int = 60_000
+    outcomes_max: int = 100_000
+
+
+class Outcomes:
+    """The outcomes of one partition."""
+
+    def __init__(self, context: Context, rules: KeepRules) -> None:
+        self._context = context
+        self._rules = rules
+        self._outcomes: Store[Outcome] = context.store(OUTCOMES)
+        self._places: Store[bytes] = context.store(PLACES)
+        self._ledger: Store[int] = context.store(LEDGER)
+
+    def are_told(self, user_id: bytes, asked: Asked) -> bool:
+        """Whether it is known for good how the request ended."""
+        outcome = self._outcomes.get(outcome_key(user_id, asked.id))
+        return outcome is not None and outcome.is_final
+
+    def tell(self, user_id: bytes, asked: Asked, outcome: Outcome) -> None:
+        """The request has ended."""
+        key = outcome_key(user_id, asked.id)
+        place = self._ledger.get(_NEXT) or 0
+        self._ledger.put(_NEXT, place + 1)
+        at = (place % self._rules.outcomes_max).to_bytes(8, "big")
+        former = self._places.get(at)
+        if former is not None:
+            displaced = self._outcomes.get(former)
+            # It may have got another place since, or be gone.
+            if displaced is not None and displaced.place == place - self._rules.outcomes_max:
+                self._outcomes.delete(former)
+        self._places.put(at, key)
+        kept_ms = self._rules.keyed_ms if asked.is_keyed else self._rules.unkeyed_ms
+        self._outcomes.put(key, msgspec.structs.replace(outcome, place=place), self._context.clock_ms + kept_ms)
+
+    def forget(self, key: bytes) -> None:
+        """Its time is over."""
+        self._outcomes.delete(key)
