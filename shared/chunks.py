@@ -24,6 +24,8 @@ from shared.topics import RECORD_BYTES_MAX
 #: No chunk is larger, bytes.
 CHUNK_BYTES_MAX: Final = RECORD_BYTES_MAX
 
+#: Of a content type or encoding.
+HEADER_CHARS_MAX: Final = 200
 _NUMBER_DIGITS_MAX: Final = 18
 _UPLOAD_CHARS_MAX: Final = 64
 _SHA256_BYTES: Final = 32
@@ -89,7 +91,15 @@ def chunk_of(headers: Iterable[tuple[str, bytes | None]]) -> Chunk:
         raise Undecodable("no session has this name, or no payload this number")
     if not 0 < len(chunk.upload) <= _UPLOAD_CHARS_MAX or len(chunk.sha256) != _SHA256_BYTES:
         raise Undecodable("upload or sha256 has no such length")
+    for text in (chunk.content_type, chunk.content_encoding):
+        if not is_header_text(text):
+            raise Undecodable(f"no content type or encoding is {text[:40]!r}")
     return chunk
+
+
+def is_header_text(text: str) -> bool:
+    """Whether a client's content type or encoding can be given out again as it came."""
+    return text.isascii() and (text.isprintable() or not text) and len(text) <= HEADER_CHARS_MAX
 
 
 def _number(text: bytes) -> int:

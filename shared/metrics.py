@@ -181,6 +181,18 @@ PROCESSOR_STORES_DISCARDED: Final = Metric(
     "Local stores thrown away because they were corrupt or too old.",
     ("application",),
 )
+PROCESSOR_MEDIA: Final = Metric(
+    "playhead_processor_media_total",
+    "counter",
+    "Objects by outcome: stored, gone (Kafka had dropped the records), corrupt, failed (to be tried again).",
+    ("application", "outcome"),
+)
+PROCESSOR_MEDIA_BYTES: Final = Metric(
+    "playhead_processor_media_bytes_total", "counter", "Bytes of objects stored.", ("application",)
+)
+PROCESSOR_MEDIA_SECONDS: Final = Metric(
+    "playhead_processor_media_seconds", "histogram", "Reading, verifying and storing one object.", ("application",)
+)
 PROCESSOR_FLUSH_SECONDS: Final = Metric(
     "playhead_processor_flush_seconds", "histogram", "Writing the committed layer to the local store."
 )

@@ -15,6 +15,7 @@ from services.processor.catalogue import APPLICATIONS
 from services.processor.engine.application import Application, NotCoPartitioned
 from services.processor.engine.routing import Owners
 from services.processor.runtime.lookups import Endpoint, LookupServer
+from services.processor.runtime.object_store import ObjectStore, ObjectsWrong
 from services.processor.runtime.ownership import Ownership
 from services.processor.runtime.plan import Plan
 from services.processor.runtime.refusals import SlotFenced, WorkerFailed
@@ -59,6 +60,8 @@ def _plan(settings: ProcessorSettings, application: Application) -> Plan:
         waiting_bytes_max=settings.waiting_bytes_max,
         dirty_bytes_max=settings.dirty_bytes_max,
         unflushed_bytes_max=settings.unflushed_bytes_max,
+        objects=ObjectStore(settings.objects) if application.media is not None else None,
+        media_threads=settings.media_threads,
         crash_points=CrashPoints(settings.crash_at),
     )
 
@@ -76,7 +79,9 @@ def _lookups(settings: ProcessorSettings, plan: Plan, replica: Replica) -> Looku
         url_of=replica.url_of,
     )
     endpoint = Endpoint(settings.lookup_host, settings.lookup_port, settings.lookup_token.get_secret_value())
-    return LookupServer(application, endpoint, slot=plan.slot, ownership=ownership, replica=replica)
+    return LookupServer(
+        application, endpoint, slot=plan.slot, ownership=ownership, replica=replica, objects=plan.objects
+    )
 
 
 def main() -> int:
@@ -103,7 +108,11 @@ def main() -> int:
     except (TopicsWrong, NotCoPartitioned) as error:
         log.error("topics_wrong", error=str(error))
         return 3
-    plan = _plan(settings, application)
+    try:
+        plan = _plan(settings, application)
+    except ObjectsWrong as error:
+        log.error("objects_wrong", error=str(error))
+        return 2
     replica = Replica(
         plan,
         Patience(suspect=settings.suspect_ms / 1000, settle=settings.hand_back_ms / 1000),

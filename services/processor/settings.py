@@ -57,6 +57,12 @@ class ProcessorSettings(Settings):
     waiting_bytes_max: int = pydantic.Field(64 * 1024 * 1024, ge=1024 * 1024, description="read, not yet folded")
     dirty_bytes_max: int = pydantic.Field(128 * 1024 * 1024, ge=1024 * 1024, description="folded, not yet cut")
     unflushed_bytes_max: int = pydantic.Field(256 * 1024 * 1024, ge=1024 * 1024, description="committed, not on disk")
+    objects: str = pydantic.Field(
+        "objects",
+        min_length=1,
+        description="where recordings are stored, the same for all slots: a folder, or an address as s3://bucket/prefix",
+    )
+    media_threads: int = pydantic.Field(4, ge=1, le=64, description="objects of a slot that are stored at once")
     crash_at: str | None = pydantic.Field(None, pattern=ARMED_PATTERN, description="tests only: see rim.crash_points")
 
 

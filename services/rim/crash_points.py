@@ -37,6 +37,8 @@ CrashPoint = Literal[
     "fenced",
     "replaying",
     "position_noted",
+    # Processor: an object was stored, and nothing says so yet (`runtime.media`).
+    "media_stored",
 ]
 
 #: What `..._CRASH_AT` may be.

@@ -17,6 +17,7 @@ from services.processor.engine.application import Lookup
 from services.processor.engine.record import Record
 from services.processor.runtime.counts import Counts
 from services.processor.runtime.ends import End
+from services.processor.runtime.media import MediaPool
 from services.processor.runtime.plan import Limits, Plan
 from services.processor.runtime.questions import Looked, Unanswered
 from services.processor.runtime.rocks_store import RocksStore
@@ -32,6 +33,8 @@ class Pools(NamedTuple):
 
     commits: ThreadPoolExecutor
     takeovers: ThreadPoolExecutor
+    #: None where the application makes no media requests.
+    media: MediaPool | None = None
 
 
 class Holding:
@@ -143,7 +146,13 @@ class Holding:
     def _start(self, taken: Taken) -> Working:
         try:
             working = Working(
-                self._plan, self.partition, taken, self._pools.commits, counts=self._counts, rewind=self._rewind
+                self._plan,
+                self.partition,
+                taken,
+                self._pools.commits,
+                counts=self._counts,
+                media=self._pools.media,
+                rewind=self._rewind,
             )
         except BaseException:
             taken.store.close()

@@ -8,7 +8,7 @@ import base64
 import binascii
 import contextlib
 import hmac
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Final
@@ -17,9 +17,10 @@ import aiohttp
 import msgspec
 import structlog
 from aiohttp import web
+from yarl import URL
 
 from services.processor.engine.access import LookFailed
-from services.processor.engine.application import Application, Lookup, LookupWrong
+from services.processor.engine.application import Application, Lookup, LookupWrong, Objects
 from services.processor.runtime.answering import (
     ANSWER_SECONDS_MAX,
     CANDIDATE,
@@ -29,6 +30,8 @@ from services.processor.runtime.answering import (
     Told,
     candidates_asked,
 )
+from services.processor.runtime.object_answers import Busy, ObjectAnswers
+from services.processor.runtime.object_store import ObjectMissing, ObjectsAway, ObjectStore
 from services.processor.runtime.operators import TAKES_HTML, Operators
 from services.processor.runtime.ownership import Ownership
 from services.processor.runtime.questions import Unanswered
@@ -81,8 +84,10 @@ class LookupServer(HttpThread):
         slot: str,
         ownership: Ownership,
         replica: Replica,
+        objects: ObjectStore | None = None,
     ) -> None:
         super().__init__("lookups", endpoint.host, endpoint.port, self._app)
+        self._objects = None if objects is None else ObjectAnswers(objects)
         self._application = application
         self._endpoint = endpoint
         self._slot = slot
@@ -129,31 +134,55 @@ class LookupServer(HttpThread):
 
     # Lookups.
 
-    async def _look(self, lookup: Lookup, request: web.Request) -> web.Response:
+    async def _look(self, lookup: Lookup, request: web.Request) -> web.StreamResponse:
+        response: web.StreamResponse
         try:
-            told = await self._tell(lookup, request)
-            is_whole = lookup.is_document and told.status == 200 and PROXIED not in request.headers
-            where, response = told.where, _document(told.body) if is_whole else _json(told.status, told.body)
+            told = await self._tell(lookup, request, request.rel_url)
+            where, response = told.where, await self._given(lookup, request, told)
         except LookupWrong as error:
             where, response = "here", _json(400, msgspec.json.encode({"why": str(error)}))
         except Unanswered as error:
             self._ownership.want()
             where, response = "nowhere", _later(str(error))
+        except (Busy, ObjectsAway) as error:
+            where, response = "here", _later(str(error))
+        except ObjectMissing as error:
+            where, response = (
+                "here",
+                _json(404, msgspec.json.encode({"why": f"the object {error} is not there any more"})),
+            )
         except LookFailed as error:
             log.exception("lookup_failed", error=str(error))
             where, response = "here", _json(500, _RAISED)
         counter(PROCESSOR_LOOKUPS).labels(where, str(response.status)).inc()
         return response
 
-    async def _tell(self, lookup: Lookup, request: web.Request) -> Told:
-        unknown = request.query.keys() - lookup.parameters - {"stale"}
-        if unknown or request.query.get("stale", "allow") != "allow":
+    async def _given(self, lookup: Lookup, request: web.Request, told: Told) -> web.StreamResponse:
+        """What was told, in the form in which this lookup gives it to others than slots."""
+        if not lookup.is_document or told.status != 200 or PROXIED in request.headers:
+            return _json(told.status, told.body)
+        objects_of = lookup.objects_of
+        if objects_of is None or self._objects is None:
+            return _document(told.body)
+
+        async def more(parameters: Mapping[str, str]) -> Objects | None:
+            try:
+                rest = await self._tell(lookup, request, request.rel_url.update_query(parameters))
+            except (Unanswered, LookFailed) as error:
+                raise ObjectsAway(f"the rest of the list is not to be had: {error}") from error
+            return objects_of(_found(rest.body)) if rest.status == 200 else None
+
+        return await self._objects.give(request, objects_of(_found(told.body)), more)
+
+    async def _tell(self, lookup: Lookup, request: web.Request, url: URL) -> Told:
+        unknown = url.query.keys() - lookup.parameters - {"stale"}
+        if unknown or url.query.get("stale", "allow") != "allow":
             known = "".join(f"{name}=..., " for name in sorted(lookup.parameters))
             raise LookupWrong(f"the only thing that may be asked for is {known}stale=allow")
-        parts = {name: value for name, value in request.query.items() if name in lookup.parameters}
+        parts = {name: value for name, value in url.query.items() if name in lookup.parameters}
         candidates = candidates_asked(lookup, {**parts, **request.match_info}, request.headers.get(CANDIDATE))
-        asked = Passing(request.rel_url.raw_path_qs, is_proxied=PROXIED in request.headers)
-        return await self._answering.answer(lookup, candidates, asked, stale="stale" in request.query)
+        asked = Passing(url.raw_path_qs, is_proxied=PROXIED in request.headers)
+        return await self._answering.answer(lookup, candidates, asked, stale="stale" in url.query)
 
     # Operators.
 
@@ -183,6 +212,10 @@ def _document(body: bytes) -> web.Response:
     found = said.pop("found")
     headers = {SAID + name.replace("_", "-").title(): bytes(raw).decode().strip('"') for name, raw in said.items()}
     return web.Response(body=bytes(found), content_type="application/json", headers=headers)
+
+
+def _found(body: bytes) -> bytes:
+    return bytes(_fields.decode(body)["found"])
 
 
 def _later(why: str) -> web.Response:

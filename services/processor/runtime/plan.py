@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Final
 
 from services.processor.engine.application import Application
+from services.processor.runtime.object_store import ObjectStore
 from services.rim.crash_points import CrashPoints
 from shared.settings import Settings
 
@@ -67,6 +68,9 @@ class Plan:
     open_seconds_max: float = 30.0
     block_cache_bytes: int = 64 * 1024 * 1024
     write_buffer_bytes: int = 64 * 1024 * 1024
+    #: Where media requests store; None where the application makes none.
+    objects: ObjectStore | None = None
+    media_threads: int = 4
     crash_points: CrashPoints = field(default_factory=CrashPoints)
 
     def limits(self, partitions: int) -> Limits:

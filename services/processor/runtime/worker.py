@@ -16,6 +16,7 @@ from services.processor.runtime import gauges
 from services.processor.runtime.clients import group_consumer
 from services.processor.runtime.ends import Ends
 from services.processor.runtime.holding import Holding, Pools
+from services.processor.runtime.media import media_pool
 from services.processor.runtime.plan import Plan
 from services.processor.runtime.positions import Positions, SeekFailed
 from services.processor.runtime.questions import Looked, Questions, Unanswered
@@ -48,6 +49,7 @@ class Worker:
         self._pools = Pools(
             commits=ThreadPoolExecutor(COMMIT_THREADS, thread_name_prefix="commit"),
             takeovers=ThreadPoolExecutor(TAKEOVER_THREADS, thread_name_prefix="takeover"),
+            media=media_pool(plan),
         )
         self._ends = Ends(plan.settings)
         self._consumer: Consumer = group_consumer(
@@ -257,7 +259,9 @@ class Worker:
         """Gives clients and threads up. Follows `leave`, `let_go`, `abandon` or a failure."""
         self._ends.stop()
         self._consumer.close()
-        for pool in self._pools:
-            pool.shutdown(wait=False, cancel_futures=True)
+        self._pools.commits.shutdown(wait=False, cancel_futures=True)
+        self._pools.takeovers.shutdown(wait=False, cancel_futures=True)
+        if self._pools.media is not None:
+            self._pools.media.close()
         for store in self._warm.values():
             store.close()

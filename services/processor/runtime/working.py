@@ -19,6 +19,7 @@ from services.processor.runtime.counts import Counts
 from services.processor.runtime.ends import End
 from services.processor.runtime.flushes import Flushes
 from services.processor.runtime.inputs import Inputs
+from services.processor.runtime.media import Media, MediaPool
 from services.processor.runtime.plan import Limits, Plan
 from services.processor.runtime.questions import Looked, Unanswered
 from services.processor.runtime.refusals import WorkerFailed
@@ -56,6 +57,7 @@ class Working:
         pool: ThreadPoolExecutor,
         *,
         counts: Counts,
+        media: MediaPool | None,
         rewind: Callable[[str, int, int | None], None],
     ) -> None:
         """Raises `NewerFormat` when a newer version of the application has written what was taken."""
@@ -71,6 +73,7 @@ class Working:
         self._committer = Committer(taken.producer, application, partition, partitions, plan.crash_points)
         self._inputs = Inputs(application)
         self._flushes = Flushes(partition, pool, plan.flush_interval_seconds)
+        self._media = Media(application.name, partition, media)
         stored = taken.store.position()
         stands_at = Durable(stored.changelog_offset, stored.current_ms) if stored is not None else Durable(0, 0)
         self._counts = counts
@@ -164,8 +167,10 @@ class Working:
 
     def _work(self, ends: Mapping[str, End], group_metadata: Callable[[], Any], until: float | None) -> None:
         core, commits = self._core, self._commits
+        self._media.settle(core)
         self._inputs.confirm(ends)
         self.has_more = not self._has_folded(until) and self._inputs.has_ready
+        self._media.begin(core)
         self._inputs.has_caught_up(core, ends)
         if not commits.is_in_flight and core.is_dirty and (commits.is_time or self._is_full):
             commits.cut(core, self._committer, group_metadata())
@@ -241,6 +246,7 @@ class Working:
 
     def begin_close(self, group_metadata: Any, deadline: float) -> None:
         """The partition is being taken from this slot: commits what is folded, by `deadline` (monotonic seconds)."""
+        self._media.forget()
         if not self._commits.is_good_by(deadline):
             return
         try:
@@ -269,5 +275,6 @@ class Working:
         Waits for a flush that is under way. May be called from another thread: nothing else is called any more.
         """
         self._commits.forget()
+        self._media.forget()
         self._flushes.abandon()
         self._store.close()
