@@ -10,6 +10,7 @@ readonly STAMPS=.local/stamps
 # Each has a command of its own name.
 readonly TEST_PACKAGES=(chromium ffmpeg openssl npm)
 readonly JAVA_MIN=17
+readonly KUSTOMIZE_VERSION=v5.7.1
 
 say() { printf 'setup: %s\n' "$*"; }
 fail() {
@@ -156,6 +157,16 @@ fetch_prometheus() {
     mv "$folder.new" "$folder"
 }
 
+# What builds the manifests: kubectl, or kustomize, or a kustomize that is built here.
+find_kustomize() {
+    if kubectl kustomize --help >/dev/null 2>&1 || command -v kustomize >/dev/null || [[ -x .local/bin/kustomize ]]; then
+        return
+    fi
+    command -v go >/dev/null || fail "kubectl (1.27 or newer), kustomize 5 or Go is needed"
+    say "building kustomize"
+    GOBIN=$ROOT/.local/bin go install "sigs.k8s.io/kustomize/kustomize/v5@$KUSTOMIZE_VERSION" || fail "kustomize could not be built"
+}
+
 missing_commands() {
     local name
     for name in "$@"; do
@@ -178,6 +189,7 @@ main() {
         fi
         fetch_players
         fetch_prometheus
+        find_kustomize
     fi
 }
 

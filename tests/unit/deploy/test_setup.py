@@ -156,7 +156,7 @@ def test_packages_that_were_not_all_installed_are_installed_the_next_time(checko
 
 
 def test_players_are_fetched_once_and_only_as_they_were_pinned(checkout: Checkout) -> None:
-    for name in ("chromium", "ffmpeg", "prometheus", "promtool"):
+    for name in ("chromium", "ffmpeg", "prometheus", "promtool", "kubectl"):
         checkout.command(name, "#!/bin/bash\n")
     checkout.command("npm", _NPM.format(root=checkout.root))
     player = checkout.root / ".local" / "players" / "@scope" / "one" / "index.js"
@@ -184,7 +184,7 @@ def test_players_are_fetched_once_and_only_as_they_were_pinned(checkout: Checkou
 
 
 def test_prometheus_is_taken_out_of_its_package_once_and_not_installed(checkout: Checkout) -> None:
-    for name in ("chromium", "ffmpeg", "npm"):
+    for name in ("chromium", "ffmpeg", "npm", "kustomize"):
         checkout.command(name, "#!/bin/bash\n")
     checkout.want("", file="")
     (checkout.root / "deploy/players/packages.txt").write_text("# none\n")
@@ -197,6 +197,24 @@ def test_prometheus_is_taken_out_of_its_package_once_and_not_installed(checkout:
     assert (checkout.root / "apt").read_text().split("\n")[:-1] == ["download", "update", "download"]
     assert checkout.setup("test").returncode == 0
     assert len((checkout.root / "apt").read_text().split()) == 3
+
+
+def test_kustomize_is_built_where_neither_it_nor_kubectl_is_there(checkout: Checkout) -> None:
+    for name in ("chromium", "ffmpeg", "npm", "prometheus", "promtool"):
+        checkout.command(name, "#!/bin/bash\n")
+    checkout.command("kubectl", "#!/bin/bash\nexit 1\n")
+    checkout.command(
+        "go", '#!/bin/bash\nmkdir -p "$GOBIN"; echo "$*" > "$GOBIN/kustomize"; chmod +x "$GOBIN/kustomize"\n'
+    )
+    (checkout.root / "deploy/players").mkdir()
+    (checkout.root / "deploy/players/packages.txt").write_text("# none\n")
+
+    run = checkout.setup("test")
+
+    assert run.returncode == 0, run.stderr
+    assert (
+        (checkout.root / ".local/bin/kustomize").read_text().startswith("install sigs.k8s.io/kustomize/kustomize/v5@v5")
+    )
 
 
 @pytest.mark.parametrize(("version", "told"), [("11.0.22", "is Java 11"), ("1.8.0_392", "is Java 1"), ("", "unknown")])

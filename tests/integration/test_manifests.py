@@ -1,0 +1,364 @@
+"""The manifests are what Kubernetes publishes as its schema, what services' settings take, and no more than they need."""
+
+import re
+from collections.abc import Iterator
+from functools import cache
+from typing import Any
+
+import kubernetes_validate
+import pytest
+
+from deploy.kubernetes import manifests
+from services.collector.settings import CollectorSettings
+from services.dashboard.settings import DashboardSettings
+from services.finalizer.settings import FinalizerSettings
+from services.processor.settings import ProcessorSettings
+from shared.settings import Settings
+from shared.topics import BEACONS, PROFILES
+
+pytestmark = pytest.mark.integration
+
+SCHEMA = "1.36"
+#: Shapes of operators, which Kubernetes has no schema of.
+CUSTOM = frozenset({"Kafka", "KafkaNodePool", "ServiceMonitor", "ScaledObject"})
+SETTINGS: dict[str, type[Settings]] = {
+    "collector": CollectorSettings,
+    "processor": ProcessorSettings,
+    "finalizer": FinalizerSettings,
+    "dashboard": DashboardSettings,
+}
+#: What the image itself sets (deploy/Dockerfile).
+OF_IMAGE = {"finalizer": {"FINALIZER_JARS_DIR": "/opt/playhead/jars"}}
+_UNITS = {"Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40}
+
+overlays = pytest.mark.parametrize("overlay", manifests.OVERLAYS)
+
+
+@cache
+def objects(overlay: str) -> list[dict[str, Any]]:
+    return manifests.build(overlay)
+
+
+def of_kind(overlay: str, *kinds: str) -> dict[str, dict[str, Any]]:
+    return {one["metadata"]["name"]: one for one in objects(overlay) if one["kind"] in kinds}
+
+
+def workloads(overlay: str) -> dict[str, dict[str, Any]]:
+    return of_kind(overlay, "Deployment", "StatefulSet", "Job")
+
+
+def pods(overlay: str) -> dict[str, dict[str, Any]]:
+    return {name: one["spec"]["template"]["spec"] for name, one in workloads(overlay).items()}
+
+
+def containers(overlay: str) -> Iterator[tuple[str, dict[str, Any]]]:
+    for name, pod in pods(overlay).items():
+        yield from ((name, container) for container in pod["containers"] + pod.get("initContainers", []))
+
+
+def bytes_of(quantity: str) -> int:
+    number, unit = re.fullmatch(r"(\d+)(Ki|Mi|Gi|Ti)", quantity).groups()  # type: ignore[union-attr]
+    return int(number) * _UNITS[unit]
+
+
+def environment(overlay: str, name: str, container: dict[str, Any], index: int) -> dict[str, str]:
+    """What the process finds, in pod `index` of its workload."""
+    common = next(
+        one for one in of_kind(overlay, "ConfigMap").values() if one["metadata"]["name"].startswith("playhead-")
+    )
+    assert container["envFrom"] == [{"configMapRef": {"name": common["metadata"]["name"]}}]
+    fields = {
+        "metadata.name": f"{name}-{index}",
+        "metadata.namespace": "playhead",
+        "metadata.labels['apps.kubernetes.io/pod-index']": str(index),
+    }
+    environ: dict[str, str] = dict(common["data"]) | OF_IMAGE.get(name, {})
+    for variable in container.get("env", []):
+        source = variable.get("valueFrom", {})
+        if "secretKeyRef" in source:
+            value = "postgresql://u:p@db/x" if source["secretKeyRef"]["key"].endswith("dsn") else "t" * 32
+        elif "fieldRef" in source:
+            value = fields[source["fieldRef"]["fieldPath"]]
+        else:
+            value = re.sub(r"\$\((\w+)\)", lambda match: environ[match[1]], variable["value"])
+        environ[variable["name"]] = value
+    # What the shell of a standby works out.
+    if "args" in container:
+        assert container["args"] == [
+            'PROCESSOR_SLOT="processor-$(( (POD_INDEX + 1) % SLOTS ))/0" exec python -m services.processor'
+        ]
+        environ["PROCESSOR_SLOT"] = f"processor-{(int(environ['POD_INDEX']) + 1) % int(environ['SLOTS'])}/0"
+    return environ
+
+
+def settings(overlay: str, name: str, container: dict[str, Any], index: int = 0) -> Settings:
+    """The settings that the service makes of it: it refuses what it does not know."""
+    return SETTINGS[name].load(environment(overlay, name, container, index))
+
+
+def services(overlay: str) -> list[tuple[str, dict[str, Any]]]:
+    return [(name, container) for name, container in containers(overlay) if name in SETTINGS]
+
+
+@overlays
+def test_every_object_is_of_the_published_schema(overlay: str) -> None:
+    for one in objects(overlay):
+        if one["kind"] not in CUSTOM:
+            kubernetes_validate.validate(one, SCHEMA, strict=True)
+    assert workloads(overlay).keys() == {"topics", "collector", "processor", "finalizer", "dashboard"}
+
+
+def test_an_object_with_a_misspelt_field_is_refused() -> None:
+    job = manifests.build("staging")
+    broken = next(one for one in job if one["kind"] == "Job")
+    broken["spec"]["backOffLimit"] = 1
+    with pytest.raises(kubernetes_validate.ValidationError):
+        kubernetes_validate.validate(broken, SCHEMA, strict=True)
+
+
+@overlays
+def test_nothing_runs_as_root_or_writes_where_it_need_not(overlay: str) -> None:
+    for pod in pods(overlay).values():
+        assert pod["securityContext"]["runAsNonRoot"] is True
+        assert pod["securityContext"]["runAsUser"] >= 10_000
+        assert pod["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
+        assert pod["automountServiceAccountToken"] is False
+        assert not {"hostNetwork", "hostPID", "hostIPC"} & pod.keys()
+    for _, container in containers(overlay):
+        assert container["securityContext"] == {
+            "allowPrivilegeEscalation": False,
+            "readOnlyRootFilesystem": True,
+            "capabilities": {"drop": ["ALL"]},
+        }
+    assert (
+        of_kind(overlay, "Namespace").popitem()[1]["metadata"]["labels"]["pod-security.kubernetes.io/enforce"]
+        == "restricted"
+    )
+
+
+@overlays
+def test_everything_has_requests_and_limits(overlay: str) -> None:
+    for name, container in containers(overlay):
+        resources = container["resources"]
+        for part in ("requests", "limits"):
+            assert resources[part].keys() == {"cpu", "memory"}, name
+        assert bytes_of(resources["requests"]["memory"]) <= bytes_of(resources["limits"]["memory"])
+
+
+@overlays
+def test_memory_limits_are_above_what_settings_allow(overlay: str) -> None:
+    for name, container in services(overlay):
+        limit = bytes_of(container["resources"]["limits"]["memory"])
+        given = settings(overlay, name, container)
+        if isinstance(given, ProcessorSettings):
+            # docs/processor.md, Memory: all limits full at once.
+            assert limit > 1.8 * 2**30
+        if isinstance(given, CollectorSettings):
+            assert limit > 2 * (given.in_flight_bytes_max + given.queue_kbytes_max * 1024)
+        if isinstance(given, FinalizerSettings):
+            heap = int(given.driver_memory[:-1]) * {"g": 2**30, "m": 2**20}[given.driver_memory[-1]]
+            assert limit >= 2 * heap
+
+
+@overlays
+def test_every_environment_is_one_that_the_service_starts_with(overlay: str) -> None:
+    for name, container in services(overlay):
+        given = settings(overlay, name, container)
+        assert given.topics_profile == "production"
+        assert given.log_format == "json"
+
+
+@overlays
+def test_probes_ask_the_admin_port_of_the_settings(overlay: str) -> None:
+    for name, container in services(overlay):
+        given = settings(overlay, name, container)
+        ports = {port["name"]: port["containerPort"] for port in container["ports"]}
+        for kind, path in (("startupProbe", "/livez"), ("livenessProbe", "/livez"), ("readinessProbe", "/readyz")):
+            asked = container[kind]["httpGet"]
+            assert asked["path"] == path
+            assert ports[asked["port"]] == given.admin_port  # type: ignore[attr-defined]
+        # A process that is slow to start is not killed for it.
+        assert container["startupProbe"]["periodSeconds"] * container["startupProbe"]["failureThreshold"] >= 120
+        assert "lifecycle" not in container, "services drain by themselves: no preStop, and no sleep in it"
+
+
+@overlays
+def test_ports_of_services_are_ports_of_containers(overlay: str) -> None:
+    of_workload: dict[str, dict[str, int]] = {}
+    for name, container in services(overlay):
+        given = settings(overlay, name, container)
+        ports = {port["name"]: port["containerPort"] for port in container["ports"]}
+        assert ports.items() >= {
+            (f"{'standby-' if container['name'] == 'standby' else ''}admin", given.admin_port),  # type: ignore[attr-defined]
+        }
+        if isinstance(given, CollectorSettings | DashboardSettings):
+            assert ports["http"] == given.port
+        if isinstance(given, ProcessorSettings):
+            assert given.lookup_port in ports.values()
+            assert given.lookup_url.endswith(f":{given.lookup_port}")
+        of_workload.setdefault(name, {}).update(ports)
+    for service in of_kind(overlay, "Service").values():
+        (name,) = service["spec"]["selector"].values()
+        for port in service["spec"]["ports"]:
+            assert port["targetPort"] in of_workload[name], service["metadata"]["name"]
+
+
+@overlays
+def test_a_pod_has_the_time_that_its_service_takes_to_end(overlay: str) -> None:
+    for name, container in services(overlay):
+        given = settings(overlay, name, container)
+        grace = pods(overlay)[name]["terminationGracePeriodSeconds"]
+        if isinstance(given, ProcessorSettings):
+            assert grace == 120
+            assert grace * 1000 > given.commit_ms_max + given.revoke_ms_max
+        if isinstance(given, CollectorSettings):
+            # What is under way, then the producer.
+            assert grace > given.drain_notice_seconds + 2 * given.drain_seconds_max
+        if isinstance(given, FinalizerSettings | DashboardSettings):
+            assert grace > given.drain_seconds_max
+
+
+@overlays
+def test_every_slot_has_its_own_name_and_a_standby_in_another_pod(overlay: str) -> None:
+    processor = workloads(overlay)["processor"]
+    spec = processor["spec"]
+    assert processor["kind"] == "StatefulSet"
+    assert spec["podManagementPolicy"] == "Parallel"
+    assert spec["updateStrategy"]["type"] == "RollingUpdate"
+    by_name = {container["name"]: container for name, container in services(overlay) if name == "processor"}
+    number = spec.get("replicas") or 3
+    homes = [settings(overlay, "processor", by_name["slot"], index) for index in range(number)]
+    slots = [home.slot for home in homes if isinstance(home, ProcessorSettings)]
+    assert slots == [f"processor-{index}/0" for index in range(number)]
+    hosts = [home.lookup_url for home in homes if isinstance(home, ProcessorSettings)]
+    assert hosts == [f"http://processor-{index}.processor.playhead.svc:9103" for index in range(number)]
+    standbys = homes[0].standbys if isinstance(homes[0], ProcessorSettings) else 0
+    if overlay == "production-lag-scaling":
+        assert (standbys, by_name.keys()) == (0, {"slot"})
+        return
+    assert standbys == 1
+    beside = [settings(overlay, "processor", by_name["standby"], index) for index in range(number)]
+    for index, one in enumerate(beside):
+        assert isinstance(one, ProcessorSettings)
+        assert (one.slot != slots[index], one.replica, one.standbys) == (True, 1, 1)
+        assert one.lookup_token == homes[0].lookup_token  # type: ignore[attr-defined]
+    assert sorted(one.slot for one in beside) == sorted(slots)  # type: ignore[attr-defined]
+
+
+@overlays
+def test_state_lies_on_a_disk_of_the_pod(overlay: str) -> None:
+    (claim,) = workloads(overlay)["processor"]["spec"]["volumeClaimTemplates"]
+    assert claim["spec"]["storageClassName"] == "ssd"
+    for name, container in services(overlay):
+        given = settings(overlay, name, container)
+        mounts = [mount["mountPath"] for mount in container.get("volumeMounts", [])]
+        for folder in ("state_dir", "spool_dir", "warehouse_dir", "checkpoint_dir"):
+            place = str(getattr(given, folder, ""))
+            assert not place or any(place.startswith(mount) for mount in mounts), (name, folder)
+
+
+def test_a_spool_lies_on_a_disk_that_outlives_its_pod() -> None:
+    collector = workloads("production-spool")["collector"]
+    assert collector["kind"] == "StatefulSet"
+    spec = collector["spec"]
+    assert spec["persistentVolumeClaimRetentionPolicy"] == {"whenDeleted": "Retain", "whenScaled": "Retain"}
+    (claim,) = spec["volumeClaimTemplates"]
+    given = settings("production-spool", "collector", spec["template"]["spec"]["containers"][0])
+    assert isinstance(given, CollectorSettings)
+    assert given.spool_dir.startswith("/spool/")
+    assert given.spool_bytes_max < bytes_of(claim["spec"]["resources"]["requests"]["storage"])
+    scaled = of_kind("production-spool", "HorizontalPodAutoscaler")["collector"]["spec"]["scaleTargetRef"]
+    assert (scaled["kind"], scaled["name"]) == ("StatefulSet", "collector")
+    assert spec["serviceName"] in of_kind("production-spool", "Service")
+
+
+@overlays
+def test_the_finalizer_has_one_driver_at_a_time(overlay: str) -> None:
+    spec = workloads(overlay)["finalizer"]["spec"]
+    assert (spec["replicas"], spec["strategy"]) == (1, {"type": "Recreate"})
+
+
+@overlays
+def test_no_secret_stands_in_a_manifest(overlay: str) -> None:
+    assert not of_kind(overlay, "Secret")
+    for name, container in containers(overlay):
+        for variable in container.get("env", []):
+            if re.search(r"DSN|TOKEN|PASSWORD|SECRET", variable["name"]):
+                assert "secretKeyRef" in variable["valueFrom"], (name, variable["name"])
+
+
+@overlays
+def test_what_is_not_named_is_forbidden_on_the_network(overlay: str) -> None:
+    policies = of_kind(overlay, "NetworkPolicy")
+    nothing = policies["nothing"]["spec"]
+    assert nothing == {"podSelector": {}, "policyTypes": ["Ingress", "Egress"]}
+    for name, one in workloads(overlay).items():
+        labels = one["spec"]["template"]["metadata"]["labels"]
+        assert labels["playhead.dev/kafka"] == "client", name
+        wants_postgres = any(
+            "POSTGRES" in v["name"] for _, c in containers(overlay) if _ == name for v in c.get("env", [])
+        )
+        assert ("playhead.dev/postgres" in labels) == wants_postgres, name
+    open_to_all = [
+        name
+        for name, policy in policies.items()
+        if any("from" not in rule for rule in policy["spec"].get("ingress", []))
+    ]
+    assert sorted(open_to_all) == ["page", "players"]
+
+
+@overlays
+def test_disruptions_and_scaling_leave_enough(overlay: str) -> None:
+    budgets = of_kind(overlay, "PodDisruptionBudget")
+    assert budgets.keys() == {"collector", "processor", "dashboard"}
+    assert {budget["spec"]["maxUnavailable"] for budget in budgets.values()} == {1}
+    scaler = of_kind(overlay, "HorizontalPodAutoscaler")["collector"]["spec"]
+    assert scaler["minReplicas"] >= 2
+    assert scaler["metrics"][0]["resource"]["name"] == "cpu"
+    assert "replicas" not in workloads(overlay)["collector"]["spec"], "apply would undo what the autoscaler chose"
+
+
+@overlays
+def test_every_service_is_scraped_under_the_job_that_rules_know(overlay: str) -> None:
+    monitors = of_kind(overlay, "ServiceMonitor")
+    assert monitors.keys() == SETTINGS.keys()
+    by_label = {
+        one["metadata"]["labels"]["app.kubernetes.io/name"]: one
+        for one in of_kind(overlay, "Service").values()
+        if "app.kubernetes.io/name" in one["metadata"].get("labels", {})
+    }
+    for name, monitor in monitors.items():
+        assert monitor["spec"]["selector"]["matchLabels"] == {"app.kubernetes.io/name": name}
+        ports = {port["name"] for port in by_label[name]["spec"]["ports"]}
+        endpoints = monitor["spec"]["endpoints"]
+        assert {endpoint["port"] for endpoint in endpoints} == {port for port in ports if port.endswith("admin")}
+        for endpoint in endpoints:
+            assert endpoint["relabelings"] == [{"targetLabel": "job", "replacement": f"playhead-{name}"}]
+
+
+@overlays
+def test_kafka_is_as_the_topics_need_it(overlay: str) -> None:
+    profile = PROFILES["production"]
+    kafka = of_kind(overlay, "Kafka")["playhead"]["spec"]["kafka"]
+    brokers = of_kind(overlay, "KafkaNodePool")["brokers"]["spec"]["replicas"]
+    assert brokers >= profile.replication_factor
+    config = kafka["config"]
+    assert config["auto.create.topics.enable"] is False
+    assert config["unclean.leader.election.enable"] is False
+    for name in ("default", "offsets.topic", "transaction.state.log"):
+        assert config[f"{name}.replication.factor"] == profile.replication_factor
+    assert config["transaction.state.log.min.isr"] == config["min.insync.replicas"] == profile.min_insync_replicas
+    common = next(one for one in of_kind(overlay, "ConfigMap").values())
+    host, port = common["data"]["PLAYHEAD_KAFKA_BOOTSTRAP"].split(":")
+    assert host == "playhead-kafka-bootstrap"
+    assert int(port) in {listener["port"] for listener in kafka["listeners"]}
+
+
+def test_slots_follow_the_lag_of_the_applications_group() -> None:
+    scaled = of_kind("production-lag-scaling", "ScaledObject")["processor"]["spec"]
+    assert scaled["scaleTargetRef"]["kind"] == "StatefulSet"
+    assert "replicas" not in workloads("production-lag-scaling")["processor"]["spec"]
+    assert scaled["maxReplicaCount"] <= BEACONS.partitions(PROFILES["production"])
+    (trigger,) = scaled["triggers"]
+    assert trigger["metadata"]["consumerGroup"] == "video_views"
+    assert trigger["metadata"]["topic"] == BEACONS.name
