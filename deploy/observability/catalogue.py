@@ -1,10 +1,14 @@
-"""The catalogue of metrics as docs/observability.md has it: `python -m deploy.observability.catalogue`."""
+"""Writes the catalogue of metrics into docs/observability.md: `python -m deploy.observability.catalogue`."""
 
 from collections.abc import Iterator
 from typing import Final, get_args
 
+from deploy.local.paths import ROOT
 from shared.metrics import Metric, ServiceName, declared, of_service
 
+DOCUMENT: Final = ROOT / "docs/observability.md"
+BEGIN: Final = "<!-- catalogue -->\n"
+END: Final = "<!-- end of catalogue -->"
 HEAD: Final = "| metric | kind | labels | meaning |\n|---|---|---|---|"
 
 
@@ -29,5 +33,11 @@ def _rows(metrics: list[Metric]) -> Iterator[str]:
         yield f"| `{metric.name}` | {metric.kind} | {labels} | {metric.meaning} |"
 
 
+def written(text: str) -> str:
+    """The document with the catalogue of now between its marks."""
+    before, rest = text.split(BEGIN)
+    return before + BEGIN + catalogue() + "\n" + END + rest.split(END)[1]
+
+
 if __name__ == "__main__":
-    print(catalogue())
+    DOCUMENT.write_text(written(DOCUMENT.read_text()))

@@ -151,6 +151,17 @@ PROCESSOR: Final = (
     Panel("Flushes", "s", ((_quantile(0.99, "playhead_processor_flush_seconds", "instance"), "p99 {{instance}}"),)),
     Panel("Timers due", "short", (("sum by (partition) (playhead_processor_timers_due)", "{{partition}}"),), "heat"),
     Panel(
+        "Media objects",
+        "cps",
+        ((_rate("playhead_processor_media_total", "application, outcome"), "{{application}} {{outcome}}"),),
+    ),
+    Panel("Media stored", "Bps", ((_rate("playhead_processor_media_bytes_total", "application"), "{{application}}"),)),
+    Panel(
+        "Storing a media object",
+        "s",
+        ((_quantile(0.99, "playhead_processor_media_seconds", "application"), "p99 {{application}}"),),
+    ),
+    Panel(
         "Disordered or discarded",
         "cps",
         (

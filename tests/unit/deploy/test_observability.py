@@ -13,7 +13,7 @@ from prometheus_client import REGISTRY
 
 from deploy.local.paths import ROOT
 from deploy.observability import dashboards
-from deploy.observability.catalogue import catalogue
+from deploy.observability.catalogue import DOCUMENT, written
 from services.rim import metrics as countable
 from shared import metrics
 from shared.metrics import Metric, ServiceName, declared, of_service
@@ -46,9 +46,8 @@ def known() -> set[str]:
 
 
 def test_the_catalogue_of_the_docs_is_that_of_the_code() -> None:
-    text = (ROOT / "docs/observability.md").read_text()
-    told = text.split("<!-- catalogue -->\n")[1].split("<!-- end of catalogue -->")[0]
-    assert told.strip() == catalogue()
+    text = DOCUMENT.read_text()
+    assert written(text) == text, "run python -m deploy.observability.catalogue"
 
 
 @pytest.mark.parametrize("service", get_args(ServiceName))
