@@ -8,8 +8,10 @@ from pathlib import Path
 from typing import Final
 
 from bench.chart import Bar, bars
+from bench.parts import PARTS
 from bench.processor import report as processor
 from bench.processor.systems import ALL
+from bench.results import Part, kept, table
 
 _FOLDER: Final = Path(__file__).parent
 _CHART: Final = "processor.svg"
@@ -17,10 +19,9 @@ _CHART: Final = "processor.svg"
 
 def main() -> int:
     """1 when there are no figures."""
-    try:
-        run = processor.kept()
-    except FileNotFoundError:
-        print(f"no figures: run `{processor.COMMAND}` first", file=sys.stderr)
+    found = [part for part in (kept(name) for name in PARTS) if part is not None]
+    if not found:
+        print("no figures: run `make bench` first", file=sys.stderr)
         return 1
     lines = [
         "# Benchmarks",
@@ -35,12 +36,25 @@ def main() -> int:
             f" confluent-kafka {version('confluent-kafka')}, msgspec {version('msgspec')}, rocksdict {version('rocksdict')}."
         ),
         "",
-        f"![Beacons per CPU-second]({_CHART})",
+        *table(found),
         "",
-        *processor.section(run),
-        "",
+        *(line for part in found for line in _section(part)),
     ]
     (_FOLDER / "README.md").write_text("\n".join(lines))
+    return 0
+
+
+def _section(part: Part) -> list[str]:
+    chart: list[str] = []
+    if part.name == "processor":
+        _draw()
+        chart = [f"![Beacons per CPU-second]({_CHART})", ""]
+    told = f"`{part.command}`, {part.date}; checked: {part.checked}. Load average at its end: {part.load_average:g} on two CPUs."
+    return [f"## {part.title}", "", told, "", *chart, *part.lines, ""]
+
+
+def _draw() -> None:
+    run = processor.kept()
     rows = [
         Bar(
             f"{ALL[name].title}, {ALL[name].commit_ms} ms",
@@ -50,7 +64,6 @@ def main() -> int:
         for name in sorted(run.results, key=lambda name: -run.median(name, processor.rate))
     ]
     (_FOLDER / _CHART).write_text(bars("Beacons per CPU-second of the processor, exactly once", rows))
-    return 0
 
 
 def _machine() -> str:

@@ -5,7 +5,7 @@ its own, one after the other, in rounds. What counts is the part of the topic fr
 process over the offsets that it committed meanwhile. Before any speed is printed, every view is checked: one missing,
 doubled or wrong row fails the run. Other load on the machine falls on all; compare the ratios.
 
-The figures go to `.local/bench/processor.json`, from which `python -m bench.report` writes bench/README.md.
+The figures go to `.local/bench`, from which `python -m bench.report` writes bench/README.md.
 """
 
 import argparse
@@ -16,12 +16,12 @@ import time
 from pathlib import Path
 from typing import Final
 
+from bench import peers_setup, results
 from bench.processor import report
 from bench.processor.beacons import Loaded, load
 from bench.processor.check import check, count_committed
 from bench.processor.measure import Figures, topic_bytes, watch
-from bench.processor.setup import set_up
-from bench.processor.systems import ALL, Run, System
+from bench.processor.systems import ALL, Peers, Run, System
 from bench.processor.topics_of_runs import PARTITIONS, TopicsOfRuns
 from deploy.local.broker import Broker
 from deploy.local.process import Child, wait_until
@@ -65,6 +65,12 @@ def drain(system: System, run: Run, broker: Broker, loaded: Loaded) -> Figures:
     return figures
 
 
+def set_up(families: set[str]) -> Peers:
+    """Builds the peers of these families where that was not done yet."""
+    jars, classes = peers_setup.kafka_streams() if "kafka streams" in families else (Path(), Path())
+    return Peers(jars, classes, peers_setup.quix_python() if "quix" in families else Path())
+
+
 def main() -> int:
     """The benchmark's exit code: 1 when a row was missing, doubled or wrong."""
     parser = argparse.ArgumentParser(prog="python -m bench.processor", description=__doc__)
@@ -82,7 +88,7 @@ def main() -> int:
             began = time.monotonic()
             loaded = load(broker.bootstrap, "beacons", PARTITIONS, views=given.views, in_flight=given.in_flight)
             print(report.told_input(loaded, given.in_flight, time.monotonic() - began), flush=True)
-            results: dict[str, list[Figures]] = {name: [] for name in systems}
+            drained: dict[str, list[Figures]] = {name: [] for name in systems}
             for number in range(given.rounds):
                 for name, system in systems.items():
                     group = "video_views" if system.fold == "full" else f"{name}-{number}"
@@ -91,12 +97,13 @@ def main() -> int:
                     if not figures.checked.is_good:
                         print(f"{name}: {figures.checked}")
                         return 1
-                    results[name].append(figures)
+                    drained[name].append(figures)
                     print(report.told_run(name, figures), flush=True)
                     kept = report.keep(
-                        {name: all_of for name, all_of in results.items() if all_of}, loaded, given.in_flight
+                        {name: all_of for name, all_of in drained.items() if all_of}, loaded, given.in_flight
                     )
-    print("\n".join([*report.table(kept), "", *report.ratios(kept)]))
+    results.keep(report.part(kept))
+    print("\n".join([*report.table(kept), "", *results.table([report.part(kept)])]))
     return 0
 
 

@@ -4,7 +4,6 @@ import os
 import statistics
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import Final
 
 import msgspec
@@ -12,8 +11,9 @@ import msgspec
 from bench.processor.beacons import Loaded
 from bench.processor.measure import Figures
 from bench.processor.systems import ALL, SETTINGS, System
+from bench.results import HOME, Compared, Part, against
 
-FILE: Final = Path(__file__).parents[2] / ".local" / "bench" / "processor.json"
+FILE: Final = HOME / "processor.json"
 COMMAND: Final = "python -m bench.processor"
 _MIB: Final = 1024 * 1024
 #: Beacons per CPU-second of the reduced fold to the best of a peer's configurations.
@@ -111,9 +111,9 @@ def table(run: Kept) -> list[str]:
     return lines
 
 
-def ratios(run: Kept) -> list[str]:
-    """What was aimed at, and what was reached, as lines of Markdown: for each commit interval, whose runs are neighbours."""
-    lines = []
+def ratios(run: Kept) -> list[Compared]:
+    """What was aimed at, and what was reached: for each commit interval, whose runs are neighbours."""
+    found = []
     for family, goal in GOALS.items():
         for commit_ms in sorted({ALL[name].commit_ms for name in run.results}):
             theirs = run.best(lambda each: each.family == family and each.commit_ms == commit_ms)  # noqa: B023
@@ -123,12 +123,37 @@ def ratios(run: Kept) -> list[str]:
                 )
                 if theirs is None or ours is None or (fold == "full" and family == "quix"):
                     continue
-                reached = run.median(ours, rate) / run.median(theirs, rate)
-                lines.append(
-                    f"- {commit_ms} ms commits, the {fold} fold to the reduced one of {ALL[theirs].title}:"
-                    f" **{reached:.2f}×** (goal: {aim:g}×)."
+                told = f"{commit_ms} ms commits, {fold} fold to {ALL[theirs].title}"
+                found.append(
+                    against(f"beacons per CPU-second: {told}", run.median(ours, rate) / run.median(theirs, rate), aim)
                 )
-    return lines
+                if fold == "reduced" and family == "kafka streams":
+                    found += _beside(run, ours, theirs, told)
+    return found
+
+
+def _beside(run: Kept, ours: str, theirs: str, told: str) -> list[Compared]:
+    """Memory and commit latency."""
+
+    def ratio(figure: Callable[[Figures], float]) -> float:
+        return run.median(ours, figure) / run.median(theirs, figure)
+
+    return [
+        against(f"RSS: {told}", ratio(lambda each: each.drained.rss_bytes_max), 0.5, at_most=True),
+        against(f"commit latency p50: {told}", ratio(lambda each: each.commit_ms(0.5)), 1.0, at_most=True),
+    ]
+
+
+def part(run: Kept) -> Part:
+    """The run as the other benchmarks keep theirs."""
+    return Part(
+        name="processor",
+        title="Processor: what a beacon costs",
+        command=COMMAND,
+        checked="every view of every system: 0 missing, 0 doubled, 0 wrong",
+        compared=ratios(run),
+        lines=section(run),
+    )
 
 
 def _load(run: Kept) -> str:
@@ -144,8 +169,6 @@ def section(run: Kept) -> list[str]:
     """The section of bench/README.md."""
     rounds = max(len(each) for each in run.results.values())
     return [
-        "## Processor: what a beacon costs",
-        "",
         (
             f"`{COMMAND}`, {run.date}. {run.beacons:,} beacons of {run.beacon_bytes:.0f} B in 8 partitions, 25 a view,"
             f" {run.views:,} views, up to {run.in_flight:,} in flight, 2 % duplicates, 2 % of the views never ended. Every system"
@@ -155,8 +178,6 @@ def section(run: Kept) -> list[str]:
         ),
         "",
         *table(run),
-        "",
-        *ratios(run),
         "",
         (
             "Commit latency is from the cut (Playhead) or the beginning of the commit (the peers) to its end, while draining as"

@@ -1,4 +1,7 @@
-"""The collector's server without its intake: events are produced as they came. What the intake costs is measured by it."""
+"""The collector's server without its intake: events are produced as they came. What the intake costs is measured by it.
+
+`python -m bench.collector.pass_through TOPIC`.
+"""
 
 import asyncio
 import os
@@ -19,7 +22,7 @@ from shared.partitioning import partition_of, view_key
 from shared.topics import BEACONS
 
 
-async def serve(settings: CollectorSettings) -> None:
+async def serve(settings: CollectorSettings, topic: str) -> None:
     """Serves until the process is ended."""
     records_max, kbytes_max = settings.queue_records_max, settings.queue_kbytes_max
     config = producer_config(
@@ -42,7 +45,7 @@ async def serve(settings: CollectorSettings) -> None:
         records = []
         for event in orjson.loads(await request.read())["events"]:
             key = view_key(event["ake"], event["xid"])
-            records.append(Record(BEACONS.name, partition_of(key, partitions), key, orjson.dumps(event), []))
+            records.append(Record(topic, partition_of(key, partitions), key, orjson.dumps(event), []))
         await sink.store(records)
         return web.Response(headers={"Access-Control-Allow-Origin": "*"})
 
@@ -55,4 +58,4 @@ async def serve(settings: CollectorSettings) -> None:
 
 if __name__ == "__main__":
     garbage.look_seldom()
-    uvloop.run(serve(CollectorSettings.load(os.environ)))
+    uvloop.run(serve(CollectorSettings.load(os.environ), sys.argv[1]))

@@ -1,0 +1,1 @@
+"""HTTP to Kafka: what a request and a beacon cost a collector."""

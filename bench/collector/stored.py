@@ -1,0 +1,30 @@
+"""The topics of the servers, and what is in them."""
+
+from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewTopic
+
+PARTITIONS = 8
+_SECONDS_MAX = 30.0
+
+
+def create(bootstrap: str, names: set[str]) -> None:
+    """Makes those that are not there."""
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    there = admin.list_topics(timeout=_SECONDS_MAX).topics
+    wanted = [NewTopic(name, PARTITIONS, 1) for name in sorted(names) if name not in there]
+    if wanted:
+        for made in admin.create_topics(wanted).values():
+            made.result(_SECONDS_MAX)
+
+
+def records_in(bootstrap: str, topic: str) -> int:
+    """How many records a topic holds."""
+    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "unused"})
+    partitions = consumer.list_topics(topic, timeout=_SECONDS_MAX).topics[topic].partitions
+    count = 0
+    for number in partitions:
+        low, high = consumer.get_watermark_offsets(TopicPartition(topic, number), timeout=_SECONDS_MAX)
+        count += high - low
+    consumer.close()
+    return count

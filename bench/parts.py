@@ -1,0 +1,11 @@
+"""The benchmarks that have a goal, each by its name, with what `make bench` gives it so that all fit half an hour on two cores."""
+
+from typing import Final
+
+#: In the order in which they run.
+PARTS: Final[dict[str, tuple[str, ...]]] = {
+    "processor": ("bench.processor",),
+    "collector": ("bench.collector",),
+    "recover": ("bench.recover", "--minutes", "2"),
+    "e2e": ("bench.e2e",),
+}
