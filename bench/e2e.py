@@ -1,8 +1,8 @@
 """From a beacon's answer to what people see: `python -m bench.e2e [--views N] [--seconds S] [--probes N]`.
 
 The whole system as `make demo` starts it, under a steady load of simulated players. Meanwhile a probe a second, each a customer
-of its own with one view: how long from the 200 of its first beacon until the live picture (topic `live`) counts its viewer, and from
-the 200 of its `viewend` until its row is in Postgres, less the grace that follows a player's goodbye. Checked before anything
+of its own with one view: how long from the 200 of its first beacon until the live picture (topic `live`) counts its viewer,
+and from the 200 of its `viewend` until its row is in Postgres, less the grace that follows a player's goodbye. Checked before anything
 is told: every probe was counted, and its one row says what was played.
 """
 

@@ -6,6 +6,7 @@ from typing import Final
 PARTS: Final[dict[str, tuple[str, ...]]] = {
     "processor": ("bench.processor",),
     "collector": ("bench.collector",),
+    "handover": ("bench.handover", "--ways", "kill"),
     "recover": ("bench.recover", "--minutes", "2"),
     "e2e": ("bench.e2e",),
 }

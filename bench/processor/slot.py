@@ -1,9 +1,11 @@
-"""One slot of Playhead for the benchmark: `python -m bench.processor.slot FOLD NAME BOOTSTRAP STATE_DIR COMMIT_MS COMMITS_FILE`.
+"""One slot of Playhead for the benchmarks: `python -m bench.processor.slot FOLD NAME BOOTSTRAP STATE_DIR COMMIT_MS COMMITS_FILE`.
 
 What `services.processor` starts, with its defaults, and nothing left out: FOLD is `full` (the application `video_views`) or
-`reduced`. The times of all commits go to COMMITS_FILE at the end, ms from the cut to the commit.
+`reduced`. The times of all commits go to COMMITS_FILE at the end, ms from the cut to the commit. `--slot`, `--replica` and
+`--standbys` are as the settings of `services.processor`.
 """
 
+import argparse
 import sys
 from pathlib import Path
 from typing import Any
@@ -36,8 +38,14 @@ def application(fold: str, name: str) -> Application:
 
 def main() -> int:
     """Works until SIGTERM."""
-    fold, name, bootstrap, state_dir, commit_ms, commits_file = sys.argv[1:]
-    settings = Settings(kafka_bootstrap=bootstrap)
+    parser = argparse.ArgumentParser()
+    for word in ("fold", "name", "bootstrap", "state_dir", "commit_ms", "commits_file"):
+        parser.add_argument(word)
+    parser.add_argument("--slot", default="bench/0")
+    parser.add_argument("--replica", type=int, default=0)
+    parser.add_argument("--standbys", type=int, default=0)
+    given = parser.parse_args()
+    settings = Settings(kafka_bootstrap=given.bootstrap)
     logs.configure("processor", settings)
     stop = stop_on_signals()
     commits: list[float] = []
@@ -48,13 +56,21 @@ def main() -> int:
         counted(of_partition, checkpoint, seconds)
 
     Counts.committed = committed  # type: ignore[method-assign, assignment]
-    plan = Plan(settings, application(fold, name), "bench/0", Path(state_dir), commit_interval_ms=int(commit_ms))
-    replica = Replica(plan, Patience(suspect=1.5, settle=10.0), lambda: None)
+    plan = Plan(
+        settings,
+        application(given.fold, given.name),
+        given.slot,
+        Path(given.state_dir),
+        replica=given.replica,
+        standbys=given.standbys,
+        commit_interval_ms=int(given.commit_ms),
+    )
+    replica = Replica(plan, Patience(), lambda: None)
     garbage.look_seldom()
     sys.setswitchinterval(SWITCH_SECONDS)
     structlog.get_logger(__name__).info("started")
     is_clean = replica.run(stop)
-    Path(commits_file).write_text("\n".join(f"{ms:.3f}" for ms in commits))
+    Path(given.commits_file).write_text("\n".join(f"{ms:.3f}" for ms in commits))
     return 0 if is_clean else 1
 
 

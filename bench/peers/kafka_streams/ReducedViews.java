@@ -7,6 +7,7 @@ import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.time.Duration;
 import java.util.Collections;
 import java.util.List;
 import java.util.Map;
@@ -42,7 +43,8 @@ import org.rocksdb.Options;
 
 /**
  * The fold of bench.processor.reduced on Kafka Streams: Processor API, persistent store, exactly_once_v2.
- * Arguments: NAME BOOTSTRAP STATE_DIR COMMIT_MS COMMITS_FILE CACHE_BYTES THREADS.
+ * Arguments: NAME BOOTSTRAP STATE_DIR COMMIT_MS COMMITS_FILE CACHE_BYTES THREADS. System properties: `client` (its client id),
+ * `session.ms` and `standbys`; the defaults are Kafka Streams' own.
  */
 public final class ReducedViews {
     private static final int PLAYING = 2;
@@ -244,6 +246,15 @@ public final class ReducedViews {
         config.put(StreamsConfig.producerPrefix(ProducerConfig.BATCH_SIZE_CONFIG), 256 * 1024);
         config.put(StreamsConfig.consumerPrefix(ConsumerConfig.AUTO_OFFSET_RESET_CONFIG), "earliest");
         config.put(StreamsConfig.consumerPrefix(ConsumerConfig.MAX_POLL_RECORDS_CONFIG), 5000);
+        if (System.getProperty("client") != null) {
+            config.put(StreamsConfig.CLIENT_ID_CONFIG, System.getProperty("client"));
+        }
+        if (System.getProperty("session.ms") != null) {
+            int sessionMs = Integer.getInteger("session.ms");
+            config.put(StreamsConfig.mainConsumerPrefix(ConsumerConfig.SESSION_TIMEOUT_MS_CONFIG), sessionMs);
+            config.put(StreamsConfig.mainConsumerPrefix(ConsumerConfig.HEARTBEAT_INTERVAL_MS_CONFIG), sessionMs / 6);
+        }
+        config.put(StreamsConfig.NUM_STANDBY_REPLICAS_CONFIG, Integer.getInteger("standbys", 0));
         boolean caches = Long.parseLong(arguments[5]) > 0;
         StoreBuilder<KeyValueStore<byte[], State>> store = Stores.keyValueStoreBuilder(
                 Stores.persistentKeyValueStore("views"), Serdes.ByteArray(), new StateSerde());
@@ -272,7 +283,8 @@ public final class ReducedViews {
             }
         });
         Runtime.getRuntime().addShutdownHook(new Thread(() -> {
-            streams.close();
+            // By default a member that stops stays in the group until its session ends.
+            streams.close(new KafkaStreams.CloseOptions().leaveGroup(true).timeout(Duration.ofSeconds(30)));
             try {
                 List<String> lines = COMMITS.stream().map(ms -> String.format("%.3f", ms)).toList();
                 Files.write(Path.of(arguments[4]), lines);

@@ -1,18 +1,17 @@
-"""How long a takeover takes, cold (empty disk) and warm (a standby's copies): `python -m bench.handover [VIEWS ...]`.
+"""How long a takeover takes, cold (empty disk) and warm (a standby's copies), once the partitions are known.
 
 Fills the changelog of `video_views` on a broker of its own with open views over 8 partitions, as a slot would have left them, then
 takes all partitions as a slot does: fence, open, replay. Checked before anything is printed: each store holds every row.
 """
 
 import logging
-import sys
 import tempfile
 import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 import structlog
 
@@ -45,9 +44,23 @@ _APPLICATION: Final = application(FinishRules())
 _NOW_MS: Final = 1_795_000_000_000
 
 
-def main(sizes: list[int]) -> int:
-    """Runs every size; prints a table. 1 when a store was not whole."""
+class Took(NamedTuple):
+    """One size."""
+
+    views: int
+    cold_seconds: float
+    rows_a_cpu_second: float
+    warm_seconds: float
+
+
+class NotWhole(RuntimeError):
+    """A store lacks rows."""
+
+
+def measure(sizes: list[int]) -> list[Took]:
+    """Runs every size; prints a table. Raises `NotWhole`."""
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING))
+    found = []
     print(f"{'views':>10} {'cold, s':>9} {'rows/CPU-s':>11} {'warm, s':>9}   ({PARTITIONS} partitions, one slot)")
     for views in sizes:
         with tempfile.TemporaryDirectory(prefix="handover") as folder, Broker(Path(folder) / "broker") as broker:
@@ -60,10 +73,10 @@ def main(sizes: list[int]) -> int:
             copies = _copy(warm_plan)
             warm_seconds, _, also_whole = _take(warm_plan, copies, keys)
             if not (whole and also_whole):
-                print(f"{views:>10,} a store lacks rows")
-                return 1
+                raise NotWhole(f"{views:,} views: a store lacks rows")
+            found.append(Took(views, cold_seconds, rate, warm_seconds))
             print(f"{views:>10,} {cold_seconds:>9.2f} {rate:>11,.0f} {warm_seconds:>9.2f}", flush=True)
-    return 0
+    return found
 
 
 def _plan(settings: Settings, folder: str, slot: str) -> Plan:
@@ -157,7 +170,3 @@ def _take(plan: Plan, warm: dict[int, RocksStore], keys: dict[int, list[bytes]])
 
 def _all(pool: ThreadPoolExecutor, take: Callable[[int], Taken]) -> list[Taken]:
     return list(pool.map(take, range(PARTITIONS)))
-
-
-if __name__ == "__main__":
-    sys.exit(main([int(argument) for argument in sys.argv[1:]] or list(SIZES)))
