@@ -2,8 +2,8 @@
 
 The whole system as `make demo` starts it, under a steady load of simulated players. Meanwhile a probe a second, each a customer
 of its own with one view: how long from the 200 of its first beacon until the live picture (topic `live`) counts its viewer,
-and from the 200 of its `viewend` until its row is in Postgres, less the grace that follows a player's goodbye. Checked before anything
-is told: every probe was counted, and its one row says what was played.
+and from the 200 of its `viewend` until its row is in Postgres, less the grace that follows a player's goodbye. Checked before
+anything is told: every probe was counted, and its one row says what was played.
 """
 
 import argparse

@@ -91,7 +91,8 @@ def part(took: list[Took], went: list[Went], given: argparse.Namespace) -> Part:
             "",
             (
                 f"Two instances of each system, {given.open:,} open views, {given.rate:,} beacons/s, commits every {COMMIT_MS} ms,"
-                f" sessions of {SESSION_MS / 1_000:g} s (Kafka Streams: heartbeats of a sixth, `leaveGroup` on close, one stream thread)."
+                f" sessions of {SESSION_MS / 1_000:g} s (Kafka Streams: heartbeats of a sixth, `leaveGroup` on close, one"
+                " stream thread)."
             ),
             "",
             "| system | standbys | way | stood still, s | records behind |",
