@@ -37,8 +37,8 @@ chaos: setup ## slots killed, stopped, added, removed under load, every view com
 rolling: setup ## restart every slot under load: which partitions move, and how long beacons wait
 	@$(PYTHON) -m tests.chaos.rolling
 
-bench: setup ## what a beacon costs the processor, beside Kafka Streams and Quix Streams; writes bench/README.md
-	@$(PYTHON) -m bench.processor && $(PYTHON) -m bench.report
+bench: setup ## every benchmark that has a goal, one table; writes bench/README.md; needs Go and Rust for two peers
+	@$(PYTHON) -m bench
 
 lock: setup ## resolve pyproject.toml anew into requirements.lock
 	$(PYTHON) -m uv pip compile pyproject.toml --universal --generate-hashes --no-emit-index-url \
