@@ -8,7 +8,7 @@ import sys
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +26,15 @@ class Collector:
     """A collector process on `port`; several may share one."""
 
     def __init__(
-        self, bootstrap: str, folder: Path, port: int, name: str = "c", *, profile: str = "laptop", **settings: str
+        self,
+        bootstrap: str,
+        folder: Path,
+        port: int,
+        name: str = "c",
+        *,
+        profile: str = "laptop",
+        environ: Mapping[str, str] | None = None,
+        **settings: str,
     ) -> None:
         self.url = f"http://127.0.0.1:{port}"
         self.admin = f"http://127.0.0.1:{(admin_port := free_port())}"
@@ -45,7 +53,10 @@ class Collector:
             name,
             [sys.executable, "-m", "services.collector"],
             log_file=folder / f"{name}.log",
-            env=theirs | ours | {f"COLLECTOR_{key.upper()}": value for key, value in settings.items()},
+            env=theirs
+            | ours
+            | dict(environ or {})
+            | {f"COLLECTOR_{key.upper()}": value for key, value in settings.items()},
         )
 
     def __enter__(self) -> "Collector":

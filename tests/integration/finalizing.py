@@ -117,6 +117,7 @@ class Installation:
     bootstrap: str
     dsn: str
     admin_port: int = field(default_factory=free_port)
+    environ: Mapping[str, str] = field(default_factory=dict)
 
     def environment(self, **settings: str) -> dict[str, str]:
         """What a finalizer process is given."""
@@ -136,6 +137,7 @@ class Installation:
             "FINALIZER_ROLLUP_BY": ROLLUP_BY,
             "FINALIZER_ADMIN_HOST": "127.0.0.1",
             "FINALIZER_ADMIN_PORT": str(self.admin_port),
+            **self.environ,
             **{f"FINALIZER_{name.upper()}": value for name, value in settings.items()},
         }
 

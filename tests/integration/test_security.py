@@ -1,0 +1,241 @@
+"""All services over TLS with passwords, with the rights that docs/security.md gives them; and who is not let in."""
+
+import asyncio
+import json
+import os
+import sys
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import psycopg
+import pytest
+from confluent_kafka import Consumer, KafkaError, Message, Producer, TopicPartition
+
+from deploy.local.ports import free_port
+from deploy.local.postgres import Postgres
+from deploy.local.process import Child, wait_until
+from deploy.rights import documented, grant
+from deploy.topics import create_topics
+from services.collector.customers_table import MIGRATIONS_DIR, CustomersTable, TableAway
+from services.rim import kafka
+from services.rim.kafka import TopicsWrong, client_config, verify_topics
+from services.rim.migrations import migrate
+from shared.settings import Settings
+from shared.topics import BEACONS, LIVE, VIEWS
+from tests.integration.collecting import Collector, answered, reading
+from tests.integration.finalizing import Installation
+from tests.integration.secured import ADMIN_TOKEN, MARK, Authority, SecuredBroker, TlsFront, secured_broker
+from tests.integration.slots import Slot
+from tests.unit.collector.bodies import mux_body, mux_event
+
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(900)]
+
+SECONDS_MAX = 120.0
+LOOKUP_TOKEN = f"{MARK}-of-the-lookups"
+DATABASE = "secured"
+
+
+@pytest.fixture(scope="module")
+def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
+    return Authority(tmp_path_factory.mktemp("authority"))
+
+
+@pytest.fixture(scope="module")
+def secured(authority: Authority, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecuredBroker]:
+    """A broker with the documented rights, a user without any, and all topics, made by their own user."""
+    secured = secured_broker(tmp_path_factory.mktemp("secured"), authority)
+    with secured.broker:
+        rights = documented()
+        secured.make_users([*{right.user for right in rights}, "nobody"])
+        grant(Settings(kafka_bootstrap=secured.broker.bootstrap), rights)
+        create_topics(secured.settings("topics"))
+        yield secured
+
+
+@pytest.fixture(scope="module")
+def front(postgres: Postgres, authority: Authority) -> Iterator[TlsFront]:
+    """TLS before a database that the finalizer owns, with the customers table."""
+    with psycopg.connect(postgres.create_database(DATABASE), autocommit=True) as connection:
+        for role in ("tls_collector", "tls_dashboard", "tls_finalizer"):
+            connection.execute(f"CREATE ROLE {role} LOGIN")
+        connection.execute(f"ALTER DATABASE {DATABASE} OWNER TO tls_finalizer")
+        migrate(connection, "collector", MIGRATIONS_DIR)
+        connection.execute("INSERT INTO collector.customers (customer_id) VALUES ('acme')")
+        connection.execute("GRANT USAGE ON SCHEMA collector TO tls_collector")
+        connection.execute("GRANT SELECT ON ALL TABLES IN SCHEMA collector TO tls_collector")
+    with TlsFront(postgres.dsn, authority) as front:
+        yield front
+
+
+def asked(url: str, token: str = "") -> tuple[int, Any]:
+    """Status and body; status 0 where nobody listens."""
+    request = urllib.request.Request(url, headers={"Authorization": f"Bearer {token}"} if token else {})
+    try:
+        with urllib.request.urlopen(request, timeout=15) as answer:
+            return answer.status, answer.read()
+    except urllib.error.HTTPError as error:
+        with error:
+            return error.code, error.read()
+    except OSError:
+        return 0, b""
+
+
+async def play(collector: Collector, *events: dict[str, Any]) -> None:
+    async with aiohttp.ClientSession() as client:
+        assert await answered(client, collector.url, mux_body(*events)) == 200
+
+
+def dashboard_on(secured: SecuredBroker, front: TlsFront, folder: Path, port: int, lookups: str) -> Child:
+    return Child(
+        "dashboard",
+        [sys.executable, "-m", "services.dashboard"],
+        log_file=folder / "dashboard.log",
+        env=os.environ
+        | secured.environ("dashboard")
+        | {
+            "DASHBOARD_HOST": "127.0.0.1",
+            "DASHBOARD_PORT": str(port),
+            "DASHBOARD_ADMIN_HOST": "127.0.0.1",
+            "DASHBOARD_ADMIN_PORT": str(free_port()),
+            "DASHBOARD_POSTGRES_DSN": front.dsn("tls_dashboard", DATABASE),
+            "DASHBOARD_LOOKUP_URL": lookups,
+            "DASHBOARD_LOOKUP_TOKEN": LOOKUP_TOKEN,
+        },
+    )
+
+
+def test_from_beacon_to_row_over_tls_with_the_documented_rights_alone(
+    secured: SecuredBroker, front: TlsFront, postgres: Postgres, tmp_path: Path
+) -> None:
+    lookup_port, page_port = free_port(), free_port()
+    lookups, page = f"http://127.0.0.1:{lookup_port}", f"http://127.0.0.1:{page_port}"
+    token_file = tmp_path / "lookup.token"
+    token_file.write_text(LOOKUP_TOKEN)
+    slot = Slot(
+        secured.bootstrap,
+        tmp_path,
+        0,
+        PROCESSOR_LOOKUP_HOST="127.0.0.1",
+        PROCESSOR_LOOKUP_PORT=str(lookup_port),
+        PROCESSOR_LOOKUP_URL=lookups,
+        PROCESSOR_LOOKUP_TOKEN_FILE=str(token_file),
+        VIDEO_VIEWS_FINISH_CLEAN_MS="500",
+        **secured.environ("video_views"),
+    )
+    collector = Collector(
+        secured.bootstrap,
+        tmp_path,
+        free_port(),
+        environ=secured.environ("collector"),
+        customers_dsn=front.dsn("tls_collector", DATABASE),
+    )
+    dashboard = dashboard_on(secured, front, tmp_path, page_port, lookups)
+    finalizer = Installation(
+        tmp_path, secured.bootstrap, front.dsn("tls_finalizer", DATABASE), environ=secured.environ("finalizer")
+    )
+    view = f"{lookups}/views/acme/view-1"
+    try:
+        slot.start()
+        with collector, reading(secured.broker.bootstrap, VIEWS.name) as reader:
+            asyncio.run(play(collector, mux_event(e="viewstart", xsqno=1), mux_event(e="playing", xsqno=2)))
+            wait_until(lambda: asked(view, LOOKUP_TOKEN)[0] == 200, SECONDS_MAX, "the open view is found")
+            assert asked(view, "another token of 16")[0] == 401
+            for admin in (collector.admin, f"http://127.0.0.1:{slot.admin_port}"):
+                assert [asked(f"{admin}/metrics")[0], asked(f"{admin}/metrics", ADMIN_TOKEN)[0]] == [401, 200]
+            asyncio.run(play(collector, mux_event(e="viewend", xsqno=3)))
+            (row,) = reader.until(bool, SECONDS_MAX)
+            assert row.key == b"acme:view-1"
+            assert collector.child.stop(SECONDS_MAX) == 0
+
+        assert finalizer.run_once() == 0
+        with psycopg.connect(postgres.dsn_of(DATABASE), autocommit=True) as connection:
+            connection.execute("GRANT USAGE ON SCHEMA serving TO tls_dashboard")
+            connection.execute("GRANT SELECT ON ALL TABLES IN SCHEMA serving TO tls_dashboard")
+        dashboard.start()
+        dashboard.wait_until(lambda: _sees(page, "acme"), SECONDS_MAX, "the page knows the view")
+        assert dashboard.stop(SECONDS_MAX) == 0
+        assert slot.terminate() == 0
+    finally:
+        slot.end()
+        dashboard.kill()
+    logs = [secured.broker.log_file, *tmp_path.glob("*.log")]
+    assert len(logs) == 5
+    assert [file.name for file in logs if MARK in file.read_text()] == []
+
+
+def _sees(page: str, customer_id: str) -> bool:
+    """Whether the page has live figures, the table of qualities, and the view's own life."""
+    status, quality = asked(f"{page}/api/quality")
+    if status != 200 or customer_id not in json.dumps(json.loads(quality)):
+        return False
+    live, life = asked(f"{page}/api/live"), asked(f"{page}/api/view?customer={customer_id}&view=view-1")
+    return (live[0], life[0]) == (200, 200) and bool(json.loads(live[1])["customers"])
+
+
+def test_who_is_not_let_in_is_told_why(secured: SecuredBroker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kafka, "BOOT_SECONDS_MAX", 20.0)
+    stranger = Authority(tmp_path).ca_file
+
+    def why(settings: Settings) -> str:
+        with pytest.raises(TopicsWrong) as caught:
+            verify_topics(settings, [BEACONS])
+        return str(caught.value)
+
+    with ThreadPoolExecutor() as threads:
+        wrong_password, wrong_authority, no_rights = threads.map(
+            why,
+            [
+                secured.settings("collector", kafka_password="wrong"),
+                secured.settings("collector", kafka_ca_file=str(stranger)),
+                secured.settings("nobody"),
+            ],
+        )
+    assert "SCRAM-SHA-512" in wrong_password
+    assert "certificate verify failed" in wrong_authority
+    assert "topic beacons is missing" in no_rights
+    assert "grant the right to see it" in no_rights
+    assert MARK not in wrong_password + wrong_authority + no_rights
+
+
+def test_no_user_may_do_what_its_service_does_not(secured: SecuredBroker) -> None:
+    refused: list[KafkaError | None] = []
+
+    def on_delivery(error: KafkaError | None, _message: Message) -> None:
+        refused.append(error)
+
+    for user, topic in (("dashboard", LIVE.name), ("video_views", BEACONS.name), ("finalizer", VIEWS.name)):
+        producer = Producer(client_config(secured.settings(user), "test"))
+        producer.produce(topic, b"{}", partition=0, on_delivery=on_delivery)
+        assert producer.flush(SECONDS_MAX) == 0
+    assert [error.code() for error in refused if error] == [KafkaError.TOPIC_AUTHORIZATION_FAILED] * 3
+
+    reader = Consumer(client_config(secured.settings("collector"), "test") | {"group.id": "dashboard-live"})
+    reader.assign([TopicPartition(BEACONS.name, 0, 0)])
+    codes: set[int] = set()
+
+    def is_refused() -> bool:
+        message = reader.poll(1.0)
+        if message is not None:
+            error = message.error()
+            assert error is not None
+            codes.add(error.code())
+        return KafkaError.TOPIC_AUTHORIZATION_FAILED in codes
+
+    wait_until(is_refused, SECONDS_MAX, "the collector's user may not read beacons")
+    reader.close()
+
+
+def test_a_postgres_that_cannot_prove_its_name_is_not_trusted(front: TlsFront, tmp_path: Path) -> None:
+    assert CustomersTable(front.dsn("tls_collector", DATABASE)).customers.lists("acme")
+    for dsn in (
+        front.dsn("tls_collector", DATABASE, ca_file=Authority(tmp_path).ca_file),
+        front.dsn("tls_collector", DATABASE, sslmode="disable"),
+    ):
+        with pytest.raises(TableAway) as caught:
+            CustomersTable(dsn)
+        assert MARK not in str(caught.value)
