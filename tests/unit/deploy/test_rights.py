@@ -52,6 +52,12 @@ def test_an_application_may_use_its_topics_and_no_others(name: str) -> None:
     assert allowed(name, "Read") == inputs | both
     assert allowed(name, "Write") == outputs | both
     assert allowed(name, "DescribeConfigs") == inputs | outputs | both
+    # Its groups and its producers' ids begin with its name.
+    others = [right for right in documented() if right.user == name and right.resource != "topic"]
+    assert others == [
+        Right(name, "group", f"{name}*", "Read"),
+        Right(name, "transactional id", f"{name}.*", "Write"),
+    ]
 
 
 def test_a_star_ends_a_prefix_and_alone_is_every_name() -> None:
