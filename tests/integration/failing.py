@@ -76,7 +76,7 @@ class Scene:
         wait_until(slot.is_ready, "the slot is ready")
         return slot
 
-    def feed(self, *, views: int = 60, seconds: float = 2.0, title_bytes: int = 10) -> Feed:
+    def feed(self, *, views: int = 60, seconds: float = 2.0, text_bytes: int = 10) -> Feed:
         """Begins to feed views that no other feed has."""
         prefix = f"feed-{len(self.feeds)}"
         feed = Feed(
@@ -84,7 +84,7 @@ class Scene:
             views=views,
             seconds=seconds,
             prefix=prefix,
-            title_bytes=title_bytes,
+            text_bytes=text_bytes,
             seed=len(self.feeds),
         )
         self.feeds.append(feed)

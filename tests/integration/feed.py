@@ -5,6 +5,7 @@ import threading
 import time
 from collections import defaultdict
 from collections.abc import Mapping
+from typing import Final
 
 from confluent_kafka import Consumer, KafkaError, Message, Producer, TopicPartition
 
@@ -41,11 +42,16 @@ def beacon(view_id: str, seq: int, event: str, client_time_ms: int, **attrs: obj
     )
 
 
-def story(view_id: str, random_: random.Random, title_bytes: int = 10) -> list[Beacon]:
+#: What of a view may be a text of 500 characters.
+TEXTS: Final = ("video_title", *(f"custom_{number}" for number in range(1, 21)))
+
+
+def story(view_id: str, random_: random.Random, text_bytes: int = 10) -> list[Beacon]:
     """A view: start, heartbeats whose watch time grows, and (mostly) a clean end."""
     at_ms = 1_790_000_000_000
-    title = random_.randbytes(title_bytes // 2).hex()
-    beacons = [beacon(view_id, 1, "viewstart", at_ms, video_title=title), beacon(view_id, 2, "playing", at_ms + 500)]
+    text = random_.randbytes(text_bytes // 2).hex()
+    texts = {name: text[at : at + 500] for name, at in zip(TEXTS, range(0, text_bytes, 500), strict=False)}
+    beacons = [beacon(view_id, 1, "viewstart", at_ms, **texts), beacon(view_id, 2, "playing", at_ms + 500)]
     beacons += [
         beacon(view_id, seq, "heartbeat", at_ms + seq * 1000, view_watch_time=seq * 1000)
         for seq in range(3, random_.randint(5, 14))
@@ -60,14 +66,14 @@ class Feed(threading.Thread):
     """Produces the beacons of many views, interleaved, some twice; keeps what is true."""
 
     def __init__(
-        self, bootstrap: str, *, views: int, seconds: float, seed: int = 5, prefix: str = "view", title_bytes: int = 10
+        self, bootstrap: str, *, views: int, seconds: float, seed: int = 5, prefix: str = "view", text_bytes: int = 10
     ) -> None:
-        """All beacons of `views` views, within `seconds`; a view's title, as large as told, never compresses."""
+        """All beacons of `views` views, within `seconds`; a view's texts, 10,500 bytes at the most, never compress."""
         super().__init__(name="feed")
         self._random = random.Random(seed)
         self._producer = Producer({"bootstrap.servers": bootstrap, "acks": "all", "enable.idempotence": True})
         ids = [f"{prefix}-{number}" for number in range(views)]
-        self._views = {view_id: story(view_id, self._random, title_bytes) for view_id in ids}
+        self._views = {view_id: story(view_id, self._random, text_bytes) for view_id in ids}
         self._seconds = seconds
         self.sent: dict[str, int] = defaultdict(int)
         self.failure: BaseException | None = None

@@ -64,7 +64,7 @@ def test_kill_at_every_step_of_a_commit(scene: Scene) -> None:
 def test_kill_at_every_step_of_a_flush(scene: Scene) -> None:
     # Large rows that all wait to be flushed make several slices, and with a small write buffer RocksDB writes them to files
     # while the flush still goes on: rows ahead of their position.
-    scene.feed(views=250, seconds=2, title_bytes=50_000).finish()
+    scene.feed(views=1_200, seconds=2, text_bytes=10_000).finish()
     scene.feed(views=60, seconds=6)
     slot = scene.slot(PROCESSOR_WRITE_BUFFER_BYTES=str(1 << 20), PROCESSOR_FLUSH_INTERVAL_MS="1500")
     killed_at(slot, "slice_written:2", "rows_written:10", "flushed:10")

@@ -42,7 +42,7 @@ def scene(own_broker: Broker, tmp_path: Path) -> Iterator[Scene]:
 def killed_amid_views(scene: Scene, **environ: str) -> Slot:
     """A slot that was killed while views were open, with all its stores written some time before."""
     slot = scene.started(**environ)
-    feed = scene.feed(views=100, seconds=8, title_bytes=1_000)
+    feed = scene.feed(views=100, seconds=8, text_bytes=1_000)
     feed.join(2.5)
     wait_until(lambda: len(list(slot.stores_dir().glob("*/*.sst"))) >= 8, "every store was written")
     assert feed.is_alive()
@@ -159,7 +159,7 @@ def test_a_full_disk_stops_the_slot_and_nothing_is_lost(scene: Scene) -> None:
     slot = scene.started()
     # No file may grow beyond this; its own log is still far from it.
     resource.prlimit(slot.pid, resource.RLIMIT_FSIZE, (300_000, 300_000))
-    scene.feed(views=150, seconds=4, title_bytes=40_000)
+    scene.feed(views=600, seconds=4, text_bytes=10_000)
     assert slot.ended() == 1
     assert "is the disk full?" in slot.last_line()
     slot.start()

@@ -52,7 +52,7 @@ def stopped_standby(scene: Scene) -> tuple[Slot, Slot, Path]:
     home.start()
     wait_until(home.is_ready, "the slot is ready")
     stand_by(standby)
-    scene.feed(views=100, seconds=3, title_bytes=1_000).finish()
+    scene.feed(views=100, seconds=3, text_bytes=1_000).finish()
     stores = standby.state_dir / "video_views" / "test-0.1"
     wait_until(lambda: len(list(stores.glob("*/*.sst"))) >= 8, "the copies are written")
     assert standby.terminate() == 0

@@ -106,8 +106,8 @@ function facts(row) {
 function stretches(events, span_ms, kindOf) {
   const found = [];
   let open = null;
-  for (const { at_ms, event } of events) {
-    const kind = kindOf(event);
+  for (const [n, { at_ms, event }] of events.entries()) {
+    const kind = kindOf(event, n);
     if (kind === undefined) continue;
     if (open) found.push([...open, at_ms]);
     open = kind ? [kind, at_ms] : null;
@@ -119,7 +119,11 @@ function stretches(events, span_ms, kindOf) {
 const adKind = (event) => (event === "adplaying" ? "ad" : /^ad(pause|ended|error|breakend)$/.test(event) ? null : undefined);
 
 function lanes(row, events, span_ms) {
-  const states = stretches(events, span_ms, (event) => STATES[event]);
+  // Not every error is the end: one after which something plays, or of a view that did not fail, changes no state.
+  const failed = row.playback_failed || row.business_exception;
+  const lastPlaying = events.findLastIndex(({ event }) => event === "playing");
+  const stateOf = (event, n) => (event === "error" && !(failed && n > lastPlaying) ? undefined : STATES[event]);
+  const states = stretches(events, span_ms, stateOf);
   const ads = stretches(events, span_ms, adKind);
   const made = [lane("State", blocks(states, span_ms))];
   if (ads.length) made.push(lane("Ads", blocks(ads, span_ms)));

@@ -60,6 +60,11 @@ class Driver:
         return self._core.rows
 
     @property
+    def changelog(self) -> Sequence[tuple[bytes, bytes | None]]:
+        """Every change of a row that was committed, as bytes, in order; None deletes."""
+        return self._changelog
+
+    @property
     def tallies(self) -> dict[str, int]:
         """The numbers that the application keeps."""
         return self._core.tallies

@@ -5,7 +5,7 @@ from typing import Any, Final
 from services.processor.applications.video_views import step
 from services.processor.applications.video_views.finish import has_begun
 from services.processor.applications.video_views.live import LiveBoard, LiveRow, SliceRow
-from services.processor.applications.video_views.view import ViewState
+from services.processor.applications.video_views.view import ViewState, complete_progress
 from services.processor.engine.application import Context
 from shared.schemas.view import View
 
@@ -46,7 +46,8 @@ class Gauges:
         """Counts the view as started (in the slices it began in) and open, or no longer."""
         begun = view.progress.has_begun or has_begun(view)
         if begun != view.is_started:
-            named = self._slices(row, dimensions) if begun else view.started_in
+            # What waits for a gap to close has begun all the same: its slices are of what waits, too.
+            named = self._slices(row, complete_progress(view, dimensions)[1]) if begun else view.started_in
             if view.source in _TAKES_BACK:
                 view.started_in = named if begun else []
             self._start(row, named, 1 if begun else -1)

@@ -5,15 +5,19 @@ The view is named as in its row: `<session>` and `<session>.2`, `<session>.3` ..
 
 import re
 from collections.abc import Mapping
-from typing import Any, Final, Literal
+from typing import Final, Literal
 
 import msgspec
 
+from services.processor.applications.video_views.bounds import PLAYS_MAX
 from services.processor.applications.video_views.finish import has_begun
+from services.processor.applications.video_views.lateness import Closed
 from services.processor.applications.video_views.metrics import GoodRules
-from services.processor.applications.video_views.plays import PLAYS_MAX, Session
+from services.processor.applications.video_views.outputs import numbered
+from services.processor.applications.video_views.plays import Session
 from services.processor.applications.video_views.row import to_row
 from services.processor.applications.video_views.shelf import play_key
+from services.processor.applications.video_views.stores import Dimensions
 from services.processor.applications.video_views.view import ViewState
 from services.processor.engine.application import Candidate, Lookup, LookupWrong, Rows, StoreSpec
 from shared.partitioning import view_key
@@ -36,12 +40,12 @@ class ViewNow(msgspec.Struct, frozen=True):
 
 def view_lookup(
     views: StoreSpec[ViewState],
-    dimensions: StoreSpec[Any],
-    closed: StoreSpec[int],
+    dimensions: StoreSpec[Dimensions],
+    closed: StoreSpec[Closed],
     sessions: StoreSpec[Session],
     good: GoodRules,
 ) -> Lookup:
-    """The lookup over these stores; those of `dimensions` have a dict `values`."""
+    """The lookup over these stores."""
 
     def answer(rows: Rows, subject: bytes) -> bytes | None:
         key, _, told = subject.partition(_SEPARATOR)
@@ -54,20 +58,20 @@ def view_lookup(
         store_key = play_key(key, plays[number - 1].ordinal) if plays else key
         view = rows.get(views, store_key)
         if view is None:
-            revision = rows.get(closed, store_key)
-            return None if revision is None else msgspec.json.encode(ViewNow("closed", revision, None))
+            known = rows.get(closed, store_key)
+            return None if known is None else msgspec.json.encode(ViewNow("closed", known.revision, None))
         if not has_begun(view):
             return None
         revision = view.revision
         if session is not None:
             revision = session.revisions[number - 1] if number <= len(session.revisions) else 0
-        known = rows.get(dimensions, store_key)
+        told_of = rows.get(dimensions, store_key)
         customer_id, _, view_id = key.decode().partition(":")
         row = to_row(
             view,
-            known.values if known is not None else {},
+            told_of.values if told_of is not None else {},
             customer_id=customer_id,
-            view_id=view_id if number == 1 else f"{view_id}.{number}",
+            view_id=numbered(view_id, number),
             revision=revision if view.finished_ms else revision + 1,
             first_append_ms=session.first_append_ms if session is not None else view.first_append_ms,
             good=good,

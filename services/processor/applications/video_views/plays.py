@@ -1,33 +1,55 @@
-"""The plays within one CMCD session, told apart the same way in whatever order their beacons come.
+"""The plays within one CMCD session, told apart the same way in whatever order their beacons come (`arrangement`).
 
-Players keep one session id over several plays (hls.js over `loadSource`). A play begins where the sequence begins anew (a
-beacon numbered 0 with another time), or where, in the order of the sequence, the content id becomes another one. A beacon
-belongs to the last run of the sequence that began before it was told, and in it to the last play that began with its number
-or a lower one. What was folded into the wrong play, because the beacon that begins the right one came later, is taken back.
+Players keep one session id over several plays (hls.js over `loadSource`). Most steps only lengthen the play they belong to;
+one that shows that plays begin elsewhere than was thought makes the session be arranged anew, around that step. Plays close
+in their order; what then comes for a closed one is late, and what restarts the sequence after it is a new play.
 """
 
-from collections.abc import Callable
+from collections import Counter
 from typing import Any, Final, NamedTuple, Protocol
 
 import msgspec
 
+from services.processor.applications.video_views.arrangement import (
+    CLOSED,
+    UNKNOWN,
+    Arranged,
+    Misfit,
+    Settled,
+    arranged,
+    begins_at,
+    content_of,
+)
+from services.processor.applications.video_views.bounds import PLAYS_MAX
+from services.processor.applications.video_views.lateness import Ranges, add_key, has_number, numbered_key_of
+from services.processor.applications.video_views.order import take, take_all_anew
 from services.processor.applications.video_views.step import Step
-from services.processor.applications.video_views.view import Taken, ViewState, take, take_back
+from services.processor.applications.video_views.view import Place, Taken, ViewState, place_of
 
-#: Plays of one session that are told apart; the beacons of what would be more count as late in the last one.
-PLAYS_MAX: Final = 100
-#: Steps that may wait for the beginning of their play while another play's stand in their place.
-STRAYS_MAX: Final = 64
+_NEW: Final = Taken(is_new=True, dimensions_changed=True)
+_DUPLICATE: Final = Taken(is_new=False, dimensions_changed=False)
 
 
 class Play(msgspec.Struct, array_like=True):
     """One play: where it is stored, and where it begins."""
 
     ordinal: int
-    #: The client time of the beacon numbered 0 of its run; 0 while that has not come.
+    #: Where its run of the sequence begins, as a `view.Place`; 0, 0, 0 while that is not known.
     run_ms: int
     first_seq: int
     content: str | None = None
+    run_seq: int = 0
+    run_at_ms: int = 0
+    #: Of a closed play: when its last step was told (client's clock), and the numbers that came.
+    ended_ms: int = 0
+    numbers: Ranges = []
+    #: Of a closed play: whether it was a view at all.
+    has_begun: bool = False
+
+    @property
+    def run(self) -> Place:
+        """Where its run begins."""
+        return (self.run_ms, self.run_seq, self.run_at_ms)
 
 
 class Session(msgspec.Struct, array_like=True):
@@ -35,10 +57,14 @@ class Session(msgspec.Struct, array_like=True):
 
     first_append_ms: int
     plays: list[Play] = []
+    #: By number of the play; and the numbers whose newest revision says that there is no such view.
     revisions: list[int] = []
     ordinals: int = 0
-    #: Steps in whose place another one stands: one of the two is of a play whose beginning has not come yet.
-    strays: list[Step] = []
+    #: The first so many plays are closed.
+    closed: int = 0
+    #: Of the beacons that were late: they are duplicates when they come again.
+    late_keys: list[int] = []
+    deleted: list[int] = []
 
 
 class Shelf(Protocol):
@@ -58,185 +84,222 @@ class Shelf(Protocol):
 
 
 class Placed(NamedTuple):
-    """Where a step went and what became of it there; `taken` is None when that play is closed."""
+    """What became of a step in its session. `taken` is None for one that is late: it is in no play."""
 
-    ordinal: int
     taken: Taken | None
+    #: The play that has it, and all whose steps have changed.
+    ordinal: int = 0
+    changed: frozenset[int] = frozenset()
+    #: Whether the session has changed.
+    is_rearranged: bool = False
+
+
+_LATE = Placed(None)
 
 
 def place(session: Session, shelf: Shelf, step: Step) -> Placed:
     """Takes the step into the play it belongs to, and counts it there; begins plays and moves steps between them as it shows."""
-    if not session.plays:
-        run_ms = step.at_ms if step.seq == 0 else 0
-        return _begin(session, shelf, Play(0, run_ms, 0, _content(step)), step)
-    if step.seq == 0 and all(play.run_ms != step.at_ms for play in session.plays):
-        unknown = [play for play in session.plays if not play.run_ms]
-        if not unknown:
-            return _begin_run(session, shelf, step)
-        for play in unknown:
-            play.run_ms = step.at_ms
-    play = _home(session, step)
+    if session.late_keys and numbered_key_of(step) in session.late_keys:
+        return Placed(_DUPLICATE)
+    if not _is_admitted(session, step):
+        return _LATE
+    plays = session.plays[session.closed :]
+    if not plays:
+        return _rearranged(session, shelf, step, slice(session.closed, session.closed))
+    at = place_of(step)
+    runs = [play.run for play in plays]
+    run = max((one for one in runs if one <= at), default=runs[0])
+    home = [play for play in plays if play.run == run and play.first_seq <= step.seq]
+    begins_run = not step.seq and run != begins_at(step)
+    if begins_run or not home:
+        return _rearranged(session, shelf, step, _stretch(session, at))
+    play = home[-1]
     opened = shelf.open(play.ordinal)
     if opened is None:
-        return Placed(play.ordinal, None)
-    content = _content(step)
-    if content is not None and play.content not in (None, content):
-        return _split(session, shelf, play, opened[0], step)
-    rival = _in_its_place(opened[0], step)
-    if rival is not None and rival.at_ms != step.at_ms:
-        return _stray(session, play, opened[0], step)
-    play.content = play.content or content
-    return _take(opened, play, step)
+        return _LATE
+    is_known = _is_known(opened[0], step)
+    content = content_of(step)
+    shows_other = content is not None and play.content not in (None, content)
+    if is_known is None or (not is_known and (shows_other or at < runs[0])):
+        return _rearranged(session, shelf, step, _stretch(session, at))
+    return _taken(session, play, opened, step)
 
 
-def _in_its_place(view: ViewState, step: Step) -> Step | None:
-    """What is known by the step's number: the step itself, or one of a play that has not been told apart yet."""
-    if step.seq >= view.next_seq and not view.held:
-        return None
-    return next((one for one in (*view.recent, *view.held) if one.seq == step.seq), None)
-
-
-def _stray(session: Session, play: Play, view: ViewState, step: Step) -> Placed:
-    if any(one.seq == step.seq and one.at_ms == step.at_ms for one in session.strays):
-        view.duplicate_count += 1
-        return Placed(play.ordinal, Taken(is_new=False, dimensions_changed=False))
-    if len(session.strays) < STRAYS_MAX:
-        session.strays = [*session.strays, step]
-    else:
-        view.late_count += 1
-    return Placed(play.ordinal, Taken(is_new=True, dimensions_changed=False))
-
-
-def _take(opened: tuple[ViewState, dict[str, Any]], play: Play, step: Step) -> Placed:
+def _taken(session: Session, play: Play, opened: tuple[ViewState, dict[str, Any]], step: Step) -> Placed:
+    """Takes the step into a play that it only lengthens, or that it was in before."""
     view, dimensions = opened
+    late_count = view.late_count
     taken = take(view, dimensions, step)
     view.beacon_count += taken.is_new
     view.duplicate_count += not taken.is_new
-    return Placed(play.ordinal, taken)
+    is_rearranged = False
+    if view.late_count != late_count:
+        is_rearranged = add_key(session.late_keys, numbered_key_of(step))
+    elif taken.is_new and play.content is None and (content := content_of(step)) is not None:
+        play.content, is_rearranged = content, True
+    changed = frozenset({play.ordinal}) if taken.is_new or taken.is_nearer else frozenset()
+    return Placed(taken, play.ordinal, changed, is_rearranged)
 
 
-def _content(step: Step) -> str | None:
-    """The content id by which plays are told apart: that of what plays, not of what was requested."""
-    return step.dimensions.get("video_id") if step.is_timed else None
+def is_duplicate(session: Session, step: Step) -> bool:
+    """Whether a step that is late has come before; it is noted when it has not."""
+    at = place_of(step)
+    for play in session.plays[: session.closed]:
+        if at[0] <= play.ended_ms and has_number(play.numbers, step.seq) and (at >= play.run or play.run == UNKNOWN):
+            return True
+    return not add_key(session.late_keys, numbered_key_of(step))
 
 
-def _runs(session: Session) -> list[int]:
-    return sorted({play.run_ms for play in session.plays})
+def close(session: Session, ended_ms: int, numbers: Ranges, *, has_begun: bool) -> None:
+    """Closes the first play that is open."""
+    play = session.plays[session.closed]
+    before = session.plays[session.closed - 1].ended_ms if session.closed else 0
+    play.ended_ms, play.numbers, play.has_begun = max(ended_ms, before), numbers, has_begun
+    session.closed += 1
 
 
-def _home(session: Session, step: Step) -> Play:
-    runs = _runs(session)
-    # What was told before any run began (a clock was set back) is of the earliest.
-    run_ms = max((run for run in runs if run <= step.told_ms), default=runs[0])
-    plays = [play for play in session.plays if play.run_ms == run_ms]
-    return [play for play in plays if play.first_seq <= step.seq][-1]
+def _is_admitted(session: Session, step: Step) -> bool:
+    """Whether the step can belong to a play that is not closed."""
+    if not session.closed:
+        return True
+    last, at = session.plays[session.closed - 1], place_of(step)
+    following = session.plays[session.closed] if session.closed < len(session.plays) else None
+    if following is not None and following.run == last.run and step.seq >= following.first_seq and at >= last.run:
+        return True
+    if at[0] <= last.ended_ms:
+        return False
+    if following is not None and at >= following.run and following.run != last.run:
+        return True
+    restarts = not step.seq or step.seq <= (last.numbers[-1][1] if last.numbers else 0)
+    return restarts or not last.has_begun
 
 
-def _begin(session: Session, shelf: Shelf, play: Play, step: Step) -> Placed:
-    session.ordinals += 1
-    play.ordinal = session.ordinals
-    session.plays = sorted([*session.plays, play], key=lambda one: (one.run_ms, one.first_seq))
-    return _take(shelf.new(play.ordinal, play.first_seq), play, step)
+def _is_known(view: ViewState, step: Step) -> bool | None:
+    """Whether the step is the one that stands in its place already; None when another one does."""
+    if step.seq < view.settled_next_seq:
+        has_come = has_number(view.numbers, step.seq) if view.is_truncated else not _is_missing(view, step.seq)
+        if has_come:
+            return True if list(place_of(step)) <= view.settled_at else None
+        return False
+    if step.seq >= view.next_seq and not view.held:
+        return False
+    rival = next((one for one in (*view.recent, *view.held) if one.seq == step.seq), None)
+    return False if rival is None else True if rival.at_ms == step.at_ms else None
 
 
-def _begin_run(session: Session, shelf: Shelf, step: Step) -> Placed:
+def _is_missing(view: ViewState, seq: int) -> bool:
+    return any(first <= seq <= last for first, last in view.given_up)
+
+
+def _stretch(session: Session, at: Place) -> slice:
+    """The plays that a step told at `at` may rearrange: from the known beginning before it to the next one.
+
+    What was told before the first known beginning goes with the run after it: whether it is of that one must be asked anew.
+    """
+    plays = session.plays
+    starts = [session.closed]
+    starts += [n for n in range(session.closed + 1, len(plays)) if _begins_known(plays[n - 1], plays[n])]
+    found = max((n for n, start in enumerate(starts) if plays[start].run <= at), default=0)
+    first = last = found
+    if plays[session.closed].run == UNKNOWN and found <= 1:
+        first, last = 0, 1
+    end = starts[last + 1] if last + 1 < len(starts) else len(plays)
+    return slice(starts[first], end)
+
+
+def _begins_known(before: Play, play: Play) -> bool:
+    return play.run != before.run and not play.run_seq
+
+
+def _rearranged(session: Session, shelf: Shelf, step: Step, stretch: slice) -> Placed:
+    """Arranges the plays of a stretch anew, with one more step."""
     if len(session.plays) >= PLAYS_MAX:
-        return _too_many(session, shelf)
-    runs = _runs(session)
-    before = max((run for run in runs if run < step.at_ms), default=None)
-    affected = [play for play in session.plays if play.run_ms == (runs[0] if before is None else before)]
-    if before is None and any(shelf.open(play.ordinal) is None for play in affected):
-        # It would make another play of the first row, which is closed.
-        return Placed(affected[0].ordinal, None)
-
-    def is_of_it(one: Step) -> bool:
-        return one.told_ms < runs[0] if before is None else one.told_ms >= step.at_ms
-
-    moved: list[Step] = []
-    for play in affected:
-        # What begins by its content may begin elsewhere, or not at all, once others' steps are gone: it is told apart anew.
-        opened = shelf.open(play.ordinal) if play.first_seq else None
-        is_anew = opened is not None and opened[0].settled is None
-        moved += _moved(session, shelf, play, (lambda _: True) if is_anew else is_of_it)
-    placed = _begin(session, shelf, Play(0, step.at_ms, 0, _content(step)), step)
-    _place_again(session, shelf, moved)
-    strays, session.strays = session.strays, []
-    _place_again(session, shelf, strays)
-    return placed
-
-
-def _split(session: Session, shelf: Shelf, play: Play, view: ViewState, step: Step) -> Placed:
-    """The step has another content than the play in whose place it stands."""
-    rival = _in_its_place(view, step)
-    if rival is not None and rival.at_ms != step.at_ms:
-        return _stray(session, play, view, step)
-    if rival is not None or step.seq < view.settled_next_seq:
-        view.duplicate_count += 1
-        return Placed(play.ordinal, Taken(is_new=False, dimensions_changed=False))
-    later_content = any(one.seq > step.seq and _content(one) is not None for one in (*view.recent, *view.held))
-    of_run = [one for one in session.plays if one.run_ms == play.run_ms]
-    following = of_run[of_run.index(play) + 1 :]
-    if following and not later_content and following[0].content == _content(step):
-        return _begin_earlier(session, shelf, play, following[0], step)
-    if len(session.plays) >= PLAYS_MAX:
-        return _too_many(session, shelf)
-    moved = _moved(session, shelf, play, lambda one: one.seq > step.seq)
-    if play in session.plays and play.content is None:
-        # All that had the other content stands later: the step is the first that tells what this play shows.
-        placed = place(session, shelf, step)
-        _place_again(session, shelf, moved)
-        return placed
-    # The first play of a run also has what is still to come from before it.
-    first_seq = step.seq if play in session.plays else play.first_seq
-    placed = _begin(session, shelf, Play(0, play.run_ms, first_seq, _content(step)), step)
-    _place_again(session, shelf, moved)
-    return placed
-
-
-def _begin_earlier(session: Session, shelf: Shelf, before: Play, play: Play, step: Step) -> Placed:
-    """The step begins the play after the one in whose place it stands."""
-    opened = shelf.open(play.ordinal)
-    if opened is None:
-        return Placed(play.ordinal, None)
-    view, dimensions = opened
-    if view.settled is not None:
+        return _LATE
+    old = session.plays[stretch]
+    steps: dict[int, list[Step]] = {}
+    settled: list[Settled] = _closed_part(session, stretch)
+    for play in old:
+        opened = shelf.open(play.ordinal)
+        if opened is None:
+            return _LATE
+        view = opened[0]
+        steps[play.ordinal] = [*view.recent, *view.held]
+        if view.settled is not None or view.is_truncated:
+            last = (view.settled_at[0], view.settled_at[1], view.settled_at[2] if len(view.settled_at) > 2 else 0)
+            settled.append(Settled(play.ordinal, play.run, play.first_seq, view.settled_next_seq, play.content, last))
+    found, misfits = arranged([*(one for of_play in steps.values() for one in of_play), step], settled)
+    if len(session.plays) - len(old) + len(found) > PLAYS_MAX or Misfit(CLOSED, step) in misfits:
+        return _LATE
+    ordinals = _ordinals(session, found, steps)
+    changed = _carry_out(shelf, found, ordinals, steps)
+    for misfit in misfits:
+        ordinal = misfit.ordinal or ordinals[0]
+        changed.add(ordinal)
+        view = _stands(shelf, ordinal)[0]
         view.late_count += 1
         view.beacon_count += 1
-        return Placed(play.ordinal, Taken(is_new=True, dimensions_changed=False))
-    moved = _moved(session, shelf, before, lambda one: one.seq > step.seq)
-    moved += take_back(view, dimensions, lambda _: True)
-    play.first_seq = step.seq if before in session.plays else before.first_seq
-    view.next_seq = view.settled_next_seq = play.first_seq
-    placed = _take(opened, play, step)
-    _place_again(session, shelf, moved)
-    return placed
+        add_key(session.late_keys, numbered_key_of(misfit.step))
+    session.plays[stretch] = [
+        Play(ordinal, one.run[0], one.first_seq, one.content, one.run[1], one.run[2])
+        for one, ordinal in zip(found, ordinals, strict=True)
+    ]
+    home = next((ordinal for one, ordinal in zip(found, ordinals, strict=True) if step in one.steps), ordinals[0])
+    return Placed(_NEW, home, frozenset(changed), is_rearranged=True)
 
 
-def _moved(session: Session, shelf: Shelf, play: Play, which: Callable[[Step], bool]) -> list[Step]:
-    """Takes steps out of a play; a play that is left with none was none."""
-    opened = shelf.open(play.ordinal)
-    if opened is None:
+def _closed_part(session: Session, stretch: slice) -> list[Settled]:
+    """What is closed of the run with which the stretch begins."""
+    if not session.closed or stretch.start != session.closed or stretch.start == stretch.stop:
         return []
-    view, dimensions = opened
-    moved = take_back(view, dimensions, which)
-    if view.settled is None and not view.recent and not view.held:
-        session.plays.remove(play)
-        shelf.drop(play.ordinal)
-    elif moved and view.settled is None:
-        play.content = next((c for one in (*view.recent, *view.held) if (c := _content(one)) is not None), None)
-    return moved
+    last, following = session.plays[session.closed - 1 : session.closed + 1]
+    if last.run != following.run:
+        return []
+    return [Settled(CLOSED, last.run, 0, following.first_seq, last.content, (last.ended_ms, 1 << 62, 0))]
 
 
-def _place_again(session: Session, shelf: Shelf, moved: list[Step]) -> None:
-    for one in sorted(moved, key=lambda each: each.seq):
-        place(session, shelf, one)
+def _ordinals(session: Session, found: list[Arranged], steps: dict[int, list[Step]]) -> list[int]:
+    """Where each play is stored: where its settled part is, else where most of its steps are, else anew."""
+    was_in = {id(one): ordinal for ordinal, of_play in steps.items() for one in of_play}
+    free = set(steps) - {one.settled for one in found}
+    ordinals = []
+    for one in found:
+        ordinal = one.settled
+        if not ordinal:
+            shares = Counter(was_in[id(member)] for member in one.steps if id(member) in was_in)
+            ordinal = next((other for other, _ in shares.most_common() if other in free), 0)
+            free.discard(ordinal)
+        if not ordinal:
+            session.ordinals += 1
+            ordinal = session.ordinals
+        ordinals.append(ordinal)
+    return ordinals
 
 
-def _too_many(session: Session, shelf: Shelf) -> Placed:
-    last = session.plays[-1]
-    opened = shelf.open(last.ordinal)
+def _carry_out(shelf: Shelf, found: list[Arranged], ordinals: list[int], steps: dict[int, list[Step]]) -> set[int]:
+    """Makes the views be what was found; the ordinals of those that changed."""
+    changed = set()
+    for one, ordinal in zip(found, ordinals, strict=True):
+        before = steps.get(ordinal)
+        view, dimensions = _stands(shelf, ordinal) if before is not None else shelf.new(ordinal, one.first_seq)
+        if before is not None and view.first_seq == one.first_seq and list(map(id, before)) == list(map(id, one.steps)):
+            continue
+        changed.add(ordinal)
+        view.first_seq = one.first_seq
+        view.beacon_count += len(one.steps) - len(before or ())
+        take_all_anew(view, dimensions, one.steps)
+    for gone in steps.keys() - set(ordinals):
+        # What came too late, or again, was counted there, and must be somewhere.
+        view, heir = _stands(shelf, gone)[0], _stands(shelf, ordinals[0])[0]
+        heir.late_count += view.late_count
+        heir.beacon_count += view.late_count
+        heir.duplicate_count += view.duplicate_count
+        changed.add(ordinals[0])
+        shelf.drop(gone)
+    return changed
+
+
+def _stands(shelf: Shelf, ordinal: int) -> tuple[ViewState, dict[str, Any]]:
+    opened = shelf.open(ordinal)
     if opened is None:
-        return Placed(last.ordinal, None)
-    opened[0].late_count += 1
-    opened[0].beacon_count += 1
-    return Placed(last.ordinal, Taken(is_new=True, dimensions_changed=False))
+        raise RuntimeError(f"play {ordinal} is arranged, but not there")
+    return opened

@@ -4,68 +4,19 @@ from typing import Any, Final
 
 import msgspec
 
-from services.processor.applications.video_views import step
-from services.processor.applications.video_views.step import Failure, Request, Step
-from shared.schemas.view import INTEGRAL_MAX, NUMBER_MAX
-
-#: No more time than the longest view passes between two steps, whatever a client's clock says.
-STEP_MS_MAX: Final = 86_400_000
-#: The first events of a view's life that are kept; what comes after them is in the counts alone.
-TIMELINE_EVENTS_MAX: Final = 200
-CDN_TRACE_MAX: Final = 32
+from services.processor.applications.video_views import ads, delivery, step
+from services.processor.applications.video_views.ads import Ads
+from services.processor.applications.video_views.bounds import CDN_TRACE_MAX, STEP_MS_MAX, TIMELINE_EVENTS_MAX
+from services.processor.applications.video_views.delivery import Requests, Scale
+from services.processor.applications.video_views.step import Failure, Step
+from shared.schemas.view import INTEGRAL_MAX
 
 #: Codes of the timeline beside the states (step.STARTING ...).
 ON_RENDITION: Final = 20
+#: An error beside a change of state: one that the client does not call fatal, or one more after a fatal one; a warning.
+ON_ERROR: Final = 21
+ON_WARNING: Final = 22
 ON_AD: Final = 30
-
-
-class Requests(msgspec.Struct, array_like=True):
-    """The player's requests for media."""
-
-    count: int = 0
-    failed: int = 0
-    canceled: int = 0
-    size_bytes: int | None = None
-    time_ms: int | None = None
-    ttfb_sum_ms: int | None = None
-    ttfb_max_ms: int | None = None
-    #: The newest values, for clients that send only what changed.
-    last: list[int | None] = []
-
-
-class Ads(msgspec.Struct, array_like=True):
-    """Ads by what the player told of them. `state` is the newest of `step.AD_...`, 0 outside."""
-
-    state: int = 0
-    breaks: int = 0
-    preroll_breaks: int = 0
-    midroll_breaks: int = 0
-    postroll_breaks: int = 0
-    attempts: int = 0
-    impressions: int = 0
-    errors: int = 0
-    playing_ms: int = 0
-    preroll_playing_ms: int = 0
-    #: Time in ad breaks before the content's first frame.
-    before_content_ms: int = 0
-    is_attempted: bool = False
-    #: Of `playing_ms`, while the content was not playing, and while it was not being watched (paused for the ad, ended).
-    apart_ms: int = 0
-    unwatched_ms: int = 0
-
-
-class Scale(msgspec.Struct, array_like=True):
-    """How much larger or smaller than the source the picture is shown; integrals in ratio x ms of playing."""
-
-    sizes: dict[str, int] = {}
-    upscale: float = 0.0
-    downscale: float = 0.0
-    is_known: bool = False
-    upscale_integral: float = 0.0
-    downscale_integral: float = 0.0
-    time_ms: int = 0
-    max_upscale: float = 0.0
-    max_downscale: float = 0.0
 
 
 class Progress(msgspec.Struct, array_like=True):
@@ -118,7 +69,6 @@ class Progress(msgspec.Struct, array_like=True):
 
 _WATCHING: Final = frozenset({step.STARTING, step.PLAYING, step.REBUFFERING, step.SEEKING})
 _WAITING: Final = frozenset({step.STARTING, step.REBUFFERING, step.SEEKING})
-_IN_BREAK: Final = frozenset({step.AD_BREAK_BEGINS, step.AD_ATTEMPTED, step.AD_PLAYING, step.AD_PAUSED, step.AD_ENDED})
 
 
 def fold(progress: Progress, next_step: Step) -> None:
@@ -141,9 +91,8 @@ def fold(progress: Progress, next_step: Step) -> None:
         progress.counters.update(next_step.counters)
     if next_step.failure is not None:
         progress.failure = next_step.failure
-    if next_step.is_error or next_step.resumes:
-        progress.error_is_open = next_step.is_error
-        progress.has_failed = progress.has_failed and not next_step.resumes
+    if next_step.is_error or next_step.resumes or next_step.is_warning:
+        _hear_of_errors(progress, next_step)
     if next_step.dimensions:
         cdn, trace = next_step.dimensions.get("cdn"), progress.cdn_trace
         if cdn and (not trace or trace[-1] != cdn) and len(trace) < CDN_TRACE_MAX:
@@ -152,16 +101,28 @@ def fold(progress: Progress, next_step: Step) -> None:
         _fold_rare(progress, next_step)
 
 
+def _hear_of_errors(progress: Progress, next_step: Step) -> None:
+    if next_step.is_warning:
+        _note(progress, next_step.at_ms, ON_WARNING, next_step.playhead_ms)
+        return
+    progress.error_is_open = next_step.is_error
+    progress.has_failed = progress.has_failed and not next_step.resumes
+    if next_step.is_error:
+        _note(progress, next_step.at_ms, ON_ERROR, next_step.playhead_ms)
+
+
 def _fold_rare(progress: Progress, next_step: Step) -> None:
     if next_step.ad:
         _show_ad(progress, next_step)
     if next_step.request is not None:
-        _count_request(progress, next_step.request)
+        progress.requests = progress.requests or Requests()
+        delivery.count_request(progress.requests, next_step.request)
     if next_step.latency_ms is not None:
         progress.latency_sum_ms = max(-INTEGRAL_MAX, min(progress.latency_sum_ms + next_step.latency_ms, INTEGRAL_MAX))
         progress.latency_count += 1
     if next_step.sizes:
-        _resize(progress, next_step.sizes)
+        progress.scale = progress.scale or Scale()
+        delivery.resize(progress.scale, next_step.sizes)
 
 
 def last_seen(progress: Progress) -> int:
@@ -190,24 +151,16 @@ def _integrate(progress: Progress, elapsed_ms: int) -> None:
             integral = progress.bitrate_integral + progress.bitrate_bps * elapsed_ms
             progress.bitrate_integral = min(integral, INTEGRAL_MAX)
             progress.bitrate_time_ms += elapsed_ms
-        if progress.scale is not None and progress.scale.is_known:
-            progress.scale.upscale_integral += progress.scale.upscale * elapsed_ms
-            progress.scale.downscale_integral += progress.scale.downscale * elapsed_ms
-            progress.scale.time_ms += elapsed_ms
+        if progress.scale is not None:
+            delivery.integrate(progress.scale, elapsed_ms)
     elif state == step.REBUFFERING and progress.playing_at_ms:
         progress.rebuffer_ms += elapsed_ms
     elif state == step.SEEKING:
         progress.seek_ms += elapsed_ms
-    ads = progress.ads
-    if ads is not None and ads.state:
-        if ads.state == step.AD_PLAYING:
-            ads.playing_ms += elapsed_ms
-            ads.apart_ms += elapsed_ms if state != step.PLAYING else 0
-            ads.unwatched_ms += elapsed_ms if state not in _WATCHING else 0
-            if not progress.playing_at_ms:
-                ads.preroll_playing_ms += elapsed_ms
-        if not progress.playing_at_ms and ads.state in _IN_BREAK:
-            ads.before_content_ms += elapsed_ms
+    if progress.ads is not None and progress.ads.state:
+        has_played, is_watched = progress.playing_at_ms > 0, state in _WATCHING
+        is_playing = state == step.PLAYING
+        ads.integrate(progress.ads, elapsed_ms, is_playing=is_playing, is_watched=is_watched, has_played=has_played)
 
 
 def _note(progress: Progress, at_ms: int, code: int, playhead_ms: int) -> None:
@@ -233,6 +186,8 @@ def _enter(progress: Progress, next_step: Step) -> None:
             return
         after = progress.state_before_seek
     if after == before:
+        if after == step.FAILED:
+            _note(progress, next_step.at_ms, ON_ERROR, next_step.playhead_ms)
         return
     if next_step.state == step.REBUFFERING and before in (step.SEEKING, step.FAILED):
         # Players tell of the wait for what the viewer sought: it is the seek's, which lasts until something plays. What
@@ -258,70 +213,8 @@ def _enter(progress: Progress, next_step: Step) -> None:
 
 
 def _show_ad(progress: Progress, next_step: Step) -> None:
-    ads = progress.ads = progress.ads or Ads()
-    said = next_step.ad
-    if said == step.AD_BREAK_BEGINS:
-        ads.breaks += 1
-        if not progress.playing_at_ms:
-            ads.preroll_breaks += 1
-        elif progress.ended:
-            ads.postroll_breaks += 1
-        else:
-            ads.midroll_breaks += 1
-    elif said == step.AD_ATTEMPTED and ads.state != step.AD_PAUSED:
-        ads.attempts += 1
-        ads.is_attempted = True
-    elif said == step.AD_PLAYING and ads.state not in (step.AD_PAUSED, step.AD_PLAYING):
-        # Some clients tell the first frame alone.
-        ads.attempts += not ads.is_attempted
-        ads.impressions += 1
-        ads.is_attempted = False
+    told = progress.ads = progress.ads or Ads()
+    has_played, has_ended = progress.playing_at_ms > 0, progress.ended > 0
+    if ads.show(told, next_step.ad, has_played=has_played, has_ended=has_ended):
         progress.first_frame_at_ms = progress.first_frame_at_ms or next_step.at_ms
-    elif said == step.AD_FAILED:
-        ads.errors += 1
-        ads.is_attempted = False
-    if not (said == step.AD_ATTEMPTED and ads.state == step.AD_PAUSED):
-        ads.state = 0 if said == step.AD_BREAK_ENDS else step.AD_ENDED if said == step.AD_FAILED else said
-    _note(progress, next_step.at_ms, ON_AD + said, next_step.playhead_ms)
-
-
-def _count_request(progress: Progress, request: Request) -> None:
-    requests = progress.requests = progress.requests or Requests()
-    requests.count += 1
-    told = [request.start_ms, request.first_byte_ms, request.end_ms, request.size_bytes]
-    if request.is_delta:
-        last = requests.last or [None] * len(told)
-        told = [before if now is None else now for before, now in zip(last, told, strict=True)]
-        requests.last = told
-    if request.outcome == step.CANCELED:
-        requests.canceled += 1
-        return
-    if request.outcome == step.REQUEST_FAILED:
-        requests.failed += 1
-        return
-    start_ms, first_byte_ms, end_ms, size_bytes = told
-    if size_bytes is not None:
-        requests.size_bytes = min((requests.size_bytes or 0) + size_bytes, NUMBER_MAX)
-    if start_ms is not None and end_ms is not None:
-        requests.time_ms = (requests.time_ms or 0) + _took_ms(start_ms, end_ms)
-    if start_ms is not None and first_byte_ms is not None:
-        ttfb_ms = _took_ms(start_ms, first_byte_ms)
-        requests.ttfb_sum_ms = (requests.ttfb_sum_ms or 0) + ttfb_ms
-        requests.ttfb_max_ms = max(requests.ttfb_max_ms or 0, ttfb_ms)
-
-
-def _took_ms(start_ms: int, end_ms: int) -> int:
-    return min(max(0, end_ms - start_ms), STEP_MS_MAX)
-
-
-def _resize(progress: Progress, sizes: dict[str, int]) -> None:
-    scale = progress.scale = progress.scale or Scale()
-    scale.sizes.update(sizes)
-    known = [scale.sizes.get(name, 0) for name in ("player_width", "source_width", "player_height", "source_height")]
-    scale.is_known = all(known)
-    if not scale.is_known:
-        return
-    ratio = min(known[0] / known[1], known[2] / known[3])
-    scale.upscale, scale.downscale = max(0.0, ratio - 1), max(0.0, 1 - ratio)
-    scale.max_upscale = max(scale.max_upscale, scale.upscale)
-    scale.max_downscale = max(scale.max_downscale, scale.downscale)
+    _note(progress, next_step.at_ms, ON_AD + next_step.ad, next_step.playhead_ms)

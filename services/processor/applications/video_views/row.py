@@ -5,15 +5,17 @@ from typing import Any, Final
 import msgspec
 
 from services.processor.applications.video_views import step
+from services.processor.applications.video_views.ads import Ads
+from services.processor.applications.video_views.bounds import RANGES_MAX
+from services.processor.applications.video_views.delivery import Requests, Scale
 from services.processor.applications.video_views.finish import end_reason
 from services.processor.applications.video_views.metrics import GoodRules, Measures, scores
 from services.processor.applications.video_views.progress import (
     ON_AD,
+    ON_ERROR,
     ON_RENDITION,
-    Ads,
+    ON_WARNING,
     Progress,
-    Requests,
-    Scale,
     has_failed,
 )
 from services.processor.applications.video_views.step import Failure
@@ -24,14 +26,11 @@ _DAY_MS: Final = 86_400_000
 _NO_FAILURE: Final = Failure()
 _NOTHING: Final = Progress()
 _NO_ADS: Final = Ads()
-_NO_REQUESTS: Final = Requests()
 #: Sources whose players measure every frame and send counters: finer than what their beacons tell.
 _COUNTS_ITSELF: Final = frozenset({"mux"})
 #: Sources whose live latency is told as the time shown: on the client's clock.
 _LATENCY_BY_CLOCK: Final = frozenset({"mux"})
 _FIELDS: Final = frozenset(View.__struct_fields__)
-#: Played ranges that a row holds at the most.
-RANGES_MAX: Final = 100
 
 _TIMELINE_NAMES: Final = {
     step.STARTING: "viewstart",
@@ -42,6 +41,8 @@ _TIMELINE_NAMES: Final = {
     step.ENDED: "ended",
     step.FAILED: "error",
     ON_RENDITION: "rendition",
+    ON_ERROR: "error",
+    ON_WARNING: "warning",
     ON_AD + step.AD_BREAK_BEGINS: "adbreakstart",
     ON_AD + step.AD_BREAK_ENDS: "adbreakend",
     ON_AD + step.AD_ATTEMPTED: "adplay",

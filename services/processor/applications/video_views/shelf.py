@@ -2,20 +2,12 @@
 
 from typing import Any, Final
 
-import msgspec
-
 from services.processor.applications.video_views.progress import Progress
+from services.processor.applications.video_views.stores import Dimensions, Stores
 from services.processor.applications.video_views.view import ViewState
-from services.processor.engine.application import Store
 
 #: Stands between a session's key and a play's ordinal; no view id of a client holds it.
 _SEPARATOR: Final = b"\x00"
-
-
-class Dimensions(msgspec.Struct, array_like=True):
-    """What the view is, by field of its row. Kept apart from the counts: it changes seldom, they with every beacon."""
-
-    values: dict[str, Any] = {}
 
 
 def play_key(session_key: bytes, ordinal: int) -> bytes:
@@ -31,38 +23,36 @@ def session_key(key: bytes) -> bytes:
 class StoredShelf:
     """A `plays.Shelf` over the stores; remembers what was opened, so that each is stored once."""
 
-    def __init__(
-        self, key: bytes, views: Store[ViewState], dimensions: Store[Dimensions], *, source: str, append_ms: int
-    ) -> None:
-        self._key = key
-        self._views = views
-        self._dimensions = dimensions
+    def __init__(self, key: bytes, stores: Stores, *, source: str, append_ms: int) -> None:
+        self.key = key
+        self._stores = stores
         self._source = source
-        self._append_ms = append_ms
+        self.append_ms = append_ms
         self.opened: dict[int, tuple[ViewState, Dimensions]] = {}
-        self.dropped: list[int] = []
+        self.dropped: list[tuple[int, ViewState]] = []
 
     def open(self, ordinal: int) -> tuple[ViewState, dict[str, Any]] | None:
         found = self.opened.get(ordinal)
         if found is None:
-            key = play_key(self._key, ordinal)
-            view = self._views.get(key)
+            key = play_key(self.key, ordinal)
+            view = self._stores.views.get(key)
             if view is None:
                 return None
-            found = self.opened[ordinal] = (view, self._dimensions.get(key) or Dimensions())
+            found = self.opened[ordinal] = (view, self._stores.dimensions.get(key) or Dimensions())
         return found[0], found[1].values
 
     def new(self, ordinal: int, first_seq: int) -> tuple[ViewState, dict[str, Any]]:
         view = ViewState(
             source=self._source,
             next_seq=first_seq,
-            first_append_ms=self._append_ms,
-            last_append_ms=self._append_ms,
+            first_append_ms=self.append_ms,
+            last_append_ms=self.append_ms,
             progress=Progress(),
             settled_next_seq=first_seq,
+            first_seq=first_seq,
         )
         found = self.opened[ordinal] = (view, Dimensions())
         return found[0], found[1].values
 
     def drop(self, ordinal: int) -> None:
-        self.dropped.append(ordinal)
+        self.dropped.append((ordinal, self.opened.pop(ordinal)[0]))

@@ -10,9 +10,10 @@ from typing import Any, Final
 import msgspec
 
 from services.processor.applications.video_views import step
+from services.processor.applications.video_views.bounds import CUSTOM_VALUES_MAX, NAME_CHARS_MAX, TEXT_CHARS_MAX
 from services.processor.applications.video_views.source_mux import ADS
 from services.processor.applications.video_views.step import Failure, Request, Step
-from services.processor.applications.video_views.values import bitrate_bps, flag, rate, text, whole
+from services.processor.applications.video_views.values import bitrate_bps, flag, rate, text, text_of, whole
 from shared.schemas.beacon import Beacon
 
 _STATES: Final = {
@@ -85,7 +86,6 @@ NATIVE_REQUEST_OUTCOMES: Final = {
     "failed": step.REQUEST_FAILED,
     "canceled": step.CANCELED,
 }
-CUSTOM_VALUES_MAX: Final = 20
 
 _EPAS_TEXTS: Final = {
     "contentId": "video_id",
@@ -100,7 +100,7 @@ _EPAS_TEXTS: Final = {
 def native_step(beacon: Beacon) -> Step:
     """What a native beacon says of its view."""
     attrs = beacon.attrs
-    dimensions: dict[str, Any] = {name: text(attrs[name]) for name in NATIVE_TEXTS if name in attrs}
+    dimensions: dict[str, Any] = {name: text_of(name, attrs[name]) for name in NATIVE_TEXTS if name in attrs}
     dimensions |= {name: whole(attrs[name]) for name in NATIVE_NUMBERS if name in attrs}
     if "autoplay" in attrs:
         dimensions["autoplay"] = flag(attrs["autoplay"])
@@ -110,7 +110,7 @@ def native_step(beacon: Beacon) -> Step:
         dimensions["stream_type"] = attrs["stream_type"]
     if isinstance(attrs.get("custom"), dict):
         named = list(attrs["custom"].items())[:CUSTOM_VALUES_MAX]
-        dimensions["custom"] = {str(name): str(value) for name, value in named}
+        dimensions["custom"] = {str(name)[:NAME_CHARS_MAX]: str(value)[:TEXT_CHARS_MAX] for name, value in named}
     return _step(
         beacon,
         dimensions,
@@ -118,8 +118,8 @@ def native_step(beacon: Beacon) -> Step:
         rate_bps=bitrate_bps(attrs.get("bitrate_bps")),
         failure=Failure(
             code=text(attrs.get("error_code")),
-            message=text(attrs.get("error_message")),
-            context=text(attrs.get("error_context")),
+            message=text_of("error_message", attrs.get("error_message")),
+            context=text_of("error_context", attrs.get("error_context")),
             severity=text(attrs.get("error_severity")),
             business=flag(attrs.get("business_exception")),
         ),
@@ -133,7 +133,9 @@ def epas_step(beacon: Beacon) -> Step:
     """What an EPAS event says of its view."""
     payload = beacon.attrs.get("payload")
     attrs = {**beacon.attrs, **payload} if isinstance(payload, dict) else beacon.attrs
-    dimensions: dict[str, Any] = {field: text(attrs[name]) for name, field in _EPAS_TEXTS.items() if attrs.get(name)}
+    dimensions: dict[str, Any] = {
+        field: text_of(field, attrs[name]) for name, field in _EPAS_TEXTS.items() if attrs.get(name)
+    }
     if isinstance(attrs.get("live"), bool):
         dimensions["stream_type"] = "live" if attrs["live"] else "vod"
     if "duration" in attrs:
@@ -149,7 +151,9 @@ def epas_step(beacon: Beacon) -> Step:
         dimensions,
         rate_bps=bitrate_bps(attrs.get("bitrate"), 1_000),
         failure=Failure(
-            code=text(attrs.get("code")), message=text(attrs.get("message")), context=text(attrs.get("category"))
+            code=text(attrs.get("code")),
+            message=text_of("error_message", attrs.get("message")),
+            context=text_of("error_context", attrs.get("category")),
         ),
         sizes=sizes,
     )
@@ -185,6 +189,7 @@ def _step(
         request=request,
         latency_ms=latency_ms,
         sizes=sizes,
+        is_warning=event == "warning",
     )
 
 

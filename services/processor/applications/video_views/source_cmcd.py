@@ -3,8 +3,9 @@
 from typing import Any, Final
 
 from services.processor.applications.video_views import step
+from services.processor.applications.video_views.bounds import BITRATE_BPS_MAX, REQUEST_MS_MAX
 from services.processor.applications.video_views.step import Failure, Request, Step
-from services.processor.applications.video_views.values import BITRATE_BPS_MAX, scalar, text, video_entry, whole
+from services.processor.applications.video_views.values import scalar, text, text_of, video_entry, whole
 from shared.schemas.beacon import Beacon
 
 _STATES: Final = {
@@ -41,7 +42,7 @@ def cmcd_step(beacon: Beacon, seq: int) -> Step:
     if "h" in attrs:
         dimensions["source_host"] = text(attrs["h"])
     if "cdn" in attrs:
-        dimensions["cdn"] = text(attrs["cdn"])
+        dimensions["cdn"] = text_of("cdn", attrs["cdn"])
     if attrs.get("st") in _STREAM_TYPES:
         dimensions["stream_type"] = _STREAM_TYPES[attrs["st"]]
     # The time, bitrate and state of a request are those of its start and its object, not of what plays.
@@ -71,7 +72,7 @@ def cmcd_step(beacon: Beacon, seq: int) -> Step:
         counters=_counters(attrs, sta),
         dimensions=dimensions,
         failure=Failure(code=code) if code is not None else None,
-        told_ms=min(at_ms + whole(scalar(attrs.get("ttlb"))), at_ms + _REQUEST_MS_MAX) if is_request else at_ms,
+        told_ms=min(at_ms + whole(scalar(attrs.get("ttlb"))), at_ms + REQUEST_MS_MAX) if is_request else at_ms,
         clock_offset_ms=beacon.clock_offset_ms,
         ad=_ADS.get(beacon.source_event.partition(":")[0], 0) if beacon.event == "ad" else 0,
         request=_request(attrs, at_ms) if is_request else None,
@@ -79,9 +80,6 @@ def cmcd_step(beacon: Beacon, seq: int) -> Step:
         is_error=is_error and not is_fatal,
         resumes=sta == "p" and attrs.get("e") == "ps",
     )
-
-
-_REQUEST_MS_MAX: Final = 600_000
 
 
 def _state(sta: str, *, is_request: bool, is_fatal: bool, only_tells_start: bool) -> int:
@@ -104,7 +102,7 @@ def _request(attrs: dict[str, Any], at_ms: int) -> Request:
     status = whole(scalar(attrs["rc"])) if "rc" in attrs else 200
     first_ms = whole(scalar(attrs["ttfb"])) if "ttfb" in attrs else None
     last_ms = whole(scalar(attrs["ttlb"])) if "ttlb" in attrs else None
-    if first_ms is not None and first_ms > (_REQUEST_MS_MAX if last_ms is None else last_ms):
+    if first_ms is not None and first_ms > (REQUEST_MS_MAX if last_ms is None else last_ms):
         # dash.js 5.2 tells a time since 1970 where the browser has measured none.
         first_ms = None
     return Request(

@@ -7,8 +7,9 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from services.processor.applications.video_views import step
+from services.processor.applications.video_views.bounds import CHARS_MAX, RANGES_CHARS_MAX, TEXT_CHARS_MAX
 from services.processor.applications.video_views.step import Failure, Request, Step
-from services.processor.applications.video_views.values import bitrate_bps, flag, rate, real, text, whole
+from services.processor.applications.video_views.values import bitrate_bps, flag, rate, real, text, text_of, whole
 from shared.schemas.beacon import Beacon
 
 _STATES: Final = {
@@ -94,15 +95,15 @@ _NUMBERS: Final = {
     "player_height": "player_height",
 }
 _COUNTER, _REAL, _TEXT, _NUMBER, _CUSTOM, _OTHER = range(6)
-#: Every name that means something, with what kind of thing it is and its field: one look-up a name.
-_FIELDS: Final[Mapping[str, tuple[int, str]]] = {
-    **{name: (_COUNTER, field) for name, field in _WHOLE_COUNTERS.items()},
-    **{name: (_REAL, field) for name, field in _REAL_COUNTERS.items()},
-    **{name: (_TEXT, field) for name, field in _TEXTS.items()},
-    **{name: (_NUMBER, field) for name, field in _NUMBERS.items()},
-    **{f"custom_{number}": (_CUSTOM, f"custom_{number}") for number in range(1, 21)},
+#: Every name that means something, with what kind of thing it is, its field and the most characters: one look-up a name.
+_FIELDS: Final[Mapping[str, tuple[int, str, int]]] = {
+    **{name: (_COUNTER, field, 0) for name, field in _WHOLE_COUNTERS.items()},
+    **{name: (_REAL, field, 0) for name, field in _REAL_COUNTERS.items()},
+    **{name: (_TEXT, field, CHARS_MAX.get(field, TEXT_CHARS_MAX)) for name, field in _TEXTS.items()},
+    **{name: (_NUMBER, field, 0) for name, field in _NUMBERS.items()},
+    **{f"custom_{number}": (_CUSTOM, f"custom_{number}", TEXT_CHARS_MAX) for number in range(1, 21)},
     **{
-        name: (_OTHER, name)
+        name: (_OTHER, name, 0)
         for name in (
             "video_source_bitrate",
             "video_source_is_live",
@@ -115,8 +116,6 @@ _FIELDS: Final[Mapping[str, tuple[int, str]]] = {
     },
 }
 _PRELOADS: Final = ("none", "metadata", "auto")
-#: The longest text of played ranges that is kept (JSON, as the client sends it).
-RANGES_CHARS_MAX: Final = 4_000
 #: Further behind the live edge than this is watching a recording.
 BEHIND_EDGE_MS_MAX: Final = 300_000
 
@@ -131,17 +130,18 @@ def mux_step(beacon: Beacon, seq: int) -> Step:
         found = known(name)
         if found is None:
             continue
-        kind, field = found
+        kind, field, chars_max = found
         if kind == _COUNTER:
             counters[field] = whole(value)
         elif kind == _REAL:
             counters[field] = real(value)
         elif kind == _TEXT:
-            dimensions[field] = text(value)
+            dimensions[field] = text(value, chars_max)
         elif kind == _NUMBER:
             dimensions[field] = whole(value)
         elif kind == _CUSTOM:
-            dimensions.setdefault("custom", {})[field] = text(value)
+            if value is not None:
+                dimensions.setdefault("custom", {})[field] = text(value, chars_max)
         else:
             _other(field, value, attrs, counters, dimensions)
     event = beacon.event
@@ -160,6 +160,7 @@ def mux_step(beacon: Beacon, seq: int) -> Step:
         failure=_failure(attrs) if event == "error" else None,
         ad=ADS.get(beacon.source_event, 0) if event == "ad" else 0,
         request=_request(beacon) if event == "request" else None,
+        is_warning=event == "warning",
         # The goodbye repeats all that was last known: what was shown then is not what is shown now.
         latency_ms=_latency_ms(attrs, at_ms) if "player_program_time" in attrs and event != "viewend" else None,
     )
@@ -186,8 +187,8 @@ def _other(field: str, value: Any, attrs: Mapping[str, Any], counters: dict[str,
 def _failure(attrs: Mapping[str, Any]) -> Failure:
     return Failure(
         code=text(attrs.get("player_error_code")),
-        message=text(attrs.get("player_error_message")),
-        context=text(attrs.get("player_error_context")),
+        message=text_of("error_message", attrs.get("player_error_message")),
+        context=text_of("error_context", attrs.get("player_error_context")),
         severity=text(attrs.get("player_error_severity")),
         business=flag(attrs.get("player_error_business_exception")),
     )

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
+from services.processor.applications.video_views.bounds import SEQ_MAX
 from services.processor.applications.video_views.source_by_time import epas_step, native_step
 from services.processor.applications.video_views.source_cmcd import cmcd_step
 from services.processor.applications.video_views.source_mux import mux_step
@@ -11,10 +12,11 @@ from shared.codec import Undecodable
 from shared.schemas.beacon import Beacon
 from shared.schemas.view import NUMBER_MAX
 
-SEQ_MAX: Final = 1 << 31
-
 #: The sequence number of a view's first beacon. Sources that are not in here are put in order by the client's time.
 FIRST_SEQ: Final[Mapping[str, int]] = {"mux": 1, "cmcd": 0}
+
+#: Sources whose key is a session's, with several plays in it.
+SESSION_SOURCES: Final = frozenset({"cmcd"})
 
 _SEQUENCED: Final[Mapping[str, Callable[[Beacon, int], Step]]] = {"mux": mux_step, "cmcd": cmcd_step}
 _BY_TIME: Final[Mapping[str, Callable[[Beacon], Step]]] = {"epas": epas_step, "native": native_step}
@@ -29,8 +31,9 @@ def to_step(beacon: Beacon) -> Step:
     """What the beacon says of its view. Raises `Undecodable` when its source or shape is not known."""
     sequenced = _SEQUENCED.get(beacon.source)
     if sequenced is not None:
-        if beacon.seq is None or not 0 <= beacon.seq <= SEQ_MAX:
-            raise Undecodable(f"the beacon's sequence number is {beacon.seq}; it must be 0..{SEQ_MAX}")
+        first = FIRST_SEQ[beacon.source]
+        if beacon.seq is None or not first <= beacon.seq <= SEQ_MAX:
+            raise Undecodable(f"the beacon's sequence number is {beacon.seq}; it must be {first}..{SEQ_MAX}")
         step = sequenced(beacon, beacon.seq)
     else:
         by_time = _BY_TIME.get(beacon.source)

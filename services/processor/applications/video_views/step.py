@@ -97,3 +97,5 @@ class Step(msgspec.Struct, frozen=True, array_like=True):
     is_error: bool = False
     #: Playback goes on: no error before it was fatal.
     resumes: bool = False
+    #: What the client itself calls a warning: it is told in the timeline, and changes nothing.
+    is_warning: bool = False

@@ -1,12 +1,10 @@
 """What clients write, as what the row can hold: whole numbers, rates, texts and flags within bounds, never an error."""
 
 import math
-from typing import Any, Final
+from typing import Any
 
+from services.processor.applications.video_views.bounds import BITRATE_BPS_MAX, CHARS_MAX, TEXT_CHARS_MAX
 from shared.schemas.view import NUMBER_MAX
-
-#: 10 Gbps.
-BITRATE_BPS_MAX: Final = 10_000_000_000
 
 
 def whole(value: Any) -> int:
@@ -39,9 +37,16 @@ def bitrate_bps(value: Any, unit_bps: int = 1) -> int:
     return min(whole(value) * unit_bps, BITRATE_BPS_MAX)
 
 
-def text(value: Any) -> str | None:
-    """The value as a text; None stays None."""
-    return value if isinstance(value, str) or value is None else str(value)
+def text(value: Any, chars_max: int = TEXT_CHARS_MAX) -> str | None:
+    """The value as a text, cut at `chars_max` characters; None stays None."""
+    if value.__class__ is str:
+        return value if len(value) <= chars_max else value[:chars_max]
+    return None if value is None else str(value)[:chars_max]
+
+
+def text_of(field: str, value: Any) -> str | None:
+    """The value as a text of a field of the row."""
+    return text(value, CHARS_MAX.get(field, TEXT_CHARS_MAX))
 
 
 def flag(value: Any) -> bool:

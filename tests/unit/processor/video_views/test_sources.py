@@ -53,9 +53,17 @@ def play(*stories: list[Beacon]) -> list[View]:
 
 
 def large(story: list[Beacon], *names: str) -> list[Beacon]:
-    """The story, in which texts come that no row can hold together."""
-    said = [{name: "x" * 40_000} for name in names] + [{}] * (len(story) - len(names))
-    return [msgspec.structs.replace(b, attrs=b.attrs | more) for b, more in zip(story, said, strict=True)]
+    """The story, and then so many texts that no view can hold them; they wait for one that never comes, if there is an order."""
+    last = story[-1]
+    return story + [
+        msgspec.structs.replace(
+            last,
+            seq=None if last.seq is None else last.seq + 2 + number,
+            client_time_ms=last.client_time_ms + 1 + number,
+            attrs=dict.fromkeys(names, "🂠" * 500),
+        )
+        for number in range(70)
+    ]
 
 
 def mux_stories() -> list[View]:

@@ -3,6 +3,7 @@
 import msgspec
 import pytest
 
+from services.processor.applications.video_views.bounds import TEXT_CHARS_MAX
 from shared import codec, topics
 from tests.unit.processor.video_views.beacons import (
     HOUR_MS,
@@ -315,34 +316,37 @@ def test_a_view_that_cannot_be_finished_leaves_nothing_behind(drive: Drive) -> N
 
 def test_a_view_that_grows_too_large_is_truncated_and_finishes(drive: Drive) -> None:
     driver = driver_of(drive)
-    pipe(driver, mux(1, "viewstart", 0, video_title="t" * 30_000))
-    pipe(driver, mux(2, "playing", 500, page_url="u" * 30_000))
-    pipe(driver, mux(3, "heartbeat", 1_000, view_watch_time=1_000, video_source_url="s" * 30_000))
-    for seq in range(4, 8):
-        pipe(driver, mux(seq, "heartbeat", seq * 1_000, view_watch_time=seq * 1_000, custom_1="x" * 30_000))
-    pipe(driver, mux(3, "heartbeat", 1_000))
+    pipe(driver, mux(1, "viewstart", 0, video_title="t"))
+    pipe(driver, mux(2, "playing", 500))
+    # The third is missing: all of them wait for it, until they are too large together.
+    for seq in range(4, 204):
+        pipe(driver, mux(seq, "heartbeat", seq * 1_000, view_watch_time=seq * 1_000, custom_1=f"{seq}" * 500))
+    for known in (2, 50, 203):
+        pipe(driver, mux(known, "heartbeat", known * 1_000), 300_000)
+    for late in (3, 3):
+        pipe(driver, mux(late, "heartbeat", 3_000, view_watch_time=3_000), 300_001)
     driver.advance_to(T0 + 2 * HOUR_MS)
     (row,) = rows(driver)
     assert (row.truncated, row.complete, row.end_reason) == (True, False, "timeout")
-    assert (row.beacon_count, row.duplicate_count) == (7, 1)
-    assert (row.watch_ms, row.custom) == (1_000, {})
+    assert (row.beacon_count, row.duplicate_count, row.seq_gaps) == (203, 4, 0)
+    assert (3_000 < row.watch_ms < 203_000, row.video_title, list(row.custom)) == (True, "t", ["custom_1"])
 
 
 def test_a_view_whose_gap_holds_back_too_much_is_truncated(drive: Drive) -> None:
     driver = driver_of(drive)
     pipe(driver, mux(1, "viewstart", 0))
-    for seq in range(3, 103):
+    for seq in range(3, 203):
         pipe(driver, mux(seq, "heartbeat", seq * 100, video_title=f"{seq}" * 500))
     driver.advance_to(T0 + 2 * HOUR_MS)
     (row,) = rows(driver)
-    assert (row.truncated, row.beacon_count) == (True, 101)
+    assert (row.truncated, row.beacon_count, row.seq_gaps) == (True, 201, 1)
 
 
-def test_a_view_whose_large_titles_replace_each_other_is_not_truncated(drive: Drive) -> None:
+def test_a_view_whose_large_titles_replace_each_other_is_not_truncated_its_titles_are_cut(drive: Drive) -> None:
     driver = driver_of(drive)
     pipe(driver, mux(1, "viewstart", 0))
     for seq in range(2, 20):
         pipe(driver, mux(seq, "heartbeat", seq * 100, video_title=f"{seq % 10}" * 30_000))
     driver.advance_to(T0 + 2 * HOUR_MS)
     (row,) = rows(driver)
-    assert (row.truncated, row.beacon_count, row.video_title) == (False, 19, "9" * 30_000)
+    assert (row.truncated, row.beacon_count, row.video_title) == (False, 19, "9" * TEXT_CHARS_MAX)

@@ -1,0 +1,55 @@
+"""Every limit of a view's state and row, in one place, so that no row can ever be larger than a store takes.
+
+Texts are counted in characters: of at most 4 bytes in a stored row (MessagePack), and 6 in a finished one (JSON spells
+control characters). With these limits one step takes less than 150 kB stored, a finished row less than 500 kB; a view is
+cut (`truncated`) at the first beacon that brings it beyond `VIEW_BYTES_MAX`, and a store takes 950 kB
+(`engine.application.ROW_BYTES_MAX`).
+"""
+
+from collections.abc import Mapping
+from typing import Final
+
+#: What has an id, a title, a code; what may be an address or a sentence; what is a name among few. Longer ones are cut.
+TEXT_CHARS_MAX: Final = 500
+LONG_TEXT_CHARS_MAX: Final = 2_000
+NAME_CHARS_MAX: Final = 100
+#: By field of the row, where it is not `TEXT_CHARS_MAX`.
+CHARS_MAX: Final[Mapping[str, int]] = {
+    "source_url": LONG_TEXT_CHARS_MAX,
+    "page_url": LONG_TEXT_CHARS_MAX,
+    "error_message": LONG_TEXT_CHARS_MAX,
+    "error_context": LONG_TEXT_CHARS_MAX,
+    "cdn": NAME_CHARS_MAX,
+}
+#: Custom values of one view; the first that are named stay.
+CUSTOM_VALUES_MAX: Final = 20
+#: The longest text of played ranges that is kept (JSON, as the client sends it), and the ranges that a row holds.
+RANGES_CHARS_MAX: Final = 4_000
+RANGES_MAX: Final = 100
+
+#: The first events of a view's life that are kept; what comes after them is in the counts alone.
+TIMELINE_EVENTS_MAX: Final = 200
+#: Changes of the CDN.
+CDN_TRACE_MAX: Final = 32
+#: No more time than the longest view passes between two steps, ms, whatever a client's clock says.
+STEP_MS_MAX: Final = 86_400_000
+#: 10 Gbps.
+BITRATE_BPS_MAX: Final = 10_000_000_000
+#: No request takes longer, ms, for the order of what was told.
+REQUEST_MS_MAX: Final = 600_000
+#: Sequence numbers are 0 to this.
+SEQ_MAX: Final = 1 << 31
+
+#: Steps that may wait for a gap to close. More, and the gap is given up: the row is then no longer exact, and says so.
+HELD_STEPS_MAX: Final = 256
+#: Folded steps that can still be taken back, where the source makes that necessary; older ones are settled.
+RECENT_STEPS_MAX: Final = 64
+#: Identities of beacons that cannot be told by ranges of numbers: the newest are known when they come again.
+KEYS_MAX: Final = 256
+#: Ranges of sequence numbers by which it is known what came: beyond them the oldest gaps count as filled.
+NUMBER_RANGES_MAX: Final = 256
+#: What a view may take in the store, bytes packed. A player gone mad must not stop its partition.
+VIEW_BYTES_MAX: Final = 65_536
+
+#: Plays of one session that are told apart; the beacons of what would be more are late.
+PLAYS_MAX: Final = 100

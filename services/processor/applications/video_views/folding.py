@@ -1,0 +1,176 @@
+"""The fold of beacons into views: what each record and each passing of time does to the rows of a partition."""
+
+from typing import Any
+
+from services.processor.applications.video_views import live
+from services.processor.applications.video_views.finish import due_ms as due_of
+from services.processor.applications.video_views.finish import finishes_at_ms, has_begun
+from services.processor.applications.video_views.lateness import is_late
+from services.processor.applications.video_views.order import take
+from services.processor.applications.video_views.outputs import Outputs, ids_of
+from services.processor.applications.video_views.progress import Progress
+from services.processor.applications.video_views.sessions import Sessions
+from services.processor.applications.video_views.sources import FIRST_SEQ, SESSION_SOURCES, clock_offset_ms, to_step
+from services.processor.applications.video_views.step import Step
+from services.processor.applications.video_views.stores import CLOSED, SESSIONS, VIEWS, Dimensions, Stores, reopen
+from services.processor.applications.video_views.view import (
+    ViewState,
+    closed_of,
+    is_too_large,
+    may_grow,
+    note_offset,
+    truncate,
+)
+from services.processor.engine.application import StoreSpec
+from services.processor.engine.record import Record
+from shared import codec
+from shared.codec import Undecodable
+from shared.schemas.beacon import Beacon
+
+
+class VideoViews:
+    """The processor of one partition."""
+
+    def __init__(self, stores: Stores, outputs: Outputs) -> None:
+        self._stores = stores
+        self._outputs = outputs
+        self._sessions = Sessions(stores, outputs)
+        self._views = stores.views
+        self._dimensions = stores.dimensions
+
+    def fold(self, record: Record) -> None:
+        """Takes one beacon in."""
+        key = record.key
+        if record.value is None or key is None:
+            raise Undecodable("the record has no key or no value")
+        beacon = codec.BEACON.decode(record.value)
+        next_step = to_step(beacon)
+        view = self._views.get(key)
+        if view is None:
+            view = self._begin(record, key, beacon, next_step)
+            if view is None:
+                return
+        elif view.source != beacon.source:
+            raise _of_another(view.source, beacon)
+        elif beacon.source in SESSION_SOURCES:
+            self._sessions.fold(record, key, beacon, next_step)
+            return
+        dimensions = self._dimensions.get(key) or Dimensions()
+        taken = take(view, dimensions.values, next_step)
+        dimensions_changed = taken.dimensions_changed
+        if may_grow(view, taken, next_step) and is_too_large(view, dimensions.values, len(record.value)):
+            truncate(view, dimensions.values)
+            dimensions_changed = True
+        board = self._stores.live.of(beacon.customer_id)
+        is_nearer = next_step.clock_offset_ms is None and note_offset(view, clock_offset_ms(beacon))
+        if taken.is_new or is_nearer or taken.is_nearer:
+            # A duplicate may have travelled faster than the original: then the row changes, and the view is open again.
+            reopen(view, board, record.timestamp_ms, is_new=taken.is_new)
+        if taken.is_new:
+            board.beacons += 1
+            view.beacon_count += 1
+            if dimensions_changed:
+                self._dimensions.put(key, dimensions)
+            self._stores.gauges.note(view, dimensions.values, board)
+        else:
+            view.duplicate_count += 1
+            board.duplicates += 1
+        self._stores.put_view(key, view)
+
+    def _begin(self, record: Record, key: bytes, beacon: Beacon, next_step: Step) -> ViewState | None:
+        """The new view of a beacon whose key has none; None when the beacon is dealt with."""
+        closed, session = self._stores.closed.get(key), self._stores.sessions.get(key)
+        is_of_session = beacon.source in SESSION_SOURCES
+        source = "cmcd" if session is not None else closed.source if closed is not None else ""
+        if source and source != beacon.source:
+            raise _of_another(source, beacon)
+        if is_of_session:
+            self._sessions.fold(record, key, beacon, next_step)
+            return None
+        if closed is not None:
+            if is_late(closed, next_step):
+                self._outputs.late(record, key, beacon)
+                self._stores.closed.put(key, closed, self._stores.closed.deadline_ms(key))
+            else:
+                self._stores.live.of(beacon.customer_id).duplicates += 1
+            return None
+        first_seq = FIRST_SEQ.get(beacon.source, 0)
+        return ViewState(
+            source=beacon.source,
+            next_seq=first_seq,
+            first_append_ms=record.timestamp_ms,
+            last_append_ms=record.timestamp_ms,
+            progress=Progress(),
+            first_seq=first_seq,
+        )
+
+    def fire(self, spec: StoreSpec[Any], key: bytes) -> None:
+        """Something is due without a beacon: a live bucket, a finish, the end of a window."""
+        if spec is live.STORE:
+            self._stores.live.fire(key)
+        elif spec is CLOSED:
+            self._stores.closed.delete(key)
+        elif spec is SESSIONS:
+            self._sessions.fire(key)
+        else:
+            self._fire_view(key)
+
+    def let_go(self, spec: StoreSpec[Any], key: bytes) -> None:
+        """A view cannot be finished: it counts as open no longer."""
+        view = self._views.get(key) if spec is VIEWS else None
+        if view is not None:
+            # The customer alone: the rest of the key may be what cannot be understood.
+            self._stores.gauges.close(view, self._stores.live.of(key.partition(b":")[0].decode()))
+
+    def _fire_view(self, key: bytes) -> None:
+        view = self._views.get(key)
+        if view is None:
+            return
+        clock_ms, rules = self._stores.context.clock_ms, self._stores.rules
+        if view.finished_ms:
+            closes_ms = view.finished_ms + rules.lateness_ms
+            if clock_ms >= closes_ms:
+                self._close(key, view, closes_ms)
+                return
+        elif clock_ms >= finishes_at_ms(view, rules):
+            self._finish(key, view)
+        elif view.shown and clock_ms >= view.last_append_ms + rules.live_silence_ms:
+            customer_id, _ = ids_of(key)
+            self._stores.gauges.hide(view, self._stores.live.of(customer_id))
+        # Set anew even where it stays: a deadline that was kept too early (see `put_view`) moves to where it belongs.
+        self._views.put(key, view, due_of(view, rules))
+
+    def _close(self, key: bytes, view: ViewState, closes_ms: int) -> None:
+        if view.source in SESSION_SOURCES:
+            self._sessions.close(key, view, closes_ms)
+            return
+        self._stores.forget(key)
+        if view.revision:
+            self._stores.closed.put(key, closed_of(view), closes_ms + self._stores.rules.closed_ms)
+
+    def _finish(self, key: bytes, view: ViewState) -> None:
+        customer_id, _ = ids_of(key)
+        board, gauges = self._stores.live.of(customer_id), self._stores.gauges
+        gauges.hide(view, board)
+        view.finished_ms = finishes_at_ms(view, self._stores.rules)
+        gauges.count(view, board, {})
+        is_of_session = view.source in SESSION_SOURCES
+        if not has_begun(view):
+            # No view, so no row; but its start may still come within the lateness window.
+            view.dropped_count = view.beacon_count
+            board.dropped += view.dropped_count
+            if is_of_session:
+                self._sessions.take_back_row(key, view)
+            return
+        told = self._sessions.finish(key, view) if is_of_session else None
+        view.revision, first_append_ms = told or (view.revision + 1, view.first_append_ms)
+        row = self._outputs.row(key, view, view.revision, first_append_ms)
+        if view.revision > 1:
+            board.views_revised += 1
+        else:
+            gauges.finish(board, row)
+
+
+def _of_another(source: str, beacon: Beacon) -> Undecodable:
+    """Two kinds of client under one view id count and number their beacons each in its own way: no row can be made of both."""
+    return Undecodable(f"the view is told by {source}, this beacon is of {beacon.source}")

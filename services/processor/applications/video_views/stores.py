@@ -1,0 +1,108 @@
+"""The stores of the application, and what is done to their rows wherever they are worked on."""
+
+from typing import Any, Final
+
+import msgspec
+
+from services.processor.applications.video_views.finish import FinishRules, due_ms
+from services.processor.applications.video_views.gauges import Gauges
+from services.processor.applications.video_views.lateness import Closed
+from services.processor.applications.video_views.live import LiveBoard, LiveRow
+from services.processor.applications.video_views.plays import Play, Session
+from services.processor.applications.video_views.view import ViewState
+from services.processor.engine.application import Context, Store, StoreSpec
+
+
+class Dimensions(msgspec.Struct, array_like=True):
+    """What the view is, by field of its row. Kept apart from the counts: it changes seldom, they with every beacon."""
+
+    values: dict[str, Any] = {}
+
+
+class _FormerSession(msgspec.Struct, array_like=True):
+    """Format 1: plays by ordinal, beginning, first number and content; its steps without a play are not taken over."""
+
+    first_append_ms: int
+    plays: list[tuple[int, int, int, str | None]] = []
+    revisions: list[int] = []
+    ordinals: int = 0
+
+
+_FORMER_SESSION: Final = msgspec.msgpack.Decoder(_FormerSession)
+_FORMER_CLOSED: Final = msgspec.msgpack.Decoder(int)
+
+
+def _former_session(data: bytes) -> Session:
+    former = _FORMER_SESSION.decode(data)
+    return Session(former.first_append_ms, [Play(*play) for play in former.plays], former.revisions, former.ordinals)
+
+
+VIEWS: Final = StoreSpec(
+    name="views", id=1, encode=msgspec.msgpack.encode, decode=msgspec.msgpack.Decoder(ViewState).decode
+)
+DIMENSIONS: Final = StoreSpec(
+    name="dimensions",
+    id=2,
+    encode=msgspec.msgpack.encode,
+    decode=msgspec.msgpack.Decoder(Dimensions).decode,
+    goes_with="views",
+)
+#: Views whose lateness window is over, by key.
+CLOSED: Final = StoreSpec(
+    name="closed",
+    id=4,
+    encode=msgspec.msgpack.encode,
+    decode=msgspec.msgpack.Decoder(Closed).decode,
+    format=2,
+    also_reads={1: lambda data: Closed(_FORMER_CLOSED.decode(data))},
+)
+#: The plays of sessions, for sources whose key is one (CMCD).
+SESSIONS: Final = StoreSpec(
+    name="sessions",
+    id=5,
+    encode=msgspec.msgpack.encode,
+    decode=msgspec.msgpack.Decoder(Session).decode,
+    format=2,
+    also_reads={1: _former_session},
+)
+
+
+class Stores:
+    """The rows of one partition."""
+
+    def __init__(self, context: Context, rules: FinishRules, live_dimensions: tuple[str, ...]) -> None:
+        self.context = context
+        self.rules = rules
+        self.views: Store[ViewState] = context.store(VIEWS)
+        self.dimensions: Store[Dimensions] = context.store(DIMENSIONS)
+        self.closed: Store[Closed] = context.store(CLOSED)
+        self.sessions: Store[Session] = context.store(SESSIONS)
+        self.live = LiveBoard(context)
+        self.gauges = Gauges(context, self.live, live_dimensions)
+
+    def put_view(self, key: bytes, view: ViewState) -> None:
+        """Stores a view that a beacon has changed."""
+        due = due_ms(view, self.rules)
+        armed = self.views.deadline_ms(key)
+        # A timer that fires early is set anew then; moving it with every beacon would cost far more.
+        self.views.put(key, view, armed if 0 < armed <= due else due)
+
+    def put_session(self, key: bytes, session: Session) -> None:
+        """Stores a session; it is looked at again when none of its plays of now can be open any more."""
+        self.sessions.put(key, session, self.context.clock_ms + self.rules.view_max_ms)
+
+    def forget(self, key: bytes) -> None:
+        """Deletes a view."""
+        self.views.delete(key)
+        self.dimensions.delete(key)
+
+
+def reopen(view: ViewState, board: LiveRow, append_ms: int, *, is_new: bool) -> None:
+    """The view has changed; if it had finished, it finishes again, by the same rules from now on."""
+    if view.finished_ms:
+        view.finished_ms = 0
+        view.last_append_ms = append_ms
+        board.dropped -= view.dropped_count
+        view.dropped_count = 0
+    elif is_new:
+        view.last_append_ms = append_ms
