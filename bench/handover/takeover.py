@@ -17,9 +17,10 @@ import structlog
 
 from deploy.local.broker import Broker
 from deploy.topics import create_topics
-from services.processor.applications.video_views.app import VIEWS, application
+from services.processor.applications.video_views.app import application
 from services.processor.applications.video_views.finish import FinishRules
 from services.processor.applications.video_views.progress import Progress
+from services.processor.applications.video_views.stores import VIEWS
 from services.processor.applications.video_views.view import ViewState
 from services.processor.engine.core import Core
 from services.processor.engine.rows import META_KEY, Meta, encode_meta, pack

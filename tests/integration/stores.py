@@ -6,8 +6,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
-from services.processor.applications.video_views.app import VIEWS
-from services.processor.applications.video_views.view import Progress, ViewState
+from services.processor.applications.video_views.progress import Progress
+from services.processor.applications.video_views.stores import VIEWS
+from services.processor.applications.video_views.view import ViewState
 from services.processor.engine.local import LocalMeta
 from services.processor.engine.rows import pack
 from services.processor.runtime.rocks_store import Memory, RocksStore

@@ -9,7 +9,7 @@ from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from deploy.local.broker import Broker
-from services.processor.applications.video_views.app import VIEWS
+from services.processor.applications.video_views.stores import VIEWS
 from services.processor.engine.failures import FAILED_MAX
 from services.processor.engine.rows import pack
 from shared import codec, topics

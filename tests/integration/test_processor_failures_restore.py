@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 
 from deploy.local.broker import Broker
-from services.processor.applications.video_views.app import CLOSED, application
+from services.processor.applications.video_views.app import application
 from services.processor.applications.video_views.finish import FinishRules
+from services.processor.applications.video_views.stores import CLOSED
 from services.processor.engine.checkpoint import Checkpoint
 from services.processor.engine.local import LocalStore
 from services.processor.engine.rows import Meta, pack
