@@ -97,6 +97,12 @@ COLLECTOR_SPOOLED: Final = Metric(
     "Requests by outcome: taken, refused, drained, and drained_overdue of these: later than COLLECTOR_SPOOL_SECONDS_MAX.",
     ("outcome",),
 )
+COLLECTOR_UPLOADS: Final = Metric(
+    "playhead_collector_uploads", "gauge", "Payloads of session recordings that are being received."
+)
+COLLECTOR_RECORDING_BYTES: Final = Metric(
+    "playhead_collector_recording_bytes_total", "counter", "Bytes of session recordings acknowledged by Kafka."
+)
 COLLECTOR_PRODUCE_SECONDS: Final = Metric(
     "playhead_collector_produce_seconds", "histogram", "From handing a request's records to Kafka to their last ack."
 )

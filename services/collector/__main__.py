@@ -11,6 +11,7 @@ import socket
 import sys
 import threading
 import time
+import uuid
 from collections.abc import Callable
 from pathlib import Path
 
@@ -26,11 +27,13 @@ from services.collector.intake.customers import CustomersWrong
 from services.collector.kafka_sink import KafkaSink, producer_config
 from services.collector.listener import Listener
 from services.collector.reception import Reception
+from services.collector.recording_routes import RecordingRoutes
 from services.collector.routes import Routes
 from services.collector.settings import CollectorSettings
 from services.collector.sink import Sink
 from services.collector.spool import Spool
 from services.collector.spooled_sink import SpooledSink
+from services.collector.uploads import Uploads
 from services.rim import certificates, disks, garbage, logs, metrics
 from services.rim.admin import AdminServer
 from services.rim.kafka import TopicsWrong, verify_topics
@@ -38,7 +41,7 @@ from services.rim.secrets import with_secrets
 from services.rim.stopping import stop_on_signals
 from shared.metrics import COLLECTOR_QUEUE_RECORDS
 from shared.settings import SettingsError
-from shared.topics import API_CALLS, BEACONS, REJECTED, SPANS
+from shared.topics import API_CALLS, BEACONS, RECORDINGS, REJECTED, SPANS
 
 log = structlog.get_logger(__name__)
 
@@ -61,7 +64,7 @@ def main() -> int:
     metrics.declare("collector")
     stop = stop_on_signals()
     try:
-        verify_topics(settings, [BEACONS, SPANS, API_CALLS, REJECTED])
+        verify_topics(settings, [BEACONS, SPANS, API_CALLS, RECORDINGS, REJECTED])
     except TopicsWrong as error:
         log.error("topics_wrong", problem=str(error))
         return EXIT_BOOT
@@ -85,6 +88,7 @@ async def serve(settings: CollectorSettings, stop: threading.Event) -> int:
         log.error("cannot_start", problem=str(error))
         return EXIT_BOOT
     sink = _kafka_sink(settings, collector_id, on_death)
+    recordings_sink = _recordings_sink(settings, collector_id, on_death)
     mux_sink: Sink = sink
     if spool is not None:
         disks.watch("spool", Path(settings.spool_dir))
@@ -95,7 +99,9 @@ async def serve(settings: CollectorSettings, stop: threading.Event) -> int:
     drain = Drain()
     rules = settings.rules(collector_id, source.customers if source else settings.listed_customers)
     reception = Reception(RulesNow(rules, source), clients, settings.profile, settings.limits(), now_ms=_now_ms)
-    runner = make_runner(make_app(Routes(reception, sink, mux_sink), drain), settings.drain_seconds_max)
+    uploads = Uploads(recordings_sink, settings.profile, settings.upload_limits(), new_id=lambda: uuid.uuid4().hex)
+    app = make_app(Routes(reception, sink, mux_sink), RecordingRoutes(reception, uploads), drain)
+    runner = make_runner(app, settings.drain_seconds_max)
     admin = AdminServer(
         settings.admin_host,
         settings.admin_port,
@@ -116,13 +122,14 @@ async def serve(settings: CollectorSettings, stop: threading.Event) -> int:
         if listener is not None:
             await listener.close()
         await mux_sink.close(0)
+        await recordings_sink.close(0)
         return EXIT_BOOT
     watching = asyncio.create_task(source.watch(settings.customers_seconds)) if source else None
     log.info("ready", host=settings.host, port=settings.port, admin_port=settings.admin_port, collector=collector_id)
     await asyncio.to_thread(stop.wait)
     if watching is not None:
         watching.cancel()
-    code = await _drain(listener, mux_sink, drain, settings)
+    code = await _drain(listener, mux_sink, recordings_sink, drain, settings)
     admin.stop()
     return code
 
@@ -149,26 +156,48 @@ def _kafka_sink(settings: CollectorSettings, collector_id: str, on_death: Callab
     )
 
 
+def _recordings_sink(settings: CollectorSettings, collector_id: str, on_death: Callable[[str], None]) -> KafkaSink:
+    """A producer of its own: no beacon waits behind megabytes. What clients pack is not packed again."""
+    # Uploads themselves bound what is under way; twice that is for what they have given up and Kafka has not.
+    queue_kbytes_max = 2 * settings.recording_queue_bytes_max // 1024
+    queue_records_max = settings.queue_records_max
+    return KafkaSink(
+        producer_config(
+            settings,
+            f"collector-{collector_id}-recordings",
+            queue_records_max=queue_records_max,
+            queue_kbytes_max=queue_kbytes_max,
+            linger_ms=0,
+        )
+        | {"compression.codec": "none"},
+        queue_records_max=queue_records_max,
+        queue_kbytes_max=queue_kbytes_max,
+        ack_seconds_max=settings.recording_ack_seconds_max,
+        on_death=on_death,
+    )
+
+
 def _now_ms() -> int:
     return time.time_ns() // 1_000_000
 
 
-async def _drain(listener: Listener, sink: Sink, drain: Drain, settings: CollectorSettings) -> int:
+async def _drain(listener: Listener, sink: Sink, recordings: Sink, drain: Drain, settings: CollectorSettings) -> int:
     """Ends in the order that loses nothing; the exit code.
 
     1. Readiness goes away and answers ask clients to leave, while connections are still taken: a load balancer needs
        time to notice, and a client that comes meanwhile is served.
     2. No new connections; whoever was let in is heard, and what is under way is finished and answered.
-    3. The producer is flushed. What it still holds then was answered 503 or not at all.
+    3. The producers are flushed. What they still hold then was answered 503 or not at all.
     """
     drain.begun = True
-    dead = not sink.health().ok
+    dead = next((health.why for health in (sink.health(), recordings.health()) if not health.ok), None)
     if not dead:
         await asyncio.sleep(settings.drain_notice_seconds)
     await listener.close()
     left = await sink.close(0 if dead else settings.drain_seconds_max)
+    left += await recordings.close(0 if dead else settings.drain_seconds_max)
     if dead:
-        log.error("stopped_dead", why=sink.health().why, records_unstored=left)
+        log.error("stopped_dead", why=dead, records_unstored=left)
         return EXIT_DEAD
     if isinstance(sink, SpooledSink) and sink.bytes_held():
         # They are safe on their disk, and only there: a collector must be started on it again.

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from aiohttp import web
 from prometheus_client import Counter
 
+from services.collector.recording_routes import RecordingRoutes
 from services.collector.routes import Routes
 from services.collector.sink import Sink
 from services.rim import metrics
@@ -30,7 +31,7 @@ class Drain:
         return sink.health()
 
 
-def make_app(routes: Routes, drain: Drain) -> web.Application:
+def make_app(routes: Routes, recordings: RecordingRoutes, drain: Drain) -> web.Application:
     """The application with these handlers."""
     app = web.Application()
     app.on_response_prepare.append(_finisher(drain))
@@ -45,6 +46,7 @@ def make_app(routes: Routes, drain: Drain) -> web.Application:
     app.router.add_post("/v1/traces", routes.otlp, name="otlp")
     app.router.add_post("/v1/api-calls", routes.api_calls, name="api-calls")
     app.router.add_get("/v1/api-calls/schema.json", routes.api_calls_schema, name="api-calls-schema")
+    app.router.add_post("/recordings/{session}", recordings.upload, name="recordings")
     app.router.add_route("OPTIONS", "/{path:.*}", routes.preflight, name="preflight")
     app.router.add_post("/{path:.*}", routes.mux, name="mux-other")
     app.router.add_route("*", "/{path:.*}", routes.nothing_here, name="nothing")

@@ -157,6 +157,14 @@ class Reception:
             metrics.counter(COLLECTOR_REJECTED).labels(each.reason).inc()
         return outcome
 
+    def admit(self, customer_id: str, size_bytes: int) -> None:
+        """Counts bytes that are no beacons against a customer's rate. Raises `Refusal` when they are beyond it."""
+        rules = self.rules()
+        terms = {customer_id: rules.customers.terms(customer_id)} if len(rules.customers) else {}
+        demand = _Demand(dict.fromkeys(terms, Amount(0, size_bytes)), terms)
+        if wait := self._wait_seconds(demand):
+            raise self._limited(demand, wait)
+
     def post(
         self, request: web.Request, body: bytes, *, key: str, whole: bool = True, in_seconds: bool = False
     ) -> Post:

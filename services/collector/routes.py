@@ -100,7 +100,7 @@ class Routes:
     async def native(self, request: web.Request) -> web.Response:
         """Playhead's own format: one beacon or a batch; an answer for each."""
         try:
-            outcome = await self._reception.receive(request, native.take, "native", self._sink, key=_key(request))
+            outcome = await self._reception.receive(request, native.take, "native", self._sink, key=key_of(request))
         except Refusal as refusal:
             return _json(native_refused(refusal))
         return _json(native_answer(outcome))
@@ -112,7 +112,7 @@ class Routes:
             return native.take_query(request.query.items(), post, rules)
 
         try:
-            await self._reception.receive_query(request, take, "native", self._sink, key=_key(request))
+            await self._reception.receive_query(request, take, "native", self._sink, key=key_of(request))
         except Refusal as refusal:
             return refused(refusal, limited=429)
         return pixel_answer()
@@ -121,7 +121,7 @@ class Routes:
         """OpenTelemetry's spans; every answer is in the encoding of the request."""
         content_type = request.headers.get("Content-Type", "")
         try:
-            outcome = await self._reception.receive(request, otlp.take, "otlp", self._sink, key=_key(request))
+            outcome = await self._reception.receive(request, otlp.take, "otlp", self._sink, key=key_of(request))
         except Refusal as refusal:
             return otlp_refused(refusal, content_type)
         return otlp_answer(outcome, content_type)
@@ -129,7 +129,7 @@ class Routes:
     async def api_calls(self, request: web.Request) -> web.Response:
         """Calls of an API; an answer for each."""
         try:
-            outcome = await self._reception.receive(request, api_calls.take, "api", self._sink, key=_key(request))
+            outcome = await self._reception.receive(request, api_calls.take, "api", self._sink, key=key_of(request))
         except Refusal as refusal:
             return _json(native_refused(refusal))
         return _json(native_answer(outcome, "calls"))
@@ -168,7 +168,8 @@ class Routes:
         """Methods and paths that no player uses."""
         return web.Response(
             status=404,
-            text="POST beacons to /, /v1/beacons, /cmcd/<key> or /epas/<key>, spans to /v1/traces, API calls to /v1/api-calls\n",
+            text="POST beacons to /, /v1/beacons, /cmcd/<key> or /epas/<key>, spans to /v1/traces, API calls to /v1/api-calls,"
+            " recordings to /recordings/<session>\n",
         )
 
 
@@ -176,7 +177,8 @@ def _reason(outcome: Outcome) -> str | None:
     return outcome.rejected[0].reason if outcome.rejected else None
 
 
-def _key(request: web.Request) -> str:
+def key_of(request: web.Request) -> str:
+    """The write key that the request's headers or query hold; empty where there is none."""
     authorization = request.headers.get("Authorization", "")
     if authorization[: len(_BEARER)].lower() == _BEARER:
         return authorization[len(_BEARER) :].strip()

@@ -11,7 +11,9 @@ from services.collector.intake.customers import ANYBODY, Customer, Customers
 from services.collector.intake.peer import Network
 from services.collector.intake.post import Rules
 from services.collector.reception import Limits
+from services.collector.uploads import UploadLimits
 from services.rim.postgres import Dsn
+from shared.chunks import CHUNK_BYTES_MAX
 from shared.schemas.beacon import CUSTOMER_ID
 from shared.settings import Settings
 
@@ -74,6 +76,21 @@ class CollectorSettings(Settings):
     queue_kbytes_max: int = pydantic.Field(131_072, ge=1_024, le=2_097_151, description="KiB waiting for Kafka")
     linger_ms: int = pydantic.Field(5, ge=0, le=1_000, description="ms a Kafka batch waits to fill")
     ack_seconds_max: float = pydantic.Field(10.0, gt=0, le=110, description="seconds a request waits for Kafka")
+    recording_bytes_max: int = pydantic.Field(
+        100 * 1024 * 1024, ge=1_024, le=10 * 1024**3, description="bytes of one payload of a session recording"
+    )
+    recording_uploads_max: int = pydantic.Field(
+        32, ge=1, le=10_000, description="uploads at a time; each holds up to 1 MB, the others are told to come again"
+    )
+    recording_queue_bytes_max: int = pydantic.Field(
+        32 * 1024 * 1024, ge=1024 * 1024, le=2**31, description="bytes of recordings on their way to Kafka"
+    )
+    recording_chunk_seconds_max: float = pydantic.Field(
+        60.0, gt=0, le=3_600, description="seconds for 1 MB of an upload to arrive"
+    )
+    recording_ack_seconds_max: float = pydantic.Field(
+        30.0, gt=0, le=110, description="seconds that a chunk waits for Kafka"
+    )
     spool_dir: str = pydantic.Field(
         "",
         description="folder of this process alone, on a disk that outlives it, for what Mux clients send; empty: none",
@@ -135,6 +152,15 @@ class CollectorSettings(Settings):
     def places(self) -> list[Path]:
         """The files of `places_files`."""
         return [Path(name) for name in _split(self.places_files)]
+
+    def upload_limits(self) -> UploadLimits:
+        """The part of these settings that bounds uploads of recordings."""
+        return UploadLimits(
+            payload_bytes_max=self.recording_bytes_max,
+            uploads_max=self.recording_uploads_max,
+            chunks_max=max(1, self.recording_queue_bytes_max // CHUNK_BYTES_MAX),
+            chunk_seconds_max=self.recording_chunk_seconds_max,
+        )
 
     def limits(self) -> Limits:
         """The part of these settings that bounds a request besides the intake's rules."""

@@ -1,6 +1,7 @@
 """A collector that listens, with a sink in memory."""
 
 import asyncio
+import itertools
 import time
 from collections.abc import Callable
 from ipaddress import ip_network
@@ -14,8 +15,10 @@ from services.collector.connections import ConnectionLimits
 from services.collector.intake.post import Rules
 from services.collector.listener import Listener
 from services.collector.reception import Limits, Reception
+from services.collector.recording_routes import RecordingRoutes
 from services.collector.routes import Routes
 from services.collector.sink import MemorySink
+from services.collector.uploads import UploadLimits, Uploads
 from shared.codec import BEACON
 from shared.topics import PROFILES
 from tests.unit.collector.bodies import RECV_TIME_MS
@@ -26,6 +29,7 @@ REJECTED_BYTES_PER_SECOND = 5_000
 
 
 CONNECTIONS = ConnectionLimits()
+UPLOADS = UploadLimits(payload_bytes_max=20_000_000, uploads_max=3, chunks_max=4, chunk_seconds_max=0.3)
 PROXIES = [ip_network("127.0.0.0/8")]
 
 
@@ -46,8 +50,12 @@ class Served:
         reception = Reception(
             lambda: self.rules, Clients(PROXIES), PROFILES["laptop"], limits, now_ms=lambda: RECV_TIME_MS
         )
+        uploads = itertools.count()
         routes = Routes(reception, self.sink, self.sink, new_session_id=lambda: "new-session")
-        self.runner = make_runner(make_app(routes, self.drain), drain_seconds_max=5.0)
+        self.uploads = Uploads(self.sink, PROFILES["laptop"], UPLOADS, new_id=lambda: f"u{next(uploads)}")
+        self.runner = make_runner(
+            make_app(routes, RecordingRoutes(reception, self.uploads), self.drain), drain_seconds_max=5.0
+        )
         self.port = 0
         self.client: aiohttp.ClientSession
 
