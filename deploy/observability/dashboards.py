@@ -99,6 +99,10 @@ COLLECTOR: Final = (
         "cps",
         ((_rate("playhead_collector_customers_reloads_total", "outcome"), "{{outcome}}"),),
     ),
+    Panel("Recordings being received", "short", (("playhead_collector_uploads", "{{instance}}"),)),
+    Panel(
+        "Recordings stored", "Bps", ((_rate("playhead_collector_recording_bytes_total", "instance"), "{{instance}}"),)
+    ),
     Panel("Oldest in the spool", "s", (("playhead_collector_spool_age_seconds", "{{instance}}"),)),
     Panel(
         "CPU",
