@@ -37,6 +37,7 @@ from services.collector.uploads import Uploads
 from services.rim import certificates, disks, garbage, logs, metrics
 from services.rim.admin import AdminServer
 from services.rim.kafka import TopicsWrong, verify_topics
+from services.rim.postgres import certificate_files
 from services.rim.secrets import with_secrets
 from services.rim.stopping import stop_on_signals
 from shared.metrics import COLLECTOR_QUEUE_RECORDS
@@ -60,7 +61,7 @@ def main() -> int:
         sys.stderr.write(f"collector: {error}\n")
         return EXIT_SETTINGS
     logs.configure("collector", settings)
-    certificates.watch(*settings.certificate_files)
+    certificates.watch(*settings.certificate_files, *certificate_files(settings.customers_dsn))
     metrics.declare("collector")
     stop = stop_on_signals()
     try:

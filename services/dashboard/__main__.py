@@ -24,6 +24,7 @@ from services.dashboard.views import ProcessorViews
 from services.rim import certificates, logs, metrics
 from services.rim.admin import AdminServer, Check
 from services.rim.kafka import TopicsWrong, verify_topics
+from services.rim.postgres import certificate_files
 from services.rim.secrets import with_secrets
 from services.rim.stopping import stop_on_signals
 from shared.metrics import DASHBOARD_LIVE_AGE_SECONDS
@@ -45,7 +46,7 @@ def main() -> int:
         sys.stderr.write(f"dashboard: {error}\n")
         return EXIT_SETTINGS
     logs.configure("dashboard", settings)
-    certificates.watch(*settings.certificate_files)
+    certificates.watch(*settings.certificate_files, *certificate_files(settings.postgres_dsn))
     metrics.declare("dashboard")
     stop = stop_on_signals()
     try:

@@ -34,6 +34,7 @@ from services.rim import certificates, disks, logs, metrics
 from services.rim.admin import AdminServer
 from services.rim.kafka import TopicsWrong, verify_topics
 from services.rim.migrations import MigrationChanged
+from services.rim.postgres import certificate_files
 from services.rim.secrets import with_secrets
 from services.rim.stopping import stop_on_signals
 from shared.settings import SettingsError
@@ -76,7 +77,7 @@ def main(arguments: Sequence[str], environ: Mapping[str, str]) -> int:
         print(f"finalizer: {error}", file=sys.stderr)  # noqa: T201 - there are no logs yet
         return EXIT_SETTINGS
     logs.configure("finalizer", settings)
-    certificates.watch(*settings.certificate_files)
+    certificates.watch(*settings.certificate_files, *certificate_files(settings.postgres_dsn))
     metrics.declare("finalizer")
     stop = stop_on_signals()
     try:

@@ -2,6 +2,7 @@
 
 import logging
 import re
+from pathlib import Path
 from typing import Annotated, Final
 
 import psycopg
@@ -30,6 +31,14 @@ def _is_readable(dsn: str) -> bool:
 #: `postgresql://user:password@host:port/database` or `key=value ...`. One that libpq would misread is refused here, since its
 #: errors quote what they stumble over: a password's tail as a host or port.
 Dsn = Annotated[pydantic.SecretStr, pydantic.AfterValidator(_checked)]
+
+
+def certificate_files(dsn: pydantic.SecretStr | None) -> list[Path]:
+    """PEM files of certificates that connections of this string rest on."""
+    parts = conninfo_to_dict(dsn.get_secret_value()) if dsn is not None else {}
+    named = (parts.get(name) for name in ("sslrootcert", "sslcert"))
+    # `system` stands for the authorities that the machine trusts.
+    return [Path(str(name)) for name in named if name and name != "system"]
 
 
 def tell_pool_errors_by_kind() -> None:

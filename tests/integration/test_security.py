@@ -178,7 +178,7 @@ def _sees(page: str, customer_id: str) -> bool:
 
 
 def test_who_is_not_let_in_is_told_why(secured: SecuredBroker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kafka, "BOOT_SECONDS_MAX", 20.0)
+    monkeypatch.setattr(kafka, "BOOT_SECONDS_MAX", 10.0)
     stranger = Authority(tmp_path).ca_file
 
     def why(settings: Settings) -> str:

@@ -8,7 +8,7 @@ import pytest
 
 from services.dashboard.settings import DashboardSettings
 from services.finalizer.settings import FinalizerSettings
-from services.rim.postgres import tell_pool_errors_by_kind
+from services.rim.postgres import certificate_files, tell_pool_errors_by_kind
 from shared.settings import Settings, SettingsError
 
 FOLDERS = {f"FINALIZER_{name}_DIR": "x" for name in ("WAREHOUSE", "CHECKPOINT", "JARS")}
@@ -57,3 +57,19 @@ def test_the_pool_logs_errors_by_their_kind(caplog: pytest.LogCaptureFixture) ->
     error = psycopg.OperationalError('could not translate host name "S3cret"')
     logging.getLogger("psycopg.pool").warning("error connecting in %r: %s", "pool-1", error)
     assert caplog.messages == ["error connecting in 'pool-1': OperationalError"]
+
+
+@pytest.mark.parametrize(
+    ("dsn", "files"),
+    [
+        (None, []),
+        ("postgresql://h/x?sslmode=verify-full&sslrootcert=system", []),
+        (
+            "postgresql://h/x?sslrootcert=/etc/ca.pem&sslcert=/etc/me.pem&sslkey=/etc/me.key",
+            ["/etc/ca.pem", "/etc/me.pem"],
+        ),
+    ],
+)
+def test_a_connection_string_names_the_certificates_it_rests_on(dsn: str | None, files: list[str]) -> None:
+    secret = None if dsn is None else pydantic.SecretStr(dsn)
+    assert [str(file) for file in certificate_files(secret)] == files
