@@ -32,8 +32,9 @@ CrashPoint = Literal[
     "slice_written",
     "rows_written",
     "flushed",
-    # Processor, in a takeover: after the fence; in the replay, after rows of which the position does not know, and after
-    # its position was noted.
+    # Processor, in a takeover: before the fence and after it; in the replay, after rows of which the position does not know,
+    # and after its position was noted.
+    "fencing",
     "fenced",
     "replaying",
     "position_noted",

@@ -13,7 +13,7 @@ from shared import topics
 from shared.partitioning import partition_of
 from shared.settings import Settings
 from tests.integration.feed import FINISH, PARTITIONS, Feed, Rows, expect
-from tests.integration.slots import Slot, wait_until
+from tests.integration.slots import PROCESSOR, Slot, wait_until
 
 #: Group members that die are noticed soon, and views finish soon; the store is written often.
 QUICK = FINISH | {
@@ -52,26 +52,33 @@ def delete_group(broker: Broker, group: str = "video_views") -> None:
 
 
 class Scene:
-    """One test's broker, slots, feeds and rows."""
+    """One test's broker (or several), slots, feeds and rows."""
 
-    def __init__(self, broker: Broker, folder: Path) -> None:
-        self.broker = broker
+    def __init__(self, bootstrap: str, folder: Path, broker: Broker | None = None) -> None:
+        self.bootstrap = bootstrap
+        self._broker = broker
         self.folder = folder
         self.slots: list[Slot] = []
         self.feeds: list[Feed] = []
-        self.rows = Rows(broker.bootstrap)
+        self.rows = Rows(bootstrap)
         #: What must come of views that no feed has sent.
         self.also: dict[str, tuple[int, int, str]] = {}
 
-    def slot(self, **environ: str) -> Slot:
+    @property
+    def broker(self) -> Broker:
+        """The one broker."""
+        assert self._broker is not None
+        return self._broker
+
+    def slot(self, *, program: tuple[str, ...] = PROCESSOR, **environ: str) -> Slot:
         """Another slot, not started."""
-        slot = Slot(self.broker.bootstrap, self.folder, len(self.slots), **(QUICK | environ))
+        slot = Slot(self.bootstrap, self.folder, len(self.slots), program=program, **(QUICK | environ))
         self.slots.append(slot)
         return slot
 
-    def started(self, **environ: str) -> Slot:
+    def started(self, *, program: tuple[str, ...] = PROCESSOR, **environ: str) -> Slot:
         """Another slot, ready to work."""
-        slot = self.slot(**environ)
+        slot = self.slot(program=program, **environ)
         slot.start()
         wait_until(slot.is_ready, "the slot is ready")
         return slot
@@ -80,7 +87,7 @@ class Scene:
         """Begins to feed views that no other feed has."""
         prefix = f"feed-{len(self.feeds)}"
         feed = Feed(
-            self.broker.bootstrap,
+            self.bootstrap,
             views=views,
             seconds=seconds,
             prefix=prefix,
@@ -93,7 +100,7 @@ class Scene:
 
     def send(self, key: bytes, *values: bytes, partition: int | None = None) -> None:
         """Appends records to `beacons` as they are, to the key's partition if not told another."""
-        producer = Producer({"bootstrap.servers": self.broker.bootstrap, "message.max.bytes": 1_100_000})
+        producer = Producer({"bootstrap.servers": self.bootstrap, "message.max.bytes": 1_100_000})
         to = partition_of(key, PARTITIONS) if partition is None else partition
         for value in values:
             producer.produce(topics.BEACONS.name, value, key, to)
@@ -102,7 +109,7 @@ class Scene:
     def rejected(self) -> list[tuple[str, bytes | None, bytes | None]]:
         """All that stands in topic `rejected`: reason, key, value."""
         consumer = Consumer(
-            {"bootstrap.servers": self.broker.bootstrap, "group.id": "test", "isolation.level": "read_committed"}
+            {"bootstrap.servers": self.bootstrap, "group.id": "test", "isolation.level": "read_committed"}
         )
         try:
             consumer.assign([TopicPartition(topics.REJECTED.name, number, 0) for number in range(PARTITIONS)])
@@ -130,7 +137,14 @@ class Scene:
 def scene_on(broker: Broker, folder: Path) -> Iterator[Scene]:
     """A scene on empty topics; whatever still runs at its end is killed."""
     empty(broker)
-    scene = Scene(broker, folder)
+    with scene_of(broker.bootstrap, folder, broker) as scene:
+        yield scene
+
+
+@contextmanager
+def scene_of(bootstrap: str, folder: Path, broker: Broker | None = None) -> Iterator[Scene]:
+    """A scene on the topics that there are."""
+    scene = Scene(bootstrap, folder, broker)
     try:
         yield scene
     finally:

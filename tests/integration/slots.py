@@ -14,6 +14,7 @@ from pathlib import Path
 from deploy.local.ports import free_port
 
 ROOT = Path(__file__).parents[2]
+PROCESSOR = ("services.processor",)
 
 
 def wait_until(condition: Callable[[], bool], what: str, seconds: float = 60.0) -> None:
@@ -33,7 +34,7 @@ class Slot:
         folder: Path,
         number: int,
         *,
-        program: tuple[str, ...] = ("services.processor",),
+        program: tuple[str, ...] = PROCESSOR,
         **environ: str,
     ) -> None:
         self.bootstrap = bootstrap

@@ -20,7 +20,7 @@ from services.rim.crash_points import CrashPoint, CrashPoints
 from shared.settings import Settings
 from shared.topics import BEACONS
 from tests.integration.failing import Scene, delete_group, scene_on
-from tests.integration.feed import COUNTS
+from tests.integration.feed import COUNTS, PARTITIONS
 from tests.integration.slots import Slot, wait_until
 
 pytestmark = pytest.mark.integration
@@ -93,6 +93,24 @@ def test_a_zombie_that_wakes_in_its_commit_after_its_partitions_went_to_another(
     wait_until(lambda: bool(zombie.events("lost")), "the zombie knows that it lost its partitions")
     scene.expect_truth()
     assert zombie.is_running
+    assert zombie.terminate() == 0
+
+
+def test_a_zombie_that_wakes_inside_its_own_fence_and_fences_its_heir(scene: Scene) -> None:
+    # It stops itself in the last of its takeovers; what it sends when it wakes fences whoever has the partition by then.
+    zombie = scene.slot(PROCESSOR_CRASH_AT=f"fencing:{PARTITIONS}:stop")
+    zombie.start()
+    scene.feed(seconds=3)
+    came_to(zombie, "fencing")
+    heir = scene.slot()
+    heir.start()
+    wait_until(lambda: len(heir.events("partition_taken")) == PARTITIONS, "the heir has all partitions")
+    zombie.wake()
+    scene.feed(seconds=3)
+    wait_until(lambda: bool(heir.events("commit_unclear")), "a commit of the heir, the owner, is refused")
+    scene.expect_truth()
+    assert zombie.is_running
+    assert heir.is_running
     assert zombie.terminate() == 0
 
 

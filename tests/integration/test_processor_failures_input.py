@@ -16,6 +16,7 @@ from shared import codec, topics
 from shared.partitioning import partition_of
 from tests.integration.failing import Scene, scene_on
 from tests.integration.feed import PARTITIONS, beacon, newest, observed
+from tests.integration.raising_slot import RAISES
 from tests.integration.slots import wait_until
 from tests.integration.stores import change_position
 
@@ -63,6 +64,28 @@ def test_poison_is_set_aside_with_its_bytes_and_the_rest_goes_on(scene: Scene) -
     }
     (row,) = [value for reason, key, value in scene.rejected() if (reason, key) == ("fire_failed", UNFINISHABLE)]
     assert row
+    assert slot.terminate() == 0
+
+
+def test_a_view_whose_fold_raises_is_folded_without_what_it_raises_on_and_the_slot_stays(scene: Scene) -> None:
+    slot = scene.started(program=("tests.integration.raising_slot",))
+    feed = scene.feed(seconds=4)
+    raising = [encoded("raises", seq, custom_1=RAISES.decode()) for seq in range(2, 8)]
+    # Amid the load commits are in flight, and records before and after each one are folded again.
+    for number, value in enumerate(raising):
+        scene.send(b"acme:raises", *([encoded("raises", 1, "viewstart")] if number == 0 else []), value)
+        scene.send(b"acme:cursed", encoded("cursed", number + 1, custom_1=RAISES.decode()))
+        wait_until(lambda so_far=number + 1: len(slot.events("application_failed")) >= so_far, "the fold raised")
+    scene.send(b"acme:raises", encoded("raises", 2, "viewend", view_watch_time=7))
+    scene.also["raises"] = (2, 7, "clean")
+    feed.finish()
+    scene.expect_truth()
+    wait_until(lambda: len(scene.rejected()) == 2 * len(raising), "all of them are set aside")
+    rejected = scene.rejected()
+    assert {reason for reason, _, _ in rejected} == {"fold_failed"}
+    assert [value for _, key, value in rejected if key == b"acme:raises"] == raising
+    assert len(slot.events("started")) == 1
+    assert len(slot.events("partition_taken")) == PARTITIONS
     assert slot.terminate() == 0
 
 

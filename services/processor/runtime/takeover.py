@@ -88,6 +88,7 @@ def _fencing_producer(plan: Plan, partition: int, given_up: threading.Event) -> 
     what = f"the transactions of {plan.application.name}.{partition}"
     while True:
         producer = partition_producer(plan.settings, plan.application, partition)
+        plan.crash_points.reach("fencing")
         try:
             producer.init_transactions(INIT_SECONDS_MAX)
         except (KafkaException, SystemError) as error:
