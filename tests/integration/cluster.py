@@ -1,5 +1,6 @@
 """Three small brokers as one cluster: what only replicas can show."""
 
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
@@ -9,7 +10,7 @@ from confluent_kafka.admin import AdminClient
 from deploy.local.broker import Broker, new_cluster_id
 from deploy.local.ports import free_port
 from shared.settings import Settings
-from shared.topics import Profile
+from shared.topics import PROFILES, Profile
 
 NODES: Final = 3
 #: Enough for what a test sends; three of them share a machine with everything else.
@@ -21,7 +22,7 @@ class ReplicatedSettings(Settings):
 
     @property
     def profile(self) -> Profile:
-        return Profile("laptop", replication_factor=NODES, min_insync_replicas=NODES - 1, view_partitions=8)
+        return replace(PROFILES["laptop"], replication_factor=NODES, min_insync_replicas=NODES - 1)
 
 
 class Cluster:

@@ -58,6 +58,10 @@ def test_a_long_restore_holds_up_nobody_and_survives_a_rebalance(own_broker: Bro
             assert first.view(VIEW_IDS[0])[0] == 503
             name = f'playhead_processor_restore_left_records{{partition="{LONG}"}}'
             assert first.metrics()[name] > 0
+            wait_until(lambda: bool(first.slot.events("restoring")), "its log says how far it is")
+            restoring = first.slot.events("restoring")[-1]
+            assert (restoring["partition"], restoring["left_records"]) == (LONG, first.metrics()[name])
+            assert "rows" in restoring
             second.slot.start()
             wait_until(lambda: len({row["owner"] for row in first.partitions()}) == 2, "a second slot has its share")
             wait_until(lambda: is_restoring(second), "what was restored is worked by one or the other")
