@@ -102,6 +102,23 @@ def test_a_row_on_which_the_application_raises_is_set_aside_and_the_rest_goes_on
     assert values(driver) == [(b"a", b"1"), (b"b", b"1")]
 
 
+def test_a_row_that_the_application_leaves_due_is_set_aside_and_not_forgotten(drive: Drive) -> None:
+    class Forgetful(Counting):
+        def fire(self, spec: StoreSpec[Any], key: bytes) -> None:
+            if key != b"left":
+                super().fire(spec, key)
+
+    driver = drive(dataclasses.replace(APPLICATION, start=Forgetful))
+    for key in (b"left", b"a"):
+        driver.pipe(BEACONS, key, b"", at_ms=1000)
+    driver.advance_to(2000)
+    (rejected,) = driver.outputs(REJECTED)
+    assert rejected.key == b"left"
+    assert dict(rejected.headers)["reason"] == b"fire_failed"
+    assert driver.rows == {"counts": 0}
+    assert values(driver) == [(b"a", b"1")]
+
+
 def test_a_due_row_that_cannot_be_decoded_is_set_aside_and_the_rest_goes_on() -> None:
     def refuse_two(row: bytes) -> int:
         if row == msgspec.msgpack.encode(2):
