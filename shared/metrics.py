@@ -175,6 +175,18 @@ PROCESSOR_CPU_SECONDS_PER_RECORD: Final = Metric(
 PROCESSOR_LOOKUPS: Final = Metric(
     "playhead_processor_lookups_total", "counter", "Lookups answered, by where.", ("answered", "status")
 )
+PROCESSOR_REQUESTS: Final = Metric(
+    "playhead_processor_requests_total",
+    "counter",
+    "Requests of an application's routes answered.",
+    ("method", "path", "status"),
+)
+PROCESSOR_REQUEST_SECONDS: Final = Metric(
+    "playhead_processor_request_seconds",
+    "histogram",
+    "From a request of an application's routes to its answer.",
+    ("method", "path"),
+)
 PROCESSOR_RESTORED_ROWS: Final = Metric(
     "playhead_processor_restored_rows_total",
     "counter",

@@ -20,6 +20,7 @@ from services.processor.runtime.ownership import Ownership
 from services.processor.runtime.plan import Plan
 from services.processor.runtime.refusals import SlotFenced, WorkerFailed
 from services.processor.runtime.replica import Replica
+from services.processor.runtime.rest import RequestLimits
 from services.processor.runtime.roles import Patience
 from services.processor.settings import ProcessorSettings
 from services.rim import certificates, disks, garbage, logs, malloc, metrics
@@ -79,8 +80,16 @@ def _lookups(settings: ProcessorSettings, plan: Plan, replica: Replica) -> Looku
         url_of=replica.url_of,
     )
     endpoint = Endpoint(settings.lookup_host, settings.lookup_port, settings.lookup_token.get_secret_value())
+    requests = RequestLimits(seconds_max=settings.request_ms_max / 1000)
     return LookupServer(
-        application, endpoint, slot=plan.slot, ownership=ownership, replica=replica, objects=plan.objects
+        application,
+        endpoint,
+        slot=plan.slot,
+        ownership=ownership,
+        replica=replica,
+        settings=settings,
+        requests=requests,
+        objects=plan.objects,
     )
 
 

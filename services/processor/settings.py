@@ -37,6 +37,9 @@ class ProcessorSettings(Settings):
     lookup_token: pydantic.SecretStr | None = pydantic.Field(
         None, min_length=16, description="the bearer token of lookups, the same for all slots; without it they are off"
     )
+    request_ms_max: int = pydantic.Field(
+        5_000, ge=100, le=60_000, description="until a request of the application's routes is answered, be it by 503"
+    )
     commit_interval_ms: int = pydantic.Field(200, ge=20, le=5_000)
     flush_interval_ms: int = pydantic.Field(15_000, ge=100, le=60_000)
     session_ms: int = pydantic.Field(

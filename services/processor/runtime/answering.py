@@ -1,7 +1,7 @@
 """Answers to lookups: from this process's cores, from the owner's elsewhere or, where the asker takes it, from a standby's copy.
 
 Never touches a core: it asks the loop that does. What the loop says is given only when the group, asked afterwards, confirms
-that the slot was the owner (see `ownership`). A copy's answer says that it is stale, and never that there is nothing.
+that the slot was the owner (see `lease`). A copy's answer says that it is stale, and never that there is nothing.
 """
 
 import asyncio
@@ -15,6 +15,7 @@ import msgspec
 
 from services.processor.engine.application import Candidate, Lookup
 from services.processor.engine.routing import Local, Remote, route
+from services.processor.runtime.lease import Lease
 from services.processor.runtime.ownership import Ownership, boot_seconds
 from services.processor.runtime.questions import Unanswered
 from services.processor.runtime.replica import Replica
@@ -67,17 +68,14 @@ class Passing(NamedTuple):
 class Answering:
     """Answers for this process, which is one replica of `slot`. Runs on the lookup thread's loop."""
 
-    def __init__(self, slot: str, replica: Replica, ownership: Ownership, session: aiohttp.ClientSession) -> None:
+    def __init__(
+        self, slot: str, replica: Replica, ownership: Ownership, lease: Lease, session: aiohttp.ClientSession
+    ) -> None:
         self._slot = slot
         self._replica = replica
         self._ownership = ownership
+        self._lease = lease
         self._session = session
-        self._news = asyncio.Event()
-
-    def spread_news(self) -> None:
-        """The group has been asked once more."""
-        news, self._news = self._news, asyncio.Event()
-        news.set()
 
     async def answer(
         self, lookup: Lookup, candidates: list[tuple[int, Candidate]], asked: Passing, *, stale: bool
@@ -153,7 +151,7 @@ class Answering:
             raise Unanswered("this slot does not have the partition")
         if not isinstance(route(key, self._ownership.owners), Remote):
             # What is known names nobody, or this slot before it knows of it: worth one newer answer.
-            await self._newer(began_at, began_at + ANSWER_SECONDS_MAX)
+            await self._lease.newer(began_at, began_at + ANSWER_SECONDS_MAX)
         where = route(key, self._ownership.owners)
         if isinstance(where, Remote):
             return await self._proxy(where.url, place, asked, "there")
@@ -168,7 +166,7 @@ class Answering:
             looked, member_id = await asyncio.wait_for(asyncio.wrap_future(asked), deadline - boot_seconds())
         except TimeoutError:
             raise Unanswered("the slot is busy") from None
-        await self._confirm(partition, member_id, boot_seconds(), deadline)
+        await self._lease.confirm(partition, member_id, boot_seconds(), deadline)
         answer = Answer(
             slot=self._slot,
             partition=partition,
@@ -184,26 +182,6 @@ class Answering:
         if boot_seconds() > deadline:
             raise Unanswered("the answer came too late")
         return told
-
-    async def _confirm(self, partition: int, member_id: str, read_at: float, deadline: float) -> None:
-        """Waits for the group to say that the member which read the rows was the partition's owner after it had."""
-        while True:
-            told = self._ownership.newest
-            if told.asked_at >= read_at and told.confirms(partition, member_id):
-                return
-            if told.asked_at >= read_at and told.is_settled:
-                raise Unanswered("the group does not confirm that this slot has the partition")
-            await self._newer(max(read_at, told.asked_at), deadline)
-
-    async def _newer(self, than: float, deadline: float) -> None:
-        """Waits for an answer of the group to a question asked after `than`."""
-        while self._ownership.newest.asked_at <= than:
-            news = self._news
-            self._ownership.want()
-            try:
-                await asyncio.wait_for(news.wait(), deadline - boot_seconds())
-            except TimeoutError:
-                raise Unanswered("the group does not say who has the partition") from None
 
     async def _proxy(self, url: str, place: int, asked: Passing, where: str) -> Told:
         headers = {CANDIDATE: str(place)}

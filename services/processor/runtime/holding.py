@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 from services.processor.engine.application import Lookup
 from services.processor.engine.record import Record
+from services.processor.engine.requests import Query
 from services.processor.runtime.counts import Counts
 from services.processor.runtime.ends import End
 from services.processor.runtime.media import MediaPool
@@ -88,6 +89,17 @@ class Holding:
         if self._working is None:
             raise Unanswered("the partition is being taken")
         return self._working.look(lookup, key, ends)
+
+    def ask(self, query: Query, subject: bytes) -> bytes | None:
+        """Answers a question from the core's committed rows. Raises `Unanswered` or `LookFailed`."""
+        if self._working is None:
+            raise Unanswered("the partition is being taken")
+        return self._working.ask(query, subject)
+
+    @property
+    def commit_number(self) -> int | None:
+        """Of the last commit taken in; None while the partition is being taken."""
+        return None if self._working is None else self._working.commit_number
 
     def status(self, ends: Mapping[str, End]) -> PartitionStatus:
         """What operators see of it."""

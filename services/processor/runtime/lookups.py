@@ -30,15 +30,20 @@ from services.processor.runtime.answering import (
     Told,
     candidates_asked,
 )
+from services.processor.runtime.asking import Asking
+from services.processor.runtime.lease import Lease
 from services.processor.runtime.object_answers import Busy, ObjectAnswers
 from services.processor.runtime.object_store import ObjectMissing, ObjectsAway, ObjectStore
 from services.processor.runtime.operators import TAKES_HTML, Operators
 from services.processor.runtime.ownership import Ownership
 from services.processor.runtime.questions import Unanswered
 from services.processor.runtime.replica import Replica
+from services.processor.runtime.rest import RequestLimits, Rest, add_routes, as_problems
+from services.processor.runtime.submitting import Submitter
 from services.rim.http_thread import HttpThread
 from services.rim.metrics import counter
 from shared.metrics import PROCESSOR_LOOKUPS
+from shared.settings import Settings
 
 log = structlog.get_logger(__name__)
 
@@ -74,7 +79,7 @@ class Endpoint:
 
 
 class LookupServer(HttpThread):
-    """Serves the application's lookups and `/partitions` for one replica of `slot`."""
+    """Serves the application's lookups, its routes and `/partitions` for one replica of `slot`."""
 
     def __init__(
         self,
@@ -84,6 +89,8 @@ class LookupServer(HttpThread):
         slot: str,
         ownership: Ownership,
         replica: Replica,
+        settings: Settings,
+        requests: RequestLimits,
         objects: ObjectStore | None = None,
     ) -> None:
         super().__init__("lookups", endpoint.host, endpoint.port, self._app)
@@ -93,23 +100,50 @@ class LookupServer(HttpThread):
         self._slot = slot
         self._ownership = ownership
         self._replica = replica
+        self._settings = settings
+        self._requests = requests
 
     def _app(self) -> web.Application:
-        app = web.Application(middlewares=[self._admit])
+        has_routes = bool(self._application.routes)
+        app = web.Application(
+            middlewares=[as_problems, self._admit] if has_routes else [self._admit],
+            client_max_size=self._requests.body_bytes_max,
+        )
         for lookup in self._application.lookups:
             app.router.add_get(lookup.path, partial(self._look, lookup))
         app.router.add_get("/partitions", self._partitions)
         app.cleanup_ctx.append(self._connected)
+        if has_routes:
+            app.cleanup_ctx.append(self._serving)
+            add_routes(app.router, self._application, lambda: self._rest)
         return app
+
+    async def _serving(self, _: web.Application) -> AsyncIterator[None]:
+        """What the application's routes need. Begins after `_connected` and ends before it."""
+        submitter = Submitter(self._settings, self._application)
+        session = aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(limit=self._requests.at_once_max), headers=self._headers()
+        )
+        asking = Asking(self._application, self._replica, self._ownership, self._lease, session)
+        partitions = self._application.partitions(self._settings.profile)
+        self._rest = Rest(self._application, partitions, self._requests, asking, submitter)
+        yield
+        await session.close()
+        submitter.close()
+
+    def _headers(self) -> dict[str, str]:
+        """What this slot says of itself to others."""
+        return {"Authorization": f"Bearer {self._endpoint.token}", PROXIED: self._slot}
 
     async def _connected(self, _: web.Application) -> AsyncIterator[None]:
         loop = asyncio.get_running_loop()
         self._session = aiohttp.ClientSession(
             timeout=aiohttp.ClientTimeout(total=PROXY_SECONDS_MAX),
             connector=aiohttp.TCPConnector(limit=PROXIED_AT_ONCE_MAX),
-            headers={"Authorization": f"Bearer {self._endpoint.token}", PROXIED: self._slot},
+            headers=self._headers(),
         )
-        answering = self._answering = Answering(self._slot, self._replica, self._ownership, self._session)
+        lease = self._lease = Lease(self._ownership)
+        self._answering = Answering(self._slot, self._replica, self._ownership, lease, self._session)
         self._operators = Operators(
             self._application.name, self._slot, self._ownership, self._session, self._replica.standby_lag
         )
@@ -117,7 +151,7 @@ class LookupServer(HttpThread):
         def on_news() -> None:
             # The loop may have ended just before its thread is told to stop.
             with contextlib.suppress(RuntimeError):
-                loop.call_soon_threadsafe(answering.spread_news)
+                loop.call_soon_threadsafe(lease.spread_news)
 
         self._ownership.start(on_news)
         yield
@@ -130,7 +164,7 @@ class LookupServer(HttpThread):
             return await handler(request)
         scheme = "Basic" if TAKES_HTML in request.headers.get("Accept", "") else "Bearer"
         headers = {"WWW-Authenticate": f'{scheme} realm="playhead lookups"'}
-        return web.Response(status=401, headers=headers, text="a bearer token is wanted\n")
+        raise web.HTTPUnauthorized(headers=headers, text="a bearer token is wanted\n")
 
     # Lookups.
 

@@ -5,13 +5,15 @@ partition's producer, not the group, decides who may commit.
 """
 
 import time
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
 from typing import Any, Final
 
 import structlog
 from confluent_kafka import OFFSET_BEGINNING, Consumer, TopicPartition
 
 from services.processor.engine.application import Lookup
+from services.processor.engine.requests import Query
 from services.processor.runtime import gauges
 from services.processor.runtime.clients import group_consumer
 from services.processor.runtime.ends import Ends
@@ -26,6 +28,7 @@ from services.processor.runtime.rocks_store import RocksStore
 from services.processor.runtime.status import SlotStatus, Usage, rss_bytes
 from services.processor.runtime.stores import Stores
 from services.processor.runtime.turns import Turns
+from services.processor.runtime.watches import Watches
 from services.rim.admin import Check
 
 log = structlog.get_logger(__name__)
@@ -71,6 +74,7 @@ class Worker:
         self._positions = Positions(self._consumer, self._topics)
         #: What other threads ask of the cores.
         self.questions = Questions()
+        self._watches = Watches()
         self._usage = Usage()
         self._turns = Turns()
         self._holdings: dict[int, Holding] = {}
@@ -112,12 +116,27 @@ class Worker:
 
     def look(self, lookup: Lookup, key: bytes, partition: int) -> tuple[Looked, str]:
         """Answers a lookup, and under which member id of the group. Raises `Unanswered` or `LookFailed`."""
+        holding, member_id = self._held(partition)
+        return holding.look(lookup, key, self._ends.of(self._topics, partition)), member_id
+
+    def ask(self, query: Query, subject: bytes, partition: int) -> tuple[bytes | None, str]:
+        """Answers a question from committed rows, and under which member id. Raises `Unanswered` or `LookFailed`."""
+        holding, member_id = self._held(partition)
+        return holding.ask(query, subject), member_id
+
+    def watch(self, query: Query, subject: bytes, partition: int, until: float) -> Future[tuple[bytes | None, str]]:
+        """Answers the question as soon as there is an answer; raises as `ask` does, the future too.
+
+        Nobody waits for it after `until` (monotonic seconds).
+        """
+        return self._watches.add(partition, partial(self.ask, query, subject, partition), until)
+
+    def _held(self, partition: int) -> tuple[Holding, str]:
         holding = self._holdings.get(partition)
         if holding is None:
             raise Unanswered("the partition is another slot's")
         # The id first: rows read after it was looked at are rows of this membership or of none.
-        member_id = self._consumer.memberid() or ""
-        return holding.look(lookup, key, self._ends.of(self._topics, partition)), member_id
+        return holding, self._consumer.memberid() or ""
 
     def status(self) -> SlotStatus:
         """What operators see of the slot."""
@@ -160,6 +179,7 @@ class Worker:
         for number, holding in self._holdings.items():
             self._positions.hold_back(number, holding.is_overfull, is_working=holding.is_working)
         self.questions.answer()
+        self._watches.turn({number: holding.commit_number for number, holding in self._holdings.items()})
         if self._looped_at - self._gauged_at >= GAUGE_SECONDS:
             self._gauged_at = self._looped_at
             self._usage.measure()

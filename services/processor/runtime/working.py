@@ -13,6 +13,7 @@ from services.processor.engine.core import Core
 from services.processor.engine.failures import ApplicationFailed
 from services.processor.engine.local import StoreCorrupt
 from services.processor.engine.record import Record
+from services.processor.engine.requests import Query
 from services.processor.runtime.checkpoints import Aborted, Committer, Durable, Fenced, Unclear
 from services.processor.runtime.commits import Commits
 from services.processor.runtime.counts import Counts
@@ -109,6 +110,23 @@ class Working:
             raise Unanswered("not there yet: the partition was taken or rolled back and has not caught up")
         lag_records = self._inputs.lag_records(self._core, ends)
         return Looked(found.json, found.is_committed, self._commits.committed_at, lag_records)
+
+    def ask(self, query: Query, subject: bytes) -> bytes | None:
+        """Answers a question from the core's committed rows. Raises `Unanswered` or `LookFailed`.
+
+        All that was ever told from them is in the changelog: a core that has just been taken knows it too.
+        """
+        if self._failed is not None:
+            raise Unanswered("a record is being set aside")
+        try:
+            return self._core.ask(query, subject)
+        except StoreCorrupt as error:
+            raise Unanswered("the local store cannot be read") from error
+
+    @property
+    def commit_number(self) -> int:
+        """Of the last commit taken in."""
+        return self._core.committed.commit_number
 
     def tell(self, told: PartitionStatus, ends: Mapping[str, End]) -> PartitionStatus:
         """Adds what operators see of it to what is `told` already."""

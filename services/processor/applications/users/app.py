@@ -27,6 +27,7 @@ from services.processor.engine.application import Application, Context, Processo
 from services.processor.engine.record import Record
 from shared import codec, topics
 from shared.codec import Undecodable
+from shared.problems import Problem
 from shared.schemas.user_command import (
     SCHEMA_VERSION,
     Claim,
@@ -240,7 +241,7 @@ class Users:
         settled = Confirm if is_had else Release
         self._send(told.email.encode(), settled(key.decode(), told.number))
 
-    def _refuse(self, key: bytes, write: Write, problem: problems.Problem, *, is_final: bool = True) -> None:
+    def _refuse(self, key: bytes, write: Write, problem: Problem, *, is_final: bool = True) -> None:
         outcome = Outcome(write.asked.fingerprint, problem.status, problem.encode(), is_final=is_final)
         self._outcomes.tell(key, write.asked, outcome)
 

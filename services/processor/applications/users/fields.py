@@ -5,7 +5,8 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from services.processor.applications.users.problems import Fault, Problem, Refused, invalid
+from services.processor.applications.users.problems import Refused, invalid
+from shared.problems import Fault, Problem
 
 EMAIL_CHARS_MAX: Final = 254
 NAME_CHARS_MAX: Final = 200

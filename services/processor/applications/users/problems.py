@@ -1,35 +1,6 @@
-"""Problems: how a request that cannot be done is answered (RFC 9457, `application/problem+json`)."""
+"""problems: what cannot be done with users, each told as a problem."""
 
-from typing import Final
-
-import msgspec
-
-PROBLEM_JSON: Final = "application/problem+json"
-_TYPES: Final = "urn:playhead:problem:"
-
-
-class Fault(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What is wrong with one part of a request: a member of the body, a header or a parameter."""
-
-    detail: str
-    #: A JSON pointer into the body as a URI fragment: `#/email`.
-    pointer: str | None = None
-    header: str | None = None
-    parameter: str | None = None
-
-
-class Problem(msgspec.Struct, frozen=True, omit_defaults=True):
-    """One problem. `type` is the last part of its URN."""
-
-    status: int
-    title: str
-    type: str
-    detail: str | None = None
-    errors: list[Fault] = []
-
-    def encode(self) -> bytes:
-        """The body: JSON."""
-        return msgspec.json.encode(msgspec.structs.replace(self, type=_TYPES + self.type))
+from shared.problems import Fault, Problem
 
 
 class Refused(ValueError):

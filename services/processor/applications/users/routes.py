@@ -14,7 +14,7 @@ from services.processor.applications.users.claims import EmailClaim
 from services.processor.applications.users.fields import email_key, merge_patch, whole
 from services.processor.applications.users.openapi import IDEMPOTENCY_KEY_PATTERN, PAGE_DEFAULT, PAGE_MAX, document
 from services.processor.applications.users.outcomes import Outcome, outcome_key
-from services.processor.applications.users.problems import PROBLEM_JSON, Fault, Problem, Refused
+from services.processor.applications.users.problems import Refused
 from services.processor.applications.users.user import UserRow
 from services.processor.engine.application import StoreSpec
 from services.processor.engine.requests import (
@@ -31,6 +31,7 @@ from services.processor.engine.requests import (
 )
 from shared import codec, topics
 from shared.partitioning import partition_of
+from shared.problems import PROBLEM_JSON, Fault, Problem
 from shared.schemas.user import USER_ID, User
 from shared.schemas.user_command import SCHEMA_VERSION, Asked, Create, Delete, Patch, Replace, UserCommand, Write
 

@@ -5,7 +5,6 @@ import json
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future
 from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any
@@ -17,14 +16,13 @@ from services.processor.engine.application import Application, Candidate, Lookup
 from services.processor.engine.routing import Owner, Owners
 from services.processor.runtime.answering import PROXIED
 from services.processor.runtime.lookups import Endpoint, LookupServer
-from services.processor.runtime.ownership import Described, boot_seconds
 from services.processor.runtime.questions import Looked, LookedInCopy, Questions, Unanswered
+from services.processor.runtime.rest import RequestLimits
 from services.processor.runtime.status import PartitionStatus, SlotStatus
 from shared.partitioning import partition_of
+from shared.settings import Settings
 from tests.unit.processor.counting import APPLICATION
-
-TOKEN = "a token of sixteen or more"
-PARTITIONS = 8
+from tests.unit.processor.runtime.standing_in import PARTITIONS, TOKEN, Answering, Group, Here
 
 
 @pytest.mark.parametrize(
@@ -46,48 +44,6 @@ PARTITIONS = 8
 )
 def test_the_token_opens_as_bearer_and_as_a_password(authorization: str, expected: bool) -> None:
     assert Endpoint("127.0.0.1", 1, TOKEN).admits(authorization) is expected
-
-
-class Group:
-    """Stands in for `Ownership`: it says what the test sets, each time it is wanted."""
-
-    def __init__(self, url: str, member_id: str) -> None:
-        self.owners = Owners(url, PARTITIONS, dict.fromkeys(range(PARTITIONS), Owner("test/0", url)))
-        self.member_id = member_id
-        self.is_settled = True
-        self._on_news: Callable[[], None] = lambda: None
-        self.newest = Described()
-
-    def start(self, on_news: Callable[[], None]) -> None:
-        self._on_news = on_news
-
-    def stop(self) -> None: ...
-
-    def want(self) -> None:
-        self.newest = Described(boot_seconds(), {}, dict.fromkeys(range(PARTITIONS), self.member_id), self.is_settled)
-        self._on_news()
-
-
-class Answering(Questions):
-    """A loop that turns at once."""
-
-    def ask(self, question: Callable[[], Any]) -> Future[Any]:
-        answer = super().ask(question)
-        self.answer()
-        return answer
-
-
-class Here(SimpleNamespace):
-    """Stands in for `Replica`: what this process is, and what it hears of standbys."""
-
-    def __init__(self) -> None:
-        super().__init__(worker=None, standby=None, urls=[])
-
-    def standby_urls(self, _partition: int) -> list[str]:
-        return list(self.urls)
-
-    def standby_lag(self, _partition: int) -> int | None:
-        return 7
 
 
 @dataclass
@@ -164,6 +120,8 @@ def make() -> Iterator[Callable[[str], Setup]]:
             slot=slot,
             ownership=group,  # type: ignore[arg-type]
             replica=here,  # type: ignore[arg-type]
+            settings=Settings(),
+            requests=RequestLimits(),
         )
         server.start()
         made.append(Setup(url, group, here, server))

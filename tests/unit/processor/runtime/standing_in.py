@@ -1,0 +1,55 @@
+"""What stands in for the group, the slot's loop and the replica where a lookup server is tested without Kafka."""
+
+from collections.abc import Callable
+from concurrent.futures import Future
+from types import SimpleNamespace
+from typing import Any
+
+from services.processor.engine.routing import Owner, Owners
+from services.processor.runtime.ownership import Described, boot_seconds
+from services.processor.runtime.questions import Questions
+
+TOKEN = "a token of sixteen or more"
+PARTITIONS = 8
+
+
+class Group:
+    """Stands in for `Ownership`: it says what the test sets, each time it is wanted."""
+
+    def __init__(self, url: str, member_id: str) -> None:
+        self.owners = Owners(url, PARTITIONS, dict.fromkeys(range(PARTITIONS), Owner("test/0", url)))
+        self.member_id = member_id
+        self.is_settled = True
+        self._on_news: Callable[[], None] = lambda: None
+        self.newest = Described()
+
+    def start(self, on_news: Callable[[], None]) -> None:
+        self._on_news = on_news
+
+    def stop(self) -> None: ...
+
+    def want(self) -> None:
+        self.newest = Described(boot_seconds(), {}, dict.fromkeys(range(PARTITIONS), self.member_id), self.is_settled)
+        self._on_news()
+
+
+class Answering(Questions):
+    """A loop that turns at once."""
+
+    def ask(self, question: Callable[[], Any]) -> Future[Any]:
+        answer = super().ask(question)
+        self.answer()
+        return answer
+
+
+class Here(SimpleNamespace):
+    """Stands in for `Replica`: what this process is, and what it hears of standbys."""
+
+    def __init__(self) -> None:
+        super().__init__(worker=None, standby=None, urls=[])
+
+    def standby_urls(self, _partition: int) -> list[str]:
+        return list(self.urls)
+
+    def standby_lag(self, _partition: int) -> int | None:
+        return 7
