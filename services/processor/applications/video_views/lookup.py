@@ -59,7 +59,11 @@ def view_lookup(
         view = rows.get(views, store_key)
         if view is None:
             known = rows.get(closed, store_key)
-            return None if known is None else msgspec.json.encode(ViewNow("closed", known.revision, None))
+            return (
+                None
+                if known is None or not known.revision
+                else msgspec.json.encode(ViewNow("closed", known.revision, None))
+            )
         if not has_begun(view):
             return None
         revision = view.revision

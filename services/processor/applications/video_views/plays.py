@@ -21,7 +21,7 @@ from services.processor.applications.video_views.arrangement import (
     content_of,
 )
 from services.processor.applications.video_views.bounds import PLAYS_MAX
-from services.processor.applications.video_views.lateness import Ranges, add_key, has_number, numbered_key_of
+from services.processor.applications.video_views.lateness import Closed, add_key, has_number, numbered_key_of
 from services.processor.applications.video_views.order import take, take_all_anew
 from services.processor.applications.video_views.step import Step
 from services.processor.applications.video_views.view import Place, Taken, ViewState, place_of
@@ -40,10 +40,9 @@ class Play(msgspec.Struct, array_like=True):
     content: str | None = None
     run_seq: int = 0
     run_at_ms: int = 0
-    #: Of a closed play: when its last step was told (client's clock), and the numbers that came.
+    #: Of a closed play: when its last step was told (client's clock), its last number, and whether it was a view at all.
     ended_ms: int = 0
-    numbers: Ranges = []
-    #: Of a closed play: whether it was a view at all.
+    last_seq: int = 0
     has_begun: bool = False
 
     @property
@@ -141,20 +140,25 @@ def _taken(session: Session, play: Play, opened: tuple[ViewState, dict[str, Any]
     return Placed(taken, play.ordinal, changed, is_rearranged)
 
 
-def is_duplicate(session: Session, step: Step) -> bool:
-    """Whether a step that is late has come before; it is noted when it has not."""
-    at = place_of(step)
-    for play in session.plays[: session.closed]:
-        if at[0] <= play.ended_ms and has_number(play.numbers, step.seq) and (at >= play.run or play.run == UNKNOWN):
-            return True
-    return not add_key(session.late_keys, numbered_key_of(step))
+def has_come(play: Play, closed: Closed, step: Step) -> bool:
+    """Whether a step is of a closed play and came before that closed."""
+    if numbered_key_of(step) in closed.keys:
+        return True
+    # What was settled is known by its number alone, and by the time in which the play was told.
+    return has_number(closed.numbers, step.seq) and play.run <= place_of(step) and place_of(step)[0] <= play.ended_ms
 
 
-def close(session: Session, ended_ms: int, numbers: Ranges, *, has_begun: bool) -> None:
-    """Closes the first play that is open."""
+def close(session: Session, view: ViewState | None) -> None:
+    """Closes the first play that is open; None where its view was set aside."""
     play = session.plays[session.closed]
-    before = session.plays[session.closed - 1].ended_ms if session.closed else 0
-    play.ended_ms, play.numbers, play.has_begun = max(ended_ms, before), numbers, has_begun
+    play.has_begun = view is None or view.revision > 0
+    if view is not None:
+        told = [place_of(one)[0] for one in (*view.recent, *view.held)]
+        play.ended_ms = max(told + view.settled_at[:1], default=0)
+        play.last_seq = view.held[-1].seq if view.held else view.next_seq - 1
+    if session.closed:
+        # What is told before any of them has ended is of them.
+        play.ended_ms = max(play.ended_ms, session.plays[session.closed - 1].ended_ms)
     session.closed += 1
 
 
@@ -170,7 +174,7 @@ def _is_admitted(session: Session, step: Step) -> bool:
         return False
     if following is not None and at >= following.run and following.run != last.run:
         return True
-    restarts = not step.seq or step.seq <= (last.numbers[-1][1] if last.numbers else 0)
+    restarts = step.seq <= last.last_seq
     return restarts or not last.has_begun
 
 

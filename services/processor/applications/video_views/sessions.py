@@ -6,10 +6,10 @@ A session row is stored whenever it has changed: what was changed in place and n
 from typing import Final, NamedTuple
 
 from services.processor.applications.video_views.bounds import VIEW_BYTES_MAX
-from services.processor.applications.video_views.lateness import Closed
+from services.processor.applications.video_views.lateness import add_key, numbered_key_of
 from services.processor.applications.video_views.live import LiveRow
 from services.processor.applications.video_views.outputs import Outputs
-from services.processor.applications.video_views.plays import Placed, Play, Session, close, is_duplicate, place
+from services.processor.applications.video_views.plays import Placed, Play, Session, close, has_come, place
 from services.processor.applications.video_views.shelf import StoredShelf, play_key, session_key
 from services.processor.applications.video_views.step import Step
 from services.processor.applications.video_views.stores import Stores, reopen
@@ -18,7 +18,6 @@ from services.processor.applications.video_views.view import (
     closed_of,
     is_too_large,
     may_grow,
-    place_of,
     truncate,
 )
 from services.processor.engine.record import Record
@@ -54,7 +53,7 @@ class Sessions:
         placed = place(session, shelf, next_step)
         board = stores.live.of(beacon.customer_id)
         if placed.taken is None:
-            if is_duplicate(session, next_step):
+            if self._has_come(key, session, next_step) or not add_key(session.late_keys, numbered_key_of(next_step)):
                 board.duplicates += 1
             else:
                 self._outputs.late(record, key, beacon)
@@ -71,6 +70,13 @@ class Sessions:
             self._take_back_rows(key, session)
             stores.put_session(key, session)
         self._store(shelf, placed, changed, board, next_step=next_step, beacon_bytes=len(record.value or b""))
+
+    def _has_come(self, key: bytes, session: Session, step: Step) -> bool:
+        for play in session.plays[: session.closed]:
+            closed = self._stores.closed.get(play_key(key, play.ordinal))
+            if closed is not None and has_come(play, closed, step):
+                return True
+        return False
 
     def _store(
         self,
@@ -154,17 +160,14 @@ class Sessions:
             return
         while stores.views.get(play_key(of_session, session.plays[session.closed].ordinal)) is None:
             # It was set aside, or closed by a version that did not close in order.
-            close(session, 0, [], has_begun=True)
+            close(session, None)
         if play_key(of_session, session.plays[session.closed].ordinal) != key:
             stores.views.put(key, view, stores.context.clock_ms + CLOSE_AGAIN_MS)
             return
-        told = [place_of(one)[0] for one in (*view.recent, *view.held)]
-        ended_ms = max(told + view.settled_at[:1], default=0)
-        close(session, ended_ms, closed_of(view).numbers, has_begun=view.revision > 0)
+        close(session, view)
         stores.put_session(of_session, session)
         stores.forget(key)
-        if view.revision:
-            stores.closed.put(key, Closed(view.revision, view.source), closes_ms + stores.rules.closed_ms)
+        stores.closed.put(key, closed_of(view), closes_ms + stores.rules.closed_ms)
 
     def fire(self, key: bytes) -> None:
         """A session's time is over, unless any of its plays can still be hit by a beacon."""

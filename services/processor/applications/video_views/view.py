@@ -11,6 +11,7 @@ from services.processor.applications.video_views.lateness import (
     Ranges,
     count_of,
     key_of,
+    numbered_key_of,
     numbers_of,
 )
 from services.processor.applications.video_views.progress import Progress, copied, fold
@@ -131,7 +132,11 @@ def closed_of(view: ViewState) -> Closed:
     """What is to be remembered of the view once its lateness window is over."""
     if view.source in BY_TIME:
         return Closed(view.revision, view.source, keys=[*view.settled_keys, *map(key_of, view.recent)])
-    return Closed(view.revision, view.source, _numbers(view))
+    if view.source not in TAKES_BACK or view.is_truncated:
+        return Closed(view.revision, view.source, _numbers(view))
+    # Numbers begin anew within its session: what is not settled is known by its time, too.
+    numbers = numbers_of(view.first_seq, view.settled_next_seq, view.given_up, ())
+    return Closed(view.revision, view.source, numbers, [*map(numbered_key_of, (*view.recent, *view.held))])
 
 
 def _numbers(view: ViewState) -> Ranges:
