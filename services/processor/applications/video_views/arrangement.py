@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 from services.processor.applications.video_views.step import Step
 from services.processor.applications.video_views.view import Place, place_of
 
-#: The place where a run begins whose beginning is not known.
+#: Where a run begins, for the order of runs, whose beginning is not known.
 UNKNOWN: Final[Place] = (0, 0, 0)
 #: Stands for the plays that are closed.
 CLOSED: Final = 0
@@ -57,8 +57,13 @@ def begins_at(step: Step) -> Place:
     return (step.at_ms, 0, 0)
 
 
-def arranged(steps: Iterable[Step], settled: Sequence[Settled]) -> tuple[list[Arranged], list[Misfit]]:
-    """The plays of these steps, in order, around what is settled; and the steps that can be put in none of them."""
+def arranged(
+    steps: Iterable[Step], settled: Sequence[Settled], unknown: Place = UNKNOWN
+) -> tuple[list[Arranged], list[Misfit]]:
+    """The plays of these steps, in order, around what is settled; and the steps that can be put in none of them.
+
+    A run whose beginning is not known begins at `unknown`.
+    """
     in_order = sorted(steps, key=place_of)
     starts = sorted({begins_at(one) for one in in_order if not one.seq} | {part.run for part in settled})
     groups: dict[Place, list[Step]] = {start: [] for start in starts}
@@ -73,7 +78,7 @@ def arranged(steps: Iterable[Step], settled: Sequence[Settled]) -> tuple[list[Ar
     if before and starts and _all_differ([*before, *groups[starts[0]]], [p for p in settled if p.run == starts[0]]):
         groups[starts[0]] = before + groups[starts[0]]
     elif before:
-        groups = {UNKNOWN: before} | groups
+        groups = {unknown: before} | groups
     for start, group in groups.items():
         parts = sorted((part for part in settled if part.run == start), key=lambda part: part.first_seq)
         for run, members in _runs(start, group, parts, misfits):

@@ -205,10 +205,15 @@ def _stretch(session: Session, at: Place) -> slice:
     starts += [n for n in range(session.closed + 1, len(plays)) if _begins_known(plays[n - 1], plays[n])]
     found = max((n for n, start in enumerate(starts) if plays[start].run <= at), default=0)
     first = last = found
-    if plays[session.closed].run == UNKNOWN and found <= 1:
+    if plays[session.closed].run == _unknown(session) and found <= 1:
         first, last = 0, 1
     end = starts[last + 1] if last + 1 < len(starts) else len(plays)
     return slice(starts[first], end)
+
+
+def _unknown(session: Session) -> Place:
+    """Where a run begins whose beginning is not known: after all that is closed."""
+    return (session.plays[session.closed - 1].ended_ms + 1, 0, 0) if session.closed else UNKNOWN
 
 
 def _begins_known(before: Play, play: Play) -> bool:
@@ -231,7 +236,9 @@ def _rearranged(session: Session, shelf: Shelf, step: Step, stretch: slice) -> P
         if view.settled is not None or view.is_truncated:
             last = (view.settled_at[0], view.settled_at[1], view.settled_at[2] if len(view.settled_at) > 2 else 0)
             settled.append(Settled(play.ordinal, play.run, play.first_seq, view.settled_next_seq, play.content, last))
-    found, misfits = arranged([*(one for of_play in steps.values() for one in of_play), step], settled)
+    found, misfits = arranged(
+        [*(one for of_play in steps.values() for one in of_play), step], settled, _unknown(session)
+    )
     if len(session.plays) - len(old) + len(found) > PLAYS_MAX or Misfit(CLOSED, step) in misfits:
         return _LATE
     ordinals = _ordinals(session, found, steps)
