@@ -26,7 +26,7 @@ from deploy.local.compare import nearest_rank
 from deploy.local.demo_services import FINISH_MS, TRIGGER_SECONDS, DemoServices, Players
 from deploy.local.paths import ROOT
 from deploy.local.postgres import Postgres
-from deploy.local.process import wait_until
+from deploy.local.process import DeadlinePassed, wait_until
 from deploy.local.supervisor import Supervisor
 from deploy.topics import create_topics
 from services.dashboard.live_feed import consumer_config
@@ -37,7 +37,7 @@ from shared.topics import LIVE, VIEWS
 
 #: A probe plays so long, so that a live bucket ends while it does.
 PLAYED_SECONDS: Final = 8.0
-SETTLE_SECONDS_MAX: Final = 120.0
+SETTLE_SECONDS_MAX: Final = 60.0
 _READY_SECONDS: Final = 20.0
 
 
@@ -158,13 +158,17 @@ def _run(folder: Path, given: argparse.Namespace) -> int:
         watching = Watching(broker.bootstrap, postgres.dsn, probes)
         watching.start()
         time.sleep(_READY_SECONDS)
-        _probe(services, probes)
-        wait_until(
-            lambda: all(each.live_at and each.row_at and each.served_at for each in probes),
-            SETTLE_SECONDS_MAX,
-            "every probe is counted, told and served",
-        )
-        watching.stop()
+        try:
+            _probe(services, probes)
+            wait_until(
+                lambda: all(each.live_at and each.row_at and each.served_at for each in probes),
+                SETTLE_SECONDS_MAX,
+                "every probe is counted, told and served",
+            )
+        except DeadlinePassed:
+            watching.wrong += [f"never counted, told or served: {probe}" for probe in probes]
+        finally:
+            watching.stop()
         supervisor.check()
     finally:
         supervisor.stop()

@@ -35,24 +35,30 @@ def requests(beacons: int) -> list[bytes]:
 
 
 async def send(port: int, made: list[bytes], connections: int, seconds: float) -> tuple[int, list[float]]:
-    """How many requests were answered 200 within the time, and how long each took (s). Raises `NotStored`."""
+    """How many requests were answered 200 within the time, and how long each took (s). Raises `NotStored`.
+
+    The time begins when all connections are there, and each sends one request at least.
+    """
     latencies: list[float] = []
-    deadline = time.monotonic() + seconds
-
-    async def player(number: int) -> None:
-        reader, writer = await asyncio.open_connection("127.0.0.1", port)
-        while time.monotonic() < deadline:
-            begun = time.perf_counter()
-            writer.write(made[number % len(made)])
-            answer = await reader.readuntil(b"\r\n\r\n")
-            if not answer.startswith(b"HTTP/1.1 200"):
-                raise NotStored(answer.decode(errors="replace"))
-            latencies.append(time.perf_counter() - begun)
-            number += connections
-        writer.close()
-        await writer.wait_closed()
-
     async with asyncio.timeout(seconds + _ANSWER_SECONDS_MAX):
+        streams = [await asyncio.open_connection("127.0.0.1", port) for _ in range(connections)]
+        deadline = time.monotonic() + seconds
+
+        async def player(number: int) -> None:
+            reader, writer = streams[number]
+            is_first = True
+            while is_first or time.monotonic() < deadline:
+                is_first = False
+                begun = time.perf_counter()
+                writer.write(made[number % len(made)])
+                answer = await reader.readuntil(b"\r\n\r\n")
+                if not answer.startswith(b"HTTP/1.1 200"):
+                    raise NotStored(answer.decode(errors="replace"))
+                latencies.append(time.perf_counter() - begun)
+                number += connections
+            writer.close()
+            await writer.wait_closed()
+
         await asyncio.gather(*(player(number) for number in range(connections)))
     return len(latencies), sorted(latencies)
 
