@@ -50,11 +50,22 @@ def drop_new_handshakes(listening: socket.socket) -> None:
 
 
 class Listener:
-    """Serves an application on one port, which other processes may share. Raises `OSError` when it is not to be had."""
+    """Serves an application on one port, which other processes may share. Raises `OSError` when it is not to be had.
 
-    def __init__(self, runner: web.AppRunner, host: str, port: int, limits: ConnectionLimits) -> None:
+    `handshake_seconds` is how long it sees handshakes through when it leaves.
+    """
+
+    def __init__(
+        self,
+        runner: web.AppRunner,
+        host: str,
+        port: int,
+        limits: ConnectionLimits,
+        handshake_seconds: float = HANDSHAKE_SECONDS,
+    ) -> None:
         self._runner = runner
         self._limits = limits
+        self._handshake_seconds = handshake_seconds
         self._socket = _bound(host, port)
         self._connections: Connections | None = None
         self._server: asyncio.AbstractServer | None = None
@@ -93,7 +104,7 @@ class Listener:
             # Not Linux. Whoever comes between the last accept and the close is reset, and sends again.
             log.warning("handshakes_not_dropped", problem=str(error))
             return
-        await asyncio.sleep(HANDSHAKE_SECONDS)
+        await asyncio.sleep(self._handshake_seconds)
 
     async def _let_in(self, connections: Connections) -> None:
         """Takes in whoever still waits at the socket: the kernel resets them when it is closed.

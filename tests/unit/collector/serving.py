@@ -36,8 +36,14 @@ PROXIES = [ip_network("127.0.0.0/8")]
 class Served:
     """A collector that listens on a port of its own, and a client to it."""
 
-    def __init__(self, body_seconds_max: float = 0.3, connections: ConnectionLimits = CONNECTIONS) -> None:
+    def __init__(
+        self,
+        body_seconds_max: float = 0.3,
+        connections: ConnectionLimits = CONNECTIONS,
+        handshake_seconds: float = 0.0,
+    ) -> None:
         self._connections = connections
+        self._handshake_seconds = handshake_seconds
         self.sink = MemorySink()
         self.drain = Drain()
         self.rules = RULES
@@ -60,7 +66,7 @@ class Served:
         self.client: aiohttp.ClientSession
 
     async def start(self) -> None:
-        self.listener = Listener(self.runner, "127.0.0.1", 0, self._connections)
+        self.listener = Listener(self.runner, "127.0.0.1", 0, self._connections, self._handshake_seconds)
         self.port = self.listener.port
         await self.listener.start()
         self.client = aiohttp.ClientSession(f"http://127.0.0.1:{self.port}")

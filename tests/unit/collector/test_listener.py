@@ -8,7 +8,7 @@ import time
 import pytest
 
 from services.collector import connections
-from services.collector.listener import drop_new_handshakes
+from services.collector.listener import HANDSHAKE_SECONDS, drop_new_handshakes
 from tests.unit.collector.bodies import mux_body, mux_event
 from tests.unit.collector.serving import Served
 
@@ -90,7 +90,7 @@ async def test_whoever_was_let_in_by_the_kernel_is_served_though_the_listener_go
 ) -> None:
     """The sockets are connected without the loop having had a turn: only the kernel knows of them when the end begins."""
     monkeypatch.setattr(connections, "FIRST_REQUEST_SECONDS_MAX", SECONDS_MAX)
-    served = Served(body_seconds_max=SECONDS_MAX)
+    served = Served(body_seconds_max=SECONDS_MAX, handshake_seconds=HANDSHAKE_SECONDS)
     await served.start()
     early = [socket.create_connection(("127.0.0.1", served.port)) for _ in range(5)]
     for one in early[1:]:
