@@ -1,0 +1,75 @@
+"""Slots of application `users`, and clients of their REST API."""
+
+import json
+import urllib.error
+import urllib.request
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from deploy.local.broker import Broker
+from tests.integration.asked import TOKEN, Asked
+
+
+class Told(NamedTuple):
+    """An answer: status 0 where there was none."""
+
+    status: int
+    body: Any = None
+    headers: Any = None
+
+    @property
+    def etag(self) -> str:
+        return str(self.headers["ETag"])
+
+    @property
+    def location(self) -> str:
+        return str(self.headers["Location"])
+
+
+class TableSlot(Asked):
+    """A slot of `users`; it answers within `request_ms` at the most."""
+
+    def __init__(self, broker: Broker, folder: Path, number: int, request_ms: int = 10_000, **environ: str) -> None:
+        super().__init__(
+            broker,
+            folder,
+            number,
+            PROCESSOR_APPLICATION="users",
+            PROCESSOR_REQUEST_MS_MAX=str(request_ms),
+            **environ,
+        )
+        self._patience = request_ms / 1000 + 30
+
+    def call(self, method: str, path: str, body: Any = None, **headers: str) -> Told:
+        """One request. A 503 must say when to ask again."""
+        data = None if body is None else json.dumps(body).encode()
+        request = urllib.request.Request(self.url + path, data, method=method)
+        said = {"Authorization": f"Bearer {TOKEN}", "Content-Type": "application/json", **headers}
+        for name, value in said.items():
+            request.add_header(name.replace("_", "-"), value)
+        try:
+            with urllib.request.urlopen(request, timeout=self._patience) as answer:
+                return Told(answer.status, _json(answer.read()), answer.headers)
+        except urllib.error.HTTPError as error:
+            with error:
+                told = Told(error.code, _json(error.read()), error.headers)
+            assert told.status != 503 or told.headers["Retry-After"]
+            return told
+        except (OSError, urllib.error.URLError):
+            return Told(0)
+
+    def listed(self, limit: int = 100) -> list[dict[str, Any]]:
+        """All users, page by page."""
+        users: list[dict[str, Any]] = []
+        path = f"/users?limit={limit}"
+        while True:
+            told = self.call("GET", path)
+            assert told.status == 200, told
+            users += told.body["users"]
+            if told.body["next_cursor"] is None:
+                return users
+            path = f"/users?limit={limit}&cursor={told.body['next_cursor']}"
+
+
+def _json(body: bytes) -> Any:
+    return json.loads(body) if body else None
