@@ -35,8 +35,12 @@ class VideoViews:
         self._stores = stores
         self._outputs = outputs
         self._sessions = Sessions(stores, outputs)
+        # What every beacon asks for is had without a detour.
         self._views = stores.views
         self._dimensions = stores.dimensions
+        self._live = stores.live
+        self._gauges = stores.gauges
+        self._put_view = stores.put_view
 
     def fold(self, record: Record) -> None:
         """Takes one beacon in."""
@@ -61,7 +65,7 @@ class VideoViews:
         if may_grow(view, taken, next_step) and is_too_large(view, dimensions.values, len(record.value)):
             truncate(view, dimensions.values)
             dimensions_changed = True
-        board = self._stores.live.of(beacon.customer_id)
+        board = self._live.of(beacon.customer_id)
         is_nearer = next_step.clock_offset_ms is None and note_offset(view, clock_offset_ms(beacon))
         if taken.is_new or is_nearer or taken.is_nearer:
             # A duplicate may have travelled faster than the original: then the row changes, and the view is open again.
@@ -71,11 +75,11 @@ class VideoViews:
             view.beacon_count += 1
             if dimensions_changed:
                 self._dimensions.put(key, dimensions)
-            self._stores.gauges.note(view, dimensions.values, board)
+            self._gauges.note(view, dimensions.values, board)
         else:
             view.duplicate_count += 1
             board.duplicates += 1
-        self._stores.put_view(key, view)
+        self._put_view(key, view)
 
     def _begin(self, record: Record, key: bytes, beacon: Beacon, next_step: Step) -> ViewState | None:
         """The new view of a beacon whose key has none; None when the beacon is dealt with."""
@@ -92,7 +96,7 @@ class VideoViews:
                 self._outputs.late(record, key, beacon)
                 self._stores.closed.put(key, closed, self._stores.closed.deadline_ms(key))
             else:
-                self._stores.live.of(beacon.customer_id).duplicates += 1
+                self._live.of(beacon.customer_id).duplicates += 1
             return None
         first_seq = FIRST_SEQ.get(beacon.source, 0)
         return ViewState(
@@ -107,7 +111,7 @@ class VideoViews:
     def fire(self, spec: StoreSpec[Any], key: bytes) -> None:
         """Something is due without a beacon: a live bucket, a finish, the end of a window."""
         if spec is live.STORE:
-            self._stores.live.fire(key)
+            self._live.fire(key)
         elif spec is CLOSED:
             self._stores.closed.delete(key)
         elif spec is SESSIONS:
@@ -120,7 +124,7 @@ class VideoViews:
         view = self._views.get(key) if spec is VIEWS else None
         if view is not None:
             # The customer alone: the rest of the key may be what cannot be understood.
-            self._stores.gauges.close(view, self._stores.live.of(key.partition(b":")[0].decode()))
+            self._gauges.close(view, self._live.of(key.partition(b":")[0].decode()))
 
     def _fire_view(self, key: bytes) -> None:
         view = self._views.get(key)
@@ -136,7 +140,7 @@ class VideoViews:
             self._finish(key, view)
         elif view.shown and clock_ms >= view.last_append_ms + rules.live_silence_ms:
             customer_id, _ = ids_of(key)
-            self._stores.gauges.hide(view, self._stores.live.of(customer_id))
+            self._gauges.hide(view, self._live.of(customer_id))
         # Set anew even where it stays: a deadline that was kept too early (see `put_view`) moves to where it belongs.
         self._views.put(key, view, due_of(view, rules))
 
@@ -150,7 +154,7 @@ class VideoViews:
 
     def _finish(self, key: bytes, view: ViewState) -> None:
         customer_id, _ = ids_of(key)
-        board, gauges = self._stores.live.of(customer_id), self._stores.gauges
+        board, gauges = self._live.of(customer_id), self._gauges
         gauges.hide(view, board)
         view.finished_ms = finishes_at_ms(view, self._stores.rules)
         gauges.count(view, board, {})

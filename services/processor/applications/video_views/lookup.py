@@ -14,8 +14,8 @@ from services.processor.applications.video_views.finish import has_begun
 from services.processor.applications.video_views.lateness import Closed
 from services.processor.applications.video_views.metrics import GoodRules
 from services.processor.applications.video_views.outputs import numbered
-from services.processor.applications.video_views.plays import Session
 from services.processor.applications.video_views.row import to_row
+from services.processor.applications.video_views.session import Session
 from services.processor.applications.video_views.shelf import play_key
 from services.processor.applications.video_views.stores import Dimensions
 from services.processor.applications.video_views.view import ViewState

@@ -9,7 +9,8 @@ from services.processor.applications.video_views.bounds import VIEW_BYTES_MAX
 from services.processor.applications.video_views.lateness import add_key, numbered_key_of
 from services.processor.applications.video_views.live import LiveRow
 from services.processor.applications.video_views.outputs import Outputs
-from services.processor.applications.video_views.plays import Placed, Play, Session, close, has_come, place
+from services.processor.applications.video_views.plays import close, has_come, place
+from services.processor.applications.video_views.session import Placed, Play, Session
 from services.processor.applications.video_views.shelf import StoredShelf, play_key, session_key
 from services.processor.applications.video_views.step import Step
 from services.processor.applications.video_views.stores import Stores, reopen

@@ -21,7 +21,7 @@ def session_key(key: bytes) -> bytes:
 
 
 class StoredShelf:
-    """A `plays.Shelf` over the stores; remembers what was opened, so that each is stored once."""
+    """A `session.Shelf` over the stores; remembers what was opened, so that each is stored once."""
 
     def __init__(self, key: bytes, stores: Stores, *, source: str, append_ms: int) -> None:
         self.key = key

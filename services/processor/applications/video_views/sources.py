@@ -18,7 +18,10 @@ FIRST_SEQ: Final[Mapping[str, int]] = {"mux": 1, "cmcd": 0}
 #: Sources whose key is a session's, with several plays in it.
 SESSION_SOURCES: Final = frozenset({"cmcd"})
 
-_SEQUENCED: Final[Mapping[str, Callable[[Beacon, int], Step]]] = {"mux": mux_step, "cmcd": cmcd_step}
+_SEQUENCED: Final[Mapping[str, tuple[Callable[[Beacon, int], Step], int]]] = {
+    "mux": (mux_step, FIRST_SEQ["mux"]),
+    "cmcd": (cmcd_step, FIRST_SEQ["cmcd"]),
+}
 _BY_TIME: Final[Mapping[str, Callable[[Beacon], Step]]] = {"epas": epas_step, "native": native_step}
 
 #: What the collector knows of the client itself: it stands in where the client does not say.
@@ -31,10 +34,10 @@ def to_step(beacon: Beacon) -> Step:
     """What the beacon says of its view. Raises `Undecodable` when its source or shape is not known."""
     sequenced = _SEQUENCED.get(beacon.source)
     if sequenced is not None:
-        first = FIRST_SEQ[beacon.source]
+        of_source, first = sequenced
         if beacon.seq is None or not first <= beacon.seq <= SEQ_MAX:
             raise Undecodable(f"the beacon's sequence number is {beacon.seq}; it must be {first}..{SEQ_MAX}")
-        step = sequenced(beacon, beacon.seq)
+        step = of_source(beacon, beacon.seq)
     else:
         by_time = _BY_TIME.get(beacon.source)
         if by_time is None:

@@ -8,7 +8,7 @@ from services.processor.applications.video_views.finish import FinishRules, due_
 from services.processor.applications.video_views.gauges import Gauges
 from services.processor.applications.video_views.lateness import Closed
 from services.processor.applications.video_views.live import LiveBoard, LiveRow
-from services.processor.applications.video_views.plays import Play, Session
+from services.processor.applications.video_views.session import Play, Session
 from services.processor.applications.video_views.view import ViewState
 from services.processor.engine.application import Context, Store, StoreSpec
 
