@@ -1,24 +1,26 @@
-"""The lines to paste of docs/clients.md: the demo prints them, the browser test runs them."""
+"""The lines to paste of docs/clients.md and docs/recordings.md: the demo prints them, the browser test runs them."""
 
 import re
+from pathlib import Path
 from typing import Final
 
 from deploy.local.paths import ROOT
 
 CLIENTS_DOC: Final = ROOT / "docs" / "clients.md"
+RECORDINGS_DOC: Final = ROOT / "docs" / "recordings.md"
 #: The collector's name in the document.
 COLLECTOR_NAME: Final = "collect.example.com"
 
 
-def lines_to_paste(client: str, language: str = "js") -> str:
+def lines_to_paste(client: str, language: str = "js", document: Path = CLIENTS_DOC) -> str:
     """The first block of `language` under the heading that begins with `client`; `LookupError` when there is none."""
-    sections = re.split(r"^## ", CLIENTS_DOC.read_text(), flags=re.MULTILINE)
+    sections = re.split(r"^## ", document.read_text(), flags=re.MULTILINE)
     for section in sections:
         if section.startswith(client):
             block = re.search(rf"^```{language}\n(.*?)^```$", section, flags=re.MULTILINE | re.DOTALL)
             if block is not None:
                 return block[1]
-    raise LookupError(f"{CLIENTS_DOC.name} has no {language} lines for {client}")
+    raise LookupError(f"{document.name} has no {language} lines for {client}")
 
 
 def aimed_at(lines: str, host: str) -> str:

@@ -19,6 +19,7 @@ from services.dashboard.live import LiveHistory
 from services.dashboard.live_board import LiveBoard
 from services.dashboard.live_feed import LiveFeed
 from services.dashboard.queries import PostgresServing
+from services.dashboard.replay import Replay
 from services.dashboard.settings import DashboardSettings
 from services.dashboard.views import ProcessorViews
 from services.rim import certificates, logs, metrics
@@ -113,6 +114,10 @@ def _assemble(settings: DashboardSettings, fate: _Fate, stop: threading.Event) -
     if settings.lookup_url and settings.lookup_token is not None:
         token = settings.lookup_token.get_secret_value()
         views = ProcessorViews(settings.lookup_url, token, seconds_max=settings.query_seconds_max)
+    replay = None
+    if settings.recordings_lookup_url and settings.lookup_token is not None:
+        token = settings.lookup_token.get_secret_value()
+        replay = Replay(settings.recordings_lookup_url, token, settings.rrweb_dir)
     app = make_app(
         board,
         serving,
@@ -120,6 +125,7 @@ def _assemble(settings: DashboardSettings, fate: _Fate, stop: threading.Event) -
         streams_max=settings.streams_max,
         unpublished_ms_max=round(settings.unpublished_seconds_max * 1_000),
         now_ms=_now_ms,
+        replay=replay,
     )
     runner = make_runner(app, settings.drain_seconds_max)
     admin = AdminServer(

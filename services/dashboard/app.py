@@ -14,6 +14,7 @@ from services.dashboard.live import ALL
 from services.dashboard.live_board import LiveBoard
 from services.dashboard.quality import qualities
 from services.dashboard.queries import NotPublished, PostgresAway, QueryRefused, Serving
+from services.dashboard.replay import Replay
 from services.dashboard.views import LookupsAway, LookupsRefused, Views
 from services.rim import metrics
 from shared.metrics import DASHBOARD_REQUESTS, DASHBOARD_STREAMS
@@ -30,9 +31,10 @@ WRITE_SECONDS_MAX: Final = 10.0
 #: What a page waits before it listens anew.
 RECONNECT_MS: Final = 2_000
 
+_POLICY: Final = "Content-Security-Policy"
 _HEADERS: Final = {
     # Everything the page needs comes from here.
-    "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
+    _POLICY: "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
     "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
     "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "no-referrer",
@@ -48,8 +50,9 @@ def make_app(
     streams_max: int,
     unpublished_ms_max: int,
     now_ms: Callable[[], int],
+    replay: Replay | None = None,
 ) -> web.Application:
-    """The application that shows `board` and asks `serving`, and `views` where the processor's lookups are on."""
+    """The application that shows `board` and asks `serving`, and `views` and `replay` where the processor's lookups are on."""
     routes = Routes(
         board, serving, views, streams_max=streams_max, unpublished_ms_max=unpublished_ms_max, now_ms=now_ms
     )
@@ -62,6 +65,8 @@ def make_app(
     app.router.add_get("/api/quality", routes.quality, name="quality")
     app.router.add_get("/api/view", routes.view, name="view")
     app.router.add_static("/static/", STATIC, name="static")
+    if replay is not None:
+        replay.add_to(app)
     return app
 
 
@@ -210,7 +215,10 @@ def _json(content: dict[str, Any], *, status: int = 200) -> web.Response:
 
 async def _finish(request: web.Request, response: web.StreamResponse) -> None:
     """Counts every answer and gives it the page's headers."""
+    own_policy = response.headers.get(_POLICY)
     response.headers.update(_HEADERS)
+    if own_policy is not None:
+        response.headers[_POLICY] = own_policy
     # What is served changes with every release and every bucket; a cached page would lie about its age.
     response.headers["Cache-Control"] = "no-cache" if request.path.startswith("/static/") else "no-store"
     metrics.counter(DASHBOARD_REQUESTS).labels(request.match_info.route.name or "none", str(response.status)).inc()

@@ -30,6 +30,14 @@ class DashboardSettings(Settings):
     lookup_token: pydantic.SecretStr | None = pydantic.Field(
         None, min_length=16, description="PROCESSOR_LOOKUP_TOKEN of the slots"
     )
+    recordings_lookup_url: str = pydantic.Field(
+        "",
+        pattern=r"(https?://[^\s@]+)?",
+        description="where lookups of any slot of application recordings answer, under the same token; for /replay",
+    )
+    rrweb_dir: pydantic.DirectoryPath | None = pydantic.Field(
+        None, description="a folder that holds the npm package rrweb, unpacked; for /replay"
+    )
 
     live_history_seconds_max: int = pydantic.Field(300, ge=30, le=3_600, description="how far back the live lines go")
     live_settle_seconds: float = pydantic.Field(

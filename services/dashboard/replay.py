@@ -1,0 +1,124 @@
+"""The replay of a session recording: a page on rrweb's own player, and the session's payloads, passed on from the processor.
+
+rrweb is no part of Playhead: the page loads it from a folder that holds its package from npm.
+"""
+
+from pathlib import Path
+from typing import Final
+
+import aiohttp
+import orjson
+import structlog
+from aiohttp import web
+
+from shared.schemas.beacon import CUSTOMER_ID
+from shared.schemas.recording import SESSION_ID
+
+log = structlog.get_logger(__name__)
+
+_PAGE: Final = Path(__file__).parent / "static" / "replay.html"
+#: From the processor, between two pieces; a payload as a whole may take long.
+SILENT_SECONDS_MAX: Final = 30.0
+PIECE_BYTES: Final = 256 * 1024
+#: What of the processor's answer the page is given.
+_HEADERS_PASSED_ON: Final = ("Content-Type", "Content-Encoding", "Content-Length", "Playhead-Sequence")
+#: A recorded page is styled as it was, without leave to run or load anything: rrweb puts it into a sandboxed frame.
+_PAGE_POLICY: Final = (
+    "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data: blob:; font-src data:;"
+    " media-src data: blob:; connect-src 'self'; frame-src 'self'; base-uri 'none'; form-action 'none';"
+    " frame-ancestors 'none'"
+)
+
+
+class Replay:
+    """The page and its two questions. `url` is where any slot of application `recordings` answers lookups."""
+
+    def __init__(self, url: str, token: str, rrweb: Path | None) -> None:
+        self._url = url.rstrip("/")
+        self._token = token
+        self._rrweb = rrweb
+        self._session: aiohttp.ClientSession | None = None
+
+    def add_to(self, app: web.Application) -> None:
+        """Adds the routes. The client lives as long as the application."""
+        app.router.add_get("/replay", self.page, name="replay")
+        app.router.add_get("/api/recordings", self.index, name="recordings")
+        app.router.add_get("/api/recordings/payload", self.payload, name="recordings-payload")
+        if self._rrweb is not None:
+            app.router.add_static("/rrweb/", self._rrweb, name="rrweb")
+        app.on_startup.append(self._open)
+        app.on_cleanup.append(self._close)
+
+    async def page(self, _: web.Request) -> web.StreamResponse:
+        """The page: `?customer=...&session=...` say what it plays."""
+        if self._rrweb is None:
+            return _refused(404, "off", "DASHBOARD_RRWEB_DIR is not set")
+        return web.FileResponse(_PAGE, headers={"Content-Security-Policy": _PAGE_POLICY})
+
+    async def index(self, request: web.Request) -> web.StreamResponse:
+        """What of a session is stored, in order; `from` begins later."""
+        first = request.query.get("from", "0")
+        if not (first.isascii() and first.isdigit()):
+            return _refused(400, "from", "from is a number")
+        return await self._passed_on(request, "/index", {"from": first})
+
+    async def payload(self, request: web.Request) -> web.StreamResponse:
+        """One payload as it came."""
+        number = request.query.get("number", "")
+        if not (number.isascii() and number.isdigit()):
+            return _refused(400, "number", "number names a payload")
+        return await self._passed_on(request, f"/{number}", {})
+
+    async def _passed_on(self, request: web.Request, what: str, parameters: dict[str, str]) -> web.StreamResponse:
+        customer_id, session_id = request.query.get("customer", ""), request.query.get("session", "")
+        if not CUSTOMER_ID.fullmatch(customer_id) or not SESSION_ID.fullmatch(session_id):
+            return _refused(400, "name", "customer and session name a session")
+        assert self._session is not None, "not opened"
+        url = f"{self._url}/recordings/{session_id}{what}"
+        try:
+            async with self._session.get(url, params={"customer": customer_id, **parameters}) as answer:
+                if answer.status != 200:
+                    return _of(answer.status)
+                headers = {name: answer.headers[name] for name in _HEADERS_PASSED_ON if name in answer.headers}
+                response = web.StreamResponse(headers=headers)
+                await response.prepare(request)
+                await _pass_on(request, response, answer)
+                return response
+        except (aiohttp.ClientError, TimeoutError) as error:
+            log.warning("lookups_away", kind=type(error).__name__)
+            return _refused(503, "away", "no slot of the processor answers for this session")
+
+    async def _open(self, _: web.Application) -> None:
+        timeout = aiohttp.ClientTimeout(total=None, sock_connect=SILENT_SECONDS_MAX, sock_read=SILENT_SECONDS_MAX)
+        headers = {"Authorization": f"Bearer {self._token}"}
+        # What is packed goes to the browser as it is.
+        self._session = aiohttp.ClientSession(timeout=timeout, headers=headers, auto_decompress=False)
+
+    async def _close(self, _: web.Application) -> None:
+        if self._session is not None:
+            await self._session.close()
+
+
+async def _pass_on(request: web.Request, response: web.StreamResponse, answer: aiohttp.ClientResponse) -> None:
+    try:
+        async for piece in answer.content.iter_chunked(PIECE_BYTES):
+            await response.write(piece)
+    except (aiohttp.ClientError, TimeoutError, ConnectionResetError) as error:
+        # A body that lacks something must not look whole.
+        log.warning("payload_broken_off", kind=type(error).__name__)
+        if request.transport is not None:
+            request.transport.abort()
+
+
+def _of(status: int) -> web.Response:
+    if status == 404:
+        return _refused(404, "unknown", "the processor knows no such session or payload")
+    if status >= 500:
+        return _refused(503, "away", "no slot of the processor answers for this session")
+    log.error("lookups_refused", status=status)
+    return _refused(502, "refused", "the processor refuses the question")
+
+
+def _refused(status: int, error: str, detail: str) -> web.Response:
+    body = orjson.dumps({"error": error, "detail": detail})
+    return web.Response(body=body, status=status, content_type="application/json")

@@ -1,0 +1,78 @@
+// Replays one session: ?customer=...&session=... Each payload is an array of rrweb events, as docs/recordings.md records them.
+
+const STEP_MS = 100;
+
+const asked = new URLSearchParams(location.search);
+const names = { customer: asked.get('customer') ?? '', session: asked.get('session') ?? '' };
+const said = document.getElementById('said');
+const play = document.getElementById('play');
+const position = document.getElementById('position');
+const at = document.getElementById('at');
+
+async function get(path, parameters) {
+  const answer = await fetch(`${path}?${new URLSearchParams({ ...names, ...parameters })}`);
+  const body = await answer.json();
+  if (!answer.ok) throw new Error(body.detail ?? answer.status);
+  return body;
+}
+
+// What is stored, in order, and how many numbers are not.
+async function listed() {
+  const payloads = [];
+  let absent = 0;
+  for (let from = 0; from !== null;) {
+    const part = await get('/api/recordings', { from });
+    payloads.push(...part.payloads.map(([sequence]) => sequence));
+    absent = part.absent.reduce((sum, [first, last]) => sum + last - first + 1, 0);
+    from = part.next;
+  }
+  return { payloads, absent };
+}
+
+function show(replayer, events, absent) {
+  const total = replayer.getMetaData().totalTime;
+  const missing = absent ? `, ${absent} payloads are missing` : '';
+  said.textContent = `${names.session}: ${events.length} events, ${(total / 1000).toFixed(1)} s${missing}`;
+  position.max = total;
+  play.disabled = position.disabled = false;
+  let playing = false;
+  const stand = () => { play.textContent = playing ? 'Pause' : 'Play'; };
+  play.addEventListener('click', () => {
+    playing = !playing;
+    const from = Number(position.value) >= total ? 0 : Number(position.value);
+    if (playing) replayer.play(from); else replayer.pause();
+    stand();
+  });
+  position.addEventListener('input', () => {
+    playing = false;
+    replayer.pause(Number(position.value));
+    stand();
+  });
+  replayer.on('finish', () => {
+    playing = false;
+    position.value = total;
+    stand();
+  });
+  setInterval(() => {
+    if (playing) position.value = replayer.getCurrentTime();
+    at.textContent = `${(Number(position.value) / 1000).toFixed(1)} s`;
+  }, STEP_MS);
+  // The whole page as it was at the end of the recording shows before anybody presses play.
+  replayer.pause(total);
+  position.value = total;
+  document.body.dataset.state = 'ready';
+}
+
+try {
+  const { payloads, absent } = await listed();
+  const events = [];
+  for (const [done, number] of payloads.entries()) {
+    said.textContent = `Loading payload ${done + 1} of ${payloads.length}…`;
+    events.push(...await get('/api/recordings/payload', { number }));
+  }
+  if (events.length < 2) throw new Error('there is nothing to replay yet');
+  show(new rrweb.Replayer(events, { root: document.getElementById('stage'), mouseTail: false }), events, absent);
+} catch (error) {
+  said.textContent = `Cannot be replayed: ${error.message}`;
+  document.body.dataset.state = 'failed';
+}

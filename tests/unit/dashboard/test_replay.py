@@ -1,0 +1,99 @@
+"""The replay page's questions, passed on to a processor that answers as it is told."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from aiohttp import web
+from aiohttp.test_utils import TestClient, TestServer
+
+from services.dashboard.replay import Replay
+
+TOKEN = "a token of sixteen or more"
+WHO = {"customer": "acme", "session": "s-1"}
+
+
+class Processor:
+    """Stands in for a slot's lookups."""
+
+    def __init__(self) -> None:
+        self.status = 200
+        self.asked: list[tuple[str, str]] = []
+
+    async def answer(self, request: web.Request) -> web.Response:
+        self.asked.append((request.path_qs, request.headers["Authorization"]))
+        headers = {"Content-Encoding": "gzip", "Playhead-Sequence": "7", "Playhead-Sha256": "x"}
+        return web.Response(status=self.status, body=b"packed", content_type="application/json", headers=headers)
+
+
+@pytest.fixture
+def processor() -> Processor:
+    return Processor()
+
+
+@pytest.fixture
+async def client(processor: Processor, tmp_path: Path) -> AsyncIterator[TestClient[web.Request, web.Application]]:
+    slot = web.Application()
+    slot.router.add_get("/{path:.*}", processor.answer)
+    async with TestServer(slot) as server:
+        app = web.Application()
+        Replay(f"http://127.0.0.1:{server.port}/", TOKEN, tmp_path).add_to(app)
+        async with TestClient(TestServer(app), auto_decompress=False) as made:
+            yield made
+
+
+async def test_a_payload_is_passed_on_as_it_is(
+    client: TestClient[web.Request, web.Application], processor: Processor
+) -> None:
+    async with client.get("/api/recordings/payload", params={**WHO, "number": "7"}) as answer:
+        assert (answer.status, await answer.read()) == (200, b"packed")
+        assert answer.headers["Content-Encoding"] == "gzip"
+        assert "Playhead-Sha256" not in answer.headers
+    assert processor.asked == [("/recordings/s-1/7?customer=acme", f"Bearer {TOKEN}")]
+
+
+async def test_the_list_begins_where_it_is_asked_to(
+    client: TestClient[web.Request, web.Application], processor: Processor
+) -> None:
+    async with client.get("/api/recordings", params={**WHO, "from": "2048"}) as answer:
+        assert answer.status == 200
+    assert processor.asked[0][0] == "/recordings/s-1/index?customer=acme&from=2048"
+
+
+@pytest.mark.parametrize(
+    ("path", "parameters"),
+    [
+        ("/api/recordings", {"customer": "acme"}),
+        ("/api/recordings", {**WHO, "session": "../partitions"}),
+        ("/api/recordings", {**WHO, "from": "-1"}),
+        ("/api/recordings/payload", WHO),
+        ("/api/recordings/payload", {**WHO, "number": "index"}),
+    ],
+)
+async def test_what_names_nothing_is_asked_of_nobody(
+    client: TestClient[web.Request, web.Application], processor: Processor, path: str, parameters: dict[str, str]
+) -> None:
+    async with client.get(path, params=parameters) as answer:
+        assert answer.status == 400
+    assert processor.asked == []
+
+
+@pytest.mark.parametrize(("told", "expected"), [(404, 404), (503, 503), (500, 503), (401, 502)])
+async def test_what_the_processor_refuses_is_told_by_kind(
+    client: TestClient[web.Request, web.Application], processor: Processor, told: int, expected: int
+) -> None:
+    processor.status = told
+    async with client.get("/api/recordings", params=WHO) as answer:
+        assert answer.status == expected
+        assert (await answer.json())["detail"]
+
+
+async def test_a_processor_that_is_away_is_told() -> None:
+    app = web.Application()
+    Replay("http://127.0.0.1:1", TOKEN, None).add_to(app)
+    async with TestClient(TestServer(app)) as client:
+        async with client.get("/api/recordings", params=WHO) as answer:
+            assert answer.status == 503
+        async with client.get("/replay") as answer:
+            assert answer.status == 404
+            assert "DASHBOARD_RRWEB_DIR" in (await answer.json())["detail"]
