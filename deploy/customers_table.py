@@ -11,7 +11,7 @@ import psycopg
 
 from services.collector.customers_table import MIGRATIONS_DIR
 from services.collector.settings import CollectorSettings
-from services.rim.migrations import MigrationChanged, migrate
+from services.rim.migrations import DatabaseNewer, migrate
 from services.rim.secrets import with_secrets
 from shared.settings import SettingsError
 
@@ -27,10 +27,9 @@ def main() -> int:
         sys.stderr.write("COLLECTOR_CUSTOMERS_DSN must be set\n")
         return 2
     try:
-        with psycopg.connect(dsn.get_secret_value(), autocommit=True) as connection:
-            migrate(connection, "collector", MIGRATIONS_DIR)
-    except (psycopg.Error, MigrationChanged) as error:
-        told = str(error) if isinstance(error, MigrationChanged) else f"{type(error).__name__} {error.sqlstate or ''}"
+        migrate(dsn.get_secret_value(), "collector", MIGRATIONS_DIR)
+    except (psycopg.Error, DatabaseNewer) as error:
+        told = str(error) if isinstance(error, DatabaseNewer) else f"{type(error).__name__} {error.sqlstate or ''}"
         sys.stderr.write(f"the customers table is not as it must be: {told}\n")
         return 1
     return 0

@@ -252,6 +252,12 @@ FINALIZER_STALLED_RECORDS: Final = Metric(
     "Offsets behind an open transaction (log end - last stable offset): for long, a hung producer stops the topic.",
     ("topic",),
 )
+FINALIZER_MAINTENANCE_FAILURES: Final = Metric(
+    "playhead_finalizer_maintenance_failures_total",
+    "counter",
+    "Rounds of maintenance that a table failed; the next round does it again.",
+    ("table",),
+)
 FINALIZER_MAINTENANCE_SECONDS: Final = Metric(
     "playhead_finalizer_maintenance_seconds", "histogram", "Compaction, retention and vacuum of a table.", ("table",)
 )

@@ -7,6 +7,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
 from services.finalizer import tables
+from services.finalizer.published import Slice
 from services.finalizer.transforms.rollups import MEASURES
 from shared.codec import BEACON, VIEW
 from shared.schemas.beacon import Beacon
@@ -28,16 +29,19 @@ _DAY, _START, _END, _REVISION, _WATCH, _STARTUP = (700_000_000_001 + number for 
 
 
 def view_records(
-    spark: SparkSession, first: int, count: int, *, revision: int = 1, day: int | None = None
+    spark: SparkSession, first: int, count: int, *, revision: int = 1, day: int | None = None, like: int | None = None
 ) -> DataFrame:
-    """Records of topic `views` as the Kafka source gives them: views number `first` and on, in order of their days."""
+    """Records of topic `views` as the Kafka source gives them: views number `first` and on, in order of their days.
+
+    All of `day`, or of the day that view number `like` is of, where one is given.
+    """
     number = sf.col("id")
-    its_day = (
-        sf.lit(day).cast("bigint") if day is not None else (sf.lit(DAY) + number % 10**9 / VIEWS_A_DAY).cast("bigint")
-    )
+    if like is not None:
+        day = DAY + like // VIEWS_A_DAY
+    its_day = sf.lit(day).cast("bigint") if day is not None else (sf.lit(DAY) + number / VIEWS_A_DAY).cast("bigint")
     start = its_day * DAY_MS + sf.pmod(sf.hash(number), sf.lit(DAY_MS)).cast("bigint")
     value = _filled(
-        VIEW.encode(_VIEW),
+        sf.lit(VIEW.encode(_VIEW).decode()),
         {
             "@id": number.cast("string"),
             "@customer": sf.concat(sf.lit("customer_"), (number % CUSTOMERS).cast("string")),
@@ -66,49 +70,63 @@ def as_beacons(records: DataFrame) -> DataFrame:
     return records.withColumns({"topic": sf.lit(BEACONS.name), "headers": none})
 
 
+def slices_of(spark: SparkSession, warehouse: str, count: int) -> list[Slice]:
+    """So many slices of the newest whole day of table `views`."""
+    views = spark.read.format("delta").load(tables.VIEWS.path(warehouse))
+    newest = views.agg(sf.max("hour")).collect()[0][0] // 24 - 1
+    found = views.where(sf.floor(sf.col("hour") / 24) == newest).select("hour", "customer_id").distinct()
+    return [
+        Slice(row["hour"], row["customer_id"]) for row in found.orderBy("hour", "customer_id").limit(count).collect()
+    ]
+
+
 def fill_bronze(spark: SparkSession, warehouse: str, views: int) -> None:
-    """Whole views, ten beacons each a second apart, many at once; the clock of every partition runs on past their ends."""
+    """Whole views, ten beacons each a second apart, many at once; a beacon a partition lets its clock run past their ends."""
     number = (sf.col("id") / BEACONS_A_VIEW).cast("bigint")
     seq = (sf.col("id") % BEACONS_A_VIEW).cast("int")
     start = sf.lit(BRONZE_DAY * DAY_MS) + (number * 20)
-    at_ms = start + seq * 1_000
-    event = sf.when(seq == 0, "viewstart").when(seq == 1, "playing").when(seq == BEACONS_A_VIEW - 1, "viewend")
+    whole = spark.range(views * BEACONS_A_VIEW).select(number.alias("number"), seq.alias("seq"), start.alias("start"))
+    after = BRONZE_DAY * DAY_MS + DAY_MS // 2
+    # Begun and never ended: no view is made of them.
+    last = spark.range(PARTITIONS).select((sf.col("id") - PARTITIONS).alias("number"), sf.lit(0), sf.lit(after))
+    at_ms = sf.col("start") + sf.col("seq") * 1_000
+    templates = sf.array(*(sf.lit(BEACON.encode(one).decode()) for one in _BEACONS))
     value = _filled(
-        BEACON.encode(_BEACON),
-        {
-            "@id": number.cast("string"),
-            "@event": event.otherwise("heartbeat"),
-            _START: at_ms,
-            _REVISION: seq + 1,
-            _WATCH: seq * 1_000,
-        },
+        sf.element_at(templates, sf.col("seq") + 1),
+        {"@id": sf.col("number").cast("string"), _START: at_ms, _END: sf.col("start")},
     )
-    told = spark.range(views * BEACONS_A_VIEW).select(
+    told = whole.unionAll(last).select(
         sf.lit(BEACONS.name).alias("topic"),
-        (number % PARTITIONS).cast("int").alias("kafka_partition"),
+        sf.pmod("number", sf.lit(PARTITIONS)).cast("int").alias("kafka_partition"),
         # Interleaved by time, as they come in.
-        (at_ms * 1_000 + seq * 100 + number % 100).alias("kafka_offset"),
+        (at_ms * 1_000 + sf.col("seq") * 100 + sf.pmod("number", sf.lit(100))).alias("kafka_offset"),
         at_ms.alias("kafka_timestamp_ms"),
         sf.lit(BRONZE_DAY).cast("bigint").alias("day"),
-        sf.encode(sf.concat(sf.lit("acme:"), number.cast("string")), "utf-8").alias("key"),
+        sf.encode(sf.concat(sf.lit("acme:"), sf.col("number").cast("string")), "utf-8").alias("key"),
         sf.encode(value, "utf-8").alias("value"),
         sf.array().cast("array<struct<key:string,value:binary>>").alias("headers"),
         sf.lit(0).cast("bigint").alias("landed_at_ms"),
+        sf.lit("bench").alias("topic_id"),
     )
     told.write.format("delta").mode("append").save(tables.BRONZE.path(warehouse))
 
 
-def fill_serving(connection: psycopg.Connection) -> None:
-    """A year of hourly rollups of 100 customers, each with fifty buckets of start-up times."""
+def fill_serving(connection: psycopg.Connection, days: int) -> None:
+    """Hourly rollups of 100 customers, each hour with fifty buckets of start-up times, and the blocks of hours they are in."""
     ones = ", ".join("1" for _ in MEASURES)
     connection.execute(
         "INSERT INTO serving.rollups (grain, start, customer_id, dimensions, members,"  # noqa: S608 - our own names
         f" {', '.join(MEASURES)}, uniques, startup_ms_buckets, startup_ms_counts, rebuffer_ms_buckets, rebuffer_ms_counts)"
         f" SELECT 'hour', to_timestamp({SERVED_UNTIL_S} - hour * 3600), 'year_' || customer, '', '{{}}', {ones}, '',"
-        " buckets, counts, buckets, counts FROM generate_series(1, 8760) AS hour, generate_series(1, 100) AS customer,"
+        f" buckets, counts, buckets, counts FROM generate_series(0, {24 * days}) AS hour,"
+        " generate_series(1, 100) AS customer,"
         " (SELECT array_agg(n) AS buckets, array_agg(n::bigint) AS counts FROM generate_series(300, 349) AS n) AS histogram"
     )
-    connection.execute("VACUUM ANALYZE serving.rollups")
+    connection.execute(
+        "SELECT finalizer.refresh_blocks(array_agg(extract(epoch FROM start)::bigint / 3600), array_agg(customer_id))"
+        " FROM serving.rollups GROUP BY customer_id"
+    )
+    connection.execute("VACUUM ANALYZE serving.rollups, serving.blocks")
 
 
 _VIEW: Final = View(
@@ -145,23 +163,38 @@ _VIEW: Final = View(
     beacon_count=12,
     complete=True,
 )
-_BEACON: Final = Beacon(
-    schema_version=1,
-    source="mux",
-    customer_id="acme",
-    view_id="@id",
-    event="@event",
-    source_event="@event",
-    recv_time_ms=_START,
-    client_time_ms=_START,
-    clock_offset_ms=0,
-    seq=_REVISION,
-    attrs={"view_watch_time": _WATCH, "view_start": _START, "player_name": "main", "video_id": "a-film"},
+#: A whole view of mux's player: what changed since the last beacon, as it tells it.
+_TOLD: Final[tuple[tuple[str, dict[str, Any]], ...]] = (
+    ("viewstart", {"view_start": _END, "player_name": "main", "video_id": "a-film", "video_source_bitrate": 1_000_000}),
+    ("playing", {"view_time_to_first_frame": 1_000}),
+    ("heartbeat", {}),
+    ("rebufferstart", {"view_rebuffer_count": 1}),
+    ("rebufferend", {"view_rebuffer_duration": 1_000}),
+    ("rendition", {"video_source_bitrate": 2_000_000}),
+    ("seekstart", {}),
+    ("seekend", {"view_seek_count": 1, "view_seek_duration": 1_000}),
+    ("heartbeat", {}),
+    ("viewend", {"view_playing_time_ms_cumulative": 6_000}),
+)
+_BEACONS: Final = tuple(
+    Beacon(
+        schema_version=1,
+        source="mux",
+        customer_id="acme",
+        view_id="@id",
+        event=event,
+        source_event=event,
+        recv_time_ms=_START,
+        client_time_ms=_START,
+        clock_offset_ms=0,
+        seq=number + 1,
+        attrs={"view_watch_time": number * 1_000, **attrs},
+    )
+    for number, (event, attrs) in enumerate(_TOLD)
 )
 
 
-def _filled(template: bytes, values: dict[Any, Column]) -> Column:
-    text: Column = sf.lit(template.decode())
+def _filled(text: Column, values: dict[Any, Column]) -> Column:
     for placeholder, value in values.items():
         text = sf.replace(text, sf.lit(str(placeholder)), value.cast("string"))
     return text

@@ -1,4 +1,4 @@
-"""What the dashboard asks Postgres: sums of the hourly rollups in schema `serving`, and nothing else."""
+"""What the dashboard asks Postgres: sums of hours in schema `serving`, by blocks of hours, and nothing else."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -16,22 +16,32 @@ log = structlog.get_logger(__name__)
 
 CUSTOMERS_MAX: Final = 200
 
+#: Of the longest blocks of table `serving.blocks`: of 2^13 hours.
+LEVEL_MAX: Final = 13
+
+_WANTED: Final = f"""
+    WITH wanted AS (
+        SELECT b.* FROM unnest(%(levels)s::smallint[], %(blocks)s::bigint[]) AS one (level, block)
+        JOIN serving.blocks AS b ON b.level = one.level AND b.block = one.block
+        UNION ALL
+        SELECT b.* FROM serving.blocks AS b WHERE b.level = {LEVEL_MAX} AND b.block >= %(first)s
+    )
+"""  # noqa: S608 - a number of ours
 #: Columns as the fields of `RollupSum`, then how many customers there are.
-_ROLLUPS: Final = """
+_ROLLUPS: Final = f"""{_WANTED}
     SELECT customer_id, sum(views)::bigint AS views, sum(started)::bigint AS started,
            sum(startup_failures)::bigint AS startup_failures, sum(playback_failures)::bigint AS playback_failures,
            sum(exits_before_start)::bigint AS exits_before_start, sum(watch_ms)::float8 AS watch_ms,
            sum(rebuffer_ms)::float8 AS rebuffer_ms, sum(bitrate_integral)::float8 AS bitrate_integral,
            sum(bitrate_time_ms)::float8 AS bitrate_time_ms, count(*) OVER () AS customers
-    FROM serving.rollups_hourly WHERE hour >= %(since)s
-    GROUP BY customer_id ORDER BY sum(views) DESC, customer_id LIMIT %(customers_max)s
-"""
-_STARTUPS: Final = """
+    FROM wanted GROUP BY customer_id ORDER BY sum(views) DESC, customer_id LIMIT %(customers_max)s
+"""  # noqa: S608 - SQL of ours
+_STARTUPS: Final = f"""{_WANTED}
     SELECT customer_id, bucket, sum(count)::bigint
-    FROM serving.histograms_hourly
-    WHERE metric = 'startup_ms' AND hour >= %(since)s AND customer_id = ANY(%(customers)s)
+    FROM wanted, unnest(startup_ms_buckets, startup_ms_counts) AS histogram (bucket, count)
+    WHERE customer_id = ANY(%(customers)s)
     GROUP BY customer_id, bucket
-"""
+"""  # noqa: S608 - SQL of ours
 _NEWEST: Final = "SELECT (SELECT max(hour) FROM serving.rollups_hourly), (SELECT published_at FROM serving.published)"
 
 
@@ -66,7 +76,7 @@ class Serving(Protocol):
     """Where the quality table comes from."""
 
     async def rollups_since(self, since: datetime) -> Rollups:
-        """The sums of all hours from `since` on; raises `PostgresAway`, `NotPublished` or `QueryRefused`."""
+        """The sums of all hours from that of `since` on; raises `PostgresAway`, `NotPublished` or `QueryRefused`."""
         ...
 
 
@@ -117,19 +127,35 @@ class PostgresServing:
             raise QueryRefused(type(error).__name__) from error
 
 
+def blocks_since(hour: int) -> tuple[list[tuple[int, int]], int]:
+    """The blocks that together are all hours from this one on (since 1970).
+
+    As (level, block): block b of level n is the 2^n hours from b * 2^n on. At most one of each level but the highest, of which
+    the second part names the first that is whole.
+    """
+    found = []
+    for level in range(LEVEL_MAX):
+        if hour >> level & 1:
+            found.append((level, hour >> level))
+            hour += 1 << level
+    return found, hour >> LEVEL_MAX
+
+
 async def _configure(connection: psycopg.AsyncConnection) -> None:
     await connection.set_isolation_level(psycopg.IsolationLevel.REPEATABLE_READ)
 
 
 async def _read(connection: psycopg.AsyncConnection, since: datetime) -> Rollups:
+    listed, first = blocks_since(int(since.timestamp()) // 3600)
+    wanted = {"levels": [one[0] for one in listed], "blocks": [one[1] for one in listed], "first": first}
     async with connection.cursor(row_factory=tuple_row) as cursor:
-        await cursor.execute(_ROLLUPS, {"since": since, "customers_max": CUSTOMERS_MAX})
+        await cursor.execute(_ROLLUPS, {**wanted, "customers_max": CUSTOMERS_MAX})
         rows = await cursor.fetchall()
     sums = [RollupSum(*row[:-1]) for row in rows]
     customers: int = rows[0][-1] if rows else 0
     startups: dict[str, dict[int, int]] = {}
     async with connection.cursor(row_factory=tuple_row) as cursor:
-        await cursor.execute(_STARTUPS, {"since": since, "customers": [customer.customer_id for customer in sums]})
+        await cursor.execute(_STARTUPS, {**wanted, "customers": [customer.customer_id for customer in sums]})
         async for customer_id, bucket, count in cursor:
             startups.setdefault(customer_id, {})[bucket] = count
         await cursor.execute(_NEWEST)

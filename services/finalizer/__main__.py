@@ -20,11 +20,12 @@ from services.finalizer.identity import CheckpointForeign
 from services.finalizer.jobs import raw, stream
 from services.finalizer.jobs.batches import Batches
 from services.finalizer.jobs.forget import TooManyViews
-from services.finalizer.jobs.maintenance import Maintenance
+from services.finalizer.jobs.maintenance import Maintenance, MaintenanceFailed
 from services.finalizer.jobs.raw import RawLanding
-from services.finalizer.jobs.reprocess import NothingReprocessed
+from services.finalizer.jobs.reprocess import BeaconsGone, GenerationSwapped, NothingReprocessed
 from services.finalizer.jobs.stalls import Stalls
 from services.finalizer.jobs.stream import DataLost
+from services.finalizer.jobs.swap import SwapOutOfOrder
 from services.finalizer.locations import is_local
 from services.finalizer.serving import Fenced, ServingAway
 from services.finalizer.session import JarsMissing
@@ -33,7 +34,7 @@ from services.finalizer.tables import ALL, RAW, TableDiffers, told
 from services.rim import certificates, disks, logs, metrics
 from services.rim.admin import AdminServer
 from services.rim.kafka import TopicsWrong, verify_topics
-from services.rim.migrations import MigrationChanged
+from services.rim.migrations import DatabaseNewer
 from services.rim.postgres import certificate_files
 from services.rim.secrets import with_secrets
 from services.rim.stopping import stop_on_signals
@@ -46,15 +47,19 @@ EXIT_SETTINGS: Final = 2
 
 #: What ends a job with a message that says what to do, and needs no trace.
 EXPECTED: Final = (
+    BeaconsGone,
     CheckpointForeign,
     CheckpointInUse,
     DataLost,
+    DatabaseNewer,
     Fenced,
+    GenerationSwapped,
     JarsMissing,
-    MigrationChanged,
+    MaintenanceFailed,
     NothingReprocessed,
     OSError,
     ServingAway,
+    SwapOutOfOrder,
     TableDiffers,
     TooManyViews,
     TopicsWrong,
@@ -77,7 +82,8 @@ def main(arguments: Sequence[str], environ: Mapping[str, str]) -> int:
         print(f"finalizer: {error}", file=sys.stderr)  # noqa: T201 - there are no logs yet
         return EXIT_SETTINGS
     logs.configure("finalizer", settings)
-    certificates.watch(*settings.certificate_files, *certificate_files(settings.postgres_dsn))
+    kafka = {*settings.certificate_files, *settings.views_kafka.certificate_files}
+    certificates.watch(*kafka, *certificate_files(settings.postgres_dsn))
     metrics.declare("finalizer")
     stop = stop_on_signals()
     try:
@@ -123,42 +129,74 @@ def land(settings: FinalizerSettings, stop: threading.Event, *, once: bool) -> N
     )
     admin.start()
     try:
-        verify_topics(settings, [VIEWS, BEACONS, LATE, REJECTED])
+        verify_topics(settings.views_kafka, [VIEWS])
+        verify_topics(settings, [BEACONS, LATE, REJECTED])
         with writing(settings, stop) as driver:
-            ids = identity.topic_ids(settings, [VIEWS.name, *RAW])
-            identity.hold_to(driver.spark, settings.checkpoint_dir, settings.warehouse_dir, ids)
             streams = _start(driver, once=once)
             health.watch([one.batches for one in streams])
             log.info("streams_started", trigger_seconds=settings.trigger_seconds, once=once)
-            stalls = Stalls(settings, [VIEWS.name, *RAW])
-            stream.run(streams, stop, drain_seconds_max=settings.drain_seconds_max, watch=stalls.look)
+            stalls = (Stalls(settings.views_kafka, [VIEWS.name]), Stalls(settings, list(RAW)))
+
+            def watch() -> None:
+                for one in stalls:
+                    one.look()
+
+            stream.run(streams, stop, drain_seconds_max=settings.drain_seconds_max, watch=watch)
     finally:
         admin.stop()
 
 
 def _start(driver: Driver, *, once: bool) -> list[stream.Stream]:
+    """One stream a topic, each with its checkpoint and its tables: one that fails or waits holds up no other's."""
     settings, spark = driver.settings, driver.spark
-    views = stream.read(
-        spark, settings, [VIEWS.name], offsets_max=settings.offsets_per_trigger_max, starting="earliest"
-    )
-    # Told only for a new checkpoint: the tables are read for it.
-    is_new = identity.is_new(spark, settings.checkpoint_dir, "raw")
-    starting = raw.starting_offsets(spark, settings.warehouse_dir, settings) if is_new else "earliest"
-    records = stream.read(
-        spark, settings, list(RAW), offsets_max=settings.raw_offsets_per_trigger_max, starting=starting
-    )
-    raw_landing = RawLanding(settings.warehouse_dir, clock_ms=clock_ms, crash_points=driver.crash_points)
+    warehouse = identity.warehouse_id(spark, settings.warehouse_dir)
+    views_id = identity.topic_ids(settings.views_kafka, [VIEWS.name])[VIEWS.name]
+    raw_ids = identity.topic_ids(settings, list(RAW))
+    # All are held to what they belong to before the first one starts.
+    views_folder = stream.checkpoint(settings, VIEWS.name)
+    identity.hold_to(spark, views_folder, warehouse=warehouse, topic=VIEWS.name, topic_id=views_id)
+    starting = {}
+    for topic, table in RAW.items():
+        folder = stream.checkpoint(settings, table.name)
+        is_new = identity.hold_to(spark, folder, warehouse=warehouse, topic=topic, topic_id=raw_ids[topic])
+        # Asked only for a new checkpoint: the table is read for it.
+        starting[topic] = (
+            raw.starting_offsets(spark, settings.warehouse_dir, settings, topic, raw_ids[topic])
+            if is_new
+            else "earliest"
+        )
     return [
-        stream.start(views, Batches("views", _land_and_maintain(driver), driver.stop), settings, once=once),
-        stream.start(records, Batches("raw", raw_landing, driver.stop), settings, once=once),
+        _start_views(driver, once=once),
+        *(_start_raw(driver, topic, raw_ids[topic], starting[topic], once=once) for topic in RAW),
     ]
 
 
-def _land_and_maintain(driver: Driver) -> Callable[[DataFrame, int], int]:
-    maintenance = Maintenance.of(driver.settings, driver.serving, clock_ms)
+def _start_views(driver: Driver, *, once: bool) -> stream.Stream:
+    settings = driver.settings
+    offsets_max = settings.offsets_per_trigger_max
+    # Whatever is read again is merged by revision.
+    records = stream.read(driver.spark, settings.views_kafka, VIEWS.name, offsets_max=offsets_max, starting="earliest")
+    kept = [table for table in ALL if table not in RAW.values()]
+    maintenance = Maintenance.of(settings, kept, clock_ms, driver.stop, driver.serving)
+    batches = Batches("views", _land_and_maintain(driver.landing, maintenance), driver.stop)
+    return stream.start(records, batches, settings, once=once)
 
+
+def _start_raw(driver: Driver, topic: str, topic_id: str, starting: str, *, once: bool) -> stream.Stream:
+    settings = driver.settings
+    offsets_max = settings.raw_offsets_per_trigger_max
+    records = stream.read(driver.spark, settings, topic, offsets_max=offsets_max, starting=starting)
+    landing = RawLanding(settings.warehouse_dir, topic, topic_id, clock_ms=clock_ms, crash_points=driver.crash_points)
+    maintenance = Maintenance.of(settings, [RAW[topic]], clock_ms, driver.stop)
+    batches = Batches(RAW[topic].name, _land_and_maintain(landing, maintenance), driver.stop)
+    return stream.start(records, batches, settings, once=once)
+
+
+def _land_and_maintain(
+    landing: Callable[[DataFrame, int], int], maintenance: Maintenance
+) -> Callable[[DataFrame, int], int]:
     def work(batch: DataFrame, batch_id: int) -> int:
-        records = driver.landing(batch, batch_id)
+        records = landing(batch, batch_id)
         maintenance.run_if_due(batch.sparkSession)
         return records
 

@@ -11,10 +11,11 @@ from typing import Any, Final
 
 from services.finalizer import tables
 from services.finalizer.driver import clock_ms, spark_session, writing
-from services.finalizer.jobs import reprocess
+from services.finalizer.jobs import reprocess, swap
+from services.finalizer.jobs.compare import compare
 from services.finalizer.jobs.export import FORMATS, TABLES, export
 from services.finalizer.jobs.forget import forget
-from services.finalizer.jobs.maintenance import Maintenance
+from services.finalizer.jobs.maintenance import Maintenance, MaintenanceFailed
 from services.finalizer.jobs.reprocess import day_of
 from services.finalizer.settings import FinalizerSettings
 
@@ -91,22 +92,24 @@ def _reprocess(job: Job) -> None:
     with spark_session(job.settings) as spark:
         # Only its own table is written: the stream may go on.
         days = (job.given.first, job.given.last)
-        views = reprocess.make(spark, job.settings.warehouse_dir, days, job.given.generation, job.environ)
-        _tell([f"generation {job.given.generation}: {views:,} views made from bronze"])
-        if views:
-            _tell(reprocess.compare(spark, job.settings.warehouse_dir, job.given.generation).lines())
+        made = reprocess.make(spark, job.settings.warehouse_dir, days, job.given.generation, job.environ)
+        _tell(
+            [f"generation {job.given.generation}: {made.views:,} views made from bronze, {made.partial:,} only in part"]
+        )
+        if any(made):
+            _tell(compare(spark, job.settings.warehouse_dir, job.given.generation).lines())
 
 
 def _compare(job: Job) -> None:
     with spark_session(job.settings) as spark:
-        _tell(reprocess.compare(spark, job.settings.warehouse_dir, job.given.generation).lines())
+        _tell(compare(spark, job.settings.warehouse_dir, job.given.generation).lines())
 
 
 def _swap(job: Job) -> None:
     with writing(job.settings, job.stop) as driver:
         _tell(
             [
-                f"{reprocess.swap(driver, job.given.generation):,} views of generation {job.given.generation} are read from now on"
+                f"{swap.swap(driver, job.given.generation):,} views of generation {job.given.generation} are read from now on"
             ]
         )
 
@@ -115,7 +118,7 @@ def _swap_back(job: Job) -> None:
     with writing(job.settings, job.stop) as driver:
         _tell(
             [
-                f"{reprocess.swap_back(driver, job.given.generation):,} views stand as without generation {job.given.generation}"
+                f"{swap.swap_back(driver, job.given.generation):,} views stand as without generation {job.given.generation}"
             ]
         )
 
@@ -136,4 +139,6 @@ def _export(job: Job) -> None:
 
 def _maintain(job: Job) -> None:
     with writing(job.settings, job.stop) as driver:
-        Maintenance.of(job.settings, driver.serving, clock_ms).run(driver.spark)
+        failed = Maintenance.of(job.settings, tables.ALL, clock_ms, job.stop, driver.serving).run(driver.spark)
+        if failed:
+            raise MaintenanceFailed(f"not maintained: {', '.join(failed)}; the log says why")

@@ -1,4 +1,4 @@
-"""The serving database: which slices are dirty, and the slices the dashboard reads. One transaction a call.
+"""The serving database: which slices are dirty, and the driver that may write. One transaction a call.
 
 Dirty slices live here and not in the warehouse, so that publishing slices and clearing them is one transaction.
 """
@@ -6,15 +6,21 @@ Dirty slices live here and not in the warehouse, so that publishing slices and c
 import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import Final, TypeVar
 
 import psycopg
 import structlog
-from psycopg import sql
 
 from services.finalizer.migrate import migrate
-from services.finalizer.transforms.rollups import METRICS
+from services.finalizer.published import (
+    Rebuilt,
+    RecentView,
+    Slice,
+    as_columns,
+    expire_rollups,
+    replace_slices,
+    upsert_recent,
+)
 
 log = structlog.get_logger(__name__)
 
@@ -23,54 +29,6 @@ T = TypeVar("T")
 _CONNECT_SECONDS_MAX: Final = 5
 _STATEMENT_MS_MAX: Final = 60_000
 _BACKOFF_SECONDS_MAX: Final = 5.0
-
-
-class Slice(NamedTuple):
-    """What is rebuilt and published as one: a customer's hour (counted from 1970)."""
-
-    hour: int
-    customer_id: str
-
-
-@dataclass(frozen=True)
-class Group:
-    """One row of `serving.rollups`: a group of a slice, or of a day."""
-
-    grain: str
-    start_ms: int
-    customer_id: str
-    #: Names joined by +, the empty text for the total; and their values.
-    dimensions: str
-    members: Sequence[str | None]
-    #: As `Rebuilt.measures` names them.
-    measures: Sequence[Any]
-    #: An HLL sketch of the viewers.
-    uniques: bytes
-    #: Of every metric its buckets and their counts.
-    histograms: Sequence[Sequence[int]]
-
-
-@dataclass(frozen=True)
-class Rebuilt:
-    """Slices as they must stand from now on, and the days they are of. A slice without a group has no views left."""
-
-    slices: Sequence[Slice]
-    measures: Sequence[str]
-    groups: Sequence[Group]
-
-
-class RecentView(NamedTuple):
-    """One row of `serving.views`."""
-
-    customer_id: str
-    view_id: str
-    generation: int
-    revision: int
-    deleted: bool
-    day: int
-    end_ms: int
-    #: The whole row as JSON.
-    document: str
 
 
 class Fenced(RuntimeError):
@@ -93,7 +51,7 @@ class Serving:
 
     def open(self) -> None:
         """Applies migrations and takes the fence: from now on every older driver is refused."""
-        self._retrying(migrate)
+        self._retrying(lambda _: migrate(self._dsn))
         self._epoch = self._retrying(_take_fence)
         log.info("serving_open", epoch=self._epoch)
 
@@ -106,7 +64,7 @@ class Serving:
             connection.execute(
                 "INSERT INTO finalizer.dirty_slices (hour, customer_id)"
                 " SELECT * FROM unnest(%s::bigint[], %s::text[]) ON CONFLICT DO NOTHING",
-                _columns(rows),
+                as_columns(rows),
             )
 
         self._retrying(write)
@@ -133,15 +91,12 @@ class Serving:
 
         def write(connection: psycopg.Connection) -> None:
             self._hold_fence(connection)
-            hours_and_customers = _columns(rebuilt.slices)
-            for condition in (_HOURS, _DAYS):
-                connection.execute(sql.SQL(_DELETE_ROLLUPS + condition), hours_and_customers)
-            _insert_groups(connection, rebuilt)
-            _upsert_recent(connection, recent)
+            replace_slices(connection, rebuilt)
+            upsert_recent(connection, recent)
             connection.execute(
                 "DELETE FROM finalizer.dirty_slices AS t USING unnest(%s::bigint[], %s::text[]) AS dirty (hour, customer_id)"
                 " WHERE t.customer_id = dirty.customer_id AND t.hour = dirty.hour",
-                hours_and_customers,
+                as_columns(rebuilt.slices),
             )
             connection.execute(
                 "UPDATE finalizer.fence SET checkpoint_id = %s, batch_id = %s, published_at = clock_timestamp()",
@@ -169,9 +124,7 @@ class Serving:
         def write(connection: psycopg.Connection) -> None:
             self._hold_fence(connection)
             if rollups_before_ms is not None:
-                connection.execute(
-                    "DELETE FROM serving.rollups WHERE start < %s::timestamptz", (_time(rollups_before_ms),)
-                )
+                expire_rollups(connection, rollups_before_ms)
             if views_before_day is not None:
                 connection.execute("DELETE FROM serving.views WHERE day < %s", (views_before_day,))
 
@@ -251,58 +204,6 @@ def _take_fence(connection: psycopg.Connection) -> int:
     ).fetchone()
     assert row is not None
     return int(row[0])
-
-
-_DELETE_ROLLUPS: Final = (
-    "DELETE FROM serving.rollups AS t USING unnest(%s::bigint[], %s::text[]) AS dirty (hour, customer_id)"
-    " WHERE t.customer_id = dirty.customer_id AND "
-)
-_HOURS: Final = "t.grain = 'hour' AND t.start = to_timestamp(dirty.hour * 3600)"
-_DAYS: Final = "t.grain = 'day' AND t.start = to_timestamp(dirty.hour / 24 * 86400)"
-
-
-def _insert_groups(connection: psycopg.Connection, rebuilt: Rebuilt) -> None:
-    histograms = [f"{metric}_{part}" for metric in METRICS for part in ("buckets", "counts")]
-    columns = ("grain", "start", "customer_id", "dimensions", "members", *rebuilt.measures, "uniques", *histograms)
-    statement = sql.SQL("COPY serving.rollups ({}) FROM STDIN").format(sql.SQL(", ").join(map(sql.Identifier, columns)))
-    with connection.cursor() as cursor, cursor.copy(statement) as copy:
-        for one in rebuilt.groups:
-            copy.write_row(
-                (
-                    *(one.grain, _time(one.start_ms), one.customer_id, one.dimensions, list(one.members)),
-                    *(*one.measures, one.uniques, *map(list, one.histograms)),
-                )
-            )
-
-
-def _upsert_recent(connection: psycopg.Connection, recent: Sequence[RecentView]) -> None:
-    """Of a view that is there the larger (generation, revision) stays."""
-    if not recent:
-        return
-    connection.execute("CREATE TEMP TABLE recent (LIKE serving.views) ON COMMIT DROP")
-    columns = "customer_id, view_id, generation, revision, deleted, day, ended, document"
-    with connection.cursor() as cursor, cursor.copy(f"COPY recent ({columns}) FROM STDIN") as copy:
-        for one in recent:
-            copy.write_row((*one[:6], _time(one.end_ms), one.document))
-    connection.execute(
-        f"INSERT INTO serving.views AS t ({columns}) SELECT {columns} FROM recent"  # noqa: S608 - our own names
-        " ON CONFLICT (customer_id, view_id) DO UPDATE SET generation = excluded.generation,"
-        " revision = excluded.revision, deleted = excluded.deleted, day = excluded.day, ended = excluded.ended,"
-        " document = excluded.document WHERE (excluded.generation, excluded.revision) > (t.generation, t.revision)"
-    )
-
-
-#: Postgres tells no later time that psycopg could read back.
-_TIME_S_MAX: Final = 253_402_300_799
-
-
-def _time(ms: int) -> str:
-    seconds = min(max(ms // 1000, 0), _TIME_S_MAX)
-    return time.strftime("%Y-%m-%d %H:%M:%S+00", time.gmtime(seconds))
-
-
-def _columns(slices: Sequence[Slice]) -> tuple[list[int], list[str]]:
-    return [one.hour for one in slices], [one.customer_id for one in slices]
 
 
 def _first_line(error: psycopg.Error) -> str:

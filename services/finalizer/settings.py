@@ -1,7 +1,7 @@
 """The finalizer's settings: `FINALIZER_...`, read once in `__main__`."""
 
 from pathlib import Path
-from typing import ClassVar, Final, Self
+from typing import ClassVar, Final, Literal, Self
 
 import pydantic
 
@@ -12,6 +12,17 @@ from services.rim.postgres import Dsn
 from shared.settings import Settings
 
 _DIMENSION: Final = f"({'|'.join(DIMENSIONS)})"
+#: What makes a connection to Kafka safe: fields `kafka_...` for all topics, `views_...` for the cluster that has the views.
+_SECURITY: Final = (
+    "security_protocol",
+    "ca_file",
+    "certificate_file",
+    "key_file",
+    "key_password",
+    "sasl_mechanism",
+    "username",
+    "password",
+)
 _DAYS: Final = "days; 0 keeps for ever"
 
 #: A view counts within this many days of the day it is stored under: that of its session's first beacon.
@@ -28,10 +39,23 @@ class FinalizerSettings(Settings):
     jars_dir: Path = pydantic.Field(description="folder with the Kafka connector's and Delta's jars")
     postgres_dsn: Dsn = pydantic.Field(description="postgresql://... of the serving database")
     postgres_away_seconds_max: float = pydantic.Field(60.0, gt=0, le=3600, description="then the batch fails")
+    views_bootstrap: str | None = pydantic.Field(
+        None, min_length=1, description="host:port of the cluster that has topic views, where it is another one"
+    )
+    views_security_protocol: Literal["plaintext", "ssl", "sasl_plaintext", "sasl_ssl"] | None = pydantic.Field(
+        None, description="of that cluster, with all that follows; without it what holds for the first holds there too"
+    )
+    views_ca_file: str = pydantic.Field("", description="as PLAYHEAD_KAFKA_CA_FILE")
+    views_certificate_file: str = pydantic.Field("", description="as PLAYHEAD_KAFKA_CERTIFICATE_FILE")
+    views_key_file: str = pydantic.Field("", description="as PLAYHEAD_KAFKA_KEY_FILE")
+    views_key_password: pydantic.SecretStr | None = pydantic.Field(None, description="of the key file")
+    views_sasl_mechanism: Literal["SCRAM-SHA-512", "SCRAM-SHA-256", "PLAIN"] = "SCRAM-SHA-512"
+    views_username: str = pydantic.Field("", description="who the finalizer is to that cluster")
+    views_password: pydantic.SecretStr | None = pydantic.Field(None, min_length=1)
     trigger_seconds: float = pydantic.Field(30.0, ge=0.1, le=3600)
     offsets_per_trigger_max: int = pydantic.Field(100_000, ge=1, le=10_000_000, description="offsets of one batch")
     raw_offsets_per_trigger_max: int = pydantic.Field(
-        200_000, ge=1, le=10_000_000, description="the same, of the stream that fills bronze, late and rejected"
+        200_000, ge=1, le=10_000_000, description="the same, of each of the streams that fill bronze, late and rejected"
     )
     slices_max: int = pydantic.Field(
         500, ge=1, le=10_000, description="slices rebuilt and published in one transaction; a batch may take several"
@@ -76,6 +100,34 @@ class FinalizerSettings(Settings):
                     " rollups are rebuilt from views"
                 )
         return self
+
+    @pydantic.model_validator(mode="after")
+    def _views_security_fits_together(self) -> Self:
+        given = self.model_fields_set & {f"views_{name}" for name in _SECURITY}
+        if given and not (self.views_bootstrap and self.views_security_protocol):
+            raise ValueError(
+                "FINALIZER_VIEWS_BOOTSTRAP and FINALIZER_VIEWS_SECURITY_PROTOCOL must be set where other settings of that"
+                " cluster are"
+            )
+        try:
+            Settings.model_validate(self._views_connection())
+        except pydantic.ValidationError as error:
+            told = "; ".join(problem["msg"] for problem in error.errors())
+            raise ValueError(told.replace("PLAYHEAD_KAFKA_", "FINALIZER_VIEWS_")) from None
+        return self
+
+    @property
+    def views_kafka(self) -> Settings:
+        """The cluster that has topic `views`: another one where it is named, else that of all topics."""
+        return self.model_copy(update=self._views_connection())
+
+    def _views_connection(self) -> dict[str, object]:
+        if self.views_bootstrap is None:
+            return {}
+        if self.views_security_protocol is None:
+            return {"kafka_bootstrap": self.views_bootstrap}
+        own = {f"kafka_{name}": getattr(self, f"views_{name}") for name in _SECURITY}
+        return {"kafka_bootstrap": self.views_bootstrap, **own}
 
     @property
     def sets(self) -> Sets:

@@ -9,6 +9,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.types import (
     ArrayType,
     BinaryType,
+    BooleanType,
     DataType,
     DecimalType,
     IntegerType,
@@ -83,10 +84,11 @@ VIEWS: Final = Table(
     properties={**_MARKS_DELETED, "delta.dataSkippingStatsColumns": "hour,customer_id,view_id"},
 )
 
-#: A new generation of views, made from `bronze`, beside the one that is read: the rows, by generation and view.
+#: A new generation of views, made from `bronze`, beside the one that is read: the rows, by generation and view. `is_partial`
+#: marks views of which `bronze` holds only a part: they are told, and never swapped in.
 REPROCESSED: Final = Table(
     name="reprocessed",
-    schema=VIEWS.schema,
+    schema=StructType([*VIEWS.schema.fields, *_fields(is_partial=BooleanType())]),
     partition_by=("generation", "day"),
     properties=VIEWS.properties,
 )
@@ -126,6 +128,8 @@ _RECORD: Final = [
         "headers", ArrayType(StructType([StructField("key", StringType()), StructField("value", BinaryType())]))
     ),
     StructField("landed_at_ms", LongType()),
+    # The cluster's id of the topic: one that is made anew counts its offsets again.
+    StructField("topic_id", StringType()),
 ]
 _RAW_PROPERTIES: Final = {
     "delta.checkpointInterval": "50",
@@ -144,7 +148,7 @@ REJECTED: Final = Table(
     "rejected", StructType([*_RECORD, StructField("reason", StringType())]), ("day",), properties=_RAW_PROPERTIES
 )
 
-#: What is kept as it came, by topic.
+#: What is kept as it came, by topic. Each has a stream of its own, with the table's name.
 RAW: Final[Mapping[str, Table]] = {
     topics.BEACONS.name: BRONZE,
     topics.LATE.name: LATE,

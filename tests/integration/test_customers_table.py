@@ -28,8 +28,7 @@ INSERT = "INSERT INTO collector.customers (customer_id, keys) VALUES ('acme', '{
 @pytest.fixture
 def dsn(postgres: Postgres) -> str:
     dsn = postgres.create_database(f"customers_{uuid4().hex}")
-    with psycopg.connect(dsn, autocommit=True) as connection:
-        migrate(connection, "collector", MIGRATIONS_DIR)
+    migrate(dsn, "collector", MIGRATIONS_DIR)
     return dsn
 
 
@@ -50,11 +49,11 @@ def test_the_command_makes_the_table_and_says_what_is_wrong(postgres: Postgres) 
     assert deployed(dsn).returncode == 0
     with psycopg.connect(dsn, autocommit=True) as connection:
         connection.execute(INSERT)
-        connection.execute("UPDATE public.collector_migrations SET sha256 = 'other'")
+        connection.execute("UPDATE public.collector_revision SET version_num = '9999'")
     assert CustomersTable(dsn).customers.lists("acme")
     refused = deployed(dsn)
     assert refused.returncode == 1
-    assert "0001_customers.sql was applied with other contents" in refused.stderr
+    assert "at revision 9999 of the collector, newer than this version" in refused.stderr
 
 
 def reloads(outcome: str) -> float:

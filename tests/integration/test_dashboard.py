@@ -102,6 +102,10 @@ class Installation:
                 f" VALUES ('hour', %s, %s, '', '{{}}', {', '.join(['%s'] * len(measures))}, '', %s, %s, '{{}}', '{{}}')",
                 (hour, customer_id, *measures.values(), buckets, [18, 2]),
             )
+            connection.execute(
+                "SELECT finalizer.refresh_blocks(ARRAY[%s::bigint], ARRAY[%s])",
+                (int(hour.timestamp()) // 3_600, customer_id),
+            )
 
     def published(self, seconds_ago: int) -> None:
         """Says that the finalizer published then, and not since."""
@@ -202,8 +206,7 @@ def test_the_page_tells_that_there_is_nothing_yet(installation: Installation, pa
     expect(page.locator("#status-text")).to_have_text("No live data yet", timeout=SOON_MS)
     expect(page.locator("#live-notice")).to_contain_text("Nothing has been counted")
     expect(page.locator("#quality-notice")).to_contain_text("Nothing has been published yet", timeout=SOON_MS)
-    with psycopg.connect(installation.postgres.dsn) as connection:
-        migrate(connection)
+    migrate(installation.postgres.dsn)
     page.locator("#hours").select_option("168")
     told = "No finished view has reached the warehouse in this window."
     expect(page.locator("#quality-table")).to_contain_text(told, timeout=SOON_MS)
@@ -271,8 +274,7 @@ def test_the_page_says_that_a_partition_is_behind_and_then_that_it_is_not(
 
 
 def test_the_table_shows_the_quality_of_finished_views(installation: Installation, page: Page) -> None:
-    with psycopg.connect(installation.postgres.dsn) as connection:
-        migrate(connection)
+    migrate(installation.postgres.dsn)
     installation.publish(
         "acme",
         views=200,
@@ -301,8 +303,7 @@ def test_the_table_shows_the_quality_of_finished_views(installation: Installatio
 def test_the_table_is_told_to_be_old_when_views_that_finished_are_not_in_it(
     installation: Installation, page: Page
 ) -> None:
-    with psycopg.connect(installation.postgres.dsn) as connection:
-        migrate(connection)
+    migrate(installation.postgres.dsn)
     installation.published(seconds_ago=240)
     installation.count("acme", newest_bucket() - 180_000, views_finished=1)
     installation.count("acme", newest_bucket())
@@ -315,8 +316,7 @@ def test_the_table_is_told_to_be_old_when_views_that_finished_are_not_in_it(
 
 
 def test_the_page_says_that_postgres_is_away_and_recovers(installation: Installation, page: Page) -> None:
-    with psycopg.connect(installation.postgres.dsn) as connection:
-        migrate(connection)
+    migrate(installation.postgres.dsn)
     expect(page.locator("#quality-notice")).to_be_hidden(timeout=SOON_MS)
     installation.postgres.stop()
     try:

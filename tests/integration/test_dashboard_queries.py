@@ -1,6 +1,10 @@
 """The dashboard's queries on a real Postgres with the finalizer's own tables."""
 
+import random
+import threading
+from collections import Counter
 from collections.abc import AsyncIterator
+from contextlib import closing
 from datetime import UTC, datetime
 from uuid import uuid4
 
@@ -10,8 +14,9 @@ import pytest
 from deploy.local.postgres import Postgres
 from services.dashboard.queries import CUSTOMERS_MAX, NotPublished, PostgresServing, QueryRefused
 from services.finalizer.migrate import migrate
-from services.finalizer.serving import Slice
-from tests.integration.served import MEASURES, publish
+from services.finalizer.published import Rebuilt, Slice
+from services.finalizer.serving import Serving
+from tests.integration.served import MEASURES, publish, total
 
 pytestmark = pytest.mark.integration
 
@@ -50,13 +55,56 @@ async def test_customers_beyond_the_limit_are_counted(serving: PostgresServing, 
     assert (await serving.rollups_since(datetime.fromtimestamp(2**32, UTC))).customers_omitted == 0
 
 
+async def test_any_span_is_summed_from_blocks_of_hours_also_after_repairs_and_expiry(
+    serving: PostgresServing, dsn: str
+) -> None:
+    chance = random.Random(4)
+    newest = 491_500
+    hours = [*chance.sample(range(newest - 9_000, newest + 1), 150), 8_191 * 60, 8_192 * 60]
+    truth = {Slice(hour, chance.choice(["acme", "other"])): chance.randrange(1, 50) for hour in hours}
+
+    def bring(views: dict[Slice, int]) -> None:
+        measures = dict.fromkeys(MEASURES, 1)
+        groups = [total(one, [*{**measures, "views": n}.values()], {n % 7: n}) for one, n in views.items() if n]
+        finalizer.publish(Rebuilt(list(views), MEASURES, groups), checkpoint_id="c", batch_id=1)
+
+    async def told(since: int) -> tuple[dict[str, int], dict[str, dict[int, int]]]:
+        found = await serving.rollups_since(datetime.fromtimestamp(since * 3_600, UTC))
+        return {one.customer_id: one.views for one in found.sums}, found.startups
+
+    def counted(since: int) -> tuple[dict[str, int], dict[str, dict[int, int]]]:
+        views: Counter[str] = Counter()
+        startups: dict[str, Counter[int]] = {}
+        for (hour, customer), n in truth.items():
+            if hour >= since and n:
+                views[customer] += n
+                startups.setdefault(customer, Counter())[n % 7] += n
+        return dict(views), {customer: dict(counts) for customer, counts in startups.items()}
+
+    with closing(Serving(dsn, away_seconds_max=20, stop=threading.Event())) as finalizer:
+        finalizer.open()
+        bring(truth)
+        # Repaired: hours with other views, hours without any left.
+        repaired = {one: chance.choice([0, 5]) for one in chance.sample(sorted(truth), 40)}
+        bring(repaired)
+        truth |= repaired
+        spans = [0, newest + 1, *chance.sample(range(newest - 9_000, newest + 1), 20)]
+        for since in spans:
+            assert await told(since) == counted(since), since
+        oldest = (newest - 4_000) // 24 * 24
+        finalizer.expire(rollups_before_ms=oldest * 3_600_000, views_before_day=None)
+        truth = {one: n for one, n in truth.items() if one.hour >= oldest}
+        for since in spans:
+            assert await told(since) == counted(since), since
+
+
 async def test_tables_that_are_not_there_and_tables_of_another_version_are_told_apart(
     serving: PostgresServing, dsn: str
 ) -> None:
     with pytest.raises(NotPublished):
         await serving.rollups_since(EVER)
+    migrate(dsn)
     with psycopg.connect(dsn, autocommit=True) as connection:
-        migrate(connection)
-        connection.execute("ALTER TABLE serving.rollups_hourly RENAME COLUMN watch_ms TO watched_ms")
+        connection.execute("ALTER TABLE serving.blocks RENAME COLUMN watch_ms TO watched_ms")
     with pytest.raises(QueryRefused, match="UndefinedColumn"):
         await serving.rollups_since(EVER)

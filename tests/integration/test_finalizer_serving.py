@@ -13,8 +13,9 @@ import pytest
 from deploy.local.observe import published_ms
 from deploy.local.postgres import Postgres
 from services.finalizer.migrate import MIGRATIONS_DIR, migrate
-from services.finalizer.serving import Fenced, Rebuilt, RecentView, Serving, ServingAway, Slice
-from services.rim.migrations import MigrationChanged
+from services.finalizer.published import Rebuilt, RecentView, Slice
+from services.finalizer.serving import Fenced, Serving, ServingAway
+from services.rim import migrations
 from tests.integration.served import MEASURES, total
 
 pytestmark = pytest.mark.integration
@@ -128,35 +129,35 @@ def test_a_database_that_stays_away_is_given_up_and_its_password_told_to_nobody(
     assert "hunter2" not in f"{caught.value} {caught.value.__cause__}"
 
 
-def test_migrations_are_applied_once_and_never_in_another_version(dsn: str, tmp_path: Path) -> None:
-    first = tmp_path / "0001_a.sql"
-    first.write_text("CREATE TABLE a (n int)")
-    with psycopg.connect(dsn, autocommit=True) as connection:
-        assert migrate(connection, tmp_path) == ["0001_a.sql"]
-        (tmp_path / "0002_b.sql").write_text("INSERT INTO a VALUES (1); INSERT INTO a VALUES (2)")
-        assert migrate(connection, tmp_path) == ["0002_b.sql"]
-        assert migrate(connection, tmp_path) == []
-        first.write_text("CREATE TABLE a (n bigint)")
-        with pytest.raises(MigrationChanged, match=r"0001_a\.sql"):
-            migrate(connection, tmp_path)
-    assert _query(dsn, "SELECT n FROM a ORDER BY n") == [(1,), (2,)]
-
-
 def test_what_an_older_version_published_is_published_anew_by_this_one(dsn: str, tmp_path: Path) -> None:
-    newest = MIGRATIONS_DIR / "0004_rollups.sql"
-    for path in MIGRATIONS_DIR.glob("*.sql"):
-        if path != newest:
+    newer = {"r0004_rollups", "r0005_blocks"}
+    for path in MIGRATIONS_DIR.iterdir():
+        if path.is_file() and path.stem not in newer:
             shutil.copy(path, tmp_path)
+    assert migrations.migrate(dsn, "finalizer", tmp_path) == ["0001", "0002", "0003"]
+    columns = ", ".join(MEASURES)
+    ones = ", ".join("1" for _ in MEASURES)
     with psycopg.connect(dsn, autocommit=True) as connection:
-        migrate(connection, tmp_path)
-        columns = ", ".join(MEASURES)
-        ones = ", ".join("1" for _ in MEASURES)
         connection.execute(
             f"INSERT INTO serving.rollups_hourly (hour, customer_id, {columns}) VALUES (to_timestamp(3600), 'acme', {ones})"
         )
-        assert migrate(connection) == [newest.name]
+    assert migrate(dsn) == ["0004", "0005"]
     assert _query(dsn, "SELECT hour, customer_id FROM finalizer.dirty_slices") == [(1, "acme")]
     assert _query(dsn, "SELECT count(*) FROM serving.rollups_hourly") == [(0,)]
+
+
+def test_hours_that_were_published_before_blocks_were_are_in_them(serving: Serving, dsn: str) -> None:
+    slices = [Slice(hour, "acme") for hour in range(491_000, 491_005)]
+    serving.publish(_rebuilt(slices, views=3), checkpoint_id="c", batch_id=1)
+    blocks = _query(dsn, "SELECT * FROM serving.blocks ORDER BY level, block")
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        connection.execute("DROP TABLE serving.blocks; DROP FUNCTION finalizer.refresh_blocks")
+        connection.execute("UPDATE public.finalizer_revision SET version_num = '0004'")
+
+    assert migrate(dsn) == ["0005"]
+
+    assert _query(dsn, "SELECT * FROM serving.blocks ORDER BY level, block") == blocks
+    assert _query(dsn, "SELECT sum(views)::int, max(level) FROM serving.blocks WHERE level IN (0, 13)") == [(30, 13)]
 
 
 def test_a_view_is_looked_up_as_its_newest_revision_and_none_that_was_taken_back_returns(

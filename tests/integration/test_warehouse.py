@@ -2,6 +2,7 @@
 
 import random
 import re
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from uuid import uuid4
@@ -14,11 +15,13 @@ from pyspark.sql import SparkSession
 
 from deploy.local.postgres import Postgres
 from services.finalizer import tables
-from services.finalizer.jobs import reprocess
+from services.finalizer.jobs import raw, reprocess, swap
+from services.finalizer.jobs.compare import compare
 from services.finalizer.jobs.export import export
 from services.finalizer.jobs.forget import forget
 from services.finalizer.jobs.maintenance import Maintenance
-from services.finalizer.jobs.reprocess import NothingReprocessed
+from services.finalizer.jobs.reprocess import BeaconsGone, GenerationSwapped, Made, NothingReprocessed
+from services.finalizer.jobs.swap import SwapOutOfOrder
 from services.finalizer.serving import Fenced
 from services.processor.catalogue import APPLICATIONS
 from services.processor.engine.driver import Driver as Fold
@@ -29,7 +32,7 @@ from shared.schemas.view import View
 from shared.topics import LATE
 from tests.integration.finalizing import HOUR_MS, MORNING_MS, a_view, expect_truth, newest
 from tests.integration.warehousing import NOW_MS, Died, Warehouse, finalizer_settings
-from tests.unit.processor.video_views.beacons import T0, mux, watch
+from tests.unit.processor.video_views.beacons import T0, cmcd, mux, watch
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(1200)]
 
@@ -93,38 +96,102 @@ def test_a_generation_is_made_from_bronze_compared_swapped_in_and_taken_back(war
     day = live[0].day
 
     # The same formula gives the same rows, field by field.
-    assert reprocess.make(spark, place, (day, day), 2, {}) == len(live) == 6
-    same = reprocess.compare(spark, place, 2)
-    assert (same.same, same.changed, same.added, same.not_made) == (6, 0, 0, 0)
+    assert reprocess.make(spark, place, (day, day), 2, {}) == Made(len(live), 0) == (6, 0)
+    same = compare(spark, place, 2)
+    assert (same.same, same.changed, same.added, same.not_made, same.partial) == (6, 0, 0, 0, 0)
     # Another one: a good view may rebuffer for half of its time.
-    assert reprocess.make(spark, place, (day, day), 2, {"VIDEO_VIEWS_GOOD_REBUFFER_SHARE_MAX": "0.5"}) == 6
-    difference = reprocess.compare(spark, place, 2)
+    good = {"VIDEO_VIEWS_GOOD_REBUFFER_SHARE_MAX": "0.5"}
+    assert reprocess.make(spark, place, (day, day), 2, good) == (6, 0)
+    difference = compare(spark, place, 2)
     assert (difference.changed, dict(difference.columns)) == (6, {"spi_good": 6})
     assert all(now == then for now, then in difference.sums.values())
     expect_truth(warehouse.installation, newest(live))
 
+    # A processor of the new generation was quicker: what it says of a view knows more than bronze did.
+    quicker = msgspec.structs.replace(live[2], generation=2, revision=1, watch_ms=76)
+    warehouse.land([quicker])
+    difference = compare(spark, place, 2)
+    assert (difference.same, difference.changed) == (1, 5)
+    assert difference.sums["watch_ms"][0] == difference.sums["watch_ms"][1]
     # A death in the swap, then the swap.
     warehouse.dies.point = "merged"
     with pytest.raises(Died):
-        reprocess.swap(warehouse.driver, 2)
-    assert reprocess.swap(warehouse.driver, 2) == 6
-    swapped = [msgspec.structs.replace(one, generation=2, spi_good=True) for one in live]
-    expect_truth(warehouse.installation, newest(swapped))
+        swap.swap(warehouse.driver, 2)
+    assert swap.swap(warehouse.driver, 2) == 6
+    swapped = [msgspec.structs.replace(one, generation=2, revision=0, spi_good=True) for one in live]
+    expect_truth(warehouse.installation, newest([*swapped, quicker]))
+    with pytest.raises(GenerationSwapped, match="make a larger one"):
+        reprocess.make(spark, place, (day, day), 2, {})
 
     # What arrives meanwhile: of the former generation (late), of the new one, and a view that nobody knew.
     former = msgspec.structs.replace(live[0], revision=2, watch_ms=77)
-    new = msgspec.structs.replace(live[1], generation=2, revision=2, watch_ms=78)
+    new = msgspec.structs.replace(live[1], generation=2, revision=1, watch_ms=78)
     unknown = a_view("unknown", day=day, first_append_ms=day * DAY_MS, last_append_ms=day * DAY_MS)
     warehouse.land([former, new, unknown])
-    expect_truth(warehouse.installation, newest([*swapped, former, new, unknown]))
+    after_swap = newest([*swapped, quicker, former, new, unknown])
+    expect_truth(warehouse.installation, after_swap)
     assert _generations(warehouse) == {"a": 2, "b": 2, "c": 2, "unknown": 1, "x": 2, "y": 2, "z": 2}
 
-    # Taken back, nothing that came is lost.
-    reprocess.swap_back(warehouse.driver, 2)
-    assert _generations(warehouse) == {"a": 1, "b": 2, "c": 1, "unknown": 1, "x": 1, "y": 1, "z": 1}
-    expect_truth(warehouse.installation, newest([*live, former, new, unknown]))
-    with pytest.raises(NothingReprocessed, match="generation 3"):
-        reprocess.compare(spark, place, 3)
+    # Another one on top: the newest is taken back first.
+    assert reprocess.make(spark, place, (day, day), 3, {}) == (6, 0)
+    assert swap.swap(warehouse.driver, 3) == 6
+    with pytest.raises(SwapOutOfOrder, match="swap-back --generation 3 first"):
+        swap.swap_back(warehouse.driver, 2)
+    with pytest.raises(SwapOutOfOrder, match="generation 3 is swapped in"):
+        swap.swap(warehouse.driver, 2)
+    swap.swap_back(warehouse.driver, 3)
+    expect_truth(warehouse.installation, after_swap)
+    with pytest.raises(SwapOutOfOrder, match="not swapped in"):
+        swap.swap_back(warehouse.driver, 3)
+
+    # Taken back, also after a death in it, nothing that came is lost.
+    warehouse.dies.point = "merged"
+    with pytest.raises(Died):
+        swap.swap_back(warehouse.driver, 2)
+    swap.swap_back(warehouse.driver, 2)
+    assert _generations(warehouse) == {"a": 1, "b": 2, "c": 2, "unknown": 1, "x": 1, "y": 1, "z": 1}
+    expect_truth(warehouse.installation, newest([*live, quicker, former, new, unknown]))
+    with pytest.raises(NothingReprocessed, match="generation 4"):
+        compare(spark, place, 4)
+
+
+def test_views_of_which_bronze_has_only_a_part_keep_the_rows_they_have(warehouse: Warehouse) -> None:
+    spark, place = warehouse.spark, warehouse.settings.warehouse_dir
+    # One from the evening before into the night, told minute by minute; one that gets a revision that bronze has not yet.
+    evening = -15 * HOUR_MS
+    cut = [
+        cmcd(n, "playing" if n == 0 else "heartbeat", evening + n * 120_000, view_id="cut", sta="p") for n in range(60)
+    ]
+    beacons = [*cut, *_beacons("ab")]
+    warehouse.land_raw(beacons)
+    live = _finished(beacons)
+    day = T0 // DAY_MS
+    assert {one.view_id: one.day for one in live} == {"cut": day - 1, "a": day, "b": day}
+    later = msgspec.structs.replace(
+        next(one for one in live if one.view_id == "b"), revision=9, watch_ms=99, last_append_ms=T0 + 4 * HOUR_MS
+    )
+    warehouse.land([*live, later])
+    assert reprocess.make(spark, place, (day, day), 2, {}) == (1, 1)
+    assert reprocess.make(spark, place, (day - 1, day), 2, {}) == (2, 1)
+
+    # Retention passes: of the first view there is a rest, which would make a view of another day.
+    spark.sql(f"DELETE FROM {tables.BRONZE.sql_name(place)} WHERE day < {day}")
+    with pytest.raises(BeaconsGone, match="reprocess --from 2026-09-21"):
+        reprocess.make(spark, place, (day - 1, day), 3, {})
+    assert reprocess.make(spark, place, (day, day), 3, {}) == (1, 2)
+    told = compare(spark, place, 3)
+    assert (told.same, told.changed, told.added, told.not_made, told.partial) == (1, 0, 0, 0, 2)
+    assert any("2 kept as they are" in line for line in told.lines())
+    swap.swap(warehouse.driver, 3)
+    again = msgspec.structs.replace(next(one for one in live if one.view_id == "a"), generation=3, revision=0)
+    expect_truth(warehouse.installation, newest([*live, later, again]))
+
+    # What a table holds of a topic that was made anew is told apart from the former one's: their offsets overlap.
+    assert raw.held(spark, place, tables.BRONZE, "topic") == {0: len(beacons)}
+    assert raw.held(spark, place, tables.BRONZE, "made anew") == {}
+    warehouse.land_raw(_beacons("c")[:2], topic_id="made anew")
+    assert raw.held(spark, place, tables.BRONZE, "made anew")[0] > len(beacons)
+    assert raw.held(spark, place, tables.BRONZE, "topic") == {0: len(beacons)}
 
 
 def _generations(warehouse: Warehouse) -> dict[str, int]:
@@ -137,9 +204,14 @@ def _beacons(names: str) -> list[Beacon]:
     for number, name in enumerate(names):
         for one in watch():
             at_ms = one.client_time_ms - T0 + number * 60_000
-            viewer = {"mux_viewer_id": f"viewer {name}"} if one.event == "viewstart" else {}
+            viewer = {"mux_viewer_id": _viewer(name)} if one.event == "viewstart" else {}
             found.append(mux(one.seq or 0, one.event, at_ms, view_id=name, **one.attrs | viewer))
     return [*found, mux(1, "viewstart", 3 * HOUR_MS, view_id="last")]
+
+
+def _viewer(name: str) -> str:
+    """The id of the viewer of a view: one of them is part of the others."""
+    return "viewer b" if name == "b" else f"viewer b and {name}"
 
 
 def _finished(beacons: list[Beacon]) -> list[View]:
@@ -151,35 +223,47 @@ def _finished(beacons: list[Beacon]) -> list[View]:
     return [codec.VIEW.decode(output.value) for output in fold.outputs(topics.VIEWS)]
 
 
-def test_a_viewer_is_forgotten_in_every_table_and_file(warehouse: Warehouse) -> None:
+def test_a_viewer_is_forgotten_in_every_table_and_file_and_nobody_else(warehouse: Warehouse) -> None:
     beacons = _beacons("abc")
-    live = [msgspec.structs.replace(one, viewer_id=f"viewer {one.view_id}") for one in _finished(beacons)]
-    warehouse.land_raw(beacons)
+    live = [msgspec.structs.replace(one, viewer_id=_viewer(one.view_id)) for one in _finished(beacons)]
+    # Nothing of hers but a beacon in which her id stands, in other bytes; and another customer's viewer of the same id.
+    hers = mux(1, "viewstart", 0, view_id="d", mux_viewer_id="viewer b")
+    others = msgspec.structs.replace(hers, customer_id="other", view_id="e")
+    named = mux(1, "viewstart", 0, view_id="f", **{"viewer b": "x", "video_title": 'not "viewer b", "viewer b'})
+    warehouse.land_raw([*beacons, hers, others, named])
     warehouse.land_raw([one for one in beacons if one.view_id == "b"], topic=LATE.name)
-    warehouse.land(live)
+    wrong = [
+        a_view("g", customer=customer, viewer_user_id=viewer, rebuffer_ms=-1)
+        for customer, viewer in (("acme", "viewer b"), ("acme", "viewer b and a"), ("other", "viewer b"))
+    ]
+    warehouse.land([*live, *wrong])
     reprocess.make(warehouse.spark, warehouse.settings.warehouse_dir, (live[0].day, live[0].day), 2, {})
-    before = {
-        table: warehouse.installation.table(table, "SELECT count(*) FROM t")[0][0] for table in ("bronze", "late")
-    }
+
+    def count(table: str) -> int:
+        return int(warehouse.installation.table(table, "SELECT count(*) FROM t")[0][0])
+
+    assert (count("bronze"), count("late"), count("unparsed")) == (len(beacons) + 3, 10, 3)
 
     report = forget(warehouse.driver, "acme", "viewer b")
 
-    assert before == {"bronze": len(beacons), "late": 10}
     assert {name: rows for name, rows in report.rows.items() if rows} == {
-        "bronze": 10,
+        "bronze": 11,
         "late": 10,
         "reprocessed": 1,
+        "unparsed": 1,
         "views": 1,
         "serving.views": 1,
     }
     assert report.slices >= 1
+    assert (count("bronze"), count("late"), count("unparsed")) == (len(beacons) + 3 - 11, 0, 2)
     kept = [one for one in live if one.view_id != "b"]
     expect_truth(warehouse.installation, newest(kept))
     assert not any("viewer b" in line for line in report.lines())
     for path in Path(warehouse.settings.warehouse_dir).rglob("*.parquet"):
         with duckdb.connect() as connection:
             rows = connection.execute("SELECT * FROM read_parquet(?)", [str(path)]).fetchall()
-        assert "viewer b" not in repr(rows), f"{path.parent.parent.name} still holds the id"
+        theirs = [row for row in rows if re.search(r"""acme.*["']viewer b["'](?!:)""", repr(row))]
+        assert not [row for row in theirs if "not " not in repr(row)], f"{path.parent.parent.name} still holds the id"
     again = forget(warehouse.driver, "acme", "viewer b")
     assert not any(again.rows.values())
 
@@ -202,8 +286,15 @@ def test_small_files_are_joined_old_rows_deleted_and_nothing_else_changes(wareho
     place = Path(warehouse.settings.warehouse_dir)
     assert len(list((place / "views").glob("day=*/*.parquet"))) >= 10
 
+    # A file that is lost stops the table that it was of, and no other.
+    for number in range(2):
+        warehouse.land_raw([mux(number, "viewstart", number, view_id="late")], topic=LATE.name)
+    next((place / "late").glob("day=*/*.parquet")).unlink()
+
     driver = warehouse.with_settings(views_days=100, rollups_days=90, minutes_days=30, recent_days=100)
-    Maintenance.of(driver.settings, driver.serving, lambda: NOW_MS).run(warehouse.spark)
+    stop = threading.Event()
+    round_ = Maintenance.of(driver.settings, tables.ALL, lambda: NOW_MS, stop, driver.serving)
+    assert round_.run(warehouse.spark) == ["late"]
 
     def count(table: str, where: str = "true") -> int:
         return int(warehouse.installation.table(table, f"SELECT count(*) FROM t WHERE {where}")[0][0])
@@ -254,6 +345,16 @@ def test_a_day_is_exported_to_files_that_other_tools_read(
     assert rows == len(found) == 1
     assert found[0][:2] == ("one", awkward)
     assert "gold" in found[0][2]
+    # Bytes that fill more than a line of base64.
+    long = mux(1, "viewstart", 0, view_id="long", video_title="x" * 500)
+    warehouse.land_raw([long])
+    bronze = tables.BRONZE.path(warehouse.settings.warehouse_dir)
+    records = tmp_path / "records"
+    assert export(warehouse.spark, bronze, T0 // DAY_MS, to=str(records), file_format=file_format) == 1
+    with duckdb.connect() as connection:
+        bytes_of = "from_base64(value)" if file_format == "csv" else "value"
+        found = connection.execute(f"SELECT {bytes_of} FROM {reader}('{records}/*.{file_format}')").fetchall()
+    assert found == [(codec.BEACON.encode(long),)]
     with pytest.raises(FileExistsError, match="exists"):
         export(warehouse.spark, table, 1, to=str(folder), file_format=file_format)
 

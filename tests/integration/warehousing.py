@@ -111,14 +111,18 @@ class Warehouse:
                 self.driver.landing(batch, self._batch)
         self.driver.landing(batch, self._batch)
 
-    def land_raw(self, beacons: Iterable[Beacon], *, topic: str = BEACONS.name, partition: int = 0) -> None:
+    def land_raw(
+        self, beacons: Iterable[Beacon], *, topic: str = BEACONS.name, partition: int = 0, topic_id: str = "topic"
+    ) -> None:
         """Lands beacons as one batch of their topic, appended two seconds after the client's clock."""
         records = [
             (view_key(one.customer_id, one.view_id), BEACON.encode(one), one.client_time_ms + 2_000) for one in beacons
         ]
         batch = self._records(topic, records, partition)
         self._batch += 1
-        raw = RawLanding(self.settings.warehouse_dir, clock_ms=lambda: NOW_MS, crash_points=CrashPoints())
+        raw = RawLanding(
+            self.settings.warehouse_dir, topic, topic_id, clock_ms=lambda: NOW_MS, crash_points=CrashPoints()
+        )
         raw(batch.withColumn("headers", sf.lit(None).cast("array<struct<key:string,value:binary>>")), self._batch)
 
     def _records(self, topic: str, records: Iterable[tuple[bytes, bytes, int]], partition: int = 0):  # type: ignore[no-untyped-def]

@@ -1,18 +1,20 @@
 """Deletes one viewer's data from every table, and says what was deleted where."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any, Final
 
 import structlog
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as sf
 
 from services.finalizer import tables
 from services.finalizer.driver import Driver
 from services.finalizer.jobs.maintenance import vacuum
 from services.finalizer.jobs.warehouse import read
-from services.finalizer.serving import Slice
+from services.finalizer.published import Slice
 from services.finalizer.tables import Table
+from shared.partitioning import view_key
 
 log = structlog.get_logger(__name__)
 
@@ -45,35 +47,38 @@ class Report:
 
 
 def forget(driver: Driver, customer_id: str, viewer_id: str) -> Report:
-    """Deletes everything of a viewer: views, their beacons, what was set aside, point look-ups; rebuilds the slices they were in.
+    """Deletes all of a viewer: views, their beacons, what was set aside, point look-ups; rebuilds the slices they were in.
 
-    A viewer is known by `viewer_id` or `viewer_user_id`. Raw records are found by the keys of the viewer's views and by the id
-    itself in their bytes. May be repeated, and must be after a crash. Raises `TooManyViews`.
+    A viewer is known by `viewer_id` or `viewer_user_id`. Raw records are found by the keys of the viewer's views, and by the
+    id as a whole JSON string in their bytes. May be repeated, and must be after a crash. Raises `TooManyViews`.
     """
     spark, warehouse = driver.spark, driver.settings.warehouse_dir
     is_theirs = (sf.col("customer_id") == customer_id) & (
         sf.coalesce(sf.col("viewer_id") == viewer_id, sf.lit(False))
         | sf.coalesce(sf.col("viewer_user_id") == viewer_id, sf.lit(False))
     )
-    found: set[tuple[str, str]] = set()
+    found: set[str] = set()
+    keys: set[bytes] = set()
     slices: set[Slice] = set()
     for table in (tables.VIEWS, tables.REPROCESSED, tables.REPLACED):
-        theirs = read(spark, warehouse, table).where(is_theirs).select("view_id", "hour")
+        theirs = read(spark, warehouse, table).where(is_theirs).select("view_id", "view_epoch", "source", "hour")
         for row in theirs.limit(VIEWS_MAX + 1).collect():
-            found.add((customer_id, row["view_id"]))
+            found.add(row["view_id"])
+            keys |= _keys(customer_id, row)
             slices.add(Slice(row["hour"], customer_id))
     if len(found) > VIEWS_MAX:
         raise TooManyViews(f"more than {VIEWS_MAX} views fit: that is no single viewer")
     # Before anything is deleted: afterwards nobody could tell which slices counted them.
     driver.serving.mark_dirty(slices)
-    of_viewer = _of_raw(customer_id, viewer_id, sorted(view_id for _, view_id in found))
-    in_bytes = sf.contains(sf.col("value"), sf.lit(viewer_id.encode()))
     rows = {}
     for table in (tables.BRONZE, tables.LATE, tables.REJECTED):
-        rows[table.name] = _delete(driver, table, of_viewer)
-    rows[tables.UNPARSED.name] = _delete(driver, tables.UNPARSED, in_bytes)
+        theirs = _of_raw(read(spark, warehouse, table), customer_id, viewer_id, keys)
+        rows[table.name] = _delete_records(driver, table, theirs, ["day"])
+    unparsed = read(spark, warehouse, tables.UNPARSED)
+    theirs = _holding(_holding(unparsed, viewer_id), customer_id)
+    rows[tables.UNPARSED.name] = _delete_records(driver, tables.UNPARSED, theirs, [])
     driver.crash_points.reach("merged")
-    rows["serving.views"] = driver.serving.forget_views(sorted(found))
+    rows["serving.views"] = driver.serving.forget_views([(customer_id, view_id) for view_id in sorted(found)])
     # The views last: by them a repetition finds the rest.
     for table in (tables.REPLACED, tables.REPROCESSED, tables.VIEWS):
         rows[table.name] = _delete(driver, table, is_theirs)
@@ -85,17 +90,63 @@ def forget(driver: Driver, customer_id: str, viewer_id: str) -> Report:
     return Report(rows, len(slices))
 
 
-def _of_raw(customer_id: str, viewer_id: str, view_ids: Sequence[str]) -> Column:
-    keys = [f"{customer_id}:{view_id}".encode() for view_id in view_ids]
-    # A play after the first of a session has a view id with its number; the session's beacons have the key without it.
-    keys += [key.rpartition(b".")[0] for key in keys if key.rpartition(b".")[2].isdigit()]
-    by_key = sf.col("key").isin(*(sf.lit(bytearray(key)) for key in keys)) if keys else sf.lit(False)
-    by_id = sf.contains(sf.col("value"), sf.lit(bytearray(viewer_id.encode())))
+def _keys(customer_id: str, view: Row) -> set[bytes]:
+    """The keys of a view's beacons."""
+    keys = {view_key(customer_id, view["view_id"])}
+    if view["source"] == "cmcd" and view["view_epoch"] > 1:
+        # A later play of a session: its beacons have the session's key, its row a number after it.
+        keys.add(view_key(customer_id, view["view_id"].removesuffix(f".{view['view_epoch']}")))
+    return keys
+
+
+def _of_raw(records: DataFrame, customer_id: str, viewer_id: str, keys: Collection[bytes]) -> DataFrame:
+    of_views = records.sparkSession.createDataFrame([(bytearray(key),) for key in keys], "key binary")
     of_customer = sf.startswith(sf.col("key"), sf.lit(bytearray(f"{customer_id}:".encode())))
-    # What was rejected may have no key.
-    return sf.coalesce(by_key, sf.lit(False)) | (
-        sf.coalesce(by_id, sf.lit(False)) & (sf.col("key").isNull() | of_customer)
+    # What was rejected may have no key; then nothing tells whose it is but its bytes.
+    by_id = _holding(records.where(sf.col("key").isNull() | of_customer), viewer_id)
+    return (
+        records.join(sf.broadcast(of_views), "key", "left_semi")
+        .select(*_PLACE, "day")
+        .union(by_id.select(*_PLACE, "day"))
     )
+
+
+def _holding(records: DataFrame, wanted: str) -> DataFrame:
+    """The records in whose JSON the text stands as a whole string value."""
+
+    def kept(batches: Iterator[Any]) -> Iterator[Any]:
+        import pyarrow as pa  # noqa: PLC0415 - where the function runs
+
+        from services.finalizer.json_strings import holds_value  # noqa: PLC0415
+
+        for batch in batches:
+            values = batch.column("value").to_pylist()
+            yield batch.filter(pa.array([holds_value(value, wanted) for value in values], pa.bool_()))
+
+    # Others need no look at every string: an id has its own bytes, or an escape somewhere.
+    value = sf.col("value")
+    may = sf.contains(value, sf.lit(bytearray(wanted.encode()))) | sf.contains(value, sf.lit(bytearray(b"\\")))
+    columns = [name for name in (*_PLACE, "day", "value") if name in records.columns]
+    few = records.where(sf.coalesce(may, sf.lit(False))).select(columns)
+    return few.mapInArrow(kept, few.schema)
+
+
+_PLACE: Final = ("kafka_partition", "kafka_offset", "kafka_timestamp_ms")
+
+
+def _delete_records(driver: Driver, table: Table, theirs: DataFrame, partition: Sequence[str]) -> int:
+    """Deletes records by their place in their topic; the append time tells one that was made anew from the former."""
+    places = theirs.select(*_PLACE, *partition).distinct().persist()
+    try:
+        count = places.count()
+        if count:
+            places.createOrReplaceTempView("gone")
+            same = " AND ".join(f"stored.{name} = gone.{name}" for name in (*_PLACE, *partition))
+            place = table.sql_name(driver.settings.warehouse_dir)
+            driver.spark.sql(f"MERGE INTO {place} AS stored USING gone ON {same} WHEN MATCHED THEN DELETE")
+    finally:
+        places.unpersist()
+    return int(count)
 
 
 def _delete(driver: Driver, table: Table, condition: Column) -> int:

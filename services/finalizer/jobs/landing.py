@@ -14,7 +14,8 @@ from pyspark.sql import functions as sf
 
 from services.finalizer.jobs import rollups, warehouse
 from services.finalizer.jobs.batches import checkpoint_id, timed
-from services.finalizer.serving import RecentView, Serving, Slice
+from services.finalizer.published import RecentView, Slice
+from services.finalizer.serving import Serving
 from services.finalizer.spark_schema import spark_schema
 from services.finalizer.transforms.rollups import Sets
 from services.finalizer.transforms.views import DAY_MS, latest_per_view, may_be_stored, parse

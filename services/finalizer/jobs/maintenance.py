@@ -1,10 +1,13 @@
 """What keeps the tables quick and no larger than they may be, between two batches: compaction, retention, vacuum."""
 
+import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import structlog
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from services.finalizer import tables
@@ -12,10 +15,14 @@ from services.finalizer.serving import Serving
 from services.finalizer.settings import FinalizerSettings
 from services.finalizer.tables import Table
 from services.finalizer.transforms.views import DAY_MS
-from services.rim.metrics import histogram
-from shared.metrics import FINALIZER_MAINTENANCE_SECONDS
+from services.rim.metrics import counter, histogram
+from shared.metrics import FINALIZER_MAINTENANCE_FAILURES, FINALIZER_MAINTENANCE_SECONDS
 
 log = structlog.get_logger(__name__)
+
+
+class MaintenanceFailed(RuntimeError):
+    """Some tables could not be maintained; the text names them. Nothing is lost: the next round does it again."""
 
 
 @dataclass(frozen=True)
@@ -59,61 +66,90 @@ class Retention:
 
 
 class Maintenance:
-    """One round every so often. Each step may be cut off by a crash and is done again by the next round."""
+    """One round every so often over the tables of one stream. What fails or is cut off is done again by the next round."""
 
     def __init__(
         self,
         location: str,
-        serving: Serving,
+        kept: Sequence[Table],
         retention: Retention,
         *,
         every_seconds: float,
         vacuum_hours: int,
         clock_ms: Callable[[], int],
+        stop: threading.Event,
+        serving: Serving | None = None,
     ) -> None:
+        """`serving` is for the stream that publishes: what is too old goes there, too."""
         self._location = location
+        self._tables = kept
         self._serving = serving
         self._retention = retention
         self._every_seconds = every_seconds
         self._vacuum_hours = vacuum_hours
         self._clock_ms = clock_ms
+        self._stop = stop
         self._last = time.monotonic()
         #: The day on which each table was last clustered.
         self._clustered: dict[str, int] = {}
 
     @staticmethod
-    def of(settings: FinalizerSettings, serving: Serving, clock_ms: Callable[[], int]) -> "Maintenance":
+    def of(
+        settings: FinalizerSettings,
+        kept: Sequence[Table],
+        clock_ms: Callable[[], int],
+        stop: threading.Event,
+        serving: Serving | None = None,
+    ) -> "Maintenance":
         """As the settings say."""
         return Maintenance(
             settings.warehouse_dir,
-            serving,
+            kept,
             Retention.of(settings),
             every_seconds=settings.maintenance_seconds,
             vacuum_hours=settings.vacuum_hours,
             clock_ms=clock_ms,
+            stop=stop,
+            serving=serving,
         )
 
     def run_if_due(self, spark: SparkSession) -> bool:
-        """Does a round when the last one (or the start) is long enough ago; whether it did."""
+        """Does a round when the last one is long enough ago; whether it did. A table that fails waits for the next."""
         if time.monotonic() - self._last < self._every_seconds:
             return False
         self.run(spark)
         self._last = time.monotonic()
         return True
 
-    def run(self, spark: SparkSession) -> None:
-        """Deletes what is too old, joins small files, and removes files that no version needs any more."""
+    def run(self, spark: SparkSession) -> Sequence[str]:
+        """Deletes what is too old, joins small files, and removes files that no version needs any more.
+
+        Returns the tables that could not be maintained. Raises `Fenced`, `ServingAway`.
+        """
         now_ms = self._clock_ms()
-        for table in tables.ALL:
-            with histogram(FINALIZER_MAINTENANCE_SECONDS).labels(table.name).time():
-                self._keep(spark, table, now_ms)
-        retention = self._retention
-        days = retention.days[tables.ROLLUPS.name]
-        self._serving.expire(
+        failed: list[str] = []
+        for table in self._tables:
+            if self._stop.is_set():
+                return failed
+            try:
+                with histogram(FINALIZER_MAINTENANCE_SECONDS).labels(table.name).time():
+                    self._keep(spark, table, now_ms)
+            except (PySparkException, Py4JJavaError) as error:
+                # A disk that is full, files that a reader has removed, a writer that was quicker: records come first.
+                failed.append(table.name)
+                counter(FINALIZER_MAINTENANCE_FAILURES).labels(table.name).inc()
+                log.error("not_maintained", table=table.name, error=str(error).partition("\n")[0][:500])
+        if self._serving is not None:
+            self._expire_served(self._serving, now_ms)
+        log.info("maintained", tables=[table.name for table in self._tables], failed=failed)
+        return failed
+
+    def _expire_served(self, serving: Serving, now_ms: int) -> None:
+        days = self._retention.days[tables.ROLLUPS.name]
+        serving.expire(
             rollups_before_ms=(now_ms // DAY_MS - days) * DAY_MS if days else None,
-            views_before_day=now_ms // DAY_MS - retention.recent_days,
+            views_before_day=now_ms // DAY_MS - self._retention.recent_days,
         )
-        log.info("maintained", tables=[table.name for table in tables.ALL])
 
     def _keep(self, spark: SparkSession, table: Table, now_ms: int) -> None:
         name = table.sql_name(self._location)

@@ -1,4 +1,4 @@
-"""Lands topics `beacons`, `late` and `rejected` as they are: append-only tables, each record once."""
+"""Lands topics `beacons`, `late` and `rejected` as they are: append-only tables, each record once, each topic by itself."""
 
 import json
 import time
@@ -25,32 +25,38 @@ from shared.topics import REJECTED
 
 
 class RawLanding:
-    """The work of a batch: one append a table, fenced by checkpoint and batch number, which Delta keeps in the commit itself.
+    """The work of a topic's batches: one append each, fenced by checkpoint and batch number, which Delta keeps in the commit.
 
-    So the batch that is run again after a crash appends to the tables it had not reached, and to no other.
+    So the batch that is run again after a crash appends nothing that the table has.
     """
 
-    def __init__(self, warehouse: str, *, clock_ms: Callable[[], int], crash_points: CrashPoints) -> None:
+    def __init__(
+        self, warehouse: str, topic: str, topic_id: str, *, clock_ms: Callable[[], int], crash_points: CrashPoints
+    ) -> None:
         self._warehouse = warehouse
+        self._topic = topic
+        self._topic_id = topic_id
         self._clock_ms = clock_ms
         self._crash_points = crash_points
 
     def __call__(self, batch: DataFrame, batch_id: int) -> int:
         """Appends the batch; returns how many records it held."""
-        # Kept: else every table would read the offsets from Kafka again.
-        rows = records(batch, landed_at_ms=self._clock_ms()).persist(StorageLevel.MEMORY_AND_DISK)
+        table = RAW[self._topic]
+        # Kept: else counting would read the offsets from Kafka again.
+        rows = records(batch, topic_id=self._topic_id, landed_at_ms=self._clock_ms()).persist(
+            StorageLevel.MEMORY_AND_DISK
+        )
         try:
-            with timed("read", "raw"):
-                counts = {row["topic"]: row["count"] for row in rows.groupBy("topic").count().collect()}
-            for topic, table in RAW.items():
-                if counts.get(topic):
-                    with timed(table.name, "raw"):
-                        self._append(rows.where(sf.col("topic") == topic), table, checkpoint_id(batch), batch_id)
-                    counter(FINALIZER_RAW_RECORDS).labels(topic).inc(counts[topic])
-                    self._crash_points.reach("raw_appended")
+            with timed("read", table.name):
+                count = rows.count()
+            if count:
+                with timed("append", table.name):
+                    self._append(rows, table, checkpoint_id(batch), batch_id)
+                counter(FINALIZER_RAW_RECORDS).labels(self._topic).inc(count)
+                self._crash_points.reach("raw_appended")
         finally:
             rows.unpersist()
-        return sum(counts.values())
+        return count
 
     def _append(self, rows: DataFrame, table: Table, checkpoint: str, batch_id: int) -> None:
         (
@@ -64,7 +70,7 @@ class RawLanding:
         )
 
 
-def records(batch: DataFrame, *, landed_at_ms: int) -> DataFrame:
+def records(batch: DataFrame, *, topic_id: str, landed_at_ms: int) -> DataFrame:
     """Records as the Kafka source gives them -> the columns of the raw tables."""
     headers = sf.coalesce("headers", sf.array().cast(tables.BRONZE.schema["headers"].dataType))
     append_ms = sf.unix_millis("timestamp")
@@ -79,28 +85,28 @@ def records(batch: DataFrame, *, landed_at_ms: int) -> DataFrame:
         "value",
         headers.alias("headers"),
         sf.lit(landed_at_ms).cast(LongType()).alias("landed_at_ms"),
+        sf.lit(topic_id).alias("topic_id"),
         sf.when(sf.col("topic") == REJECTED.name, sf.get(reasons, sf.lit(0))["value"].cast("string")).alias("reason"),
     )
 
 
-def starting_offsets(spark: SparkSession, warehouse: str, settings: Settings) -> str:
-    """Where a stream without a checkpoint begins, as Spark takes it: after what the tables hold, else with the earliest.
+def starting_offsets(spark: SparkSession, warehouse: str, settings: Settings, topic: str, topic_id: str) -> str:
+    """Where a stream without a checkpoint begins, as Spark takes it: after what its table holds, else with the earliest.
 
     So a checkpoint that was lost doubles nothing, which the fence of batches alone would not see.
     """
     consumer = Consumer(client_config(settings, "finalizer-offsets") | {"group.id": "finalizer-offsets"})
     try:
-        starts = {
-            topic: _starts(consumer, topic, _held(spark, warehouse, table)) for topic, table in sorted(RAW.items())
-        }
+        return json.dumps({topic: _starts(consumer, topic, held(spark, warehouse, RAW[topic], topic_id))})
     finally:
         consumer.close()
-    return json.dumps(starts)
 
 
-def _held(spark: SparkSession, warehouse: str, table: Table) -> Mapping[int, int]:
-    """The offset after the last that the table holds, by partition."""
-    last = read(spark, warehouse, table).groupBy("kafka_partition").agg(sf.max("kafka_offset").alias("last"))
+def held(spark: SparkSession, warehouse: str, table: Table, topic_id: str) -> Mapping[int, int]:
+    """The offset after the last that the table holds of this very topic, by partition: one made anew counts from 0 again."""
+    # Rows without an id are of a version before it was kept.
+    of_topic = read(spark, warehouse, table).where(sf.coalesce("topic_id", sf.lit(topic_id)) == topic_id)
+    last = of_topic.groupBy("kafka_partition").agg(sf.max("kafka_offset").alias("last"))
     return {row["kafka_partition"]: row["last"] + 1 for row in last.collect()}
 
 
@@ -111,7 +117,8 @@ def _starts(consumer: Any, topic: str, held: Mapping[int, int]) -> dict[str, int
     for partition in partitions:
         seconds = max(0.1, deadline - time.monotonic())
         first, end = consumer.get_watermark_offsets(TopicPartition(topic, partition), timeout=seconds)
-        # A topic that was made anew counts from 0 again: what the table holds was of the former one.
-        start = held.get(partition, first)
-        starts[str(partition)] = start if first <= start <= end else first
+        # What was deleted since is lost, and no reason to stop here: the gap is that of the checkpoint that was given up.
+        start = max(first, held.get(partition, first))
+        # Only rows without an id can be of a topic that had more.
+        starts[str(partition)] = start if start <= end else first
     return starts

@@ -9,7 +9,7 @@ from pyspark.sql import functions as sf
 
 from services.finalizer import tables
 from services.finalizer.jobs.warehouse import in_slices, listed, read
-from services.finalizer.serving import Group, Rebuilt, Slice
+from services.finalizer.published import Group, Rebuilt, Slice
 from services.finalizer.transforms.rollups import MEASURES, METRICS, Sets, coarser, minutes, narrow, wide
 
 

@@ -17,6 +17,7 @@ from services.finalizer.settings import FinalizerSettings
 from services.rim.kafka_security import for_java
 from services.rim.metrics import gauge
 from shared.metrics import FINALIZER_LAG_RECORDS
+from shared.settings import Settings
 
 log = structlog.get_logger(__name__)
 
@@ -40,22 +41,25 @@ class Stream:
     batches: Batches
 
 
-def read(
-    spark: SparkSession, settings: FinalizerSettings, topics: Sequence[str], *, offsets_max: int, starting: str
-) -> DataFrame:
-    """Topics as a stream: only what was committed, and never past a gap in silence.
+def checkpoint(settings: FinalizerSettings, stream: str) -> str:
+    """The folder of a stream's checkpoint."""
+    return f"{settings.checkpoint_dir}/{stream}"
+
+
+def read(spark: SparkSession, kafka: Settings, topic: str, *, offsets_max: int, starting: str) -> DataFrame:
+    """A topic as a stream: only what was committed, and never past a gap in silence.
 
     `starting` holds for a stream without a checkpoint: `earliest`, or offsets as Spark takes them.
     """
-    security = {f"kafka.{name}": value for name, value in for_java(settings).items()}
+    security = {f"kafka.{name}": value for name, value in for_java(kafka).items()}
     return (
         spark.readStream.format("kafka")
         .options(**security)
-        .option("kafka.bootstrap.servers", settings.kafka_bootstrap)
+        .option("kafka.bootstrap.servers", kafka.kafka_bootstrap)
         # What its consumers call their groups, so that rights can be given to them; nothing is committed there.
         .option("groupIdPrefix", GROUP_PREFIX)
         .option("kafka.isolation.level", "read_committed")
-        .option("subscribe", ",".join(topics))
+        .option("subscribe", topic)
         .option("startingOffsets", starting)
         .option("failOnDataLoss", "true")
         .option("includeHeaders", "true")
@@ -68,7 +72,7 @@ def start(stream: DataFrame, batches: Batches, settings: FinalizerSettings, *, o
     """Starts landing. `once` lands what the topics hold now, then ends; else it goes on for ever."""
     writer = (
         stream.writeStream.queryName(batches.stream)
-        .option("checkpointLocation", f"{settings.checkpoint_dir}/{batches.stream}")
+        .option("checkpointLocation", checkpoint(settings, batches.stream))
         .foreachBatch(batches)
     )
     if once:

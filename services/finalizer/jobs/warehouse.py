@@ -9,7 +9,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
 from services.finalizer import tables
-from services.finalizer.serving import Slice
+from services.finalizer.published import Slice
 from services.finalizer.tables import Table
 
 KEY = ("day", "customer_id", "view_id")

@@ -55,6 +55,33 @@ def test_what_rollups_are_broken_down_by_is_chosen_and_the_total_is_always_there
         FinalizerSettings.load(_environment(rollup_by="viewer_id"))
 
 
+def test_views_may_come_from_another_cluster_with_its_own_security() -> None:
+    first = {"PLAYHEAD_KAFKA_SECURITY_PROTOCOL": "ssl", "PLAYHEAD_KAFKA_CA_FILE": "/ca.pem"}
+    alone = FinalizerSettings.load(_environment() | first)
+    assert alone.views_kafka.kafka_bootstrap == alone.kafka_bootstrap
+    second = FinalizerSettings.load(_environment(views_bootstrap="mirror:9092") | first).views_kafka
+    assert (second.kafka_bootstrap, second.kafka_security_protocol, second.kafka_ca_file) == (
+        "mirror:9092",
+        "ssl",
+        "/ca.pem",
+    )
+    own = _environment(
+        views_bootstrap="mirror:9092",
+        views_security_protocol="sasl_ssl",
+        views_username="finalizer",
+        views_password="hunter22",
+    )
+    third = FinalizerSettings.load(own | first).views_kafka
+    assert (third.kafka_username, third.kafka_ca_file) == ("finalizer", "")
+    with pytest.raises(
+        SettingsError, match="FINALIZER_VIEWS_USERNAME and FINALIZER_VIEWS_PASSWORD must be set"
+    ) as told:
+        FinalizerSettings.load({name: value for name, value in own.items() if not name.endswith("USERNAME")})
+    assert "hunter22" not in str(told.value)
+    with pytest.raises(SettingsError, match="FINALIZER_VIEWS_BOOTSTRAP and FINALIZER_VIEWS_SECURITY_PROTOCOL"):
+        FinalizerSettings.load(_environment(views_username="finalizer"))
+
+
 def test_an_address_of_an_object_store_is_left_as_it_is(tmp_path: Path) -> None:
     settings = FinalizerSettings.load(_environment(warehouse_dir="s3a://bucket/warehouse/", checkpoint_dir="relative"))
     assert settings.warehouse_dir == "s3a://bucket/warehouse"

@@ -6,8 +6,9 @@ import pytest
 
 from services.finalizer import commands, tables
 from services.finalizer.__main__ import main, parser
+from services.finalizer.jobs.compare import Difference
 from services.finalizer.jobs.maintenance import Retention
-from services.finalizer.jobs.reprocess import Difference, day_of
+from services.finalizer.jobs.reprocess import day_of
 
 DAY_MS = 86_400_000
 
@@ -58,7 +59,7 @@ def test_each_table_is_kept_as_long_as_it_is_told(retention: Callable[[tables.Ta
 
 
 def test_a_difference_is_told_with_what_differs_most_first() -> None:
-    difference = Difference((1, 2), {"views": (5, 6)}, 1, 4, 1, 0, {"cdn": 1, "spi_good": 4})
+    difference = Difference((1, 2), {"views": (5, 6)}, 1, 4, 1, 0, 0, {"cdn": 1, "spi_good": 4})
     lines = list(difference.lines())
     assert "views: 1 same, 4 changed, 1 added, 0 not made anew" in lines
     assert lines.index("  spi_good differs in 4") < lines.index("  cdn differs in 1")
