@@ -150,10 +150,16 @@ def test_a_running_finalizer_lands_what_comes_refuses_a_second_one_and_ends_when
 ) -> None:
     topic = Topic(installation.bootstrap, "processor")
     first = [a_view(f"v{i}", watch_ms=i) for i in range(20)]
-    with installation.running("stream") as child:
+    with installation.running("stream", maintenance_seconds="0.1") as child:
         child.wait_until(installation.is_ready, START_SECONDS_MAX, "ready")
         topic.send(first)
         child.wait_until(lambda: _views_served(installation) == 20, RUN_SECONDS_MAX, "first views served")
+
+        # Between two batches every table of the stream is compacted and vacuumed, and the stream goes on.
+        maintained = 'playhead_finalizer_maintenance_seconds_count{table="views"} '
+        child.wait_until(lambda: maintained in installation.metrics(), RUN_SECONDS_MAX, "maintained")
+        for name in ("lag_records", "stalled_records", "batch_records", "batch_seconds_count"):
+            assert f"playhead_finalizer_{name}" in installation.metrics(), name
 
         second = Installation(installation.folder, installation.bootstrap, installation.dsn)
         assert second.run_once() == 1

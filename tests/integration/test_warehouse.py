@@ -1,9 +1,11 @@
 """The warehouse over its life: restated, reprocessed, swapped, forgotten, compacted, exported; and open to others."""
 
+import json
 import random
 import re
 import threading
 from collections.abc import Iterator
+from contextlib import nullcontext
 from pathlib import Path
 from uuid import uuid4
 
@@ -14,7 +16,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from deploy.local.postgres import Postgres
-from services.finalizer import tables
+from services.finalizer import commands, tables
+from services.finalizer.__main__ import parser
 from services.finalizer.jobs import raw, reprocess, swap
 from services.finalizer.jobs.compare import compare
 from services.finalizer.jobs.export import export
@@ -37,6 +40,7 @@ from tests.unit.processor.video_views.beacons import T0, cmcd, mux, watch
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(1200)]
 
 QUERIES = Path(__file__).parents[2] / "docs" / "query.md"
+REPROCESSING = QUERIES.with_name("reprocessing.md")
 DAY_MS = 24 * HOUR_MS
 
 
@@ -323,6 +327,68 @@ def test_what_the_documents_show_can_be_run(warehouse: Warehouse, monkeypatch: p
     assert isinstance(quantiles, dict)
     exact = sorted(one.startup_ms for one in views if one.startup_ms is not None)
     assert quantiles[0.5] == pytest.approx(exact[(len(exact) - 1) // 2], rel=0.011)
+
+
+def test_the_commands_that_the_documents_show_do_what_they_say(
+    warehouse: Warehouse, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(commands, "writing", lambda *_: nullcontext(warehouse.driver))
+    monkeypatch.setattr(commands, "spark_session", lambda _: nullcontext(warehouse.spark))
+
+    def run(line: str) -> str:
+        """Runs a line as a shell would, within this process; returns what it prints."""
+        before, after = line.strip().split("python -m services.finalizer ")
+        environ = dict(pair.split("=", 1) for pair in before.split())
+        given = parser().parse_args(after.replace("/tmp/", f"{tmp_path}/").split())
+        given.run(commands.Job(warehouse.settings, threading.Event(), given, environ))
+        return capsys.readouterr().out
+
+    # A view of the document's Monday that starts after three seconds: good, until good means within two.
+    monday = MORNING_MS - T0
+    beacons = [
+        mux(2, "heartbeat", monday - 2 * DAY_MS, view_id="no view"),
+        mux(1, "viewstart", monday, view_id="slow", view_start=MORNING_MS),
+        mux(2, "playing", monday + 3_000, view_id="slow", view_time_to_first_frame=3_000),
+        mux(3, "viewend", monday + 60_000, view_id="slow", view_watch_time=60_000),
+        mux(1, "viewstart", monday + HOUR_MS, view_id="last"),
+    ]
+    warehouse.land_raw(beacons)
+    (live,) = _finished(beacons)
+    assert live.spi_good
+    warehouse.land([live])
+
+    shown = (line for page in (QUERIES, REPROCESSING) for line in page.read_text().splitlines())
+    exports = [line for line in shown if "python -m services.finalizer" in line]
+    *exports, reprocess_line, swap_line = exports
+    assert [run(line).split()[0] for line in exports] == ["1", "9"]
+    assert "spi_good differs in 1" in run(reprocess_line)
+    assert _good(warehouse) == [(1, True)]
+    assert "1 views of generation 2" in run(swap_line)
+    assert _good(warehouse) == [(2, False)]
+    run("python -m services.finalizer swap-back --generation 2")
+    assert _good(warehouse) == [(1, True)]
+
+
+def _good(warehouse: Warehouse) -> list[tuple[object, ...]]:
+    return warehouse.installation.table("views", "SELECT generation, spi_good FROM t")
+
+
+def test_a_table_of_the_last_release_gains_what_this_one_has(spark: SparkSession, tmp_path: Path) -> None:
+    previous = json.loads((Path(__file__).parents[1] / "fixtures" / "warehouse-schema.json").read_text())
+    for name, told in previous.items():
+        columns = ", ".join(f"`{column}` {kind}" for column, kind in told["columns"].items())
+        parts = f" PARTITIONED BY ({', '.join(told['partition_by'])})" if told["partition_by"] else ""
+        spark.sql(f"CREATE TABLE delta.`{tmp_path}/{name}` ({columns}) USING delta{parts}")
+    spark.sql(
+        f"INSERT INTO delta.`{tmp_path}/bronze` (topic, kafka_partition, kafka_offset, day) VALUES ('b', 3, 16, 1)"
+    )
+
+    tables.ensure(spark, str(tmp_path), auto_compact=False)
+
+    for table in tables.ALL:
+        assert set(spark.read.format("delta").load(table.path(str(tmp_path))).columns) == set(table.columns())
+    # What it held goes on to count.
+    assert raw.held(spark, str(tmp_path), tables.BRONZE, "topic") == {3: 17}
 
 
 @pytest.mark.parametrize("file_format", ["csv", "parquet"])
