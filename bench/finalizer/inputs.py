@@ -71,9 +71,9 @@ def as_beacons(records: DataFrame) -> DataFrame:
 
 
 def slices_of(spark: SparkSession, warehouse: str, count: int) -> list[Slice]:
-    """So many slices of the newest whole day of table `views`."""
+    """So many slices of the newest day of table `views`."""
     views = spark.read.format("delta").load(tables.VIEWS.path(warehouse))
-    newest = views.agg(sf.max("hour")).collect()[0][0] // 24 - 1
+    newest = views.agg(sf.max("hour")).collect()[0][0] // 24
     found = views.where(sf.floor(sf.col("hour") / 24) == newest).select("hour", "customer_id").distinct()
     return [
         Slice(row["hour"], row["customer_id"]) for row in found.orderBy("hour", "customer_id").limit(count).collect()

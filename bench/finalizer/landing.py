@@ -34,7 +34,10 @@ def merges(spark: SparkSession, settings: FinalizerSettings, sizes: Sequence[int
             wanted = inputs.slices_of(spark, place, slices)
             rounds = [seconds(lambda: rollups.rebuild(spark, place, wanted, settings.sets)) for _ in range(ROUNDS + 1)]  # noqa: B023
             tell(
-                f"rebuild of {len(wanted):,} slices of the last day, {size:,} views", rounds[1:], len(wanted), "slices"
+                f"rebuild of {len(wanted):,} slices of the newest day, {size:,} views",
+                rounds[1:],
+                len(wanted),
+                "slices",
             )
 
 
