@@ -233,7 +233,21 @@ def expect_truth(installation: Installation, truth: list[View]) -> None:
         (view.customer_id, view.view_id, view.revision, view.deleted) for view in truth
     ]
     assert installation.serving("SELECT * FROM finalizer.dirty_slices") == []
+    # Every level of the blocks of hours holds every view once.
+    views: Counter[str] = Counter()
+    watch_ms: Counter[str] = Counter()
+    for view in truth:
+        if not view.deleted:
+            views[view.customer_id] += 1
+            watch_ms[view.customer_id] += view.watch_ms
+    assert installation.serving(BLOCKS) == [
+        (level, customer, views[customer], watch_ms[customer]) for level in range(14) for customer in sorted(views)
+    ]
 
+
+BLOCKS = """
+    SELECT level, customer_id, sum(views)::bigint, sum(watch_ms)::bigint FROM serving.blocks
+    GROUP BY level, customer_id ORDER BY level, customer_id COLLATE "C" """
 
 Groups = Mapping[tuple[Any, ...], tuple[int, int, tuple[tuple[int, int], ...]]]
 
