@@ -89,6 +89,8 @@ def _configuration(settings: FinalizerSettings) -> dict[str, str]:
         "spark.sql.adaptive.enabled": "false",
         "spark.sql.constraintPropagation.enabled": "false",
         "spark.databricks.delta.snapshotPartitions": "1",
+        # Vacuum lists folders in so many tasks, however few there are: the default is 10,000.
+        "spark.sql.sources.parallelPartitionDiscovery.parallelism": "16",
         # The source of a MERGE is kept by us, and should the kept copy be lost, the same offsets give the same rows again.
         "spark.databricks.delta.merge.materializeSource": "none",
         "spark.databricks.delta.merge.failSourceCachedAfterMaterialization": "false",
