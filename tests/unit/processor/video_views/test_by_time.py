@@ -3,7 +3,7 @@
 import random
 from typing import Any, Literal
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from shared.schemas.beacon import Beacon
@@ -51,7 +51,6 @@ def random_view(seed: int) -> list[Beacon]:
     return beacons
 
 
-@settings(deadline=None)
 @given(seed=st.integers(0, 1 << 32), data=st.data())
 def test_any_order_and_duplication_gives_the_same_row(seed: int, data: st.DataObject) -> None:
     beacons = random_view(seed)[:64]
@@ -60,7 +59,6 @@ def test_any_order_and_duplication_gives_the_same_row(seed: int, data: st.DataOb
     assert row_of([*shuffled, *repeated]) == row_of(beacons)
 
 
-@settings(deadline=None, max_examples=30)
 @given(seed=st.integers(0, 1 << 32), data=st.data())
 def test_a_long_view_is_the_same_when_its_beacons_are_a_little_out_of_order_and_come_again(
     seed: int, data: st.DataObject
