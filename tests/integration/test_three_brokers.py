@@ -10,7 +10,6 @@ from services.processor.applications.video_views.finish import FinishRules
 from shared.topics import PRESENCE, REJECTED
 from tests.integration.cluster import Cluster, ReplicatedSettings
 from tests.integration.failing import scene_of
-from tests.integration.slots import wait_until
 
 pytestmark = pytest.mark.integration
 
@@ -21,11 +20,11 @@ def test_a_broker_of_three_is_killed_under_load_and_comes_back(tmp_path: Path) -
         create_topics(ReplicatedSettings(kafka_bootstrap=cluster.bootstrap), topics)
         with scene_of(cluster.bootstrap, tmp_path) as scene:
             slots = [scene.started() for _ in range(2)]
-            feed = scene.feed(views=150, seconds=6)
-            wait_until(lambda: bool(scene.rows.read()), "views were folded and finished")
-            assert feed.is_alive()
             # It coordinates the group, and with it transactions; and it leads partitions of every topic.
             killed = cluster.brokers[cluster.coordinator("video_views")]
+            feed = scene.feed(views=150, seconds=8)
+            feed.join(3)
+            assert feed.is_alive()
             killed.kill()
             scene.expect_truth(seconds=120)
             scene.feed(views=60, seconds=3)
