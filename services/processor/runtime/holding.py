@@ -188,7 +188,8 @@ class Holding:
         """The partition is another slot's already: nothing may be committed any more."""
         self._given_up.set()
         if self._working is not None:
-            self._working.leave()
+            # It may wait for a flush: neither the group nor the other partitions do. Who opens the files next waits for them.
+            self._pools.takeovers.submit(self._working.leave)
             self._working = None
         if self._taking is not None:
             self._taking.abandon()

@@ -352,6 +352,24 @@ def test_records_wait_while_a_slow_flush_is_under_way_and_as_much_waits_for_the_
     assert len(scene.broker.committed) == 3
 
 
+def test_a_slow_flush_does_not_hold_up_giving_the_partition_away(scene: Scene) -> None:
+    closed: list[str] = []
+    scene.broker.local.close = lambda: closed.append("store")  # type: ignore[method-assign]
+    scene.holding.limit(Limits(1_000, 1_000, waiting_bytes_max=1_000, dirty_bytes_max=1_000, unflushed_bytes_max=1))
+    scene.accept(record(0))
+    scene.step()
+    scene.threads.is_holding = True
+    scene.step()
+    ((flushing, _),) = scene.threads.waiting
+    assert flushing.set_running_or_notify_cancel()
+    scene.holding.begin_close(None, SOON)
+    assert scene.holding.end_close(SOON)
+    assert not scene.holding.is_working
+    assert closed == []
+    scene.threads.go_on()
+    assert closed == ["store"], "once it is written"
+
+
 @pytest.mark.parametrize("partitions", [0, 1, 8, 64, 100_000])
 def test_a_slots_memory_is_shared_out_by_its_partitions(partitions: int) -> None:
     plan = Plan(Settings(), APPLICATION, "test/0", Path("unused"))
