@@ -1,0 +1,64 @@
+"""How long deletions are kept is asked of the broker, once for all partitions that are taken together."""
+
+from typing import Any
+
+import pytest
+from confluent_kafka import KafkaError, KafkaException
+
+from services.processor.runtime import deletions as deletions_module
+from services.processor.runtime.deletions import Deletions
+from shared.settings import Settings
+from shared.topics import VIDEO_VIEWS_CHANGELOG
+
+
+class Answer:
+    """What the broker says of a topic."""
+
+    def __init__(self, kept_ms: int | None) -> None:
+        self._kept_ms = kept_ms
+
+    def result(self) -> dict[str, str]:
+        if self._kept_ms is None:
+            raise KafkaException(KafkaError(KafkaError._TIMED_OUT, "nobody answers"))
+        return {"delete.retention.ms": str(self._kept_ms)}
+
+
+class Broker:
+    """Stands in for Kafka: counts what it is asked."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.kept_ms: int | None = 60_000
+        self.asked = 0
+        monkeypatch.setattr(deletions_module, "AdminClient", lambda _config: None)
+        monkeypatch.setattr(deletions_module, "describe_topics", self._describe)
+        self.deletions = Deletions(Settings(), VIDEO_VIEWS_CHANGELOG)
+
+    def _describe(self, _admin: Any, names: list[str], **_: Any) -> dict[str, Answer]:
+        self.asked += 1
+        return {name: Answer(self.kept_ms) for name in names}
+
+
+@pytest.fixture
+def broker(monkeypatch: pytest.MonkeyPatch) -> Broker:
+    return Broker(monkeypatch)
+
+
+def test_one_answer_serves_all_that_are_taken_together(broker: Broker, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(deletions_module, "ANSWER_SECONDS", 1e9)
+    assert [broker.deletions.kept_ms() for _ in range(8)] == [60_000] * 8
+    assert broker.asked == 1
+
+
+def test_what_an_operator_changes_is_seen_by_the_next_takeover(broker: Broker, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(deletions_module, "ANSWER_SECONDS", -1.0)
+    assert broker.deletions.kept_ms() == 60_000
+    broker.kept_ms = 1_000
+    assert broker.deletions.kept_ms() == 1_000
+
+
+def test_without_an_answer_nothing_is_assumed(broker: Broker, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(deletions_module, "ANSWER_SECONDS", -1.0)
+    broker.deletions.kept_ms()
+    broker.kept_ms = None
+    with pytest.raises(KafkaException):
+        broker.deletions.kept_ms()
