@@ -25,7 +25,10 @@ _POLL_SECONDS: Final = 0.1
 _ENDED_BY_SIGTERM: Final = 143
 
 #: Settings of ours that stand in the caller's environment must not leak into the processes: they are given explicitly.
-_OUR_PREFIXES: Final = ("PLAYHEAD_", "COLLECTOR_", "PROCESSOR_", "VIDEO_VIEWS_", "FINALIZER_", "DASHBOARD_")
+_OUR_PREFIXES: Final = (
+    *("PLAYHEAD_", "COLLECTOR_", "PROCESSOR_", "FINALIZER_", "DASHBOARD_"),
+    *("VIDEO_VIEWS_", "TRACES_", "API_SCHEMAS_", "API_BASELINES_", "USERS_", "RECORDINGS_"),
+)
 
 
 @dataclass(frozen=True)

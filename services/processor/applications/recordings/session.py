@@ -9,8 +9,10 @@ from typing import Literal
 
 import msgspec
 
-from services.processor.engine.media_requests import Run
 from shared.chunks import Chunk
+
+#: Records next to each other: the offset of the first, and how many.
+Run = tuple[int, int]
 
 #: `more`: the payload is not whole yet. `whole`: it is, for the first time. `again`: it was before. `torn`: the chunk belongs
 #: to an upload whose beginning, or a chunk of which, is not there: its client was not told that it is stored, and sends again.
