@@ -13,7 +13,7 @@ from typing import Final, Self
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
-from deploy.local.paths import KAFKA_JARS
+from deploy.local.paths import KAFKA_JARS, KAFKA_LOG4J
 from deploy.local.ports import free_port
 from deploy.local.process import Child, ProcessDied
 
@@ -23,7 +23,6 @@ FORMAT_SECONDS_MAX: Final = 60.0
 _ANSWER_SECONDS_MAX: Final = 5.0
 HEAP_MIB: Final = 640
 
-_LOG4J: Final = Path(__file__).with_name("kafka_log4j2.properties")
 
 #: Small internal topics and one copy of everything suit one machine. Timeouts at the low end let tests see a dead group
 #: member soon, and a killed broker return soon: it is let in again only when its last session has run out.
@@ -188,7 +187,7 @@ class Broker:
             "-XX:+UseSerialGC",
             # Start-up is most of a short run's time on few cores: the first compiler is enough for one machine's load.
             "-XX:TieredStopAtLevel=1",
-            f"-Dlog4j2.configurationFile={_LOG4J.as_uri()}",
+            f"-Dlog4j2.configurationFile={KAFKA_LOG4J.as_uri()}",
             "-cp",
             f"{self._jars}/*",
             main,

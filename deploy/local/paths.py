@@ -7,5 +7,8 @@ ROOT: Final = Path(__file__).resolve().parents[2]
 LOCAL: Final = ROOT / ".local"
 KAFKA_JARS: Final = LOCAL / "jars" / "kafka"
 SPARK_JARS: Final = LOCAL / "jars" / "spark"
+MIRRORMAKER_JARS: Final = LOCAL / "jars" / "mirrormaker"
+MIRRORMAKER_PROPERTIES: Final = ROOT / "deploy" / "mirrormaker" / "mirrormaker.properties"
+KAFKA_LOG4J: Final = ROOT / "deploy" / "local" / "kafka_log4j2.properties"
 #: `prometheus` and `promtool`, for tests.
 PROMETHEUS: Final = LOCAL / "prometheus"

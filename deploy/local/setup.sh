@@ -208,6 +208,7 @@ main() {
             install_packages "${missing[@]}"
         fi
         fetch_players
+        fetch_jars mirrormaker
         fetch_prometheus
         find_kustomize
     fi

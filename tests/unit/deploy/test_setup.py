@@ -69,7 +69,7 @@ class Checkout:
         shutil.copy(ROOT / "deploy/local/setup.sh", root / "deploy/local")
         (root / "deploy/local/uv.txt").touch()
         (root / "requirements.lock").touch()
-        for name in ("kafka", "spark"):
+        for name in ("kafka", "spark", "mirrormaker"):
             jar = root / ".local" / "jars" / name / "one.jar"
             sums = root / "deploy" / "jars" / name / "SHA256SUMS"
             for file in (jar, sums):
