@@ -150,6 +150,16 @@ PROCESSOR: Final = (
         "reqps",
         ((_rate("playhead_processor_lookups_total", "answered, status"), "{{answered}} {{status}}"),),
     ),
+    Panel(
+        "Requests of an application's routes",
+        "reqps",
+        ((_rate("playhead_processor_requests_total", "method, path, status"), "{{method}} {{path}} {{status}}"),),
+    ),
+    Panel(
+        "Answering a request",
+        "s",
+        ((_quantile(0.99, "playhead_processor_request_seconds", "method, path"), "p99 {{method}} {{path}}"),),
+    ),
     Panel("Memory", "bytes", (("playhead_processor_rss_bytes", "{{instance}}"),)),
     Panel("CPU a record", "s", (("playhead_processor_cpu_seconds_per_record", "{{instance}}"),)),
     Panel("Flushes", "s", ((_quantile(0.99, "playhead_processor_flush_seconds", "instance"), "p99 {{instance}}"),)),
