@@ -34,8 +34,8 @@ def queries(board: Dashboard) -> list[str]:
 
 
 def series(query: str) -> set[str]:
-    """The names of series in a query: words that are followed by no parenthesis, outside labels and clauses."""
-    bare = re.sub(r"\{[^}]*\}|\[[^]]*\]|\b(?:by|on|ignoring) \([^)]*\)", "", query)
+    """The names of series in a query: words that are followed by no parenthesis, outside texts, labels and clauses."""
+    bare = re.sub(r"\"[^\"]*\"|\{[^}]*\}|\[[^]]*\]|\b(?:by|on|ignoring) \([^)]*\)", "", query)
     words = set(re.findall(r"[A-Za-z_:][A-Za-z0-9_:]*(?![A-Za-z0-9_:]*\()", bare))
     return words - {"and", "or", "unless", "sum", "max", "min"}
 
