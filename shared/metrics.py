@@ -223,6 +223,9 @@ FINALIZER_VIEWS: Final = Metric("playhead_finalizer_views_total", "counter", "Vi
 FINALIZER_RAW_RECORDS: Final = Metric(
     "playhead_finalizer_raw_records_total", "counter", "Records landed as they are, by topic.", ("topic",)
 )
+FINALIZER_ROWS: Final = Metric(
+    "playhead_finalizer_rows_total", "counter", "Rows of applications read, by topic.", ("topic",)
+)
 FINALIZER_BATCH_SECONDS: Final = Metric(
     "playhead_finalizer_batch_seconds",
     "histogram",
@@ -233,7 +236,10 @@ FINALIZER_SLICES: Final = Metric(
     "playhead_finalizer_slices_total", "counter", "Hour slices rebuilt and published to serving."
 )
 FINALIZER_UNPARSED: Final = Metric(
-    "playhead_finalizer_unparsed_total", "counter", "Records of topic views set aside in table unparsed.", ("reason",)
+    "playhead_finalizer_unparsed_total",
+    "counter",
+    "Records of topic views and of applications' topics set aside.",
+    ("reason",),
 )
 FINALIZER_LAG_RECORDS: Final = Metric(
     "playhead_finalizer_lag_records", "gauge", "Committed offsets not yet landed, by topic.", ("topic",)

@@ -23,14 +23,16 @@ from services.finalizer.jobs.forget import TooManyViews
 from services.finalizer.jobs.maintenance import Maintenance, MaintenanceFailed
 from services.finalizer.jobs.raw import RawLanding
 from services.finalizer.jobs.reprocess import BeaconsGone, GenerationSwapped, NothingReprocessed
+from services.finalizer.jobs.rows import RowLanding
 from services.finalizer.jobs.stalls import Stalls
 from services.finalizer.jobs.stream import DataLost
 from services.finalizer.jobs.swap import SwapOutOfOrder
 from services.finalizer.locations import is_local
+from services.finalizer.row_topics import RowTopic
 from services.finalizer.serving import Fenced, ServingAway
 from services.finalizer.session import JarsMissing
 from services.finalizer.settings import FinalizerSettings
-from services.finalizer.tables import ALL, RAW, TableDiffers, told
+from services.finalizer.tables import ALL, OF_VIEWS, RAW, ROWS, UNPARSED_ROWS, TableDiffers, told
 from services.rim import certificates, disks, logs, metrics
 from services.rim.admin import AdminServer
 from services.rim.kafka import TopicsWrong, verify_topics
@@ -130,12 +132,16 @@ def land(settings: FinalizerSettings, stop: threading.Event, *, once: bool) -> N
     admin.start()
     try:
         verify_topics(settings.views_kafka, [VIEWS])
-        verify_topics(settings, [BEACONS, LATE, REJECTED])
+        of_rows = [told.topic for told in settings.row_topics]
+        verify_topics(settings, [BEACONS, LATE, REJECTED, *of_rows])
         with writing(settings, stop) as driver:
             streams = _start(driver, once=once)
             health.watch([one.batches for one in streams])
             log.info("streams_started", trigger_seconds=settings.trigger_seconds, once=once)
-            stalls = (Stalls(settings.views_kafka, [VIEWS.name]), Stalls(settings, list(RAW)))
+            stalls = (
+                Stalls(settings.views_kafka, [VIEWS.name]),
+                Stalls(settings, [*RAW, *(topic.name for topic in of_rows)]),
+            )
 
             def watch() -> None:
                 for one in stalls:
@@ -152,9 +158,12 @@ def _start(driver: Driver, *, once: bool) -> list[stream.Stream]:
     warehouse = identity.warehouse_id(spark, settings.warehouse_dir)
     views_id = identity.topic_ids(settings.views_kafka, [VIEWS.name])[VIEWS.name]
     raw_ids = identity.topic_ids(settings, list(RAW))
+    row_ids = identity.topic_ids(settings, [told.name for told in settings.row_topics]) if settings.row_topics else {}
     # All are held to what they belong to before the first one starts.
     views_folder = stream.checkpoint(settings, VIEWS.name)
     identity.hold_to(spark, views_folder, warehouse=warehouse, topic=VIEWS.name, topic_id=views_id)
+    for topic, topic_id in row_ids.items():
+        identity.hold_to(spark, stream.checkpoint(settings, topic), warehouse=warehouse, topic=topic, topic_id=topic_id)
     starting = {}
     for topic, table in RAW.items():
         folder = stream.checkpoint(settings, table.name)
@@ -168,6 +177,7 @@ def _start(driver: Driver, *, once: bool) -> list[stream.Stream]:
     return [
         _start_views(driver, once=once),
         *(_start_raw(driver, topic, raw_ids[topic], starting[topic], once=once) for topic in RAW),
+        *(_start_rows(driver, told, once=once) for told in settings.row_topics),
     ]
 
 
@@ -176,7 +186,10 @@ def _start_views(driver: Driver, *, once: bool) -> stream.Stream:
     offsets_max = settings.offsets_per_trigger_max
     # Whatever is read again is merged by revision.
     records = stream.read(driver.spark, settings.views_kafka, VIEWS.name, offsets_max=offsets_max, starting="earliest")
-    kept = [table for table in ALL if table not in RAW.values()]
+    kept = [table for table in OF_VIEWS if table not in RAW.values()]
+    if settings.row_topics:
+        # Streams only append to it, which stands in nobody's way.
+        kept.append(UNPARSED_ROWS)
     maintenance = Maintenance.of(settings, kept, clock_ms, driver.stop, driver.serving)
     batches = Batches("views", _land_and_maintain(driver.landing, maintenance), driver.stop)
     return stream.start(records, batches, settings, once=once)
@@ -189,6 +202,17 @@ def _start_raw(driver: Driver, topic: str, topic_id: str, starting: str, *, once
     landing = RawLanding(settings.warehouse_dir, topic, topic_id, clock_ms=clock_ms, crash_points=driver.crash_points)
     maintenance = Maintenance.of(settings, [RAW[topic]], clock_ms, driver.stop)
     batches = Batches(RAW[topic].name, _land_and_maintain(landing, maintenance), driver.stop)
+    return stream.start(records, batches, settings, once=once)
+
+
+def _start_rows(driver: Driver, told: RowTopic, *, once: bool) -> stream.Stream:
+    settings = driver.settings
+    offsets_max = settings.raw_offsets_per_trigger_max
+    # Whatever is read again is merged by its key.
+    records = stream.read(driver.spark, settings, told.name, offsets_max=offsets_max, starting="earliest")
+    landing = RowLanding(settings.warehouse_dir, told, clock_ms=clock_ms, crash_points=driver.crash_points)
+    maintenance = Maintenance.of(settings, [ROWS[told.name]], clock_ms, driver.stop)
+    batches = Batches(told.name, _land_and_maintain(landing, maintenance), driver.stop)
     return stream.start(records, batches, settings, once=once)
 
 

@@ -37,7 +37,9 @@ def writing(settings: FinalizerSettings, stop: threading.Event) -> Iterator[Driv
         try:
             serving.open()
             with spark_session(settings) as spark:
-                tables.ensure(spark, settings.warehouse_dir, auto_compact=settings.auto_compact)
+                tables.ensure(
+                    spark, settings.warehouse_dir, auto_compact=settings.auto_compact, rows_of=settings.row_topics
+                )
                 crash_points = CrashPoints(settings.crash_at)
                 landing = Landing(
                     settings.warehouse_dir,

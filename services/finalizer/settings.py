@@ -6,6 +6,8 @@ from typing import ClassVar, Final, Literal, Self
 import pydantic
 
 from services.finalizer.locations import Location
+from services.finalizer.row_topics import ALL as ROW_TOPICS
+from services.finalizer.row_topics import APPLICATIONS, RowTopic
 from services.finalizer.transforms.rollups import DIMENSIONS, Sets
 from services.rim.crash_points import ARMED_PATTERN
 from services.rim.postgres import Dsn
@@ -23,6 +25,7 @@ _SECURITY: Final = (
     "username",
     "password",
 )
+_APPLICATION: Final = f"({'|'.join(APPLICATIONS)})"
 _DAYS: Final = "days; 0 keeps for ever"
 
 #: A view counts within this many days of the day it is stored under: that of its session's first beacon.
@@ -71,6 +74,11 @@ class FinalizerSettings(Settings):
     codegen: bool = pydantic.Field(
         False, description="compile plans: pays for batches of hundreds of thousands of views"
     )
+    applications: str = pydantic.Field(
+        ",".join(APPLICATIONS),
+        pattern=rf"^({_APPLICATION}(,{_APPLICATION})*)?$",
+        description="whose topics are landed besides those of views",
+    )
     driver_memory: str = pydantic.Field("2g", pattern=r"^\d+[mg]$", description="heap of the JVM, as 2g or 900m")
     admin_host: str = "0.0.0.0"
     admin_port: int = pydantic.Field(9103, ge=0, le=65535)
@@ -84,6 +92,7 @@ class FinalizerSettings(Settings):
     late_days: int = pydantic.Field(90, ge=0, description=_DAYS)
     rejected_days: int = pydantic.Field(90, ge=0, description=_DAYS)
     unparsed_days: int = pydantic.Field(0, ge=0, description=_DAYS)
+    applications_days: int = pydantic.Field(90, ge=0, description=f"of applications' tables; {_DAYS}")
     views_days: int = pydantic.Field(0, ge=0, description=_DAYS)
     minutes_days: int = pydantic.Field(0, ge=0, description=f"rollups by minute; {_DAYS}")
     rollups_days: int = pydantic.Field(0, ge=0, description=f"rollups by hour and day, here and in Postgres; {_DAYS}")
@@ -128,6 +137,11 @@ class FinalizerSettings(Settings):
             return {"kafka_bootstrap": self.views_bootstrap}
         own = {f"kafka_{name}": getattr(self, f"views_{name}") for name in _SECURITY}
         return {"kafka_bootstrap": self.views_bootstrap, **own}
+
+    @property
+    def row_topics(self) -> list[RowTopic]:
+        """The topics of applications that are landed."""
+        return [told for told in ROW_TOPICS if told.application in self.applications.split(",")]
 
     @property
     def sets(self) -> Sets:

@@ -1,5 +1,6 @@
 """Spark's schema of a msgspec struct: derived, so that the struct stays the one home of a record's fields."""
 
+from collections.abc import Collection
 from typing import Any, Final
 
 import msgspec
@@ -19,9 +20,14 @@ class NotTabular(TypeError):
     """The struct has a field that no column can hold."""
 
 
-def spark_schema(struct: type[msgspec.Struct]) -> types.StructType:
-    """The struct's fields as nullable columns, in their order."""
-    return _struct_type(_info(struct))
+def spark_schema(struct: type[msgspec.Struct], as_text: Collection[str] = ()) -> types.StructType:
+    """The struct's fields as nullable columns, in their order; those of `as_text` as the JSON that they are written in."""
+    return types.StructType(
+        [
+            types.StructField(field.name, types.StringType() if field.name in as_text else _data_type(field.type))
+            for field in _info(struct).fields
+        ]
+    )
 
 
 def defaults(struct: type[msgspec.Struct]) -> dict[str, Any]:

@@ -1,6 +1,6 @@
 """The warehouse's tables, each once: where it lies, its columns, partitions, clustering and properties."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -20,8 +20,11 @@ from pyspark.sql.types import (
     StructType,
 )
 
+from services.finalizer import row_topics
+from services.finalizer.row_topics import RowTopic
 from services.finalizer.spark_schema import spark_schema
 from services.finalizer.transforms.rollups import MEASURES, METRICS
+from services.finalizer.transforms.rows import columns_of
 from shared import topics
 from shared.schemas.view import View
 
@@ -161,7 +164,42 @@ UNPARSED: Final = Table(
     schema=StructType([StructField("reason", StringType()), StructField("value", BinaryType()), *PROVENANCE]),
 )
 
-ALL: Final = (VIEWS, REPROCESSED, REPLACED, ROLLUPS, BRONZE, LATE, REJECTED, UNPARSED)
+
+def _rows_of(told: RowTopic) -> Table:
+    fields = [*columns_of(told).fields, *PROVENANCE]
+    if told.tombstone_of is not None:
+        fields += _fields(deleted=BooleanType())
+    if told.day_of is not None:
+        fields += _fields(day=_LONG)
+    return Table(
+        name=told.name,
+        schema=StructType(fields),
+        partition_by=() if told.day_of is None else ("day",),
+        cluster_by=() if told.day_of is None else told.cluster_by,
+        properties={
+            **_MARKS_DELETED,
+            "delta.dataSkippingStatsColumns": ",".join({**dict.fromkeys(told.key), **dict.fromkeys(told.cluster_by)}),
+        },
+    )
+
+
+#: What applications tell, by topic (`row_topics`).
+ROWS: Final[Mapping[str, Table]] = {told.name: _rows_of(told) for told in row_topics.ALL}
+
+
+#: The same of applications' topics as `unparsed` of topic `views`. All their streams append to it.
+UNPARSED_ROWS: Final = Table(
+    name="unparsed_rows", schema=StructType([StructField("topic", StringType()), *UNPARSED.schema.fields])
+)
+
+OF_VIEWS: Final = (VIEWS, REPROCESSED, REPLACED, ROLLUPS, BRONZE, LATE, REJECTED, UNPARSED)
+OF_APPLICATIONS: Final = (*ROWS.values(), UNPARSED_ROWS)
+ALL: Final = (*OF_VIEWS, *OF_APPLICATIONS)
+
+
+def those_of(rows_of: Collection[RowTopic]) -> list[Table]:
+    """The tables of views, and those of these topics."""
+    return [*OF_VIEWS, *(ROWS[told.name] for told in rows_of), *([UNPARSED_ROWS] if rows_of else [])]
 
 
 def told(table: Table) -> dict[str, Any]:
@@ -169,9 +207,12 @@ def told(table: Table) -> dict[str, Any]:
     return {"partition_by": list(table.partition_by), "columns": table.columns()}
 
 
-def ensure(spark: SparkSession, warehouse: str, *, auto_compact: bool) -> None:
-    """Creates what is missing: tables, and columns that the schema has gained. Raises `TableDiffers`."""
-    for table in ALL:
+def ensure(spark: SparkSession, warehouse: str, *, auto_compact: bool, rows_of: Collection[RowTopic] = ()) -> None:
+    """Creates what is missing: tables, and columns that the schema has gained; of applications those of `rows_of`.
+
+    Raises `TableDiffers`.
+    """
+    for table in those_of(rows_of):
         properties = {**table.properties, "delta.autoOptimize.autoCompact": str(auto_compact).lower()}
         pairs = ", ".join(f"'{name}' = '{value}'" for name, value in properties.items())
         spark.sql(

@@ -297,7 +297,7 @@ def test_small_files_are_joined_old_rows_deleted_and_nothing_else_changes(wareho
 
     driver = warehouse.with_settings(views_days=100, rollups_days=90, minutes_days=30, recent_days=100)
     stop = threading.Event()
-    round_ = Maintenance.of(driver.settings, tables.ALL, lambda: NOW_MS, stop, driver.serving)
+    round_ = Maintenance.of(driver.settings, tables.OF_VIEWS, lambda: NOW_MS, stop, driver.serving)
     assert round_.run(warehouse.spark) == ["late"]
 
     def count(table: str, where: str = "true") -> int:
@@ -385,7 +385,7 @@ def test_a_table_of_the_last_release_gains_what_this_one_has(spark: SparkSession
 
     tables.ensure(spark, str(tmp_path), auto_compact=False)
 
-    for table in tables.ALL:
+    for table in tables.OF_VIEWS:
         assert set(spark.read.format("delta").load(table.path(str(tmp_path))).columns) == set(table.columns())
     # What it held goes on to count.
     assert raw.held(spark, str(tmp_path), tables.BRONZE, "topic") == {3: 17}

@@ -83,7 +83,7 @@ def forget(driver: Driver, customer_id: str, viewer_id: str) -> Report:
     for table in (tables.REPLACED, tables.REPROCESSED, tables.VIEWS):
         rows[table.name] = _delete(driver, table, is_theirs)
     driver.landing.rebuild_dirty(spark, "forget", 0)
-    for table in tables.ALL:
+    for table in tables.OF_VIEWS:
         spark.sql(f"REORG TABLE {table.sql_name(warehouse)} APPLY (PURGE)")
         vacuum(spark, warehouse, table, hours=0)
     log.info("forgotten", rows=rows, slices=len(slices))

@@ -46,6 +46,7 @@ class Retention:
                 tables.REPROCESSED.name: settings.views_days,
                 tables.REPLACED.name: settings.views_days,
                 tables.ROLLUPS.name: settings.rollups_days,
+                **{table.name: settings.applications_days for table in tables.OF_APPLICATIONS},
             },
             minutes_days=settings.minutes_days,
             recent_days=settings.recent_days,
@@ -58,7 +59,9 @@ class Retention:
         if days:
             first_day = now_ms // DAY_MS - days
             conditions.append(
-                f"kafka_timestamp_ms < {first_day * DAY_MS}" if table is tables.UNPARSED else f"day < {first_day}"
+                f"day < {first_day}"
+                if "day" in table.schema.fieldNames()
+                else f"kafka_timestamp_ms < {first_day * DAY_MS}"
             )
         if table is tables.ROLLUPS and self.minutes_days:
             conditions.append(f"(grain = 'minute' AND day < {now_ms // DAY_MS - self.minutes_days})")

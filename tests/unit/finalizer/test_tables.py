@@ -7,7 +7,7 @@
 import json
 from pathlib import Path
 
-from services.finalizer import tables
+from services.finalizer import row_topics, tables
 from services.finalizer.tables import Table, told
 
 PREVIOUS = json.loads((Path(__file__).parents[2] / "fixtures" / "warehouse-schema.json").read_text())
@@ -30,3 +30,9 @@ def test_every_partition_and_cluster_column_is_a_column() -> None:
 
 def test_a_path_with_a_backtick_stays_one_name() -> None:
     assert Table("t", tables.UNPARSED.schema).sql_name("/odd`place") == "delta.`/odd``place/t`"
+
+
+def test_a_row_is_known_by_columns_that_its_table_has() -> None:
+    for rows in row_topics.ALL:
+        named = {*rows.key, *rows.revised_by, *rows.as_json, rows.day_of, rows.tombstone_of} - {None}
+        assert named <= set(tables.ROWS[rows.name].schema.fieldNames()), rows.name

@@ -1,0 +1,76 @@
+"""From records of a topic of rows to the columns of its table: parse, set aside, keep the newest."""
+
+from collections.abc import Iterable
+from functools import reduce
+from operator import or_
+from typing import Final
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as sf
+from pyspark.sql.types import IntegerType, LongType, StringType, StructType
+
+from services.finalizer.row_topics import RowTopic
+from services.finalizer.spark_schema import required, spark_schema
+from services.finalizer.transforms.views import DAY_MS
+
+_CORRUPT: Final = "_corrupt"
+
+
+def columns_of(told: RowTopic) -> StructType:
+    """The schema's fields as columns, those that no column can hold as text."""
+    return spark_schema(told.schema, as_text=told.as_json)
+
+
+def parse(records: DataFrame, told: RowTopic) -> DataFrame:
+    """Records as the Kafka source gives them -> the columns of the table but `landed_at_ms`, and `value` and `reason`.
+
+    `reason` is null for a row; otherwise why the record is none that this code knows: undecodable, unknown_version or invalid.
+    """
+    fields = columns_of(told)
+    text = sf.col("value").cast("string")
+    options = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": _CORRUPT}
+    parsed = records.select(
+        sf.from_json(text, StructType([*fields.fields]).add(_CORRUPT, StringType()), options).alias("row"),
+        sf.is_valid_utf8(text).alias("is_text"),
+        sf.col("key").cast("string").alias("_key"),
+        # The bytes as they came: a repair needs them.
+        "value",
+        sf.col("partition").cast(IntegerType()).alias("kafka_partition"),
+        sf.col("offset").cast(LongType()).alias("kafka_offset"),
+        sf.unix_millis("timestamp").alias("kafka_timestamp_ms"),
+    )
+    flat = parsed.select("*", f"row.{_CORRUPT}", *(f"row.`{name}`" for name in fields.fieldNames())).drop("row")
+    if told.tombstone_of is not None:
+        is_tombstone = sf.col("value").isNull() & sf.col("_key").isNotNull()
+        flat = flat.withColumns(
+            {
+                told.tombstone_of: sf.when(is_tombstone, sf.col("_key")).otherwise(sf.col(told.tombstone_of)),
+                "deleted": is_tombstone,
+            }
+        )
+    judged = flat.withColumn("reason", _reason(told)).drop("is_text", "_key", _CORRUPT)
+    if told.day_of is not None:
+        judged = judged.withColumn("day", sf.floor(sf.col(told.day_of) / DAY_MS).cast(LongType()))
+    return judged
+
+
+def newest(rows: DataFrame, told: RowTopic) -> DataFrame:
+    """Of rows without a reason the newest of each key. The order is total: of equal ones the later record wins."""
+    order = [sf.col(name).desc() for name in (*told.revised_by, "kafka_partition", "kafka_offset")]
+    rank = sf.row_number().over(Window.partitionBy(*told.key).orderBy(*order))
+    return rows.where(sf.col("reason").isNull()).withColumn("rank", rank).where(sf.col("rank") == 1).drop("rank")
+
+
+def _reason(told: RowTopic) -> Column:
+    """Why the flat row cannot be used, or null. The first that holds is told."""
+    unreadable = sf.col("value").isNull() | ~sf.col("is_text") | sf.col(_CORRUPT).isNotNull()
+    reason = (
+        sf.when(sf.col("schema_version") > told.schema_version, sf.lit("unknown_version"))
+        .when(unreadable, sf.lit("undecodable"))
+        .when(_any(sf.col(name).isNull() for name in required(told.schema)), sf.lit("invalid"))
+    )
+    return reason if told.tombstone_of is None else sf.when(~sf.col("deleted"), reason)
+
+
+def _any(conditions: Iterable[Column]) -> Column:
+    return reduce(or_, conditions)
