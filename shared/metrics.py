@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final, Literal, get_args
 
 Kind = Literal["counter", "gauge", "histogram"]
-ServiceName = Literal["collector", "processor", "finalizer", "dashboard"]
+ServiceName = Literal["collector", "processor", "finalizer", "dashboard", "webhooks"]
 
 _PREFIX: Final = "playhead_"
 
@@ -267,6 +267,17 @@ FINALIZER_MAINTENANCE_FAILURES: Final = Metric(
 FINALIZER_MAINTENANCE_SECONDS: Final = Metric(
     "playhead_finalizer_maintenance_seconds", "histogram", "Compaction, retention and vacuum of a table.", ("table",)
 )
+
+WEBHOOKS_MESSAGES: Final = Metric(
+    "playhead_webhooks_messages_total",
+    "counter",
+    "Records done with: delivered, set_aside after its last attempt, undecodable, passed_over (no opening, no closing).",
+    ("outcome",),
+)
+WEBHOOKS_ATTEMPTS: Final = Metric(
+    "playhead_webhooks_attempts_total", "counter", "Attempts to deliver, by the answer's class or none.", ("answer",)
+)
+WEBHOOKS_PENDING: Final = Metric("playhead_webhooks_pending_records", "gauge", "Records read and not yet done with.")
 
 
 def declared() -> tuple[Metric, ...]:

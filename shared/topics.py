@@ -235,6 +235,15 @@ API_ANOMALIES: Final = Topic(
     retention_ms=30 * _DAY_MS,
     retention_bytes=_GIB,
 )
+WEBHOOKS_FAILED: Final = Topic(
+    name="webhooks_failed",
+    key="<customer>:<host>",
+    schema="shared.schemas.api_anomaly.ApiAnomaly (reason and origin in headers)",
+    owner="webhooks",
+    cleanup="delete",
+    retention_ms=30 * _DAY_MS,
+    retention_bytes=_GIB,
+)
 API_BASELINES_CHANGELOG: Final = Topic(
     name="api_baselines.changelog",
     key="<store id><row key>, or meta",
@@ -319,6 +328,6 @@ ALL: Final = (
     *(SPANS, TRACES, LATE_SPANS, TRACES_CHANGELOG),
     *(API_CALLS, API_CHANGES, API_SCHEMAS_CHANGELOG),
     *(RECORDINGS, RECORDING_INDEX, RECORDINGS_CHANGELOG),
-    *(API_WINDOWS, API_ANOMALIES, API_BASELINES_CHANGELOG),
+    *(API_WINDOWS, API_ANOMALIES, API_BASELINES_CHANGELOG, WEBHOOKS_FAILED),
     *(USER_COMMANDS, USERS, USERS_CHANGELOG),
 )

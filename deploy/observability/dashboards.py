@@ -203,6 +203,7 @@ FINALIZER: Final = (
         ),
     ),
     Panel("Raw records", "cps", ((_rate("playhead_finalizer_raw_records_total", "topic"), "{{topic}}"),)),
+    Panel("Rows of applications", "cps", ((_rate("playhead_finalizer_rows_total", "topic"), "{{topic}}"),)),
     Panel("Set aside", "cps", ((_rate("playhead_finalizer_unparsed_total", "reason"), "{{reason}}"),)),
     Panel("Maintenance", "s", ((_quantile(0.9, "playhead_finalizer_maintenance_seconds", "table"), "p90 {{table}}"),)),
     Panel(
@@ -211,6 +212,9 @@ FINALIZER: Final = (
         ((_rate("playhead_dashboard_requests_total", "route, status"), "{{route}} {{status}}"),),
     ),
     Panel("Page: listeners", "short", (("playhead_dashboard_streams", "{{instance}}"),)),
+    Panel("Webhooks", "cps", ((_rate("playhead_webhooks_messages_total", "outcome"), "{{outcome}}"),)),
+    Panel("Webhooks: attempts", "cps", ((_rate("playhead_webhooks_attempts_total", "answer"), "{{answer}}"),)),
+    Panel("Webhooks in hand", "short", (("playhead_webhooks_pending_records", "{{instance}}"),)),
     Panel("Page: age of the newest bucket", "s", (("playhead_dashboard_live_age_seconds", "{{instance}}"),)),
 )
 
@@ -219,7 +223,7 @@ ALL: Final = {
     "playhead-overview": ("Playhead: overview", OVERVIEW),
     "playhead-collector": ("Playhead: collector", COLLECTOR),
     "playhead-processor": ("Playhead: processor", PROCESSOR),
-    "playhead-finalizer": ("Playhead: finalizer and page", FINALIZER),
+    "playhead-finalizer": ("Playhead: finalizer, page and webhooks", FINALIZER),
 }
 
 

@@ -1,0 +1,42 @@
+"""The settings of webhooks, from the environment."""
+
+import re
+from typing import Annotated, ClassVar
+
+import pydantic
+
+from shared.settings import Settings
+
+
+def _checked(address: pydantic.SecretStr) -> pydantic.SecretStr:
+    if not re.match(r"https?://[^\s/]", address.get_secret_value()):
+        raise ValueError("it must begin with http:// or https:// and a host")
+    return address
+
+
+_Address = Annotated[pydantic.SecretStr, pydantic.AfterValidator(_checked)]
+
+
+class WebhooksSettings(Settings):
+    """Whom to tell, how often it is tried, and how much is in hand."""
+
+    PREFIX: ClassVar[str] = "WEBHOOKS_"
+
+    url: _Address = pydantic.Field(
+        description="who is told, as https://host/path; it may hold a token, so it is a secret"
+    )
+    secret: pydantic.SecretStr = pydantic.Field(
+        min_length=16, description="what messages are signed with: text, or whsec_ and base64, as receivers have it"
+    )
+    attempts_max: int = pydantic.Field(
+        8, ge=1, le=20, description="then a message is set aside in topic webhooks_failed"
+    )
+    backoff_ms: int = pydantic.Field(
+        1_000, ge=1, le=60_000, description="longest wait after the first attempt; it doubles"
+    )
+    backoff_ms_max: int = pydantic.Field(300_000, ge=1, le=3_600_000, description="and is never longer than this")
+    answer_ms_max: int = pydantic.Field(10_000, ge=100, le=60_000, description="for the receiver to answer one attempt")
+    pending_max: int = pydantic.Field(1_000, ge=1, le=100_000, description="messages read and not yet delivered")
+    drain_seconds_max: float = pydantic.Field(5.0, gt=0, le=60, description="for what is being delivered, at the end")
+    admin_host: str = "0.0.0.0"
+    admin_port: int = pydantic.Field(9105, ge=0, le=65535)
