@@ -13,12 +13,15 @@ import signal
 import sys
 import time
 import traceback
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
+from deploy.local.applications import catalogue
+from deploy.local.applications.part import Part, Refused, Running
 from deploy.local.broker import Broker
+from deploy.local.compare import Line
 from deploy.local.demo_services import TRIGGER_SECONDS, DemoServices, Players, shortened, snippets
 from deploy.local.demo_watch import Watch
 from deploy.local.display import Display
@@ -42,6 +45,8 @@ VIEWS_MAX: Final = 2_000
 LAND_SECONDS_MAX: Final = 120.0
 #: What looks right once must still do so when every service had time to write again: commits, batches, publications.
 SETTLE_SECONDS: Final = 2.0 * TRIGGER_SECONDS
+#: For one step of an application's part: a slot, a commit, a batch of the warehouse.
+PART_SECONDS_MAX: Final = 120.0
 #: Players repeat unanswered POSTs for a minute at most; then they end, one way or the other.
 _PLAYERS_EXTRA_SECONDS_MAX: Final = 90.0
 _REFRESH_SECONDS: Final = 2.0
@@ -59,9 +64,10 @@ class AnotherRuns(RuntimeError):
 class Demo:
     """One run, from an empty folder to the verdict."""
 
-    def __init__(self, folder: Path, how: Players, display: Display) -> None:
+    def __init__(self, folder: Path, how: Players, parts: Sequence[Part], display: Display) -> None:
         self._folder = folder
         self._how = how
+        self._parts = parts
         self._display = display
         self._broker = Broker(folder / "broker")
         self._postgres = Postgres(folder / "postgres")
@@ -79,9 +85,10 @@ class Demo:
             self._display.say(f"  {difference}")
         self._display.say(verdict.explanation)
         self._display.step("everything is as the players know it" if verdict.ok else "THERE ARE DIFFERENCES, see above")
+        lines = self._play_parts(services, settings)
         if keep:
             self._keep(services)
-        return EXIT_OK if verdict.ok else EXIT_DIFFERS
+        return EXIT_OK if verdict.ok and all(line.ok for line in lines) else EXIT_DIFFERS
 
     def stop(self) -> bool:
         """Stops everything in reverse order; whether every process ended cleanly."""
@@ -113,7 +120,9 @@ class Demo:
         return settings
 
     def _start_services(self) -> DemoServices:
-        services = DemoServices(self._folder, bootstrap=self._broker.bootstrap, postgres_dsn=self._postgres.dsn)
+        services = DemoServices(
+            self._folder, bootstrap=self._broker.bootstrap, postgres_dsn=self._postgres.dsn, parts=self._parts
+        )
         processors, collectors = services.processors(), services.collectors()
         early = [*processors, *collectors, services.dashboard()]
         # Players need these first; Spark, the slowest, may come up while they play.
@@ -146,6 +155,41 @@ class Demo:
         deadline = time.monotonic() + SETTLE_SECONDS
         while time.monotonic() < deadline:
             self._refresh(watch, "settling")
+
+    def _play_parts(self, services: DemoServices, settings: Settings) -> list[Line]:
+        """The parts of the other applications, one after the other; the lines of all of them."""
+        slots = services.slots()
+        for slot in slots:
+            self._supervisor.start(slot)
+        self._supervisor.wait_ready(*(slot.name for slot in slots))
+        lines: list[Line] = []
+        for part in self._parts:
+            self._display.step(f"{part.application} runs (pid {self._supervisor.pid(part.application)})")
+            lines += part.play(
+                Running(
+                    settings,
+                    services.collector_url,
+                    services.lookup_url(part.application),
+                    services.lookup_token,
+                    services.warehouse,
+                    self._until,
+                    self._display.say,
+                )
+            )
+        if lines:
+            self._display.final(lines)
+            right = all(line.ok for line in lines)
+            told = "all applications told what was sent" if right else "THERE ARE DIFFERENCES, see above"
+            self._display.step(told)
+        return lines
+
+    def _until(self, condition: Callable[[], bool]) -> bool:
+        """Whether it holds before its time is over; every process is watched meanwhile."""
+        try:
+            self._supervisor.wait(condition, PART_SECONDS_MAX, "a part of the demo")
+        except DeadlinePassed:
+            return False
+        return True
 
     def _refresh(self, watch: Watch, doing: str) -> None:
         until = time.monotonic() + _REFRESH_SECONDS
@@ -197,14 +241,14 @@ def _run(given: argparse.Namespace, display: Display) -> int:
     display.say("The demo shortens some settings (default in brackets), so that views finish while one watches:")
     for setting in shortened():
         display.say(f"  {setting.variable}={setting.value} ({setting.default})")
-    demo = Demo(folder, Players(given.views, given.seconds, given.seed), display)
+    demo = Demo(folder, Players(given.views, given.seconds, given.seed), given.apps, display)
     code = EXIT_OK
     with display:
         try:
             code = demo.run(keep=given.keep)
         except KeyboardInterrupt:
             code = EXIT_INTERRUPTED
-        except (ProcessDied, DeadlinePassed, TopicsWrong) as problem:
+        except (ProcessDied, DeadlinePassed, Refused, TopicsWrong) as problem:
             display.settle()
             display.say(f"demo: {problem}")
             code = EXIT_DIED
@@ -237,6 +281,12 @@ def _parse(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument(
         "--seconds", type=int, default=60, help=f"how long players play, {SECONDS_MIN} to {SECONDS_MAX}"
     )
+    parser.add_argument(
+        "--apps",
+        type=_parts,
+        default="",
+        help=f"show other applications too: all, or some of {','.join(part.application for part in catalogue.ALL)}",
+    )
     parser.add_argument("--folder", type=Path, default=FOLDER, help="where everything lies; emptied first")
     given = parser.parse_args(arguments)
     if not 1 <= given.views <= VIEWS_MAX:
@@ -247,6 +297,13 @@ def _parse(arguments: Sequence[str]) -> argparse.Namespace:
     if given.folder.exists() and not _is_ours(given.folder):
         parser.error(f"{given.folder} holds something else than a demo")
     return given
+
+
+def _parts(names: str) -> tuple[Part, ...]:
+    try:
+        return catalogue.named(names)
+    except catalogue.NoSuchPart as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
 
 
 def _is_ours(folder: Path) -> bool:

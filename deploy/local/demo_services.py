@@ -2,17 +2,18 @@
 
 import secrets
 import textwrap
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from deploy.local.applications.part import Part
 from deploy.local.clients_doc import aimed_at, lines_to_paste
 from deploy.local.paths import SPARK_JARS
 from deploy.local.ports import free_port, preferred_or_free
 from deploy.local.supervisor import Service
 from services.finalizer.settings import FinalizerSettings
-from services.processor.settings import VideoViewsSettings
+from services.processor.settings import ApplicationName, VideoViewsSettings
 
 COLLECTOR_PORT: Final = 8080
 DASHBOARD_PORT: Final = 8090
@@ -55,7 +56,7 @@ class Players:
 class DemoServices:
     """The processes of one demo; ports are chosen when it is made."""
 
-    def __init__(self, folder: Path, *, bootstrap: str, postgres_dsn: str) -> None:
+    def __init__(self, folder: Path, *, bootstrap: str, postgres_dsn: str, parts: Sequence[Part] = ()) -> None:
         self._folder = folder
         self._common = {
             "PLAYHEAD_KAFKA_BOOTSTRAP": bootstrap,
@@ -66,7 +67,9 @@ class DemoServices:
         self.collector_port = preferred_or_free(COLLECTOR_PORT)
         self.dashboard_port = preferred_or_free(DASHBOARD_PORT)
         self._lookup_ports = [free_port() for _ in range(PROCESSORS)]
-        self._lookup_token = secrets.token_urlsafe(24)
+        self._parts = parts
+        self._part_ports = {part.application: free_port() for part in parts}
+        self.lookup_token = secrets.token_urlsafe(24)
         self.collector_admin_ports = [free_port() for _ in range(COLLECTORS)]
 
     @property
@@ -111,6 +114,24 @@ class DemoServices:
         """Two slots: each has half of the partitions."""
         return [self._processor(number, free_port()) for number in range(PROCESSORS)]
 
+    def slots(self) -> list[Service]:
+        """One of each application that the demo has a part of."""
+        return [
+            self._slot(
+                part.application,
+                part.application,
+                slot="demo/0",
+                lookup_port=self._part_ports[part.application],
+                admin_port=free_port(),
+                env=part.environ,
+            )
+            for part in self._parts
+        ]
+
+    def lookup_url(self, application: ApplicationName) -> str:
+        """Where the slot of an application answers lookups."""
+        return f"http://{_HOST}:{self._part_ports[application]}"
+
     def finalizer(self) -> Service:
         """The warehouse's writer."""
         admin_port = free_port()
@@ -125,6 +146,7 @@ class DemoServices:
                 "FINALIZER_JARS_DIR": str(SPARK_JARS),
                 "FINALIZER_TRIGGER_SECONDS": str(TRIGGER_SECONDS),
                 "FINALIZER_DRIVER_MEMORY": "1g",
+                "FINALIZER_APPLICATIONS": ",".join(part.application for part in self._parts),
                 "FINALIZER_ADMIN_HOST": _HOST,
                 "FINALIZER_ADMIN_PORT": str(admin_port),
             },
@@ -146,7 +168,7 @@ class DemoServices:
                 "DASHBOARD_ADMIN_PORT": str(admin_port),
                 "DASHBOARD_POSTGRES_DSN": self._postgres_dsn,
                 "DASHBOARD_LOOKUP_URL": f"http://{_HOST}:{self._lookup_ports[0]}",
-                "DASHBOARD_LOOKUP_TOKEN": self._lookup_token,
+                "DASHBOARD_LOOKUP_TOKEN": self.lookup_token,
             },
         )
 
@@ -163,19 +185,35 @@ class DemoServices:
         return Service("players", ("-m", "loadtest.players", *words), stop_seconds=5.0, ends=True)
 
     def _processor(self, number: int, admin_port: int) -> Service:
+        finish = {VideoViewsSettings.variable(field): str(value) for field, value in FINISH_MS.items()}
+        name, port = f"processor-{number}", self._lookup_ports[number]
+        return self._slot(
+            name, "video_views", slot=f"demo/{number}", lookup_port=port, admin_port=admin_port, env=finish
+        )
+
+    def _slot(
+        self,
+        name: str,
+        application: ApplicationName,
+        *,
+        slot: str,
+        lookup_port: int,
+        admin_port: int,
+        env: Mapping[str, str],
+    ) -> Service:
         return self._service(
-            f"processor-{number}",
+            name,
             ("-m", "services.processor"),
             admin_port,
             {
-                **{VideoViewsSettings.variable(field): str(value) for field, value in FINISH_MS.items()},
-                "PROCESSOR_APPLICATION": "video_views",
-                "PROCESSOR_SLOT": f"demo/{number}",
-                "PROCESSOR_STATE_DIR": str(self._folder / "state" / str(number)),
+                **env,
+                "PROCESSOR_APPLICATION": application,
+                "PROCESSOR_SLOT": slot,
+                "PROCESSOR_STATE_DIR": str(self._folder / "state" / name),
                 "PROCESSOR_LOOKUP_HOST": _HOST,
-                "PROCESSOR_LOOKUP_PORT": str(self._lookup_ports[number]),
-                "PROCESSOR_LOOKUP_URL": f"http://{_HOST}:{self._lookup_ports[number]}",
-                "PROCESSOR_LOOKUP_TOKEN": self._lookup_token,
+                "PROCESSOR_LOOKUP_PORT": str(lookup_port),
+                "PROCESSOR_LOOKUP_URL": f"http://{_HOST}:{lookup_port}",
+                "PROCESSOR_LOOKUP_TOKEN": self.lookup_token,
                 "PROCESSOR_ADMIN_HOST": _HOST,
                 "PROCESSOR_ADMIN_PORT": str(admin_port),
             },

@@ -177,13 +177,13 @@ class Warehouse:
 
     def count(self) -> int | None:
         """How many rows there are; None while there is no table."""
-        found = self._query("SELECT count(*) AS rows FROM views")
+        found = self._query("SELECT count(*) AS rows FROM t")
         return None if found is None else int(found[0]["rows"])
 
     def rows(self, fields: Sequence[str]) -> list[dict[str, Any]]:
         """All rows, with these fields; none while there is no table."""
         columns = ", ".join(f'"{name}"' for name in fields)
-        return self._query(f"SELECT {columns} FROM views") or []  # noqa: S608 - names of our own schema
+        return self._query(f"SELECT {columns} FROM t") or []  # noqa: S608 - names of our own schema
 
     def fields(self) -> list[str]:
         """The names of the table's columns; none while there is no table."""
@@ -197,14 +197,19 @@ class Warehouse:
         return [Landed(**row) for row in self.rows([field.name for field in fields(Landed)])]
 
     def _query(self, statement: str) -> list[dict[str, Any]] | None:
-        try:
-            table = DeltaTable(self._path)
-        except TableNotFoundError:
-            return None
-        found = QueryBuilder().register("views", table).execute(statement).read_all()
-        names = found.schema.names
-        columns = [found.column(name).to_pylist() for name in names]
-        return [dict(zip(names, values, strict=True)) for values in zip(*columns, strict=True)]
+        return table_rows(self._path, statement)
+
+
+def table_rows(path: Path, statement: str) -> list[dict[str, Any]] | None:
+    """What a query of the Delta table there, which it calls `t`, gives; None while there is no table."""
+    try:
+        table = DeltaTable(path)
+    except TableNotFoundError:
+        return None
+    found = QueryBuilder().register("t", table).execute(statement).read_all()
+    names = found.schema.names
+    columns = [found.column(name).to_pylist() for name in names]
+    return [dict(zip(names, values, strict=True)) for values in zip(*columns, strict=True)]
 
 
 def accepted(admin_ports: Sequence[int]) -> int | None:

@@ -12,10 +12,11 @@ from contextlib import closing
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import Final, get_args
 
 from deploy.local.leftovers import Leftovers
 from deploy.local.process import Child, DeadlinePassed, ProcessDied
+from services.processor.settings import ApplicationName
 
 READY_SECONDS_MAX: Final = 60.0
 STOP_SECONDS_MAX: Final = 30.0
@@ -26,8 +27,8 @@ _ENDED_BY_SIGTERM: Final = 143
 
 #: Settings of ours that stand in the caller's environment must not leak into the processes: they are given explicitly.
 _OUR_PREFIXES: Final = (
-    *("PLAYHEAD_", "COLLECTOR_", "PROCESSOR_", "FINALIZER_", "DASHBOARD_"),
-    *("VIDEO_VIEWS_", "TRACES_", "API_SCHEMAS_", "API_BASELINES_", "USERS_", "RECORDINGS_"),
+    *("PLAYHEAD_", "COLLECTOR_", "PROCESSOR_", "FINALIZER_", "DASHBOARD_", "WEBHOOKS_"),
+    *(f"{name.upper()}_" for name in get_args(ApplicationName)),
 )
 
 

@@ -12,6 +12,7 @@ import pytest
 from openapi_spec_validator import OpenAPIV31SpecValidator
 from opentelemetry.exporter.otlp.proto.http import Compression
 
+from deploy.local.applications.api_baselines import first_window_ms
 from deploy.local.broker import Broker
 from deploy.local.ports import free_port
 from services.collector.records import Record
@@ -151,7 +152,7 @@ def test_calls_and_server_spans_become_a_schema_and_drift_is_told(
 def test_calls_become_windows_and_what_is_not_usual_an_anomaly(
     broker: Broker, collector: Collector, tmp_path: Path
 ) -> None:
-    first_ms = time.time_ns() // 1_000_000 // 1_000 * 1_000 - 30_000
+    first_ms = first_window_ms(time.time_ns() // 1_000_000, 13)
 
     def window(number: int, ms: int) -> dict[str, Any]:
         """Thirty calls that end in the second of this number."""
