@@ -34,7 +34,7 @@ def play(running: Running) -> Sequence[Line]:
         return running.rows("traces", "trace_id, span_count, error, complete, duration_us, absorbed_by")
 
     def is_done() -> bool:
-        return TRACES * len(_SPANS) == sum(row["span_count"] for row in joined() if row["complete"])
+        return bool(TRACES * len(_SPANS) == sum(row["span_count"] for row in joined() if row["complete"]))
 
     running.until(is_done)
     rows = joined()
