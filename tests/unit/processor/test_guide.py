@@ -21,7 +21,7 @@ def counts(monkeypatch: pytest.MonkeyPatch) -> Application:
     for name, cleanup in (("COUNTS", "delete"), ("COUNTS_CHANGELOG", "compact")):
         topic = Topic(name=name.lower(), key="k", schema="s", owner="test", cleanup=cleanup)  # type: ignore[arg-type]
         monkeypatch.setattr(topics, name, topic, raising=False)
-    (code,) = re.findall(r"```python\n(.*?)```", GUIDE.read_text(), re.DOTALL)
+    (code,) = re.findall(r"```python\n(# services/.*?)```", GUIDE.read_text(), re.DOTALL)
     names: dict[str, Any] = {}
     exec(compile(code, str(GUIDE), "exec"), names)
     application = names["APPLICATION"]
