@@ -46,6 +46,11 @@ def required(struct: type[msgspec.Struct]) -> tuple[str, ...]:
     return tuple(field.name for field in _info(struct).fields if field.required)
 
 
+def never_null(struct: type[msgspec.Struct]) -> tuple[str, ...]:
+    """The fields that every record has a value of."""
+    return tuple(field.name for field in _info(struct).fields if field.required and not _without_none(field.type)[1])
+
+
 def allowed_values(struct: type[msgspec.Struct]) -> dict[str, tuple[str, ...]]:
     """The values a field may have, for every field that lists them."""
     found: dict[str, tuple[str, ...]] = {}

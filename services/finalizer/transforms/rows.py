@@ -10,7 +10,7 @@ from pyspark.sql import functions as sf
 from pyspark.sql.types import IntegerType, LongType, StringType, StructType
 
 from services.finalizer.row_topics import RowTopic
-from services.finalizer.spark_schema import required, spark_schema
+from services.finalizer.spark_schema import never_null, spark_schema
 from services.finalizer.transforms.views import DAY_MS
 
 _CORRUPT: Final = "_corrupt"
@@ -67,7 +67,7 @@ def _reason(told: RowTopic) -> Column:
     reason = (
         sf.when(sf.col("schema_version") > told.schema_version, sf.lit("unknown_version"))
         .when(unreadable, sf.lit("undecodable"))
-        .when(_any(sf.col(name).isNull() for name in required(told.schema)), sf.lit("invalid"))
+        .when(_any(sf.col(name).isNull() for name in never_null(told.schema)), sf.lit("invalid"))
     )
     return reason if told.tombstone_of is None else sf.when(~sf.col("deleted"), reason)
 

@@ -6,7 +6,15 @@ import msgspec
 import pytest
 from pyspark.sql import types
 
-from services.finalizer.spark_schema import NotTabular, allowed_values, bounds, defaults, required, spark_schema
+from services.finalizer.spark_schema import (
+    NotTabular,
+    allowed_values,
+    bounds,
+    defaults,
+    never_null,
+    required,
+    spark_schema,
+)
 from services.finalizer.tables import VIEWS
 from shared.schemas.view import NUMBER_MAX, View
 
@@ -36,6 +44,14 @@ def test_every_field_becomes_a_column_of_its_type() -> None:
 def test_what_absence_means_is_told_for_every_default_but_none() -> None:
     assert defaults(Outer) == {"share": 1.0, "ranges": [], "custom": {}, "inner": []}
     assert required(Outer) == ("name", "kind")
+
+
+def test_what_may_be_none_is_told_from_what_never_is() -> None:
+    class Told(msgspec.Struct):
+        at_ms: int
+        reason: str | None
+
+    assert (required(Told), never_null(Told)) == (("at_ms", "reason"), ("at_ms",))
 
 
 def test_listed_values_are_told_of_optional_fields_too() -> None:

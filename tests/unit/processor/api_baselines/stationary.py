@@ -43,6 +43,11 @@ def two_kinds(share: float) -> Durations:
     return lambda rng, count: rng.lognormal(8, 0.2, count) * np.where(rng.random(count) < share, 100.0, 1.0)
 
 
+def swinging(rng: Generator, count: int) -> np.ndarray:
+    """Of which whole windows are slower or faster than others, as the load of the machines swings."""
+    return rng.lognormal(11.5, 0.5, count) * rng.lognormal(0, 0.4)
+
+
 def heavy(rng: Generator, count: int) -> np.ndarray:
     return 20_000 * (1 + rng.pareto(1.5, count))
 
@@ -55,6 +60,7 @@ KINDS = (
     Kind("half from a cache", 150, 0.0, two_kinds(0.5)),
     Kind("5 % not from a cache", 150, 0.0, two_kinds(0.05)),
     Kind("heavy tail", 300, 0.3, heavy),
+    Kind("swinging latency", 200, 0.01, swinging),
     Kind("in bursts", 200, 0.02, usual(0.5), unsteady=0.5),
 )
 

@@ -70,8 +70,13 @@ def test_a_call_counts_in_the_window_in_which_it_ended_however_late_within_the_g
     pipe(driver, [call(WINDOW_MS - 10, ms=50)], came_ms=WINDOW_MS + 20)
     close(driver, 1)
     pipe(driver, [call(WINDOW_MS - 20)], came_ms=WINDOW_MS + GRACE_MS + 100)
-    close(driver, 2)
-    assert [(row.start_ms - T0, row.calls, row.late_calls) for row in rows(driver)] == [(0, 1, 0), (WINDOW_MS, 1, 1)]
+    pipe(driver, [call(2 * WINDOW_MS + 10)])
+    close(driver, 3)
+    assert [(row.start_ms - T0, row.calls, row.late_calls) for row in rows(driver)] == [
+        (0, 1, 0),
+        (WINDOW_MS, 1, 1),
+        (2 * WINDOW_MS, 1, 0),
+    ]
     assert driver.tallies["late_calls"] == 1
 
 
@@ -101,10 +106,15 @@ def test_latency_that_rises_is_one_anomaly_from_its_first_window_to_its_last(dri
     assert (evidence.direction, evidence.calls, evidence.usual_windows) == ("above", 40, RULES.usual_windows_min)
     assert evidence.value == pytest.approx(403_000, rel=0.03)
     assert evidence.usual == pytest.approx(103_000, rel=0.05)
-    assert evidence.score > 3.5
+    assert evidence.score > 5
     assert evidence.probability < 1e-5
     assert closed.worst.probability <= evidence.probability
     assert driver.tallies["open_anomalies"] == 0
+
+
+def test_an_anomaly_is_not_over_before_enough_windows_in_a_row_are_usual(drive: Drive) -> None:
+    driver = after(drive, Load(ms=400), *jittered(1, seed=3), Load(ms=400), *jittered(1, seed=4))
+    assert brief(driver) == [("latency", 1, "open", None), ("latency", 2, "open", None)]
 
 
 def test_answers_that_come_at_once_are_not_as_usual_either(drive: Drive) -> None:
