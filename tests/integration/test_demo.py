@@ -13,7 +13,6 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 
-from deploy.local.applications import catalogue
 from deploy.local.demo import EXIT_DIED, EXIT_DIFFERS, EXIT_INTERRUPTED, EXIT_OK
 from deploy.local.paths import ROOT
 from deploy.local.process import wait_until
@@ -27,7 +26,7 @@ _LAND_SECONDS_MAX = 300
 
 
 def test_every_view_of_a_run_ends_up_as_its_player_knows_it(tmp_path: Path) -> None:
-    with _demo(tmp_path, "--views", "60", "--seconds", "30", "--seed", "11", "--apps", "all") as demo:
+    with _demo(tmp_path, "--views", "60", "--seconds", "30", "--seed", "11") as demo:
         code = demo.wait(_LAND_SECONDS_MAX)
 
     said = _output(tmp_path)
@@ -35,9 +34,6 @@ def test_every_view_of_a_run_ends_up_as_its_player_knows_it(tmp_path: Path) -> N
     assert "everything is as the players know it" in said
     assert "DIFFERS" not in said
     assert "the page shows its first numbers" in said
-    assert "all applications told what was sent" in said
-    for part in catalogue.ALL:
-        assert re.search(rf"^{part.application}: .* ok$", said, re.MULTILINE), part.application
     assert _still_running(_pids_named(said)) == []
 
 
