@@ -93,6 +93,23 @@ def test_a_number_of_more_than_64_bits_is_refused() -> None:
     assert take(native_beacon(attrs={"a": 2**64 - 1})).rejected == []
 
 
+@pytest.mark.parametrize(
+    ("seq", "kept"), [(b"3.0", 3), (b"30e-1", 3), (b"-0.0", 0), (b"3.5", None), (b"1e400", None), (b"-1.0", None)]
+)
+def test_a_whole_number_may_be_written_with_a_fraction(seq: bytes, kept: int | None) -> None:
+    """To JSON Schema 5.0 is an integer, and some languages write every number so."""
+    body = b'{"view_id": "v", "event": "play", "time_ms": 1.795176999e12, "attrs": {"x": 1.0}, "seq": %s}' % seq
+    for document in (body, b'{"sent_time_ms": 1795176999040.0, "beacons": [%s]}' % body):
+        found = [(beacon.seq, beacon.client_time_ms, beacon.attrs) for beacon in take(document).accepted]
+        assert found == ([] if kept is None else [(kept, 1_795_176_999_000, {"x": 1.0})])
+
+
+@pytest.mark.parametrize("tail", [b"", b"}x", b', "\xff": 1}', b', "a": "\xff"}', b"," + b"[" * 100_000])
+def test_a_bad_beginning_is_no_excuse_for_a_bad_end(tail: bytes) -> None:
+    (rejected,) = take(b'{"time_ms": 1.0, "seq": true' + tail).rejected
+    assert rejected.reason in {"invalid", "undecodable"}
+
+
 def test_a_beacon_may_be_a_query() -> None:
     query = urlencode({"key": "acme", **native_beacon(seq=4, playhead_ms="1500"), "video_id": "v"})
     taken = native.take_query(parse_qsl(query), post(query.encode(), key="acme"), RULES)
@@ -110,13 +127,23 @@ def test_a_viewer_who_wants_privacy_is_not_told_from_others() -> None:
     assert (beacon.attrs, beacon.ip_trunc, beacon.user_agent) == ({"video_id": "x"}, None, None)
 
 
-_VALUES = st.none() | st.booleans() | st.integers(-(2**60), 2**60) | st.text(max_size=5) | st.just({}) | st.just([])
+#: Also as some languages write them: `5.0`.
+_WHOLE = st.integers(-1, 2**54) | st.integers(-1, 2**54).map(float)
+_VALUES = (
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**60), 2**60)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(max_size=5)
+    | st.just({})
+    | st.just([])
+)
 _FIELDS = {
     "view_id": st.text(max_size=70) | _VALUES,
     "event": st.sampled_from(["viewstart", "hb", "viewend"]) | _VALUES,
-    "time_ms": st.integers(-1, 2**54) | _VALUES,
-    "seq": st.integers(-1, 2**54) | _VALUES,
-    "playhead_ms": st.integers(-1, 2**54) | _VALUES,
+    "time_ms": _WHOLE | _VALUES,
+    "seq": _WHOLE | _VALUES,
+    "playhead_ms": _WHOLE | _VALUES,
     "full_snapshot": _VALUES,
     "attrs": st.dictionaries(st.text(max_size=3), _VALUES, max_size=3) | _VALUES,
     "other": _VALUES,
