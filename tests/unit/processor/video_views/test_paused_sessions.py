@@ -141,6 +141,8 @@ def test_what_is_late_in_a_session_is_known_after_a_crash(drive: Drive) -> None:
     driver = driver_of(drive)
     for beacon in play_of(0, 0, 1, 2, 3):
         pipe(driver, beacon)
+    # The play closes before, with a commit of its own.
+    driver.advance_to(T0 + 2 * HOUR_MS + MINUTE_MS)
     late = cmcd(7, "heartbeat", 2_500, sta="p", cid="a")
     for number in range(3):
         pipe(driver, late, 3 * HOUR_MS + number * MINUTE_MS)
@@ -168,6 +170,7 @@ def test_after_its_window_a_new_beacon_is_late_once_and_all_others_are_duplicate
     driver = driver_of(drive)
     for beacon in story:
         pipe(driver, beacon)
+    driver.advance_to(T0 + 2 * HOUR_MS + MINUTE_MS)
     for number, beacon in enumerate([late, *story, late, late]):
         pipe(driver, beacon, 3 * HOUR_MS + number)
     driver.advance_to(T0 + 5 * HOUR_MS)
