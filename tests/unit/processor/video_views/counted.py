@@ -25,5 +25,8 @@ def assert_each_is_counted_once(driver: Driver, piped: int, distinct: int) -> No
     assert len(driver.outputs(topics.LATE)) == late
     in_rows = sum(row.beacon_count for row in newest(driver).values())
     assert (in_rows + dropped, beacons + late, duplicates) == (beacons, distinct, piped - distinct)
+    # A view that was taken back has not started; that it had finished stays told.
+    assert sum(bucket.views_started for bucket in buckets) == len(newest(driver))
+    assert sum(bucket.views_finished for bucket in buckets) == len({row.view_id for row in rows(driver)})
     last = {bucket.customer_id: bucket for bucket in buckets}
     assert all((one.open_now, one.viewers_now) == (0, 0) for one in last.values())
