@@ -9,7 +9,7 @@ from services.processor.applications.video_views.ads import Ads
 from services.processor.applications.video_views.bounds import CDN_TRACE_MAX, STEP_MS_MAX, TIMELINE_EVENTS_MAX
 from services.processor.applications.video_views.delivery import Requests, Scale
 from services.processor.applications.video_views.step import Failure, Step
-from shared.schemas.view import INTEGRAL_MAX
+from shared.schemas.view import INTEGRAL_MAX, NUMBER_MAX
 
 #: Codes of the timeline beside the states (step.STARTING ...).
 ON_RENDITION: Final = 20
@@ -65,6 +65,9 @@ class Progress(msgspec.Struct, array_like=True):
     timeline: list[list[int]] = []
     #: An error was told, and nothing has begun to play since.
     error_is_open: bool = False
+    #: Stalls as the client tells of each.
+    stalls_told: int = 0
+    stalls_told_ms: int = 0
 
 
 _WATCHING: Final = frozenset({step.STARTING, step.PLAYING, step.REBUFFERING, step.SEEKING})
@@ -97,7 +100,13 @@ def fold(progress: Progress, next_step: Step) -> None:
         cdn, trace = next_step.dimensions.get("cdn"), progress.cdn_trace
         if cdn and (not trace or trace[-1] != cdn) and len(trace) < CDN_TRACE_MAX:
             trace.append(cdn)
-    if next_step.ad or next_step.request is not None or next_step.latency_ms is not None or next_step.sizes:
+    if (
+        next_step.ad
+        or next_step.request is not None
+        or next_step.latency_ms is not None
+        or next_step.sizes
+        or next_step.stall_ms is not None
+    ):
         _fold_rare(progress, next_step)
 
 
@@ -120,6 +129,9 @@ def _fold_rare(progress: Progress, next_step: Step) -> None:
     if next_step.latency_ms is not None:
         progress.latency_sum_ms = max(-INTEGRAL_MAX, min(progress.latency_sum_ms + next_step.latency_ms, INTEGRAL_MAX))
         progress.latency_count += 1
+    if next_step.stall_ms is not None:
+        progress.stalls_told += 1
+        progress.stalls_told_ms = min(progress.stalls_told_ms + next_step.stall_ms, NUMBER_MAX)
     if next_step.sizes:
         progress.scale = progress.scale or Scale()
         delivery.resize(progress.scale, next_step.sizes)

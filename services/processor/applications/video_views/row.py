@@ -66,7 +66,7 @@ def to_row(
     """The view's row. `dimensions` are fields of `View` by name; the day is that of `first_append_ms`."""
     progress, dimensions = complete_progress(view, dimensions)
     offset_ms = clock_offset_ms(view)
-    counters = progress.counters
+    counters = _counters(progress)
     had_failed = has_failed(progress)
     failure = (progress.failure if had_failed else None) or _NO_FAILURE
     failed = had_failed and not failure.business
@@ -140,6 +140,13 @@ def to_row(
         player_measured=sorted(counters.keys() & _FIELDS),
         **dimensions,
     )
+
+
+def _counters(progress: Progress) -> dict[str, Any]:
+    """The client's counters; of stalls that it tells one by one (CMCD `bsd`) the sums, where neither states nor sums tell any."""
+    if not progress.stalls_told or progress.rebuffer_count or "rebuffer_ms" in progress.counters:
+        return progress.counters
+    return {"rebuffer_count": progress.stalls_told, "rebuffer_ms": progress.stalls_told_ms} | progress.counters
 
 
 def _since_begun(progress: Progress, at_ms: int) -> int | None:

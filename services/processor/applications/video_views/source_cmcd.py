@@ -78,6 +78,7 @@ def cmcd_step(beacon: Beacon, seq: int) -> Step:
         request=_request(attrs, at_ms) if is_request else None,
         latency_ms=whole(scalar(attrs["ltc"])) if "ltc" in attrs else None,
         is_error=is_error and not is_fatal,
+        stall_ms=whole(scalar(attrs.get("bsd"))),
         resumes=sta == "p" and attrs.get("e") == "ps",
     )
 

@@ -97,5 +97,7 @@ class Step(msgspec.Struct, frozen=True, array_like=True):
     is_error: bool = False
     #: Playback goes on: no error before it was fatal.
     resumes: bool = False
+    #: How long a stall that is over lasted, where the client tells it, once.
+    stall_ms: int = 0
     #: What the client itself calls a warning: it is told in the timeline, and changes nothing.
     is_warning: bool = False

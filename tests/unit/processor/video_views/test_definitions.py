@@ -261,6 +261,23 @@ def test_counters_that_disagree_with_the_states_are_told(drive: Drive) -> None:
     assert row.player_measured == ["playing_ms", "rebuffer_count", "rebuffer_ms", "startup_ms", "watch_ms"]
 
 
+def test_stalls_that_a_player_tells_one_by_one_count_where_nothing_else_tells_of_any(drive: Drive) -> None:
+    # CTA-5004-B: `bsd`, the duration of the last buffer starvation, once for each; `bsa`, `bsda` their count and sum.
+    one_by_one = [
+        cmcd(0, "viewstart", 0, sta="s"),
+        cmcd(1, "playing", 500, sta="p"),
+        cmcd(2, "heartbeat", 5_000, sta="p", bsd=[[800, "v"]]),
+        cmcd(3, "heartbeat", 9_000, sta="p", bsd=[[1_200, None]]),
+    ]
+    row = row_of(drive, one_by_one)
+    assert (row.rebuffer_count, row.rebuffer_ms, row.player_measured) == (2, 2_000, ["rebuffer_count", "rebuffer_ms"])
+    by_states = [*one_by_one, cmcd(4, "rebufferstart", 10_000, sta="r"), cmcd(5, "playing", 11_000, sta="p")]
+    row = row_of(drive, by_states)
+    assert (row.rebuffer_count, row.rebuffer_ms, row.player_measured) == (1, 1_000, [])
+    row = row_of(drive, [*one_by_one, cmcd(4, "heartbeat", 10_000, sta="p", bsa=[[3, None]], bsda=[[2_500, None]])])
+    assert (row.rebuffer_count, row.rebuffer_ms) == (3, 2_500)
+
+
 def test_what_only_states_tell_names_no_measure_of_the_player(drive: Drive) -> None:
     row = row_of(drive, [cmcd(0, "viewstart", 0, sta="s"), cmcd(1, "playing", 300, sta="p")])
     assert (row.startup_ms, row.player_measured, row.rebuffer_difference_ms) == (300, [], None)
