@@ -100,13 +100,8 @@ def fold(progress: Progress, next_step: Step) -> None:
         cdn, trace = next_step.dimensions.get("cdn"), progress.cdn_trace
         if cdn and (not trace or trace[-1] != cdn) and len(trace) < CDN_TRACE_MAX:
             trace.append(cdn)
-    if (
-        next_step.ad
-        or next_step.request is not None
-        or next_step.latency_ms is not None
-        or next_step.sizes
-        or next_step.stall_ms is not None
-    ):
+    has_rare = next_step.ad or next_step.sizes or next_step.stall_ms
+    if has_rare or next_step.request is not None or next_step.latency_ms is not None:
         _fold_rare(progress, next_step)
 
 
@@ -129,7 +124,7 @@ def _fold_rare(progress: Progress, next_step: Step) -> None:
     if next_step.latency_ms is not None:
         progress.latency_sum_ms = max(-INTEGRAL_MAX, min(progress.latency_sum_ms + next_step.latency_ms, INTEGRAL_MAX))
         progress.latency_count += 1
-    if next_step.stall_ms is not None:
+    if next_step.stall_ms:
         progress.stalls_told += 1
         progress.stalls_told_ms = min(progress.stalls_told_ms + next_step.stall_ms, NUMBER_MAX)
     if next_step.sizes:
