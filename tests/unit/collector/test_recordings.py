@@ -198,6 +198,22 @@ async def posted(served: Served, path: str, data: bytes) -> int:
         return answer.status
 
 
+async def test_nothing_is_answered_before_the_last_chunk_is_acknowledged(served: Served) -> None:
+    sink = SlowSink()
+    use(served, sink)
+    upload = asyncio.create_task(posted(served, URL, bytes_of(2_500_000)))
+    await until(lambda: sink.on_their_way == 3)
+    done, _ = await asyncio.wait({upload}, timeout=0.2)
+    assert not done
+    sink.may_go_on.set()
+    assert await upload == 200
+
+
+async def test_a_last_chunk_that_is_not_stored_is_not_answered_200(served: Served) -> None:
+    use(served, FailingOnce())
+    assert await posted(served, URL, bytes_of(2_500_000)) == 503
+
+
 async def test_a_chunk_that_is_not_stored_makes_the_whole_payload_unstored(served: Served) -> None:
     sink = FailingOnce()
     use(served, sink)
