@@ -40,6 +40,9 @@ class Message:
     def value(self) -> bytes:
         return b"{}"
 
+    def headers(self) -> list[tuple[str, str | bytes | None]] | None:
+        return [("index", b"7"), ("text", "ä"), ("none", None)] if self._offset else None
+
 
 class Client:
     """Stands in for the Kafka client: gives what it is told, one batch after the other, and nothing then."""
@@ -135,3 +138,17 @@ def test_a_client_that_cannot_say_what_it_has_after_a_pause_is_asked_again_but_n
         assert one.read(0.0) == ({}, 0)
     with pytest.raises(WorkerFailed, match="the consumer is dead"):
         one.read(0.0)
+
+
+def test_an_application_that_takes_records_by_their_headers_has_these_in_place_of_values() -> None:
+    client: Any = Client([Message(0), Message(1)])
+    dealt, _ = Reader(client, [BEACONS.name], records_max=9, refused_seconds_max=1.0, by_headers=True).read(0.0)
+    first, second = dealt[BEACONS.name, 3].records
+    assert (first.value, first.headers) == (None, ())
+    assert (second.value, second.headers) == (None, (("index", b"7"), ("text", "ä".encode()), ("none", None)))
+
+
+def test_others_are_not_asked_for_headers_which_cost() -> None:
+    dealt, _ = reader([Message(1)]).read(0.0)
+    (record,) = dealt[BEACONS.name, 3].records
+    assert (record.value, record.headers) == (b"{}", ())
