@@ -127,7 +127,7 @@ class Table:
 
     def settle(self, *calls: Call) -> None:
         """Everything goes on as far as it can."""
-        while go(*calls) or self.deliver():
+        while any([go(*calls), self.deliver()]):
             pass
 
     def made(self, email: str, name: str = "Ada", **headers: str) -> str:

@@ -6,7 +6,7 @@ import pytest
 
 from services.processor.engine.driver import Weather
 from shared import codec
-from shared.schemas.user_command import SCHEMA_VERSION, Claim, Claimed, Confirm, Released, UserCommand
+from shared.schemas.user_command import SCHEMA_VERSION, Claim, Claimed, Confirm, Release, Released, UserCommand
 from tests.unit.processor.users.table import Call, Table, go, keeping
 
 
@@ -57,6 +57,27 @@ def test_a_deletion_is_answered_once_the_address_is_free(table: Table) -> None:
     table.deliver()
     stepped(table, gone)
     assert gone.answer == (204, None)
+
+
+def test_an_address_that_is_given_up_for_another_tells_nobody_until_it_is_free(table: Table) -> None:
+    user_id = table.made("a@example.org")
+    moves = table.start("PATCH", f"/users/{user_id}", {"email": "b@example.org"})
+    while kinds(table) != ["Release"]:
+        stepped(table, moves)
+        table.deliver()
+        # The confirmation of the new address comes before the release of the former one.
+        if kinds(table) == ["Confirm", "Release"]:
+            table.deliver()
+    by_address = table.start("GET", "/users?email=a@example.org")
+    for _ in range(9):
+        by_address.go()
+    assert by_address.reply is None, "it has another address already"
+    stray = UserCommand(SCHEMA_VERSION, Released("a@example.org", 999))
+    table.submit(user_id.encode(), codec.USER_COMMAND.encode(stray))
+    stepped(table, moves)
+    assert moves.reply is None, "that was not of this claim"
+    table.settle(moves, by_address)
+    assert (moves.answer[0], by_address.answer[1]["users"]) == (200, [])
 
 
 def test_of_two_who_want_an_address_one_has_it(table: Table) -> None:
@@ -180,6 +201,9 @@ def test_a_claim_of_the_same_user_under_a_newer_number_is_granted(table: Table) 
     user_id = table.made("a@example.org")
     table.submit(b"a@example.org", codec.USER_COMMAND.encode(UserCommand(SCHEMA_VERSION, Claim(user_id, 1_000))))
     assert b'"is_granted":true' in next(sent for sent in table.under_way if sent)[0][1]
+    # What belongs to the former claim does not touch this one.
+    table.submit(b"a@example.org", codec.USER_COMMAND.encode(UserCommand(SCHEMA_VERSION, Release(user_id, 0))))
+    assert table.rows("email_claims") == 1
 
 
 @pytest.mark.parametrize("seed", range(8))

@@ -1,0 +1,51 @@
+"""Outcomes: which are kept when they are too many."""
+
+from typing import Any, cast
+
+from services.processor.applications.users.outcomes import OUTCOMES, KeepRules, Outcome, Outcomes, outcome_key
+from services.processor.engine.application import Context
+from shared.schemas.user_command import Asked
+
+
+class Rows(dict[bytes, Any]):
+    """A store in memory."""
+
+    def put(self, key: bytes, row: Any, deadline_ms: int = 0) -> None:
+        self[key] = row
+
+    def delete(self, key: bytes) -> None:
+        del self[key]
+
+
+class Stores:
+    """Stands in for a core's context."""
+
+    clock_ms = 1_000
+
+    def __init__(self) -> None:
+        self.rows: dict[str, Rows] = {}
+
+    def store(self, spec: Any) -> Rows:
+        return self.rows.setdefault(spec.name, Rows())
+
+
+def asked(name: str) -> Asked:
+    return Asked(name, "fingerprint", is_keyed=True)
+
+
+def test_the_oldest_goes_and_one_that_was_told_anew_keeps_its_newer_place() -> None:
+    context = Stores()
+    outcomes = Outcomes(cast("Context", context), KeepRules(outcomes_max=3))
+    kept = context.rows[OUTCOMES.name]
+    refused, done = Outcome("fingerprint", 503, b"", is_final=False), Outcome("fingerprint", 200, b"")
+    outcomes.tell(b"u", asked("a"), refused)
+    assert not outcomes.are_told(b"u", asked("a"))
+    for name in "ba":
+        outcomes.tell(b"u", asked(name), done)
+    assert outcomes.are_told(b"u", asked("a"))
+    outcomes.tell(b"u", asked("c"), done)
+    assert set(kept) == {outcome_key(b"u", name) for name in "abc"}, "a's first place was given away, not its second"
+    outcomes.tell(b"u", asked("d"), done)
+    assert set(kept) == {outcome_key(b"u", name) for name in "acd"}
+    outcomes.tell(b"u", asked("e"), done)
+    assert set(kept) == {outcome_key(b"u", name) for name in "cde"}
