@@ -46,12 +46,22 @@ class Running:
 
     def look(self, path: str) -> Any:
         """What the part's slot tells; None where it has nothing, or cannot tell yet."""
-        headers = {"Authorization": f"Bearer {self.lookup_token}"}
+        status, answer = self.ask("GET", path)
+        return answer if status == http.HTTPStatus.OK else None
+
+    def ask(
+        self, method: str, path: str, document: Any = None, headers: Mapping[str, str] | None = None
+    ) -> tuple[int, Any]:
+        """What the part's slot answers: status, 0 without an answer, and JSON, None without any."""
+        given = {"Authorization": f"Bearer {self.lookup_token}", "Content-Type": "application/json"} | dict(
+            headers or {}
+        )
+        body = None if document is None else msgspec.json.encode(document)
         try:
-            status, answer = self._ask(self.lookup_url, "GET", path, None, headers)
+            status, answer = self._ask(self.lookup_url, method, path, body, given)
         except OSError:
-            return None
-        return msgspec.json.decode(answer) if status == http.HTTPStatus.OK else None
+            return 0, None
+        return status, msgspec.json.decode(answer) if answer else None
 
     def rows(self, table: str, columns: str = "*", where: str = "true") -> list[dict[str, Any]]:
         """Rows of a table of the warehouse, read without Spark; none while there is no table."""

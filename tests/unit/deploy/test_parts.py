@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 import duckdb
 import msgspec
@@ -26,6 +27,7 @@ from shared.schemas.api_call import ApiCall
 from shared.schemas.span import Span
 from shared.settings import Settings
 from tests.unit.collector.bodies import post
+from tests.unit.processor.users.table import Table
 
 #: Longer than anything in the parts takes.
 STEP_MS = 20_000
@@ -87,6 +89,25 @@ class InMemory(Running):
             return [dict(zip(names, row, strict=True)) for row in found.fetchall()]
 
 
+@dataclasses.dataclass(frozen=True)
+class UsersInMemory(Running):
+    """The same with the table of users, which has an API of its own."""
+
+    table: Table = dataclasses.field(default_factory=lambda: Table("calm"))
+    loses: Callable[[int], bool] = lambda _: False
+    asked: list[str] = dataclasses.field(default_factory=list)
+
+    def ask(self, method: str, path: str, document: Any = None, headers: Any = None) -> tuple[int, Any]:
+        self.asked.append(path)
+        if self.loses(len(self.asked)):
+            return 201, {"id": "0" * 32}
+        return self.table.call(method, unquote(path), document, **(headers or {})).answer
+
+    def rows(self, table: str, columns: str = "*", where: str = "true") -> list[dict[str, Any]]:
+        assert table == "users"
+        return [{"id": key, "deleted": row is None} for key, row in self.table.told().items()]
+
+
 def running(part: Part, said: list[str], **fields: Any) -> InMemory:
     driver = Driver(APPLICATIONS[part.application](part.environ))
 
@@ -111,6 +132,15 @@ def test_what_comes_out_is_what_was_sent(part: Part) -> None:
 def test_what_is_lost_differs(part: Part) -> None:
     lines = part.play(running(part, [], loses=lambda number: number == 2))
     assert [line for line in lines if line.ok is False] != []
+
+
+def test_users_come_out_as_they_were_written_and_one_that_is_lost_differs() -> None:
+    (part,) = (part for part in catalogue.ALL if part.application == "users")
+    given: dict[str, Any] = {"until": lambda condition: condition(), "say": lambda _: None}
+    given |= {"settings": Settings(), "collector_url": "", "lookup_url": "", "lookup_token": "", "warehouse": Path()}
+    assert [line for line in part.play(UsersInMemory(**given)) if not line.ok] == []
+    lossy = UsersInMemory(**given, loses=lambda number: number == 3)
+    assert [line for line in part.play(lossy) if line.ok is False] != []
 
 
 def test_parts_are_chosen_by_name() -> None:
