@@ -1,6 +1,6 @@
 # The words of this project; each is one command. `make` lists them.
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-test demo check unit integration test chaos rolling bench lock clean
+.PHONY: help setup setup-test demo check unit integration test chaos rolling bench loadtest images images-test lock clean
 
 PYTHON := .venv/bin/python
 
@@ -39,6 +39,16 @@ rolling: setup ## restart every slot under load: which partitions move, and how 
 
 bench: setup ## every benchmark that has a goal, one table; writes bench/README.md; needs Go and Rust for two peers
 	@$(PYTHON) -m bench
+
+loadtest: setup ## locust's players against everything on this machine; fails on any loss [SHAPE=kickoff|ads|soak|ramp] [VIEWERS=n] [SECONDS=n]
+	@$(PYTHON) -m deploy.local.load $(if $(SHAPE),--shape $(SHAPE)) $(if $(VIEWERS),--viewers $(VIEWERS)) $(if $(SECONDS),--seconds $(SECONDS))
+
+images: setup ## build the services' images with the docker at hand
+	@$(PYTHON) -m deploy.images.build
+
+images-test: setup ## as root: build and run the images in a docker daemon of their own
+	@deploy/local/setup.sh containers
+	$(PYTHON) -m pytest -m containers tests/images
 
 lock: setup ## resolve pyproject.toml anew into requirements.lock
 	$(PYTHON) -m uv pip compile pyproject.toml --universal --generate-hashes --no-emit-index-url \

@@ -154,7 +154,7 @@ def _run(folder: Path, given: argparse.Namespace) -> int:
         for service in all_services:
             supervisor.start(service)
         supervisor.wait_ready(*(service.name for service in all_services))
-        supervisor.start(services.players(Players(given.views, given.seconds, 7)))
+        supervisor.start(Players(given.views, given.seconds, 7).service(services.collector_url, services.truth))
         watching = Watching(broker.bootstrap, postgres.dsn, probes)
         watching.start()
         time.sleep(_READY_SECONDS)

@@ -79,9 +79,19 @@ class Ledger:
         truth["acked_until_ms"] += view.loaded_ms
         self._rows.append(truth)
 
+    @property
+    def rows(self) -> list[dict[str, Any]]:
+        """The truth of every view settled so far."""
+        return self._rows
+
     def write(self, *, done: bool) -> None:
-        """Replaces the truth file; a reader sees the old one or the new one, never a part."""
-        content = {"done": done, "seed": self._seed, "totals": asdict(self.totals), "views": self._rows}
-        beside = self._path.with_name(self._path.name + ".new")
-        beside.write_bytes(orjson.dumps(content))
-        beside.replace(self._path)
+        """Replaces the truth file."""
+        write_truth(self._path, seed=self._seed, totals=self.totals, rows=self._rows, done=done)
+
+
+def write_truth(path: Path, *, seed: int, totals: Totals, rows: list[dict[str, Any]], done: bool) -> None:
+    """Replaces a truth file; a reader sees the old one or the new one, never a part."""
+    content = {"done": done, "seed": seed, "totals": asdict(totals), "views": rows}
+    beside = path.with_name(path.name + ".new")
+    beside.write_bytes(orjson.dumps(content))
+    beside.replace(path)

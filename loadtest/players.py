@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 
 import aiohttp
 
+from loadtest.headers import headers_of, path_of
 from loadtest.ledger import Ledger, ViewRecord
 from loadtest.playing import Clock, Playing, Stage
 from loadtest.story import TAIL_MS, VIEW_MS_MIN, tell
@@ -26,10 +27,6 @@ SECONDS_MAX: Final = 3_600
 RETRY_SECONDS_MAX: Final = 600
 POST_SECONDS_MAX: Final = 15
 CONNECTIONS_MAX: Final = 128
-
-_BROWSER: Final = (
-    "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/140.0.0.0 Safari/537.36"
-)
 
 
 class Poster:
@@ -45,14 +42,7 @@ class Poster:
     ) -> bool:
         """One attempt. Success is what a browser calls success: 2xx, and the page's origin allowed (but for sendBeacon)."""
         player = view.story.player
-        is_mux = player.source == "mux"
-        url = self._url + ("/" if is_mux else f"/cmcd/{player.customer_id}")
-        kind = ("text/plain;charset=UTF-8" if is_closing else "text/plain") if is_mux else "application/cmcd"
-        headers = {
-            "Content-Type": kind,
-            "Origin": f"https://www.{player.customer_id}.example",
-            "User-Agent": _BROWSER,
-        }
+        url, headers = self._url + path_of(player), headers_of(player, is_closing=is_closing)
         try:
             async with self._session.post(url, data=body, headers=headers) as answer:
                 await answer.read()

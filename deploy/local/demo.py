@@ -15,6 +15,7 @@ import time
 import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -22,8 +23,8 @@ from deploy.local.applications import catalogue
 from deploy.local.applications.part import Part, Refused, Running
 from deploy.local.broker import Broker
 from deploy.local.compare import Line
-from deploy.local.demo_services import TRIGGER_SECONDS, DemoServices, Players, shortened, snippets
-from deploy.local.demo_watch import Watch
+from deploy.local.demo_services import TRIGGER_SECONDS, Crowd, DemoServices, Players, shortened, snippets
+from deploy.local.demo_watch import Verdict, Watch
 from deploy.local.display import Display
 from deploy.local.leftovers import Leftovers
 from deploy.local.paths import LOCAL, ROOT
@@ -61,13 +62,23 @@ class AnotherRuns(RuntimeError):
     """A demo of this checkout is running already."""
 
 
+@dataclass(frozen=True)
+class Play:
+    """Who plays in a run, which other parts are shown, and who is given the verdict."""
+
+    crowd: Crowd
+    parts: Sequence[Part] = ()
+    judged: Callable[[Verdict], None] = lambda _: None
+
+
 class Demo:
     """One run, from an empty folder to the verdict."""
 
-    def __init__(self, folder: Path, how: Players, parts: Sequence[Part], display: Display) -> None:
+    def __init__(self, folder: Path, play: Play, display: Display) -> None:
         self._folder = folder
-        self._how = how
-        self._parts = parts
+        self._how = play.crowd
+        self._parts = play.parts
+        self._judged = play.judged
         self._display = display
         self._broker = Broker(folder / "broker")
         self._postgres = Postgres(folder / "postgres")
@@ -80,6 +91,7 @@ class Demo:
         with Watch(settings, services, self._postgres.dsn) as watch:
             self._play(services, watch)
             verdict = watch.compare()
+        self._judged(verdict)
         self._display.final(verdict.lines)
         for difference in verdict.differences:
             self._display.say(f"  {difference}")
@@ -136,8 +148,8 @@ class Demo:
 
     def _play(self, services: DemoServices, watch: Watch) -> None:
         how = self._how
-        self._display.step(f"{how.views} views begin, all over in {how.seconds} s, seed {how.seed}")
-        self._supervisor.start(services.players(how))
+        self._display.step(how.told)
+        self._supervisor.start(how.service(services.collector_url, services.truth))
         playing = "playing"
         deadline = time.monotonic() + how.seconds + _PLAYERS_EXTRA_SECONDS_MAX
         while self._supervisor.exit_code("players") is None:
@@ -220,9 +232,15 @@ def main(arguments: Sequence[str]) -> int:
     display = Display()
     # `kill` is to end a demo as Ctrl-C does: cleanly.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
+    play = Play(Players(given.views, given.seconds, given.seed), given.apps)
+    return drive(given.folder, play, display, keep=given.keep)
+
+
+def drive(folder: Path, play: Play, display: Display, *, keep: bool = False) -> int:
+    """A whole run, from an empty folder to the last process's end; its exit code. Only one runs in a folder."""
     try:
-        with _only_one(given.folder.with_name(given.folder.name + ".lock")):
-            return _run(given, display)
+        with _only_one(folder.with_name(folder.name + ".lock")):
+            return _run(folder, play, display, keep=keep)
     except AnotherRuns as problem:
         print(f"demo: {problem}", file=sys.stderr)
         return EXIT_DIED
@@ -232,8 +250,7 @@ def main(arguments: Sequence[str]) -> int:
         return EXIT_DIED
 
 
-def _run(given: argparse.Namespace, display: Display) -> int:
-    folder: Path = given.folder
+def _run(folder: Path, play: Play, display: Display, *, keep: bool) -> int:
     for left in Leftovers(folder / "processes.json").end():
         display.step(f"ended what an earlier run left behind: {left}")
     shutil.rmtree(folder, ignore_errors=True)
@@ -241,11 +258,11 @@ def _run(given: argparse.Namespace, display: Display) -> int:
     display.say("The demo shortens some settings (default in brackets), so that views finish while one watches:")
     for setting in shortened():
         display.say(f"  {setting.variable}={setting.value} ({setting.default})")
-    demo = Demo(folder, Players(given.views, given.seconds, given.seed), given.apps, display)
+    demo = Demo(folder, play, display)
     code = EXIT_OK
     with display:
         try:
-            code = demo.run(keep=given.keep)
+            code = demo.run(keep=keep)
         except KeyboardInterrupt:
             code = EXIT_INTERRUPTED
         except (ProcessDied, DeadlinePassed, Refused, TopicsWrong) as problem:

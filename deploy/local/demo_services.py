@@ -5,7 +5,7 @@ import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, Protocol
 
 from deploy.local.applications.part import Part
 from deploy.local.clients_doc import aimed_at, lines_to_paste
@@ -44,6 +44,21 @@ class Shortened:
     default: str
 
 
+class Crowd(Protocol):
+    """Who plays in a run, and for how long."""
+
+    @property
+    def seconds(self) -> int:
+        """After so long all are gone, but for what is sent again."""
+
+    @property
+    def told(self) -> str:
+        """What begins, in words."""
+
+    def service(self, url: str, truth: Path) -> Service:
+        """The process that plays at a collector and writes its truth; it ends by itself."""
+
+
 @dataclass(frozen=True)
 class Players:
     """How the simulated players are run."""
@@ -51,6 +66,23 @@ class Players:
     views: int
     seconds: int
     seed: int
+
+    @property
+    def told(self) -> str:
+        """What begins."""
+        return f"{self.views} views begin, all over in {self.seconds} s, seed {self.seed}"
+
+    def service(self, url: str, truth: Path) -> Service:
+        """The simulated players; they end by themselves."""
+        arguments = {
+            "--url": url,
+            "--views": self.views,
+            "--seconds": self.seconds,
+            "--seed": self.seed,
+            "--truth": truth,
+        }
+        words = tuple(str(word) for pair in arguments.items() for word in pair)
+        return Service("players", ("-m", "loadtest.players", *words), stop_seconds=5.0, ends=True)
 
 
 class DemoServices:
@@ -171,18 +203,6 @@ class DemoServices:
                 "DASHBOARD_LOOKUP_TOKEN": self.lookup_token,
             },
         )
-
-    def players(self, how: Players) -> Service:
-        """The simulated players; they end by themselves."""
-        arguments = {
-            "--url": self.collector_url,
-            "--views": how.views,
-            "--seconds": how.seconds,
-            "--seed": how.seed,
-            "--truth": self.truth,
-        }
-        words = tuple(str(word) for pair in arguments.items() for word in pair)
-        return Service("players", ("-m", "loadtest.players", *words), stop_seconds=5.0, ends=True)
 
     def _processor(self, number: int, admin_port: int) -> Service:
         finish = {VideoViewsSettings.variable(field): str(value) for field, value in FINISH_MS.items()}

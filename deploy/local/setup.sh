@@ -9,6 +9,8 @@ readonly PYTHON=.venv/bin/python
 readonly STAMPS=.local/stamps
 # Each has a command of its own name.
 readonly TEST_PACKAGES=(chromium ffmpeg openssl npm)
+# And what tests of containers need beside these; each has a command of its own name, but for docker.
+readonly CONTAINER_PACKAGES=(docker.io docker-compose debootstrap iptables)
 readonly JAVA_MIN=17
 readonly KUSTOMIZE_VERSION=v5.7.1
 
@@ -201,6 +203,11 @@ main() {
     fetch_jars kafka
     fetch_jars spark
     make_environment
+    if [[ ${1:-} == containers ]]; then
+        if [[ -n $(missing_commands dockerd docker-compose debootstrap iptables) ]]; then
+            install_packages "${CONTAINER_PACKAGES[@]}"
+        fi
+    fi
     if [[ ${1:-} == test ]]; then
         local missing
         mapfile -t missing < <(missing_commands "${TEST_PACKAGES[@]}")

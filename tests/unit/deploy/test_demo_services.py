@@ -64,7 +64,7 @@ def test_mux_embed_is_given_a_host_for_which_it_speaks_plain_http(services: Demo
 
 
 def test_the_players_are_told_where_to_post_and_where_to_write(services: DemoServices) -> None:
-    service = services.players(Players(views=10, seconds=60, seed=3))
+    service = Players(views=10, seconds=60, seed=3).service(services.collector_url, services.truth)
 
     assert service.ends
     assert service.arguments[:2] == ("-m", "loadtest.players")

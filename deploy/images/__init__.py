@@ -1,0 +1,1 @@
+"""Container images: what builds them, and a docker daemon of one's own to test them in."""

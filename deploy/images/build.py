@@ -1,0 +1,114 @@
+"""Builds the images of the services with the docker at hand: `python -m deploy.images.build [SERVICE ...]`."""
+
+import argparse
+import contextlib
+import os
+import subprocess
+import sys
+import tarfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import IO, Final, get_args
+
+from deploy.local.paths import ROOT, SPARK_JARS
+from shared.metrics import ServiceName
+
+SERVICES: Final[tuple[ServiceName, ...]] = get_args(ServiceName)
+DOCKERFILE: Final = "deploy/Dockerfile"
+#: Everything that the Dockerfile copies; nothing else of the checkout is sent to docker.
+CONTEXT: Final = (
+    DOCKERFILE,
+    "deploy/local/uv.txt",
+    "deploy/images/locked.py",
+    "deploy/jars/spark/SHA256SUMS",
+    "deploy/__init__.py",
+    "deploy/topics.py",
+    "deploy/customers_table.py",
+    "deploy/rights.py",
+    "pyproject.toml",
+    "requirements.lock",
+    "LICENSE",
+    "NOTICE",
+    "shared",
+    "services",
+)
+BUILD_SECONDS_MAX: Final = 1_800
+
+
+class BuildFailed(RuntimeError):
+    """docker did not build an image; the text is the end of what it said."""
+
+
+def name_of(service: ServiceName, version: str) -> str:
+    """The image's name and tag."""
+    return f"playhead-{service}:{version}"
+
+
+def build(service: ServiceName, *, version: str = "0.1.0", environ: Mapping[str, str] = os.environ) -> str:
+    """Builds one image from deploy/Dockerfile; its name. Raises `BuildFailed`."""
+    name = name_of(service, version)
+    command = ["docker", "build", "--file", DOCKERFILE, "--tag", name, "--network", "host"]
+    for argument, value in (("SERVICE", service), ("VERSION", version), ("REVISION", _revision())):
+        command += ["--build-arg", f"{argument}={value}"]
+    # The Dockerfile wants nothing that only the newer builder has.
+    child = subprocess.Popen(
+        [*command, "-"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        env=dict(environ) | {"DOCKER_BUILDKIT": "0"},
+    )
+    assert child.stdin is not None
+    # Where docker hangs up, its own words say why.
+    with contextlib.suppress(BrokenPipeError):
+        send_context(child.stdin, service)
+    output, _ = child.communicate(timeout=BUILD_SECONDS_MAX)
+    if child.returncode != 0:
+        raise BuildFailed(f"{name}: {output.decode(errors='replace')[-4_000:]}")
+    return name
+
+
+def send_context(to: IO[bytes], service: ServiceName) -> None:
+    """Writes what the Dockerfile copies as a tar archive; the jars for the finalizer alone."""
+    with tarfile.open(fileobj=to, mode="w|", dereference=True) as archive:
+        for path in CONTEXT:
+            archive.add(ROOT / path, path, filter=_without_caches)
+        if service == "finalizer":
+            archive.add(SPARK_JARS, str(SPARK_JARS.relative_to(ROOT)))
+
+
+def _without_caches(file: tarfile.TarInfo) -> tarfile.TarInfo | None:
+    if Path(file.name).name == "__pycache__":
+        return None
+    # Neither owner nor time of the checkout is part of an image.
+    file.uid = file.gid = file.mtime = 0
+    file.uname = file.gname = ""
+    return file
+
+
+def _revision() -> str:
+    told = subprocess.run(["git", "rev-parse", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=False)
+    return told.stdout.strip() or "unknown"
+
+
+def main(arguments: Sequence[str]) -> int:
+    """The command; 1 when an image could not be built."""
+    parser = argparse.ArgumentParser(prog="python -m deploy.images.build", description=__doc__)
+    parser.add_argument("services", nargs="*", metavar="SERVICE", help=f"of {', '.join(SERVICES)}; none: all")
+    parser.add_argument("--version", default="0.1.0", help="the images' tag")
+    given = parser.parse_args(arguments)
+    if unknown := set(given.services) - set(SERVICES):
+        parser.error(f"no service: {', '.join(sorted(unknown))}")
+    for service in SERVICES:
+        if given.services and service not in given.services:
+            continue
+        try:
+            print(build(service, version=given.version), flush=True)
+        except BuildFailed as problem:
+            print(problem, file=sys.stderr)
+            return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

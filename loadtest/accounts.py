@@ -1,0 +1,46 @@
+"""The account of a load test that runs in several processes: what each says of itself, put together into one truth. Pure."""
+
+from collections.abc import Mapping
+from dataclasses import asdict, fields
+from typing import Any, TypedDict
+
+from loadtest.ledger import Ledger, Totals
+
+
+class Account(TypedDict):
+    """What one process has to say since it last spoke: totals of all its run, and the rows of views that were settled since."""
+
+    totals: dict[str, int]
+    rows: list[dict[str, Any]]
+
+
+class Teller:
+    """Tells a ledger's account, each row once."""
+
+    def __init__(self, ledger: Ledger) -> None:
+        self._ledger = ledger
+        self._told = 0
+
+    def tell(self) -> Account:
+        """What is new since the last time."""
+        rows = self._ledger.rows[self._told :]
+        self._told += len(rows)
+        return {"totals": asdict(self._ledger.totals), "rows": rows}
+
+
+class Accounts:
+    """Those of all processes."""
+
+    def __init__(self) -> None:
+        self._totals: dict[str, Mapping[str, int]] = {}
+        self.rows: list[dict[str, Any]] = []
+
+    def take(self, process: str, account: Account) -> None:
+        """A process has told its account."""
+        self._totals[process] = account["totals"]
+        self.rows += account["rows"]
+
+    @property
+    def totals(self) -> Totals:
+        """The sums over all processes."""
+        return Totals(**{each.name: sum(told[each.name] for told in self._totals.values()) for each in fields(Totals)})

@@ -1,0 +1,24 @@
+"""What a player's POST carries around its body, as browsers send it."""
+
+from typing import Final
+
+from loadtest.story import Player
+
+_BROWSER: Final = (
+    "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/140.0.0.0 Safari/537.36"
+)
+
+
+def path_of(player: Player) -> str:
+    """Where it posts to."""
+    return "/" if player.source == "mux" else f"/cmcd/{player.customer_id}"
+
+
+def headers_of(player: Player, *, is_closing: bool = False) -> dict[str, str]:
+    """Its headers; `is_closing`: by sendBeacon."""
+    mux_kind = "text/plain;charset=UTF-8" if is_closing else "text/plain"
+    return {
+        "Content-Type": mux_kind if player.source == "mux" else "application/cmcd",
+        "Origin": f"https://www.{player.customer_id}.example",
+        "User-Agent": _BROWSER,
+    }

@@ -1,0 +1,125 @@
+"""deploy/compose.yaml: every service starts with settings that it takes, after what it needs, without a right, and watched."""
+
+import re
+from typing import Any
+
+import pytest
+import yaml
+
+from deploy.images.build import SERVICES
+from deploy.local.paths import ROOT
+from deploy.observability.dashboards import SOURCE
+from services.collector.settings import CollectorSettings
+from services.dashboard.settings import DashboardSettings
+from services.finalizer.settings import FinalizerSettings
+from services.processor.settings import ProcessorSettings
+from services.rim.probe import PORTS
+from shared.settings import Settings
+from shared.topics import PROFILES
+
+COMPOSE: dict[str, Any] = yaml.safe_load((ROOT / "deploy/compose.yaml").read_text())
+ALL: dict[str, dict[str, Any]] = COMPOSE["services"]
+SETTINGS: dict[str, type[Settings]] = {
+    "collector": CollectorSettings,
+    "processor": ProcessorSettings,
+    "finalizer": FinalizerSettings,
+    "dashboard": DashboardSettings,
+}
+#: What deploy/Dockerfile sets.
+OF_IMAGE = {"FINALIZER_JARS_DIR": "/opt/playhead/jars", "PROCESSOR_STATE_DIR": "/state"}
+BROKERS = ("kafka-1", "kafka-2", "kafka-3")
+
+
+def ours() -> dict[str, dict[str, Any]]:
+    return {name: one for name, one in ALL.items() if one["image"].startswith("playhead-")}
+
+
+def service_of(one: dict[str, Any]) -> str:
+    return str(one["image"].removeprefix("playhead-").split(":")[0])
+
+
+def settings(name: str) -> Settings:
+    told = {key: re.sub(r"\$\{[^}]*\}", "x" * 32, str(value)) for key, value in ALL[name]["environment"].items()}
+    return SETTINGS[service_of(ALL[name])].load(OF_IMAGE | told)
+
+
+def working() -> list[str]:
+    return [name for name in ours() if name != "topics"]
+
+
+def test_it_is_what_an_installation_without_a_single_point_has() -> None:
+    numbers = {service: sum(service_of(ALL[name]) == service for name in working()) for service in SERVICES}
+    assert numbers == {"collector": 2, "processor": 8, "finalizer": 1, "dashboard": 1}
+    profile = PROFILES["production"]
+    for number, name in enumerate(BROKERS, 1):
+        environ = ALL[name]["environment"]
+        assert environ["KAFKA_NODE_ID"] == number
+        assert environ["KAFKA_ADVERTISED_LISTENERS"] == f"PLAINTEXT://{name}:9092"
+        assert environ["KAFKA_DEFAULT_REPLICATION_FACTOR"] == profile.replication_factor
+        assert environ["KAFKA_TRANSACTION_STATE_LOG_MIN_ISR"] == profile.min_insync_replicas
+        assert environ["KAFKA_AUTO_CREATE_TOPICS_ENABLE"] == "false"
+
+
+@pytest.mark.parametrize("name", working())
+def test_a_service_takes_its_settings(name: str) -> None:
+    given = settings(name)
+    assert given.profile == PROFILES["production"]
+    assert given.kafka_bootstrap.split(",") == [f"{broker}:9092" for broker in BROKERS]
+
+
+def test_every_slot_has_a_standby_on_the_other_processor() -> None:
+    replicas: dict[tuple[str, int], str] = {}
+    for name in working():
+        given = settings(name)
+        if isinstance(given, ProcessorSettings):
+            assert given.standbys == 1
+            assert ALL[name]["hostname"] == name
+            (volume,) = ALL[name]["volumes"]
+            replicas[given.slot, given.replica] = volume.split(":")[0]
+    slots = {slot for slot, _ in replicas}
+    assert slots == {"processor-0/0", "processor-0/1", "processor-1/0", "processor-1/1"}
+    for slot in slots:
+        assert replicas[slot, 0] == slot.split("/")[0]
+        assert {replicas[slot, 0], replicas[slot, 1]} == {"processor-0", "processor-1"}
+
+
+def test_nothing_of_ours_has_a_right_or_writes_where_it_need_not() -> None:
+    for name, one in ours().items():
+        assert one["read_only"] is True, name
+        assert one["cap_drop"] == ["ALL"]
+        assert one["security_opt"] == ["no-new-privileges:true"]
+        assert one["stop_grace_period"] == "120s"
+
+
+def test_everything_waits_until_what_it_needs_is_healthy() -> None:
+    for name in working():
+        waits = {other: how["condition"] for other, how in ALL[name]["depends_on"].items()}
+        assert waits["topics"] == "service_completed_successfully"
+        assert all(waits[broker] == "service_healthy" for broker in BROKERS)
+        wants_postgres = any("POSTGRES" in variable for variable in ALL[name]["environment"])
+        assert (waits.get("postgres") == "service_healthy") == wants_postgres, name
+    for name in (*BROKERS, "postgres"):
+        assert ALL[name]["healthcheck"]["test"]
+
+
+def test_no_secret_stands_in_it_and_nothing_listens_but_here() -> None:
+    for name, one in ALL.items():
+        for variable, value in one.get("environment", {}).items():
+            if re.search(r"DSN|TOKEN|PASSWORD", variable):
+                assert re.search(r"\$\{(LOOKUP_TOKEN|POSTGRES_PASSWORD):\?\}", str(value)), (name, variable)
+        assert all(port.startswith("127.0.0.1:") for port in one.get("ports", []))
+
+
+def test_prometheus_scrapes_every_service_under_the_job_that_rules_know() -> None:
+    config = yaml.safe_load((ROOT / "deploy/observability/compose/prometheus.yml").read_text())
+    scraped = {
+        (job["job_name"], target)
+        for job in config["scrape_configs"]
+        for static in job["static_configs"]
+        for target in static["targets"]
+    }
+    assert scraped == {
+        (f"playhead-{service}", f"{name}:{PORTS[service]}") for name in working() for service in [service_of(ALL[name])]
+    }
+    source = yaml.safe_load((ROOT / "deploy/observability/compose/grafana.yaml").read_text())["datasources"][0]
+    assert (source["uid"], source["type"]) == (SOURCE.uid, SOURCE.type_val)

@@ -1,0 +1,106 @@
+"""What goes into an image: packages as locked, the files that the Dockerfile copies, a probe that knows the ports."""
+
+import http.server
+import io
+import re
+import tarfile
+import threading
+from collections.abc import Iterator
+from typing import get_args
+
+import pytest
+
+from deploy.images import build
+from deploy.images.locked import locked
+from deploy.local.paths import ROOT
+from services.collector.settings import CollectorSettings
+from services.dashboard.settings import DashboardSettings
+from services.finalizer.settings import FinalizerSettings
+from services.processor.settings import ProcessorSettings
+from services.rim import probe
+from shared.metrics import ServiceName
+
+LOCK = """\
+aiohttp==3.1 \\
+    --hash=sha256:aa \\
+    --hash=sha256:ab
+    # via playhead (pyproject.toml)
+colorama==0.4 ; sys_platform == 'win32' \\
+    --hash=sha256:cc
+zstandard==0.25 \\
+    --hash=sha256:dd
+"""
+
+
+class _Admin(http.server.BaseHTTPRequestHandler):
+    def do_GET(self) -> None:
+        self.send_response(200 if self.path == "/livez" else 503)
+        self.end_headers()
+        self.wfile.write(b"taking partitions\n")
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@pytest.fixture
+def admin_port() -> Iterator[int]:
+    server = http.server.HTTPServer(("127.0.0.1", 0), _Admin)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    yield server.server_port
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+def test_packages_come_with_the_hashes_of_the_lock_and_with_no_others() -> None:
+    told = list(locked(["zstandard==0.25", "aiohttp==3.1 ; python_version > '3'", "# a comment"], LOCK))
+    assert told == [
+        "zstandard==0.25 \\\n    --hash=sha256:dd",
+        "aiohttp==3.1 \\\n    --hash=sha256:aa \\\n    --hash=sha256:ab",
+    ]
+
+
+def test_a_package_that_is_not_as_locked_is_refused() -> None:
+    with pytest.raises(KeyError, match=r"3\.2"):
+        list(locked(["aiohttp==3.2"], LOCK))
+
+
+def test_everything_that_the_dockerfile_copies_is_sent_and_no_secret_or_cache() -> None:
+    stream = io.BytesIO()
+    build.send_context(stream, "collector")
+    stream.seek(0)
+    with tarfile.open(fileobj=stream) as archive:
+        sent = set(archive.getnames())
+    assert not [name for name in sent if "__pycache__" in name or name.startswith((".local", "tests", ".git"))]
+    for line in re.findall(r"^COPY (?!--from)(.*)$", (ROOT / build.DOCKERFILE).read_text(), re.M):
+        for path in line.split()[:-1]:
+            assert path in sent or path == ".local/jars/spark/*.ja[r]"
+
+
+def test_the_dockerfile_installs_by_hash_and_runs_as_nobody() -> None:
+    text = (ROOT / build.DOCKERFILE).read_text()
+    installs = re.findall(r"(?:pip install|pip sync)[^&|]*", text)
+    assert len(installs) == 3
+    assert all("--require-hashes" in install for install in installs)
+    assert re.search(r"^USER 10001:10001$", text, re.M)
+    assert text.index("USER 10001") > text.index("COPY --from=build")
+
+
+def test_the_probe_knows_every_services_port() -> None:
+    classes = (CollectorSettings, ProcessorSettings, FinalizerSettings, DashboardSettings)
+    defaults = [settings.model_fields["admin_port"].default for settings in classes]
+    assert dict(zip(get_args(ServiceName), defaults, strict=True)) == probe.PORTS
+
+
+def test_the_probe_says_what_the_service_says(admin_port: int, capsys: pytest.CaptureFixture[str]) -> None:
+    environ = {"PLAYHEAD_SERVICE": "processor", "PROCESSOR_ADMIN_PORT": str(admin_port)}
+    assert probe.main(["livez"], environ) == 0
+    assert probe.main(["readyz"], environ) == 1
+    assert "taking partitions" in capsys.readouterr().out
+
+
+def test_the_probe_says_no_where_nobody_answers(capsys: pytest.CaptureFixture[str]) -> None:
+    assert probe.main([], {"PLAYHEAD_SERVICE": "collector", "COLLECTOR_ADMIN_PORT": "1"}) == 1
+    assert "no answer on port 1" in capsys.readouterr().out
+    assert probe.main([], {"PLAYHEAD_SERVICE": "broker"}) == 2
