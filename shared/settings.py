@@ -56,6 +56,14 @@ class Settings(pydantic.BaseModel):
         default="json", description="json, or console to read in a terminal"
     )
     log_level: Literal["debug", "info", "warning", "error"] = "info"
+    trace_share: float = pydantic.Field(
+        default=0.0, ge=0, le=1, description="share of requests that are traced, as a fraction; 0: none"
+    )
+    trace_url: str = pydantic.Field(
+        default="",
+        pattern=r"(https?://[^\s@]+)?",
+        description="where spans go, as OTLP over HTTP: http://host/v1/traces",
+    )
 
     @pydantic.model_validator(mode="after")
     def _security_fits_together(self) -> Self:
@@ -71,6 +79,12 @@ class Settings(pydantic.BaseModel):
             raise ValueError(f"PLAYHEAD_KAFKA_CA_FILE, _CERTIFICATE_FILE and _KEY_FILE mean nothing for {protocol}")
         if bool(self.kafka_certificate_file) != bool(self.kafka_key_file):
             raise ValueError("PLAYHEAD_KAFKA_CERTIFICATE_FILE and PLAYHEAD_KAFKA_KEY_FILE go together")
+        return self
+
+    @pydantic.model_validator(mode="after")
+    def _traces_have_a_place(self) -> Self:
+        if self.trace_share and not self.trace_url:
+            raise ValueError("PLAYHEAD_TRACE_SHARE wants PLAYHEAD_TRACE_URL")
         return self
 
     @property

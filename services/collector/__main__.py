@@ -34,7 +34,7 @@ from services.collector.sink import Sink
 from services.collector.spool import Spool
 from services.collector.spooled_sink import SpooledSink
 from services.collector.uploads import Uploads
-from services.rim import certificates, disks, garbage, logs, metrics
+from services.rim import certificates, disks, garbage, logs, metrics, tracing
 from services.rim.admin import AdminServer
 from services.rim.kafka import TopicsWrong, verify_topics
 from services.rim.postgres import certificate_files
@@ -85,6 +85,7 @@ async def serve(settings: CollectorSettings, stop: threading.Event) -> int:
         source = await asyncio.to_thread(_customers, settings)
         clients = Clients(settings.proxies, Places(settings.places))
         spool = Spool(Path(settings.spool_dir)) if settings.spool_dir else None
+        traces = tracing.start("collector", settings)
     except (CustomersWrong, TableAway, ValueError, OSError) as error:
         log.error("cannot_start", problem=str(error))
         return EXIT_BOOT
@@ -99,7 +100,7 @@ async def serve(settings: CollectorSettings, stop: threading.Event) -> int:
     metrics.gauge(COLLECTOR_QUEUE_RECORDS).set_function(sink.records_waiting)
     drain = Drain()
     rules = settings.rules(collector_id, source.customers if source else settings.listed_customers)
-    reception = Reception(RulesNow(rules, source), clients, settings.profile, settings.limits(), now_ms=_now_ms)
+    reception = Reception(RulesNow(rules, source), clients, settings.profile, settings.limits(), _now_ms, traces=traces)
     uploads = Uploads(recordings_sink, settings.profile, settings.upload_limits(), new_id=lambda: uuid.uuid4().hex)
     app = make_app(Routes(reception, sink, mux_sink), RecordingRoutes(reception, uploads), drain)
     runner = make_runner(app, settings.drain_seconds_max)
@@ -131,6 +132,8 @@ async def serve(settings: CollectorSettings, stop: threading.Event) -> int:
     if watching is not None:
         watching.cancel()
     code = await _drain(listener, mux_sink, recordings_sink, drain, settings)
+    if traces is not None:
+        await asyncio.to_thread(traces.close)
     admin.stop()
     return code
 

@@ -18,9 +18,10 @@ from services.collector.clients import Clients
 from services.collector.intake.customers import Customer
 from services.collector.intake.post import Outcome, Post, Rejected, Rules, Taken
 from services.collector.limits import Amount, InFlight, RateLimits, RejectedRoom, Share
-from services.collector.records import RECORD_OVERHEAD_BYTES, records_of, size_of
+from services.collector.records import RECORD_OVERHEAD_BYTES, Headers, records_of, size_of
 from services.collector.sink import Sink, Unstored
 from services.rim import metrics
+from services.rim.tracing import HEADER, Traces
 from shared.metrics import (
     COLLECTOR_BEACONS_ACCEPTED,
     COLLECTOR_IN_FLIGHT_BYTES,
@@ -76,13 +77,21 @@ class Reception:
     """Reads, understands and stores requests."""
 
     def __init__(
-        self, rules: Callable[[], Rules], clients: Clients, profile: Profile, limits: Limits, now_ms: Callable[[], int]
+        self,
+        rules: Callable[[], Rules],
+        clients: Clients,
+        profile: Profile,
+        limits: Limits,
+        now_ms: Callable[[], int],
+        *,
+        traces: Traces | None = None,
     ) -> None:
         self.rules = rules
         self._clients = clients
         self._profile = profile
         self._limits = limits
         self._now_ms = now_ms
+        self._traces = traces
         self._rates = RateLimits()
         self._rejected_room = RejectedRoom(limits.rejected_bytes_per_second_max)
         self._in_flight = InFlight(limits.in_flight_bytes_max)
@@ -127,6 +136,28 @@ class Reception:
     async def _store(
         self, post: Post, take: Take, source: Source, sink: Sink, share: Share, *, patient: bool = False
     ) -> Outcome:
+        """What became of `post`, once its records are stored; traced, where it is sampled."""
+        if self._traces is None:
+            return await self._store_records(post, take, source, sink, share, patient=patient)
+        with self._traces.request(f"POST {source}", body_bytes=len(post.body)) as traceparent:
+            outcome = await self._store_records(
+                post, take, source, sink, share, patient=patient, traceparent=traceparent
+            )
+            if traceparent is not None:
+                log.info("traced_post", source=source, accepted=outcome.accepted, rejected=len(outcome.rejected))
+            return outcome
+
+    async def _store_records(
+        self,
+        post: Post,
+        take: Take,
+        source: Source,
+        sink: Sink,
+        share: Share,
+        *,
+        patient: bool,
+        traceparent: str | None = None,
+    ) -> Outcome:
         """What became of `post`, once its records are stored.
 
         Nothing is awaited before its records are counted as in flight, so one body at a time is unpacked and read;
@@ -139,7 +170,8 @@ class Reception:
         if wait > (self._limits.throttle_seconds_max if patient else 0):
             raise self._limited(demand, wait)
         rejected: list[Rejected] = []
-        records = records_of(taken, post, self._profile, lambda each: self._keeps(each, rules, rejected))
+        headers: Headers = [] if traceparent is None else [(HEADER, traceparent)]
+        records = records_of(taken, post, self._profile, lambda each: self._keeps(each, rules, rejected), headers)
         outcome = Outcome(len(taken.accepted), taken.rejected)
         del taken
         self._hold(share, len(post.body) + size_of(records))

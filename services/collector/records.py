@@ -54,13 +54,18 @@ def size_of(records: list[Record]) -> int:
 
 
 def records_of(
-    taken: Taken, post: Post, profile: Profile, keeps: Callable[[Rejected], bool] = lambda _: True
+    taken: Taken,
+    post: Post,
+    profile: Profile,
+    keeps: Callable[[Rejected], bool] = lambda _: True,
+    headers: Headers | None = None,
 ) -> list[Record]:
     """The records of one request: what it held in its order, then those of its rejected inputs that `keeps` says yes to.
 
-    The partition is always explicit: librdkafka may reorder a key whose partition is sometimes left to it.
+    `headers` go with each record of what was accepted. The partition is always explicit:
+    librdkafka may reorder a key whose partition is sometimes left to it.
     """
-    no_headers: Headers = []
+    headers = headers or []
     records: list[Record] = []
     rejected = taken.rejected
     if taken.accepted:
@@ -80,7 +85,7 @@ def records_of(
                 detail = f"it takes {len(value)} bytes; {RECORD_BYTES_MAX} are the most"
                 rejected = [*rejected, _oversized(*named, value, detail)]
                 continue
-            records.append(Record(topic, partition, key, value, no_headers))
+            records.append(Record(topic, partition, key, value, headers))
     records.extend(_rejected_record(input_, post, REJECTED.partitions(profile)) for input_ in rejected if keeps(input_))
     return records
 

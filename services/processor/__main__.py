@@ -14,6 +14,7 @@ import structlog
 from services.processor.catalogue import APPLICATIONS
 from services.processor.engine.application import Application, NotCoPartitioned
 from services.processor.engine.routing import Owners
+from services.processor.runtime.journeys import Journeys
 from services.processor.runtime.lookups import Endpoint, LookupServer
 from services.processor.runtime.object_store import ObjectStore, ObjectsWrong
 from services.processor.runtime.ownership import Ownership
@@ -23,13 +24,14 @@ from services.processor.runtime.replica import Replica
 from services.processor.runtime.rest import RequestLimits
 from services.processor.runtime.roles import Patience
 from services.processor.settings import ProcessorSettings
-from services.rim import certificates, disks, garbage, logs, malloc, metrics
+from services.rim import certificates, disks, garbage, logs, malloc, metrics, tracing
 from services.rim.admin import AdminServer
 from services.rim.crash_points import CrashPoints
 from services.rim.kafka import TopicsWrong, silence_clients, verify_topics
 from services.rim.secrets import with_secrets
 from services.rim.stopping import stop_on_signals
 from services.rim.threads import ThreadDied, Threads
+from services.rim.tracing import Traces
 from shared.settings import SettingsError
 from shared.topics import PRESENCE
 
@@ -37,7 +39,7 @@ from shared.topics import PRESENCE
 SWITCH_SECONDS: Final = 0.001
 
 
-def _plan(settings: ProcessorSettings, application: Application) -> Plan:
+def _plan(settings: ProcessorSettings, application: Application, traces: Traces | None) -> Plan:
     lookup_url = settings.lookup_url or f"http://{socket.gethostname()}:{settings.lookup_port}"
     return Plan(
         settings=settings,
@@ -63,6 +65,7 @@ def _plan(settings: ProcessorSettings, application: Application) -> Plan:
         unflushed_bytes_max=settings.unflushed_bytes_max,
         objects=ObjectStore(settings.objects) if application.media is not None else None,
         media_threads=settings.media_threads,
+        journeys=None if traces is None else Journeys(traces),
         crash_points=CrashPoints(settings.crash_at),
     )
 
@@ -118,9 +121,10 @@ def main() -> int:
         log.error("topics_wrong", error=str(error))
         return 3
     try:
-        plan = _plan(settings, application)
-    except ObjectsWrong as error:
-        log.error("objects_wrong", error=str(error))
+        traces = tracing.start("processor", settings)
+        plan = _plan(settings, application, traces)
+    except (ObjectsWrong, SettingsError) as error:
+        log.error("settings_wrong", error=str(error))
         return 2
     replica = Replica(
         plan,
@@ -150,6 +154,8 @@ def main() -> int:
         if lookups is not None:
             lookups.stop()
         admin.stop()
+        if traces is not None:
+            traces.close()
     # The last line is the slot's own: what the dying clients have to say of it comes before, or not at all.
     silence_clients()
     return _told(log, failure, is_clean=is_clean)

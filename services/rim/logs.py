@@ -5,6 +5,7 @@ import sys
 
 import structlog
 
+from services.rim import tracing
 from shared.settings import Settings
 
 
@@ -16,6 +17,8 @@ def configure(service: str, settings: Settings) -> None:
         structlog.stdlib.add_logger_name,
         structlog.processors.TimeStamper(fmt="iso", utc=True),
     ]
+    if settings.trace_share:
+        processors.insert(0, tracing.correlate)
     if settings.log_format == "json":
         renderer: list[structlog.typing.Processor] = [
             # Never with local variables: settings and their secrets are among them.

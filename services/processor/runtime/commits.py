@@ -20,9 +20,12 @@ STUCK_SECONDS: Final = 120.0
 class Commits:
     """Cuts, commits, and takes the outcome in; what follows from a failure is its owner's business."""
 
-    def __init__(self, plan: Plan, counts: Counts, pool: ThreadPoolExecutor, stands_at: Durable) -> None:
+    def __init__(
+        self, plan: Plan, partition: int, counts: Counts, pool: ThreadPoolExecutor, stands_at: Durable
+    ) -> None:
         """The partition was taken: its core stands at a commit."""
         self._plan = plan
+        self._partition = partition
         self._counts = counts
         self._pool = pool
         self._committing: Future[Durable] | None = None
@@ -78,6 +81,8 @@ class Commits:
         # The loop may come to look at it only now: it ended when its thread was through.
         self.seconds = (self.stands_at.ended_at or self.committed_at) - self._cut_at
         self._counts.committed(checkpoint, self.seconds)
+        if self._plan.journeys is not None:
+            self._plan.journeys.committed(self._partition, checkpoint)
 
     def is_good_by(self, deadline: float) -> bool:
         """Waits for the outcome until `deadline` (monotonic seconds): whether there is one, and it is no failure."""

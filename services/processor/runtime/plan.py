@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Final
 
 from services.processor.engine.application import Application
+from services.processor.runtime.journeys import Journeys
 from services.processor.runtime.object_store import ObjectStore
 from services.rim.crash_points import CrashPoints
 from shared.settings import Settings
@@ -71,6 +72,8 @@ class Plan:
     #: Where media requests store; None where the application makes none.
     objects: ObjectStore | None = None
     media_threads: int = 4
+    #: Where traces are on.
+    journeys: Journeys | None = None
     crash_points: CrashPoints = field(default_factory=CrashPoints)
 
     def limits(self, partitions: int) -> Limits:

@@ -70,6 +70,7 @@ class Worker:
             records_max=plan.poll_records_max,
             refused_seconds_max=plan.refused_seconds_max,
             by_headers=plan.application.by_headers,
+            journeys=plan.journeys,
         )
         self._positions = Positions(self._consumer, self._topics)
         #: What other threads ask of the cores.

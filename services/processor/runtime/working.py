@@ -78,7 +78,7 @@ class Working:
         stored = taken.store.position()
         stands_at = Durable(stored.changelog_offset, stored.current_ms) if stored is not None else Durable(0, 0)
         self._counts = counts
-        self._commits = Commits(plan, counts, pool, stands_at)
+        self._commits = Commits(plan, partition, counts, pool, stands_at)
         #: On what the application raised: the core stands in the middle of it, and is not touched until that is set aside.
         self._failed: ApplicationFailed | None = None
         #: Whether records or timers wait that there was no time for.
