@@ -20,9 +20,9 @@ from pathlib import Path
 from typing import Final
 
 from deploy.local.applications import catalogue
-from deploy.local.applications.part import Part, Refused, Running
+from deploy.local.applications.part import Part, Refused
+from deploy.local.applications.playing import play_all
 from deploy.local.broker import Broker
-from deploy.local.compare import Line
 from deploy.local.demo_services import TRIGGER_SECONDS, Crowd, DemoServices, Players, shortened, snippets
 from deploy.local.demo_watch import Verdict, Watch
 from deploy.local.display import Display
@@ -46,8 +46,6 @@ VIEWS_MAX: Final = 2_000
 LAND_SECONDS_MAX: Final = 120.0
 #: What looks right once must still do so when every service had time to write again: commits, batches, publications.
 SETTLE_SECONDS: Final = 2.0 * TRIGGER_SECONDS
-#: For one step of an application's part: a slot, a commit, a batch of the warehouse.
-PART_SECONDS_MAX: Final = 120.0
 #: Players repeat unanswered POSTs for a minute at most; then they end, one way or the other.
 _PLAYERS_EXTRA_SECONDS_MAX: Final = 90.0
 _REFRESH_SECONDS: Final = 2.0
@@ -97,7 +95,7 @@ class Demo:
             self._display.say(f"  {difference}")
         self._display.say(verdict.explanation)
         self._display.step("everything is as the players know it" if verdict.ok else "THERE ARE DIFFERENCES, see above")
-        lines = self._play_parts(services, settings)
+        lines = play_all(self._parts, services, self._supervisor, settings, self._display)
         if keep:
             self._keep(services)
         return EXIT_OK if verdict.ok and all(line.ok for line in lines) else EXIT_DIFFERS
@@ -167,41 +165,6 @@ class Demo:
         deadline = time.monotonic() + SETTLE_SECONDS
         while time.monotonic() < deadline:
             self._refresh(watch, "settling")
-
-    def _play_parts(self, services: DemoServices, settings: Settings) -> list[Line]:
-        """The parts of the other applications, one after the other; the lines of all of them."""
-        slots = services.slots()
-        for slot in slots:
-            self._supervisor.start(slot)
-        self._supervisor.wait_ready(*(slot.name for slot in slots))
-        lines: list[Line] = []
-        for part in self._parts:
-            self._display.step(f"{part.application} runs (pid {self._supervisor.pid(part.application)})")
-            lines += part.play(
-                Running(
-                    settings,
-                    services.collector_url,
-                    services.lookup_url(part.application),
-                    services.lookup_token,
-                    services.warehouse,
-                    self._until,
-                    self._display.say,
-                )
-            )
-        if lines:
-            self._display.final(lines)
-            right = all(line.ok for line in lines)
-            told = "all applications told what was sent" if right else "THERE ARE DIFFERENCES, see above"
-            self._display.step(told)
-        return lines
-
-    def _until(self, condition: Callable[[], bool]) -> bool:
-        """Whether it holds before its time is over; every process is watched meanwhile."""
-        try:
-            self._supervisor.wait(condition, PART_SECONDS_MAX, "a part of the demo")
-        except DeadlinePassed:
-            return False
-        return True
 
     def _refresh(self, watch: Watch, doing: str) -> None:
         until = time.monotonic() + _REFRESH_SECONDS
