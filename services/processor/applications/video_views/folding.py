@@ -7,7 +7,7 @@ from services.processor.applications.video_views.finish import due_ms as due_of
 from services.processor.applications.video_views.finish import finishes_at_ms, has_begun
 from services.processor.applications.video_views.lateness import is_late
 from services.processor.applications.video_views.order import take
-from services.processor.applications.video_views.outputs import Outputs, ids_of
+from services.processor.applications.video_views.outputs import Outputs, ids_of, of_another
 from services.processor.applications.video_views.progress import Progress
 from services.processor.applications.video_views.sessions import Sessions
 from services.processor.applications.video_views.sources import FIRST_SEQ, SESSION_SOURCES, clock_offset_ms, to_step
@@ -49,16 +49,16 @@ class VideoViews:
             raise Undecodable("the record has no key or no value")
         beacon = codec.BEACON.decode(record.value)
         next_step = to_step(beacon)
+        if beacon.source in SESSION_SOURCES:
+            self._sessions.fold(record, key, beacon, next_step)
+            return
         view = self._views.get(key)
         if view is None:
             view = self._begin(record, key, beacon, next_step)
             if view is None:
                 return
         elif view.source != beacon.source:
-            raise _of_another(view.source, beacon)
-        elif beacon.source in SESSION_SOURCES:
-            self._sessions.fold(record, key, beacon, next_step)
-            return
+            raise of_another(view.source, beacon)
         dimensions = self._dimensions.get(key) or Dimensions()
         taken = take(view, dimensions.values, next_step)
         dimensions_changed = taken.dimensions_changed
@@ -84,13 +84,9 @@ class VideoViews:
     def _begin(self, record: Record, key: bytes, beacon: Beacon, next_step: Step) -> ViewState | None:
         """The new view of a beacon whose key has none; None when the beacon is dealt with."""
         closed, session = self._stores.closed.get(key), self._stores.sessions.get(key)
-        is_of_session = beacon.source in SESSION_SOURCES
         source = "cmcd" if session is not None else closed.source if closed is not None else ""
         if source and source != beacon.source:
-            raise _of_another(source, beacon)
-        if is_of_session:
-            self._sessions.fold(record, key, beacon, next_step)
-            return None
+            raise of_another(source, beacon)
         if closed is not None:
             if is_late(closed, next_step):
                 self._outputs.late(record, key, beacon)
@@ -173,8 +169,3 @@ class VideoViews:
             board.views_revised += 1
         else:
             gauges.finish(board, row)
-
-
-def _of_another(source: str, beacon: Beacon) -> Undecodable:
-    """Two kinds of client under one view id count and number their beacons each in its own way: no row can be made of both."""
-    return Undecodable(f"the view is told by {source}, this beacon is of {beacon.source}")

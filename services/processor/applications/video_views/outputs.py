@@ -10,6 +10,7 @@ from services.processor.applications.video_views.stores import Stores
 from services.processor.applications.video_views.view import ViewState, clock_offset_ms
 from services.processor.engine.record import Record
 from shared import codec, topics
+from shared.codec import Undecodable
 from shared.schemas.beacon import Beacon
 from shared.schemas.view import SCHEMA_VERSION, View
 
@@ -25,6 +26,11 @@ def ids_of(key: bytes) -> tuple[str, str]:
 def numbered(view_id: str, number: int) -> str:
     """The view id of the play of this number."""
     return view_id if number == 1 else f"{view_id}.{number}"
+
+
+def of_another(source: str, beacon: Beacon) -> Undecodable:
+    """Two kinds of client under one view id count and number their beacons each in its own way: no row can be made of both."""
+    return Undecodable(f"the view is told by {source}, this beacon is of {beacon.source}")
 
 
 class Outputs:

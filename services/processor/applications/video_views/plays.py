@@ -13,7 +13,7 @@ from services.processor.applications.video_views.order import take
 from services.processor.applications.video_views.rearranging import LATE, rearrange
 from services.processor.applications.video_views.session import Placed, Play, Session, Shelf
 from services.processor.applications.video_views.step import Step
-from services.processor.applications.video_views.view import Taken, ViewState, place_of
+from services.processor.applications.video_views.view import Place, Taken, ViewState, place_of
 
 _DUPLICATE: Final = Taken(is_new=False, dimensions_changed=False)
 
@@ -22,26 +22,22 @@ def place(session: Session, shelf: Shelf, step: Step) -> Placed:
     """Takes the step into the play it belongs to, and counts it there; begins plays and moves steps between them as it shows."""
     if session.late_keys and numbered_key_of(step) in session.late_keys:
         return Placed(_DUPLICATE)
-    plays = session.plays[session.closed :]
-    if not _is_admitted(session, step):
-        return _again_in_first_run(session, shelf, step)
-    if not plays:
-        return rearrange(session, shelf, step)
     at = place_of(step)
-    runs = [play.run for play in plays]
-    run = max((one for one in runs if one <= at), default=runs[0])
-    home = [play for play in plays if play.run == run and play.first_seq <= step.seq]
-    begins_run = not step.seq and run != begins_at(step)
-    if begins_run or not home:
+    play = session.plays[-1] if session.plays else None
+    # Nearly always it is the last play's.
+    if play is None or session.closed or not step.seq or at < play.run or step.seq < play.first_seq:
+        if not _is_admitted(session, step):
+            return _again_in_first_run(session, shelf, step)
+        play = _home(session, step)
+    if play is None:
         return rearrange(session, shelf, step)
-    play = home[-1]
     opened = shelf.open(play.ordinal)
     if opened is None:
         return LATE
     is_known = _is_known(opened[0], step)
     content = content_of(step)
     shows_other = content is not None and play.content not in (None, content)
-    if is_known is None or (not is_known and (shows_other or at < runs[0])):
+    if is_known is None or (not is_known and (shows_other or at < play.run)):
         return rearrange(session, shelf, step)
     return _taken(session, play, opened, step)
 
@@ -95,20 +91,34 @@ def close(session: Session, view: ViewState | None) -> None:
     session.closed += 1
 
 
+def _home(session: Session, step: Step) -> Play | None:
+    """The open play to which the step belongs as things are; None where they must be arranged anew."""
+    plays = session.plays[session.closed :]
+    run = _run_of(plays, step) or (plays[0].run if plays else None)
+    if not step.seq and run != begins_at(step):
+        return None
+    home = [play for play in plays if play.run == run and play.first_seq <= step.seq]
+    return home[-1] if home else None
+
+
+def _run_of(plays: list[Play], step: Step) -> Place | None:
+    """Where the last run begins that began before the step was told."""
+    at = place_of(step)
+    return max((play.run for play in plays if play.run <= at), default=None)
+
+
 def _is_admitted(session: Session, step: Step) -> bool:
     """Whether the step can belong to a play that is not closed."""
     if not session.closed:
         return True
-    last, at = session.plays[session.closed - 1], place_of(step)
-    following = session.plays[session.closed] if session.closed < len(session.plays) else None
-    if following is not None and following.run == last.run and step.seq >= following.first_seq and at >= last.run:
+    last, following = session.plays[session.closed - 1], session.plays[session.closed :]
+    run = _run_of(following, step)
+    if run == last.run and step.seq >= following[0].first_seq:
         return True
-    if at[0] <= last.ended_ms:
+    if place_of(step)[0] <= last.ended_ms:
         return False
-    if following is not None and at >= following.run and following.run != last.run:
-        return True
     restarts = step.seq <= last.last_seq
-    return restarts or not last.has_begun
+    return run not in (None, last.run) or restarts or not last.has_begun
 
 
 def _is_known(view: ViewState, step: Step) -> bool | None:

@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 from services.processor.applications.video_views.bounds import VIEW_BYTES_MAX
 from services.processor.applications.video_views.lateness import add_key, numbered_key_of
 from services.processor.applications.video_views.live import LiveRow
-from services.processor.applications.video_views.outputs import Outputs
+from services.processor.applications.video_views.outputs import Outputs, of_another
 from services.processor.applications.video_views.plays import close, has_come, place
 from services.processor.applications.video_views.session import Placed, Play, Session
 from services.processor.applications.video_views.shelf import StoredShelf, play_key, session_key
@@ -46,9 +46,7 @@ class Sessions:
     def fold(self, record: Record, key: bytes, beacon: Beacon, next_step: Step) -> None:
         """Takes one beacon of a session in."""
         stores = self._stores
-        session = stores.sessions.get(key)
-        if session is None:
-            session = Session(first_append_ms=record.timestamp_ms)
+        session = stores.sessions.get(key) or self._begin(record, key, beacon)
         shelf = StoredShelf(key, stores, source=beacon.source, append_ms=record.timestamp_ms)
         before = list(session.plays)
         placed = place(session, shelf, next_step)
@@ -71,6 +69,12 @@ class Sessions:
             self._take_back_rows(key, session)
             stores.put_session(key, session)
         self._store(shelf, placed, changed, board, next_step=next_step, beacon_bytes=len(record.value or b""))
+
+    def _begin(self, record: Record, key: bytes, beacon: Beacon) -> Session:
+        other = self._stores.views.get(key) or self._stores.closed.get(key)
+        if other is not None and other.source not in ("", beacon.source):
+            raise of_another(other.source, beacon)
+        return Session(first_append_ms=record.timestamp_ms)
 
     def _has_come(self, key: bytes, session: Session, step: Step) -> bool:
         for play in session.plays[: session.closed]:

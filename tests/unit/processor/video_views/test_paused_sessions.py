@@ -137,6 +137,23 @@ def test_a_play_that_ended_closes_though_its_session_goes_on(drive: Drive) -> No
     assert len(driver.outputs(topics.LATE)) == 1
 
 
+def test_a_play_after_one_whose_run_is_closed_in_part_has_all_its_numbers(drive: Drive) -> None:
+    driver = driver_of(drive)
+    first, second = play_of(0, 0, 1, 2, 3), play_of(10_000, 7, 8, 9, content="b")
+    for beacon in [*first, *second[:2]]:
+        pipe(driver, beacon)
+    for number in range(1, 40):
+        pipe(driver, cmcd(8 + number, "heartbeat", 10_000 + number * 4 * MINUTE_MS, sta="p", cid="b"))
+    assert driver.rows["closed"] == 1
+    third = play_of(3 * HOUR_MS, 0, 1, 2, 3, 4, 5, 6, content="b")
+    for beacon in third:
+        pipe(driver, beacon)
+    driver.advance_to(T0 + 8 * HOUR_MS)
+    found = {view_id: (row.beacon_count, row.seq_gaps) for view_id, row in newest(driver).items()}
+    assert found == {"s1": (4, 3), "s1.2": (41, 0), "s1.3": (7, 0)}
+    assert driver.outputs(topics.LATE) == []
+
+
 def test_what_is_late_in_a_session_is_known_after_a_crash(drive: Drive) -> None:
     driver = driver_of(drive)
     for beacon in play_of(0, 0, 1, 2, 3):
