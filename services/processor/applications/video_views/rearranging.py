@@ -31,7 +31,8 @@ def rearrange(session: Session, shelf: Shelf, step: Step) -> Placed:
         view = opened[0]
         steps[play.ordinal] = [*view.recent, *view.held]
         if view.settled is not None or view.is_truncated:
-            last = (view.settled_at[0], view.settled_at[1], view.settled_at[2] if len(view.settled_at) > 2 else 0)
+            told_ms, number, own_ms = [*view.settled_at, 0, 0, 0][:3]
+            last = (told_ms, number, own_ms)
             settled.append(Settled(play.ordinal, play.run, play.first_seq, view.settled_next_seq, play.content, last))
     found, misfits = arranged(
         [*(one for of_play in steps.values() for one in of_play), step], settled, _unknown(session)
