@@ -19,6 +19,7 @@ from services.collector.recording_routes import RecordingRoutes
 from services.collector.routes import Routes
 from services.collector.sink import MemorySink
 from services.collector.uploads import UploadLimits, Uploads
+from services.rim.tracing import Traces
 from shared.codec import BEACON
 from shared.topics import PROFILES
 from tests.unit.collector.bodies import RECV_TIME_MS
@@ -41,6 +42,7 @@ class Served:
         body_seconds_max: float = 0.3,
         connections: ConnectionLimits = CONNECTIONS,
         handshake_seconds: float = 0.0,
+        traces: Traces | None = None,
     ) -> None:
         self._connections = connections
         self._handshake_seconds = handshake_seconds
@@ -54,7 +56,7 @@ class Served:
             rejected_bytes_per_second_max=REJECTED_BYTES_PER_SECOND,
         )
         reception = Reception(
-            lambda: self.rules, Clients(PROXIES), PROFILES["laptop"], limits, now_ms=lambda: RECV_TIME_MS
+            lambda: self.rules, Clients(PROXIES), PROFILES["laptop"], limits, now_ms=lambda: RECV_TIME_MS, traces=traces
         )
         uploads = itertools.count()
         routes = Routes(reception, self.sink, self.sink, new_session_id=lambda: "new-session")
