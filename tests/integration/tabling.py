@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from deploy.local.broker import Broker
 from tests.integration.asked import TOKEN, Asked
+from tests.integration.slots import wait_until
 
 
 class Told(NamedTuple):
@@ -29,15 +30,9 @@ class Told(NamedTuple):
 class TableSlot(Asked):
     """A slot of `users`; it answers within `request_ms` at the most."""
 
-    def __init__(self, broker: Broker, folder: Path, number: int, request_ms: int = 10_000, **environ: str) -> None:
-        super().__init__(
-            broker,
-            folder,
-            number,
-            PROCESSOR_APPLICATION="users",
-            PROCESSOR_REQUEST_MS_MAX=str(request_ms),
-            **environ,
-        )
+    def __init__(self, broker: Broker, folder: Path, number: int, request_ms: int = 30_000, **environ: str) -> None:
+        told = {"PROCESSOR_APPLICATION": "users", "PROCESSOR_REQUEST_MS_MAX": str(request_ms)} | environ
+        super().__init__(broker, folder, number, **told)
         self._patience = request_ms / 1000 + 30
 
     def call(self, method: str, path: str, body: Any = None, **headers: str) -> Told:
@@ -57,6 +52,17 @@ class TableSlot(Asked):
             return told
         except (OSError, urllib.error.URLError):
             return Told(0)
+
+    def answered(self, method: str, path: str, body: Any, key: str) -> Told:
+        """A write that is asked again, with its key, while nobody can answer."""
+        answers: list[Told] = []
+
+        def is_answered() -> bool:
+            answers.append(self.call(method, path, body, Idempotency_Key=key))
+            return answers[-1].status not in {0, 503}
+
+        wait_until(is_answered, f"{method} {path} is answered", 180)
+        return answers[-1]
 
     def listed(self, limit: int = 100) -> list[dict[str, Any]]:
         """All users, page by page."""
