@@ -21,7 +21,7 @@ COLLECTORS: Final = 2
 PROCESSORS: Final = 2
 _HOST: Final = "127.0.0.1"
 #: Importing and starting Spark and Delta takes most of a minute on two busy cores.
-_FINALIZER_READY_SECONDS_MAX: Final = 150.0
+_FINALIZER_READY_SECONDS_MAX: Final = 300.0
 _FINALIZER_STOP_SECONDS_MAX: Final = 90.0
 
 #: A demo of two minutes cannot wait an hour for a paused viewer. Silence must stay longer than the ten seconds between a
