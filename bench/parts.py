@@ -9,4 +9,5 @@ PARTS: Final[dict[str, tuple[str, ...]]] = {
     "handover": ("bench.handover", "--ways", "kill"),
     "recover": ("bench.recover", "--minutes", "2"),
     "e2e": ("bench.e2e",),
+    "recordings": ("bench.recordings", "--mb", "200"),
 }

@@ -230,6 +230,7 @@ class DemoServices:
                 "PROCESSOR_APPLICATION": application,
                 "PROCESSOR_SLOT": slot,
                 "PROCESSOR_STATE_DIR": str(self._folder / "state" / name),
+                "PROCESSOR_OBJECTS": str(self._folder / "objects"),
                 "PROCESSOR_LOOKUP_HOST": _HOST,
                 "PROCESSOR_LOOKUP_PORT": str(lookup_port),
                 "PROCESSOR_LOOKUP_URL": f"http://{_HOST}:{lookup_port}",

@@ -2,10 +2,10 @@
 
 from typing import Final
 
-from deploy.local.applications import api_baselines, api_schemas, traces, users
+from deploy.local.applications import api_baselines, api_schemas, recordings, traces, users
 from deploy.local.applications.part import Part
 
-ALL: Final[tuple[Part, ...]] = (traces.PART, api_schemas.PART, api_baselines.PART, users.PART)
+ALL: Final[tuple[Part, ...]] = (traces.PART, api_schemas.PART, api_baselines.PART, users.PART, recordings.PART)
 
 
 class NoSuchPart(ValueError):

@@ -1,0 +1,165 @@
+"""`python -m tests.chaos.recordings`: session recordings at full size while collector, slots and broker are killed.
+
+Every payload must end up stored once, in order, byte for byte, and nothing else; exits 1 and keeps its folder otherwise.
+"""
+
+import argparse
+import asyncio
+import random
+import shutil
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from deploy.local.broker import Broker
+from deploy.topics import create_topics
+from shared.settings import Settings
+from tests.integration.asked import TOKEN, Asked
+from tests.integration.recording import (
+    Payload,
+    Scene,
+    Sender,
+    expect_stored,
+    made_payloads,
+    posted_at_once,
+    streamed_back,
+)
+from tests.integration.slots import wait_until
+
+SLOTS: Final = 2
+SECONDS_MAX: Final = 6 * 3600.0
+#: Sessions that are read back over the lookup and compared.
+READ_BACK: Final = 5
+
+
+@dataclass(frozen=True)
+class Options:
+    """What is run."""
+
+    payloads: int
+    sessions: int
+    largest_bytes: int
+    seed: int
+    fault_seconds: float
+    uploads: int
+
+
+def run(options: Options, folder: Path) -> list[str]:
+    """The lines of the report. Raises AssertionError when anything is not right."""
+    payloads = made_payloads(options.payloads, options.sessions, options.largest_bytes, options.seed)
+    largest = max(payload.size_bytes for payload in payloads) / 1e6
+    total = sum(payload.size_bytes for payload in payloads)
+    with ExitStack() as ending:
+        broker = ending.enter_context(Broker(folder / "broker"))
+        create_topics(Settings(kafka_bootstrap=broker.bootstrap))
+        scene = Scene(broker, folder / "scene", ending)
+        lines = [] if not options.uploads else [_memory(scene, options)]
+        slots = [scene.slot(number) for number in range(SLOTS)]
+        for asked in slots:
+            wait_until(asked.slot.is_ready, "the slot works")
+        begun = time.monotonic()
+        sender = scene.send(payloads)
+        faults = _with_faults(scene, slots, sender, options)
+        sender.finish(60)
+        sent_seconds = time.monotonic() - begun
+        sent = [*payloads, *_uploads(options)]
+        expect_stored(broker.bootstrap, scene.objects, sent, 600)
+        stored_seconds = time.monotonic() - begun
+        _read_back(slots[0], payloads)
+        return [
+            *lines,
+            f"{len(payloads)} payloads of {options.sessions} sessions, {total / 1e6:,.0f} MB, the largest {largest:.0f} MB",
+            f"kills: {', '.join(f'{name} {count}' for name, count in sorted(faults.items())) or 'none'}",
+            f"posts: {sender.tries}, of which {sender.tries - len(payloads)} again ({sender.repeated} after a 200)",
+            f"all answered 200 after {sent_seconds:.0f} s ({total / 1e6 / sent_seconds:.0f} MB/s)",
+            f"all stored after {stored_seconds:.0f} s",
+            "missing 0, doubled 0, out of order 0, other bytes 0",
+            f"memory of the collector at its peak: {scene.collector.peak_bytes() / 1e6:.0f} MB",
+        ]
+
+
+def _uploads(options: Options) -> list[Payload]:
+    return [Payload(f"memory-{number}", 0, options.largest_bytes) for number in range(options.uploads)]
+
+
+def _memory(scene: Scene, options: Options) -> str:
+    """The collector's memory with so many uploads at once."""
+    statuses = asyncio.run(posted_at_once(scene.collector.url, _uploads(options)))
+    assert statuses == [200] * options.uploads, Counter(statuses)
+    peak = scene.collector.peak_bytes() / 1e6
+    assert peak < 300, f"{peak:.0f} MB"
+    return f"{options.uploads} uploads of {options.largest_bytes / 1e6:.0f} MB at once: {peak:.0f} MB at the peak"
+
+
+def _with_faults(scene: Scene, slots: list[Asked], sender: Sender, options: Options) -> Counter[str]:
+    """Kills one thing after the other, and starts it again, until all is sent."""
+    random_ = random.Random(options.seed)
+
+    def collector() -> None:
+        scene.collector.child.kill()
+        scene.collector.__enter__()
+
+    def slot() -> None:
+        asked = random_.choice(slots)
+        asked.slot.kill()
+        asked.slot.start()
+
+    def broker() -> None:
+        scene.broker.kill()
+        scene.broker.start()
+
+    faults: dict[str, Callable[[], None]] = {"collector": collector, "slot": slot, "broker": broker}
+    made: Counter[str] = Counter()
+    deadline = time.monotonic() + SECONDS_MAX
+    while sender.is_alive() and time.monotonic() < deadline:
+        sender.join(options.fault_seconds * random_.uniform(0.5, 1.5))
+        if sender.is_alive() and options.fault_seconds > 0:
+            name = random_.choice(list(faults))
+            faults[name]()
+            made[name] += 1
+            print(f"killed {name}; {sender.stored} of {options.payloads} stored", file=sys.stderr)
+    return made
+
+
+def _read_back(asked: Asked, payloads: list[Payload]) -> None:
+    for session in sorted({payload.session for payload in payloads})[:READ_BACK]:
+        mine = sorted((one for one in payloads if one.session == session), key=lambda one: one.sequence)
+        path = f"/recordings/{session}/index?customer=acme"
+        wait_until(lambda path=path: asked.get(path)[0] == 200, "the session is told")  # type: ignore[misc]
+        assert asyncio.run(streamed_back(asked.url, TOKEN, session)) == [(one.sequence, one.content) for one in mine]
+
+
+def main() -> int:
+    """Runs, prints the report, and says where the logs are when something is wrong."""
+    parser = argparse.ArgumentParser(prog="python -m tests.chaos.recordings", description=__doc__)
+    parser.add_argument("--payloads", type=int, default=500)
+    parser.add_argument("--sessions", type=int, default=20)
+    parser.add_argument("--mb", type=int, default=100, help="of the largest payload")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--fault-seconds", type=float, default=20.0, help="between kills, on average")
+    parser.add_argument("--uploads", type=int, default=20, help="of the largest size at once, for the memory; 0: none")
+    parser.add_argument("--folder", type=Path, help="where it works: three times the bytes sent; by default a new one")
+    told = parser.parse_args()
+    folder = told.folder or Path(tempfile.mkdtemp(prefix="playhead-recordings-"))
+    options = Options(told.payloads, told.sessions, told.mb * 1_000_000, told.seed, told.fault_seconds, told.uploads)
+    is_right = False
+    try:
+        for line in run(options, folder):
+            print(line)
+        is_right = True
+    finally:
+        if is_right:
+            shutil.rmtree(folder)
+        else:
+            print(f"logs: {folder}", file=sys.stderr)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
