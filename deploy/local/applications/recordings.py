@@ -1,6 +1,6 @@
 """The part of `recordings`: two sessions as rrweb's recorder would send them, out of order and some twice; read back and compared.
 
-The recorder itself runs in a browser, which the demo does without: `tests/integration/test_rrweb.py` has it.
+The recorder itself runs in a browser, which the demo does without: docs/recordings.md has the lines to paste.
 """
 
 from collections.abc import Sequence
