@@ -20,7 +20,7 @@ DASHBOARD_PORT: Final = 8090
 COLLECTORS: Final = 2
 PROCESSORS: Final = 2
 _HOST: Final = "127.0.0.1"
-#: Importing and starting Spark and Delta takes most of a minute on two busy cores.
+#: Importing and starting Spark and Delta and making the tables takes a minute on two busy cores, and several where others work too.
 _FINALIZER_READY_SECONDS_MAX: Final = 300.0
 _FINALIZER_STOP_SECONDS_MAX: Final = 90.0
 
