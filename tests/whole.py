@@ -16,7 +16,7 @@ _PYTEST: Final = (sys.executable, "-m", "pytest")
 _BESIDE_EACH_OTHER: Final = ("-n", "2", "--dist", "loadfile", "--no-loadscope-reorder")
 _ALONE: Final = ("--last-failed", "--last-failed-no-failures", "none")
 #: More failures than these are no matter of a busy machine.
-AGAIN_MAX: Final = 8
+AGAIN_MAX = 12
 _CACHE: Final = Path(".pytest_cache/v/cache/lastfailed")
 _FAILED: Final = 1
 
