@@ -82,8 +82,8 @@ def environment(overlay: str, name: str, container: dict[str, Any], index: int) 
         else:
             value = re.sub(r"\$\((\w+)\)", lambda match: environ[match[1]], variable["value"])
         environ[variable["name"]] = value
-    # What the shell of a standby works out.
-    if "args" in container:
+    # What the shell of a standby works out; the finalizer's are its command.
+    if "args" in container and name != "finalizer":
         assert container["args"] == [
             'PROCESSOR_SLOT="processor-$(( (POD_INDEX + 1) % SLOTS ))/0" exec python -m services.processor'
         ]
