@@ -13,7 +13,7 @@ from deploy.local.ports import free_port
 from shared import codec, topics
 from shared.partitioning import partition_of, view_key
 from tests.integration.feed import PARTITIONS, beacon
-from tests.integration.slots import Slot
+from tests.integration.slots import PROCESSOR, Slot
 
 TOKEN = "a token of sixteen or more"
 VIEW_IDS = [f"view-{number}" for number in range(40)]
@@ -30,13 +30,16 @@ def partition(view_id: str) -> int:
 class Asked:
     """A slot with lookups, and a client of them."""
 
-    def __init__(self, broker: Broker, folder: Path, number: int, **environ: str) -> None:
+    def __init__(
+        self, broker: Broker, folder: Path, number: int, *, program: tuple[str, ...] = PROCESSOR, **environ: str
+    ) -> None:
         port = free_port()
         self.url = f"http://127.0.0.1:{port}"
         self.slot = Slot(
             broker.bootstrap,
             folder,
             number,
+            program=program,
             PROCESSOR_LOOKUP_HOST="127.0.0.1",
             PROCESSOR_LOOKUP_PORT=str(port),
             PROCESSOR_LOOKUP_URL=self.url,

@@ -13,6 +13,7 @@ from shared import codec, topics
 from shared.partitioning import view_key
 from tests.integration.asked import T0, TOKEN, VIEW_IDS, Asked, partition, send
 from tests.integration.feed import PARTITIONS, beacon
+from tests.integration.raising_slot import PROGRAM, TOO_LARGE
 from tests.integration.slots import wait_until
 
 pytestmark = pytest.mark.integration
@@ -46,7 +47,7 @@ def total(rows: list[dict[str, Any]], *path: str) -> int:
 
 
 def test_every_figure_is_there_and_right(own_broker: Broker, tmp_path: Path) -> None:
-    asked = Asked(own_broker, tmp_path, 0, **ENVIRON)
+    asked = Asked(own_broker, tmp_path, 0, program=PROGRAM, **ENVIRON)
     try:
         asked.slot.start()
         wait_until(asked.slot.is_ready, "the slot works")
@@ -54,7 +55,7 @@ def test_every_figure_is_there_and_right(own_broker: Broker, tmp_path: Path) -> 
         produce(own_broker, GONE, told(GONE, 1, "viewstart"), told(GONE, 2, "viewend"))
         wait_until(lambda: state(asked, GONE) == "closed", "a view is over")
         produce(own_broker, GONE, told(GONE, 3, "heartbeat"))
-        produce(own_broker, POISON, b"{garbage", told(POISON, 1, "playing", video_title="t" * 970_000))
+        produce(own_broker, POISON, b"{garbage", told(POISON, 1, "playing", video_title=TOO_LARGE.decode()))
         wait_until(lambda: total(asked.partitions(), "rejected", "fold_failed") == 1, "what is to be set aside is")
         wait_until(lambda: total(asked.partitions(), "late") == 1, "what is late is counted")
         wait_until(lambda: all(row["lag_records"] == 0 for row in asked.partitions()), "all is folded")

@@ -16,7 +16,7 @@ from shared import codec, topics
 from shared.partitioning import partition_of
 from tests.integration.failing import Scene, scene_on
 from tests.integration.feed import PARTITIONS, beacon, newest, observed
-from tests.integration.raising_slot import RAISES
+from tests.integration.raising_slot import PROGRAM, RAISES, TOO_LARGE
 from tests.integration.slots import wait_until
 from tests.integration.stores import change_position
 
@@ -45,9 +45,9 @@ def encoded(view_id: str, seq: int, event: str = "heartbeat", **attrs: object) -
 
 
 def test_poison_is_set_aside_with_its_bytes_and_the_rest_goes_on(scene: Scene) -> None:
-    slot = scene.started()
+    slot = scene.started(program=PROGRAM)
     feed = scene.feed(seconds=3)
-    too_large = encoded("poison", 2, "playing", video_title="t" * 970_000)
+    too_large = encoded("poison", 2, "playing", video_title=TOO_LARGE.decode())
     scene.send(b"acme:garbage", b"{garbage", b"")
     scene.send(b"acme:poison", encoded("poison", 1, "viewstart"), too_large)
     scene.send(UNFINISHABLE, encoded("unfinishable", 1, "viewstart"))
@@ -68,7 +68,7 @@ def test_poison_is_set_aside_with_its_bytes_and_the_rest_goes_on(scene: Scene) -
 
 
 def test_a_view_whose_fold_raises_is_folded_without_what_it_raises_on_and_the_slot_stays(scene: Scene) -> None:
-    slot = scene.started(program=("tests.integration.raising_slot",))
+    slot = scene.started(program=PROGRAM)
     feed = scene.feed(seconds=4)
     raising = [encoded("raises", seq, custom_1=RAISES.decode()) for seq in range(2, 8)]
     # Amid the load commits are in flight, and records before and after each one are folded again.
