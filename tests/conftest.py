@@ -25,6 +25,11 @@ def pytest_configure(config: pytest.Config) -> None:
         os.environ[RANGE_VARIABLE] = f"{lowest}-{lowest + width - 1}"
 
 
+def pytest_make_parametrize_id(val: object, argname: str) -> str | None:
+    """Packed bytes name no test: gzip writes the second into them, and parallel workers must find the same names."""
+    return argname if isinstance(val, bytes) and not val.isascii() else None
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--outage-seconds", type=float, default=30.0, help="how long a broker is away that comes back")
 
