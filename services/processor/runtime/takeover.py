@@ -66,13 +66,16 @@ def take_over(
             raise GivenUp
         if discard is not None:
             stores.discard(partition, discard)
-        store = store or stores.open(partition)
         try:
+            store = store or stores.open(partition)
             _replay(plan, partition, stores, store, given_up=given_up, restoring=restoring)
             return Taken(producer, store)
         except (StoreCorrupt, StoreTooOld) as error:
             discard = str(error)
-        store.close()
+        # One that cannot even be opened is none.
+        if store is not None:
+            store.close()
+            store = None
         stores.discard(partition, discard)
         store = stores.open(partition)
         _replay(plan, partition, stores, store, given_up=given_up, restoring=restoring)
