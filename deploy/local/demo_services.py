@@ -9,7 +9,7 @@ from typing import Final, Protocol
 
 from deploy.local.applications.part import Part
 from deploy.local.clients_doc import aimed_at, lines_to_paste
-from deploy.local.paths import SPARK_JARS
+from deploy.local.paths import RRWEB, SPARK_JARS
 from deploy.local.ports import free_port, preferred_or_free
 from deploy.local.supervisor import Service
 from services.finalizer.settings import FinalizerSettings
@@ -189,6 +189,12 @@ class DemoServices:
     def dashboard(self) -> Service:
         """The page."""
         admin_port = free_port()
+        replay = {}
+        if "recordings" in self._part_ports and RRWEB.is_dir():
+            replay = {
+                "DASHBOARD_RECORDINGS_LOOKUP_URL": self.lookup_url("recordings"),
+                "DASHBOARD_RRWEB_DIR": str(RRWEB),
+            }
         return self._service(
             "dashboard",
             ("-m", "services.dashboard"),
@@ -201,6 +207,7 @@ class DemoServices:
                 "DASHBOARD_POSTGRES_DSN": self._postgres_dsn,
                 "DASHBOARD_LOOKUP_URL": f"http://{_HOST}:{self._lookup_ports[0]}",
                 "DASHBOARD_LOOKUP_TOKEN": self.lookup_token,
+                **replay,
             },
         )
 

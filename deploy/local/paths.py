@@ -10,5 +10,9 @@ SPARK_JARS: Final = LOCAL / "jars" / "spark"
 MIRRORMAKER_JARS: Final = LOCAL / "jars" / "mirrormaker"
 MIRRORMAKER_PROPERTIES: Final = ROOT / "deploy" / "mirrormaker" / "mirrormaker.properties"
 KAFKA_LOG4J: Final = ROOT / "deploy" / "local" / "kafka_log4j2.properties"
+#: What tests and the demo run in a browser or in node: packages from npm, unpacked.
+PLAYERS: Final = LOCAL / "players"
+#: Recorder and player of recordings of pages.
+RRWEB: Final = PLAYERS / "rrweb"
 #: `prometheus` and `promtool`, for tests.
 PROMETHEUS: Final = LOCAL / "prometheus"

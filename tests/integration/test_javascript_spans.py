@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from deploy.local.paths import ROOT
+from deploy.local.paths import PLAYERS
 from shared.codec import SPAN
 from tests.unit.collector.serving import Served
 
@@ -14,7 +14,6 @@ pytestmark = pytest.mark.integration
 
 PROGRAM = Path(__file__).with_name("post_spans.cjs")
 #: What `make setup-test` fetched, by package.
-PACKAGES = ROOT / ".local" / "players"
 
 
 @pytest.mark.parametrize("encoding", ["json", "protobuf"])
@@ -29,7 +28,7 @@ async def test_the_javascript_sdk_exports_as_it_is(encoding: str, compression: s
             f"http://127.0.0.1:{served.port}/v1/traces",
             encoding,
             compression,
-            env=os.environ | {"NODE_PATH": str(PACKAGES)},
+            env=os.environ | {"NODE_PATH": str(PLAYERS)},
             stderr=asyncio.subprocess.PIPE,
         )
         _, told = await asyncio.wait_for(exporting.communicate(), 120)

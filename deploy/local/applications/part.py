@@ -33,6 +33,8 @@ class Running:
     lookup_url: str
     lookup_token: str
     warehouse: Path
+    #: The dashboard.
+    page_url: str
     #: Waits until the condition holds or its time is over, while all processes are watched; whether it holds.
     until: Callable[[Callable[[], bool]], bool]
     #: Tells a line of output.

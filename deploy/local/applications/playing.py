@@ -35,6 +35,7 @@ def play_all(
             services.lookup_url(part.application),
             services.lookup_token,
             services.warehouse,
+            services.page_url,
             lambda condition: _holds(supervisor, condition),
             display.say,
         )

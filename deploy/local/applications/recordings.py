@@ -1,15 +1,17 @@
 """The part of `recordings`: two sessions as rrweb's recorder would send them, out of order and some twice; read back and compared.
 
-The recorder itself runs in a browser, which the demo does without: docs/recordings.md has the lines to paste.
+And one that the recorder itself made of a page in a browser: the dashboard replays it.
 """
 
 from collections.abc import Sequence
 from typing import Any, Final
+from urllib.parse import urlencode, urlsplit
 
 import msgspec
 
 from deploy.local.applications.part import Part, Running, line
 from deploy.local.compare import Line
+from deploy.local.rrweb import CUSTOMER, GREETING, NAME, browser, missing, recorded_page, shown_in_replay, visit
 
 SESSIONS: Final = ("demo-1", "demo-2")
 PAYLOADS: Final = 6
@@ -42,7 +44,36 @@ def play(running: Running) -> Sequence[Line]:
         line("recordings: sessions stored in order", in_order.count(list(range(PAYLOADS))), len(SESSIONS)),
         line("recordings: bytes stored", sum(row["size_bytes"] for row in rows), sizes),
         line("recordings: payloads read back as they were sent", back, wanted),
+        *_in_a_browser(running),
     ]
+
+
+def _in_a_browser(running: Running) -> Sequence[Line]:
+    """A visitor's page is recorded by rrweb, and replayed by the dashboard."""
+    lacking = missing()
+    if lacking is not None:
+        running.say(
+            f"recordings: no page is recorded in a browser: {lacking}; `make setup-test` installs what it takes"
+        )
+        return []
+
+    def stored(session: str) -> int:
+        index = running.look(f"/recordings/{session}/index?customer={CUSTOMER}") or {}
+        return len(index.get("payloads", []))
+
+    with recorded_page(urlsplit(running.collector_url).port or 80) as url, browser() as chromium:
+        page = chromium.new_page()
+        session = visit(page, url, stored, running.until)
+        if session is None:
+            return [line("recordings: sessions of rrweb's recorder", 0, 1)]
+        replay = f"{running.page_url}replay?{urlencode({'customer': CUSTOMER, 'session': session})}"
+        running.say(f"recordings: a visit to a page, recorded by rrweb: {replay}")
+        page.goto(replay)
+        name, wanted = "recordings: what the replay of rrweb's recording shows last", (GREETING, NAME)
+        if not running.until(lambda: page.evaluate("document.body.dataset.state") == "ready"):
+            return [line(name, page.inner_text("#said"), wanted)]
+        running.until(lambda: shown_in_replay(page) == wanted)
+        return [line(name, shown_in_replay(page), wanted)]
 
 
 def _all() -> list[tuple[str, int]]:

@@ -1,6 +1,8 @@
 // Replays one session: ?customer=...&session=... Each payload is an array of rrweb events, as docs/recordings.md records them.
 
 const STEP_MS = 100;
+// rrweb's type of an event that holds the whole page.
+const FULL_SNAPSHOT = 2;
 
 const asked = new URLSearchParams(location.search);
 const names = { customer: asked.get('customer') ?? '', session: asked.get('session') ?? '' };
@@ -36,6 +38,10 @@ function show(replayer, events, absent) {
   position.max = total;
   play.disabled = position.disabled = false;
   let playing = false;
+  // Nothing can be seen before the first whole page. The replayer shows what came before the time it is given: one more,
+  // and it shows what came at that time, too.
+  const first = events.find((event) => event.type === FULL_SNAPSHOT) ?? events[0];
+  const showAt = (ms) => replayer.pause(Math.max(ms, first.timestamp - events[0].timestamp) + 1);
   const stand = () => { play.textContent = playing ? 'Pause' : 'Play'; };
   play.addEventListener('click', () => {
     playing = !playing;
@@ -45,7 +51,7 @@ function show(replayer, events, absent) {
   });
   position.addEventListener('input', () => {
     playing = false;
-    replayer.pause(Number(position.value));
+    showAt(Number(position.value));
     stand();
   });
   replayer.on('finish', () => {
@@ -58,7 +64,7 @@ function show(replayer, events, absent) {
     at.textContent = `${(Number(position.value) / 1000).toFixed(1)} s`;
   }, STEP_MS);
   // The whole page as it was at the end of the recording shows before anybody presses play.
-  replayer.pause(total);
+  showAt(total);
   position.value = total;
   document.body.dataset.state = 'ready';
 }

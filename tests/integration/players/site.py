@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 
 from aiohttp import web
 
-from deploy.local.paths import LOCAL
+from deploy.local.paths import PLAYERS
 from deploy.local.ports import free_port
 from tests.integration.players.pages import page_of
 
@@ -27,7 +27,6 @@ TROUBLE_FROM_SEGMENT: Final = 3
 _TRICKLE_BYTES: Final = 64
 _TRICKLE_SECONDS: Final = 0.25
 _PIECE_BYTES: Final = 64 * 1024
-_PACKAGES: Final = LOCAL / "players"
 _HERE: Final = Path(__file__).parent
 
 
@@ -143,7 +142,7 @@ async def _story(_: web.Request) -> web.Response:
 
 
 async def _package(request: web.Request) -> web.Response:
-    path = _PACKAGES / request.match_info["path"]
+    path = PLAYERS / request.match_info["path"]
     if path.suffix != ".json":
         return _file(path)
     # A page's bundler does this: JSON as a module.

@@ -33,6 +33,15 @@ from tests.unit.processor.users.table import Table
 STEP_MS = 20_000
 #: Parts whose input can be folded here: those of spans and calls.
 PARTS = [part for part in catalogue.ALL if part.application in {"traces", "api_schemas", "api_baselines"}]
+#: Where a demo without processes runs.
+NOWHERE: dict[str, Any] = {
+    "settings": Settings(),
+    "collector_url": "",
+    "lookup_url": "",
+    "lookup_token": "",
+    "warehouse": Path(),
+    "page_url": "",
+}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -115,8 +124,7 @@ def running(part: Part, said: list[str], **fields: Any) -> InMemory:
         driver.advance_to(driver.clock_ms + STEP_MS)
         return condition()
 
-    given = {"settings": Settings(), "collector_url": "", "lookup_url": "", "lookup_token": "", "warehouse": Path()}
-    return InMemory(**given, until=until, say=said.append, part=part, driver=driver, **fields)
+    return InMemory(**NOWHERE, until=until, say=said.append, part=part, driver=driver, **fields)
 
 
 @pytest.mark.parametrize("part", PARTS, ids=lambda part: part.application)
@@ -137,7 +145,7 @@ def test_what_is_lost_differs(part: Part) -> None:
 def test_users_come_out_as_they_were_written_and_one_that_is_lost_differs() -> None:
     (part,) = (part for part in catalogue.ALL if part.application == "users")
     given: dict[str, Any] = {"until": lambda condition: condition(), "say": lambda _: None}
-    given |= {"settings": Settings(), "collector_url": "", "lookup_url": "", "lookup_token": "", "warehouse": Path()}
+    given |= NOWHERE
     assert [line for line in part.play(UsersInMemory(**given)) if not line.ok] == []
     lossy = UsersInMemory(**given, loses=lambda number: number == 3)
     assert [line for line in part.play(lossy) if line.ok is False] != []

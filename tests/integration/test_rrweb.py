@@ -1,0 +1,106 @@
+"""rrweb's own recorder in Chromium, with the very lines of docs/recordings.md; and its own player on the replay page."""
+
+import json
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from aiohttp import web
+
+from deploy.local.broker import Broker
+from deploy.local.clients_doc import RECORDINGS_DOC
+from deploy.local.paths import RRWEB
+from deploy.local.ports import free_port
+from deploy.local.rrweb import CUSTOMER, GREETING, NAME, browser, recorded_page, shown_in_replay, visit
+from services.dashboard.app import STATIC
+from services.dashboard.replay import Replay
+from services.rim.http_thread import HttpThread
+from tests.integration.asked import TOKEN, Asked
+from tests.integration.collecting import Collector
+from tests.integration.slots import wait_until
+
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(600)]
+
+
+@contextmanager
+def replay_page(lookups: str) -> Iterator[str]:
+    """The dashboard's replay page alone."""
+    port = free_port()
+
+    def app() -> web.Application:
+        made = web.Application()
+        made.router.add_static("/static/", STATIC)
+        Replay(lookups, TOKEN, RRWEB).add_to(made)
+        return made
+
+    thread = HttpThread("replay", "127.0.0.1", port, app)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{port}/replay"
+    finally:
+        thread.stop()
+
+
+def index(asked: Asked, session: str) -> dict[str, Any]:
+    status, body = asked.get(f"/recordings/{session}/index?customer={CUSTOMER}")
+    return dict(body) if status == 200 else {}
+
+
+def within(seconds: float) -> Callable[[Callable[[], bool]], bool]:
+    def until(condition: Callable[[], bool]) -> bool:
+        deadline = time.monotonic() + seconds
+        while not condition():
+            if time.monotonic() > deadline:
+                return False
+        return True
+
+    return until
+
+
+def test_a_page_is_recorded_stored_and_replayed(broker: Broker, tmp_path: Path) -> None:
+    port = free_port()
+    with Collector(broker.bootstrap, tmp_path, port) as _:
+        asked = Asked(
+            broker, tmp_path, 0, PROCESSOR_APPLICATION="recordings", PROCESSOR_OBJECTS=str(tmp_path / "objects")
+        )
+        asked.slot.start()
+        try:
+            wait_until(asked.slot.is_ready, "the slot works")
+            with recorded_page(port) as shop, replay_page(asked.url) as replay, browser() as chromium:
+                errors: list[str] = []
+                page = chromium.new_page()
+                page.on("pageerror", lambda error: errors.append(str(error)))
+                session = visit(page, shop, lambda name: len(index(asked, name).get("payloads", [])), within(120))
+                assert session is not None, "what the recorder sends is not stored"
+                assert errors == []
+                found = index(asked, session)
+                assert found["absent"] == []
+                assert [payload[0] for payload in found["payloads"]] == list(range(len(found["payloads"])))
+                # What the page has packed is packed still.
+                assert found["payloads"][0][3:5] == ["application/json", "gzip"]
+                page.goto(f"{replay}?customer={CUSTOMER}&session={session}")
+                # Asked again and again: the page's policy lets nobody wait within it.
+                wait_until(lambda: page.evaluate("document.body.dataset.state !== undefined"), "the replay is ready")
+                assert page.evaluate("document.body.dataset.state") == "ready", page.inner_text("#said")
+                ended = (GREETING, NAME)
+                wait_until(lambda: shown_in_replay(page) == ended, f"the replay stands at its end: {ended}")
+                page.evaluate("position.value = 0; position.dispatchEvent(new Event('input'))")
+                greeting = (
+                    "document.querySelector('.replayer-wrapper iframe').contentDocument"
+                    ".querySelector('#greeting')?.textContent === 'Before'"
+                )
+                wait_until(lambda: page.evaluate(greeting), "the replay stands at its beginning")
+                assert errors == []
+                page.goto(f"{replay}?customer={CUSTOMER}&session=none")
+                wait_until(lambda: page.evaluate("document.body.dataset.state === 'failed'"), "the replay has failed")
+                assert "knows no such session" in page.inner_text("#said")
+        finally:
+            asked.slot.end()
+
+
+def test_the_package_is_the_one_that_the_document_names() -> None:
+    version = json.loads((RRWEB / "package.json").read_text())["version"]
+    assert f"npm `rrweb` {version}" in RECORDINGS_DOC.read_text()
