@@ -44,6 +44,9 @@ SUSPECT_SECONDS: Final = 1.5
 
 #: How the last line of a slot that found the broker away when it started begins to say so.
 NO_BROKER: Final = '"error": "no broker '
+#: What the last line of a slot says that was told that another process has its id. A broker that was stopped may hold a
+#: request to join that its client has given up: carried out later, it fences the client's next one.
+REPLACED: Final = '"event": "replaced"'
 
 #: The long pause outlasts a short run.
 _LONG_RUN_SECONDS: Final = 300.0
@@ -75,6 +78,8 @@ class Fleet:
         self.ended_unasked: list[str] = []
         #: How often one that was starting gave up waiting for the broker, which was away, and said so.
         self.found_no_broker = 0
+        #: How often one was told, amid faults of the broker, that another process has its id.
+        self.replaced = 0
         for number in range(slots):
             self._start(number)
         if standby is not None:
@@ -108,6 +113,8 @@ class Fleet:
     def _start_again(self, slot: Slot) -> None:
         if self._broker is not None and NO_BROKER in slot.last_line():
             self.found_no_broker += 1
+        elif self._broker is not None and REPLACED in slot.last_line():
+            self.replaced += 1
         else:
             self.ended_unasked.append(f"slot {slot.number}: {slot.log_tail()[-600:]}")
         slot.start()

@@ -49,6 +49,7 @@ class Result:
     exits: Counter[int]
     ended_unasked: list[str]
     found_no_broker: int
+    replaced: int
     takeovers: int
     promotions: int
     replayed_rows: int
@@ -77,6 +78,7 @@ class Result:
             f"{'changelog rows replayed':<36}{self.replayed_rows:>9,}",
             *(f"{f'slots that ended with code {code}':<36}{count:>9,}" for code, count in sorted(self.exits.items())),
             f"{'slots that found no broker to start':<36}{self.found_no_broker:>9,}",
+            f"{'slots replaced by their own request':<36}{self.replaced:>9,}",
             f"{'slots that ended unasked':<36}{len(self.ended_unasked):>9,}",
             "",
             f"{'beacons':<36}{self.truth.beacons:>9,}",
@@ -161,6 +163,7 @@ def run(options: Options, folder: Path) -> Result:
         exits=fleet.exits,
         ended_unasked=fleet.ended_unasked,
         found_no_broker=fleet.found_no_broker,
+        replaced=fleet.replaced,
         takeovers=taken,
         replayed_rows=replayed_rows,
         promotions=sum(

@@ -25,7 +25,7 @@ log = structlog.get_logger(__name__)
 BATCH_RECORDS_MAX: Final = 5_000
 #: A replay that gets nothing for this long has failed: it must be told, not waited for.
 NO_PROGRESS_SECONDS_MAX: Final = 30.0
-QUERY_SECONDS_MAX: Final = 10.0
+QUERY_SECONDS_MAX: Final = 5.0
 #: After so many rows a long replay notes where it stands, so that one that is interrupted goes on from there.
 POSITION_EVERY_ROWS: Final = 50_000
 #: A long replay says this often how far it is.
@@ -83,7 +83,7 @@ def replay(
     """
     settings, application = plan.settings, plan.application
     topic = application.changelog.name
-    low, end = _watermarks(settings, application, partition)
+    low, end = uncommitted_ends(settings, application, partition)
     before = store.position()
     if before is None:
         # First of all: rows without a position would be trusted however old they are.
@@ -113,15 +113,24 @@ def replay(
         consumer.close()
 
 
-def _watermarks(settings: Settings, application: Application, partition: int) -> tuple[int, int]:
+def uncommitted_ends(settings: Settings, application: Application, partition: int) -> tuple[int, int]:
+    """Where a partition of the changelog begins and ends, transactions included whose markers are still on their way.
+
+    Raises `KafkaException`.
+    """
     consumer = changelog_consumer(settings, application, partition, "read_uncommitted")
     try:
         at = TopicPartition(application.changelog.name, partition)
-        marks = consumer.get_watermark_offsets(at, timeout=QUERY_SECONDS_MAX)
+        return ends_of(consumer, at)
     finally:
         consumer.close()
+
+
+def ends_of(consumer: Consumer, at: TopicPartition) -> tuple[int, int]:
+    """Where a partition begins and ends, as this consumer may read it. Raises `KafkaException`."""
+    marks = consumer.get_watermark_offsets(at, timeout=QUERY_SECONDS_MAX)
     if marks is None:
-        raise ReplayFailed(f"{application.changelog.name}/{partition}: no watermarks in {QUERY_SECONDS_MAX} s")
+        raise KafkaException(KafkaError(KafkaError._TIMED_OUT, f"no watermarks of {at.topic}/{at.partition}"))
     return marks
 
 

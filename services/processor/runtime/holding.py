@@ -10,8 +10,10 @@ Everything here is called by the slot's one folding thread; commits, flushes and
 
 import threading
 from collections.abc import Callable, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, NamedTuple
+
+import structlog
 
 from services.processor.engine.application import Lookup
 from services.processor.engine.record import Record
@@ -27,6 +29,8 @@ from services.processor.runtime.stores import Stores
 from services.processor.runtime.takeover import Taken
 from services.processor.runtime.taking import Taking
 from services.processor.runtime.working import TakeAnew, Working
+
+log = structlog.get_logger(__name__)
 
 
 class Pools(NamedTuple):
@@ -189,8 +193,12 @@ class Holding:
         self._given_up.set()
         if self._working is not None:
             # It may wait for a flush: neither the group nor the other partitions do. Who opens the files next waits for them.
-            self._pools.takeovers.submit(self._working.leave)
+            self._pools.takeovers.submit(self._working.leave).add_done_callback(self._tell_of_failure)
             self._working = None
         if self._taking is not None:
             self._taking.abandon()
             self._taking = None
+
+    def _tell_of_failure(self, leaving: Future[None]) -> None:
+        if not leaving.cancelled() and (error := leaving.exception()) is not None:
+            log.error("leaving_failed", partition=self.partition, error=str(error), exc_info=error)

@@ -218,17 +218,20 @@ def delete_store(path: Path) -> None:
 
 
 def _open(path: Path, options: Options, seconds_max: float) -> Rdict:
-    """Opens the database, waiting for a former handle of this process to be collected."""
-    deadline = time.monotonic() + seconds_max
-    while True:
+    """Opens the database, waiting for a former handle of this process to be closed or collected."""
+    # Turns, not the clock: a process that was stopped meanwhile has waited for nothing.
+    for _ in range(round(seconds_max / _OPEN_RETRY_SECONDS)):
         try:
-            with _failures(path):
-                return Rdict(str(path), options)
+            return _opened(path, options)
         except StoreLocked:
-            if time.monotonic() > deadline:
-                raise
             gc.collect()
             time.sleep(_OPEN_RETRY_SECONDS)
+    return _opened(path, options)
+
+
+def _opened(path: Path, options: Options) -> Rdict:
+    with _failures(path):
+        return Rdict(str(path), options)
 
 
 @contextmanager

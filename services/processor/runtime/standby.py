@@ -16,6 +16,7 @@ from services.processor.engine.access import LookFailed
 from services.processor.engine.application import Lookup
 from services.processor.engine.local import LocalMeta, StoreCorrupt, StoredRows, StoreFailed
 from services.processor.engine.rows import META_KEY, Meta, NewerFormat, decode_meta
+from services.processor.runtime.changelog import ends_of, uncommitted_ends
 from services.processor.runtime.clients import standby_consumer
 from services.processor.runtime.plan import Plan
 from services.processor.runtime.questions import LookedInCopy, Questions, Unanswered
@@ -27,7 +28,6 @@ log = structlog.get_logger(__name__)
 
 BATCH_RECORDS_MAX: Final = 5_000
 POLL_SECONDS: Final = 0.05
-QUERY_SECONDS_MAX: Final = 5.0
 #: A copy of a silent partition notes this often that it is current, ms.
 SAVED_AGE_MS_MAX: Final = 600_000
 
@@ -132,11 +132,7 @@ class Standby:
 
     def _open(self, partition: int) -> Copy:
         """Raises `StoreCorrupt`, `StoreTooOld`, `StoreAhead`, `NewerFormat`; `KafkaException` when Kafka does not answer."""
-        at = TopicPartition(self._topic, partition)
-        marks = self._consumer.get_watermark_offsets(at, timeout=QUERY_SECONDS_MAX)
-        if marks is None:
-            raise KafkaException(KafkaError(KafkaError._TIMED_OUT, f"no watermarks of {self._topic}/{partition}"))
-        low, end = marks
+        low, end = ends_of(self._consumer, TopicPartition(self._topic, partition))
         store = self._stores.open(partition)
         try:
             position = store.position()
@@ -144,6 +140,10 @@ class Standby:
                 # First of all: rows without a position would be trusted however old they are.
                 position = LocalMeta(None, low, _now_ms())
                 store.write({}, position)
+            if position.changelog_offset > end:
+                # This slot worked the partition before: its last commit's marker may still be on its way to the changelog,
+                # which ends before it for those who read what is committed.
+                low, end = uncommitted_ends(self._plan.settings, self._plan.application, partition)
             self._stores.check(partition, position, low, end, now_ms=_now_ms())
         except BaseException:
             store.close()

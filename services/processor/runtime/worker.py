@@ -281,7 +281,8 @@ class Worker:
         self._ends.stop()
         self._consumer.close()
         self._pools.commits.shutdown(wait=False, cancel_futures=True)
-        self._pools.takeovers.shutdown(wait=False, cancel_futures=True)
+        # What still waits here closes a store: all are given up, so nothing is taken any more.
+        self._pools.takeovers.shutdown(wait=False)
         if self._pools.media is not None:
             self._pools.media.close()
         for store in self._warm.values():

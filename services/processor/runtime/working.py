@@ -294,5 +294,8 @@ class Working:
         """
         self._commits.forget()
         self._media.forget()
-        self._flushes.abandon()
-        self._store.close()
+        try:
+            self._flushes.abandon()
+        finally:
+            # Whatever became of the flush: an open store locks its files for the rest of the process's life.
+            self._store.close()
