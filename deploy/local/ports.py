@@ -17,6 +17,8 @@ RANGE_VARIABLE: Final = "PLAYHEAD_LOCAL_PORTS"
 _TRIES_MAX: Final = 200
 
 _random = random.SystemRandom()
+#: What was given out by this process: nobody may listen on it yet.
+_given: set[int] = set()
 
 
 def is_free(port: int, host: str = "127.0.0.1") -> bool:
@@ -38,11 +40,12 @@ def port_range() -> tuple[int, int]:
 
 
 def free_port() -> int:
-    """A port on which nothing listens; raises `OSError` when none is found."""
+    """A port on which nothing listens, and another one each time; raises `OSError` when none is found."""
     lowest, highest = port_range()
     for _ in range(_TRIES_MAX):
         port = _random.randint(lowest, highest)
-        if is_free(port):
+        if port not in _given and is_free(port):
+            _given.add(port)
             return port
     raise OSError(f"no free port found between {lowest} and {highest}")
 
