@@ -29,6 +29,15 @@ from shared.settings import Settings
 _RECORDS_AT_ONCE: Final = 2_000
 _POLL_SECONDS: Final = 0.2
 _REQUEST_SECONDS_MAX: Final = 5.0
+#: What a broker answers for a partition whose leader is changing: a busy machine makes a broker look dead for a moment.
+_NO_LEADER: Final = frozenset(
+    {
+        KafkaError.LEADER_NOT_AVAILABLE,
+        KafkaError.NOT_LEADER_FOR_PARTITION,
+        KafkaError.FENCED_LEADER_EPOCH,
+        KafkaError.UNKNOWN_LEADER_EPOCH,
+    }
+)
 _COUNTS: Final = (
     "beacons",
     "duplicates",
@@ -138,7 +147,13 @@ class TopicReader:
         broker answers instead of records.
         """
         deadline = time.monotonic() + seconds
-        ends = self._ends()
+        try:
+            ends = self._ends()
+        except KafkaException as exception:
+            if exception.args[0].code() not in _NO_LEADER:
+                raise
+            # Nobody knows how much there is until it has one: asked again the next time.
+            return False
         while True:
             for record in self._consumer.consume(_RECORDS_AT_ONCE, timeout=_POLL_SECONDS):
                 self._take(record)
