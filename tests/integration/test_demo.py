@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 
+from deploy.local.applications import catalogue
 from deploy.local.demo import EXIT_DIED, EXIT_DIFFERS, EXIT_INTERRUPTED, EXIT_OK
 from deploy.local.paths import ROOT
 from deploy.local.process import wait_until
@@ -23,17 +24,22 @@ pytestmark = [pytest.mark.integration, pytest.mark.timeout(900)]
 _READY_SECONDS_MAX = 300
 _END_SECONDS_MAX = 300
 _LAND_SECONDS_MAX = 600
+_PARTS_SECONDS_MAX = 600
 
 
+@pytest.mark.timeout(1500)
 def test_every_view_of_a_run_ends_up_as_its_player_knows_it(tmp_path: Path) -> None:
-    with _demo(tmp_path, "--views", "60", "--seconds", "30", "--seed", "11") as demo:
-        code = demo.wait(_LAND_SECONDS_MAX)
+    with _demo(tmp_path, "--views", "60", "--seconds", "30", "--seed", "11", "--apps", "all") as demo:
+        code = demo.wait(_LAND_SECONDS_MAX + _PARTS_SECONDS_MAX)
 
     said = _output(tmp_path)
     assert code == EXIT_OK, said
     assert "everything is as the players know it" in said
     assert "DIFFERS" not in said
     assert "the page shows its first numbers" in said
+    assert "all applications told what was sent" in said
+    for part in catalogue.ALL:
+        assert re.search(rf"^{part.application}: .* ok$", said, re.MULTILINE), part.application
     assert _still_running(_pids_named(said)) == []
 
 

@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any, Final
 
 import structlog
-from confluent_kafka import OFFSET_BEGINNING, Consumer, TopicPartition
+from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaException, TopicPartition
 
 from services.processor.engine.application import Lookup
 from services.processor.engine.requests import Query
@@ -279,7 +279,12 @@ class Worker:
     def close(self) -> None:
         """Gives clients and threads up. Follows `leave`, `let_go`, `abandon` or a failure."""
         self._ends.stop()
-        self._consumer.close()
+        try:
+            self._consumer.close()
+        except (KafkaException, SystemError) as error:
+            # After a fatal error the client may tell another one (SystemError is how one shows inside a callback). The
+            # member is nobody's then, and a replica goes on standing by.
+            log.warning("consumer_close_failed", error=str(error))
         self._pools.commits.shutdown(wait=False, cancel_futures=True)
         # What still waits here closes a store: all are given up, so nothing is taken any more.
         self._pools.takeovers.shutdown(wait=False)
