@@ -73,8 +73,13 @@ class Broker:
         jars: Path = KAFKA_JARS,
         heap_mib: int = HEAP_MIB,
         properties: Mapping[str, str] | None = None,
+        cluster_id: str | None = None,
     ) -> None:
-        """`properties` are further settings of the broker's own, by name, and stand in for those it would have."""
+        """`properties` are further settings of the broker's own, by name, and stand in for those it would have.
+
+        `cluster_id` is the cluster that it is a part of: 22 characters of base64, as Kafka has them. By default its own.
+        """
+        self._own_cluster_id = cluster_id
         self._folder = folder
         self._more = "".join(f"{name}={value}\n" for name, value in (properties or {}).items())
         self._jars = jars
@@ -163,7 +168,7 @@ class Broker:
             self._format()
 
     def _format(self) -> None:
-        cluster_id = urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=").replace("-", "A")
+        cluster_id = self._own_cluster_id or new_cluster_id()
         result = subprocess.run(
             self._java("kafka.tools.StorageTool", "format", "-t", cluster_id, "-c", str(self._properties)),
             capture_output=True,
@@ -205,6 +210,11 @@ class Broker:
     def _cluster_id(self) -> str:
         lines = (self._data / "meta.properties").read_text().splitlines()
         return dict(line.split("=", 1) for line in lines if "=" in line)["cluster.id"]
+
+
+def new_cluster_id() -> str:
+    """An id for a cluster. One that begins with a dash would look like an option."""
+    return urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=").replace("-", "A")
 
 
 def _java_command() -> str:

@@ -1,0 +1,92 @@
+"""Three small brokers as one cluster: what only replicas can show."""
+
+from dataclasses import replace
+from pathlib import Path
+from types import TracebackType
+from typing import Final, Self
+
+from confluent_kafka.admin import AdminClient
+
+from deploy.local.broker import Broker, new_cluster_id
+from deploy.local.ports import free_port
+from shared.settings import Settings
+from shared.topics import PROFILES, Profile
+
+NODES: Final = 3
+#: Enough for what a test sends; three of them share a machine with everything else.
+HEAP_MIB: Final = 256
+
+
+class ReplicatedSettings(Settings):
+    """An installation as small as a laptop's, on three brokers."""
+
+    @property
+    def profile(self) -> Profile:
+        return replace(PROFILES["laptop"], replication_factor=NODES, min_insync_replicas=NODES - 1)
+
+
+class Cluster:
+    """Brokers by their node id, 1 to 3, each with a controller."""
+
+    def __init__(self, folder: Path) -> None:
+        controllers: dict[int, int] = {}
+        while len(controllers) < NODES:
+            port = free_port()
+            if port not in controllers.values():
+                controllers[len(controllers) + 1] = port
+        voters = ",".join(f"{node}@127.0.0.1:{port}" for node, port in controllers.items())
+        replicas, in_sync = str(NODES), str(NODES - 1)
+        cluster_id = new_cluster_id()
+        self.brokers = {
+            node: Broker(
+                folder / f"broker-{node}",
+                controller_port=port,
+                heap_mib=HEAP_MIB,
+                cluster_id=cluster_id,
+                properties={
+                    "node.id": str(node),
+                    "controller.quorum.voters": voters,
+                    "offsets.topic.replication.factor": replicas,
+                    "transaction.state.log.replication.factor": replicas,
+                    "transaction.state.log.min.isr": in_sync,
+                    # A busy machine makes a controller or a broker silent for seconds: that is no death.
+                    "controller.quorum.fetch.timeout.ms": "6000",
+                    "controller.quorum.election.timeout.ms": "3000",
+                    "broker.session.timeout.ms": "6000",
+                },
+            )
+            for node, port in controllers.items()
+        }
+
+    @property
+    def bootstrap(self) -> str:
+        """What clients are given as `bootstrap.servers`."""
+        return ",".join(broker.bootstrap for broker in self.brokers.values())
+
+    def coordinator(self, group: str) -> int:
+        """The node that coordinates a group of consumers."""
+        admin = AdminClient({"bootstrap.servers": self.bootstrap})
+        described = admin.describe_consumer_groups([group])[group].result()
+        node: int = described.coordinator.id
+        return node
+
+    def __enter__(self) -> Self:
+        try:
+            for broker in self.brokers.values():
+                broker.launch()
+            for broker in self.brokers.values():
+                broker.wait_ready()
+        except BaseException:
+            self._end()
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._end()
+
+    def _end(self) -> None:
+        # Nobody reads what they hold any more, and the last of them would wait for the others.
+        for broker in self.brokers.values():
+            broker.kill()
