@@ -216,7 +216,9 @@ def _enter(progress: Progress, next_step: Step) -> None:
     if after == step.ENDED and before:
         progress.state_before_end = before
     progress.state = after
-    _note(progress, next_step.at_ms, after, next_step.playhead_ms)
+    # Where a client told nothing before its seek, there is no state to go back to.
+    if after:
+        _note(progress, next_step.at_ms, after, next_step.playhead_ms)
 
 
 def _show_ad(progress: Progress, next_step: Step) -> None:

@@ -61,3 +61,14 @@ def test_what_the_client_calls_a_warning_is_told_as_one_and_fails_nothing(
     else:
         story = [told(source, "viewstart", 0), told(source, "warning", 900), told(source, "playing", 1_900)]
     assert events(drive, story) == [(0, "viewstart"), (900, "warning"), (1_900, "playing")]
+
+
+def test_a_seek_before_anything_else_was_told_leads_back_to_nothing(drive: Drive) -> None:
+    story = [
+        told("epas", "seekstart", 0),
+        told("epas", "seekend", 700),
+        told("epas", "viewstart", 1_000),
+        told("epas", "playing", 2_000),
+    ]
+    # Times count from the start of the view.
+    assert events(drive, story) == [(-1_000, "seekstart"), (0, "viewstart"), (1_000, "playing")]
