@@ -119,6 +119,11 @@ def _with_faults(scene: Scene, slots: list[Asked], sender: Sender, options: Opti
     deadline = time.monotonic() + SECONDS_MAX
     while sender.is_alive() and time.monotonic() < deadline:
         sender.join(options.fault_seconds * random_.uniform(0.5, 1.5))
+        for ended in (asked.slot for asked in slots if not asked.slot.is_running):
+            # As a supervisor would; told, since nothing asked it to.
+            print(f"slot {ended.number} ended unasked: {ended.log_tail()[-300:]}", file=sys.stderr)
+            made["slots that ended unasked, and were started again:"] += 1
+            ended.start()
         if sender.is_alive() and options.fault_seconds > 0:
             name = random_.choice(list(faults))
             faults[name]()

@@ -7,7 +7,7 @@ import pytest
 from deploy.topics import create_topics
 from services.processor.applications.video_views.app import application
 from services.processor.applications.video_views.finish import FinishRules
-from shared.topics import PRESENCE, REJECTED
+from shared.topics import PRESENCE
 from tests.integration.cluster import Cluster, ReplicatedSettings
 from tests.integration.failing import scene_of
 
@@ -16,7 +16,7 @@ pytestmark = pytest.mark.integration
 
 def test_a_broker_of_three_is_killed_under_load_and_comes_back(tmp_path: Path) -> None:
     with Cluster(tmp_path) as cluster:
-        topics = [*application(FinishRules()).topics, REJECTED, PRESENCE]
+        topics = [*application(FinishRules()).topics, PRESENCE]
         create_topics(ReplicatedSettings(kafka_bootstrap=cluster.bootstrap), topics)
         with scene_of(cluster.bootstrap, tmp_path) as scene:
             slots = [scene.started() for _ in range(2)]
