@@ -8,6 +8,7 @@ from deploy.topics import create_topics
 from services.processor.applications.video_views.app import application
 from services.processor.applications.video_views.finish import FinishRules
 from shared.topics import PRESENCE
+from tests.chaos import rolling
 from tests.integration.cluster import Cluster, ReplicatedSettings
 from tests.integration.failing import scene_of
 
@@ -30,5 +31,7 @@ def test_a_broker_of_three_is_killed_under_load_and_comes_back(tmp_path: Path) -
             scene.feed(views=60, seconds=3)
             killed.start()
             scene.expect_truth(seconds=120)
-            assert [slot.terminate() for slot in slots] == [0, 0]
-            assert [len(slot.events("started")) for slot in slots] == [1, 1]
+            # The new coordinator may carry out a request to join that the client has given up with the old one: then the
+            # member that the client is by now is told that another process has its id. A supervisor starts it again.
+            codes = [slot.terminate() if slot.is_running else slot.ended() for slot in slots]
+            assert set(codes) <= {0, rolling.REPLACED}
