@@ -102,6 +102,24 @@ def test_a_restore_that_is_killed_in_its_middle_goes_on_from_its_position(scene:
     store.close()
 
 
+def test_a_restore_that_is_killed_after_its_first_rows_begins_again(scene: Scene) -> None:
+    rows = filled(scene)
+    slot = scene.slot(PROCESSOR_CRASH_AT="replaying")
+    slot.start()
+    assert slot.ended() == -signal.SIGKILL
+    assert slot.reached("replaying")
+    slot.arm(PROCESSOR_CRASH_AT="")
+    slot.start()
+    scene.feed(seconds=1)
+    scene.expect_truth()
+    (taken,) = [event for event in slot.events("partition_taken") if event["partition"] == PARTITION]
+    assert int(str(taken["replayed_rows"])) >= rows
+    assert slot.terminate() == 0
+    store = RocksStore(slot.stores_dir() / str(PARTITION), MEMORY, open_seconds_max=5)
+    expect_rows(store)
+    store.close()
+
+
 class GivingUp(CrashPoints):
     """Takes the partition away at a crash point, as a rebalance would."""
 

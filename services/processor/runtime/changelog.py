@@ -176,9 +176,9 @@ class _Replay:
             messages = self._consumer.consume(BATCH_RECORDS_MAX, 0.05)
             if messages:
                 deadline = time.monotonic() + NO_PROGRESS_SECONDS_MAX
+                self._take(messages)
             elif time.monotonic() > deadline:
                 raise ReplayFailed(f"no progress for {NO_PROGRESS_SECONDS_MAX} s at offset {self._position} of {end}")
-            self._take(messages)
             self._tell()
         reached = msgspec.structs.replace(self._goal, meta=self._meta)
         self._store.write({}, reached)
