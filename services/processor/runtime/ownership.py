@@ -5,16 +5,16 @@ read, names the very member that read them. So a slot that was paused, evicted o
 the pause and whatever the clocks.
 """
 
+import struct
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, Protocol, cast
 
 import structlog
-from confluent_kafka import ConsumerGroupState, KafkaException
+from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient
-from confluent_kafka.admin._group import ConsumerGroupDescription
 
 from services.processor.engine.routing import Owner, Owners
 from services.rim.kafka import client_config
@@ -26,6 +26,8 @@ log = structlog.get_logger(__name__)
 ASK_SECONDS: Final = 0.5
 PACE_SECONDS: Final = 0.02
 ANSWER_SECONDS_MAX: Final = 2.0
+#: The state of a group that is not about to share its partitions out anew.
+_SETTLED: Final = "Stable"
 
 
 def client_id(application: str, slot: str, url: str | None) -> str:
@@ -58,16 +60,56 @@ class Described:
         return bool(member_id) and self.member_ids.get(partition) == member_id
 
 
-def described(group: ConsumerGroupDescription, topic: str, asked_at: float) -> Described:
-    """The owners of `topic`'s partitions in a group's description."""
+class Member(Protocol):
+    """What of a member is used of the client's `GroupMember`, whose own types say None."""
+
+    id: str
+    client_id: str
+    assignment: bytes
+
+
+class Group(Protocol):
+    """What of a group is used of the client's `GroupMetadata`."""
+
+    state: str
+    error: KafkaError | None
+
+    @property
+    def members(self) -> Sequence[Member]: ...
+
+
+def described(groups: Sequence[Group], topic: str, asked_at: float) -> Described:
+    """The owners of `topic`'s partitions in a group's descriptions: one, or as many as brokers coordinate it just now."""
+    if len(groups) != 1 or groups[0].error is not None:
+        # None, or one is a coordinator no more and does not know it yet.
+        return Described(asked_at)
     owners: dict[int, Owner] = {}
     member_ids: dict[int, str] = {}
-    for member in group.members:
-        for at in member.assignment.topic_partitions if member.assignment else ():
-            if at.topic == topic:
-                owners[at.partition] = owner_of(member.client_id)
-                member_ids[at.partition] = member.member_id
-    return Described(asked_at, owners, member_ids, group.state == ConsumerGroupState.STABLE)
+    for member in groups[0].members:
+        for partition in assigned(member.assignment, topic):
+            owners[partition] = owner_of(member.client_id)
+            member_ids[partition] = member.id
+    return Described(asked_at, owners, member_ids, groups[0].state == _SETTLED)
+
+
+def assigned(assignment: bytes, topic: str) -> Iterator[int]:
+    """The partitions of `topic` in a member's assignment, in the format of the group's protocol.
+
+    https://github.com/apache/kafka/blob/trunk/clients/src/main/resources/common/message/ConsumerProtocolAssignment.json:
+    version (2 bytes); topics (4-byte count), each a name (2-byte length) and partitions (4-byte count, 4 bytes each).
+    """
+    if not assignment:
+        return
+    _, topics = struct.unpack_from(">hi", assignment)
+    at = 6
+    for _ in range(topics):
+        (length,) = struct.unpack_from(">h", assignment, at)
+        name = assignment[at + 2 : at + 2 + length].decode()
+        (count,) = struct.unpack_from(">i", assignment, at + 2 + length)
+        at += 6 + length
+        if name == topic:
+            yield from struct.unpack_from(f">{count}i", assignment, at)
+        at += 4 * count
 
 
 class Ownership:
@@ -117,8 +159,10 @@ class Ownership:
     def _ask(self) -> None:
         asked_at = boot_seconds()
         try:
-            answers = self._admin.describe_consumer_groups([self._group], request_timeout=ANSWER_SECONDS_MAX)
-            told = described(answers[self._group].result(), self._topic, asked_at)
+            # Not `describe_consumer_groups`: where the coordinator is away, librdkafka 2.16 ends the process over it with a
+            # failed assertion (in `rd_kafka_enq_once_del_source_return`).
+            groups = cast(list[Group], self._admin.list_groups(self._group, timeout=ANSWER_SECONDS_MAX))
+            told = described(groups, self._topic, asked_at)
         except KafkaException as exception:
             log.debug("owners_unknown", code=exception.args[0].name())
             return
