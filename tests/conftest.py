@@ -10,6 +10,8 @@ from hypothesis import settings
 
 from deploy.local.ports import PORT_MAX, PORT_MIN, RANGE_VARIABLE
 
+LONGEST_FILE = "test_warehouse.py"
+
 settings.register_profile("default", deadline=None)
 settings.register_profile("many", deadline=None, max_examples=10_000)
 settings.load_profile("default")
@@ -28,6 +30,11 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_make_parametrize_id(val: object, argname: str) -> str | None:
     """Packed bytes name no test: gzip writes the second into them, and parallel workers must find the same names."""
     return argname if isinstance(val, bytes) and not val.isascii() else None
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The longest file first: begun last, one worker would wait for it while the other has nothing left."""
+    items.sort(key=lambda item: item.path.name != LONGEST_FILE)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
