@@ -43,10 +43,21 @@ def missing() -> str | None:
 
 
 @contextmanager
+def serving(make_app: Callable[[], web.Application]) -> Iterator[str]:
+    """Serves an application on a port of its own; yields its address. Raises `OSError` when it cannot listen."""
+    port = free_port()
+    thread = HttpThread("pages", "127.0.0.1", port, make_app)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{port}"
+    finally:
+        thread.stop()
+
+
+@contextmanager
 def recorded_page(collector_port: int) -> Iterator[str]:
     """Serves the page; yields its address. Raises `OSError` when it cannot listen."""
     lines = aimed_at(lines_to_paste("Recording a page", document=RECORDINGS_DOC), f"127.0.0.1:{collector_port}")
-    port = free_port()
 
     async def page(_: web.Request) -> web.Response:
         return web.Response(text=_PAGE.replace("{lines}", lines), content_type="text/html")
@@ -57,12 +68,8 @@ def recorded_page(collector_port: int) -> Iterator[str]:
         made.router.add_static("/rrweb/", RRWEB)
         return made
 
-    thread = HttpThread("recorded page", "127.0.0.1", port, app)
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{port}/"
-    finally:
-        thread.stop()
+    with serving(app) as url:
+        yield f"{url}/"
 
 
 @contextmanager

@@ -84,40 +84,32 @@ def expect_rows(store: LocalStore) -> None:
     assert not wrong, f"{len(wrong)} of {CHUNKS * CHUNK_ROWS}: {wrong[:5]}"
 
 
-def test_a_restore_that_is_killed_in_its_middle_goes_on_from_its_position(scene: Scene) -> None:
-    rows = filled(scene)
-    slot = scene.slot(PROCESSOR_CRASH_AT="position_noted")
+def replayed_after_a_kill(scene: Scene, point: CrashPoint) -> int:
+    """The rows that a takeover replays after the one before was killed at `point`; the store then has what it must."""
+    slot = scene.slot(PROCESSOR_CRASH_AT=point)
     slot.start()
     assert slot.ended() == -signal.SIGKILL
-    assert slot.reached("position_noted")
+    assert slot.reached(point)
     slot.arm(PROCESSOR_CRASH_AT="")
     slot.start()
     scene.feed(seconds=1)
     scene.expect_truth()
     (taken,) = [event for event in slot.events("partition_taken") if event["partition"] == PARTITION]
-    assert 0 < int(str(taken["replayed_rows"])) <= rows - POSITION_EVERY_ROWS
     assert slot.terminate() == 0
     store = RocksStore(slot.stores_dir() / str(PARTITION), MEMORY, open_seconds_max=5)
     expect_rows(store)
     store.close()
+    return int(str(taken["replayed_rows"]))
+
+
+def test_a_restore_that_is_killed_in_its_middle_goes_on_from_its_position(scene: Scene) -> None:
+    rows = filled(scene)
+    assert 0 < replayed_after_a_kill(scene, "position_noted") <= rows - POSITION_EVERY_ROWS
 
 
 def test_a_restore_that_is_killed_after_its_first_rows_begins_again(scene: Scene) -> None:
     rows = filled(scene)
-    slot = scene.slot(PROCESSOR_CRASH_AT="replaying")
-    slot.start()
-    assert slot.ended() == -signal.SIGKILL
-    assert slot.reached("replaying")
-    slot.arm(PROCESSOR_CRASH_AT="")
-    slot.start()
-    scene.feed(seconds=1)
-    scene.expect_truth()
-    (taken,) = [event for event in slot.events("partition_taken") if event["partition"] == PARTITION]
-    assert int(str(taken["replayed_rows"])) >= rows
-    assert slot.terminate() == 0
-    store = RocksStore(slot.stores_dir() / str(PARTITION), MEMORY, open_seconds_max=5)
-    expect_rows(store)
-    store.close()
+    assert replayed_after_a_kill(scene, "replaying") >= rows
 
 
 class GivingUp(CrashPoints):

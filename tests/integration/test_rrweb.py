@@ -1,7 +1,6 @@
 """rrweb's own recorder in Chromium, with the very lines of docs/recordings.md; and its own player on the replay page."""
 
 import json
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,10 +13,9 @@ from deploy.local.broker import Broker
 from deploy.local.clients_doc import RECORDINGS_DOC
 from deploy.local.paths import RRWEB
 from deploy.local.ports import free_port
-from deploy.local.rrweb import CUSTOMER, GREETING, NAME, browser, recorded_page, shown_in_replay, visit
+from deploy.local.rrweb import CUSTOMER, GREETING, NAME, browser, recorded_page, serving, shown_in_replay, visit
 from services.dashboard.app import STATIC
 from services.dashboard.replay import Replay
-from services.rim.http_thread import HttpThread
 from tests.integration.asked import TOKEN, Asked
 from tests.integration.collecting import Collector
 from tests.integration.slots import wait_until
@@ -28,7 +26,6 @@ pytestmark = [pytest.mark.integration, pytest.mark.timeout(600)]
 @contextmanager
 def replay_page(lookups: str) -> Iterator[str]:
     """The dashboard's replay page alone."""
-    port = free_port()
 
     def app() -> web.Application:
         made = web.Application()
@@ -36,12 +33,8 @@ def replay_page(lookups: str) -> Iterator[str]:
         Replay(lookups, TOKEN, RRWEB).add_to(made)
         return made
 
-    thread = HttpThread("replay", "127.0.0.1", port, app)
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{port}/replay"
-    finally:
-        thread.stop()
+    with serving(app) as url:
+        yield f"{url}/replay"
 
 
 def index(asked: Asked, session: str) -> dict[str, Any]:
@@ -49,15 +42,9 @@ def index(asked: Asked, session: str) -> dict[str, Any]:
     return dict(body) if status == 200 else {}
 
 
-def within(seconds: float) -> Callable[[Callable[[], bool]], bool]:
-    def until(condition: Callable[[], bool]) -> bool:
-        deadline = time.monotonic() + seconds
-        while not condition():
-            if time.monotonic() > deadline:
-                return False
-        return True
-
-    return until
+def until(condition: Callable[[], bool]) -> bool:
+    wait_until(condition, "what the recorder sends is stored", 120)
+    return True
 
 
 def test_a_page_is_recorded_stored_and_replayed(broker: Broker, tmp_path: Path) -> None:
@@ -73,8 +60,8 @@ def test_a_page_is_recorded_stored_and_replayed(broker: Broker, tmp_path: Path) 
                 errors: list[str] = []
                 page = chromium.new_page()
                 page.on("pageerror", lambda error: errors.append(str(error)))
-                session = visit(page, shop, lambda name: len(index(asked, name).get("payloads", [])), within(120))
-                assert session is not None, "what the recorder sends is not stored"
+                session = visit(page, shop, lambda name: len(index(asked, name).get("payloads", [])), until)
+                assert session is not None
                 assert errors == []
                 found = index(asked, session)
                 assert found["absent"] == []
