@@ -23,7 +23,7 @@ class CustomersFile:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._seen = self._stamp()
-        self.customers: Customers = self._read()
+        self.customers: Customers = self._parsed(self._data())
         log.info("customers_loaded", file=str(path), keys=len(self.customers))
 
     def reload_when_changed(self) -> None:
@@ -33,8 +33,10 @@ class CustomersFile:
             stamp = self._stamp()
             if stamp == self._seen:
                 return
+            data = self._data()
+            # Only now: one that could not be read is tried again; one that is broken is told once.
             self._seen = stamp
-            self.customers = self._read()
+            self.customers = self._parsed(data)
         except (OSError, CustomersWrong) as error:
             counter.labels("failed").inc()
             log.error("customers_not_reloaded", file=str(self._path), problem=str(error), keys=len(self.customers))
@@ -43,19 +45,21 @@ class CustomersFile:
         log.info("customers_loaded", file=str(self._path), keys=len(self.customers))
 
     async def watch(self, seconds: float) -> None:
-        """Looks at the file so often, for ever."""
+        """Looks at the file so often, for ever, on a thread that may wait for its disk."""
         while True:
             await asyncio.sleep(seconds)
-            self.reload_when_changed()
+            await asyncio.to_thread(self.reload_when_changed)
 
     def _stamp(self) -> tuple[int, int, int]:
         # A mounted volume swaps files by renaming: the inode tells what an equal time and size would hide.
         stat = self._path.stat()
         return stat.st_mtime_ns, stat.st_size, stat.st_ino
 
-    def _read(self) -> Customers:
+    def _data(self) -> bytes:
         with self._path.open("rb") as file:
-            data = file.read(FILE_BYTES_MAX + 1)
+            return file.read(FILE_BYTES_MAX + 1)
+
+    def _parsed(self, data: bytes) -> Customers:
         if len(data) > FILE_BYTES_MAX:
             raise CustomersWrong(f"longer than {FILE_BYTES_MAX} bytes")
         return parsed_customers(data, toml=self._path.suffix == ".toml")

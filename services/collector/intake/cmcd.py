@@ -22,7 +22,7 @@ from services.collector.intake.post import (
     commons,
     rejected_body,
 )
-from services.collector.intake.values import check_attrs, checked_sequence, checked_time_ms, promoted_whole
+from services.collector.intake.values import check_attrs, checked_sequence, checked_time_ms, promoted_whole, whole
 from shared.schemas.beacon import Beacon
 
 #: The newest version of CMCD understood; a record of a newer one must not be read as if it were of this.
@@ -82,10 +82,12 @@ def take(post: Post, rules: Rules) -> Taken:
             rejected.append(_rejected_line(line, {}, customer.id, refused))
     common = commons(post, customer.id, sender_of(post.client, customer.terms), rules)
     offset = _clock_offset_ms(records, post)
+    # A body shorter than the longest string allowed holds none that is too long.
+    may_be_long = len(text) > rules.attrs_string_chars_max
     accepted: list[Beacon] = []
     for line, record in records:
         try:
-            accepted.append(_beacon(dict(record), post, rules, common, offset))
+            accepted.append(_beacon(dict(record), rules, common, offset, may_be_long=may_be_long))
         except Refused as refused:
             rejected.append(_rejected_line(line, record, customer.id, refused))
     return Taken(accepted, rejected)
@@ -107,17 +109,18 @@ def _parsed(line: str) -> dict[str, Any]:
 
 def _clock_offset_ms(records: list[tuple[str, dict[str, Any]]], post: Post) -> int | None:
     # Nothing says when the request was sent; it was after the latest of its events.
-    times = [ts for _, record in records if isinstance(ts := record.get("ts"), int) and not isinstance(ts, bool)]
+    told = (whole(record.get("ts")) for _, record in records)
+    times = [ts for ts in told if ts is not None]
     return post.recv_time_ms - max(times) if times else None
 
 
 def _beacon(
-    attrs: dict[str, Any], post: Post, rules: Rules, common: dict[str, Any], clock_offset_ms: int | None
+    attrs: dict[str, Any], rules: Rules, common: dict[str, Any], clock_offset_ms: int | None, *, may_be_long: bool
 ) -> Beacon:
     version = attrs.get("v", 1)
     if not isinstance(version, int) or version > VERSION_MAX:
         raise Refused("unknown_version", f"CMCD version {version!r} is newer than {VERSION_MAX}")
-    check_attrs(attrs, rules, values=len(post.body) > rules.attrs_string_chars_max)
+    check_attrs(attrs, rules, values=may_be_long)
     view_id = checked_view_id(attrs.pop("sid", None))
     event = checked_event(attrs.get("e"))
     client_time_ms = checked_time_ms(attrs.pop("ts", None), "ts")

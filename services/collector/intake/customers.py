@@ -98,7 +98,7 @@ def parsed_customers(data: bytes, *, toml: bool) -> Customers:
     try:
         document = tomllib.loads(data.decode("utf-8")) if toml else msgspec.json.decode(data)
         file = msgspec.convert(document, _File)
-    except (msgspec.MsgspecError, tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
+    except (msgspec.MsgspecError, ValueError, RecursionError) as error:
         raise CustomersWrong(str(error)) from error
     return listed(file.customers)
 

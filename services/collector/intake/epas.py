@@ -8,11 +8,11 @@ import math
 from typing import Any, Final
 
 import msgspec
-import orjson
 
 from services.collector.intake.body import unpacked
 from services.collector.intake.client import sender_of, without_viewer
 from services.collector.intake.customers import Found
+from services.collector.intake.json_format import parsed
 from services.collector.intake.post import (
     Post,
     Refused,
@@ -64,7 +64,7 @@ def take(post: Post, rules: Rules, new_session_id: str) -> TakenEvent:
         return TakenEvent(rejected_body(post, refused, claimed_customer(post.key, rules)))
     try:
         body = unpacked(post, rules)
-        event = _parsed(body)
+        event = _event(body)
     except Refused as refused:
         return TakenEvent(rejected_body(post, refused, customer.id))
     session_id = event.get("sessionId")
@@ -85,11 +85,8 @@ def take(post: Post, rules: Rules, new_session_id: str) -> TakenEvent:
     return TakenEvent(Taken([beacon], []), beacon.view_id, begins)
 
 
-def _parsed(body: bytes) -> dict[str, Any]:
-    try:
-        event = orjson.loads(body)
-    except orjson.JSONDecodeError as error:
-        raise Refused("undecodable", f"the body is not JSON: {error}") from error
+def _event(body: bytes) -> dict[str, Any]:
+    event = parsed(body)
     if not isinstance(event, dict):
         raise Refused("invalid", "the body is JSON, but no object")
     return event

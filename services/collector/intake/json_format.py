@@ -1,10 +1,15 @@
-"""What the JSON formats share: how a body is refused, and the JSON Schema of a format of our own."""
+"""What the JSON formats share: how a body is read and refused, and the JSON Schema of a format of our own.
 
-import contextlib
+Scripts that crop a text may cut a character in half (JavaScript: `title.slice(0, 100)`), and write `\\ud83d` alone for it, which
+is no character of any encoding. It is read as "?": half a character must not cost a batch.
+"""
+
+import json
 import re
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 import msgspec
+import orjson
 
 from services.collector.intake.post import Refused
 
@@ -13,8 +18,8 @@ T = TypeVar("T")
 _NUMBER_CHARS_MAX: Final = 40
 #: A number of JSON that is not written as an integer (RFC 8259, 6).
 _WITH_FRACTION: Final = re.compile(rb"-?\d+(\.\d+([eE][+-]?\d+)?|[eE][+-]?\d+)")
-#: A `ValidationError` is a `DecodeError` too.
-_NO_JSON: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+#: What msgspec raises for what is no JSON, or not the type. A `ValidationError` is a `DecodeError` too.
+NO_JSON: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 _fields: Final = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
 
@@ -22,25 +27,56 @@ def decoded(decoder: msgspec.json.Decoder[T], raw: bytes | msgspec.Raw, what: st
     """`raw` as the decoder's type. Raises `Refused`; `what` is what the client is told it should be."""
     try:
         return decoder.decode(raw)
-    except msgspec.ValidationError as error:
-        refused = Refused("invalid", str(error))
-    except _NO_JSON as error:
-        raise Refused("undecodable", f"the {what} is not JSON: {error}") from error
-    with contextlib.suppress(*_NO_JSON):
-        plain = _with_plain_integers(raw)
-        if plain is not None:
-            return decoder.decode(plain)
+    except NO_JSON as error:
+        refused = _refused(error, what)
+    text = bytes(raw)
+    for mended in (with_whole_characters, _with_plain_integers):
+        text = mended(text)
+        try:
+            return decoder.decode(text)
+        except NO_JSON as error:
+            refused = _refused(error, what)
     raise refused
 
 
-def _with_plain_integers(raw: bytes | msgspec.Raw) -> bytes | None:
-    """The object with those of its numbers as `5` that were written `5.0` or `5e0`; None where it has none.
+def parsed(body: bytes) -> Any:
+    """The JSON value that `body` is; raises `Refused`."""
+    try:
+        return orjson.loads(body)
+    except orjson.JSONDecodeError:
+        try:
+            return orjson.loads(with_whole_characters(body))
+        except orjson.JSONDecodeError as error:
+            raise _refused(error, "body") from error
+
+
+def _refused(error: Exception, what: str) -> Refused:
+    if isinstance(error, msgspec.ValidationError):
+        return Refused("invalid", str(error))
+    return Refused("undecodable", f"the {what} is not JSON: {error}")
+
+
+def with_whole_characters(text: bytes) -> bytes:
+    """The document with "?" for every half of a character; as it is where it has none, or is no JSON."""
+    if b"\\ud" not in text and b"\\uD" not in text:
+        return text
+    try:
+        return json.dumps(json.loads(text), ensure_ascii=False).encode("utf-8", "replace")
+    except (ValueError, RecursionError):
+        return text
+
+
+def _with_plain_integers(text: bytes) -> bytes:
+    """The object with those of its numbers as `5` that were written `5.0` or `5e0`; as it is where it is no object.
 
     To JSON Schema these are integers too (2020-12, "Validation", 6.1.1), and some languages write every number so.
     """
-    fields = _fields.decode(raw)
+    try:
+        fields = _fields.decode(text)
+    except NO_JSON:
+        return text
     plain = {name: integer for name, value in fields.items() if (integer := _plain(bytes(value))) is not None}
-    return msgspec.json.encode(fields | plain) if plain else None
+    return msgspec.json.encode(fields | plain) if plain else text
 
 
 def _plain(value: bytes) -> msgspec.Raw | None:

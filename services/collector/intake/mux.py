@@ -4,7 +4,8 @@ The customer stands in each event (`env_key`; Roku says `property_key`), and one
 the first, `viewstart` and `viewend` carries only what changed.
 """
 
-import json
+import contextlib
+from collections.abc import Sequence
 from typing import Annotated, Any, Final
 
 import msgspec
@@ -12,6 +13,7 @@ import orjson
 
 from services.collector.intake.body import unpacked
 from services.collector.intake.client import sender_of, without_viewer
+from services.collector.intake.json_format import NO_JSON, parsed, with_whole_characters
 from services.collector.intake.mux_names import FullNames
 from services.collector.intake.post import (
     Post,
@@ -125,7 +127,14 @@ class _FlatBody(msgspec.Struct):
     metadata: dict[str, _Scalar] = {}
 
 
+class _RawBody(msgspec.Struct):
+    """A body with its events as they were written."""
+
+    events: list[msgspec.Raw]
+
+
 _flat_body: Final = msgspec.json.Decoder(_FlatBody)
+_raw_body: Final = msgspec.json.Decoder(_RawBody)
 
 
 def take(post: Post, rules: Rules) -> Taken:
@@ -142,11 +151,15 @@ def take(post: Post, rules: Rules) -> Taken:
     reader = _Reader(post, rules, metadata, events, trusted=trusted)
     accepted: list[Beacon] = []
     rejected: list[Rejected] = []
-    for event in events:
+    written: Sequence[msgspec.Raw] | None = None
+    for place, event in enumerate(events):
         try:
             accepted.append(reader.beacon(event))
         except Refused as refused:
-            rejected.append(_rejected_event(event, post, rules, refused))
+            if written is None:
+                written = _as_written(body)
+            as_it_came = bytes(written[place]) if len(written) == len(events) else None
+            rejected.append(_rejected_event(event, as_it_came, post, rules, refused))
     return Taken(accepted, rejected)
 
 
@@ -154,8 +167,8 @@ def _opened(body: bytes) -> tuple[dict[str, Any], list[Any], bool]:
     """The body's metadata and events, and whether all events are known to be flat objects."""
     try:
         flat = _flat_body.decode(body)
-    except (msgspec.DecodeError, UnicodeDecodeError):
-        document = _parsed(body)
+    except NO_JSON:
+        document = parsed(body)
     else:
         return flat.metadata, flat.events, True
     if not isinstance(document, dict) or not isinstance(document.get("events"), list):
@@ -164,18 +177,12 @@ def _opened(body: bytes) -> tuple[dict[str, Any], list[Any], bool]:
     return metadata if isinstance(metadata, dict) else {}, document["events"], False
 
 
-def _parsed(body: bytes) -> Any:
-    try:
-        return orjson.loads(body)
-    except orjson.JSONDecodeError as error:
-        if b"\\ud" not in body and b"\\uD" not in body:
-            raise Refused("undecodable", f"the body is not JSON: {error}") from error
-    # SDKs crop long strings and may cut a character in half. Half a character must not cost the batch: it becomes "?".
-    try:
-        text = json.dumps(json.loads(body), ensure_ascii=False)
-        return orjson.loads(text.encode("utf-8", "replace"))
-    except (ValueError, RecursionError) as error:
-        raise Refused("undecodable", f"the body is not JSON: {error}") from error
+def _as_written(body: bytes) -> Sequence[msgspec.Raw]:
+    """The events byte for byte, but for halves of characters; none where they cannot be told apart."""
+    for text in (body, with_whole_characters(body)):
+        with contextlib.suppress(*NO_JSON):
+            return _raw_body.decode(text).events
+    return ()
 
 
 class _Reader:
@@ -271,20 +278,15 @@ def _tighten(attrs: dict[str, Any]) -> None:
             attrs[name] = _FLAG_WORDS.get(value.lower(), value)
 
 
-def _rejected_event(event: Any, post: Post, rules: Rules, refused: Refused) -> Rejected:
+def _rejected_event(event: Any, as_it_came: bytes | None, post: Post, rules: Rules, refused: Refused) -> Rejected:
     key = view_id = None
     if isinstance(event, dict):
         key, view_id = event.get("ake") or event.get("property_ke"), event.get("xid")
-    try:
-        value, encoded = orjson.dumps(event), False
-    except orjson.JSONEncodeError:
-        # Nested deeper than can be written back: the body itself is kept.
-        value, encoded = post.body, True
     return Rejected(
         reason=refused.reason,
         detail=refused.detail,
-        value=value,
+        value=post.body if as_it_came is None else as_it_came,
         customer_id=claimed_customer(key, rules),
         view_id=claimed_view_id(view_id),
-        encoded=encoded,
+        encoded=as_it_came is None,
     )

@@ -144,6 +144,23 @@ def test_the_clock_offset_goes_by_the_latest_time_of_the_request() -> None:
     assert {beacon.clock_offset_ms for beacon in take(body).accepted} == {100}
 
 
+@pytest.mark.parametrize("nonsense", ["99999999999999999", "-5", "(1795177999999)"])
+def test_a_time_that_is_none_says_nothing_of_the_clock(nonsense: str) -> None:
+    body = "\n".join([record(ts="1795176999900"), record(ts=nonsense, sn="5")]).encode()
+    taken = take(body)
+    assert [beacon.clock_offset_ms for beacon in taken.accepted] == [100]
+    assert [rejected.reason for rejected in taken.rejected] == ["invalid"]
+
+
+def test_a_text_that_is_too_long_is_refused_however_well_it_is_packed() -> None:
+    body = "\n".join([record(), record(sn="5", cid='"' + "ab c" * 20_000 + '"')]).encode()
+    for sent in (body, gzip.compress(body)):
+        rules = Rules(unpack_ratio_max=10_000)
+        taken = cmcd.take(post(sent, key="acme"), rules)
+        assert [beacon.seq for beacon in taken.accepted] == [4]
+        assert [rejected.reason for rejected in taken.rejected] == ["too_large"]
+
+
 def test_a_playhead_written_as_a_list_is_kept_as_it_was_said() -> None:
     beacon = take(record(pt="(5 6)").encode()).accepted[0]
     assert beacon.playhead_ms is None

@@ -2,6 +2,7 @@
 
 import os
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 from hypothesis import given
@@ -52,6 +53,8 @@ def test_without_a_file_every_key_is_a_customer() -> None:
         "[customers.acme]\nbeacon_per_second = 1",
         "[customers.acme]\nipv4_bits_kept = 32",
         "[customers.acme\n",
+        "[customers.acme]\nbeacons_per_second = " + "9" * 5_000,
+        "x = " + "[" * 5_000,
         "\xff",
     ],
 )
@@ -90,6 +93,19 @@ def test_a_changed_file_is_taken_over_and_a_broken_one_is_not(tmp_path: Path) ->
     file.reload_when_changed()
     assert rules().customers.find("new") == Found("new", Customer())
     assert [count("ok") - before[0], count("failed") - before[1]] == [1, 2]
+
+
+def test_a_file_that_cannot_be_read_for_a_moment_is_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "customers.toml"
+    path.write_bytes(FILE)
+    file = CustomersFile(path)
+    path.write_bytes(b"[customers.new]\n")
+    with monkeypatch.context() as away:
+        away.setattr(Path, "open", Mock(side_effect=OSError(5, "Input/output error")))
+        file.reload_when_changed()
+    assert file.customers.find("new") == "unknown_customer"
+    file.reload_when_changed()
+    assert file.customers.find("new") == Found("new", Customer())
 
 
 def test_a_file_that_is_not_there_is_not_started_with(tmp_path: Path) -> None:

@@ -50,6 +50,13 @@ def test_an_unknown_playhead_is_none(unknown: object) -> None:
         assert (beacon.playhead_ms, beacon.attrs) == (None, {})
 
 
+def test_half_a_character_does_not_cost_the_event() -> None:
+    event = json.dumps(epas_event(event="metadata", payload={"contentTitle": "cut"})).replace("cut", "cut \\ud83d")
+    assert accepted(event.encode()).attrs["contentTitle"] == "cut ?"
+    (rejected,) = take(event.replace("600", "NaN").encode()).taken.rejected
+    assert rejected.reason == "undecodable"
+
+
 @pytest.mark.parametrize(
     ("name", "event"),
     [

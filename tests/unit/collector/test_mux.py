@@ -235,6 +235,7 @@ def test_a_customer_that_is_not_ours_is_told_from_one_that_cannot_be() -> None:
         (b"\xff\xfe{}", {}, "undecodable"),
         (b'"\\ud83d" and more', {}, "undecodable"),
         (b"[" * 100_000, {}, "undecodable"),
+        (b'{"unheard_of": ' + b"[" * 5_000 + b"]" * 5_000 + b', "events": []}', {}, "undecodable"),
         (b"[]", {}, "invalid"),
         (b'{"events": {}}', {}, "invalid"),
         (b'{"event": []}', {}, "invalid"),
@@ -270,10 +271,31 @@ def test_an_empty_batch_is_nothing_and_no_fault() -> None:
     assert take(mux_body()) == Taken([], [])
 
 
-def test_an_event_too_deep_to_be_written_back_is_kept_within_its_body() -> None:
-    body = mux_body(mux_event(xsqno=1)).replace(b'"xsqno": 1', b'"xsqno": 1, "c1": ' + b"[" * 500 + b"]" * 500)
-    taken = take(body)
-    assert [(rejected.reason, rejected.value) for rejected in taken.rejected] == [("invalid", body)]
+@pytest.mark.parametrize(
+    "bad",
+    [
+        b'{ "ake":"acme", "xid":"v", "xid":"v-2" ,"e":"hb", "xsqno": -1.0E0}',
+        b'{"ake": "a b", "vtt": "\\u00e9"}',
+        b'{"c1": ' + b"[" * 500 + b"]" * 500 + b"}",
+        b"nu" + b"ll",
+    ],
+)
+@pytest.mark.parametrize("packed", [False, True])
+def test_of_a_bad_event_the_very_bytes_are_kept(bad: bytes, packed: bool) -> None:
+    body = mux_body(mux_event(xsqno=1), "here", mux_event(xsqno=3)).replace(b'"here"', bad)
+    taken = take(gzip.compress(body) if packed else body)
+    assert [beacon.seq for beacon in taken.accepted] == [1, 3]
+    assert [(rejected.value, rejected.encoded) for rejected in taken.rejected] == [(bad, False)]
+
+
+def test_of_a_bad_event_with_half_a_character_all_else_is_kept() -> None:
+    body = mux_body("here", mux_event(xsqno=3)).replace(b'"here"', b'{"ake": "a b", "vtt": "\\ud83d"}')
+    assert [(each.value, each.encoded) for each in take(body).rejected] == [(b'{"ake": "a b", "vtt": "?"}', False)]
+
+
+def test_where_an_event_cannot_be_told_from_its_neighbours_the_body_is_kept() -> None:
+    body = b'{"events": {}, "events": [7]}'
+    assert [(rejected.value, rejected.encoded) for rejected in take(body).rejected] == [(body, True)]
 
 
 _JSON = st.recursive(

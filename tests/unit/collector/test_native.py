@@ -110,6 +110,22 @@ def test_a_bad_beginning_is_no_excuse_for_a_bad_end(tail: bytes) -> None:
     assert rejected.reason in {"invalid", "undecodable"}
 
 
+def test_half_a_character_costs_neither_the_beacon_nor_its_neighbours() -> None:
+    """`title.slice(0, 5)` in JavaScript leaves it, and `JSON.stringify` writes it."""
+    half = b'{"view_id": "v", "event": "play", "time_ms": 5.0, "attrs": {"video_title": "cut \\ud83d", "\\uDC00": "\\ud83d\\ude00"}}'
+    for document in (half, b'{"beacons": [%s]}' % half):
+        (beacon,) = take(document).accepted
+        assert (beacon.client_time_ms, beacon.attrs) == (5, {"video_title": "cut ?", "?": "\N{GRINNING FACE}"})
+    taken = take(b'{"beacons": [%s, {"event": "\\ud83d"}, {"a": "\\\\ud83d"}]}' % half)
+    assert len(taken.accepted) == 1
+    assert [rejected.reason for rejected in taken.rejected] == ["invalid", "invalid"]
+
+
+@pytest.mark.parametrize("broken", [b'"\\ud83d', b'{"a": "\\ud83d", "b": NaN}', b'{"a": "\\\\ud83d", "b": NaN}'])
+def test_half_a_character_is_no_excuse_for_what_is_no_json(broken: bytes) -> None:
+    assert [rejected.reason for rejected in take(broken).rejected] == ["undecodable"]
+
+
 def test_a_beacon_may_be_a_query() -> None:
     query = urlencode({"key": "acme", **native_beacon(seq=4, playhead_ms="1500"), "video_id": "v"})
     taken = native.take_query(parse_qsl(query), post(query.encode(), key="acme"), RULES)
