@@ -1,10 +1,5 @@
 """The manifests are what Kubernetes publishes as its schema, what services' settings take, and no more than they need."""
 
-import re
-from collections.abc import Iterator
-from functools import cache
-from typing import Any
-
 import kubernetes_validate
 import pytest
 
@@ -13,91 +8,25 @@ from services.collector.settings import CollectorSettings
 from services.dashboard.settings import DashboardSettings
 from services.finalizer.settings import FinalizerSettings
 from services.processor.settings import ProcessorSettings
-from shared.settings import Settings
 from shared.topics import BEACONS, PROFILES
+from tests.integration.manifested import (
+    SETTINGS,
+    bytes_of,
+    containers,
+    objects,
+    of_kind,
+    pods,
+    services,
+    settings,
+    workloads,
+)
 
 pytestmark = pytest.mark.integration
 
 SCHEMA = "1.36"
 #: Shapes of operators, which Kubernetes has no schema of.
-CUSTOM = frozenset({"Kafka", "KafkaNodePool", "ServiceMonitor", "ScaledObject"})
-SETTINGS: dict[str, type[Settings]] = {
-    "collector": CollectorSettings,
-    "processor": ProcessorSettings,
-    "finalizer": FinalizerSettings,
-    "dashboard": DashboardSettings,
-}
-#: What the image itself sets (deploy/Dockerfile).
-OF_IMAGE = {"finalizer": {"FINALIZER_JARS_DIR": "/opt/playhead/jars"}}
-_UNITS = {"Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40}
-
+CUSTOM = frozenset({"Kafka", "KafkaNodePool", "KafkaUser", "ServiceMonitor", "ScaledObject", "TriggerAuthentication"})
 overlays = pytest.mark.parametrize("overlay", manifests.OVERLAYS)
-
-
-@cache
-def objects(overlay: str) -> list[dict[str, Any]]:
-    return manifests.build(overlay)
-
-
-def of_kind(overlay: str, *kinds: str) -> dict[str, dict[str, Any]]:
-    return {one["metadata"]["name"]: one for one in objects(overlay) if one["kind"] in kinds}
-
-
-def workloads(overlay: str) -> dict[str, dict[str, Any]]:
-    return of_kind(overlay, "Deployment", "StatefulSet", "Job")
-
-
-def pods(overlay: str) -> dict[str, dict[str, Any]]:
-    return {name: one["spec"]["template"]["spec"] for name, one in workloads(overlay).items()}
-
-
-def containers(overlay: str) -> Iterator[tuple[str, dict[str, Any]]]:
-    for name, pod in pods(overlay).items():
-        yield from ((name, container) for container in pod["containers"] + pod.get("initContainers", []))
-
-
-def bytes_of(quantity: str) -> int:
-    number, unit = re.fullmatch(r"(\d+)(Ki|Mi|Gi|Ti)", quantity).groups()  # type: ignore[union-attr]
-    return int(number) * _UNITS[unit]
-
-
-def environment(overlay: str, name: str, container: dict[str, Any], index: int) -> dict[str, str]:
-    """What the process finds, in pod `index` of its workload."""
-    common = next(
-        one for one in of_kind(overlay, "ConfigMap").values() if one["metadata"]["name"].startswith("playhead-")
-    )
-    assert container["envFrom"] == [{"configMapRef": {"name": common["metadata"]["name"]}}]
-    fields = {
-        "metadata.name": f"{name}-{index}",
-        "metadata.namespace": "playhead",
-        "metadata.labels['apps.kubernetes.io/pod-index']": str(index),
-    }
-    environ: dict[str, str] = dict(common["data"]) | OF_IMAGE.get(name, {})
-    for variable in container.get("env", []):
-        source = variable.get("valueFrom", {})
-        if "secretKeyRef" in source:
-            value = "postgresql://u:p@db/x" if source["secretKeyRef"]["key"].endswith("dsn") else "t" * 32
-        elif "fieldRef" in source:
-            value = fields[source["fieldRef"]["fieldPath"]]
-        else:
-            value = re.sub(r"\$\((\w+)\)", lambda match: environ[match[1]], variable["value"])
-        environ[variable["name"]] = value
-    # What the shell of a standby works out; the finalizer's are its command.
-    if "args" in container and name != "finalizer":
-        assert container["args"] == [
-            'PROCESSOR_SLOT="processor-$(( (POD_INDEX + 1) % SLOTS ))/0" exec python -m services.processor'
-        ]
-        environ["PROCESSOR_SLOT"] = f"processor-{(int(environ['POD_INDEX']) + 1) % int(environ['SLOTS'])}/0"
-    return environ
-
-
-def settings(overlay: str, name: str, container: dict[str, Any], index: int = 0) -> Settings:
-    """The settings that the service makes of it: it refuses what it does not know."""
-    return SETTINGS[name].load(environment(overlay, name, container, index))
-
-
-def services(overlay: str) -> list[tuple[str, dict[str, Any]]]:
-    return [(name, container) for name, container in containers(overlay) if name in SETTINGS]
 
 
 @overlays
@@ -279,15 +208,6 @@ def test_the_finalizer_has_one_driver_at_a_time(overlay: str) -> None:
 
 
 @overlays
-def test_no_secret_stands_in_a_manifest(overlay: str) -> None:
-    assert not of_kind(overlay, "Secret")
-    for name, container in containers(overlay):
-        for variable in container.get("env", []):
-            if re.search(r"DSN|TOKEN|PASSWORD|SECRET", variable["name"]):
-                assert "secretKeyRef" in variable["valueFrom"], (name, variable["name"])
-
-
-@overlays
 def test_what_is_not_named_is_forbidden_on_the_network(overlay: str) -> None:
     policies = of_kind(overlay, "NetworkPolicy")
     nothing = policies["nothing"]["spec"]
@@ -348,10 +268,6 @@ def test_kafka_is_as_the_topics_need_it(overlay: str) -> None:
     for name in ("default", "offsets.topic", "transaction.state.log"):
         assert config[f"{name}.replication.factor"] == profile.replication_factor
     assert config["transaction.state.log.min.isr"] == config["min.insync.replicas"] == profile.min_insync_replicas
-    common = next(one for one in of_kind(overlay, "ConfigMap").values())
-    host, port = common["data"]["PLAYHEAD_KAFKA_BOOTSTRAP"].split(":")
-    assert host == "playhead-kafka-bootstrap"
-    assert int(port) in {listener["port"] for listener in kafka["listeners"]}
 
 
 def test_slots_follow_the_lag_of_the_applications_group() -> None:

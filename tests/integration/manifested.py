@@ -1,0 +1,102 @@
+"""What an overlay of deploy/kubernetes comes to: its objects, and the settings that its services make of their environments."""
+
+import re
+from collections.abc import Iterator
+from functools import cache
+from typing import Any
+
+from deploy.kubernetes import manifests
+from services.collector.settings import CollectorSettings
+from services.dashboard.settings import DashboardSettings
+from services.finalizer.settings import FinalizerSettings
+from services.processor.settings import ProcessorSettings
+from shared.settings import Settings
+
+SETTINGS: dict[str, type[Settings]] = {
+    "collector": CollectorSettings,
+    "processor": ProcessorSettings,
+    "finalizer": FinalizerSettings,
+    "dashboard": DashboardSettings,
+}
+#: What the image itself sets (deploy/Dockerfile).
+OF_IMAGE = {"finalizer": {"FINALIZER_JARS_DIR": "/opt/playhead/jars"}}
+_UNITS = {"Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40}
+
+
+@cache
+def objects(overlay: str) -> list[dict[str, Any]]:
+    return manifests.build(overlay)
+
+
+def of_kind(overlay: str, *kinds: str) -> dict[str, dict[str, Any]]:
+    return {one["metadata"]["name"]: one for one in objects(overlay) if one["kind"] in kinds}
+
+
+def workloads(overlay: str) -> dict[str, dict[str, Any]]:
+    return of_kind(overlay, "Deployment", "StatefulSet", "Job")
+
+
+def pods(overlay: str) -> dict[str, dict[str, Any]]:
+    return {name: one["spec"]["template"]["spec"] for name, one in workloads(overlay).items()}
+
+
+def containers(overlay: str) -> Iterator[tuple[str, dict[str, Any]]]:
+    for name, pod in pods(overlay).items():
+        yield from ((name, container) for container in pod["containers"] + pod.get("initContainers", []))
+
+
+def bytes_of(quantity: str) -> int:
+    number, unit = re.fullmatch(r"(\d+)(Ki|Mi|Gi|Ti)", quantity).groups()  # type: ignore[union-attr]
+    return int(number) * _UNITS[unit]
+
+
+def secret_files(overlay: str, name: str, container: dict[str, Any]) -> dict[str, tuple[str, str]]:
+    """The files that a container of workload `name` finds secrets in, with the Secret and key of each."""
+    volumes = {volume["name"]: volume for volume in pods(overlay)[name].get("volumes", [])}
+    return {
+        f"{mount['mountPath']}/{item['path']}": (source["secret"]["name"], item["key"])
+        for mount in container.get("volumeMounts", [])
+        for source in volumes.get(mount["name"], {}).get("projected", {}).get("sources", [])
+        for item in source["secret"]["items"]
+    }
+
+
+def environment(overlay: str, name: str, container: dict[str, Any], index: int) -> dict[str, str]:
+    """What the process finds, in pod `index` of its workload."""
+    common = next(
+        one for one in of_kind(overlay, "ConfigMap").values() if one["metadata"]["name"].startswith("playhead-")
+    )
+    assert container["envFrom"] == [{"configMapRef": {"name": common["metadata"]["name"]}}]
+    fields = {
+        "metadata.name": f"{name}-{index}",
+        "metadata.namespace": "playhead",
+        "metadata.labels['apps.kubernetes.io/pod-index']": str(index),
+    }
+    environ: dict[str, str] = dict(common["data"]) | OF_IMAGE.get(name, {})
+    for variable in container.get("env", []):
+        if "valueFrom" in variable:
+            value = fields[variable["valueFrom"]["fieldRef"]["fieldPath"]]
+        else:
+            value = re.sub(r"\$\((\w+)\)", lambda match: environ[match[1]], variable["value"])
+        environ[variable["name"]] = value
+    mounted = secret_files(overlay, name, container)
+    for variable in SETTINGS.get(name, Settings).secret_variables():
+        if path := environ.pop(f"{variable}_FILE", None):
+            key = mounted[path][1]
+            environ[variable] = "postgresql://u:p@db/x" if key.endswith("dsn") else "t" * 32
+    # What the shell of a standby works out; the finalizer's are its command.
+    if "args" in container and name != "finalizer":
+        assert container["args"] == [
+            'PROCESSOR_SLOT="processor-$(( (POD_INDEX + 1) % SLOTS ))/0" exec python -m services.processor'
+        ]
+        environ["PROCESSOR_SLOT"] = f"processor-{(int(environ['POD_INDEX']) + 1) % int(environ['SLOTS'])}/0"
+    return environ
+
+
+def settings(overlay: str, name: str, container: dict[str, Any], index: int = 0) -> Settings:
+    """The settings that the service makes of it: it refuses what it does not know."""
+    return SETTINGS[name].load(environment(overlay, name, container, index))
+
+
+def services(overlay: str) -> list[tuple[str, dict[str, Any]]]:
+    return [(name, container) for name, container in containers(overlay) if name in SETTINGS]
