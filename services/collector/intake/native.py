@@ -54,7 +54,8 @@ class NativeBeacon(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     seq: Annotated[
         _Whole | None,
         msgspec.Meta(
-            description="Number of the beacon in its view, from 1, without gaps. Without it, equal event and time is a repetition."
+            description="Number of the beacon in its view, from 1, without gaps: it tells what never came, and two beacons apart "
+            "that are alike in all else."
         ),
     ] = None
     playhead_ms: Annotated[_Whole | None, msgspec.Meta(description="Position in the video, ms.")] = None

@@ -10,9 +10,10 @@ from services.processor.applications.video_views.order import take
 from services.processor.applications.video_views.outputs import Outputs, ids_of, of_another
 from services.processor.applications.video_views.progress import Progress
 from services.processor.applications.video_views.sessions import Sessions
-from services.processor.applications.video_views.sources import FIRST_SEQ, SESSION_SOURCES, clock_offset_ms, to_step
+from services.processor.applications.video_views.sources import FIRST_SEQ, SESSION_SOURCES, to_step
 from services.processor.applications.video_views.step import Step
 from services.processor.applications.video_views.stores import CLOSED, SESSIONS, VIEWS, Dimensions, Stores, reopen
+from services.processor.applications.video_views.values import offset_ms
 from services.processor.applications.video_views.view import (
     ViewState,
     closed_of,
@@ -66,7 +67,7 @@ class VideoViews:
             truncate(view, dimensions.values)
             dimensions_changed = True
         board = self._live.of(beacon.customer_id)
-        is_nearer = next_step.clock_offset_ms is None and note_offset(view, clock_offset_ms(beacon))
+        is_nearer = next_step.clock_offset_ms is None and note_offset(view, offset_ms(beacon.clock_offset_ms))
         if taken.is_new or is_nearer or taken.is_nearer:
             # A duplicate may have travelled faster than the original: then the row changes, and the view is open again.
             reopen(view, board, record.timestamp_ms, is_new=taken.is_new)

@@ -30,10 +30,13 @@ _DUPLICATE: Final = Taken(is_new=False, dimensions_changed=False)
 
 def take(view: ViewState, dimensions: dict[str, Any], next_step: Step) -> Taken:
     """Takes a step in wherever it belongs, once. `dimensions` follow the order too."""
+    if view.source in BY_TIME:
+        taken = _count_only(view, next_step) if view.is_truncated else _take_by_time(view, dimensions, next_step)
+        if taken.is_new and next_step.seq:
+            add_number(view.numbers, next_step.seq)
+        return taken
     if view.is_truncated:
         return _count_only(view, next_step)
-    if view.source in BY_TIME:
-        return _take_by_time(view, dimensions, next_step)
     seq = next_step.seq
     if seq == view.next_seq:
         changed = _apply(view, dimensions, next_step)

@@ -201,12 +201,14 @@ def _enter(progress: Progress, next_step: Step) -> None:
         # failed is waited for in vain.
         return
     if before == step.SEEKING:
-        progress.longest_seek_ms = max(progress.longest_seek_ms, next_step.at_ms - progress.seek_began_ms)
+        took_ms = min(next_step.at_ms - progress.seek_began_ms, STEP_MS_MAX)
+        progress.longest_seek_ms = max(progress.longest_seek_ms, took_ms)
     if after == step.SEEKING:
         progress.seek_count += 1
         progress.seek_began_ms = next_step.at_ms
         progress.state_before_seek = before
-    elif after == step.REBUFFERING and progress.playing_at_ms:
+    elif after == step.REBUFFERING and progress.playing_at_ms and next_step.state == step.REBUFFERING:
+        # A seek within it ends no stall: the same one goes on.
         progress.rebuffer_count += 1
     elif after == step.PLAYING and not progress.playing_at_ms:
         progress.playing_at_ms = next_step.at_ms

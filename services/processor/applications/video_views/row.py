@@ -6,7 +6,7 @@ import msgspec
 
 from services.processor.applications.video_views import step
 from services.processor.applications.video_views.ads import Ads
-from services.processor.applications.video_views.bounds import RANGES_MAX
+from services.processor.applications.video_views.bounds import RANGES_MAX, STEP_MS_MAX
 from services.processor.applications.video_views.delivery import Requests, Scale
 from services.processor.applications.video_views.finish import end_reason
 from services.processor.applications.video_views.metrics import GoodRules, Measures, scores
@@ -150,8 +150,8 @@ def _counters(progress: Progress) -> dict[str, Any]:
 
 
 def _since_begun(progress: Progress, at_ms: int) -> int | None:
-    # A client's clock may be set back between the two.
-    return max(0, at_ms - progress.begun_at_ms) if at_ms else None
+    # A client's clock may be set back between the two, or on by years.
+    return min(max(0, at_ms - progress.begun_at_ms), STEP_MS_MAX) if at_ms else None
 
 
 def _startup_fields(progress: Progress, counters: dict[str, Any], startup_ms: int | None) -> dict[str, Any]:
@@ -165,7 +165,8 @@ def _startup_fields(progress: Progress, counters: dict[str, Any], startup_ms: in
     if content_ms is None and ads is None:
         content_ms = startup_ms
     elif content_ms is None and progress.playing_at_ms and ads is not None:
-        content_ms = max(0, progress.playing_at_ms - progress.begun_at_ms - ads.before_content_ms)
+        begun_ms = _since_begun(progress, progress.playing_at_ms) or 0
+        content_ms = max(0, begun_ms - ads.before_content_ms)
     page_ms, player_ms = counters.get("page_load_ms"), counters.get("player_startup_ms")
     aggregate_ms = counters.get("aggregate_startup_ms")
     is_first = counters.get("player_view_count", 1) == 1

@@ -10,10 +10,15 @@ from typing import Any, Final
 import msgspec
 
 from services.processor.applications.video_views import step
-from services.processor.applications.video_views.bounds import CUSTOM_VALUES_MAX, NAME_CHARS_MAX, TEXT_CHARS_MAX
+from services.processor.applications.video_views.bounds import (
+    CUSTOM_VALUES_MAX,
+    NAME_CHARS_MAX,
+    SEQ_MAX,
+    TEXT_CHARS_MAX,
+)
 from services.processor.applications.video_views.source_mux import ADS
 from services.processor.applications.video_views.step import Failure, Request, Step
-from services.processor.applications.video_views.values import bitrate_bps, flag, rate, text, text_of, whole
+from services.processor.applications.video_views.values import bitrate_bps, flag, offset_ms, rate, text, text_of, whole
 from shared.schemas.beacon import Beacon
 
 _STATES: Final = {
@@ -172,7 +177,7 @@ def _step(
 ) -> Step:
     event = beacon.event
     return Step(
-        seq=0,
+        seq=beacon.seq if beacon.seq is not None and 0 < beacon.seq <= SEQ_MAX else 0,
         at_ms=whole(beacon.client_time_ms),
         state=_STATES.get(event, 0),
         begins=event in _BEGINS,
@@ -184,7 +189,7 @@ def _step(
         dimensions=dimensions,
         failure=failure if event == "error" else None,
         tie=_tie(beacon),
-        clock_offset_ms=beacon.clock_offset_ms,
+        clock_offset_ms=offset_ms(beacon.clock_offset_ms),
         ad=ADS.get(_ad_event(beacon), 0) if event == "ad" else 0,
         request=request,
         latency_ms=latency_ms,

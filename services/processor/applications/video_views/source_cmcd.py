@@ -5,7 +5,7 @@ from typing import Any, Final
 from services.processor.applications.video_views import step
 from services.processor.applications.video_views.bounds import BITRATE_BPS_MAX, REQUEST_MS_MAX
 from services.processor.applications.video_views.step import Failure, Request, Step
-from services.processor.applications.video_views.values import scalar, text, text_of, video_entry, whole
+from services.processor.applications.video_views.values import offset_ms, scalar, text, text_of, video_entry, whole
 from shared.schemas.beacon import Beacon
 
 _STATES: Final = {
@@ -73,7 +73,7 @@ def cmcd_step(beacon: Beacon, seq: int) -> Step:
         dimensions=dimensions,
         failure=Failure(code=code) if code is not None else None,
         told_ms=min(at_ms + whole(scalar(attrs.get("ttlb"))), at_ms + REQUEST_MS_MAX) if is_request else at_ms,
-        clock_offset_ms=beacon.clock_offset_ms,
+        clock_offset_ms=offset_ms(beacon.clock_offset_ms),
         ad=_ADS.get(beacon.source_event.partition(":")[0], 0) if beacon.event == "ad" else 0,
         request=_request(attrs, at_ms) if is_request else None,
         latency_ms=whole(scalar(attrs["ltc"])) if "ltc" in attrs else None,

@@ -10,10 +10,9 @@ from services.processor.applications.video_views.source_mux import mux_step
 from services.processor.applications.video_views.step import Step
 from shared.codec import Undecodable
 from shared.schemas.beacon import Beacon
-from shared.schemas.view import NUMBER_MAX
 
-#: The sequence number of a view's first beacon. Sources that are not in here are put in order by the client's time.
-FIRST_SEQ: Final[Mapping[str, int]] = {"mux": 1, "cmcd": 0}
+#: The sequence number of a view's first beacon, where the source has numbers.
+FIRST_SEQ: Final[Mapping[str, int]] = {"mux": 1, "cmcd": 0, "native": 1}
 
 #: Sources whose key is a session's, with several plays in it.
 SESSION_SOURCES: Final = frozenset({"cmcd"})
@@ -49,12 +48,6 @@ def to_step(beacon: Beacon) -> Step:
         if beacon.source in _SESSIONS:
             step.dimensions["session_id"] = beacon.view_id
     return step
-
-
-def clock_offset_ms(beacon: Beacon) -> int | None:
-    """The beacon's clock offset, bounded."""
-    told = beacon.clock_offset_ms
-    return told if told is None else max(-NUMBER_MAX, min(NUMBER_MAX, told))
 
 
 def _stamp(dimensions: dict[str, Any], beacon: Beacon) -> None:

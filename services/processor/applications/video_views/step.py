@@ -61,7 +61,7 @@ class Request(msgspec.Struct, frozen=True, array_like=True):
 class Step(msgspec.Struct, frozen=True, array_like=True):
     """One beacon's meaning. None, 0 and empty mean unchanged."""
 
-    #: The client's sequence number; 0 where it has none.
+    #: The client's sequence number; 0 where it has none. Of sources put in order by time it tells gaps alone.
     seq: int
     #: The client's clock, ms since 1970.
     at_ms: int

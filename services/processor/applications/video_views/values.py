@@ -26,6 +26,11 @@ def real(value: Any) -> float:
     return float(min(max(value, 0), NUMBER_MAX))
 
 
+def offset_ms(told: int | None) -> int | None:
+    """What is to be added to a client's times, within -`NUMBER_MAX`..`NUMBER_MAX`; None stays None."""
+    return told if told is None else max(-NUMBER_MAX, min(NUMBER_MAX, told))
+
+
 def rate(value: Any) -> float:
     """The share of viewers that is sampled: above 0, up to 1; 1 for what is none."""
     number = real(value)

@@ -74,7 +74,7 @@ class ViewState(msgspec.Struct, array_like=True):
     started_in: list[str] = []
     #: The first sequence number that is its own.
     first_seq: int = 0
-    #: Once it is truncated: the numbers that have come.
+    #: The numbers that have come: of a truncated view, and of one put in order by time whose client numbers its beacons.
     numbers: Ranges = []
 
 
@@ -167,9 +167,10 @@ def note_offset(view: ViewState, offset_ms: int | None) -> bool:
 
 
 def missing(view: ViewState) -> int:
-    """Sequence numbers below the highest one seen (or the next play's first) that never came."""
+    """Sequence numbers below the highest one seen (or the next play's first) that never came; 0 where there are none."""
     if view.source in BY_TIME:
-        return 0
+        # Where the client numbers its beacons at all; rows of former versions do not know their first numbers.
+        return view.numbers[-1][1] - count_of(view.numbers) if view.numbers and view.first_seq else 0
     if view.is_truncated:
         end = max(view.numbers[-1][1] + 1 if view.numbers else view.first_seq, view.until_seq)
         return end - view.first_seq - count_of(view.numbers)

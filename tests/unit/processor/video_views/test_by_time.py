@@ -3,6 +3,8 @@
 import random
 from typing import Any, Literal
 
+import msgspec
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -71,6 +73,69 @@ def test_a_long_view_is_the_same_when_its_beacons_are_a_little_out_of_order_and_
     late = sorted(range(len(beacons)), key=lambda at: at + random_.random() * 40)
     repeated = data.draw(st.lists(st.sampled_from(beacons), max_size=5))
     assert row_of([*(beacons[at] for at in late), *repeated]) == row_of(beacons)
+
+
+def numbered(*numbers: int | None, at_ms: int = 0) -> list[Beacon]:
+    """A native view whose beacons have these numbers."""
+    events = ["viewstart", *["heartbeat"] * (len(numbers) - 2), "ended"]
+    return [
+        msgspec.structs.replace(told("native", event, at_ms + 1_000 * at), seq=number)
+        for at, (event, number) in enumerate(zip(events, numbers, strict=True))
+    ]
+
+
+@pytest.mark.parametrize(
+    ("numbers", "lost"),
+    [
+        ((1, 2, 3, 4), 0),
+        ((1, 2, 5, 6), 2),
+        # The first beacons of a view may be lost, too.
+        ((3, 4, 5), 2),
+        # What is no number of a view says nothing: none at all, one from 0, a client that counts milliseconds.
+        ((None, None, None), 0),
+        ((0, 1, 2), 0),
+        ((1, 1_790_000_000_000, 2), 0),
+        # A client that numbers two beacons alike has lost none.
+        ((1, 1, 2), 0),
+    ],
+)
+def test_numbers_of_a_native_view_that_never_came_are_told(numbers: tuple[int | None, ...], lost: int) -> None:
+    row = row_of(numbered(*numbers))
+    assert (row["seq_gaps"], row["complete"], row["beacon_count"]) == (lost, not lost, len(numbers))
+
+
+@given(st.data())
+def test_what_a_native_view_lost_is_the_same_in_any_order(data: st.DataObject) -> None:
+    whole = numbered(*range(1, 12))
+    kept = data.draw(st.lists(st.sampled_from(whole), min_size=1, unique_by=lambda beacon: beacon.seq))
+    again = data.draw(st.lists(st.sampled_from(kept), max_size=5))
+    row = row_of([*kept, *again])
+    largest = max(beacon.seq or 0 for beacon in kept)
+    assert row.get("seq_gaps", largest - len(kept)) == largest - len(kept)
+
+
+def test_what_a_native_view_lost_is_told_of_one_that_is_cut_and_of_what_comes_too_late() -> None:
+    story = numbered(*range(1, 200))
+    large = [msgspec.structs.replace(beacon, attrs={"video_title": "🂠" * 500}) for beacon in story]
+    cut = row_of([*large[:150], *large[151:]])
+    assert (cut["truncated"], cut["seq_gaps"]) == (True, 1)
+    late = row_of([*story[:10], *story[12:], story[10]])
+    assert (late["late_count"], late["seq_gaps"]) == (1, 1)
+
+
+def test_a_seek_within_a_stall_ends_no_stall() -> None:
+    story = [
+        told("native", "viewstart", 0),
+        told("native", "playing", 500),
+        told("native", "rebufferstart", 2_000),
+        told("native", "seekstart", 3_000),
+        told("native", "seekend", 3_400),
+        told("native", "playing", 5_000),
+        told("native", "rebufferstart", 7_000),
+        told("native", "viewend", 7_500),
+    ]
+    row = row_of(story)
+    assert (row["rebuffer_count"], row["rebuffer_ms"], row["seek_count"], row["seek_ms"]) == (2, 3_100, 1, 400)
 
 
 def test_a_native_view_is_measured_from_its_events(drive: Drive) -> None:

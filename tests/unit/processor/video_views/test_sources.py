@@ -162,7 +162,8 @@ def native_stories() -> list[View]:
         told("native", "ended", 2_000), told("native", "ad", 2_100, ad_event="adbreakstart"),
     ]  # fmt: skip
     business = [told("native", "viewstart", 0), told("native", "error", 900, business_exception=True)]
-    return whole + play([*small, told("native", "ended", 3_000)], ads, business)
+    lossy = [msgspec.structs.replace(told("native", "viewstart", 0), seq=3)]
+    return whole + play([*small, told("native", "ended", 3_000)], ads, business, lossy)
 
 
 STORIES: dict[str, Callable[[], list[View]]] = {

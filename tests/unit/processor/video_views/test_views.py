@@ -1,10 +1,13 @@
 """Stories of views: what players send, in event time, and the rows that must come of it."""
 
+from collections.abc import Callable
+
 import msgspec
 import pytest
 
 from services.processor.applications.video_views.bounds import TEXT_CHARS_MAX
 from shared import codec, topics
+from shared.schemas.beacon import Beacon
 from tests.unit.processor.video_views.beacons import (
     HOUR_MS,
     MINUTE_MS,
@@ -20,6 +23,7 @@ from tests.unit.processor.video_views.beacons import (
     rows,
     watch,
 )
+from tests.unit.processor.video_views.test_by_time import told as told_by_time
 
 
 def test_a_whole_mux_view_becomes_one_row_a_minute_after_its_clean_end(drive: Drive) -> None:
@@ -264,6 +268,37 @@ def test_a_players_clock_that_leaps_by_years_counts_a_day_at_the_most(drive: Dri
     (row,) = rows(driver)
     assert row.playing_ms <= 86_400_000
     assert row.bitrate_integral <= 86_400_000 * 10_000_000_000
+
+
+def native(seq: int, event: str, at_ms: int, **attrs: object) -> Beacon:
+    return msgspec.structs.replace(told_by_time("native", event, at_ms, **attrs), seq=seq)
+
+
+@pytest.mark.parametrize("make", [mux, cmcd, native])
+@pytest.mark.parametrize("clock_ms", [0, 1 << 53])
+@pytest.mark.parametrize("leaps", [False, True])
+def test_whatever_a_players_clock_says_the_row_is_within_its_bounds(
+    drive: Drive, make: Callable[..., Beacon], clock_ms: int, leaps: bool
+) -> None:
+    """A row out of its bounds is read by nobody: the view would be lost."""
+
+    def told(seq: int, event: str, sta: str, now_ms: int) -> Beacon:
+        beacon = make(seq, event, 10 * seq, sta=sta)
+        # As the collector makes it: receive time - client time.
+        offset_ms = beacon.recv_time_ms - now_ms
+        return msgspec.structs.replace(beacon, client_time_ms=now_ms, clock_offset_ms=offset_ms)
+
+    driver = driver_of(drive)
+    first = 0 if make is cmcd else 1
+    story = [("viewstart", "s"), ("playing", "p"), ("seekstart", "k"), ("seekend", "p"), ("ended", "e")]
+    for number, (event, sta) in enumerate(story):
+        now_ms = T0 + number if leaps and number % 2 == 0 else clock_ms
+        pipe(driver, told(first + number, event, sta, now_ms), number)
+    driver.advance_to(T0 + HOUR_MS)
+    # Reading it checks every bound.
+    (row,) = rows(driver)
+    assert row.beacon_count == len(story)
+    assert max(row.startup_ms or 0, row.content_startup_ms or 0, row.max_seek_ms, row.seek_ms) <= 86_400_000
 
 
 def test_two_customers_may_use_one_view_id(drive: Drive) -> None:
