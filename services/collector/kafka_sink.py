@@ -1,7 +1,6 @@
 """The sink on Kafka: one producer, acks from all in-sync replicas, delivery reports gathered by a thread of their own."""
 
 import asyncio
-import logging
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -86,8 +85,7 @@ class KafkaSink:
         on_death: Callable[[str], None],
         producer_type: Callable[..., Producer] = Producer,
     ) -> None:
-        # librdkafka's own log lines come out of `poll`, in the form of all others.
-        self._producer = producer_type(config | {"error_cb": self._on_client_error}, logger=logging.getLogger(__name__))
+        self._producer = producer_type(config | {"error_cb": self._on_client_error})
         self._log_error = log_client_error(config["client.id"])
         self._shed_records = int(queue_records_max * SHED_AT)
         self._shed_bytes = int(queue_kbytes_max * 1024 * SHED_AT)

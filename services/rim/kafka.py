@@ -12,6 +12,7 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.admin._config import ConfigEntry, ConfigResource
 from confluent_kafka.admin._resource import ResourceType
 
+from services.rim.kafka_outages import Watch
 from services.rim.kafka_security import for_librdkafka
 from shared.settings import Settings
 from shared.topics import Profile, Topic
@@ -23,7 +24,11 @@ BOOT_SECONDS_MAX = 30.0
 #: Why a broker is not reached though it is there.
 _REFUSES = frozenset({KafkaError._AUTHENTICATION, KafkaError._SSL})
 _AWAY = frozenset({KafkaError._TIMED_OUT, KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN})
+#: Errors that come with a line in the client's log, which `kafka_outages` looks after.
+_IN_LOG = _REFUSES | {KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN, KafkaError._RESOLVE}
 _CLIENT_LOGGER = logging.getLogger("librdkafka")
+_OUTAGES = Watch()
+_CLIENT_LOGGER.addFilter(_OUTAGES)
 
 #: What correctness rests on, and so must be as declared; the rest (retention, sizes) is the operator's to change.
 #: Deleted by time, a changelog would lose its `meta`; stamped by clients, one record of the future would finish every view.
@@ -49,9 +54,11 @@ def client_config(settings: Settings, client_id: str) -> dict[str, Any]:
 
 
 def log_client_error(client: str) -> Callable[[KafkaError], None]:
-    """An `error_cb` that logs what librdkafka says of connections; it mends them by itself."""
+    """An `error_cb` that logs what librdkafka says; connections it mends by itself, and its log has told of them."""
 
     def callback(error: KafkaError) -> None:
+        if error.code() in _IN_LOG and not error.fatal():
+            return
         log.warning("kafka_client", client=client, code=error.name(), error=error.str(), fatal=error.fatal())
 
     return callback
@@ -60,6 +67,7 @@ def log_client_error(client: str) -> Callable[[KafkaError], None]:
 def silence_clients() -> None:
     """From now on the clients' own lines are not logged: the process ends, and its last line is to be its own."""
     _CLIENT_LOGGER.disabled = True
+    _OUTAGES.silence()
 
 
 def verify_topics(settings: Settings, topics: Iterable[Topic]) -> None:
