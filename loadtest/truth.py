@@ -65,7 +65,7 @@ def row(story: Story, delivered: Sequence[SimulatedBeacon]) -> dict[str, Any] | 
         "rendition_down": seen.rendition_down,
         "playback_failed": failed,
         "startup_failed": failed and seen.startup_ms is None,
-        "ebvs": not failed and seen.startup_ms is None,
+        "ebvs": seen.fatal is None and seen.startup_ms is None,
         "stream_type": "live" if player.live else "vod",
         "video_id": player.video_id,
         "cdn": player.cdn if names_all else None,

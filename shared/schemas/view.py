@@ -160,7 +160,7 @@ class View(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     business_exception: bool = False
     playback_failed: bool = False
     startup_failed: bool = False
-    #: Exit before video start: no first frame and no failure.
+    #: Exit before video start: no first frame and no fatal error.
     ebvs: bool = False
 
     ad_breaks: Amount = 0

@@ -146,7 +146,9 @@ def test_a_failed_view_whose_page_closes_ended_clean_and_still_failed() -> None:
 def test_a_business_exception_is_no_failure() -> None:
     error = Moment(3_000, "error", code="1002", business_exception=True)
     told = story(*EVENTFUL[:2], error, Moment(4_000, "crash"))
-    holds(truth_of(told), end_reason="error", playback_failed=False, startup_failed=False, ebvs=True, error_code="1002")
+    holds(
+        truth_of(told), end_reason="error", playback_failed=False, startup_failed=False, ebvs=False, error_code="1002"
+    )
 
 
 def test_a_warning_leaves_no_error_code() -> None:

@@ -72,13 +72,16 @@ def quality_score(max_upscale: float, mean_upscale: float) -> float:
     return 100 * math.exp(-0.33 * (0.15 * max_upscale + 0.85 * mean_upscale))
 
 
-def success_score(*, playback_failed: bool, ebvs: bool, waited_ms: int) -> float | None:
-    """100; 50 for an exit before the first frame, none for one within a second; 0 for a failure (Mux, playback success)."""
+def success_score(*, playback_failed: bool, ebvs: bool, has_started: bool, waited_ms: int) -> float | None:
+    """100; 50 for an exit before the first frame, none for one within a second; 0 for a failure (Mux, playback success).
+
+    None also for what neither started nor failed nor was left: a business exception kept it from the viewer.
+    """
     if playback_failed:
         return 0.0
     if ebvs:
         return 50.0 if waited_ms >= EXIT_MS_MIN else None
-    return 100.0
+    return 100.0 if has_started else None
 
 
 def overall_score(success: float, parts: list[float]) -> float:
@@ -91,13 +94,15 @@ def overall_score(success: float, parts: list[float]) -> float:
 
 
 def is_good(measures: Measures, rules: GoodRules) -> bool | None:
-    """Whether the view passes every threshold; None for who left before it could be told (Conviva, SPI)."""
+    """Whether the view passes every threshold; None for who left, or was kept out, before it could be told (Conviva, SPI)."""
     if measures.playback_failed:
         return False
     if measures.ebvs:
         return False if measures.watch_ms >= rules.exit_wait_ms_min else None
+    if measures.startup_ms is None:
+        return None
     return (
-        (measures.startup_ms is None or measures.startup_ms <= rules.startup_ms_max)
+        measures.startup_ms <= rules.startup_ms_max
         and measures.rebuffer_ms <= rules.rebuffer_share_max * measures.watch_ms
         and (measures.avg_bitrate_bps is None or measures.avg_bitrate_bps >= rules.bitrate_bps_min)
     )
@@ -113,7 +118,12 @@ def scores(measures: Measures, rules: GoodRules) -> Scores:
         if measures.scale_time_ms and measures.upscale_integral is not None:
             mean = measures.upscale_integral / measures.scale_time_ms
             quality = quality_score(measures.max_upscale or 0.0, mean)
-    success = success_score(playback_failed=measures.playback_failed, ebvs=measures.ebvs, waited_ms=measures.watch_ms)
+    success = success_score(
+        playback_failed=measures.playback_failed,
+        ebvs=measures.ebvs,
+        has_started=measures.startup_ms is not None,
+        waited_ms=measures.watch_ms,
+    )
     parts = [part for part in (startup, smooth, quality) if part is not None]
     return Scores(
         score_startup=_rounded(startup),

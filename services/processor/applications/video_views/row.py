@@ -73,7 +73,7 @@ def to_row(
     # What a client that counts for itself has not counted did not happen; for the others our own integration speaks.
     ours = _NOTHING if view.source in _COUNTS_ITSELF else progress
     startup_ms = counters.get("startup_ms", _since_begun(ours, ours.first_frame_at_ms))
-    ebvs = startup_ms is None and not failed
+    ebvs = startup_ms is None and not had_failed
     reason = end_reason(progress, is_superseded=view.is_superseded)
     gaps = missing(view)
     begun_ms = counters.get("view_start_ms") or progress.begun_at_ms

@@ -18,7 +18,17 @@ from services.processor.applications.video_views.bounds import (
 )
 from services.processor.applications.video_views.source_mux import ADS
 from services.processor.applications.video_views.step import Failure, Request, Step
-from services.processor.applications.video_views.values import bitrate_bps, flag, offset_ms, rate, text, text_of, whole
+from services.processor.applications.video_views.values import (
+    all_measured,
+    bitrate_bps,
+    flag,
+    measured,
+    offset_ms,
+    rate,
+    text,
+    text_of,
+    whole,
+)
 from shared.schemas.beacon import Beacon
 
 _STATES: Final = {
@@ -83,9 +93,9 @@ NATIVE_TEXTS: Final = (
     "sub_property",
     "experiment",
 )
-NATIVE_NUMBERS: Final = ("video_duration_ms", "player_width", "player_height", "asn")
-NATIVE_COUNTERS: Final = ("startup_ms", "player_startup_ms", "page_load_ms", "dropped_frames")
-NATIVE_SIZES: Final = ("player_width", "player_height", "source_width", "source_height")
+NATIVE_NUMBERS: Final = {name: name for name in ("video_duration_ms", "player_width", "player_height", "asn")}
+NATIVE_COUNTERS: Final = {name: name for name in ("startup_ms", "player_startup_ms", "page_load_ms", "dropped_frames")}
+NATIVE_SIZES: Final = {name: name for name in ("player_width", "player_height", "source_width", "source_height")}
 NATIVE_REQUEST_OUTCOMES: Final = {
     "completed": step.COMPLETED,
     "failed": step.REQUEST_FAILED,
@@ -100,13 +110,14 @@ _EPAS_TEXTS: Final = {
     "deviceId": "viewer_id",
     "deviceModel": "device",
 }
+_EPAS_SIZES: Final = {"width": "source_width", "height": "source_height"}
 
 
 def native_step(beacon: Beacon) -> Step:
     """What a native beacon says of its view."""
     attrs = beacon.attrs
     dimensions: dict[str, Any] = {name: text_of(name, attrs[name]) for name in NATIVE_TEXTS if name in attrs}
-    dimensions |= {name: whole(attrs[name]) for name in NATIVE_NUMBERS if name in attrs}
+    dimensions |= all_measured(attrs, NATIVE_NUMBERS)
     if "autoplay" in attrs:
         dimensions["autoplay"] = flag(attrs["autoplay"])
     if "sample_rate" in attrs:
@@ -119,7 +130,7 @@ def native_step(beacon: Beacon) -> Step:
     return _step(
         beacon,
         dimensions,
-        counters={name: whole(attrs[name]) for name in NATIVE_COUNTERS if name in attrs},
+        counters=all_measured(attrs, NATIVE_COUNTERS),
         rate_bps=bitrate_bps(attrs.get("bitrate_bps")),
         failure=Failure(
             code=text(attrs.get("error_code")),
@@ -129,8 +140,8 @@ def native_step(beacon: Beacon) -> Step:
             business=flag(attrs.get("business_exception")),
         ),
         request=_native_request(attrs) if beacon.event == "request" else None,
-        latency_ms=whole(attrs["live_latency_ms"]) if "live_latency_ms" in attrs else None,
-        sizes={name: whole(attrs[name]) for name in NATIVE_SIZES if name in attrs},
+        latency_ms=measured(attrs.get("live_latency_ms")),
+        sizes=all_measured(attrs, NATIVE_SIZES),
     )
 
 
@@ -143,14 +154,8 @@ def epas_step(beacon: Beacon) -> Step:
     }
     if isinstance(attrs.get("live"), bool):
         dimensions["stream_type"] = "live" if attrs["live"] else "vod"
-    if "duration" in attrs:
-        # The collector has made milliseconds of what SDKs tell in seconds.
-        dimensions["video_duration_ms"] = whole(attrs["duration"])
-    sizes = {
-        field: whole(attrs[name])
-        for name, field in (("width", "source_width"), ("height", "source_height"))
-        if name in attrs
-    }
+    # The collector has made milliseconds of what SDKs tell in seconds.
+    dimensions |= all_measured(attrs, {"duration": "video_duration_ms"})
     return _step(
         beacon,
         dimensions,
@@ -160,7 +165,7 @@ def epas_step(beacon: Beacon) -> Step:
             message=text_of("error_message", attrs.get("message")),
             context=text_of("error_context", attrs.get("category")),
         ),
-        sizes=sizes,
+        sizes=all_measured(attrs, _EPAS_SIZES),
     )
 
 
@@ -211,11 +216,10 @@ def _tie(beacon: Beacon) -> int:
 
 
 def _native_request(attrs: dict[str, Any]) -> Request:
-    took = {name: whole(attrs[name]) for name in ("request_ms", "request_ttfb_ms", "request_bytes") if name in attrs}
     return Request(
         outcome=NATIVE_REQUEST_OUTCOMES.get(str(attrs.get("request_outcome")), step.COMPLETED),
         start_ms=0,
-        first_byte_ms=took.get("request_ttfb_ms"),
-        end_ms=took.get("request_ms"),
-        size_bytes=took.get("request_bytes"),
+        first_byte_ms=measured(attrs.get("request_ttfb_ms")),
+        end_ms=measured(attrs.get("request_ms")),
+        size_bytes=measured(attrs.get("request_bytes")),
     )

@@ -5,7 +5,16 @@ from typing import Any, Final
 from services.processor.applications.video_views import step
 from services.processor.applications.video_views.bounds import BITRATE_BPS_MAX, REQUEST_MS_MAX
 from services.processor.applications.video_views.step import Failure, Request, Step
-from services.processor.applications.video_views.values import offset_ms, scalar, text, text_of, video_entry, whole
+from services.processor.applications.video_views.values import (
+    all_measured,
+    measured,
+    offset_ms,
+    scalar,
+    text,
+    text_of,
+    video_entry,
+    whole,
+)
 from shared.schemas.beacon import Beacon
 
 _STATES: Final = {
@@ -48,7 +57,7 @@ def cmcd_step(beacon: Beacon, seq: int) -> Step:
     # The time, bitrate and state of a request are those of its start and its object, not of what plays.
     is_request = beacon.event == "request"
     # Not every player tells its state: this one does when the first frame has come.
-    only_tells_start = not sta and "msd" in attrs
+    only_tells_start = not sta and measured(scalar(attrs.get("msd"))) is not None
     is_error = beacon.event == "error"
     is_own_event = is_error and attrs.get("e") == "ce"
     is_fatal = sta == "f" or is_own_event
@@ -76,7 +85,7 @@ def cmcd_step(beacon: Beacon, seq: int) -> Step:
         clock_offset_ms=offset_ms(beacon.clock_offset_ms),
         ad=_ADS.get(beacon.source_event.partition(":")[0], 0) if beacon.event == "ad" else 0,
         request=_request(attrs, at_ms) if is_request else None,
-        latency_ms=whole(scalar(attrs["ltc"])) if "ltc" in attrs else None,
+        latency_ms=measured(scalar(attrs.get("ltc"))),
         is_error=is_error and not is_fatal,
         stall_ms=whole(scalar(attrs.get("bsd"))),
         resumes=sta == "p" and attrs.get("e") == "ps",
@@ -92,7 +101,7 @@ def _state(sta: str, *, is_request: bool, is_fatal: bool, only_tells_start: bool
 
 
 def _counters(attrs: dict[str, Any], sta: str) -> dict[str, int]:
-    counters = {field: whole(scalar(attrs[name])) for name, field in _COUNTERS.items() if name in attrs}
+    counters = all_measured(attrs, _COUNTERS)
     if sta in _BEFORE_FIRST_FRAME:
         # dash.js 5.2 tells a start-up time of a few ms then, measured before there is anything to see.
         counters.pop("startup_ms", None)
@@ -101,8 +110,7 @@ def _counters(attrs: dict[str, Any], sta: str) -> dict[str, int]:
 
 def _request(attrs: dict[str, Any], at_ms: int) -> Request:
     status = whole(scalar(attrs["rc"])) if "rc" in attrs else 200
-    first_ms = whole(scalar(attrs["ttfb"])) if "ttfb" in attrs else None
-    last_ms = whole(scalar(attrs["ttlb"])) if "ttlb" in attrs else None
+    first_ms, last_ms = measured(scalar(attrs.get("ttfb"))), measured(scalar(attrs.get("ttlb")))
     if first_ms is not None and first_ms > (REQUEST_MS_MAX if last_ms is None else last_ms):
         # dash.js 5.2 tells a time since 1970 where the browser has measured none.
         first_ms = None

@@ -9,7 +9,16 @@ from typing import Any, Final
 from services.processor.applications.video_views import step
 from services.processor.applications.video_views.bounds import CHARS_MAX, RANGES_CHARS_MAX, TEXT_CHARS_MAX
 from services.processor.applications.video_views.step import Failure, Request, Step
-from services.processor.applications.video_views.values import bitrate_bps, flag, rate, real, text, text_of, whole
+from services.processor.applications.video_views.values import (
+    bitrate_bps,
+    flag,
+    measured,
+    measured_real,
+    rate,
+    text,
+    text_of,
+    whole,
+)
 from shared.schemas.beacon import Beacon
 
 _STATES: Final = {
@@ -132,13 +141,16 @@ def mux_step(beacon: Beacon, seq: int) -> Step:
             continue
         kind, field, chars_max = found
         if kind == _COUNTER:
-            counters[field] = whole(value)
+            if (count := measured(value)) is not None:
+                counters[field] = count
         elif kind == _REAL:
-            counters[field] = real(value)
+            if (amount := measured_real(value)) is not None:
+                counters[field] = amount
         elif kind == _TEXT:
             dimensions[field] = text(value, chars_max)
         elif kind == _NUMBER:
-            dimensions[field] = whole(value)
+            if (count := measured(value)) is not None:
+                dimensions[field] = count
         elif kind == _CUSTOM:
             if value is not None:
                 dimensions.setdefault("custom", {})[field] = text(value, chars_max)
@@ -197,15 +209,12 @@ def _failure(attrs: Mapping[str, Any]) -> Failure:
 def _request(beacon: Beacon) -> Request:
     attrs = beacon.attrs
 
-    def told(name: str) -> int | None:
-        return whole(attrs[name]) if name in attrs else None
-
     return Request(
         outcome=_OUTCOMES.get(beacon.source_event, step.COMPLETED),
-        start_ms=told("request_start"),
-        first_byte_ms=told("request_response_start"),
-        end_ms=told("request_response_end"),
-        size_bytes=told("request_bytes_loaded"),
+        start_ms=measured(attrs.get("request_start")),
+        first_byte_ms=measured(attrs.get("request_response_start")),
+        end_ms=measured(attrs.get("request_response_end")),
+        size_bytes=measured(attrs.get("request_bytes_loaded")),
         is_delta=True,
     )
 

@@ -1,6 +1,7 @@
 """What clients write, as what the row can hold: whole numbers, rates, texts and flags within bounds, never an error."""
 
 import math
+from collections.abc import Mapping
 from typing import Any
 
 from services.processor.applications.video_views.bounds import BITRATE_BPS_MAX, CHARS_MAX, TEXT_CHARS_MAX
@@ -16,14 +17,35 @@ def whole(value: Any) -> int:
 
 def real(value: Any) -> float:
     """A number as the client sent it, within 0..`NUMBER_MAX`; 0 for what is none."""
+    return measured_real(value) or 0.0
+
+
+def measured(value: Any) -> int | None:
+    """As `whole`, but None for what is no number, or a negative one: the client has measured nothing."""
+    if value.__class__ is int and 0 <= value <= NUMBER_MAX:
+        number: int = value
+        return number
+    told = measured_real(value)
+    return None if told is None else round(told)
+
+
+def measured_real(value: Any) -> float | None:
+    """As `real`, but None for what is no number, or a negative one: the client has measured nothing."""
     if isinstance(value, str):
         try:
             value = float(value)
         except ValueError:
-            return 0.0
-    if isinstance(value, bool) or not isinstance(value, int | float) or math.isnan(value):
-        return 0.0
-    return float(min(max(value, 0), NUMBER_MAX))
+            return None
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    if not is_number or value < 0 or (isinstance(value, float) and not math.isfinite(value)):
+        return None
+    return float(min(value, NUMBER_MAX))
+
+
+def all_measured(attrs: Mapping[str, Any], fields: Mapping[str, str]) -> dict[str, int]:
+    """Those of a client's numbers that it has measured, each the first of its list, by field: `fields` has theirs by name."""
+    told = {field: measured(scalar(attrs[name])) for name, field in fields.items() if name in attrs}
+    return {field: number for field, number in told.items() if number is not None}
 
 
 def offset_ms(told: int | None) -> int | None:

@@ -43,11 +43,19 @@ def test_quality(max_upscale: float, mean_upscale: float, score: float) -> None:
 
 
 @pytest.mark.parametrize(
-    ("failed", "ebvs", "waited_ms", "score"),
-    [(False, False, 0, 100.0), (True, False, 9_000, 0.0), (False, True, 1_000, 50.0), (False, True, 999, None)],
+    ("failed", "ebvs", "started", "waited_ms", "score"),
+    [
+        (False, False, True, 0, 100.0),
+        (True, False, True, 9_000, 0.0),
+        (True, False, False, 9_000, 0.0),
+        (False, True, False, 1_000, 50.0),
+        (False, True, False, 999, None),
+        (False, False, False, 9_000, None),
+    ],
 )
-def test_success(failed: bool, ebvs: bool, waited_ms: int, score: float | None) -> None:
-    assert metrics.success_score(playback_failed=failed, ebvs=ebvs, waited_ms=waited_ms) == score
+def test_success(failed: bool, ebvs: bool, started: bool, waited_ms: int, score: float | None) -> None:
+    found = metrics.success_score(playback_failed=failed, ebvs=ebvs, has_started=started, waited_ms=waited_ms)
+    assert found == score
 
 
 @pytest.mark.parametrize(
@@ -90,6 +98,7 @@ def measures(**changed: object) -> Measures:
         ({"playback_failed": True}, False),
         ({"ebvs": True, "startup_ms": None, "watch_ms": 1_999}, None),
         ({"ebvs": True, "startup_ms": None, "watch_ms": 2_000}, False),
+        ({"startup_ms": None}, None),
     ],
 )
 def test_a_good_view_passes_every_threshold(changed: dict[str, object], good: bool | None) -> None:

@@ -228,7 +228,9 @@ def test_a_fatal_error_before_the_first_frame(
     driver.advance_to(T0 + HOUR_MS)
     (row,) = rows(driver)
     assert (row.playback_failed, row.startup_failed, row.business_exception) == (failed, startup_failed, business)
-    assert (row.ebvs, row.error_code, row.end_reason) == (not failed, "27", "error")
+    # Who was kept out by a business exception has not left: it is neither a failure nor an exit, and has no score.
+    assert (row.ebvs, row.error_code, row.end_reason) == (False, "27", "error")
+    assert (row.score_success, row.score_view, row.spi_good) == ((0.0, 0.0, False) if failed else (None, None, None))
 
 
 def test_a_view_left_before_its_first_frame_is_an_exit_before_start(drive: Drive) -> None:
@@ -252,6 +254,56 @@ def test_numbers_that_are_no_measurement_never_stop_a_partition(drive: Drive, no
     assert row.watch_ms >= 0
     assert 0 < row.sample_rate <= 1
     assert row.bitrate_integral < 1 << 62
+
+
+NO_MEASUREMENT = [None, -5, "", "soon", "nan", True, [], {}, [[None, None]]]
+
+
+@pytest.mark.parametrize("nothing", NO_MEASUREMENT)
+def test_what_is_no_measurement_is_not_told(drive: Drive, nothing: object) -> None:
+    """A startup of 0 ms would be the best there is."""
+    counters = (
+        "view_time_to_first_frame", "view_watch_time", "view_rebuffer_count", "player_startup_time", "page_load_time",
+        "view_dropped_frame_count", "view_total_upscaling", "view_max_upscale_percentage", "video_source_duration",
+        "player_width", "request_response_start",
+    )  # fmt: skip
+    driver = driver_of(drive)
+    pipe(driver, watch()[0])
+    pipe(driver, mux(2, "request", 10, request_start=T0, request_response_start=T0 + 40, player_width=640))
+    pipe(driver, mux(3, "playing", 400, view_watch_time=400, page_load_time=90))
+    pipe(driver, mux(4, "request", 500, **dict.fromkeys(counters, nothing)))
+    driver.advance_to(T0 + HOUR_MS)
+    (row,) = rows(driver)
+    assert (row.startup_ms, row.player_startup_ms, row.dropped_frames, row.video_duration_ms) == (None,) * 4
+    assert (row.upscale_integral, row.max_upscale, row.score_quality) == (None, None, None)
+    # What was told before still stands.
+    assert (row.watch_ms, row.page_load_ms, row.player_width, row.ttfb_sum_ms) == (400, 90, 640, 80)
+    assert row.player_measured == ["page_load_ms", "view_start_ms", "watch_ms"]
+
+
+@pytest.mark.parametrize("nothing", NO_MEASUREMENT)
+def test_what_is_no_measurement_of_the_others_is_not_told(drive: Drive, nothing: object) -> None:
+    names = (
+        "startup_ms", "player_startup_ms", "page_load_ms", "dropped_frames", "live_latency_ms", "video_duration_ms",
+        "player_width", "asn", "request_ms", "request_ttfb_ms", "request_bytes",
+    )  # fmt: skip
+    driver = driver_of(drive)
+    pipe(driver, native(1, "viewstart", 0, **dict.fromkeys(names, nothing)))
+    pipe(driver, native(2, "playing", 700))
+    pipe(driver, native(3, "request", 800, **dict.fromkeys(names, nothing)))
+    for number, event in enumerate(("viewstart", "playing", "request")):
+        told = dict.fromkeys(("msd", "bsa", "bsda", "dfa", "ltc", "ttfb", "ttlb"), nothing)
+        pipe(driver, cmcd(number, event, 700 * number, sta="p" if number else "s", **told))
+    driver.advance_to(T0 + HOUR_MS)
+    measured = {
+        name: getattr(row, name)
+        for row in rows(driver)
+        for name in ("startup_ms", "player_startup_ms", "page_load_ms", "dropped_frames", "live_latency_ms_avg",
+                     "video_duration_ms", "player_width", "asn", "req_time_ms", "req_bytes", "ttfb_sum_ms")
+    }  # fmt: skip
+    assert measured.pop("startup_ms") == 700
+    assert set(measured.values()) == {None}
+    assert {tuple(row.player_measured) for row in rows(driver)} == {()}
 
 
 def test_a_players_clock_that_leaps_by_years_counts_a_day_at_the_most(drive: Drive) -> None:
