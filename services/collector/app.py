@@ -41,7 +41,8 @@ def make_app(routes: Routes, recordings: RecordingRoutes, drain: Drain) -> web.A
     app.router.add_post("/cmcd/{key}", routes.cmcd, name="cmcd")
     app.router.add_post("/epas/{key}", routes.epas, name="epas")
     app.router.add_post("/v1/beacons", routes.native, name="native")
-    app.router.add_get("/v1/beacons.gif", routes.pixel, name="pixel")
+    # Who asks for the image's head alone shows it to nobody.
+    app.router.add_get("/v1/beacons.gif", routes.pixel, name="pixel", allow_head=False)
     app.router.add_get("/v1/beacons/schema.json", routes.schema, name="schema")
     app.router.add_post("/v1/traces", routes.otlp, name="otlp")
     app.router.add_post("/v1/api-calls", routes.api_calls, name="api-calls")

@@ -16,6 +16,9 @@ IPV4_BITS_KEPT: Final = 24
 IPV6_BITS_KEPT: Final = 48
 
 _Name = Annotated[str, msgspec.Meta(pattern=f"^{CUSTOMER_ID.pattern}$")]
+#: As browsers write it: lower case, no path, the port only where it is not the scheme's own (RFC 6454, 6.2); pages without
+#: one send `null`.
+_Origin = Annotated[str, msgspec.Meta(pattern=r"^(null|[a-z][a-z0-9+.-]*://[^/?#@\sA-Z]+)$")]
 _Rate = Annotated[float, msgspec.Meta(gt=0, le=1e12)]
 
 
@@ -34,7 +37,7 @@ class Customer(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     #: Bytes of bodies as they came.
     bytes_per_second: _Rate | None = None
     #: Pages that may send (`https://www.acme.example`); none given: all. What is no page sends no origin and always may.
-    origins: frozenset[str] = frozenset()
+    origins: frozenset[_Origin] = frozenset()
     #: How much of a client's address is kept; 0: nothing.
     ipv4_bits_kept: Annotated[int, msgspec.Meta(ge=0, le=IPV4_BITS_KEPT)] = IPV4_BITS_KEPT
     ipv6_bits_kept: Annotated[int, msgspec.Meta(ge=0, le=IPV6_BITS_KEPT)] = IPV6_BITS_KEPT

@@ -162,6 +162,9 @@ async def test_a_pixel_stores_a_beacon(served: Served) -> None:
         assert answer.headers["Cache-Control"] == "no-store"
     ((_, beacon),) = served.stored()
     assert (beacon.event, beacon.view_id, beacon.attrs) == ("play", "v", {"video_id": "x"})
+    async with served.client.head("/v1/beacons.gif?key=acme&view_id=v&event=play&time_ms=2") as answer:
+        assert answer.status == 404
+    assert len(served.stored()) == 1
 
 
 async def test_a_query_of_any_bytes_is_answered(served: Served) -> None:

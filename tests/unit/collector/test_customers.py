@@ -37,6 +37,17 @@ def test_a_customer_is_found_by_its_keys() -> None:
     assert customers.find("plain") == parsed_customers(b'{"customers": {"plain": {}}}', toml=False).find("plain")
 
 
+@pytest.mark.parametrize(
+    "origin",
+    ["https://www.acme.example", "http://localhost:8080", "http://[::1]:8080", "capacitor://localhost", "null"],
+)
+def test_an_origin_is_written_as_browsers_write_it(origin: str) -> None:
+    """Any other would match no page, and all that its customer's pages send would be set aside."""
+    found = parsed_customers(b"[customers.acme]\norigins = ['%s']" % origin.encode(), toml=True).find("acme")
+    assert isinstance(found, Found)
+    assert found.terms.origins == {origin}
+
+
 def test_without_a_file_every_key_is_a_customer() -> None:
     assert ANYBODY.find("who-ever") == Found("who-ever", Customer())
 
@@ -52,6 +63,10 @@ def test_without_a_file_every_key_is_a_customer() -> None:
         "[customers.acme]\nbeacons_per_second = 0",
         "[customers.acme]\nbeacon_per_second = 1",
         "[customers.acme]\nipv4_bits_kept = 32",
+        "[customers.acme]\norigins = ['https://www.acme.example/']",
+        "[customers.acme]\norigins = ['www.acme.example']",
+        "[customers.acme]\norigins = ['https://WWW.acme.example']",
+        "[customers.acme]\norigins = ['*']",
         "[customers.acme\n",
         "[customers.acme]\nbeacons_per_second = " + "9" * 5_000,
         "x = " + "[" * 5_000,

@@ -67,26 +67,23 @@ def to_row(
     progress, dimensions = complete_progress(view, dimensions)
     offset_ms = clock_offset_ms(view)
     counters = _counters(progress)
-    had_failed = has_failed(progress)
-    failure = (progress.failure if had_failed else None) or _NO_FAILURE
-    failed = had_failed and not failure.business
     # What a client that counts for itself has not counted did not happen; for the others our own integration speaks.
     ours = _NOTHING if view.source in _COUNTS_ITSELF else progress
     startup_ms = counters.get("startup_ms", _since_begun(ours, ours.first_frame_at_ms))
-    ebvs = startup_ms is None and not had_failed
+    had_failed = has_failed(progress)
+    failure = (progress.failure if had_failed else None) or _NO_FAILURE
+    failed = had_failed and not failure.business
     reason = end_reason(progress, is_superseded=view.is_superseded)
-    gaps = missing(view)
     begun_ms = counters.get("view_start_ms") or progress.begun_at_ms
-    avg_bitrate_bps = progress.bitrate_integral // progress.bitrate_time_ms if progress.bitrate_time_ms else None
     measures = Measures(
         startup_ms=startup_ms,
         watch_ms=counters.get("watch_ms", ours.watch_ms),
         rebuffer_count=counters.get("rebuffer_count", ours.rebuffer_count),
         rebuffer_ms=counters.get("rebuffer_ms", ours.rebuffer_ms),
         playback_failed=failed,
-        ebvs=ebvs,
-        avg_bitrate_bps=avg_bitrate_bps,
-        **_scale_fields(counters, progress.scale if ours is progress else None),
+        ebvs=startup_ms is None and not had_failed,
+        avg_bitrate_bps=progress.bitrate_integral // progress.bitrate_time_ms if progress.bitrate_time_ms else None,
+        **_scale_fields(counters, ours.scale, ("upscale_integral", "scale_time_ms", "max_upscale")),
     )
     return View(
         schema_version=SCHEMA_VERSION,
@@ -102,42 +99,20 @@ def to_row(
         view_end_ms=progress.last_at_ms + offset_ms,
         end_reason=reason,
         view_dropped=reason in ("timeout", "long_rebuffer"),
-        truncated=view.is_truncated,
-        max_downscale=_scale_field(counters, progress.scale if ours is progress else None, "max_downscale"),
-        downscale_integral=_scale_field(counters, progress.scale if ours is progress else None, "downscale_integral"),
-        playing_ms=counters.get("playing_ms", ours.playing_ms),
-        content_playback_ms=counters.get("content_playback_ms", ours.playing_ms),
-        max_playhead_ms=counters.get("max_playhead_ms", ours.playhead_ms),
-        playback_ranges=_ranges(counters.get("playback_ranges")),
-        seek_count=counters.get("seek_count", ours.seek_count),
-        seek_ms=counters.get("seek_ms", ours.seek_ms),
-        max_seek_ms=counters.get("max_seek_ms", ours.longest_seek_ms),
-        dropped_frames=counters.get("dropped_frames"),
-        bitrate_integral=progress.bitrate_integral,
-        bitrate_time_ms=progress.bitrate_time_ms,
-        rendition_up=progress.rendition_up,
-        rendition_down=progress.rendition_down,
-        live_latency_ms_avg=_latency_ms(progress, dimensions, offset_ms if view.source in _LATENCY_BY_CLOCK else 0),
-        cdn_trace=progress.cdn_trace,
-        error_code=failure.code,
-        error_message=failure.message,
-        error_context=failure.context,
-        error_severity=failure.severity,
-        business_exception=had_failed and failure.business,
         startup_failed=failed and startup_ms is None,
-        beacon_count=view.beacon_count,
-        duplicate_count=view.duplicate_count,
-        seq_gaps=gaps,
-        late_count=view.late_count,
-        complete=bool(progress.ended) and not gaps and not view.late_count and not view.is_truncated,
+        live_latency_ms_avg=_latency_ms(progress, dimensions, offset_ms if view.source in _LATENCY_BY_CLOCK else 0),
         events=_timeline(progress, begun_ms),
+        player_measured=sorted(counters.keys() & _FIELDS),
         **msgspec.structs.asdict(measures),
         **msgspec.structs.asdict(scores(measures, good)),
+        **_scale_fields(counters, ours.scale, ("downscale_integral", "max_downscale")),
         **_startup_fields(progress, counters, startup_ms),
+        **_playing_fields(progress, ours, counters),
+        **_error_fields(failure, had_failed=had_failed),
         **_request_fields(progress.requests),
         **_ad_fields(progress.ads or _NO_ADS, counters),
         **_differences(progress, counters),
-        player_measured=sorted(counters.keys() & _FIELDS),
+        **_completeness_fields(view, progress),
         **dimensions,
     )
 
@@ -180,20 +155,56 @@ def _startup_fields(progress: Progress, counters: dict[str, Any], startup_ms: in
     }
 
 
-def _scale_fields(counters: dict[str, Any], scale: Scale | None) -> dict[str, Any]:
-    names = ("upscale_integral", "scale_time_ms", "max_upscale")
-    return {name: _scale_field(counters, scale, name) for name in names}
-
-
-def _scale_field(counters: dict[str, Any], scale: Scale | None, name: str) -> Any:
+def _scale_fields(counters: dict[str, Any], scale: Scale | None, names: tuple[str, ...]) -> dict[str, Any]:
     """Upscaling is `max(0, min(player width / source width, player height / source height) - 1)`, weighted by playing time;
     downscaling its mirror image (Mux, understand metric definitions: upscale and downscale percentage).
     """
-    if name in counters:
-        return counters[name]
-    if scale is None or not scale.time_ms:
-        return None
-    return scale.time_ms if name == "scale_time_ms" else getattr(scale, name)
+    known = scale if scale is not None and scale.time_ms else None
+    fields = {name: "time_ms" if name == "scale_time_ms" else name for name in names}
+    return {name: counters.get(name, getattr(known, field, None)) for name, field in fields.items()}
+
+
+def _playing_fields(progress: Progress, ours: Progress, counters: dict[str, Any]) -> dict[str, Any]:
+    """What was played, sought and shown; bitrates over the time in which one was known (Mux, weighted average bitrate)."""
+    return {
+        "playing_ms": counters.get("playing_ms", ours.playing_ms),
+        "content_playback_ms": counters.get("content_playback_ms", ours.playing_ms),
+        "max_playhead_ms": counters.get("max_playhead_ms", ours.playhead_ms),
+        "playback_ranges": _ranges(counters.get("playback_ranges")),
+        "seek_count": counters.get("seek_count", ours.seek_count),
+        "seek_ms": counters.get("seek_ms", ours.seek_ms),
+        "max_seek_ms": counters.get("max_seek_ms", ours.longest_seek_ms),
+        "dropped_frames": counters.get("dropped_frames"),
+        "bitrate_integral": progress.bitrate_integral,
+        "bitrate_time_ms": progress.bitrate_time_ms,
+        "rendition_up": progress.rendition_up,
+        "rendition_down": progress.rendition_down,
+        "cdn_trace": progress.cdn_trace,
+    }
+
+
+def _error_fields(failure: Failure, *, had_failed: bool) -> dict[str, Any]:
+    """The last fatal error, as the client told it."""
+    return {
+        "error_code": failure.code,
+        "error_message": failure.message,
+        "error_context": failure.context,
+        "error_severity": failure.severity,
+        "business_exception": had_failed and failure.business,
+    }
+
+
+def _completeness_fields(view: ViewState, progress: Progress) -> dict[str, Any]:
+    """How much of the view came: whether the row rests on all of it."""
+    gaps = missing(view)
+    return {
+        "beacon_count": view.beacon_count,
+        "duplicate_count": view.duplicate_count,
+        "seq_gaps": gaps,
+        "late_count": view.late_count,
+        "truncated": view.is_truncated,
+        "complete": bool(progress.ended) and not gaps and not view.late_count and not view.is_truncated,
+    }
 
 
 def _ranges(told: str | None) -> list[list[int]]:
