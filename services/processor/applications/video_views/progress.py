@@ -186,19 +186,25 @@ def _change_bitrate(progress: Progress, next_step: Step) -> None:
             _note(progress, next_step.at_ms, ON_RENDITION, next_step.playhead_ms)
 
 
-def _enter(progress: Progress, next_step: Step) -> None:
-    before, after = progress.state, next_step.state
-    if after == step.BEFORE_SEEK:
-        if before != step.SEEKING:
-            return
-        after = progress.state_before_seek
-    if after == before:
-        if after == step.FAILED:
-            _note(progress, next_step.at_ms, ON_ERROR, next_step.playhead_ms)
-        return
-    if next_step.state == step.REBUFFERING and before in (step.SEEKING, step.FAILED):
+def _led_to(progress: Progress, told: int) -> int:
+    """The state after a step that tells `told`."""
+    before = progress.state
+    if told == step.BEFORE_SEEK:
+        return progress.state_before_seek if before == step.SEEKING else before
+    if told == step.WANTED:
+        return before or step.STARTING
+    if told == step.REBUFFERING and before in (step.SEEKING, step.FAILED):
         # Players tell of the wait for what the viewer sought: it is the seek's, which lasts until something plays. What
         # failed is waited for in vain.
+        return before
+    return told
+
+
+def _enter(progress: Progress, next_step: Step) -> None:
+    before, after = progress.state, _led_to(progress, next_step.state)
+    if after == before:
+        if next_step.state == step.FAILED:
+            _note(progress, next_step.at_ms, ON_ERROR, next_step.playhead_ms)
         return
     if before == step.SEEKING:
         took_ms = min(next_step.at_ms - progress.seek_began_ms, STEP_MS_MAX)

@@ -33,6 +33,7 @@ from shared.schemas.beacon import Beacon
 
 _STATES: Final = {
     "viewstart": step.STARTING,
+    "play": step.WANTED,
     "playing": step.PLAYING,
     "pause": step.PAUSED,
     "rebufferstart": step.REBUFFERING,

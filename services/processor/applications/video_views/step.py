@@ -16,6 +16,8 @@ ENDED: Final = 6
 FAILED: Final = 7
 #: The state goes back to the one before the seek.
 BEFORE_SEEK: Final = 8
+#: The viewer wants to watch: starting, where nothing was told before.
+WANTED: Final = 9
 
 #: The video was played to its end; the player said goodbye.
 PLAYED_OUT: Final = 1

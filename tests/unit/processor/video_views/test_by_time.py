@@ -34,6 +34,7 @@ def random_view(seed: int) -> list[Beacon]:
     beacons = [told(source, "viewstart", 0)]
     at_ms = 0
     events = [
+        "play",
         "playing",
         "pause",
         "rebufferstart",
@@ -121,6 +122,15 @@ def test_what_a_native_view_lost_is_told_of_one_that_is_cut_and_of_what_comes_to
     assert (cut["truncated"], cut["seq_gaps"]) == (True, 1)
     late = row_of([*story[:10], *story[12:], story[10]])
     assert (late["late_count"], late["seq_gaps"]) == (1, 1)
+
+
+def test_a_native_view_may_begin_with_play_and_waits_from_then_on() -> None:
+    left = row_of([told("native", "play", 0), told("native", "viewend", 3_000)])
+    assert (left["watch_ms"], left["ebvs"], left["score_success"]) == (3_000, True, 50.0)
+    seen = row_of([told("native", "play", 0), told("native", "playing", 700), told("native", "pause", 1_700),
+                   told("native", "play", 9_000), told("native", "playing", 9_100), told("native", "viewend", 9_600)])  # fmt: skip
+    assert (seen["startup_ms"], seen["watch_ms"], seen["playing_ms"]) == (700, 2_200, 1_500)
+    assert [event.event for event in seen["events"]] == ["viewstart", "playing", "pause", "playing", "ended"]
 
 
 def test_a_seek_within_a_stall_ends_no_stall() -> None:
