@@ -9,9 +9,14 @@ _BROWSER: Final = (
 )
 
 
+def route_of(player: Player) -> str:
+    """The collector's route that it posts to."""
+    return "/" if player.source == "mux" else "/cmcd/<key>"
+
+
 def path_of(player: Player) -> str:
     """Where it posts to."""
-    return "/" if player.source == "mux" else f"/cmcd/{player.customer_id}"
+    return route_of(player).replace("<key>", player.customer_id)
 
 
 def headers_of(player: Player, *, is_closing: bool = False) -> dict[str, str]:

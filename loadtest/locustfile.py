@@ -15,7 +15,7 @@ from locust import FastHttpUser, LoadTestShape, constant, events, task
 from locust.env import Environment
 
 from loadtest.accounts import Accounts, Teller
-from loadtest.headers import headers_of, path_of
+from loadtest.headers import headers_of, path_of, route_of
 from loadtest.ledger import Ledger, ViewRecord, write_truth
 from loadtest.players import loopback_url
 from loadtest.shapes import SHAPES, players_at
@@ -121,8 +121,9 @@ class Player(FastHttpUser):
         BOOK.ledger.settle(record, is_known=is_known)
 
     def _post(self, view: ViewRecord, beacons: Sequence[SimulatedBeacon], body: bytes, is_closing: bool) -> Answer:
-        path, name = path_of(view.story.player), f"/ ({view.story.player.client})"
-        headers = headers_of(view.story.player, is_closing=is_closing)
+        player = view.story.player
+        path, name = path_of(player), f"{route_of(player)} ({player.client})"
+        headers = headers_of(player, is_closing=is_closing)
         # It is sent as it is; the types speak of text and forms alone.
         data: Any = body
         with self.client.post(path, data=data, headers=headers, name=name, catch_response=True) as answer:

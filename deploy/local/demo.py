@@ -42,8 +42,9 @@ SECONDS_MAX: Final = 600
 #: Of these some two thirds play at the same time.
 VIEWS: Final = 600
 VIEWS_MAX: Final = 2_000
-#: After the last player has gone: the longest finish time-out, the warehouse's batches, and air for a busy machine.
-LAND_SECONDS_MAX: Final = 120.0
+#: After the last player has gone: the longest finish time-out, the warehouse's batches, and air for a machine that is several times
+#: slower: it is waited no longer than needed.
+LAND_SECONDS_MAX: Final = 300.0
 #: What looks right once must still do so when every service had time to write again: commits, batches, publications.
 SETTLE_SECONDS: Final = 2.0 * TRIGGER_SECONDS
 #: Players repeat unanswered POSTs for a minute at most; then they end, one way or the other.
@@ -54,6 +55,10 @@ EXIT_OK: Final = 0
 EXIT_DIFFERS: Final = 1
 EXIT_DIED: Final = 2
 EXIT_INTERRUPTED: Final = 130
+
+
+class NotOurs(ValueError):
+    """The folder holds something else than a demo."""
 
 
 class AnotherRuns(RuntimeError):
@@ -146,6 +151,9 @@ class Demo:
 
     def _play(self, services: DemoServices, watch: Watch) -> None:
         how = self._how
+        if how.waits_for_all:
+            self._supervisor.wait_ready("finalizer")
+            self._display.step("finalizer is ready")
         self._display.step(how.told)
         self._supervisor.start(how.service(services.collector_url, services.truth))
         playing = "playing"
@@ -273,9 +281,10 @@ def _parse(arguments: Sequence[str]) -> argparse.Namespace:
         parser.error(f"--views is 1 to {VIEWS_MAX}")
     if not SECONDS_MIN <= given.seconds <= SECONDS_MAX:
         parser.error(f"--seconds is {SECONDS_MIN} to {SECONDS_MAX}")
-    given.folder = given.folder.absolute()
-    if given.folder.exists() and not _is_ours(given.folder):
-        parser.error(f"{given.folder} holds something else than a demo")
+    try:
+        given.folder = demo_folder(given.folder, FOLDER)
+    except NotOurs as problem:
+        parser.error(str(problem))
     return given
 
 
@@ -286,9 +295,13 @@ def _parts(names: str) -> tuple[Part, ...]:
         raise argparse.ArgumentTypeError(str(error)) from None
 
 
-def _is_ours(folder: Path) -> bool:
-    """Whether the folder may be emptied: it is empty, or the default one, or a demo's."""
-    return folder == FOLDER or not any(folder.iterdir()) or (folder / "broker" / "server.properties").exists()
+def demo_folder(given: Path, default: Path) -> Path:
+    """The folder of a run, which may be emptied: it is new or empty, or the default one, or a demo's. Raises `NotOurs`."""
+    folder = given.absolute()
+    is_ours = folder == default or not folder.exists() or not any(folder.iterdir())
+    if not is_ours and not (folder / "broker" / "server.properties").exists():
+        raise NotOurs(f"{folder} holds something else than a demo")
+    return folder
 
 
 if __name__ == "__main__":

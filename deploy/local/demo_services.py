@@ -55,6 +55,10 @@ class Crowd(Protocol):
     def told(self) -> str:
         """What begins, in words."""
 
+    @property
+    def waits_for_all(self) -> bool:
+        """Whether it begins only once Spark, the slowest, is up too: then latencies do not have its start in them."""
+
     def service(self, url: str, truth: Path) -> Service:
         """The process that plays at a collector and writes its truth; it ends by itself."""
 
@@ -66,6 +70,7 @@ class Players:
     views: int
     seconds: int
     seed: int
+    waits_for_all: bool = False
 
     @property
     def told(self) -> str:

@@ -115,8 +115,9 @@ class Watch:
         views = compare_views(self._truth.views, self._warehouse.rows(fields or _KEY_FIELDS))
         lines = [*total_lines(self._truth, self._observed), *views.lines, *customer_lines(self._truth, self._observed)]
         goodbyes, grace_ms = self._topics.seen.goodbye_views(), FINISH_MS["finish_clean_ms"]
+        waits_ms, landings = self._topics.seen.live_waits.waits_ms(), self._warehouse.landings()
         return Verdict(
-            lines=[*lines, *latency_lines(self._warehouse.landings(), self._published_ms, goodbyes, grace_ms)],
+            lines=[*lines, *latency_lines(landings, self._published_ms, goodbyes, grace_ms, waits_ms)],
             differences=views.differences,
             explanation=explanation(len(goodbyes), grace_ms),
             ok=self._truth.done and all(line.ok is not False for line in lines),

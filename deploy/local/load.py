@@ -1,22 +1,24 @@
 """A bounded load test of the whole system on this machine: `make loadtest`. Fails on any loss, double or wrong row.
 
 Locust's players (loadtest/locustfile.py) in place of the demo's; everything else, the comparison with their truth included, is
-the demo's. Locust's report, with what became of the views at its end, goes to `--report`.
+the demo's. What became of the views, and how the requests went, goes to `--report` as a page.
 """
 
 import argparse
 import html
+import os
 import signal
 import sys
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from deploy.local.compare import Line
-from deploy.local.demo import Play, drive
+from deploy.local.demo import NotOurs, Play, demo_folder, drive
 from deploy.local.demo_watch import Verdict
 from deploy.local.display import Display
+from deploy.local.load_report import moments, page, routes
 from deploy.local.paths import LOCAL, ROOT
 from deploy.local.supervisor import Service
 from loadtest.shapes import MEANING, SHAPES, ShapeName
@@ -28,6 +30,10 @@ SECONDS_MAX: Final = 4 * 3_600
 PROCESSES_MAX: Final = 16
 #: The longest view, and what locust takes to begin and to end.
 _LAST_VIEWS_SECONDS_MAX: Final = 75
+#: Locust's figures, beside the truth.
+_LOCUST: Final = "locust"
+_STATS: Final = f"{_LOCUST}_stats.csv"
+_HISTORY: Final = f"{_LOCUST}_stats_history.csv"
 
 
 @dataclass(frozen=True)
@@ -40,6 +46,7 @@ class LocustCrowd:
     seed: int
     processes: int
     report: Path
+    waits_for_all: bool = True
 
     @property
     def seconds(self) -> int:
@@ -64,32 +71,27 @@ class LocustCrowd:
             "--seconds": self.shape_seconds,
             "--seed": self.seed,
             "--truth": truth,
-            "--html": self.report,
+            "--csv": truth.with_name(_LOCUST),
         }
         words = tuple(str(word) for pair in arguments.items() for word in pair)
         return Service(
             "players", ("-m", "locust", "--headless", "--only-summary", *words), stop_seconds=30.0, ends=True
         )
 
-
-def with_verdict(report: str, verdict: Verdict, crowd: LocustCrowd) -> str:
-    """Locust's page with the comparison and the latencies at its end."""
-    rows = "".join(map(_row, verdict.lines))
-    outcome = "every row is as the players know it" if verdict.ok else "THERE ARE DIFFERENCES"
-    section = (
-        f"<section style='font-family: sans-serif; padding: 2em'><h2>What became of the views: {outcome}</h2>"
-        f"<p>{html.escape(crowd.told)}: {html.escape(MEANING[crowd.shape])}.</p>"
-        f"<table><tr><th>what</th><th>observed</th><th>truth</th></tr>{rows}</table>"
-        f"<pre style='white-space: pre-wrap'>{html.escape(verdict.explanation)}</pre></section>"
-    )
-    before, end, after = report.rpartition("</body>")
-    return f"{before}{section}{end}{after}" if end else report + section
+    def page(self, verdict: Verdict, folder: Path) -> str:
+        """The report, with what locust has left in `folder`."""
+        command = f"make loadtest SHAPE={self.shape} VIEWERS={self.viewers} SECONDS={self.shape_seconds}"
+        load = float(Path("/proc/loadavg").read_text().split()[1])
+        told = (
+            f"<code>{command}</code>, {time.strftime('%Y-%m-%d', time.gmtime())}: {html.escape(MEANING[self.shape])}."
+            f" {self.processes} processes of locust, seed {self.seed}; players, broker, Postgres and all services on one"
+            f" machine with {os.cpu_count()} cores, whose load average at the end was {load:.1f}."
+        )
+        return page(told, verdict, routes(_lines_of(folder / _STATS)), moments(_lines_of(folder / _HISTORY)))
 
 
-def _row(line: Line) -> str:
-    mark = {True: "ok", False: "DIFFERS", None: ""}[line.ok]
-    cells = (line.name, line.observed, line.truth, mark)
-    return "<tr>" + "".join(f"<td>{html.escape(str(cell))}</td>" for cell in cells) + "</tr>"
+def _lines_of(file: Path) -> list[str]:
+    return file.read_text(encoding="utf-8").splitlines() if file.exists() else []
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -99,8 +101,7 @@ def main(arguments: Sequence[str]) -> int:
     signal.signal(signal.SIGTERM, signal.default_int_handler)
 
     def judged(verdict: Verdict) -> None:
-        written = crowd.report.read_text(encoding="utf-8") if crowd.report.exists() else ""
-        crowd.report.write_text(with_verdict(written, verdict, crowd), encoding="utf-8")
+        crowd.report.write_text(crowd.page(verdict, folder), encoding="utf-8")
 
     return drive(folder, Play(crowd, judged=judged), display)
 
@@ -113,13 +114,18 @@ def _parse(arguments: Sequence[str]) -> tuple[LocustCrowd, Path]:
     parser.add_argument("--processes", type=int, default=2, help=f"of locust, 1 to {PROCESSES_MAX}")
     parser.add_argument("--seed", type=int, default=7)
     parser.add_argument("--report", type=Path, default=LOCAL / "loadtest.html", help="where the page goes")
+    parser.add_argument("--folder", type=Path, default=FOLDER, help="where everything else lies; emptied first")
     given = parser.parse_args(arguments)
     limits = (("viewers", 1, VIEWERS_MAX), ("seconds", SECONDS_MIN, SECONDS_MAX), ("processes", 1, PROCESSES_MAX))
     for name, low, high in limits:
         if not low <= getattr(given, name) <= high:
             parser.error(f"--{name} is {low} to {high}")
+    try:
+        folder = demo_folder(given.folder, FOLDER)
+    except NotOurs as problem:
+        parser.error(str(problem))
     report: Path = given.report.absolute()
-    return LocustCrowd(given.shape, given.viewers, given.seconds, given.seed, given.processes, report), FOLDER
+    return LocustCrowd(given.shape, given.viewers, given.seconds, given.seed, given.processes, report), folder
 
 
 if __name__ == "__main__":

@@ -19,7 +19,7 @@ from deltalake.exceptions import TableNotFoundError
 from prometheus_client.parser import text_string_to_metric_families
 
 from deploy.local.compare import SUMS, LiveTotals, Rollup, Row, Truth, ViewKey, ViewRecords
-from deploy.local.latency import Landed
+from deploy.local.latency import Landed, LiveWaits
 from services.rim.kafka import client_config
 from shared import codec, topics
 from shared.metrics import COLLECTOR_BEACONS_ACCEPTED
@@ -71,6 +71,7 @@ class TopicsSeen:
     revisions: set[tuple[ViewKey, int, int]] = field(default_factory=set)
     #: view -> (key of its newest revision's record, that revision)
     finished: dict[ViewKey, tuple[bytes, View]] = field(default_factory=dict)
+    live_waits: LiveWaits = field(default_factory=LiveWaits)
 
     @property
     def live(self) -> LiveTotals:
@@ -86,11 +87,12 @@ class TopicsSeen:
 
     def take(self, record: Message) -> None:
         """Takes one record of any of the topics in. Raises `Undecodable` or `msgspec.DecodeError` for what is none of ours."""
-        key, value, topic = record.key() or b"", record.value() or b"", record.topic()
+        key, value, topic, append_ms = record.key() or b"", record.value() or b"", record.topic(), record.timestamp()[1]
         if topic == topics.REJECTED.name:
             self.rejected += 1
         elif topic == topics.BEACONS.name:
             self.beacons += 1
+            self.live_waits.beacon(record.partition() or 0, key.partition(b":")[0].decode(), append_ms)
             if msgspec.json.decode(value, type=_Event).event == "viewend":
                 self.goodbyes.add(key)
         elif topic == topics.VIEWS.name:
@@ -98,6 +100,7 @@ class TopicsSeen:
         else:
             bucket = codec.LIVE.decode(value)
             self.live_counts.update({name: getattr(bucket, name) for name in _COUNTS})
+            self.live_waits.told(bucket.partition, bucket.customer_id, bucket.bucket_ms, append_ms)
             # Buckets of one key come in order: the last is the newest.
             self.live_open[(bucket.partition, bucket.customer_id)] = (bucket.bucket_ms, bucket.open_now)
 

@@ -43,20 +43,34 @@ def test_every_view_of_a_run_ends_up_as_its_player_knows_it(tmp_path: Path) -> N
     assert _still_running(_pids_named(said)) == []
 
 
-def test_a_row_that_is_doubled_after_all_was_right_is_still_seen(tmp_path: Path) -> None:
-    with _demo(tmp_path, "--views", "10", "--seconds", "20") as demo:
+def test_a_load_test_tells_of_a_lost_view_and_of_a_row_that_is_doubled_after_all_was_right(tmp_path: Path) -> None:
+    report = tmp_path / "report.html"
+    load = ("--shape", "soak", "--viewers", "6", "--seconds", "20", "--report", str(report))
+    with _demo(tmp_path, *load, module="deploy.local.load") as demo:
         wait_until(lambda: "whether it stays so" in _output(tmp_path), _LAND_SECONDS_MAX, "no line differs any more")
-        # However slow this test is, the demo looks again only after the row was doubled.
+        # However slow this test is, the run looks again only after these.
         demo.send_signal(signal.SIGSTOP)
         try:
             _double_a_row(_output(tmp_path))
+            _lose_a_view(tmp_path / "demo" / "truth.json", "lost")
         finally:
             demo.send_signal(signal.SIGCONT)
         code = demo.wait(_END_SECONDS_MAX)
 
     said = _output(tmp_path)
     assert code == EXIT_DIFFERS, said
-    assert re.findall(r"(.*?) +[\d,]+ +[\d,]+ +DIFFERS", said) == ["records in topic views", "records doubled there"]
+    differs = re.findall(r"(.*?) +[\d,]+ +[\d,]+ +DIFFERS", said)
+    assert [name for name in differs if not name.startswith("lost: ")] == [
+        "records in topic views",
+        "records doubled there",
+        "views missing in the warehouse",
+    ]
+    told = report.read_text()
+    assert "THERE ARE DIFFERENCES" in told
+    assert "<li>missing: lost:" in told
+    assert "/ (mux-embed)" in told
+    for place in (str(ROOT), str(tmp_path), os.uname().nodename):
+        assert place not in told
 
 
 def test_a_process_that_dies_ends_the_demo_by_name_and_with_it_everything_else(tmp_path: Path) -> None:
@@ -118,15 +132,24 @@ def _double_a_row(said: str) -> None:
     assert producer.flush(_END_SECONDS_MAX) == 0
 
 
-def _command(tmp_path: Path, *more: str) -> list[str]:
-    return [sys.executable, "-m", "deploy.local.demo", "--folder", str(tmp_path / "demo"), *more]
+def _lose_a_view(truth: Path, customer: str) -> None:
+    """From now on the players know of a view more, as if its beacons had been answered 200 and were nowhere."""
+    content = json.loads(truth.read_text())
+    content["views"].append(content["views"][0] | {"customer_id": customer})
+    truth.write_text(json.dumps(content))
+
+
+def _command(tmp_path: Path, *more: str, module: str = "deploy.local.demo") -> list[str]:
+    return [sys.executable, "-m", module, "--folder", str(tmp_path / "demo"), *more]
 
 
 @contextmanager
-def _demo(tmp_path: Path, *more: str) -> Iterator[subprocess.Popen[bytes]]:
+def _demo(tmp_path: Path, *more: str, module: str = "deploy.local.demo") -> Iterator[subprocess.Popen[bytes]]:
     with (
         (tmp_path / "output").open("wb") as output,
-        subprocess.Popen(_command(tmp_path, *more), cwd=ROOT, stdout=output, stderr=subprocess.STDOUT) as demo,
+        subprocess.Popen(
+            _command(tmp_path, *more, module=module), cwd=ROOT, stdout=output, stderr=subprocess.STDOUT
+        ) as demo,
     ):
         try:
             yield demo

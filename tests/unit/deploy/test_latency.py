@@ -1,6 +1,6 @@
 """What the demo's lines on latency measure."""
 
-from deploy.local.latency import Landed, latency_lines, published_after
+from deploy.local.latency import Landed, LiveWaits, latency_lines, published_after
 
 GRACE_MS = 2_000
 
@@ -21,14 +21,30 @@ def test_the_grace_is_taken_off_where_it_is_known_and_only_there() -> None:
         a_row("said goodbye", last_append_ms=10_000, kafka_timestamp_ms=12_300, landed_at_ms=15_000),
         a_row("fell silent", last_append_ms=10_000, kafka_timestamp_ms=70_000, landed_at_ms=80_000),
     ]
-    lines = latency_lines(rows, {90_000, 16_000}, {("acme", "said goodbye")}, GRACE_MS)
+    lines = latency_lines(rows, {90_000, 16_000}, {("acme", "said goodbye")}, GRACE_MS, [400, 100])
     assert {line.name: line.observed for line in lines} == {
-        "goodbye to row, less 2 s, p50 / p95": "0.30 s / 0.30 s",
-        "goodbye to page's table, less 2 s, p50 / p95": "4.00 s / 4.00 s",
-        "row to page's table, p50 / p95": "3.70 s / 20.00 s",
+        "beacon to live number, p50 / p99": "0.10 s / 0.40 s",
+        "goodbye to row, less 2 s, p50 / p99": "0.30 s / 0.30 s",
+        "goodbye to page's table, less 2 s, p50 / p99": "4.00 s / 4.00 s",
+        "row to page's table, p50 / p99": "3.70 s / 20.00 s",
     }
 
 
 def test_what_was_never_seen_to_be_published_has_no_figure() -> None:
     rows = [a_row("v", last_append_ms=10_000, kafka_timestamp_ms=12_300, landed_at_ms=15_000)]
-    assert [line.observed for line in latency_lines(rows, set(), set(), GRACE_MS)] == ["", "", ""]
+    assert [line.observed for line in latency_lines(rows, set(), set(), GRACE_MS, [])] == ["", "", "", ""]
+
+
+def test_a_beacon_waits_for_the_first_gauge_that_counts_it_whichever_was_read_first() -> None:
+    waits = LiveWaits()
+    waits.told(3, "acme", 10_000, 15_100)
+    for append_ms in (10_000, 14_999, 15_000, 26_000):
+        waits.beacon(3, "acme", append_ms)
+    # Of other partitions and customers.
+    waits.told(4, "acme", 25_000, 30_000)
+    waits.told(3, "other", 25_000, 30_000)
+    assert sorted(waits.waits_ms()) == [101, 5_100]
+    # A partition that stood still: its next gauge counts what came meanwhile.
+    waits.told(3, "acme", 20_000, 25_050)
+    assert sorted(waits.waits_ms()) == [101, 5_100, 10_050]
+    assert LiveWaits().waits_ms() == []

@@ -13,9 +13,7 @@ from typing import Any, ClassVar
 
 import pytest
 
-from deploy.local.compare import Line
-from deploy.local.demo_watch import Verdict
-from deploy.local.load import LocustCrowd, with_verdict
+from deploy.local.load_report import moments, routes
 from deploy.local.paths import ROOT
 from loadtest.accounts import Accounts, Teller
 from loadtest.ledger import Ledger, ViewRecord
@@ -131,16 +129,6 @@ def test_accounts_of_several_processes_are_one_and_no_row_is_told_twice() -> Non
     assert len(set(ids)) == len(ids)
 
 
-def test_the_page_of_locust_ends_with_what_became_of_the_views() -> None:
-    crowd = LocustCrowd("kickoff", 100, 60, 7, 2, Path("x.html"))
-    lines = [Line("views <lost>", "1", "0", False), Line("goodbye to row", "0.1 s / 0.2 s", "", None)]
-    page = with_verdict("<html><body>charts</body></html>", Verdict(lines, [], "Goodbye to row: …", False), crowd)
-    assert page.startswith("<html><body>charts<section")
-    assert page.endswith("</section></body></html>")
-    assert "THERE ARE DIFFERENCES" in page
-    assert "views &lt;lost&gt;</td><td>1</td><td>0</td><td>DIFFERS" in page
-
-
 class _Collector(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     stored: ClassVar[Counter[tuple[str, int]]] = Counter()
@@ -186,8 +174,8 @@ def collector() -> Iterator[str]:
 
 @pytest.mark.integration
 def test_locusts_processes_know_together_what_the_collector_has(collector: str, tmp_path: Path) -> None:
-    truth, report = tmp_path / "truth.json", tmp_path / "report.html"
-    arguments = ["--headless", "--only-summary", "--processes", "2", "--host", collector, "--html", str(report)]
+    truth, figures = tmp_path / "truth.json", tmp_path / "locust"
+    arguments = ["--headless", "--only-summary", "--processes", "2", "--host", collector, "--csv", str(figures)]
     arguments += ["--shape", "soak", "--viewers", "8", "--seconds", "8", "--truth", str(truth)]
     run = subprocess.run(
         [*LOCUST, *arguments],
@@ -206,7 +194,12 @@ def test_locusts_processes_know_together_what_the_collector_has(collector: str, 
     assert {row["view_id"] for row in told["views"]} <= {view for view, _ in _Collector.stored}
     for row in told["views"]:
         assert row["beacon_count"] == sum(view == row["view_id"] for view, _ in _Collector.stored)
-    assert "/ (mux-embed)" in report.read_text()
+    requests = routes((tmp_path / "locust_stats.csv").read_text().splitlines())
+    assert {"/ (mux-embed)", "Aggregated"} <= {route.name for route in requests}
+    assert (requests[-1].requests, requests[-1].failures) == (told["totals"]["posts"], told["totals"]["posts_failed"])
+    assert 0 < requests[-1].p50_ms <= requests[-1].p99_ms <= requests[-1].max_ms
+    history = moments((tmp_path / "locust_stats_history.csv").read_text().splitlines())
+    assert max(each.users for each in history) == 8
 
 
 def test_load_is_never_sent_to_another_machine(tmp_path: Path) -> None:

@@ -1,0 +1,71 @@
+"""What a view takes on disk: `python -m bench.sizes [--folder .local/loadtest]`, after `make loadtest` or `make demo`.
+
+Reads what that run has left: the brokers' segments as they lie on disk (compressed, one copy, the changelog before compaction) and
+the files that the warehouse's tables consist of now. The views are in the players' real formats; whether all are there and right
+was checked by the run itself. A short run writes small batches and small files, which compress less than a large one's.
+"""
+
+import argparse
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from deltalake import DeltaTable
+
+from deploy.local.observe import read_truth
+from deploy.local.paths import LOCAL
+from shared import topics
+
+#: What there is of each view.
+TOPICS: Final = (topics.BEACONS.name, "video_views.changelog", topics.VIEWS.name)
+TABLES: Final = ("views", "bronze")
+
+
+@dataclass(frozen=True)
+class Size:
+    """Bytes on disk of one place."""
+
+    place: str
+    size_bytes: int
+
+
+def sizes(folder: Path) -> list[Size]:
+    """Of each place in a run's folder. Raises `FileNotFoundError` when there is no broker's data."""
+    data = folder / "broker" / "data"
+    if not data.is_dir():
+        raise FileNotFoundError(f"{folder} holds no run: `make loadtest` or `make demo` first")
+    of_topics = [Size(f"topic {name}", _segments(data, name)) for name in TOPICS]
+    return of_topics + [Size(f"table {name}", _files(folder / "warehouse" / name)) for name in TABLES]
+
+
+def _segments(data: Path, topic: str) -> int:
+    return sum(file.stat().st_size for file in data.glob(f"{topic}-[0-9]*/*.log"))
+
+
+def _files(table: Path) -> int:
+    """Of the table's newest version; older files wait for their removal."""
+    return sum(DeltaTable(table).get_add_actions(flatten=True).column("size_bytes").to_pylist())
+
+
+def main() -> int:
+    """1 when the run is not over, or is none."""
+    parser = argparse.ArgumentParser(prog="python -m bench.sizes", description=__doc__)
+    parser.add_argument("--folder", type=Path, default=LOCAL / "loadtest", help="of a run that is over")
+    folder: Path = parser.parse_args().folder
+    truth = read_truth(folder / "truth.json")
+    views, beacons = truth.total("views_started"), truth.total("beacons_acked")
+    if not truth.done or not views:
+        print(f"{folder} holds no run that is over: `make loadtest` or `make demo` first", file=sys.stderr)
+        return 1
+    print(f"{views:,} views, {beacons:,} beacons ({beacons / views:.1f} a view); bytes on disk")
+    print(f"{'':<30}{'in all':>14}{'a view':>10}{'a beacon':>10}")
+    for size in sizes(folder):
+        print(
+            f"{size.place:<30}{size.size_bytes:>14,}{size.size_bytes / views:>10,.0f}{size.size_bytes / beacons:>10,.0f}"
+        )
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
