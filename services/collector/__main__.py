@@ -1,7 +1,7 @@
 """Starts the collector: settings, then topics, then sink, application and listener; and ends it without losing anything.
 
 Exit codes: 0 done, 1 records were left unstored, 2 wrong settings, 3 topics or ports not to be had, 4 the producer died,
-5 the spool could not be drained.
+5 the spool could not be drained, 6 nobody looks at the customers any more.
 """
 
 import asyncio
@@ -51,6 +51,7 @@ EXIT_SETTINGS = 2
 EXIT_BOOT = 3
 EXIT_DEAD = 4
 EXIT_SPOOL = 5
+EXIT_CUSTOMERS = 6
 
 
 def main() -> int:
@@ -126,12 +127,11 @@ async def serve(settings: CollectorSettings, stop: threading.Event) -> int:
         await mux_sink.close(0)
         await recordings_sink.close(0)
         return EXIT_BOOT
-    watching = asyncio.create_task(source.watch(settings.customers_seconds)) if source else None
+    watching = asyncio.create_task(_watch(source, settings.customers_seconds, stop)) if source else None
     log.info("ready", host=settings.host, port=settings.port, admin_port=settings.admin_port, collector=collector_id)
     await asyncio.to_thread(stop.wait)
-    if watching is not None:
-        watching.cancel()
     code = await _drain(listener, mux_sink, recordings_sink, drain, settings)
+    code = await _watched(watching, code)
     if traces is not None:
         await asyncio.to_thread(traces.close)
     admin.stop()
@@ -142,6 +142,28 @@ def _customers(settings: CollectorSettings) -> CustomersSource | None:
     if settings.customers_dsn is not None:
         return CustomersTable(settings.customers_dsn.get_secret_value())
     return CustomersFile(Path(settings.customers_file)) if settings.customers_file else None
+
+
+async def _watch(source: CustomersSource, seconds: float, stop: threading.Event) -> None:
+    """Looks at the customers so often. A collector that went on without would take revoked keys for ever."""
+    try:
+        await source.watch(seconds)
+    except Exception:  # a task's top loop: it says why, and the process ends
+        log.exception("customers_watch_ended")
+        stop.set()
+        raise
+
+
+async def _watched(watching: asyncio.Task[None] | None, code: int) -> int:
+    """Ends the watch; the exit code, given that of all else."""
+    if watching is None:
+        return code
+    watching.cancel()
+    (end,) = await asyncio.gather(watching, return_exceptions=True)
+    if not isinstance(end, Exception):
+        return code
+    log.error("stopped_without_customers")
+    return code or EXIT_CUSTOMERS
 
 
 def _kafka_sink(settings: CollectorSettings, collector_id: str, on_death: Callable[[str], None]) -> KafkaSink:

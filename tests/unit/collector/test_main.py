@@ -1,13 +1,16 @@
-"""The collector's process ends, with a code of its own, when its producer can never produce again."""
+"""The collector's process ends, with a code of its own, when it cannot go on: its producer, port or customers are gone."""
 
 import asyncio
 import threading
 from functools import partial
+from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 import structlog
 
 from services.collector import __main__ as collector
+from services.collector.customers_file import CustomersFile
 from services.collector.kafka_sink import KafkaSink
 from services.collector.settings import CollectorSettings
 from tests.unit.collector.test_kafka_sink import FakeProducer
@@ -38,6 +41,20 @@ async def test_a_collector_told_to_stop_ends_well(fake_producer: FakeProducer) -
     stop.set()
     settings = SETTINGS.model_copy(update={"drain_notice_seconds": 0})
     assert await asyncio.wait_for(collector.serve(settings, stop), 30) == 0
+
+
+async def test_a_collector_that_can_look_at_its_customers_no_more_ends(
+    fake_producer: FakeProducer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It would take revoked keys for ever, and nobody would know."""
+    file = tmp_path / "customers.toml"
+    file.write_text("[customers.acme]")
+    monkeypatch.setattr(CustomersFile, "reload_when_changed", Mock(side_effect=RuntimeError("a mistake")))
+    changes = {"customers_file": str(file), "customers_seconds": 0.01, "drain_notice_seconds": 0}
+    with structlog.testing.capture_logs() as lines:
+        code = await asyncio.wait_for(collector.serve(SETTINGS.model_copy(update=changes), threading.Event()), 30)
+    assert code == collector.EXIT_CUSTOMERS
+    assert "customers_watch_ended" in [line["event"] for line in lines]
 
 
 async def test_a_port_that_cannot_be_had_is_said_and_nothing_starts(fake_producer: FakeProducer) -> None:
