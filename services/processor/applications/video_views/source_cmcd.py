@@ -52,8 +52,10 @@ def cmcd_step(beacon: Beacon, seq: int) -> Step:
         dimensions["source_host"] = text(attrs["h"])
     if "cdn" in attrs:
         dimensions["cdn"] = text_of("cdn", attrs["cdn"])
-    if attrs.get("st") in _STREAM_TYPES:
-        dimensions["stream_type"] = _STREAM_TYPES[attrs["st"]]
+    # Any key may be a list, and a list is no key of a mapping.
+    stream_type = _STREAM_TYPES.get(str(scalar(attrs.get("st"))))
+    if stream_type is not None:
+        dimensions["stream_type"] = stream_type
     # The time, bitrate and state of a request are those of its start and its object, not of what plays.
     is_request = beacon.event == "request"
     # Not every player tells its state: this one does when the first frame has come.

@@ -105,7 +105,7 @@ _NUMBERS: Final = {
 }
 _COUNTER, _REAL, _TEXT, _NUMBER, _CUSTOM, _OTHER = range(6)
 #: Every name that means something, with what kind of thing it is, its field and the most characters: one look-up a name.
-_FIELDS: Final[Mapping[str, tuple[int, str, int]]] = {
+FIELDS: Final[Mapping[str, tuple[int, str, int]]] = {
     **{name: (_COUNTER, field, 0) for name, field in _WHOLE_COUNTERS.items()},
     **{name: (_REAL, field, 0) for name, field in _REAL_COUNTERS.items()},
     **{name: (_TEXT, field, CHARS_MAX.get(field, TEXT_CHARS_MAX)) for name, field in _TEXTS.items()},
@@ -134,7 +134,7 @@ def mux_step(beacon: Beacon, seq: int) -> Step:
     attrs = beacon.attrs
     counters: dict[str, Any] = {}
     dimensions: dict[str, Any] = {}
-    known = _FIELDS.get
+    known = FIELDS.get
     for name, value in attrs.items():
         found = known(name)
         if found is None:

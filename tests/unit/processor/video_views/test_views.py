@@ -5,7 +5,10 @@ from collections.abc import Callable
 import msgspec
 import pytest
 
+from services.processor.applications.video_views import source_by_time, source_mux
+from services.processor.applications.video_views.app import application
 from services.processor.applications.video_views.bounds import TEXT_CHARS_MAX
+from services.processor.engine.driver import Driver
 from shared import codec, topics
 from shared.schemas.beacon import Beacon
 from tests.unit.processor.video_views.beacons import (
@@ -256,6 +259,14 @@ def test_numbers_that_are_no_measurement_never_stop_a_partition(drive: Drive, no
     assert row.bitrate_integral < 1 << 62
 
 
+def native(seq: int, event: str, at_ms: int, **attrs: object) -> Beacon:
+    return msgspec.structs.replace(told_by_time("native", event, at_ms, **attrs), seq=seq)
+
+
+def epas(seq: int, event: str, at_ms: int, **attrs: object) -> Beacon:
+    return told_by_time("epas", event, at_ms + seq, **attrs)
+
+
 NO_MEASUREMENT = [None, -5, "", "soon", "nan", True, [], {}, [[None, None]]]
 
 
@@ -306,6 +317,44 @@ def test_what_is_no_measurement_of_the_others_is_not_told(drive: Drive, nothing:
     assert {tuple(row.player_measured) for row in rows(driver)} == {()}
 
 
+#: Whatever JSON, or CMCD's syntax, can write for a value.
+ANYTHING = [
+    None, True, 0, -1, 0.5, 1 << 60, "", "x", "x" * 3_000, [], [1], {}, {"a": 1},
+    [["v", None]], [[5, "v"]], [["x", {"y": 1}]], [[[1], None]],
+]  # fmt: skip
+NAMES = {
+    mux: {*source_mux.FIELDS, "request_start", "player_program_time", "player_live_edge_program_time", "player_error_code",
+          "player_error_severity", "player_error_message", "player_error_business_exception"},
+    cmcd: {"sta", "e", "cid", "h", "cdn", "st", "br", "pb", "msd", "bsa", "bsda", "bsd", "dfa", "ec", "cen", "ltc", "rc",
+           "ttfb", "ttlb"},
+    native: {*source_by_time.NATIVE_TEXTS, *source_by_time.NATIVE_NUMBERS, *source_by_time.NATIVE_COUNTERS,
+             *source_by_time.NATIVE_SIZES, "autoplay", "sample_rate", "stream_type", "custom", "bitrate_bps", "error_code",
+             "error_message", "business_exception", "ad_event", "request_outcome", "request_ms", "live_latency_ms"},
+    epas: {"contentId", "contentTitle", "contentUrl", "userId", "deviceId", "deviceModel", "live", "duration", "bitrate",
+           "width", "height", "code", "category", "message", "payload"},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("make", NAMES, ids=lambda make: make.__name__)
+@pytest.mark.parametrize("event", ["viewstart", "request", "error", "ad"])
+def test_no_value_of_any_attribute_is_set_aside_or_makes_a_row_that_nobody_reads(
+    make: Callable[..., Beacon], event: str
+) -> None:
+    """What the collector has answered with success must fold: where the fold raises, its beacon is in no row."""
+    driver = Driver(application(RULES))
+    view_ids = [f"{name}-{number}" for name in NAMES[make] for number in range(len(ANYTHING))]
+    for name in sorted(NAMES[make]):
+        for number, value in enumerate(ANYTHING):
+            view_id = f"{name}-{number}"
+            for seq, what in enumerate(("viewstart", event, "playing"), make is not cmcd):
+                attrs = {"sta": "s", name: value} if what == event else {"sta": "p"}
+                pipe(driver, msgspec.structs.replace(make(seq, what, 10 * seq, **attrs), view_id=view_id))
+    driver.advance_to(T0 + HOUR_MS)
+    assert driver.outputs(topics.REJECTED) == []
+    # Reading them checks every type and bound.
+    assert sorted(row.view_id for row in rows(driver)) == sorted(view_ids)
+
+
 def test_a_players_clock_that_leaps_by_years_counts_a_day_at_the_most(drive: Drive) -> None:
     driver = driver_of(drive)
     for seq, event, at_ms in (
@@ -320,10 +369,6 @@ def test_a_players_clock_that_leaps_by_years_counts_a_day_at_the_most(drive: Dri
     (row,) = rows(driver)
     assert row.playing_ms <= 86_400_000
     assert row.bitrate_integral <= 86_400_000 * 10_000_000_000
-
-
-def native(seq: int, event: str, at_ms: int, **attrs: object) -> Beacon:
-    return msgspec.structs.replace(told_by_time("native", event, at_ms, **attrs), seq=seq)
 
 
 @pytest.mark.parametrize("make", [mux, cmcd, native])
