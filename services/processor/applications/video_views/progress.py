@@ -150,7 +150,8 @@ def copied(progress: Progress) -> Progress:
 def _integrate(progress: Progress, elapsed_ms: int) -> None:
     """The time since the last timed step belongs to the state after it."""
     state = progress.state
-    if state in _WATCHING:
+    is_watched = state in _WATCHING and not (state == step.SEEKING and progress.state_before_seek == step.PAUSED)
+    if is_watched:
         progress.watch_ms += elapsed_ms
     if state == step.PLAYING:
         progress.playing_ms += elapsed_ms
@@ -165,8 +166,7 @@ def _integrate(progress: Progress, elapsed_ms: int) -> None:
     elif state == step.SEEKING:
         progress.seek_ms += elapsed_ms
     if progress.ads is not None and progress.ads.state:
-        has_played, is_watched = progress.playing_at_ms > 0, state in _WATCHING
-        is_playing = state == step.PLAYING
+        has_played, is_playing = progress.playing_at_ms > 0, state == step.PLAYING
         ads.integrate(progress.ads, elapsed_ms, is_playing=is_playing, is_watched=is_watched, has_played=has_played)
 
 

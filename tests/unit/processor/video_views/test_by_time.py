@@ -133,6 +133,17 @@ def test_a_native_view_may_begin_with_play_and_waits_from_then_on() -> None:
     assert [event.event for event in seen["events"]] == ["viewstart", "playing", "pause", "playing", "ended"]
 
 
+def test_who_seeks_while_paused_does_not_watch() -> None:
+    """Watch time is from play to pause (Mux, understand metric definitions): a paused viewer may scrub for long."""
+    story = [
+        told("native", "viewstart", 0), told("native", "playing", 500), told("native", "pause", 1_500),
+        told("native", "seekstart", 2_000), told("native", "seekend", 62_000), told("native", "playing", 63_000),
+        told("native", "seekstart", 64_000), told("native", "seekend", 64_200), told("native", "viewend", 65_000),
+    ]  # fmt: skip
+    row = row_of(story)
+    assert (row["watch_ms"], row["playing_ms"], row["seek_count"], row["seek_ms"]) == (3_500, 2_800, 2, 60_200)
+
+
 def test_a_seek_within_a_stall_ends_no_stall() -> None:
     story = [
         told("native", "viewstart", 0),
