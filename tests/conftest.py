@@ -10,7 +10,8 @@ from hypothesis import settings
 
 from deploy.local.ports import PORT_MAX, PORT_MIN, RANGE_VARIABLE
 
-LONGEST_FILE = "test_warehouse.py"
+#: Each for one of the two workers.
+LONGEST_FILES = ("test_restating.py", "test_warehouse.py")
 
 settings.register_profile("default", deadline=None)
 settings.register_profile("many", deadline=None, max_examples=10_000)
@@ -33,8 +34,8 @@ def pytest_make_parametrize_id(val: object, argname: str) -> str | None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The longest file first: begun last, one worker would wait for it while the other has nothing left."""
-    items.sort(key=lambda item: item.path.name != LONGEST_FILE)
+    """The longest files first: begun last, one worker would wait for them while the other has nothing left."""
+    items.sort(key=lambda item: item.path.name not in LONGEST_FILES)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

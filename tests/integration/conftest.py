@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from pathlib import Path
+from uuid import uuid4
 
 import pytest
 from pyspark.sql import SparkSession
@@ -11,7 +12,7 @@ from deploy.local.postgres import Postgres
 from deploy.topics import create_topics
 from services.finalizer import session as finalizer_session
 from shared.settings import Settings
-from tests.integration.warehousing import finalizer_settings
+from tests.integration.warehousing import Warehouse, finalizer_settings
 
 
 @pytest.fixture(scope="session")
@@ -58,3 +59,12 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     session.sparkContext.setLogLevel("OFF")
     yield session
     session.stop()
+
+
+@pytest.fixture
+def warehouse(tmp_path: Path, spark: SparkSession, postgres: Postgres) -> Iterator[Warehouse]:
+    """An empty one on the tests' own Spark session."""
+    dsn = postgres.create_database(f"warehouse_{uuid4().hex}")
+    opened = Warehouse(spark, finalizer_settings(tmp_path, dsn, slices_max="7"), tmp_path)
+    yield opened
+    opened.close()

@@ -1,13 +1,11 @@
-"""The warehouse over its life: restated, reprocessed, swapped, forgotten, compacted, exported; and open to others."""
+"""The warehouse over its life: viewers forgotten, files compacted, days exported; and open to others."""
 
 import json
 import random
 import re
 import threading
-from collections.abc import Iterator
 from contextlib import nullcontext
 from pathlib import Path
-from uuid import uuid4
 
 import duckdb
 import msgspec
@@ -15,221 +13,40 @@ import psycopg
 import pytest
 from pyspark.sql import SparkSession
 
-from deploy.local.postgres import Postgres
 from services.finalizer import commands, tables
 from services.finalizer.__main__ import parser
-from services.finalizer.jobs import raw, reprocess, swap
-from services.finalizer.jobs.compare import compare
+from services.finalizer.jobs import raw, reprocess
 from services.finalizer.jobs.export import export
 from services.finalizer.jobs.forget import forget
 from services.finalizer.jobs.maintenance import Maintenance
-from services.finalizer.jobs.reprocess import BeaconsGone, GenerationSwapped, Made, NothingReprocessed
-from services.finalizer.jobs.swap import SwapOutOfOrder
 from services.finalizer.serving import Fenced
-from services.processor.catalogue import APPLICATIONS
-from services.processor.engine.driver import Driver as Fold
-from shared import codec, topics
-from shared.partitioning import view_key
-from shared.schemas.beacon import Beacon
-from shared.schemas.view import View
+from shared import codec
+from shared.schemas.span import SpanFields
+from shared.schemas.trace import Trace
 from shared.topics import LATE
 from tests.integration.finalizing import HOUR_MS, MORNING_MS, a_view, expect_truth, newest
-from tests.integration.warehousing import NOW_MS, Died, Warehouse, finalizer_settings
-from tests.unit.processor.video_views.beacons import T0, cmcd, mux, watch
+from tests.integration.warehousing import (
+    DAY_MS,
+    NOW_MS,
+    Died,
+    Warehouse,
+    beacons_of,
+    finished,
+    generations,
+    somewhere,
+    viewer_of,
+)
+from tests.unit.processor.video_views.beacons import T0, mux
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(1200)]
 
 QUERIES = Path(__file__).parents[2] / "docs" / "query.md"
 REPROCESSING = QUERIES.with_name("reprocessing.md")
-DAY_MS = 24 * HOUR_MS
-
-
-@pytest.fixture
-def warehouse(tmp_path: Path, spark: SparkSession, postgres: Postgres) -> Iterator[Warehouse]:
-    """An empty one."""
-    dsn = postgres.create_database(f"warehouse_{uuid4().hex}")
-    opened = Warehouse(spark, finalizer_settings(tmp_path, dsn, slices_max="7"), tmp_path)
-    yield opened
-    opened.close()
-
-
-def test_old_days_restated_in_any_order_leave_what_a_full_recount_gives(warehouse: Warehouse) -> None:
-    chance = random.Random(5)
-    first = [_somewhere(chance, f"view-{number}", revision=1) for number in range(60)]
-    warehouse.land(first)
-    told = list(first)
-    for dies_at in ("merged", "rebuilt", "published"):
-        # Revisions that move to other hours and days, take views back, or bring old news; each death leaves dirty slices.
-        restated = [
-            _somewhere(chance, one.view_id, revision=chance.randint(1, 5), deleted=chance.random() < 0.2)
-            for one in chance.sample(told, 15)
-        ]
-        told += restated
-        warehouse.land(restated, dies_at=dies_at)
-    expect_truth(warehouse.installation, newest(told))
-
-
-def _somewhere(chance: random.Random, name: str, revision: int, *, deleted: bool = False) -> View:
-    """A revision of a view that ended at some hour of four days. Its partition day depends on its name alone."""
-    began = random.Random(name).randrange(3)
-    return a_view(
-        name,
-        customer=f"customer_{len(name) % 3}",
-        # Of one revision there is one row.
-        revision=revision * 1_000_000 + chance.randrange(1_000_000),
-        hour=24 * began + chance.randrange(30),
-        day=MORNING_MS // DAY_MS + began,
-        first_append_ms=MORNING_MS + began * DAY_MS,
-        last_append_ms=MORNING_MS + began * DAY_MS + 30 * HOUR_MS,
-        deleted=deleted,
-        cdn=chance.choice(["fast", "near", None]),
-        country="DE",
-        startup_ms=chance.randrange(5_000),
-        watch_ms=chance.randrange(600_000),
-    )
-
-
-def test_a_generation_is_made_from_bronze_compared_swapped_in_and_taken_back(warehouse: Warehouse) -> None:
-    spark, place = warehouse.spark, warehouse.settings.warehouse_dir
-    live = []
-    for partition, names in ((0, "abc"), (5, "xyz")):
-        beacons = _beacons(names)
-        warehouse.land_raw(beacons, partition=partition)
-        live += _finished(beacons)
-    warehouse.land(live)
-    day = live[0].day
-
-    # The same formula gives the same rows, field by field.
-    assert reprocess.make(spark, place, (day, day), 2, {}) == Made(len(live), 0) == (6, 0)
-    same = compare(spark, place, 2)
-    assert (same.same, same.changed, same.added, same.not_made, same.partial) == (6, 0, 0, 0, 0)
-    # Another one: a good view may rebuffer for half of its time.
-    good = {"VIDEO_VIEWS_GOOD_REBUFFER_SHARE_MAX": "0.5"}
-    assert reprocess.make(spark, place, (day, day), 2, good) == (6, 0)
-    difference = compare(spark, place, 2)
-    assert (difference.changed, dict(difference.columns)) == (6, {"spi_good": 6})
-    assert all(now == then for now, then in difference.sums.values())
-    expect_truth(warehouse.installation, newest(live))
-
-    # A processor of the new generation was quicker: what it says of a view knows more than bronze did.
-    quicker = msgspec.structs.replace(live[2], generation=2, revision=1, watch_ms=76)
-    warehouse.land([quicker])
-    difference = compare(spark, place, 2)
-    assert (difference.same, difference.changed) == (1, 5)
-    assert difference.sums["watch_ms"][0] == difference.sums["watch_ms"][1]
-    # A death in the swap, then the swap.
-    warehouse.dies.point = "merged"
-    with pytest.raises(Died):
-        swap.swap(warehouse.driver, 2)
-    assert swap.swap(warehouse.driver, 2) == 6
-    swapped = [msgspec.structs.replace(one, generation=2, revision=0, spi_good=True) for one in live]
-    expect_truth(warehouse.installation, newest([*swapped, quicker]))
-    with pytest.raises(GenerationSwapped, match="make a larger one"):
-        reprocess.make(spark, place, (day, day), 2, {})
-
-    # What arrives meanwhile: of the former generation (late), of the new one, and a view that nobody knew.
-    former = msgspec.structs.replace(live[0], revision=2, watch_ms=77)
-    new = msgspec.structs.replace(live[1], generation=2, revision=1, watch_ms=78)
-    unknown = a_view("unknown", day=day, first_append_ms=day * DAY_MS, last_append_ms=day * DAY_MS)
-    warehouse.land([former, new, unknown])
-    after_swap = newest([*swapped, quicker, former, new, unknown])
-    expect_truth(warehouse.installation, after_swap)
-    assert _generations(warehouse) == {"a": 2, "b": 2, "c": 2, "unknown": 1, "x": 2, "y": 2, "z": 2}
-
-    # Another one on top: the newest is taken back first.
-    assert reprocess.make(spark, place, (day, day), 3, {}) == (6, 0)
-    assert swap.swap(warehouse.driver, 3) == 6
-    with pytest.raises(SwapOutOfOrder, match="swap-back --generation 3 first"):
-        swap.swap_back(warehouse.driver, 2)
-    with pytest.raises(SwapOutOfOrder, match="generation 3 is swapped in"):
-        swap.swap(warehouse.driver, 2)
-    swap.swap_back(warehouse.driver, 3)
-    expect_truth(warehouse.installation, after_swap)
-    with pytest.raises(SwapOutOfOrder, match="not swapped in"):
-        swap.swap_back(warehouse.driver, 3)
-
-    # Taken back, also after a death in it, nothing that came is lost.
-    warehouse.dies.point = "merged"
-    with pytest.raises(Died):
-        swap.swap_back(warehouse.driver, 2)
-    swap.swap_back(warehouse.driver, 2)
-    assert _generations(warehouse) == {"a": 1, "b": 2, "c": 2, "unknown": 1, "x": 1, "y": 1, "z": 1}
-    expect_truth(warehouse.installation, newest([*live, quicker, former, new, unknown]))
-    with pytest.raises(NothingReprocessed, match="generation 4"):
-        compare(spark, place, 4)
-
-
-def test_views_of_which_bronze_has_only_a_part_keep_the_rows_they_have(warehouse: Warehouse) -> None:
-    spark, place = warehouse.spark, warehouse.settings.warehouse_dir
-    # One from the evening before into the night, told minute by minute; one that gets a revision that bronze has not yet.
-    evening = -15 * HOUR_MS
-    cut = [
-        cmcd(n, "playing" if n == 0 else "heartbeat", evening + n * 120_000, view_id="cut", sta="p") for n in range(60)
-    ]
-    beacons = [*cut, *_beacons("ab")]
-    warehouse.land_raw(beacons)
-    live = _finished(beacons)
-    day = T0 // DAY_MS
-    assert {one.view_id: one.day for one in live} == {"cut": day - 1, "a": day, "b": day}
-    later = msgspec.structs.replace(
-        next(one for one in live if one.view_id == "b"), revision=9, watch_ms=99, last_append_ms=T0 + 4 * HOUR_MS
-    )
-    warehouse.land([*live, later])
-    assert reprocess.make(spark, place, (day, day), 2, {}) == (1, 1)
-    assert reprocess.make(spark, place, (day - 1, day), 2, {}) == (2, 1)
-
-    # Retention passes: of the first view there is a rest, which would make a view of another day.
-    spark.sql(f"DELETE FROM {tables.BRONZE.sql_name(place)} WHERE day < {day}")
-    with pytest.raises(BeaconsGone, match="reprocess --from 2026-09-21"):
-        reprocess.make(spark, place, (day - 1, day), 3, {})
-    assert reprocess.make(spark, place, (day, day), 3, {}) == (1, 2)
-    told = compare(spark, place, 3)
-    assert (told.same, told.changed, told.added, told.not_made, told.partial) == (1, 0, 0, 0, 2)
-    assert any("2 kept as they are" in line for line in told.lines())
-    swap.swap(warehouse.driver, 3)
-    again = msgspec.structs.replace(next(one for one in live if one.view_id == "a"), generation=3, revision=0)
-    expect_truth(warehouse.installation, newest([*live, later, again]))
-
-    # What a table holds of a topic that was made anew is told apart from the former one's: their offsets overlap.
-    assert raw.held(spark, place, tables.BRONZE, "topic") == {0: len(beacons)}
-    assert raw.held(spark, place, tables.BRONZE, "made anew") == {}
-    warehouse.land_raw(_beacons("c")[:2], topic_id="made anew")
-    assert raw.held(spark, place, tables.BRONZE, "made anew")[0] > len(beacons)
-    assert raw.held(spark, place, tables.BRONZE, "topic") == {0: len(beacons)}
-
-
-def _generations(warehouse: Warehouse) -> dict[str, int]:
-    return dict(warehouse.installation.table("views", "SELECT view_id, generation FROM t"))
-
-
-def _beacons(names: str) -> list[Beacon]:
-    """A whole view for each name, a minute apart, then a beacon of hours later that lets the clock run."""
-    found = []
-    for number, name in enumerate(names):
-        for one in watch():
-            at_ms = one.client_time_ms - T0 + number * 60_000
-            viewer = {"mux_viewer_id": _viewer(name)} if one.event == "viewstart" else {}
-            found.append(mux(one.seq or 0, one.event, at_ms, view_id=name, **one.attrs | viewer))
-    return [*found, mux(1, "viewstart", 3 * HOUR_MS, view_id="last")]
-
-
-def _viewer(name: str) -> str:
-    """The id of the viewer of a view: one of them is part of the others."""
-    return "viewer b" if name == "b" else f"viewer b and {name}"
-
-
-def _finished(beacons: list[Beacon]) -> list[View]:
-    """What the processor makes of them."""
-    fold = Fold(APPLICATIONS["video_views"]({}))
-    for one in beacons:
-        key = view_key(one.customer_id, one.view_id)
-        fold.pipe(topics.BEACONS, key, codec.BEACON.encode(one), at_ms=one.client_time_ms + 2_000)
-    return [codec.VIEW.decode(output.value) for output in fold.outputs(topics.VIEWS)]
 
 
 def test_a_viewer_is_forgotten_in_every_table_and_file_and_nobody_else(warehouse: Warehouse) -> None:
-    beacons = _beacons("abc")
-    live = [msgspec.structs.replace(one, viewer_id=_viewer(one.view_id)) for one in _finished(beacons)]
+    beacons = beacons_of("abc")
+    live = [msgspec.structs.replace(one, viewer_id=viewer_of(one.view_id)) for one in finished(beacons)]
     # Nothing of hers but a beacon in which her id stands, in other bytes; and another customer's viewer of the same id.
     hers = mux(1, "viewstart", 0, view_id="d", mux_viewer_id="viewer b")
     others = msgspec.structs.replace(hers, customer_id="other", view_id="e")
@@ -242,17 +59,23 @@ def test_a_viewer_is_forgotten_in_every_table_and_file_and_nobody_else(warehouse
     ]
     warehouse.land([*live, *wrong])
     reprocess.make(warehouse.spark, warehouse.settings.warehouse_dir, (live[0].day, live[0].day), 2, {})
+    driver = warehouse.with_settings(applications="traces")
+    (traces,) = driver.settings.row_topics
+    named_in = [("acme", "viewer b"), ("acme", "viewer b and a"), ("other", "viewer b")]
+    told = [_trace(customer, viewer) for customer, viewer in named_in]
+    warehouse.land_rows(traces, [*told, *(one.replace(b'"part":1', b'"part":"1"') for one in told)])
 
     def count(table: str) -> int:
         return int(warehouse.installation.table(table, "SELECT count(*) FROM t")[0][0])
 
     assert (count("bronze"), count("late"), count("unparsed")) == (len(beacons) + 3, 10, 3)
+    assert (count("traces"), count("unparsed_rows")) == (3, 3)
 
     # Also after a death half way: the views go last, since by them the rest is found.
     warehouse.dies.point = "merged"
     with pytest.raises(Died):
-        forget(warehouse.driver, "acme", "viewer b")
-    report = forget(warehouse.driver, "acme", "viewer b")
+        forget(driver, "acme", "viewer b")
+    report = forget(driver, "acme", "viewer b")
 
     assert {name: rows for name, rows in report.rows.items() if rows} == {
         "reprocessed": 1,
@@ -261,6 +84,7 @@ def test_a_viewer_is_forgotten_in_every_table_and_file_and_nobody_else(warehouse
     }
     assert report.slices >= 1
     assert (count("bronze"), count("late"), count("unparsed")) == (len(beacons) + 3 - 11, 0, 2)
+    assert (count("traces"), count("unparsed_rows")) == (2, 2)
     kept = [one for one in live if one.view_id != "b"]
     expect_truth(warehouse.installation, newest(kept))
     assert not any("viewer b" in line for line in report.lines())
@@ -269,6 +93,14 @@ def test_a_viewer_is_forgotten_in_every_table_and_file_and_nobody_else(warehouse
             rows = connection.execute("SELECT * FROM read_parquet(?)", [str(path)]).fetchall()
         theirs = [row for row in rows if re.search(r"""acme.*["']viewer b["'](?!:)""", repr(row))]
         assert not [row for row in theirs if "not " not in repr(row)], f"{path.parent.parent.name} still holds the id"
+
+
+def _trace(customer: str, viewer: str) -> bytes:
+    """A trace in which a viewer is named."""
+    span = SpanFields(span_id="1" * 16, name="GET", service="shop", start_us=1, duration_us=2, attrs={"who": viewer})
+    return codec.TRACE.encode(
+        Trace(schema_version=1, customer_id=customer, trace_id=viewer, part=1, revision=1, spans=[span])
+    )
 
 
 def test_small_files_are_joined_old_rows_deleted_and_nothing_else_changes(warehouse: Warehouse) -> None:
@@ -302,7 +134,7 @@ def test_small_files_are_joined_old_rows_deleted_and_nothing_else_changes(wareho
     def count(table: str, where: str = "true") -> int:
         return int(warehouse.installation.table(table, f"SELECT count(*) FROM t WHERE {where}")[0][0])
 
-    assert sorted(_generations(warehouse)) == sorted(one.view_id for one in recent)
+    assert sorted(generations(warehouse)) == sorted(one.view_id for one in recent)
     assert (count("rollups", "grain = 'minute'"), count("rollups", "grain = 'day' AND dimensions = ''")) == (0, 1)
     assert warehouse.installation.serving("SELECT sum(views)::int FROM serving.rollups_hourly") == [(6,)]
     assert warehouse.installation.serving("SELECT count(*)::int FROM serving.views") == [(6,)]
@@ -312,7 +144,7 @@ def test_small_files_are_joined_old_rows_deleted_and_nothing_else_changes(wareho
 
 def test_what_the_documents_show_can_be_run(warehouse: Warehouse, monkeypatch: pytest.MonkeyPatch) -> None:
     chance = random.Random(3)
-    views = [_somewhere(chance, f"view-{number}", revision=1) for number in range(40)]
+    views = [somewhere(chance, f"view-{number}", revision=1) for number in range(40)]
     warehouse.land(views)
     monkeypatch.setenv("FINALIZER_WAREHOUSE_DIR", warehouse.settings.warehouse_dir)
     text = QUERIES.read_text()
@@ -352,7 +184,7 @@ def test_the_commands_that_the_documents_show_do_what_they_say(
         mux(1, "viewstart", monday + HOUR_MS, view_id="last"),
     ]
     warehouse.land_raw(beacons)
-    (live,) = _finished(beacons)
+    (live,) = finished(beacons)
     assert live.spi_good
     warehouse.land([live])
 

@@ -1,5 +1,6 @@
 """A warehouse in the tests' own Spark session: batches without Kafka, deaths without a process."""
 
+import random
 import threading
 from collections.abc import Iterable
 from contextlib import suppress
@@ -14,16 +15,22 @@ from services.finalizer import tables
 from services.finalizer.driver import Driver
 from services.finalizer.jobs.landing import Landing
 from services.finalizer.jobs.raw import RawLanding
+from services.finalizer.jobs.rows import RowLanding
+from services.finalizer.row_topics import RowTopic
 from services.finalizer.serving import Serving
 from services.finalizer.settings import FinalizerSettings
+from services.processor.catalogue import APPLICATIONS
+from services.processor.engine.driver import Driver as Fold
 from services.rim.crash_points import CrashPoint, CrashPoints
 from shared.codec import BEACON, VIEW
 from shared.partitioning import view_key
 from shared.schemas.beacon import Beacon
 from shared.schemas.view import View
 from shared.topics import BEACONS, VIEWS
-from tests.integration.finalizing import ROLLUP_BY, Installation
+from tests.integration.finalizing import HOUR_MS, MORNING_MS, ROLLUP_BY, Installation, a_view
+from tests.unit.processor.video_views.beacons import T0, mux, watch
 
+DAY_MS = 24 * HOUR_MS
 _SCHEMA = "topic string, partition int, offset long, at_ms long, key binary, value binary"
 #: By now, on the clock of these tests, all of their views are over.
 NOW_MS = 1_790_100_000_000
@@ -125,6 +132,15 @@ class Warehouse:
         )
         raw(batch.withColumn("headers", sf.lit(None).cast("array<struct<key:string,value:binary>>")), self._batch)
 
+    def land_rows(self, told: RowTopic, values: Iterable[bytes]) -> None:
+        """Lands records of an application's topic as one batch, its table made when it is not there."""
+        tables.ensure(self.spark, self.settings.warehouse_dir, auto_compact=False, rows_of=[told])
+        batch = self._records(told.name, [(b"key", value, NOW_MS) for value in values])
+        self._batch += 1
+        RowLanding(self.settings.warehouse_dir, told, clock_ms=lambda: NOW_MS, crash_points=CrashPoints())(
+            batch, self._batch
+        )
+
     def _records(self, topic: str, records: Iterable[tuple[bytes, bytes, int]], partition: int = 0):  # type: ignore[no-untyped-def]
         """Records as the Kafka source gives them."""
         rows = []
@@ -133,3 +149,53 @@ class Warehouse:
             self._offset += 1
         frame = self.spark.createDataFrame(rows, _SCHEMA)
         return frame.withColumn("timestamp", sf.timestamp_millis("at_ms")).drop("at_ms")
+
+
+def somewhere(chance: random.Random, name: str, revision: int, *, deleted: bool = False) -> View:
+    """A revision of a view that ended at some hour of four days. Its partition day depends on its name alone."""
+    began = random.Random(name).randrange(3)
+    return a_view(
+        name,
+        customer=f"customer_{len(name) % 3}",
+        # Of one revision there is one row.
+        revision=revision * 1_000_000 + chance.randrange(1_000_000),
+        hour=24 * began + chance.randrange(30),
+        day=MORNING_MS // DAY_MS + began,
+        first_append_ms=MORNING_MS + began * DAY_MS,
+        last_append_ms=MORNING_MS + began * DAY_MS + 30 * HOUR_MS,
+        deleted=deleted,
+        cdn=chance.choice(["fast", "near", None]),
+        country="DE",
+        startup_ms=chance.randrange(5_000),
+        watch_ms=chance.randrange(600_000),
+    )
+
+
+def beacons_of(names: str) -> list[Beacon]:
+    """A whole view for each name, a minute apart, then a beacon of hours later that lets the clock run."""
+    found = []
+    for number, name in enumerate(names):
+        for one in watch():
+            at_ms = one.client_time_ms - T0 + number * 60_000
+            viewer = {"mux_viewer_id": viewer_of(name)} if one.event == "viewstart" else {}
+            found.append(mux(one.seq or 0, one.event, at_ms, view_id=name, **one.attrs | viewer))
+    return [*found, mux(1, "viewstart", 3 * HOUR_MS, view_id="last")]
+
+
+def viewer_of(name: str) -> str:
+    """The id of the viewer of a view: one of them is part of the others."""
+    return "viewer b" if name == "b" else f"viewer b and {name}"
+
+
+def finished(beacons: list[Beacon]) -> list[View]:
+    """What the processor makes of them."""
+    fold = Fold(APPLICATIONS["video_views"]({}))
+    for one in beacons:
+        key = view_key(one.customer_id, one.view_id)
+        fold.pipe(BEACONS, key, BEACON.encode(one), at_ms=one.client_time_ms + 2_000)
+    return [VIEW.decode(output.value) for output in fold.outputs(VIEWS)]
+
+
+def generations(warehouse: Warehouse) -> dict[str, int]:
+    """Of every view in table `views` the generation of its row."""
+    return dict(warehouse.installation.table("views", "SELECT view_id, generation FROM t"))

@@ -13,7 +13,9 @@ from services.finalizer.driver import Driver
 from services.finalizer.jobs.maintenance import vacuum
 from services.finalizer.jobs.warehouse import read
 from services.finalizer.published import Slice
+from services.finalizer.row_topics import RowTopic
 from services.finalizer.tables import Table
+from services.finalizer.transforms.rows import columns_of
 from shared.partitioning import view_key
 
 log = structlog.get_logger(__name__)
@@ -50,7 +52,8 @@ def forget(driver: Driver, customer_id: str, viewer_id: str) -> Report:
     """Deletes all of a viewer: views, their beacons, what was set aside, point look-ups; rebuilds the slices they were in.
 
     A viewer is known by `viewer_id` or `viewer_user_id`. Raw records are found by the keys of the viewer's views, and by the
-    id as a whole JSON string in their bytes. May be repeated, and must be after a crash. Raises `TooManyViews`.
+    id as a whole JSON string in their bytes; applications' rows by the id as any of their values.
+    May be repeated, and must be after a crash. Raises `TooManyViews`.
     """
     spark, warehouse = driver.spark, driver.settings.warehouse_dir
     is_theirs = (sf.col("customer_id") == customer_id) & (
@@ -74,16 +77,20 @@ def forget(driver: Driver, customer_id: str, viewer_id: str) -> Report:
     for table in (tables.BRONZE, tables.LATE, tables.REJECTED):
         theirs = _of_raw(read(spark, warehouse, table), customer_id, viewer_id, keys)
         rows[table.name] = _delete_records(driver, table, theirs, ["day"])
-    unparsed = read(spark, warehouse, tables.UNPARSED)
-    theirs = _holding(_holding(unparsed, viewer_id), customer_id)
-    rows[tables.UNPARSED.name] = _delete_records(driver, tables.UNPARSED, theirs, [])
+    of_applications = driver.settings.row_topics
+    for table in (tables.UNPARSED, *([tables.UNPARSED_ROWS] if of_applications else [])):
+        theirs = _holding(_holding(read(spark, warehouse, table), viewer_id), customer_id)
+        rows[table.name] = _delete_records(driver, table, theirs, ["topic"] if table is tables.UNPARSED_ROWS else [])
+    for told in of_applications:
+        if "customer_id" in tables.ROWS[told.name].schema.fieldNames():
+            rows[told.name] = _delete_rows(driver, told, customer_id, viewer_id)
     driver.crash_points.reach("merged")
     rows["serving.views"] = driver.serving.forget_views([(customer_id, view_id) for view_id in sorted(found)])
     # The views last: by them a repetition finds the rest.
     for table in (tables.REPLACED, tables.REPROCESSED, tables.VIEWS):
         rows[table.name] = _delete(driver, table, is_theirs)
     driver.landing.rebuild_dirty(spark, "forget", 0)
-    for table in tables.OF_VIEWS:
+    for table in tables.those_of(of_applications):
         spark.sql(f"REORG TABLE {table.sql_name(warehouse)} APPLY (PURGE)")
         vacuum(spark, warehouse, table, hours=0)
     log.info("forgotten", rows=rows, slices=len(slices))
@@ -111,6 +118,17 @@ def _of_raw(records: DataFrame, customer_id: str, viewer_id: str, keys: Collecti
     )
 
 
+def _delete_rows(driver: Driver, told: RowTopic, customer_id: str, viewer_id: str) -> int:
+    """Deletes an application's rows of the customer in which the id stands as a value, wherever it does."""
+    table = tables.ROWS[told.name]
+    rows = read(driver.spark, driver.settings.warehouse_dir, table).where(sf.col("customer_id") == customer_id)
+    plain = [name for name in columns_of(told).fieldNames() if name not in told.as_json]
+    parts = [sf.to_json(sf.struct(*plain)), *(sf.coalesce(name, sf.lit("null")) for name in told.as_json)]
+    value = sf.encode(sf.concat(sf.lit("["), sf.concat_ws(",", *parts), sf.lit("]")), "utf-8")
+    theirs = _holding(rows.select(*_PLACE, *table.partition_by, value.alias("value")), viewer_id)
+    return _delete_records(driver, table, theirs, table.partition_by)
+
+
 def _holding(records: DataFrame, wanted: str) -> DataFrame:
     """The records in whose JSON the text stands as a whole string value."""
 
@@ -126,7 +144,7 @@ def _holding(records: DataFrame, wanted: str) -> DataFrame:
     # Others need no look at every string: an id has its own bytes, or an escape somewhere.
     value = sf.col("value")
     may = sf.contains(value, sf.lit(bytearray(wanted.encode()))) | sf.contains(value, sf.lit(bytearray(b"\\")))
-    columns = [name for name in (*_PLACE, "day", "value") if name in records.columns]
+    columns = [name for name in (*_PLACE, "topic", "day", "value") if name in records.columns]
     few = records.where(sf.coalesce(may, sf.lit(False))).select(columns)
     return few.mapInArrow(kept, few.schema)
 
