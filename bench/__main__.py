@@ -22,7 +22,7 @@ def main() -> int:
         name for name in names if subprocess.run([sys.executable, "-m", *PARTS[name]], check=False).returncode != 0
     ]
     report.main()
-    print("\n".join(["", *table([part for part in (kept(name) for name in names) if part is not None])]))
+    print("\n".join(["", *table([part for name in names for part in kept(name)])]))
     if failed:
         print(f"failed, figures are of an earlier run: {', '.join(failed)}", file=sys.stderr)
     return int(bool(failed))

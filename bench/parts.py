@@ -8,6 +8,7 @@ PARTS: Final[dict[str, tuple[str, ...]]] = {
     "collector": ("bench.collector",),
     "handover": ("bench.handover", "--ways", "kill"),
     "recover": ("bench.recover", "--minutes", "2"),
+    "finalizer": ("bench.finalizer",),
     "e2e": ("bench.e2e",),
     "recordings": ("bench.recordings", "--mb", "200"),
 }

@@ -43,10 +43,11 @@ def keep(part: Part) -> None:
     (folder / f"{part.name}.json").write_bytes(msgspec.json.format(msgspec.json.encode(dated)))
 
 
-def kept(name: str) -> Part | None:
-    """The last run of a part; None when there was none."""
-    file = HOME / "results" / f"{name}.json"
-    return msgspec.json.decode(file.read_bytes(), type=Part) if file.exists() else None
+def kept(name: str) -> list[Part]:
+    """The last runs of a part: under its name, or `name-...` where it has several."""
+    folder = HOME / "results"
+    files = [folder / f"{name}.json", *sorted(folder.glob(f"{name}-*.json"))]
+    return [msgspec.json.decode(file.read_bytes(), type=Part) for file in files if file.exists()]
 
 
 def table(parts: list[Part]) -> list[str]:

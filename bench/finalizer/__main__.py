@@ -2,8 +2,9 @@
 
 `merges`: a batch merged into tables of different sizes; `rebuild`: slices counted anew in them; `whole`: the whole path of a batch
 (bronze, views, rollups, serving); `reprocess`: beacons folded by the processor's core, beside the same fold as SQL windows, both
-with the same hash; `queries`: the page's queries over a year of hourly rollups of 100 customers. Other load on the machine falls
-on all of it. Sizes by default fit minutes; `--rows 1000000 5000000 10000000` shows growth.
+with the same hash; `queries`: the page's queries over a year of hourly rollups of 100 customers. Each part checks what was written
+before it tells a figure, and keeps its figures. What is measured side by side takes turns, and ratios are of CPU time.
+Sizes by default fit minutes; `--rows 1000000 5000000 10000000 --whole 100000 --beacons 1000000 --codegen` is the full size.
 """
 
 import argparse
@@ -17,30 +18,36 @@ from pathlib import Path
 from typing import Final
 
 from bench.finalizer import landing, queries, reprocessing
+from bench.finalizer.timing import Wrong
+from bench.results import Part, keep, table
 from deploy.local.paths import SPARK_JARS
 from deploy.local.postgres import Postgres
-from services.finalizer import session, tables
+from services.finalizer import session
 from services.finalizer.settings import FinalizerSettings
 
-PARTS: Final = ("merges", "rebuild", "whole", "queries", "reprocess")
+PARTS: Final = ("merges", "rebuild", "whole", "reprocess", "queries")
 
 
 def main(arguments: list[str]) -> int:
-    """Runs the parts in a temporary folder."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    """Runs the parts in a temporary folder; 1 when one came to wrong rows."""
+    parser = argparse.ArgumentParser(
+        prog="python -m bench.finalizer", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument(
-        "--rows", type=int, nargs="+", default=[80_000, 400_000], help="views in the table, the smallest first"
+        "--rows", type=int, nargs="+", default=[200_000, 1_000_000], help="views in the tables that are compared"
     )
     parser.add_argument("--batch", type=int, default=10_000, help="views merged at once")
     parser.add_argument("--slices", type=int, default=100, help="slices counted anew at once")
     parser.add_argument("--whole", type=int, default=20_000, help="views of a batch through the whole path")
-    parser.add_argument("--beacons", type=int, default=100_000, help="beacons of a reprocess, ten a view")
+    parser.add_argument("--beacons", type=int, default=200_000, help="beacons of a reprocess, ten a view")
     parser.add_argument("--days", type=int, default=365, help="days of hourly rollups that are served")
     parser.add_argument("--only", nargs="+", choices=PARTS, default=PARTS, help="parts to run")
-    parser.add_argument("--memory", default="1400m", help="heap of the JVM")
+    parser.add_argument("--memory", default="2g", help="heap of the JVM")
+    parser.add_argument("--codegen", action="store_true", help="let Spark compile its plans (FINALIZER_CODEGEN)")
     given = parser.parse_args(arguments)
     print(f"{os.cpu_count()} CPUs, load average {os.getloadavg()[0]:.2f}")
-    with tempfile.TemporaryDirectory() as folder, _postgres(Path(folder)) as dsn:
+    found: list[Part] = []
+    with tempfile.TemporaryDirectory(prefix="bench-finalizer-") as folder, _postgres(Path(folder)) as dsn:
         settings = FinalizerSettings.load(
             {
                 "FINALIZER_WAREHOUSE_DIR": f"{folder}/warehouse",
@@ -50,29 +57,41 @@ def main(arguments: list[str]) -> int:
                 "FINALIZER_DRIVER_MEMORY": given.memory,
                 "FINALIZER_ROLLUP_BY": "country,cdn",
                 "FINALIZER_RECENT_DAYS": "0",
+                "FINALIZER_CODEGEN": str(given.codegen).lower(),
             }
         )
-        if set(given.only) != {"queries"}:
-            _on_spark(settings, given)
-        if "queries" in given.only:
-            asyncio.run(queries.run(dsn, given.days))
-    print(f"load average at the end {os.getloadavg()[0]:.2f}")
+        try:
+            for part in _parts(settings, given, dsn):
+                keep(part)
+                found.append(part)
+        except Wrong as wrong:
+            print(f"wrong, so no figure is told: {wrong}", file=sys.stderr)
+            return 1
+    print("\n".join(table(found)))
     return 0
 
 
-def _on_spark(settings: FinalizerSettings, given: argparse.Namespace) -> None:
+def _parts(settings: FinalizerSettings, given: argparse.Namespace, dsn: str) -> Iterator[Part]:
+    if set(given.only) != {"queries"}:
+        yield from _on_spark(settings, given)
+    if "queries" in given.only:
+        yield asyncio.run(queries.run(dsn, given.days))
+
+
+def _on_spark(settings: FinalizerSettings, given: argparse.Namespace) -> Iterator[Part]:
     spark = session.start(settings)
     try:
-        tables.ensure(spark, settings.warehouse_dir, auto_compact=True)
         if {"merges", "rebuild"} & set(given.only):
-            batch, slices = (
-                size if part in given.only else 0 for part, size in (("merges", given.batch), ("rebuild", given.slices))
-            )
-            landing.merges(spark, settings, sorted(given.rows), batch=batch, slices=slices)
+            grown = landing.fill(spark, settings, given.rows)
+            if "merges" in given.only:
+                yield landing.merges(spark, grown, given.batch)
+            if "rebuild" in given.only:
+                yield landing.rebuilds(spark, settings, grown, given.slices)
+        # The whole path before the beacons of the reprocess, which are in table bronze too.
         if "whole" in given.only:
-            landing.whole_path(spark, settings, given.whole)
+            yield landing.whole_path(spark, settings, given.whole)
         if "reprocess" in given.only:
-            reprocessing.run(spark, settings.warehouse_dir, given.beacons)
+            yield reprocessing.run(spark, settings, given.beacons)
     finally:
         spark.stop()
 

@@ -6,9 +6,11 @@ import psycopg
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
+from bench.finalizer.timing import expect
 from services.finalizer import tables
 from services.finalizer.published import Slice
 from services.finalizer.transforms.rollups import MEASURES
+from services.finalizer.transforms.views import HOUR_MS, parse
 from shared.codec import BEACON, VIEW
 from shared.schemas.beacon import Beacon
 from shared.schemas.view import View
@@ -18,10 +20,11 @@ DAY_MS: Final = 86_400_000
 DAY: Final = 20_000
 #: The day, in table bronze, of the beacons that are reprocessed.
 BRONZE_DAY: Final = 21_000
-VIEWS_A_DAY: Final = 20_000
+VIEWS_A_DAY: Final = 100_000
 CUSTOMERS: Final = 20
 BEACONS_A_VIEW: Final = 10
 PARTITIONS: Final = 8
+PLAYED_MS: Final = 60_000
 SERVED_UNTIL_S: Final = 1_790_000_000 // 3600 * 3600
 
 #: Numbers that stand in the templates for what differs from row to row.
@@ -37,30 +40,88 @@ def view_records(
     """
     number = sf.col("id")
     if like is not None:
-        day = DAY + like // VIEWS_A_DAY
-    its_day = sf.lit(day).cast("bigint") if day is not None else (sf.lit(DAY) + number / VIEWS_A_DAY).cast("bigint")
-    start = its_day * DAY_MS + sf.pmod(sf.hash(number), sf.lit(DAY_MS)).cast("bigint")
-    value = _filled(
-        sf.lit(VIEW.encode(_VIEW).decode()),
-        {
-            "@id": number.cast("string"),
-            "@customer": sf.concat(sf.lit("customer_"), (number % CUSTOMERS).cast("string")),
-            "@cdn": sf.element_at(sf.array(*map(sf.lit, ("fast", "near", "own"))), (number % 3 + 1).cast("int")),
-            _DAY: its_day,
-            _START: start,
-            _END: start + 60_000,
-            _REVISION: sf.lit(revision),
-            _WATCH: sf.pmod(sf.hash(number), sf.lit(600_000)),
-            _STARTUP: sf.pmod(sf.hash(number), sf.lit(5_000)),
-        },
-    )
+        day = day_of(like)
+    values = _values(sf.lit(day).cast("bigint") if day is not None else _day(number), revision)
+    value = _filled(sf.lit(VIEW.encode(_VIEW).decode()), values)
     return spark.range(first, first + count).select(
         sf.encode(value, "utf-8").alias("value"),
         sf.encode(sf.concat(sf.lit("acme:"), number.cast("string")), "utf-8").alias("key"),
         sf.lit("views").alias("topic"),
         (number % PARTITIONS).cast("int").alias("partition"),
         number.alias("offset"),
-        sf.timestamp_millis(start + 60_000).alias("timestamp"),
+        sf.timestamp_millis(values[_END]).alias("timestamp"),
+    )
+
+
+def day_of(number: int) -> int:
+    """The day of view number `number`."""
+    return DAY + number // VIEWS_A_DAY
+
+
+def _day(number: Column) -> Column:
+    return (sf.lit(DAY) + number / VIEWS_A_DAY).cast("bigint")
+
+
+def _values(day: Column, revision: int) -> dict[Any, Column]:
+    """What stands for each placeholder in view number `id`."""
+    number = sf.col("id")
+    # All end on their day.
+    start = day * DAY_MS + sf.pmod(sf.hash(number), sf.lit(DAY_MS - PLAYED_MS)).cast("bigint")
+    return {
+        "@id": number.cast("string"),
+        "@customer": sf.concat(sf.lit("customer_"), (number % CUSTOMERS).cast("string")),
+        "@cdn": sf.element_at(sf.array(*map(sf.lit, ("fast", "near", "own"))), (number % 3 + 1).cast("int")),
+        _DAY: day,
+        _START: start,
+        _END: start + PLAYED_MS,
+        _REVISION: sf.lit(revision),
+        _WATCH: sf.pmod(sf.hash(number), sf.lit(600_000)),
+        _STARTUP: sf.pmod(sf.hash(number), sf.lit(5_000)),
+    }
+
+
+def fill_views(spark: SparkSession, warehouse: str, count: int) -> None:
+    """Appends the first `count` views to table `views`, a file or two a day.
+
+    The same rows as `view_records` parsed, made of one that is parsed: reading millions from JSON would take most of a run.
+    """
+    rows = _stored_views(spark, count)
+    few = min(count, 5)
+    wanted = parse(view_records(spark, 0, few)).drop("value", "reason").orderBy("kafka_offset").collect()
+    made = rows.where(sf.col("kafka_offset") < few).drop("landed_at_ms").orderBy("kafka_offset").collect()
+    expect("views of the table", [one.asDict() for one in made], [one.asDict() for one in wanted])
+    rows.write.format("delta").mode("append").save(tables.VIEWS.path(warehouse))
+
+
+def _stored_views(spark: SparkSession, count: int) -> DataFrame:
+    columns = tables.VIEWS.schema
+    template = spark.createDataFrame(
+        [(VIEW.encode(_VIEW), "", 0, 0)], "value binary, topic string, partition int, offset bigint"
+    )
+    parsed = parse(template.withColumn("timestamp", sf.timestamp_millis(sf.lit(0)))).withColumn(
+        "landed_at_ms", sf.lit(0)
+    )
+    constant = parsed.select(columns.fieldNames()).collect()[0]
+    values = _values(_day(sf.col("id")), 1)
+    made = {
+        field.name: _filled(sf.lit(told), values) if isinstance(told, str) else values[told]
+        for field in columns.fields
+        if (isinstance(told := constant[field.name], str) and "@" in told) or (isinstance(told, int) and told in values)
+    }
+    made |= {
+        "hour": sf.floor(values[_END] / HOUR_MS),
+        "kafka_partition": sf.col("id") % PARTITIONS,
+        "kafka_offset": sf.col("id"),
+        "kafka_timestamp_ms": values[_END],
+        "landed_at_ms": values[_END],
+    }
+    typed = {name: told.cast(columns[name].dataType) for name, told in made.items()}
+    days = -(-count // VIEWS_A_DAY)
+    return (
+        spark.range(0, count, numPartitions=days)
+        .crossJoin(sf.broadcast(spark.createDataFrame([constant], columns)))
+        .withColumns(typed)
+        .select(columns.fieldNames())
     )
 
 

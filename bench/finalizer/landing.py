@@ -1,84 +1,207 @@
-"""What landing costs: a merge and a rebuild as the table grows, and the whole path of a batch."""
+"""What landing costs: a merge and a rebuild in tables of different sizes, side by side, and the whole path of a batch."""
 
 import threading
 from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Final
 
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
-from bench.finalizer import inputs
-from bench.finalizer.timing import ROUNDS, seconds, tell
+from bench.finalizer import checks, inputs
+from bench.finalizer.timing import ROUNDS, Took, cost_ratio, head, row, took
+from bench.finalizer.timing import tell as tell_rounds
+from bench.results import Part, against
 from services.finalizer import tables
 from services.finalizer.jobs import rollups, warehouse
 from services.finalizer.jobs.landing import Landing
 from services.finalizer.jobs.raw import RawLanding
+from services.finalizer.published import Rebuilt
 from services.finalizer.serving import Serving
 from services.finalizer.settings import FinalizerSettings
-from services.finalizer.transforms.views import latest_per_view, parse
+from services.finalizer.transforms.views import latest_per_view, may_be_stored, parse
 from services.rim.crash_points import CrashPoints
 from shared.topics import BEACONS
 
-
-def merges(spark: SparkSession, settings: FinalizerSettings, sizes: Sequence[int], *, batch: int, slices: int) -> None:
-    """The same batch merged into, and the same slices counted anew in, a table of each of these sizes. 0: not that one."""
-    place = settings.warehouse_dir
-    filled = 0
-    for size in sizes:
-        views = parse(inputs.view_records(spark, filled, size - filled))
-        views.withColumn("landed_at_ms", views["kafka_timestamp_ms"]).select(
-            tables.VIEWS.schema.fieldNames()
-        ).write.format("delta").mode("append").save(tables.VIEWS.path(place))
-        filled = size
-        if batch:
-            _merge_batches(spark, place, size, batch)
-        if slices:
-            wanted = inputs.slices_of(spark, place, slices)
-            rounds = [seconds(lambda: rollups.rebuild(spark, place, wanted, settings.sets)) for _ in range(ROUNDS + 1)]  # noqa: B023
-            tell(
-                f"rebuild of {len(wanted):,} slices of the newest day, {size:,} views",
-                rounds[1:],
-                len(wanted),
-                "slices",
-            )
+#: A batch into the larger table may cost so many times one into the smallest.
+GROWTH_MAX: Final = 1.5
+#: Views a second through the whole path that are the goal, on two quiet cores.
+WHOLE_GOAL: Final = 10_000
 
 
-def _merge_batches(spark: SparkSession, place: str, size: int, batch: int) -> None:
-    rounds = []
+@dataclass
+class Grown:
+    """A table of so many views, and what was measured in it."""
+
+    size: int
+    place: str
+    rounds: list[Took] = field(default_factory=list)
+
+
+def fill(spark: SparkSession, settings: FinalizerSettings, sizes: Sequence[int]) -> list[Grown]:
+    """A warehouse for each size, filled in one append."""
+    found = []
+    for size in sorted(sizes):
+        one = Grown(size, f"{settings.warehouse_dir}-{size}")
+        tables.ensure(spark, one.place, auto_compact=settings.auto_compact)
+        cost = took(lambda: inputs.fill_views(spark, one.place, size))  # noqa: B023 - called at once
+        print(f"table of {size:,} views filled in {cost.seconds:.0f} s", flush=True)
+        found.append(one)
+    return found
+
+
+def merges(spark: SparkSession, grown: Sequence[Grown], batch: int) -> Part:
+    """The same kind of batch merged into each table, turn by turn: half of its views stand there already."""
     half = batch // 2
     for number in range(ROUNDS + 1):
-        # Half of them are there already, in the last days; the others are new there.
-        again = inputs.view_records(spark, max(0, size - half), half, revision=2 + number + size)
-        new = inputs.view_records(spark, 10**9 + size * 10 + number * batch, batch - half, like=size)
-        landed = latest_per_view(parse(again.unionAll(new))).persist()
-        days = sorted(row["day"] for row in landed.select("day").distinct().collect())
-        rounds.append(
-            seconds(lambda: warehouse.merge_views(spark, place, landed, days, revises=True, landed_at_ms=0))  # noqa: B023
-        )
-        landed.unpersist()
-    tell(f"merge of {batch:,} views, half new, into {size:,}", rounds[1:], batch, "views")
+        for one in grown:
+            landed = _half_new(spark, one.size, batch, number).persist()
+            days = sorted(found["day"] for found in landed.select("day").distinct().collect())
+            cost = took(lambda: _merge(spark, one.place, landed, days))  # noqa: B023 - called at once
+            landed.unpersist()
+            one.rounds.append(cost)
+    for one in grown:
+        # The first pays for what is compiled once.
+        del one.rounds[0]
+        checks.merged(spark, one.place, one.size, again=half, new=(batch - half) * (ROUNDS + 1), revision=ROUNDS + 2)
+        tell_rounds(f"merge of {batch:,} views, half new, into {one.size:,}", one.rounds, batch, "views")
+    return Part(
+        name="finalizer-merges",
+        title="Finalizer: a batch into a table that grows",
+        command=f"python -m bench.finalizer --only merges --rows {_listed(grown)} --batch {batch}",
+        checked="every view once, with its newest revision, read by another implementation than the one that wrote",
+        compared=[
+            against(
+                f"merge of {batch:,} views into {one.size:,}, to {grown[0].size:,} (CPU)",
+                cost_ratio(one.rounds, grown[0].rounds),
+                GROWTH_MAX,
+                at_most=True,
+            )
+            for one in grown[1:]
+        ],
+        lines=[
+            (
+                f"{batch:,} views, half of them revisions of views that stand in the table: finding the slices where the old"
+                f" revisions count, then the merge. A day has {inputs.VIEWS_A_DAY:,} views in every table; turn by turn, best of"
+                f" {ROUNDS} rounds. The batch's days are literals in the merge's condition, so no other day's file is read."
+            ),
+            "",
+            *head("views"),
+            *(row(f"into {one.size:,} views", one.rounds, batch) for one in grown),
+        ],
+    )
 
 
-def whole_path(spark: SparkSession, settings: FinalizerSettings, views: int) -> None:
-    """A batch of new views through bronze, views, rollups and serving."""
-    serving = Serving(settings.postgres_dsn.get_secret_value(), away_seconds_max=20, stop=threading.Event())
+def _half_new(spark: SparkSession, size: int, batch: int, number: int) -> DataFrame:
+    """Views of the table's last days: half of them are there already, the others are new there."""
+    half = batch // 2
+    again = inputs.view_records(spark, max(0, size - half), half, revision=2 + number)
+    new = inputs.view_records(spark, 10**9 + number * batch, batch - half, like=size)
+    return latest_per_view(parse(again.unionAll(new)))
+
+
+def _merge(spark: SparkSession, place: str, landed: DataFrame, days: Sequence[int]) -> None:
+    """As the service does it."""
+    warehouse.stored_slices(spark, place, landed.where(may_be_stored()), days)
+    warehouse.merge_views(spark, place, landed, days, revises=True, landed_at_ms=0)
+
+
+def rebuilds(spark: SparkSession, settings: FinalizerSettings, grown: Sequence[Grown], slices: int) -> Part:
+    """Slices of the newest day counted anew in each table, turn by turn."""
+    wanted = {one.size: inputs.slices_of(spark, one.place, slices) for one in grown}
+    rounds: dict[int, list[Took]] = {one.size: [] for one in grown}
+    told: dict[int, Rebuilt] = {}
+
+    def rebuild(one: Grown) -> None:
+        told[one.size] = rollups.rebuild(spark, one.place, wanted[one.size], settings.sets)
+
+    for _ in range(ROUNDS + 1):
+        for one in grown:
+            rounds[one.size].append(took(lambda: rebuild(one)))  # noqa: B023 - called at once
+    for one in grown:
+        checks.rebuilt(one.place, told[one.size])
+        del rounds[one.size][0]
+        count = len(wanted[one.size])
+        tell_rounds(f"rebuild of {count:,} slices, {one.size:,} views", rounds[one.size], count, "slices")
+    smallest = rounds[grown[0].size]
+    return Part(
+        name="finalizer-rebuild",
+        title="Finalizer: slices counted anew",
+        command=f"python -m bench.finalizer --only rebuild --rows {_listed(grown)} --slices {slices}",
+        checked="views and watch time of the slices equal a recount of table views by another implementation",
+        compared=[
+            against(
+                f"rebuild of {slices} slices in {one.size:,} views, to {grown[0].size:,} (CPU)",
+                cost_ratio(rounds[one.size], smallest),
+                GROWTH_MAX,
+                at_most=True,
+            )
+            for one in grown[1:]
+        ],
+        lines=[
+            f"{slices} slices (a customer's hour) of the newest day: minutes, hours, days, in total and by {settings.rollup_by}.",
+            "",
+            *head("slices"),
+            *(row(f"in {one.size:,} views", rounds[one.size], slices) for one in grown),
+        ],
+    )
+
+
+def whole_path(spark: SparkSession, settings: FinalizerSettings, views: int) -> Part:
+    """Batches of new views through bronze, views, rollups and serving, each of a day of its own."""
+    tables.ensure(spark, settings.warehouse_dir, auto_compact=settings.auto_compact)
+    dsn = settings.postgres_dsn.get_secret_value()
+    serving = Serving(dsn, away_seconds_max=20, stop=threading.Event())
     serving.open()
-    crash_points = CrashPoints()
     landing = Landing(
         settings.warehouse_dir,
         serving,
         slices_max=settings.slices_max,
         sets=settings.sets,
-        recent_days=0,
+        recent_days=settings.recent_days,
         clock_ms=lambda: 0,
-        crash_points=crash_points,
+        crash_points=CrashPoints(),
     )
-    raw = RawLanding(settings.warehouse_dir, BEACONS.name, "bench", clock_ms=lambda: 0, crash_points=crash_points)
-    bronze, whole = [], []
+    raw = RawLanding(settings.warehouse_dir, BEACONS.name, "bench", clock_ms=lambda: 0, crash_points=CrashPoints())
+    bronze, rest = [], []
     for number in range(ROUNDS + 1):
-        records = inputs.view_records(spark, 2 * 10**9 + number * views, views, day=inputs.DAY + 900 + number).persist()
+        records = inputs.view_records(spark, number * views, views, day=inputs.DAY + number).persist()
         records.count()
-        bronze.append(seconds(lambda: raw(inputs.as_beacons(records), number)))  # noqa: B023 - called at once
-        whole.append(bronze[-1] + seconds(lambda: landing(records, number)))  # noqa: B023
+        bronze.append(took(lambda: raw(inputs.as_beacons(records), number)))  # noqa: B023 - called at once
+        rest.append(took(lambda: landing(records, number)))  # noqa: B023
         records.unpersist()
     serving.close()
-    tell(f"append of {views:,} records to bronze", bronze[1:], views, "records")
-    tell(f"whole path of {views:,} views (bronze, views, rollups, serving)", whole[1:], views, "views")
+    checks.whole(settings.warehouse_dir, dsn, views * (ROUNDS + 1))
+    whole = [Took(*map(sum, zip(*both, strict=True))) for both in zip(bronze[1:], rest[1:], strict=True)]
+    tell_rounds(f"append of {views:,} records to bronze", bronze[1:], views, "records")
+    tell_rounds(f"whole path of {views:,} views (bronze, views, rollups, serving)", whole, views, "views")
+    rate = views / min(one.seconds for one in whole)
+    per_cpu = views / min(one.cpu_seconds for one in whole)
+    slices = inputs.CUSTOMERS * 24
+    return Part(
+        name="finalizer-whole",
+        title="Finalizer: the whole path of a batch",
+        command=f"python -m bench.finalizer --only whole --whole {views}" + (" --codegen" if settings.codegen else ""),
+        checked="every record and view once, rollups and the serving copy equal a recount by another implementation",
+        compared=[
+            against(f"whole path, views a second, to {WHOLE_GOAL:,}", rate / WHOLE_GOAL, 1.0),
+            against(
+                f"the same were two cores its own (2 × views a CPU-second), to {WHOLE_GOAL:,}",
+                2 * per_cpu / WHOLE_GOAL,
+                1.0,
+            ),
+        ],
+        lines=[
+            (
+                f"{views:,} new views of one day, {slices} slices: bronze, views, rollups by {settings.rollup_by}, and Postgres;"
+                f" best of {ROUNDS} rounds after a first one. Records come from memory, not from Kafka."
+            ),
+            "",
+            *head("views"),
+            row("bronze", bronze[1:], views),
+            row("all of it", whole, views),
+        ],
+    )
+
+
+def _listed(grown: Sequence[Grown]) -> str:
+    return " ".join(str(one.size) for one in grown)

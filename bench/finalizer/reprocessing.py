@@ -4,14 +4,18 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
 from bench.finalizer import inputs, sql_fold
-from bench.finalizer.timing import ROUNDS, seconds, tell
+from bench.finalizer.timing import ROUNDS, best, cost_ratio, expect, head, row, tell, took
+from bench.results import Part, against
 from services.finalizer import tables
 from services.finalizer.jobs import reprocess, warehouse
+from services.finalizer.settings import FinalizerSettings
 from services.finalizer.transforms.views import latest_per_view, parse
 
 
-def run(spark: SparkSession, place: str, beacons: int) -> None:
-    """Both folds over the same beacons, turn by turn; raises `AssertionError` where their rows differ."""
+def run(spark: SparkSession, settings: FinalizerSettings, beacons: int) -> Part:
+    """Both folds over the same beacons, turn by turn. Raises `Wrong` where their rows differ."""
+    place = settings.warehouse_dir
+    tables.ensure(spark, place, auto_compact=False)
     inputs.fill_bronze(spark, place, beacons // inputs.BEACONS_A_VIEW)
     bronze = warehouse.read(spark, place, tables.BRONZE).where(f"day = {inputs.BRONZE_DAY}")
     shuffled = bronze.repartition("kafka_partition").sortWithinPartitions("kafka_partition", "kafka_offset")
@@ -20,17 +24,42 @@ def run(spark: SparkSession, place: str, beacons: int) -> None:
         return latest_per_view(parse(reprocess.folded(bronze, {}))).select(*sql_fold.COLUMNS)
 
     rows, of_core = sql_fold.hashed(core())
-    assert (rows, of_core) == sql_fold.hashed(sql_fold.fold(bronze)), "the two folds differ"
-    assert rows == beacons // inputs.BEACONS_A_VIEW
-    print(f"both folds come to the same {rows:,} rows (hash {of_core % 2**64:016x})")
+    expect("rows, hash of the two folds", sql_fold.hashed(sql_fold.fold(bronze)), (rows, of_core))
+    expect("rows of the folds", rows, beacons // inputs.BEACONS_A_VIEW)
+    print(f"both folds come to the same {rows:,} rows (hash {of_core % 2**64:016x})", flush=True)
     alone, by_core, by_sql = [], [], []
     for _ in range(ROUNDS):
-        alone.append(seconds(lambda: _run(shuffled)))
-        by_core.append(seconds(lambda: _run(core())))
-        by_sql.append(seconds(lambda: _run(sql_fold.fold(bronze))))
-    tell(f"{beacons:,} beacons read, shuffled, sorted", alone, beacons, "beacons")
-    tell("the same, folded by the processor's core, as views", by_core, beacons, "beacons")
-    tell("folded by SQL windows", by_sql, beacons, "beacons")
+        alone.append(took(lambda: _run(shuffled)))
+        by_core.append(took(lambda: _run(core())))
+        by_sql.append(took(lambda: _run(sql_fold.fold(bronze))))
+    told = (
+        ("read, shuffled, sorted", alone),
+        ("folded by the processor's core, as views", by_core),
+        ("folded by SQL windows", by_sql),
+    )
+    for what, rounds in told:
+        tell(f"{beacons:,} beacons {what}", rounds, beacons, "beacons")
+    return Part(
+        name="finalizer-reprocess",
+        title="Finalizer: views made anew from beacons",
+        command=f"python -m bench.finalizer --only reprocess --beacons {beacons}",
+        checked=f"both folds come to the same {rows:,} rows, by their hash",
+        compared=[
+            against(
+                "reprocess to the same fold in SQL windows, beacons a CPU-second", cost_ratio(by_sql, by_core), 1.0
+            ),
+            against("the same, beacons a second", best(by_sql).seconds / best(by_core).seconds, 1.0),
+        ],
+        lines=[
+            (
+                f"{beacons:,} beacons, {inputs.BEACONS_A_VIEW} a view, in {inputs.PARTITIONS} Kafka partitions. The core is"
+                " the whole fold of the processor, for any player and any order; the SQL knows only what these views need."
+            ),
+            "",
+            *head("beacons"),
+            *(row(what, rounds, beacons) for what, rounds in told),
+        ],
+    )
 
 
 def _run(frame: DataFrame) -> None:
