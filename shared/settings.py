@@ -31,7 +31,7 @@ class Settings(pydantic.BaseModel):
         default="127.0.0.1:9092", min_length=1, description="host:port, comma separated"
     )
     topics_profile: ProfileName = pydantic.Field(
-        default="laptop", description="laptop or production, see shared/topics.py"
+        default="laptop", description="laptop, trial or production, see shared/topics.py"
     )
     kafka_security_protocol: Literal["plaintext", "ssl", "sasl_plaintext", "sasl_ssl"] = pydantic.Field(
         default="plaintext", description="plaintext, ssl, sasl_plaintext or sasl_ssl"

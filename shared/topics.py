@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Final, Literal
 
 Cleanup = Literal["delete", "compact"]
-ProfileName = Literal["laptop", "production"]
+ProfileName = Literal["laptop", "trial", "production"]
 
 _MINUTE_MS: Final = 60_000
 _HOUR_MS: Final = 60 * _MINUTE_MS
@@ -34,6 +34,8 @@ class Profile:
 
 PROFILES: Final[Mapping[ProfileName, Profile]] = {
     "laptop": Profile("laptop", replication_factor=1, min_insync_replicas=1, view_partitions=8, recording_partitions=8),
+    # Three small brokers of one machine: as safe as production, without its many partitions.
+    "trial": Profile("trial", replication_factor=3, min_insync_replicas=2, view_partitions=8, recording_partitions=8),
     "production": Profile(
         "production", replication_factor=3, min_insync_replicas=2, view_partitions=64, recording_partitions=768
     ),

@@ -6,7 +6,8 @@ import os
 import subprocess
 import sys
 import tarfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import IO, Final, get_args
 
@@ -20,6 +21,7 @@ CONTEXT: Final = (
     DOCKERFILE,
     "deploy/local/uv.txt",
     "deploy/images/locked.py",
+    "deploy/images/bill.py",
     "deploy/jars/spark/SHA256SUMS",
     "deploy/__init__.py",
     "deploy/topics.py",
@@ -47,12 +49,20 @@ def name_of(service: ServiceName, version: str) -> str:
 def build(service: ServiceName, *, version: str = "0.1.0", environ: Mapping[str, str] = os.environ) -> str:
     """Builds one image from deploy/Dockerfile; its name. Raises `BuildFailed`."""
     name = name_of(service, version)
-    command = ["docker", "build", "--file", DOCKERFILE, "--tag", name, "--network", "host"]
+    arguments = ["--file", DOCKERFILE, "--network", "host"]
     for argument, value in (("SERVICE", service), ("VERSION", version), ("REVISION", _revision())):
-        command += ["--build-arg", f"{argument}={value}"]
-    # The Dockerfile wants nothing that only the newer builder has.
+        arguments += ["--build-arg", f"{argument}={value}"]
+    run_build(name, arguments, partial(send_context, service=service), environ)
+    return name
+
+
+def run_build(
+    name: str, arguments: Sequence[str], send: Callable[[IO[bytes]], None], environ: Mapping[str, str]
+) -> None:
+    """`docker build` of the context that `send` writes as a tar archive. Raises `BuildFailed`."""
+    # The Dockerfiles want nothing that only the newer builder has.
     child = subprocess.Popen(
-        [*command, "-"],
+        ["docker", "build", "--tag", name, *arguments, "-"],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
@@ -61,11 +71,10 @@ def build(service: ServiceName, *, version: str = "0.1.0", environ: Mapping[str,
     assert child.stdin is not None
     # Where docker hangs up, its own words say why.
     with contextlib.suppress(BrokenPipeError):
-        send_context(child.stdin, service)
+        send(child.stdin)
     output, _ = child.communicate(timeout=BUILD_SECONDS_MAX)
     if child.returncode != 0:
         raise BuildFailed(f"{name}: {output.decode(errors='replace')[-4_000:]}")
-    return name
 
 
 def send_context(to: IO[bytes], service: ServiceName) -> None:

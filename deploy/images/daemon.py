@@ -6,6 +6,7 @@ images get the public names that deploy/Dockerfile and deploy/compose.yaml say, 
 
 import json
 import os
+import resource
 import shutil
 import subprocess
 from collections.abc import Mapping
@@ -51,10 +52,14 @@ class Daemon:
             "exec-root": str(self._folder / "exec"),
             "pidfile": str(self._folder / "docker.pid"),
             "hosts": [f"unix://{self._socket}"],
-            # Within a container of its own the daemon may not raise limits.
+            # Within a container of its own the daemon may not raise limits. That of processes counts all threads of a user
+            # in all containers together.
             "default-ulimits": {
-                name: {"Name": name, "Soft": number, "Hard": number}
-                for name, number in (("nofile", 20_000), ("nproc", 1_000))
+                name: {"Name": name, "Soft": hard, "Hard": hard}
+                for name, (_, hard) in (
+                    ("nofile", resource.getrlimit(resource.RLIMIT_NOFILE)),
+                    ("nproc", resource.getrlimit(resource.RLIMIT_NPROC)),
+                )
             },
         }
         self._config.write_text(json.dumps(settings))

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 import yaml
 
+from deploy.images import third_party
 from deploy.local.paths import ROOT
 from deploy.observability.dashboards import SOURCE
 from services.collector.settings import CollectorSettings
@@ -38,9 +39,13 @@ def service_of(one: dict[str, Any]) -> str:
     return str(one["image"].removeprefix("playhead-").split(":")[0])
 
 
-def settings(name: str) -> Settings:
+def environ_of(name: str) -> dict[str, str]:
     told = {key: re.sub(r"\$\{[^}]*\}", "x" * 32, str(value)) for key, value in ALL[name]["environment"].items()}
-    return SETTINGS[service_of(ALL[name])].load(OF_IMAGE | told)
+    return OF_IMAGE | told
+
+
+def settings(name: str) -> Settings:
+    return SETTINGS[service_of(ALL[name])].load(environ_of(name))
 
 
 def working() -> list[str]:
@@ -50,11 +55,14 @@ def working() -> list[str]:
 def test_it_is_what_an_installation_without_a_single_point_has() -> None:
     numbers = Counter(service_of(ALL[name]) for name in working())
     assert numbers == {"collector": 2, "processor": 8, "finalizer": 1, "dashboard": 1}
-    profile = PROFILES["production"]
+    profile = PROFILES["trial"]
     for number, name in enumerate(BROKERS, 1):
         environ = ALL[name]["environment"]
         assert environ["KAFKA_NODE_ID"] == number
-        assert environ["KAFKA_ADVERTISED_LISTENERS"] == f"PLAINTEXT://{name}:9092"
+        (port,) = ALL[name]["ports"]
+        of_host, inside = port.rsplit(":", 1)
+        assert environ["KAFKA_ADVERTISED_LISTENERS"] == f"PLAINTEXT://{name}:9092,HOST://{of_host}"
+        assert f"HOST://:{inside}," in environ["KAFKA_LISTENERS"]
         assert environ["KAFKA_DEFAULT_REPLICATION_FACTOR"] == profile.replication_factor
         assert environ["KAFKA_TRANSACTION_STATE_LOG_MIN_ISR"] == profile.min_insync_replicas
         assert environ["KAFKA_AUTO_CREATE_TOPICS_ENABLE"] == "false"
@@ -63,7 +71,7 @@ def test_it_is_what_an_installation_without_a_single_point_has() -> None:
 @pytest.mark.parametrize("name", working())
 def test_a_service_takes_its_settings(name: str) -> None:
     given = settings(name)
-    assert given.profile == PROFILES["production"]
+    assert given.profile == PROFILES["trial"]
     assert given.kafka_bootstrap.split(",") == [f"{broker}:9092" for broker in BROKERS]
 
 
@@ -89,6 +97,8 @@ def test_nothing_of_ours_has_a_right_or_writes_where_it_need_not() -> None:
         assert one["cap_drop"] == ["ALL"]
         assert one["security_opt"] == ["no-new-privileges:true"]
         assert one["stop_grace_period"] == "120s"
+        # Spark unpacks a library there and runs it; nobody else may.
+        assert one["tmpfs"] == (["/tmp:exec"] if name == "finalizer" else ["/tmp"]), name
 
 
 def test_everything_waits_until_what_it_needs_is_healthy() -> None:
@@ -123,3 +133,17 @@ def test_prometheus_scrapes_every_service_under_the_job_that_rules_know() -> Non
     }
     source = yaml.safe_load((ROOT / "deploy/observability/compose/grafana.yaml").read_text())["datasources"][0]
     assert (source["uid"], source["type"]) == (SOURCE.uid, SOURCE.type_val)
+
+
+def test_every_port_of_this_machine_is_a_variable_of_its_own() -> None:
+    mapped = [port for one in ALL.values() for port in one.get("ports", [])]
+    told = {found[1]: int(found[2]) for port in mapped if (found := re.search(r"\$\{(\w+):-(\d+)\}:\d+$", port))}
+    assert len(told) == len(set(told.values())) == len(mapped)
+
+
+def test_every_third_partys_image_that_can_be_had_has_a_stand_in() -> None:
+    stages = re.findall(r"^FROM \S+ AS (\w+)$", (ROOT / "deploy/images/stand_ins/Dockerfile").read_text(), re.M)
+    assert list(third_party.STAGES.values()) == stages
+    theirs = {one["image"] for one in ALL.values() if not one["image"].startswith("playhead-")}
+    stood_in = {third_party.image_of(service) for service in third_party.STAGES}
+    assert {image.split(":")[0] for image in theirs - stood_in} == {"grafana/grafana"}

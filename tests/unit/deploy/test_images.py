@@ -1,16 +1,20 @@
 """What goes into an image: packages as locked, the files that the Dockerfile copies, a probe that knows the ports."""
 
+import hashlib
 import http.server
 import io
+import json
 import re
 import tarfile
 import threading
-from collections.abc import Iterator
+import zipfile
+from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import get_args
 
 import pytest
 
-from deploy.images import build
+from deploy.images import bill, build
 from deploy.images.locked import locked
 from deploy.local.paths import ROOT
 from services.collector.settings import CollectorSettings
@@ -31,6 +35,19 @@ colorama==0.4 ; sys_platform == 'win32' \\
 zstandard==0.25 \\
     --hash=sha256:dd
 """
+
+
+POM = """\
+<project xmlns="http://maven.apache.org/POM/4.0.0">
+  <licenses><license><name>MIT</name></license></licenses>
+</project>"""
+#: Two descriptions: of the jar itself, and of one that was shaded into it.
+DESCRIBED = {
+    "META-INF/maven/a.b/shaded/pom.properties": "groupId=a.b\nartifactId=shaded\nversion=9",
+    "META-INF/maven/org.x/good_2.13/pom.properties": "#made\nversion=1.2\ngroupId=org.x\nartifactId=good_2.13",
+    "META-INF/maven/org.x/good_2.13/pom.xml": POM,
+}
+MANIFEST = {"META-INF/MANIFEST.MF": "Manifest-Version: 1.0\r\nBundle-License: https://exam\r\n ple.org/L\r\nX: y\r\n"}
 
 
 class _Admin(http.server.BaseHTTPRequestHandler):
@@ -77,6 +94,35 @@ def test_everything_that_the_dockerfile_copies_is_sent_and_no_secret_or_cache() 
     for line in re.findall(r"^COPY (?!--from)(.*)$", (ROOT / build.DOCKERFILE).read_text(), re.M):
         for path in line.split()[:-1]:
             assert path in sent or path == ".local/jars/spark/*.ja[r]"
+
+
+def jar(path: Path, files: Mapping[str, str]) -> str:
+    """Writes a jar of these files; its sha256."""
+    path.parent.mkdir(exist_ok=True)
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, text in files.items():
+            archive.writestr(name, text)
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def test_the_bill_names_every_jar_with_version_hash_and_licence(tmp_path: Path) -> None:
+    described = jar(tmp_path / "jars" / "good_2.13-1.2.jar", DESCRIBED)
+    undescribed = jar(tmp_path / "jars" / "plain-3.0-rc1.jar", MANIFEST)
+    bare, joined = jar(tmp_path / "bare.jar", {}), jar(tmp_path / "py4j0.10.9.jar", {})
+    (tmp_path / "bill.json").write_text(json.dumps({"components": [{"name": "aiohttp", "version": "3"}]}))
+    assert bill.main(str(tmp_path), str(tmp_path / "bill.json")) == 0
+    package, *jars = json.loads((tmp_path / "bill.json").read_text())["components"]
+    assert package["name"] == "aiohttp"
+    assert [
+        (one["purl"], one["hashes"][0]["content"], [held["license"]["name"] for held in one.get("licenses", ())])
+        for one in jars
+    ] == [
+        ("pkg:generic/bare@unknown", bare, []),
+        ("pkg:maven/org.x/good_2.13@1.2", described, ["MIT"]),
+        ("pkg:generic/plain@3.0-rc1", undescribed, ["https://example.org/L"]),
+        ("pkg:generic/py4j@0.10.9", joined, []),
+    ]
+    assert len({one["bom-ref"] for one in jars}) == 4
 
 
 def test_the_dockerfile_installs_by_hash_and_runs_as_nobody() -> None:

@@ -1,0 +1,1 @@
+"""Images that stand in for third-party ones: `deploy.images.local_images`."""

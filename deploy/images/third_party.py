@@ -1,0 +1,46 @@
+"""Local images under the third-party names of deploy/compose.yaml: for tests where no registry is at hand.
+
+deploy/images/stand_ins has what they are made of. Grafana is in no package of Debian's: it has no stand-in.
+"""
+
+import tarfile
+from collections.abc import Mapping
+from typing import IO, Final
+
+import yaml
+
+from deploy.images.build import run_build
+from deploy.local.paths import KAFKA_JARS, KAFKA_LOG4J, ROOT
+
+COMPOSE_FILE: Final = ROOT / "deploy/compose.yaml"
+#: Service of the compose file -> stage of the stand-ins' Dockerfile.
+STAGES: Final[Mapping[str, str]] = {"kafka-1": "kafka", "postgres": "postgres", "prometheus": "prometheus"}
+_STAND_INS: Final = ROOT / "deploy/images/stand_ins"
+
+
+def image_of(service: str) -> str:
+    """The image that the compose file names for a service."""
+    return str(yaml.safe_load(COMPOSE_FILE.read_text(encoding="utf-8"))["services"][service]["image"])
+
+
+def build_stand_in(service: str, environ: Mapping[str, str]) -> str:
+    """Builds the stand-in for a service of `STAGES`; the image's name. Raises `BuildFailed`."""
+    name = image_of(service)
+    run_build(name, ["--target", STAGES[service], "--network", "host"], _send_context, environ)
+    return name
+
+
+def _send_context(to: IO[bytes]) -> None:
+    with tarfile.open(fileobj=to, mode="w|", dereference=True) as archive:
+        for name in ("Dockerfile", "kafka.py", "postgres.sh"):
+            archive.add(_STAND_INS / name, name, filter=_unowned)
+        archive.add(KAFKA_LOG4J, KAFKA_LOG4J.name, filter=_unowned)
+        archive.add(KAFKA_JARS, "jars", filter=_unowned)
+
+
+def _unowned(file: tarfile.TarInfo) -> tarfile.TarInfo:
+    file.uid = file.gid = file.mtime = 0
+    file.uname = file.gname = ""
+    # Everybody may read what is in an image, whatever this checkout's files allow.
+    file.mode |= 0o444
+    return file
