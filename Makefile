@@ -1,11 +1,11 @@
 # The words of this project; each is one command. `make` lists them.
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-test demo check unit integration test chaos rolling bench loadtest images images-test lock clean
+.PHONY: help setup setup-test demo check unit integration test chaos rolling bench loadtest images images-test kubernetes-test lock clean
 
 PYTHON := .venv/bin/python
 
 help: ## list the words
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' Makefile
 
 setup: ## make .venv and fetch the jars, pinned and checked; quick when done already
 	@deploy/local/setup.sh
@@ -49,6 +49,10 @@ images: setup ## build the services' images with the docker at hand
 images-test: setup ## as root: build and run the images in a docker daemon of their own
 	@deploy/local/setup.sh containers
 	$(PYTHON) -m pytest -m containers tests/images
+
+kubernetes-test: setup ## apply the manifests to a real API server, controller manager and scheduler (built with Go the first time)
+	@deploy/local/setup.sh kubernetes
+	$(PYTHON) -m pytest -m kubernetes tests/kubernetes
 
 lock: setup ## resolve pyproject.toml anew into requirements.lock
 	$(PYTHON) -m uv pip compile pyproject.toml --universal --generate-hashes --no-emit-index-url \

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Makes the checkout ready to run: .venv from requirements.lock, the jars from deploy/jars. `setup.sh test` also looks
-# for what only tests need: a browser, an encoder, the players of deploy/players, Prometheus. Everything is pinned and checked by hash; what is ready already is left alone.
+# for what only tests need: a browser, an encoder, the players of deploy/players, Prometheus; `setup.sh containers` and
+# `setup.sh kubernetes` also for what those tests need. Everything is pinned and checked by hash; what is ready already is left alone.
 set -euo pipefail
 
 cd -- "$(dirname -- "${BASH_SOURCE[0]}")/../.."
@@ -13,6 +14,9 @@ readonly TEST_PACKAGES=(chromium ffmpeg openssl npm)
 readonly CONTAINER_PACKAGES=(docker.io docker-compose debootstrap iptables)
 readonly JAVA_MIN=17
 readonly KUSTOMIZE_VERSION=v5.7.1
+readonly KWOK=sigs.k8s.io/kwok@v0.8.0
+readonly KEDA=github.com/kedacore/keda/v2@v2.18.1
+readonly PROMETHEUS_OPERATOR=github.com/prometheus-operator/prometheus-operator@v0.85.0
 
 say() { printf 'setup: %s\n' "$*"; }
 fail() {
@@ -189,6 +193,54 @@ fetch_go() {
     printf '%s\n' "$ROOT/$folder/bin/go"
 }
 
+# The programs of a Kubernetes control plane in one; kwok, which plays its nodes, with the stages that its module has; and the kinds of
+# operators that publish theirs in a module. Go checks what it fetches: by go.sum, and whole modules by the public book of hashes.
+build_control_plane() {
+    local -r sources=deploy/kubernetes/control_plane folder=.local/control-plane at=k8s.io/component-base/version
+    local stamp go version minor stages monitors scalers stage
+    stamp=$STAMPS/control-plane-$({
+        cat "$sources"/{go.mod,go.sum,main.go}
+        echo "$KWOK" "$KEDA" "$PROMETHEUS_OPERATOR"
+    } | sha256sum | cut -c1-16)
+    if [[ -e $stamp ]] && [[ -x $folder/control_plane ]] && [[ -x $folder/kwok ]]; then
+        return
+    fi
+    go=$(command -v go) || go=$(fetch_go)
+    say "building a Kubernetes control plane (ten minutes of a core)"
+    rm -rf "$STAMPS"/control-plane-* "$folder" "$folder.new"
+    mkdir -p "$folder.new"
+    version=$(sed -nE 's/^\tk8s\.io\/kubernetes (v[0-9.]+)$/\1/p' "$sources/go.mod")
+    minor=${version#v1.}
+    # It knows its version by these alone.
+    "$go" build -C "$sources" -trimpath -buildvcs=false -o "$ROOT/$folder.new/control_plane" \
+        -ldflags "-s -w -X $at.gitVersion=$version -X $at.gitMajor=1 -X $at.gitMinor=${minor%.*}" . ||
+        fail "the control plane could not be built"
+    GOBIN=$ROOT/$folder.new "$go" install "${KWOK/@//cmd/kwok@}" || fail "kwok could not be built"
+    stages=$(module_folder "$go" "$KWOK")/kustomize/stage
+    monitors=$(module_folder "$go" "$PROMETHEUS_OPERATOR")/example/prometheus-operator-crd
+    scalers=$(module_folder "$go" "$KEDA")/config/crd/bases
+    join_yaml "$stages"/{node/fast/node-initialize,node/heartbeat-with-lease/node-heartbeat-with-lease}.yaml \
+        "$stages"/pod/fast/pod-{ready,complete,delete}.yaml >"$folder.new/stages.yaml"
+    join_yaml "$monitors/monitoring.coreos.com_servicemonitors.yaml" \
+        "$scalers"/keda.sh_{scaledobjects,triggerauthentications}.yaml >"$folder.new/kinds.yaml"
+    mv "$folder.new" "$folder"
+    touch "$stamp"
+}
+
+# Prints where a module lies that Go has fetched whole.
+module_folder() {
+    "$1" mod download "$2" >&2 || fail "$2 could not be fetched"
+    "$1" list -m -f '{{.Dir}}' "$2"
+}
+
+join_yaml() {
+    local file
+    for file in "$@"; do
+        cat "$file"
+        printf '\n---\n'
+    done
+}
+
 missing_commands() {
     local name
     for name in "$@"; do
@@ -207,6 +259,10 @@ main() {
         if [[ -n $(missing_commands dockerd docker-compose debootstrap iptables) ]]; then
             install_packages "${CONTAINER_PACKAGES[@]}"
         fi
+    fi
+    if [[ ${1:-} == kubernetes ]]; then
+        find_kustomize
+        build_control_plane
     fi
     if [[ ${1:-} == test ]]; then
         local missing

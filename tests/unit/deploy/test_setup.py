@@ -50,6 +50,28 @@ for name in prometheus promtool; do
     chmod +x package/usr/bin/$name
 done
 """
+#: Builds whatever it is asked for, unless there is a file `broken`.
+_GO = """\
+#!/bin/bash
+echo "$*" >> "{root}/built"
+[[ ! -e "{root}/broken" ]] || exit 1
+case $1 in
+    build) while [[ $1 != -o ]]; do shift; done; touch "$2"; chmod +x "$2" ;;
+    install) touch "$GOBIN/kwok"; chmod +x "$GOBIN/kwok" ;;
+    list) echo "{root}/module" ;;
+esac
+"""
+#: What setup takes out of modules.
+_OF_MODULES = (
+    "kustomize/stage/node/fast/node-initialize.yaml",
+    "kustomize/stage/node/heartbeat-with-lease/node-heartbeat-with-lease.yaml",
+    "kustomize/stage/pod/fast/pod-ready.yaml",
+    "kustomize/stage/pod/fast/pod-complete.yaml",
+    "kustomize/stage/pod/fast/pod-delete.yaml",
+    "example/prometheus-operator-crd/monitoring.coreos.com_servicemonitors.yaml",
+    "config/crd/bases/keda.sh_scaledobjects.yaml",
+    "config/crd/bases/keda.sh_triggerauthentications.yaml",
+)
 _JAVA = """\
 #!/bin/bash
 echo 'Picked up JAVA_TOOL_OPTIONS: -Xmx1g' >&2
@@ -215,6 +237,42 @@ def test_kustomize_is_built_where_neither_it_nor_kubectl_is_there(checkout: Chec
     assert (
         (checkout.root / ".local/bin/kustomize").read_text().startswith("install sigs.k8s.io/kustomize/kustomize/v5@v5")
     )
+
+
+def test_a_control_plane_is_built_once_and_anew_when_its_sources_change(checkout: Checkout) -> None:
+    checkout.command("kubectl", "#!/bin/bash\n")
+    checkout.command("go", _GO.format(root=checkout.root))
+    sources = checkout.root / "deploy/kubernetes/control_plane"
+    sources.mkdir(parents=True)
+    for name in ("go.mod", "go.sum", "main.go"):
+        shutil.copy(ROOT / "deploy/kubernetes/control_plane" / name, sources)
+    for file in _OF_MODULES:
+        (checkout.root / "module" / file).parent.mkdir(parents=True, exist_ok=True)
+        (checkout.root / "module" / file).write_text(f"{file}\n")
+    built = checkout.root / "built"
+    (checkout.root / "broken").touch()
+    failed = checkout.setup("kubernetes")
+    assert (failed.returncode, failed.stderr) == (1, "setup: the control plane could not be built\n")
+    (checkout.root / "broken").unlink()
+    built.write_text("")
+
+    run = checkout.setup("kubernetes")
+
+    assert run.returncode == 0, run.stderr
+    build, install, *modules = built.read_text().splitlines()
+    assert "version.gitVersion=v1.36.3 " in build
+    assert "version.gitMinor=36 " in build
+    assert install.startswith("install sigs.k8s.io/kwok/cmd/kwok@v0")
+    programs = checkout.root / ".local/control-plane"
+    assert [module.split()[0] for module in modules] == ["mod", "list"] * 3
+    assert {file.name for file in programs.iterdir()} == {"control_plane", "kwok", "stages.yaml", "kinds.yaml"}
+    told = "".join((programs / name).read_text() for name in ("stages.yaml", "kinds.yaml"))
+    assert [part.strip() for part in told.split("---\n")] == [*_OF_MODULES, ""]
+    assert checkout.setup("kubernetes").returncode == 0
+    assert len(built.read_text().splitlines()) == 8
+    (sources / "main.go").write_text("package main")
+    assert checkout.setup("kubernetes").returncode == 0
+    assert len(built.read_text().splitlines()) == 16
 
 
 @pytest.mark.parametrize(("version", "told"), [("11.0.22", "is Java 11"), ("1.8.0_392", "is Java 1"), ("", "unknown")])

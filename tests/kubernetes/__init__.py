@@ -1,0 +1,1 @@
+"""The manifests on a real control plane: `make kubernetes-test`."""
