@@ -13,7 +13,7 @@ from typing import Final
 
 from deltalake import DeltaTable
 
-from deploy.local.observe import read_truth
+from deploy.local.observe import read_truths
 from deploy.local.paths import LOCAL
 from shared import topics
 
@@ -53,7 +53,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m bench.sizes", description=__doc__)
     parser.add_argument("--folder", type=Path, default=LOCAL / "loadtest", help="of a run that is over")
     folder: Path = parser.parse_args().folder
-    truth = read_truth(folder / "truth.json")
+    truth = read_truths([folder / "truth.json"])
     views, beacons = truth.total("views_started"), truth.total("beacons_acked")
     if not truth.done or not views:
         print(f"{folder} holds no run that is over: `make loadtest` or `make demo` first", file=sys.stderr)

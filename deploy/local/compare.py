@@ -104,6 +104,8 @@ class Observed:
     """What the system says of itself at one moment. None: not known (yet)."""
 
     beacons_accepted: int | None = None
+    #: A collector was begun anew, and its counter with it: there is no sum of theirs to compare.
+    collectors_began_anew: bool = False
     beacons_in_kafka: int | None = None
     beacons_rejected: int | None = None
     live: LiveTotals = LiveTotals()
@@ -153,7 +155,9 @@ def total_lines(truth: Truth, observed: Observed) -> list[Line]:
     started = truth.total("views_started")
     return [
         Line("beacons sent by the players", _number(sent), "", None),
-        _same("beacons answered 2xx", observed.beacons_accepted, acked, slack=unknown),
+        Line("beacons answered 2xx", "", _number(acked), None)
+        if observed.collectors_began_anew
+        else _same("beacons answered 2xx", observed.beacons_accepted, acked, slack=unknown),
         _same("beacons in Kafka", observed.beacons_in_kafka, acked, slack=unknown),
         _same("beacons rejected", observed.beacons_rejected, 0),
         _same("beacons folded", live.beacons, acked - duplicates),

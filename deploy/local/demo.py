@@ -23,7 +23,8 @@ from deploy.local.applications import catalogue
 from deploy.local.applications.part import Part, Refused
 from deploy.local.applications.playing import play_all
 from deploy.local.broker import Broker
-from deploy.local.demo_services import TRIGGER_SECONDS, Crowd, DemoServices, Players, shortened, snippets
+from deploy.local.demo_play import Playing
+from deploy.local.demo_services import Crowd, DemoServices, Players, shortened, snippets
 from deploy.local.demo_watch import Verdict, Watch
 from deploy.local.display import Display
 from deploy.local.leftovers import Leftovers
@@ -42,15 +43,6 @@ SECONDS_MAX: Final = 600
 #: Of these some two thirds play at the same time.
 VIEWS: Final = 600
 VIEWS_MAX: Final = 2_000
-#: After the last player has gone: the longest finish time-out, the warehouse's batches, and air for a machine that is several times
-#: slower: it is waited no longer than needed.
-LAND_SECONDS_MAX: Final = 300.0
-#: What looks right once must still do so when every service had time to write again: commits, batches, publications.
-SETTLE_SECONDS: Final = 2.0 * TRIGGER_SECONDS
-#: Players repeat unanswered POSTs for a minute at most; then they end, one way or the other.
-_PLAYERS_EXTRA_SECONDS_MAX: Final = 90.0
-_REFRESH_SECONDS: Final = 2.0
-
 EXIT_OK: Final = 0
 EXIT_DIFFERS: Final = 1
 EXIT_DIED: Final = 2
@@ -92,14 +84,15 @@ class Demo:
         settings = self._start_stores()
         services = self._start_services()
         with Watch(settings, services, self._postgres.dsn) as watch:
-            self._play(services, watch)
+            playing = Playing(self._supervisor, watch, self._display)
+            if self._how.waits_for_all:
+                self._supervisor.wait_ready("finalizer")
+                self._display.step("finalizer is ready")
+            playing.play(self._how, services.collector_url, services.truth)
+            playing.land(lambda: self._supervisor.wait_ready("finalizer"))
             verdict = watch.compare()
         self._judged(verdict)
-        self._display.final(verdict.lines)
-        for difference in verdict.differences:
-            self._display.say(f"  {difference}")
-        self._display.say(verdict.explanation)
-        self._display.step("everything is as the players know it" if verdict.ok else "THERE ARE DIFFERENCES, see above")
+        verdict.show(self._display)
         lines = play_all(self._parts, services, self._supervisor, settings, self._display)
         if keep:
             self._keep(services)
@@ -148,43 +141,6 @@ class Demo:
             self._display.step(f"{name} is ready (pid {self._supervisor.pid(name)})")
         self._display.step(f"collectors on {services.collector_url}, page on {services.page_url}")
         return services
-
-    def _play(self, services: DemoServices, watch: Watch) -> None:
-        how = self._how
-        if how.waits_for_all:
-            self._supervisor.wait_ready("finalizer")
-            self._display.step("finalizer is ready")
-        self._display.step(how.told)
-        self._supervisor.start(how.service(services.collector_url, services.truth))
-        playing = "playing"
-        deadline = time.monotonic() + how.seconds + _PLAYERS_EXTRA_SECONDS_MAX
-        while self._supervisor.exit_code("players") is None:
-            if time.monotonic() > deadline:
-                raise DeadlinePassed(f"the players did not end; see {self._supervisor.log_file('players')}")
-            self._refresh(watch, playing)
-        self._display.step("players are gone; waiting until every view is finished and in the warehouse")
-        self._supervisor.wait_ready("finalizer")
-        deadline = time.monotonic() + LAND_SECONDS_MAX
-        while not watch.is_settled() and time.monotonic() < deadline:
-            self._refresh(watch, "landing")
-        if not watch.is_settled():
-            return
-        self._display.step(f"no line differs: looking whether it stays so for {SETTLE_SECONDS:g} s")
-        deadline = time.monotonic() + SETTLE_SECONDS
-        while time.monotonic() < deadline:
-            self._refresh(watch, "settling")
-
-    def _refresh(self, watch: Watch, doing: str) -> None:
-        until = time.monotonic() + _REFRESH_SECONDS
-        for news in watch.refresh():
-            self._display.step(news)
-        self._display.progress(doing, watch.lines())
-        while True:
-            self._supervisor.check()
-            rest = until - time.monotonic()
-            if rest <= 0:
-                return
-            time.sleep(min(rest, 0.2))
 
     def _keep(self, services: DemoServices) -> None:
         self._display.say(

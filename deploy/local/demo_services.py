@@ -129,6 +129,15 @@ class DemoServices:
         """The players' account."""
         return self._folder / "truth.json"
 
+    @property
+    def truths(self) -> Sequence[Path]:
+        """That account alone."""
+        return [self.truth]
+
+    def fetched_warehouse(self) -> Path:
+        """The folder of the Delta tables: it lies here."""
+        return self.warehouse
+
     def collectors(self) -> list[Service]:
         """All on one port: the kernel spreads connections over them."""
         return [

@@ -5,8 +5,9 @@ import time
 from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass
+from pathlib import Path
 from types import TracebackType
-from typing import Final, Self
+from typing import Final, Protocol, Self
 
 import msgspec
 
@@ -18,9 +19,10 @@ from deploy.local.compare import (
     customer_lines,
     total_lines,
 )
-from deploy.local.demo_services import FINISH_MS, DemoServices
+from deploy.local.demo_services import FINISH_MS
+from deploy.local.display import Display
 from deploy.local.latency import explanation, latency_lines
-from deploy.local.observe import TopicReader, Warehouse, accepted, published_ms, read_truth, rollups
+from deploy.local.observe import TopicReader, Warehouse, accepted, published_ms, read_truths, rollups
 from deploy.local.process import DeadlinePassed
 from shared.settings import Settings
 
@@ -42,15 +44,45 @@ class Verdict:
     explanation: str
     ok: bool
 
+    def show(self, display: Display) -> None:
+        """Tells it all."""
+        display.final(self.lines)
+        for difference in self.differences:
+            display.say(f"  {difference}")
+        display.say(self.explanation)
+        display.step("everything is as the players know it" if self.ok else "THERE ARE DIFFERENCES, see above")
+
+
+class Watched(Protocol):
+    """What runs, and where it can be asked."""
+
+    @property
+    def page_url(self) -> str:
+        """The dashboard's page."""
+
+    @property
+    def dashboard_port(self) -> int:
+        """Its port on this machine."""
+
+    @property
+    def collector_admin_ports(self) -> Sequence[int] | None:
+        """The collectors' admin ports on this machine; None where a collector was begun anew, and its counters with it."""
+
+    @property
+    def truths(self) -> Sequence[Path]:
+        """The accounts of all the players' runs."""
+
+    def fetched_warehouse(self) -> Path:
+        """The folder of the Delta tables as they are now."""
+
 
 class Watch:
     """What is known of a running demo. Use as a context manager; not for several threads."""
 
-    def __init__(self, settings: Settings, services: DemoServices, postgres_dsn: str) -> None:
+    def __init__(self, settings: Settings, services: Watched, postgres_dsn: str) -> None:
         self._services = services
         self._postgres_dsn = postgres_dsn
         self._topics = TopicReader(settings)
-        self._warehouse = Warehouse(services.warehouse)
         self._warehouse_rows: int | None = None
         self._warehouse_read_at = float("-inf")
         self._page_shows = False
@@ -73,12 +105,14 @@ class Watch:
         news = []
         had_rows = bool(self._warehouse_rows)
         self._has_read_all = self._topics.read(read_seconds)
-        self._truth = read_truth(self._services.truth)
+        self._truth = read_truths(self._services.truths)
         if time.monotonic() - self._warehouse_read_at >= _WAREHOUSE_SECONDS:
-            self._warehouse_rows = self._warehouse.count()
+            self._warehouse_rows = Warehouse(self._services.fetched_warehouse()).count()
             self._warehouse_read_at = time.monotonic()
+        admin_ports = self._services.collector_admin_ports
         self._observed = Observed(
-            beacons_accepted=accepted(self._services.collector_admin_ports),
+            beacons_accepted=None if admin_ports is None else accepted(admin_ports),
+            collectors_began_anew=admin_ports is None,
             beacons_in_kafka=self._topics.seen.beacons,
             beacons_rejected=self._topics.seen.rejected,
             live=self._topics.seen.live,
@@ -111,11 +145,12 @@ class Watch:
         self.refresh(_READ_ALL_SECONDS_MAX)
         if not self._has_read_all:
             raise DeadlinePassed(f"reading the topics to their ends: not within {_READ_ALL_SECONDS_MAX:g} s")
-        fields = sorted({name for row in self._truth.views for name in row} & set(self._warehouse.fields()))
-        views = compare_views(self._truth.views, self._warehouse.rows(fields or _KEY_FIELDS))
+        warehouse = Warehouse(self._services.fetched_warehouse())
+        fields = sorted({name for row in self._truth.views for name in row} & set(warehouse.fields()))
+        views = compare_views(self._truth.views, warehouse.rows(fields or _KEY_FIELDS))
         lines = [*total_lines(self._truth, self._observed), *views.lines, *customer_lines(self._truth, self._observed)]
         goodbyes, grace_ms = self._topics.seen.goodbye_views(), FINISH_MS["finish_clean_ms"]
-        waits_ms, landings = self._topics.seen.live_waits.waits_ms(), self._warehouse.landings()
+        waits_ms, landings = self._topics.seen.live_waits.waits_ms(), warehouse.landings()
         return Verdict(
             lines=[*lines, *latency_lines(landings, self._published_ms, goodbyes, grace_ms, waits_ms)],
             differences=views.differences,

@@ -281,10 +281,12 @@ def published_ms(dsn: str) -> set[int]:
         return {at_ms for (at_ms,) in found}
 
 
-def read_truth(path: Path) -> Truth:
-    """The players' file as it is now; empty before they have written it."""
-    if not path.exists():
-        return Truth()
-    content: Mapping[str, Any] = msgspec.json.decode(path.read_bytes())
-    views: Sequence[Row] = content["views"]
-    return Truth(done=content["done"], totals=content["totals"], views=views)
+def read_truths(paths: Sequence[Path]) -> Truth:
+    """What the players' files hold now, as one account; empty before any is written. It is done when all are."""
+    contents: list[Mapping[str, Any]] = [msgspec.json.decode(path.read_bytes()) for path in paths if path.exists()]
+    totals: Counter[str] = Counter()
+    for content in contents:
+        totals.update(content["totals"])
+    views: list[Row] = [view for content in contents for view in content["views"]]
+    done = bool(paths) and len(contents) == len(paths) and all(content["done"] for content in contents)
+    return Truth(done=done, totals=totals, views=views)

@@ -81,6 +81,13 @@ def test_a_run_in_which_everything_arrived_once_has_no_difference() -> None:
     assert differing(Truth(True, TOTALS), SETTLED) == set()
 
 
+def test_counters_of_a_collector_that_was_begun_anew_are_not_compared() -> None:
+    assert differing(Truth(True, TOTALS), replace(SETTLED, beacons_accepted=60)) == {"beacons answered 2xx"}
+    anew = verdicts(Truth(True, TOTALS), replace(SETTLED, beacons_accepted=None, collectors_began_anew=True))
+    assert anew["beacons answered 2xx"] is None
+    assert False not in anew.values()
+
+
 @pytest.mark.parametrize(
     ("live", "named"),
     [

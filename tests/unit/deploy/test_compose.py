@@ -8,12 +8,15 @@ import pytest
 import yaml
 
 from deploy.images import third_party
+from deploy.images.stack import PORTS as OF_THIS_MACHINE
+from deploy.images.stack import Stack
+from deploy.local.demo_services import FINISH_MS
 from deploy.local.paths import ROOT
 from deploy.observability.dashboards import SOURCE
 from services.collector.settings import CollectorSettings
 from services.dashboard.settings import DashboardSettings
 from services.finalizer.settings import FinalizerSettings
-from services.processor.settings import ProcessorSettings
+from services.processor.settings import ProcessorSettings, VideoViewsSettings
 from services.rim.probe import PORTS
 from shared.settings import Settings
 from shared.topics import PROFILES
@@ -135,10 +138,24 @@ def test_prometheus_scrapes_every_service_under_the_job_that_rules_know() -> Non
     assert (source["uid"], source["type"]) == (SOURCE.uid, SOURCE.type_val)
 
 
-def test_every_port_of_this_machine_is_a_variable_of_its_own() -> None:
+def test_every_port_of_this_machine_is_a_variable_that_the_stack_knows() -> None:
     mapped = [port for one in ALL.values() for port in one.get("ports", [])]
     told = {found[1]: int(found[2]) for port in mapped if (found := re.search(r"\$\{(\w+):-(\d+)\}:\d+$", port))}
-    assert len(told) == len(set(told.values())) == len(mapped)
+    assert len(told) == len(mapped)
+    assert told == OF_THIS_MACHINE
+
+
+def test_the_demos_shorter_settings_are_ones_that_the_services_take() -> None:
+    overridden: dict[str, dict[str, str]] = {
+        name: one["environment"] for name, one in Stack.overrides()["services"].items()
+    }
+    assert overridden.keys() == {name for name in working() if service_of(ALL[name]) in ("processor", "finalizer")}
+    for name, environ in overridden.items():
+        if service_of(ALL[name]) == "processor":
+            rules = VideoViewsSettings.load(environ)
+            assert {field: getattr(rules, field) for field in FINISH_MS} == FINISH_MS
+        else:
+            assert FinalizerSettings.load(environ_of(name) | environ).trigger_seconds < 10
 
 
 def test_every_third_partys_image_that_can_be_had_has_a_stand_in() -> None:
