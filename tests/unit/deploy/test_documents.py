@@ -12,6 +12,7 @@ from shared.topics import BEACONS, PROFILES
 
 DOCUMENTS = ("runbook", "capacity", "images", "kubernetes", "observability")
 _SECONDS_A_DAY = 86_400
+_VIEW_SECONDS = 600
 
 
 def text(name: str) -> str:
@@ -63,14 +64,26 @@ def test_overlays_are_those_of_the_document() -> None:
 def test_the_sums_of_the_capacity_table_are_right() -> None:
     days = (BEACONS.retention_ms or 0) / 1_000 / _SECONDS_A_DAY
     rows = re.findall(
-        r"^\| ([\d,]+) \| ([\d,]+) / ([\d,]+) \| (\d+) \| (\d+) .*\| (\d+) \| ([\d.]+) TB", text("capacity"), re.M
+        r"^\| ([\d,]+) \| ([\d,]+) / ([\d,]+) \| (\d+) \| (\d+) .*\| (\d+)[^|]*\| (\d+) \| ([\d.]+) TB",
+        text("capacity"),
+        re.M,
     )
     assert [int(row[0].replace(",", "")) for row in rows] == [10_000, 100_000, 1_000_000]
-    for viewers, steady, planned, collectors, slots, partitions, terabytes in rows:
+    for viewers, steady, planned, collectors, slots, finalizer, partitions, terabytes in rows:
         rate = int(steady.replace(",", ""))
         assert rate == int(viewers.replace(",", "")) / 10
         assert int(planned.replace(",", "")) == 2 * rate
         assert int(partitions) == PROFILES["production"].view_partitions
         assert float(terabytes) == pytest.approx(rate * 356 * days * _SECONDS_A_DAY * 3 / 1e12, rel=0.08)
         assert int(slots) >= max(2, 2 * 2 * rate / 29_000)
-        assert int(collectors) >= max(2, 2 * rate / 20_000)
+        assert int(collectors) >= max(2, 2 * rate / 10_000)
+        ended = int(viewers.replace(",", "")) / _VIEW_SECONDS
+        assert int(finalizer) >= max(2, 2 * rate / 5_000 + 2 * ended / 185)
+
+
+def test_every_figure_of_the_capacity_page_has_a_command() -> None:
+    tables = text("capacity").partition("## How large")[0]
+    rows = [line for line in tables.splitlines() if line.startswith("| ") and not line.startswith("| what")]
+    for row in (row for row in rows if not row.startswith("| service")):
+        command = row.rstrip(" |").rpartition(" | ")[2]
+        assert command == "the same" or "`.venv/bin/python -m bench." in command or "`make " in command, row
