@@ -1,6 +1,6 @@
 # The words of this project; each is one command. `make` lists them.
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-test demo check unit integration test chaos rolling bench loadtest images images-test compose-test kubernetes-test lock clean
+.PHONY: help setup setup-test demo check unit integration test chaos rolling bench loadtest images images-test compose-demo compose-test kubernetes-test lock clean
 
 PYTHON := .venv/bin/python
 
@@ -49,6 +49,9 @@ images: setup ## build the services' images with the docker at hand
 images-test: setup ## as root: build and run the images in a docker daemon of their own
 	@deploy/local/setup.sh containers
 	$(PYTHON) -m pytest -m containers tests/images/test_images.py
+
+compose-demo: images ## deploy/compose.yaml in the docker at hand, with simulated players whose truth is compared; taken down then [VIEWS=n] [SEED=n] [SERVICES=names]
+	@$(PYTHON) -m deploy.images.demo $(if $(VIEWS),--views $(VIEWS)) $(if $(SEED),--seed $(SEED)) $(SERVICES)
 
 compose-test: setup ## as root: deploy/compose.yaml in a docker daemon of its own; containers killed under load, every view compared
 	@deploy/local/setup.sh containers

@@ -103,7 +103,7 @@ def standing(cluster: Cluster, overlay: str) -> Iterator[Applied]:
         cluster.wait_until(lambda: not cluster.get("persistentvolumes")["items"], "volumes to be gone")
 
 
-@pytest.fixture(scope="module", params=["staging"])
+@pytest.fixture(scope="module", params=manifests.OVERLAYS)
 def applied(cluster: Cluster, request: pytest.FixtureRequest) -> Iterator[Applied]:
     with standing(cluster, request.param) as applied:
         yield applied
