@@ -16,6 +16,7 @@ from services.finalizer.jobs.compare import compare
 from services.finalizer.jobs.export import FORMATS, TABLES, export
 from services.finalizer.jobs.forget import forget
 from services.finalizer.jobs.maintenance import Maintenance, MaintenanceFailed
+from services.finalizer.jobs.publish import publish
 from services.finalizer.jobs.reprocess import day_of
 from services.finalizer.settings import FinalizerSettings
 
@@ -56,6 +57,7 @@ def add_to(jobs: Any) -> None:
     out.add_argument("--format", choices=FORMATS, default="csv")
     out.add_argument("--to", required=True, help="a folder that does not exist")
     _add(jobs, "maintain", _maintain, "one round of compaction, retention and vacuum")
+    _add(jobs, "publish", _publish, "fill an empty serving database from the warehouse")
 
 
 def refuse_wrong(parser: argparse.ArgumentParser, given: argparse.Namespace) -> None:
@@ -144,3 +146,8 @@ def _maintain(job: Job) -> None:
         ).run(driver.spark)
         if failed:
             raise MaintenanceFailed(f"not maintained: {', '.join(failed)}; the log says why")
+
+
+def _publish(job: Job) -> None:
+    with writing(job.settings, job.stop) as driver:
+        _tell([f"{publish(driver):,} slices published from the warehouse"])

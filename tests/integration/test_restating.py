@@ -1,17 +1,31 @@
 """The warehouse restated: late revisions in any order, and views made anew from their beacons, swapped in and taken back."""
 
 import random
+import threading
+from contextlib import nullcontext
+from uuid import uuid4
 
 import msgspec
 import pytest
 
-from services.finalizer import tables
+from deploy.local.postgres import Postgres
+from services.finalizer import commands, tables
+from services.finalizer.__main__ import parser
 from services.finalizer.jobs import raw, reprocess, swap
 from services.finalizer.jobs.compare import compare
 from services.finalizer.jobs.reprocess import BeaconsGone, GenerationSwapped, Made, NothingReprocessed
 from services.finalizer.jobs.swap import SwapOutOfOrder
 from tests.integration.finalizing import HOUR_MS, a_view, expect_truth, newest
-from tests.integration.warehousing import DAY_MS, Died, Warehouse, beacons_of, finished, generations, somewhere
+from tests.integration.warehousing import (
+    DAY_MS,
+    Died,
+    Warehouse,
+    beacons_of,
+    finalizer_settings,
+    finished,
+    generations,
+    somewhere,
+)
 from tests.unit.processor.video_views.beacons import T0, cmcd
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(1200)]
@@ -140,3 +154,43 @@ def test_views_of_which_bronze_has_only_a_part_keep_the_rows_they_have(warehouse
     warehouse.land_raw(beacons_of("c")[:2], topic_id="made anew")
     assert raw.held(spark, place, tables.BRONZE, "made anew")[0] > len(beacons)
     assert raw.held(spark, place, tables.BRONZE, "topic") == {0: len(beacons)}
+
+
+#: What readers of the serving database see, and which generations can be taken back.
+SERVED = (
+    "SELECT grain, start, customer_id, dimensions, members, views, watch_ms FROM serving.rollups ORDER BY 1, 2, 3, 4, 5",
+    "SELECT hour, customer_id, views FROM serving.rollups_hourly ORDER BY 1, 2",
+    "SELECT customer_id, view_id, generation, revision, deleted, document FROM serving.views ORDER BY 1, 2",
+    "SELECT level, customer_id, sum(views)::bigint FROM serving.blocks GROUP BY 1, 2 ORDER BY 1, 2",
+    "SELECT generation FROM finalizer.swapped",
+)
+
+
+def test_a_serving_database_that_was_lost_is_filled_again_from_the_warehouse(
+    warehouse: Warehouse, postgres: Postgres, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    chance = random.Random(11)
+    beacons = beacons_of("ab")
+    warehouse.land_raw(beacons)
+    live = finished(beacons)
+    others = [somewhere(chance, f"view-{number}", revision=1) for number in range(20)]
+    warehouse.land([*live, *others, somewhere(chance, "view-3", revision=2, deleted=True)])
+    reprocess.make(warehouse.spark, warehouse.settings.warehouse_dir, (live[0].day, live[0].day), 2, {})
+    swap.swap(warehouse.driver, 2)
+    served = {query: warehouse.installation.serving(query) for query in SERVED}
+    # The new one may write where the old one was fenced.
+    warehouse.close()
+
+    empty = postgres.create_database(f"warehouse_{uuid4().hex}")
+    again = Warehouse(warehouse.spark, finalizer_settings(warehouse.folder, empty, slices_max="7"), warehouse.folder)
+    try:
+        monkeypatch.setattr(commands, "writing", lambda *_: nullcontext(again.driver))
+        given = parser().parse_args(["publish"])
+        given.run(commands.Job(again.settings, threading.Event(), given, {}))
+
+        assert "slices published from the warehouse" in capsys.readouterr().out
+        assert {query: again.installation.serving(query) for query in SERVED} == served
+        assert all(served.values())
+        assert again.installation.serving("SELECT * FROM finalizer.dirty_slices") == []
+    finally:
+        again.close()

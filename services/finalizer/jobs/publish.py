@@ -1,0 +1,33 @@
+"""Fills a serving database from the warehouse: for one that was lost and is empty."""
+
+import structlog
+from pyspark.sql import functions as sf
+
+from services.finalizer import tables
+from services.finalizer.driver import Driver
+from services.finalizer.jobs.warehouse import read
+from services.finalizer.published import Slice
+
+log = structlog.get_logger(__name__)
+
+
+def publish(driver: Driver) -> int:
+    """Publishes every slice of `views`, and the point look-ups of recent days, a day at a time; returns how many slices.
+
+    Which generations are swapped in is known by what their swaps have put aside. May be repeated after a death: it begins
+    again, and what is there already is replaced by the same.
+    """
+    spark, warehouse = driver.spark, driver.settings.warehouse_dir
+    # First these notes: from here on revisions that arrive land in what is put aside, too.
+    for row in read(spark, warehouse, tables.REPLACED).select("for_generation").distinct().collect():
+        driver.serving.note_swapped(row["for_generation"], is_in=True)
+    views = read(spark, warehouse, tables.VIEWS)
+    count = 0
+    # The newest first: they are what people look at.
+    for day in sorted((row["day"] for row in views.select("day").distinct().collect()), reverse=True):
+        of_day = views.where(sf.col("day") == day)
+        slices = of_day.where(sf.col("hour").isNotNull()).select("hour", "customer_id").distinct().collect()
+        driver.serving.mark_dirty({Slice(row["hour"], row["customer_id"]) for row in slices})
+        count += driver.landing.rebuild_dirty(spark, "publish", 0, driver.landing.recent(of_day))
+    log.info("published_anew", slices=count)
+    return count
