@@ -98,6 +98,10 @@ class Slot:
         """Views that have begun and not finished, as it says."""
         return int(self._sum('playhead_processor_tally{name="open_views"'))
 
+    def disk_bytes(self) -> int:
+        """What its stores take on disk."""
+        return sum(file.stat().st_size for file in self._state.rglob("*") if file.is_file())
+
     def cpu_seconds(self) -> float:
         """User and system time that it has used since its start."""
         fields = Path(f"/proc/{self.child.pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
@@ -151,8 +155,8 @@ def create(broker: Broker, name: ProfileName) -> None:
         made.result()
 
 
-def fill(broker: Broker, views: int, partitions: int) -> None:
-    """Commits the rows of open views to the changelog, of each a number of beacons folded."""
+def fill(broker: Broker, views: int, partitions: int) -> int:
+    """Commits the rows of open views to the changelog, of each a number of beacons folded; returns the bytes of a view's rows."""
     application = video_views.application(FinishRules(**dict.fromkeys(("silent_ms", "paused_ms"), DAY_MS)))
     core = Core(application, 0, MemoryStore())
     now_ms = time.time_ns() // 1_000_000
@@ -181,6 +185,7 @@ def fill(broker: Broker, views: int, partitions: int) -> None:
                 producer.begin_transaction()
         _send(producer, application.changelog.name, encode_meta(meta), META_KEY, partition)
         producer.commit_transaction(60)
+    return sum(len(row_key) + len(row) for row_key, row in rows.items())
 
 
 def _key(number: int) -> bytes:

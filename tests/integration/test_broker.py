@@ -1,11 +1,16 @@
 """The local broker: starts once formatted, keeps its data over a stop and over a kill, says why when it dies."""
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 from confluent_kafka import Consumer, Producer
+from confluent_kafka.admin import AdminClient
 
 from deploy.local.broker import Broker
+from deploy.local.paths import ROOT
 from deploy.local.process import ProcessDied
 from deploy.topics import create_topics
 from services.rim.kafka import TopicsWrong, verify_topics
@@ -53,6 +58,17 @@ def test_a_topic_that_is_not_as_declared_is_named(broker: Broker, settings: Sett
         create_topics(settings, [declared])
     with pytest.raises(TopicsWrong, match="absent is missing"):
         verify_topics(settings, [Topic("absent", key="", schema="", owner="", cleanup="delete")])
+
+
+def test_the_command_for_topics_changes_nothing_that_is_there(broker: Broker) -> None:
+    admin = AdminClient({"bootstrap.servers": broker.bootstrap})
+    before = set(admin.list_topics(timeout=60).topics)
+    environ = os.environ | {"PLAYHEAD_KAFKA_BOOTSTRAP": broker.bootstrap, "PLAYHEAD_TOPICS_PROFILE": "laptop"}
+    for more in ((), ("--check",)):
+        command = [sys.executable, "-m", "deploy.topics", *more]
+        run = subprocess.run(command, env=environ, cwd=ROOT, capture_output=True, text=True, timeout=240, check=False)
+        assert run.returncode == 0, run.stdout + run.stderr
+    assert set(admin.list_topics(timeout=60).topics) == before
 
 
 def test_a_topic_whose_clients_set_the_time_is_refused(broker: Broker, settings: Settings) -> None:
