@@ -78,8 +78,12 @@ def working(slot: Slot) -> int:
     """How many partitions the slot works, as it says itself; 0 while it takes some."""
     if not slot.is_ready():
         return 0
-    with urllib.request.urlopen(f"http://127.0.0.1:{slot.admin_port}/readyz", timeout=5) as answer:
-        told: str = answer.read().decode()
+    try:
+        with urllib.request.urlopen(f"http://127.0.0.1:{slot.admin_port}/readyz", timeout=5) as answer:
+            told: str = answer.read().decode()
+    except OSError:
+        # It was ready a moment ago, and takes one since.
+        return 0
     return int(told.split()[1]) if told.startswith("working") else 0
 
 
