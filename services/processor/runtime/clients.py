@@ -64,9 +64,7 @@ def partition_producer(settings: Settings, application: Application, partition: 
             "error_cb": log_client_error("producer"),
             "transactional.id": f"{application.name}.{partition}",
             "transaction.timeout.ms": TRANSACTION_MS_MAX,
-            # A commit's rows come within a millisecond or two, and go out together: at 0 the first goes alone, and so on, which
-            # costs the client's thread twice the CPU. Nothing waits for it: the `flush` of a commit sends what is left at once.
-            "linger.ms": 5,
+            "linger.ms": 0,
             "compression.codec": "lz4",
             "message.max.bytes": RECORD_BYTES_MAX + 100_000,
             "queue.buffering.max.kbytes": 65_536,
