@@ -14,7 +14,7 @@ from deploy.local.paths import LOCAL
 def daemon() -> Iterator[Daemon]:
     missing = [name for name in ("dockerd", "docker", "debootstrap") if shutil.which(name) is None]
     if missing or os.geteuid() != 0:
-        pytest.fail(f"needs root, and {', '.join(missing) or 'nothing else'}: `make setup-images` installs it")
+        pytest.fail(f"needs root, and {', '.join(missing) or 'nothing else'}: `make images-test` installs it")
     with Daemon(LOCAL / "docker") as daemon:
         daemon.make_python()
         yield daemon
