@@ -68,7 +68,10 @@ def _local(settings: FinalizerSettings, jars: list[Path]) -> dict[str, str]:
         "spark.driver.memory": settings.driver_memory,
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
-        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={_LOG4J.as_uri()} -Duser.timezone=UTC",
+        # Batches want throughput: nobody waits for a pause, and G1 takes a sixth more CPU time.
+        "spark.driver.extraJavaOptions": (
+            f"-XX:+UseParallelGC -Dlog4j2.configurationFile={_LOG4J.as_uri()} -Duser.timezone=UTC"
+        ),
         "spark.ui.enabled": "false",
     }
 

@@ -25,19 +25,19 @@ def rebuild(spark: SparkSession, warehouse: str, wanted: Sequence[Slice], sets: 
     # Found by the files' bounds of `hour`: how far a session's views lie from its first day, nobody knows.
     views = read(spark, warehouse, tables.VIEWS).where(in_slices(wanted))
 
-    by_minute = minutes(views, sets).persist(StorageLevel.MEMORY_AND_DISK)
-    by_hour = coarser(by_minute, "hour").persist(StorageLevel.MEMORY_AND_DISK)
-    by_day = coarser(by_hour.unionByName(narrow(other_hours)), "day")
+    by_minute = minutes(views, sets).persist()
+    by_hour = coarser(by_minute, "hour").persist()
+    by_day = coarser(by_hour.union(narrow(other_hours)), "day")
     columns = tables.ROLLUPS.schema.fieldNames()
-    rows = wide(by_minute.unionByName(by_hour).unionByName(by_day)).select(columns)
-    rows = rows.persist(StorageLevel.MEMORY_AND_DISK)
+    # Minutes stay in the warehouse: they are too many for the page, and its history needs none.
+    served_rows = wide(by_hour.union(by_day)).select(columns).persist(StorageLevel.MEMORY_AND_DISK)
     try:
-        _replace(warehouse, rows, days, wanted, of_days)
-        # Minutes stay in the warehouse: they are too many for the page, and its history needs none.
-        served = rows.where(sf.col("grain") != "minute").collect()
+        _replace(warehouse, wide(by_minute).select(columns).unionByName(served_rows), days, wanted, of_days)
+        served = served_rows.collect()
     finally:
-        for frame in (rows, by_hour, by_minute):
-            frame.unpersist()
+        served_rows.unpersist()
+        by_hour.unpersist()
+        by_minute.unpersist()
     return Rebuilt(slices=wanted, measures=list(MEASURES), groups=[_group(row) for row in served])
 
 
@@ -51,7 +51,7 @@ def _replace(
         )
 
     # Customers' names are checked when a view is parsed: letters, digits, _ and -.
-    rows.coalesce(1).write.format("delta").mode("overwrite").option(
+    rows.write.format("delta").mode("overwrite").option(
         "replaceWhere",
         f"day IN ({listed(map(str, days))}) AND ((grain <> 'day' AND ({condition(wanted, 'hour')}))"
         f" OR (grain = 'day' AND ({condition(sorted(of_days), 'day')})))",

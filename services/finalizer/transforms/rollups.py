@@ -2,15 +2,17 @@
 
 A *group* is one row of table `rollups`: a grain, a start, a customer, and members of a set of dimensions (`dimensions` names
 them joined by +, the empty text for the total; `members` holds their values in that order, null where unknown).
-Inside this module a group is *narrow*: one row with its sums (`metric` null) and one a bucket of each histogram, so that
-merging is adding up. Stored it is *wide*: one row with its histograms as maps.
+Inside this module groups are `Groups`: their sums, their sketches, and the buckets of their histograms, a row each, in a frame
+of their own, so that merging is adding up. Stored a group is *wide*: one row with its histograms as maps.
 """
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import reduce
 from typing import Final
 
+from pyspark import StorageLevel
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 from pyspark.sql.types import IntegerType, LongType
@@ -42,7 +44,38 @@ UNIQUES_LOG2_REGISTERS: Final = 12
 #: A longer value is cut: clients choose them, and an index entry of Postgres holds 2.7 KB.
 MEMBER_CHARACTERS_MAX: Final = 100
 
-GROUP: Final = ("grain", "start_ms", "hour", "customer_id", "dimensions", "members")
+GROUP: Final = ("grain", "start_ms", "customer_id", "dimensions", "members")
+
+
+@dataclass(frozen=True)
+class Groups:
+    """Groups of any grains: `sums` and `sketches` have a row a group, `buckets` a row a bucket.
+
+    Apart, because Spark computes sums in compiled code, but not where an aggregate beside them is an object such as a sketch.
+    """
+
+    #: With `MEASURES`.
+    sums: DataFrame
+    #: With `uniques`, the sketch of the viewers.
+    sketches: DataFrame
+    #: With `metric`, `bucket` and `count`.
+    buckets: DataFrame
+
+    def union(self, other: "Groups") -> "Groups":
+        """Both; a group that is in both is there twice."""
+        return Groups(*(mine.unionByName(its) for mine, its in zip(self._frames(), other._frames(), strict=True)))
+
+    def persist(self) -> "Groups":
+        """Keeps what was computed for its next use."""
+        return Groups(*(frame.persist(StorageLevel.MEMORY_AND_DISK) for frame in self._frames()))
+
+    def unpersist(self) -> None:
+        """Gives the memory back."""
+        for frame in self._frames():
+            frame.unpersist()
+
+    def _frames(self) -> tuple[DataFrame, DataFrame, DataFrame]:
+        return self.sums, self.sketches, self.buckets
 
 
 #: Of every sum the field that is summed; of any size.
@@ -72,6 +105,10 @@ _COUNTS: Final[dict[str, str | None]] = {
 MEASURES: Final[dict[str, str]] = {**dict.fromkeys(_COUNTS, "bigint"), **dict.fromkeys(_SUMS, "decimal(38,0)")}
 
 
+#: What groups are made of besides their place and their viewer.
+_FIELDS: Final = tuple(dict.fromkeys((*filter(None, _COUNTS.values()), *_SUMS.values(), *METRICS)))
+
+
 def measures() -> dict[str, Column]:
     """Each measure over views."""
     counts = {
@@ -82,105 +119,107 @@ def measures() -> dict[str, Column]:
 
 
 def _sum(column: str) -> Column:
-    """Exact for as many rows as there can be: 64 bits do not hold a busy hour, and would stop every later batch."""
-    return sf.sum(sf.col(column).cast("decimal(38,0)"))
+    """Exact for as many rows as there can be: 64 bits do not hold a busy hour, and would stop every later batch.
+
+    Summed in halves of 31 bits, each of which 64 bits do hold for 2^32 rows: a decimal a row takes ten times as long.
+    """
+    value = sf.col(column)
+    high, low = sf.sum(sf.shiftright(value, 31)), sf.sum(value.bitwiseAND(sf.lit(2**31 - 1)))
+    return (high.cast("decimal(20,0)") * sf.lit(2**31).cast("decimal(10,0)") + low).cast("decimal(38,0)")
 
 
-def minutes(views: DataFrame, sets: Sets) -> DataFrame:
-    """Views -> narrow groups by minute. A view that was taken back counts nowhere."""
+def minutes(views: DataFrame, sets: Sets) -> Groups:
+    """Views -> groups by minute. A view that was taken back counts nowhere."""
     placed = views.where(~sf.col("deleted")).select(
-        "hour",
+        sf.lit("minute").alias("grain"),
         (sf.floor(rollup_end_ms() / MINUTE_MS) * MINUTE_MS).cast(LongType()).alias("start_ms"),
         "customer_id",
-        sf.explode(sf.array(*(_group(names, metric) for names in sets for metric in (None, *METRICS)))).alias("group"),
+        sf.inline(sf.array(*(_members(names) for names in sets))),
         sf.coalesce("viewer_user_id", "viewer_id").alias("viewer"),
-        "startup_ms",
-        "startup_failed",
-        "playback_failed",
-        "ebvs",
-        "view_dropped",
-        *_SUMS.values(),
+        *_FIELDS,
+    )
+    groups = placed.groupBy(*GROUP)
+    in_buckets = placed.select(
+        *GROUP, sf.inline(sf.array(*(sf.struct(*_bucket(metric, bucket(metric))) for metric in METRICS)))
     )
     # A metric that a view does not have falls into no bucket.
-    counted = placed.where(sf.col("group.metric").isNull() | sf.col("group.bucket").isNotNull())
-    grouped = counted.groupBy(
-        sf.lit("minute").alias("grain"), "start_ms", "hour", "customer_id", *(f"group.{name}" for name in _OF_GROUP)
-    )
-    return grouped.agg(
-        *(measure.alias(name) for name, measure in measures().items()),
-        sf.hll_sketch_agg(sf.when(sf.col("group.metric").isNull(), sf.col("viewer")), UNIQUES_LOG2_REGISTERS).alias(
-            "uniques"
-        ),
+    buckets = in_buckets.where(sf.col("bucket").isNotNull()).groupBy(*GROUP, "metric", "bucket")
+    return Groups(
+        sums=groups.agg(*(measure.alias(name) for name, measure in measures().items())),
+        sketches=groups.agg(sf.hll_sketch_agg("viewer", UNIQUES_LOG2_REGISTERS).alias("uniques")),
+        buckets=buckets.agg(sf.count("*").alias("count")),
     )
 
 
-def coarser(narrow: DataFrame, grain: str) -> DataFrame:
-    """Narrow groups of a finer grain -> those of `grain`, hour or day: all but a day's distinct viewers by adding up."""
+def coarser(groups: Groups, grain: str) -> Groups:
+    """Groups of a finer grain -> those of `grain`, hour or day: all but a day's distinct viewers by adding up."""
     width_ms = HOUR_MS if grain == "hour" else DAY_MS
     start_ms = (sf.floor(sf.col("start_ms") / width_ms) * width_ms).cast(LongType())
-    hour = sf.col("hour") if grain == "hour" else sf.lit(None).cast(LongType())
-    placed = narrow.withColumns({"grain": sf.lit(grain), "start_ms": start_ms, "hour": hour})
-    return placed.groupBy(*GROUP, "metric", "bucket").agg(
-        *(sf.sum(name).alias(name) for name in MEASURES),
-        sf.hll_union_agg("uniques", False).alias("uniques"),
+    placed = {"grain": sf.lit(grain), "start_ms": start_ms}
+    sums = groups.sums.withColumns(placed).groupBy(*GROUP)
+    sketches = groups.sketches.withColumns(placed).groupBy(*GROUP)
+    buckets = groups.buckets.withColumns(placed).groupBy(*GROUP, "metric", "bucket")
+    return Groups(
+        sums=sums.agg(*(sf.sum(name).alias(name) for name in MEASURES)),
+        sketches=sketches.agg(sf.hll_union_agg("uniques", False).alias("uniques")),
+        buckets=buckets.agg(sf.sum("count").alias("count")),
     )
 
 
-def wide(narrow: DataFrame) -> DataFrame:
-    """Narrow groups -> one row each: the columns of table `rollups`."""
-    is_sums = sf.col("metric").isNull()
-    return narrow.groupBy(*GROUP).agg(
-        sf.floor(sf.first("start_ms") / DAY_MS).cast(LongType()).alias("day"),
-        *(sf.max(sf.when(is_sums, sf.col(name))).alias(name) for name in MEASURES),
-        sf.first(sf.when(is_sums, sf.col("uniques")), ignorenulls=True).alias("uniques"),
+def wide(groups: Groups) -> DataFrame:
+    """Groups -> one row each: the columns of table `rollups`."""
+    no_bucket = {
+        "metric": sf.lit(None).cast("string"),
+        "bucket": sf.lit(None).cast("int"),
+        "count": sf.lit(None).cast("bigint"),
+    }
+    no_sketch = {"uniques": sf.lit(None).cast("binary")}
+    objects = groups.sketches.withColumns(no_bucket).unionByName(groups.buckets.withColumns(no_sketch))
+    gathered = objects.groupBy(*GROUP).agg(
+        sf.first("uniques", ignorenulls=True).alias("uniques"),
         *(
             sf.map_from_entries(
-                sf.collect_list(sf.when(sf.col("metric") == metric, sf.struct("bucket", "views")))
+                sf.collect_list(sf.when(sf.col("metric") == metric, sf.struct("bucket", "count")))
             ).alias(f"{metric}_histogram")
             for metric in METRICS
         ),
     )
+    hour = sf.floor(sf.col("start_ms") / HOUR_MS).cast(LongType())
+    return groups.sums.join(gathered, list(GROUP)).withColumns(
+        {
+            "day": sf.floor(sf.col("start_ms") / DAY_MS).cast(LongType()),
+            "hour": sf.when(sf.col("grain") != "day", hour),
+        }
+    )
 
 
-def narrow(rollups: DataFrame) -> DataFrame:
-    """Rows of table `rollups` -> narrow groups."""
-    sums = rollups.select(*GROUP, *_bucket(None, None), *MEASURES, "uniques")
-    histograms = [
+def narrow(rollups: DataFrame) -> Groups:
+    """Rows of table `rollups` -> groups."""
+    buckets = [
         rollups.select(*GROUP, sf.explode(f"{metric}_histogram").alias("bucket", "count")).select(
-            *GROUP,
-            sf.lit(metric).alias("metric"),
-            "bucket",
-            *(sf.col("count").alias(name) if name == "views" else _no(name) for name in MEASURES),
-            sf.lit(None).cast("binary").alias("uniques"),
+            *GROUP, *_bucket(metric, sf.col("bucket")), "count"
         )
         for metric in METRICS
     ]
-    return reduce(DataFrame.unionByName, histograms, sums)
-
-
-_OF_GROUP: Final = ("dimensions", "members", "metric", "bucket")
-
-
-def _group(names: Sequence[str], metric: str | None) -> Column:
-    members = sf.array(*(_member(name) for name in names)).cast("array<string>")
-    metric_and_bucket = _bucket(metric, bucket(metric) if metric else None)
-    return sf.struct(sf.lit("+".join(names)).alias("dimensions"), members.alias("members"), *metric_and_bucket)
-
-
-def _bucket(metric: str | None, its_bucket: Column | None) -> tuple[Column, Column]:
-    return (
-        sf.lit(metric).cast("string").alias("metric"),
-        (sf.lit(None) if its_bucket is None else its_bucket).cast(IntegerType()).alias("bucket"),
+    return Groups(
+        sums=rollups.select(*GROUP, *MEASURES),
+        sketches=rollups.select(*GROUP, "uniques"),
+        buckets=reduce(DataFrame.unionByName, buckets),
     )
+
+
+def _members(names: Sequence[str]) -> Column:
+    members = sf.array(*(_member(name) for name in names)).cast("array<string>")
+    return sf.struct(sf.lit("+".join(names)).alias("dimensions"), members.alias("members"))
+
+
+def _bucket(metric: str, its_bucket: Column) -> tuple[Column, Column]:
+    return sf.lit(metric).alias("metric"), its_bucket.cast(IntegerType()).alias("bucket")
 
 
 def _member(name: str) -> Column:
     # Postgres has no text with a zero character.
     return sf.replace(sf.substring(name, 1, MEMBER_CHARACTERS_MAX), sf.lit("\0"), sf.lit("\ufffd"))
-
-
-def _no(measure: str) -> Column:
-    return sf.lit(None).cast(MEASURES[measure]).alias(measure)
 
 
 def bucket(metric: str) -> Column:
