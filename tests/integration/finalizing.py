@@ -196,6 +196,13 @@ def wait_for_exit(child: Child) -> None:
     wait_until(lambda: not child.is_running, RUN_SECONDS_MAX, f"{child.name} ends")
 
 
+def jvm_of(child: Child) -> int:
+    """The process id of the JVM that a finalizer process has started."""
+    lists = [tasks.read_text().split() for tasks in Path(f"/proc/{child.pid}/task").glob("*/children")]
+    (found,) = (int(one) for ids in lists for one in ids if Path(f"/proc/{one}/comm").read_text() == "java\n")
+    return found
+
+
 ROLLUPS = """
     SELECT extract(epoch FROM hour)::bigint / 3600, customer_id, views, started, startup_failures, playback_failures,
            exits_before_start, views_dropped, watch_ms, playing_ms, rebuffer_count, rebuffer_ms, seek_count, seek_ms,
