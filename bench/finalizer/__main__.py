@@ -47,13 +47,13 @@ def main(arguments: list[str]) -> int:
     given = parser.parse_args(arguments)
     print(f"{os.cpu_count()} CPUs, load average {os.getloadavg()[0]:.2f}")
     found: list[Part] = []
-    with tempfile.TemporaryDirectory(prefix="bench-finalizer-") as folder, _postgres(Path(folder)) as dsn:
+    with tempfile.TemporaryDirectory(prefix="bench-finalizer-") as folder, _postgres(Path(folder)) as server:
         settings = FinalizerSettings.load(
             {
                 "FINALIZER_WAREHOUSE_DIR": f"{folder}/warehouse",
                 "FINALIZER_CHECKPOINT_DIR": f"{folder}/checkpoint",
                 "FINALIZER_JARS_DIR": str(SPARK_JARS),
-                "FINALIZER_POSTGRES_DSN": dsn,
+                "FINALIZER_POSTGRES_DSN": server.create_database("bench"),
                 "FINALIZER_DRIVER_MEMORY": given.memory,
                 "FINALIZER_ROLLUP_BY": "country,cdn",
                 "FINALIZER_RECENT_DAYS": "0",
@@ -61,7 +61,7 @@ def main(arguments: list[str]) -> int:
             }
         )
         try:
-            for part in _parts(settings, given, dsn):
+            for part in _parts(settings, given, server):
                 keep(part)
                 found.append(part)
         except Wrong as wrong:
@@ -71,11 +71,11 @@ def main(arguments: list[str]) -> int:
     return 0
 
 
-def _parts(settings: FinalizerSettings, given: argparse.Namespace, dsn: str) -> Iterator[Part]:
+def _parts(settings: FinalizerSettings, given: argparse.Namespace, server: Postgres) -> Iterator[Part]:
     if set(given.only) != {"queries"}:
         yield from _on_spark(settings, given)
     if "queries" in given.only:
-        yield asyncio.run(queries.run(dsn, given.days))
+        yield asyncio.run(queries.run(server.create_database("year"), given.days))
 
 
 def _on_spark(settings: FinalizerSettings, given: argparse.Namespace) -> Iterator[Part]:
@@ -97,11 +97,11 @@ def _on_spark(settings: FinalizerSettings, given: argparse.Namespace) -> Iterato
 
 
 @contextmanager
-def _postgres(folder: Path) -> Iterator[str]:
+def _postgres(folder: Path) -> Iterator[Postgres]:
     server = Postgres(folder)
     try:
         server.start()
-        yield server.create_database("bench")
+        yield server
     finally:
         server.remove()
 

@@ -8,7 +8,7 @@ from typing import Final
 from pyspark.sql import DataFrame, SparkSession
 
 from bench.finalizer import checks, inputs
-from bench.finalizer.timing import ROUNDS, Took, cost_ratio, head, row, took
+from bench.finalizer.timing import ROUNDS, Took, best, cost_ratio, head, row, took
 from bench.finalizer.timing import tell as tell_rounds
 from bench.results import Part, against
 from services.finalizer import tables
@@ -18,7 +18,7 @@ from services.finalizer.jobs.raw import RawLanding
 from services.finalizer.published import Rebuilt
 from services.finalizer.serving import Serving
 from services.finalizer.settings import FinalizerSettings
-from services.finalizer.transforms.views import latest_per_view, may_be_stored, parse
+from services.finalizer.transforms.views import HOUR_MS, latest_per_view, may_be_stored, parse
 from services.rim.crash_points import CrashPoints
 from shared.topics import BEACONS
 
@@ -26,6 +26,10 @@ from shared.topics import BEACONS
 GROWTH_MAX: Final = 1.5
 #: Views a second through the whole path that are the goal, on two quiet cores.
 WHOLE_GOAL: Final = 10_000
+#: The JVM compiles what it runs often: a service that has run for some minutes is what is measured.
+_WARM_ROUNDS: Final = 3
+#: What a batch is of: an hour, as while it keeps up, or a whole day, as when it catches up in a small installation.
+_SPREADS_MS: Final = {"an hour": HOUR_MS, "a day": inputs.DAY_MS}
 
 
 @dataclass
@@ -147,7 +151,7 @@ def rebuilds(spark: SparkSession, settings: FinalizerSettings, grown: Sequence[G
 
 
 def whole_path(spark: SparkSession, settings: FinalizerSettings, views: int) -> Part:
-    """Batches of new views through bronze, views, rollups and serving, each of a day of its own."""
+    """Batches of new views through bronze, views, rollups and serving, each on a day of its own."""
     tables.ensure(spark, settings.warehouse_dir, auto_compact=settings.auto_compact)
     dsn = settings.postgres_dsn.get_secret_value()
     serving = Serving(dsn, away_seconds_max=20, stop=threading.Event())
@@ -162,45 +166,67 @@ def whole_path(spark: SparkSession, settings: FinalizerSettings, views: int) -> 
         crash_points=CrashPoints(),
     )
     raw = RawLanding(settings.warehouse_dir, BEACONS.name, "bench", clock_ms=lambda: 0, crash_points=CrashPoints())
-    bronze, rest = [], []
-    for number in range(ROUNDS + 1):
-        records = inputs.view_records(spark, number * views, views, day=inputs.DAY + number).persist()
-        records.count()
-        bronze.append(took(lambda: raw(inputs.as_beacons(records), number)))  # noqa: B023 - called at once
-        rest.append(took(lambda: landing(records, number)))  # noqa: B023
-        records.unpersist()
+    bronze: dict[str, list[Took]] = {spread: [] for spread in _SPREADS_MS}
+    rest: dict[str, list[Took]] = {spread: [] for spread in _SPREADS_MS}
+    number = 0
+    for _ in range(_WARM_ROUNDS + ROUNDS):
+        for spread, spread_ms in _SPREADS_MS.items():
+            records = inputs.view_records(
+                spark, number * views, views, day=inputs.DAY + number, spread_ms=spread_ms
+            ).persist()
+            records.count()
+            bronze[spread].append(took(lambda: raw(inputs.as_beacons(records), number)))  # noqa: B023 - called at once
+            rest[spread].append(took(lambda: landing(records, number)))  # noqa: B023
+            records.unpersist()
+            number += 1
     serving.close()
-    checks.whole(settings.warehouse_dir, dsn, views * (ROUNDS + 1))
-    whole = [Took(*map(sum, zip(*both, strict=True))) for both in zip(bronze[1:], rest[1:], strict=True)]
-    tell_rounds(f"append of {views:,} records to bronze", bronze[1:], views, "records")
-    tell_rounds(f"whole path of {views:,} views (bronze, views, rollups, serving)", whole, views, "views")
-    rate = views / min(one.seconds for one in whole)
-    per_cpu = views / min(one.cpu_seconds for one in whole)
-    slices = inputs.CUSTOMERS * 24
+    checks.whole(settings.warehouse_dir, dsn, views * number)
+    whole = {
+        spread: [
+            Took(*map(sum, zip(*both, strict=True)))
+            for both in zip(bronze[spread][_WARM_ROUNDS:], rest[spread][_WARM_ROUNDS:], strict=True)
+        ]
+        for spread in _SPREADS_MS
+    }
+    for spread, rounds in whole.items():
+        tell_rounds(f"append of {views:,} records to bronze", bronze[spread][_WARM_ROUNDS:], views, "records")
+        tell_rounds(f"whole path of {views:,} views of {spread}", rounds, views, "views")
+    slices = {spread: inputs.CUSTOMERS * max(1, ms // HOUR_MS) for spread, ms in _SPREADS_MS.items()}
     return Part(
         name="finalizer-whole",
         title="Finalizer: the whole path of a batch",
         command=f"python -m bench.finalizer --only whole --whole {views}" + (" --codegen" if settings.codegen else ""),
         checked="every record and view once, rollups and the serving copy equal a recount by another implementation",
         compared=[
-            against(f"whole path, views a second, to {WHOLE_GOAL:,}", rate / WHOLE_GOAL, 1.0),
             against(
-                f"the same were two cores its own (2 × views a CPU-second), to {WHOLE_GOAL:,}",
-                2 * per_cpu / WHOLE_GOAL,
+                f"whole path, views of {spread}, views a second, to {WHOLE_GOAL:,}",
+                views / best(rounds).seconds / WHOLE_GOAL,
                 1.0,
-            ),
+            )
+            for spread, rounds in whole.items()
         ],
         lines=[
             (
-                f"{views:,} new views of one day, {slices} slices: bronze, views, rollups by {settings.rollup_by}, and Postgres;"
-                f" best of {ROUNDS} rounds after a first one. Records come from memory, not from Kafka."
+                f"{views:,} new views of {inputs.CUSTOMERS} customers, which end within {_told(slices)}: bronze, views, rollups"
+                f" by minute, hour and day, in total and by {settings.rollup_by}, and Postgres; best of {ROUNDS} rounds after"
+                f" {_WARM_ROUNDS} others, in which the JVM compiles, turn by turn. Records come from memory, not from Kafka."
             ),
             "",
             *head("views"),
-            row("bronze", bronze[1:], views),
-            row("all of it", whole, views),
+            *(
+                line
+                for spread, rounds in whole.items()
+                for line in (
+                    row(f"views of {spread}: bronze", bronze[spread][_WARM_ROUNDS:], views),
+                    row(f"views of {spread}: all of it", rounds, views),
+                )
+            ),
         ],
     )
+
+
+def _told(slices: dict[str, int]) -> str:
+    return " or ".join(f"{spread} ({count} slices)" for spread, count in slices.items())
 
 
 def _listed(grown: Sequence[Grown]) -> str:
