@@ -8,6 +8,7 @@ import os
 import secrets
 import shutil
 import subprocess
+import urllib.request
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
@@ -100,6 +101,16 @@ class Stack:
         """The serving database."""
         password, port = self._secrets["POSTGRES_PASSWORD"], self._ports["POSTGRES_PORT"]
         return f"postgresql://playhead:{password}@127.0.0.1:{port}/playhead"
+
+    def scraped(self) -> dict[str, str]:
+        """What Prometheus last found at each of its targets: host:port -> `up`, or what was wrong. Raises `OSError`."""
+        url = f"http://127.0.0.1:{self._ports['PROMETHEUS_PORT']}/api/v1/targets?state=active"
+        with urllib.request.urlopen(url, timeout=_COMMAND_SECONDS_MAX) as answer:
+            targets = json.load(answer)["data"]["activeTargets"]
+        return {
+            one["labels"]["instance"]: "up" if one["health"] == "up" else f"{one['health']}: {one['lastError']}"
+            for one in targets
+        }
 
     def new_truth(self) -> Path:
         """A file for the account of one more run of players."""

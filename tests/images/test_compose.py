@@ -23,7 +23,7 @@ from deploy.local.demo_watch import Watch
 from deploy.local.display import Display
 from deploy.local.observe import read_truths
 from deploy.local.paths import LOCAL, ROOT
-from deploy.local.process import wait_until
+from deploy.local.process import DeadlinePassed, wait_until
 from deploy.local.supervisor import Supervisor
 from shared.metrics import ServiceName
 
@@ -82,6 +82,7 @@ def test_no_view_is_lost_or_doubled_whichever_container_is_killed(stack: Stack) 
             display.step(f"{victim} was killed and is back")
         stack.collectors_began_anew = True
         stack.wait_healthy(*STARTED, *BROKERS, "postgres", seconds=SECONDS_MAX)
+        expect_scraped(stack)
         with Watch(stack.settings, stack, stack.postgres_dsn) as watch:
             Playing(supervisor, watch, display).land(lambda: None)
             verdict = watch.compare()
@@ -92,6 +93,16 @@ def test_no_view_is_lost_or_doubled_whichever_container_is_killed(stack: Stack) 
     assert truth.totals["views_unresolved"] == 0
     assert truth.totals["views_started"] == len(truth.views) > len(KILLED) * VIEWS // 2
     assert verdict.ok, [line for line in verdict.lines if line.ok is False]
+
+
+def expect_scraped(stack: Stack) -> None:
+    """Prometheus reads the metrics of everything of ours that runs, under the names that rules and dashboards know."""
+    ours = [name for name in STARTED if name != "prometheus"]
+    try:
+        wait_until(lambda: set(stack.scraped().values()) == {"up"}, SECONDS_MAX, "all are scraped", every=0.5)
+    except DeadlinePassed as late:
+        raise DeadlinePassed(f"{late}; {stack.scraped()}") from None
+    assert sorted(instance.partition(":")[0] for instance in stack.scraped()) == sorted(ours)
 
 
 def kill_under_load(stack: Stack, supervisor: Supervisor, number: int, victim: str) -> None:
