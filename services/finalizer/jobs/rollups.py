@@ -50,8 +50,10 @@ def _replace(
             for customer, hours in _by_customer(slices).items()
         )
 
+    # Few files: one a core that computes them. In one alone, the other cores would wait for it.
+    files = int(rows.sparkSession.conf.get("spark.sql.shuffle.partitions") or 1)
     # Customers' names are checked when a view is parsed: letters, digits, _ and -.
-    rows.write.format("delta").mode("overwrite").option(
+    rows.coalesce(files).write.format("delta").mode("overwrite").option(
         "replaceWhere",
         f"day IN ({listed(map(str, days))}) AND ((grain <> 'day' AND ({condition(wanted, 'hour')}))"
         f" OR (grain = 'day' AND ({condition(sorted(of_days), 'day')})))",
