@@ -1,10 +1,11 @@
-"""What the finalizer costs: `python -m bench.finalizer [--only PART ...] [--rows N ...] [--batch N] [--whole N] [--beacons N]`.
+"""What the finalizer costs: `python -m bench.finalizer [--only PART ...] [--rows N ...] [--batch N] [...]`, see `--help`.
 
-`merges`: a batch merged into tables of different sizes; `rebuild`: slices counted anew in them; `whole`: the whole path of a batch
-(bronze, views, rollups, serving); `reprocess`: beacons folded by the processor's core, beside the same fold as SQL windows, both
-with the same hash; `queries`: the page's queries over a year of hourly rollups of 100 customers. Each part checks what was written
-before it tells a figure, and keeps its figures. What is measured side by side takes turns, and ratios are of CPU time.
-Sizes by default fit minutes; `--rows 1000000 5000000 10000000 --whole 100000 --beacons 1000000 --codegen` is the full size.
+`merges`: a batch merged into tables of different sizes; `rebuild`: slices counted anew in them; `hour`: a large hour counted
+anew; `whole`: the whole path of a batch (bronze, views, rollups, serving); `reprocess`: beacons folded by the processor's core,
+beside the same fold as SQL windows, both with the same hash; `queries`: the page's queries over a year of hourly rollups of 100
+customers. Each part checks what was written before it tells a figure, and keeps its figures. What is measured side by side takes
+turns, and ratios are of CPU time. Sizes by default fit minutes; `--rows 1000000 5000000 10000000 --hour 1000000 --whole 100000
+--beacons 1000000 --codegen` is the full size.
 """
 
 import argparse
@@ -25,7 +26,7 @@ from deploy.local.postgres import Postgres
 from services.finalizer import session
 from services.finalizer.settings import FinalizerSettings
 
-PARTS: Final = ("merges", "rebuild", "whole", "reprocess", "queries")
+PARTS: Final = ("merges", "rebuild", "hour", "whole", "reprocess", "queries")
 
 
 def main(arguments: list[str]) -> int:
@@ -38,6 +39,7 @@ def main(arguments: list[str]) -> int:
     )
     parser.add_argument("--batch", type=int, default=10_000, help="views merged at once")
     parser.add_argument("--slices", type=int, default=100, help="slices counted anew at once")
+    parser.add_argument("--hour", type=int, default=200_000, help="views of the large hour")
     parser.add_argument("--whole", type=int, default=20_000, help="views of a batch through the whole path")
     parser.add_argument("--beacons", type=int, default=200_000, help="beacons of a reprocess, ten a view")
     parser.add_argument("--days", type=int, default=365, help="days of hourly rollups that are served")
@@ -87,6 +89,8 @@ def _on_spark(settings: FinalizerSettings, given: argparse.Namespace) -> Iterato
                 yield landing.merges(spark, grown, given.batch)
             if "rebuild" in given.only:
                 yield landing.rebuilds(spark, settings, grown, given.slices)
+        if "hour" in given.only:
+            yield landing.large_hour(spark, settings, given.hour)
         # The whole path before the beacons of the reprocess, which are in table bronze too.
         if "whole" in given.only:
             yield landing.whole_path(spark, settings, given.whole)

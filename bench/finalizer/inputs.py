@@ -87,20 +87,27 @@ def _values(day: Column, revision: int, spread_ms: int = DAY_MS) -> dict[Any, Co
     }
 
 
-def fill_views(spark: SparkSession, warehouse: str, count: int) -> None:
-    """Appends the first `count` views to table `views`, a file or two a day.
+def fill_views(
+    spark: SparkSession, warehouse: str, count: int, *, day: int | None = None, spread_ms: int = DAY_MS
+) -> None:
+    """Appends the first `count` views to table `views`, a file or two a day; `day` and `spread_ms` as for `view_records`.
 
     The same rows as `view_records` parsed, made of one that is parsed: reading millions from JSON would take most of a run.
     """
-    rows = _stored_views(spark, count)
+    rows = _stored_views(spark, count, sf.lit(day).cast("bigint") if day is not None else _day(sf.col("id")), spread_ms)
     few = min(count, 5)
-    wanted = parse(view_records(spark, 0, few)).drop("value", "reason").orderBy("kafka_offset").collect()
+    wanted = (
+        parse(view_records(spark, 0, few, day=day, spread_ms=spread_ms))
+        .drop("value", "reason")
+        .orderBy("kafka_offset")
+        .collect()
+    )
     made = rows.where(sf.col("kafka_offset") < few).drop("landed_at_ms").orderBy("kafka_offset").collect()
     expect("views of the table", [one.asDict() for one in made], [one.asDict() for one in wanted])
     rows.write.format("delta").mode("append").save(tables.VIEWS.path(warehouse))
 
 
-def _stored_views(spark: SparkSession, count: int) -> DataFrame:
+def _stored_views(spark: SparkSession, count: int, day: Column, spread_ms: int) -> DataFrame:
     columns = tables.VIEWS.schema
     template = spark.createDataFrame(
         [(VIEW.encode(_VIEW), "", 0, 0)], "value binary, topic string, partition int, offset bigint"
@@ -109,7 +116,7 @@ def _stored_views(spark: SparkSession, count: int) -> DataFrame:
         "landed_at_ms", sf.lit(0)
     )
     constant = parsed.select(columns.fieldNames()).collect()[0]
-    values = _values(_day(sf.col("id")), 1)
+    values = _values(day, 1, spread_ms)
     made = {
         field.name: _filled(sf.lit(told), values) if isinstance(told, str) else values[told]
         for field in columns.fields

@@ -150,6 +150,37 @@ def rebuilds(spark: SparkSession, settings: FinalizerSettings, grown: Sequence[G
     )
 
 
+def large_hour(spark: SparkSession, settings: FinalizerSettings, views: int) -> Part:
+    """All slices of one hour counted anew: what each batch does again while the hour grows."""
+    place = f"{settings.warehouse_dir}-hour"
+    tables.ensure(spark, place, auto_compact=settings.auto_compact)
+    inputs.fill_views(spark, place, views, day=inputs.DAY, spread_ms=HOUR_MS)
+    slices = inputs.slices_of(spark, place, inputs.CUSTOMERS)
+    told: list[Rebuilt] = []
+    rounds = [
+        took(lambda: told.append(rollups.rebuild(spark, place, slices, settings.sets)))
+        for _ in range(_WARM_ROUNDS + ROUNDS)
+    ][_WARM_ROUNDS:]
+    checks.rebuilt(place, told[-1])
+    tell_rounds(f"rebuild of an hour of {views:,} views", rounds, views, "views")
+    return Part(
+        name="finalizer-hour",
+        title="Finalizer: a large hour counted anew",
+        command=f"python -m bench.finalizer --only hour --hour {views}" + (" --codegen" if settings.codegen else ""),
+        checked="views and watch time of the slices equal a recount of table views by another implementation",
+        compared=[],
+        lines=[
+            (
+                f"One hour of {inputs.CUSTOMERS} customers with {views:,} views: minutes, the hour, the day, in total and by"
+                f" {settings.rollup_by}. A batch pays this for every hour that it touches, so it bounds how large an hour may be."
+            ),
+            "",
+            *head("views"),
+            row("of the hour", rounds, views),
+        ],
+    )
+
+
 def whole_path(spark: SparkSession, settings: FinalizerSettings, views: int) -> Part:
     """Batches of new views through bronze, views, rollups and serving, each on a day of its own."""
     tables.ensure(spark, settings.warehouse_dir, auto_compact=settings.auto_compact)

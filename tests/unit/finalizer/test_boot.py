@@ -6,7 +6,7 @@ import pytest
 
 from services.finalizer import checkpoint_lock
 from services.finalizer.checkpoint_lock import CheckpointInUse
-from services.finalizer.session import JarsMissing, find_jars
+from services.finalizer.session import JarsMissing, find_jars, jvm_options
 from services.finalizer.settings import FinalizerSettings
 from shared.settings import SettingsError
 
@@ -91,3 +91,11 @@ def test_an_address_of_an_object_store_is_left_as_it_is(tmp_path: Path) -> None:
 def _environment(**settings: str) -> dict[str, str]:
     needed = {"warehouse_dir": "w", "checkpoint_dir": "c", "jars_dir": "j", "postgres_dsn": "postgresql://u@db"}
     return {f"FINALIZER_{name.upper()}": value for name, value in {**needed, **settings}.items()}
+
+
+def test_a_jvm_gets_one_garbage_collector_and_the_environment_chooses(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS"):
+        monkeypatch.delenv(name, raising=False)
+    assert jvm_options().count("GC") == 1
+    monkeypatch.setenv("JAVA_TOOL_OPTIONS", "-Xss4m -XX:+UseSerialGC")
+    assert "GC" not in jvm_options()
