@@ -1,10 +1,12 @@
 """The commands of the documents for operators are there: tests, modules, words of make, overlays; and the sums are right."""
 
 import re
+import subprocess
 from itertools import chain
 from pathlib import Path
 
 import pytest
+import yaml
 
 from deploy.kubernetes.manifests import OVERLAYS
 from deploy.local.paths import ROOT
@@ -61,6 +63,15 @@ def test_overlays_are_those_of_the_document() -> None:
     assert set(re.findall(r"^\| `([a-z-]+)` \|", text("kubernetes"), re.M)) == set(OVERLAYS)
 
 
+def test_the_rules_come_to_kubernetes_as_they_are() -> None:
+    command = re.search(r"^\(printf .*\)", text("kubernetes"), re.M)
+    assert command is not None
+    made = subprocess.run(["bash", "-c", command[0]], cwd=ROOT, capture_output=True, text=True, check=True)
+    rule = yaml.safe_load(made.stdout)
+    assert rule["kind"] == "PrometheusRule"
+    assert rule["spec"] == yaml.safe_load((ROOT / "deploy/observability/rules.yaml").read_text())
+
+
 def test_the_sums_of_the_capacity_table_are_right() -> None:
     days = (BEACONS.retention_ms or 0) / 1_000 / _SECONDS_A_DAY
     rows = re.findall(
@@ -78,7 +89,8 @@ def test_the_sums_of_the_capacity_table_are_right() -> None:
         assert int(slots) >= max(2, 2 * 2 * rate / 29_000)
         assert int(collectors) >= max(2, 2 * rate / 10_000)
         ended = int(viewers.replace(",", "")) / _VIEW_SECONDS
-        assert int(finalizer) >= max(2, 2 * rate / 5_000 + 2 * ended / 185)
+        large_hours = 2 * 28e-6 * ended * 3_600 / 60
+        assert int(finalizer) >= max(2, (2 * rate / 20_000 + 2 * ended / 1_600 + large_hours) * 4 / 3)
 
 
 def test_every_figure_of_the_capacity_page_has_a_command() -> None:

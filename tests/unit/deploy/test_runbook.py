@@ -83,6 +83,8 @@ def test_every_object_that_kubectl_is_told_of_is_in_the_manifests() -> None:
             workload = declared[named[0]]["spec"]["template"]["spec"]
             containers = {one["name"] for one in workload["containers"]}
             assert set(re.findall(r"(\w+)=…", line)) <= containers, line
+        if "hpa/" in line:
+            assert f"horizontalpodautoscaler/{re.findall(r'hpa/(.+?) ', line)[0]}" in declared, line
         if "delete pvc" in line:
             claims = declared["statefulset/processor"]["spec"]["volumeClaimTemplates"]
             assert {f"{claim['metadata']['name']}-processor-2" for claim in claims} & set(words)
