@@ -41,9 +41,11 @@ KILLED = (
     "collector-0",
     "kafka-2",
     "processor-0-slot-0",
+    "processor-1-standby-0",
     "finalizer",
     "kafka-3",
     "postgres",
+    "collector-1",
     "dashboard",
 )
 #: Of the players of one kill.
@@ -108,9 +110,9 @@ def expect_scraped(stack: Stack) -> None:
 def kill_under_load(stack: Stack, supervisor: Supervisor, number: int, victim: str) -> None:
     """Returns once the victim is back, its copies are whole, and the players who played meanwhile are all answered."""
     truth = stack.new_truth()
-    players = replace(
-        Players(VIEWS, PLAY_SECONDS, seed=number).service(stack.collector_urls[0], truth), name=f"players-{number}"
-    )
+    # To the collector that is killed, else to either.
+    url = stack.collector_urls[int(victim[-1]) if victim.startswith("collector") else number % 2]
+    players = replace(Players(VIEWS, PLAY_SECONDS, seed=number).service(url, truth), name=f"players-{number}")
     supervisor.start(players)
     supervisor.wait(
         lambda: read_truths([truth]).total("beacons_acked") > VIEWS, SECONDS_MAX, "beacons are acknowledged"
