@@ -14,7 +14,7 @@ setup-test: ## setup, and what only tests need (a browser, an encoder, players a
 	@deploy/local/setup.sh test
 
 demo: $(if $(or $(filter all,$(APPS)),$(findstring recordings,$(APPS))),setup-test,setup) ## run everything with simulated players, compare with their truth [APPS=all] [VIEWS=n] [SEED=n] [KEEP=1]
-	@$(PYTHON) -m deploy.local.demo $(if $(VIEWS),--views $(VIEWS)) $(if $(SEED),--seed $(SEED)) $(if $(APPS),--apps $(APPS)) $(if $(KEEP),--keep)
+	@$(PYTHON) -m deploy.demo $(if $(VIEWS),--views $(VIEWS)) $(if $(SEED),--seed $(SEED)) $(if $(APPS),--apps $(APPS)) $(if $(KEEP),--keep)
 
 check: setup ## lint, format, types, layers
 	$(PYTHON) -m ruff check .
@@ -41,7 +41,7 @@ bench: setup ## processor, collector, hand-over, recovery, finalizer, end to end
 	@$(PYTHON) -m bench
 
 loadtest: setup ## locust's players against everything on this machine; fails on any loss [SHAPE=kickoff|ads|soak|ramp] [VIEWERS=n] [SECONDS=n]
-	@$(PYTHON) -m deploy.local.load $(if $(SHAPE),--shape $(SHAPE)) $(if $(VIEWERS),--viewers $(VIEWERS)) $(if $(SECONDS),--seconds $(SECONDS))
+	@$(PYTHON) -m deploy.demo.load $(if $(SHAPE),--shape $(SHAPE)) $(if $(VIEWERS),--viewers $(VIEWERS)) $(if $(SECONDS),--seconds $(SECONDS))
 
 images: setup ## build the services' images with the docker at hand
 	@$(PYTHON) -m deploy.images.build

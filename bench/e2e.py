@@ -24,9 +24,9 @@ import psycopg
 from confluent_kafka import Consumer
 
 from bench.results import Compared, Part, keep, table
+from deploy.demo.compare import nearest_rank
+from deploy.demo.services import FINISH_MS, TRIGGER_SECONDS, DemoServices, Players
 from deploy.local.broker import Broker
-from deploy.local.compare import nearest_rank
-from deploy.local.demo_services import FINISH_MS, TRIGGER_SECONDS, DemoServices, Players
 from deploy.local.paths import ROOT
 from deploy.local.postgres import Postgres
 from deploy.local.process import DeadlinePassed, ProcessDied, wait_until

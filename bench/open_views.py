@@ -17,13 +17,13 @@ from deploy.local.broker import Broker
 from deploy.local.ports import free_port
 from deploy.local.process import Child, wait_until
 from services.processor.applications.video_views import app as video_views
-from services.processor.applications.video_views.finish import FinishRules
-from services.processor.applications.video_views.gauges import OPEN_VIEWS
-from services.processor.engine.core import Core
-from services.processor.engine.local import MemoryStore
+from services.processor.applications.video_views.live.gauges import OPEN_VIEWS
+from services.processor.applications.video_views.view.finish import FinishRules
+from services.processor.engine.core.core import Core
 from services.processor.engine.record import Record
-from services.processor.engine.rows import META_KEY, Meta, encode_meta
-from services.processor.runtime.clients import partition_producer
+from services.processor.engine.state.local import MemoryStore
+from services.processor.engine.state.rows import META_KEY, Meta, encode_meta
+from services.processor.runtime.kafka.clients import partition_producer
 from shared import codec, topics
 from shared.partitioning import partition_of, view_key
 from shared.schemas.beacon import Beacon

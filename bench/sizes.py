@@ -13,7 +13,7 @@ from typing import Final
 
 from deltalake import DeltaTable
 
-from deploy.local.observe import read_truths
+from deploy.demo.observe import read_truths
 from deploy.local.paths import LOCAL
 from shared import topics
 

@@ -30,8 +30,8 @@ from deploy.topics import create_topics
 from services.processor.applications.users.app import CLAIMS, USERS, UserRules, application
 from services.processor.applications.users.claims import EmailClaim
 from services.processor.applications.users.user import UserRow
-from services.processor.engine.rows import META_KEY, Meta, encode_meta, pack
-from services.processor.runtime.clients import partition_producer
+from services.processor.engine.state.rows import META_KEY, Meta, encode_meta, pack
+from services.processor.runtime.kafka.clients import partition_producer
 from shared import topics
 from shared.partitioning import partition_of
 from shared.settings import Settings

@@ -9,10 +9,10 @@ import sys
 
 import psycopg
 
-from services.collector.customers_table import MIGRATIONS_DIR
+from services.collector.customers.table import MIGRATIONS_DIR
 from services.collector.settings import CollectorSettings
-from services.rim.migrations import DatabaseNewer, migrate
-from services.rim.secrets import with_secrets
+from services.rim.database.migrations import DatabaseNewer, migrate
+from services.rim.process.secrets import with_secrets
 from shared.settings import SettingsError
 
 

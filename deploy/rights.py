@@ -16,8 +16,8 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.admin._acl import AclBinding, AclOperation, AclPermissionType
 from confluent_kafka.admin._resource import ResourcePatternType, ResourceType
 
-from services.rim.kafka import client_config
-from services.rim.secrets import with_secrets
+from services.rim.kafka.connection import client_config
+from services.rim.process.secrets import with_secrets
 from shared.settings import Settings, SettingsError
 
 DOCUMENT: Final = Path(__file__).parents[1] / "docs" / "security.md"

@@ -16,8 +16,8 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.admin._listoffsets import OffsetSpec
 from confluent_kafka.cimpl import NewTopic
 
-from services.rim.kafka import TopicsWrong, client_config, verify_topics
-from services.rim.secrets import with_secrets
+from services.rim.kafka.connection import TopicsWrong, client_config, verify_topics
+from services.rim.process.secrets import with_secrets
 from shared import topics
 from shared.settings import Settings, SettingsError
 from shared.topics import Topic

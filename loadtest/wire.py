@@ -7,7 +7,7 @@ a short form stays spelled out between underscores. The words are the collector'
 from functools import cache
 from typing import Any, Final
 
-from services.collector.intake.mux_words import FIRST_WORDS, LATER_WORDS
+from services.collector.intake.mux.words import FIRST_WORDS, LATER_WORDS
 
 _FIRST: Final = {word: letter for letter, word in FIRST_WORDS.items()}
 _LATER: Final = {word: letters for letters, word in LATER_WORDS.items()}

@@ -11,13 +11,13 @@ import orjson
 import uvloop
 from aiohttp import web
 
-from services.collector.app import make_runner
-from services.collector.connections import ConnectionLimits
-from services.collector.kafka_sink import KafkaSink, producer_config
-from services.collector.listener import Listener
-from services.collector.records import Record
+from services.collector.http.app import make_runner
+from services.collector.http.connections import ConnectionLimits
+from services.collector.http.listener import Listener
 from services.collector.settings import CollectorSettings
-from services.rim import garbage
+from services.collector.sink.kafka_sink import KafkaSink, producer_config
+from services.collector.sink.records import Record
+from services.rim.process import garbage
 from shared.partitioning import partition_of, view_key
 from shared.topics import BEACONS
 

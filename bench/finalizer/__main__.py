@@ -23,8 +23,8 @@ from bench.finalizer.timing import Wrong
 from bench.results import Part, keep, table
 from deploy.local.paths import SPARK_JARS
 from deploy.local.postgres import Postgres
-from services.finalizer import session
 from services.finalizer.settings import FinalizerSettings
+from services.finalizer.warehouse import session
 
 PARTS: Final = ("merges", "rebuild", "hour", "whole", "reprocess", "queries")
 

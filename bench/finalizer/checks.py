@@ -10,10 +10,10 @@ from pyspark.sql import SparkSession
 
 from bench.finalizer import inputs
 from bench.finalizer.timing import expect
-from services.finalizer import tables
-from services.finalizer.jobs.warehouse import read
-from services.finalizer.published import Rebuilt
-from services.finalizer.tables import Table
+from services.finalizer.serving.published import Rebuilt
+from services.finalizer.warehouse import tables
+from services.finalizer.warehouse.tables import Table
+from services.finalizer.warehouse.views_table import read
 
 
 def merged(spark: SparkSession, place: str, size: int, *, again: int, new: int, revision: int) -> None:

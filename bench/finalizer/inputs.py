@@ -7,10 +7,10 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
 from bench.finalizer.timing import expect
-from services.finalizer import tables
-from services.finalizer.published import Slice
+from services.finalizer.serving.published import Slice
 from services.finalizer.transforms.rollups import MEASURES
 from services.finalizer.transforms.views import HOUR_MS, parse
+from services.finalizer.warehouse import tables
 from shared.codec import BEACON, VIEW
 from shared.schemas.beacon import Beacon
 from shared.schemas.view import View

@@ -11,15 +11,15 @@ from bench.finalizer import checks, inputs
 from bench.finalizer.timing import ROUNDS, Took, best, cost_ratio, head, row, took
 from bench.finalizer.timing import tell as tell_rounds
 from bench.results import Part, against
-from services.finalizer import tables
-from services.finalizer.jobs import rollups, warehouse
-from services.finalizer.jobs.landing import Landing
-from services.finalizer.jobs.raw import RawLanding
-from services.finalizer.published import Rebuilt
-from services.finalizer.serving import Serving
+from services.finalizer.serving.database import Serving
+from services.finalizer.serving.published import Rebuilt
 from services.finalizer.settings import FinalizerSettings
+from services.finalizer.streaming import rollups
+from services.finalizer.streaming.landing import Landing
+from services.finalizer.streaming.raw import RawLanding
 from services.finalizer.transforms.views import HOUR_MS, latest_per_view, may_be_stored, parse
-from services.rim.crash_points import CrashPoints
+from services.finalizer.warehouse import tables, views_table
+from services.rim.process.crash_points import CrashPoints
 from shared.topics import BEACONS
 
 #: A batch into the larger table may cost so many times one into the smallest.
@@ -105,8 +105,8 @@ def _half_new(spark: SparkSession, size: int, batch: int, number: int) -> DataFr
 
 def _merge(spark: SparkSession, place: str, landed: DataFrame, days: Sequence[int]) -> None:
     """As the service does it."""
-    warehouse.stored_slices(spark, place, landed.where(may_be_stored()), days)
-    warehouse.merge_views(spark, place, landed, days, revises=True, landed_at_ms=0)
+    views_table.stored_slices(spark, place, landed.where(may_be_stored()), days)
+    views_table.merge_views(spark, place, landed, days, revises=True, landed_at_ms=0)
 
 
 def rebuilds(spark: SparkSession, settings: FinalizerSettings, grown: Sequence[Grown], slices: int) -> Part:

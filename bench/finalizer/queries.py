@@ -11,7 +11,7 @@ from bench.finalizer import inputs
 from bench.finalizer.timing import expect
 from bench.results import Compared, Part
 from services.dashboard.queries import PostgresServing
-from services.finalizer.migrate import migrate
+from services.finalizer.serving.migrate import migrate
 
 QUERY_ROUNDS: Final = 100
 P95_MS_MAX: Final = 50

@@ -6,10 +6,10 @@ from pyspark.sql import functions as sf
 from bench.finalizer import inputs, sql_fold
 from bench.finalizer.timing import ROUNDS, best, cost_ratio, expect, head, row, tell, took
 from bench.results import Part, against
-from services.finalizer import tables
-from services.finalizer.jobs import reprocess, warehouse
+from services.finalizer.jobs import reprocess
 from services.finalizer.settings import FinalizerSettings
 from services.finalizer.transforms.views import latest_per_view, parse
+from services.finalizer.warehouse import tables, views_table
 
 
 def run(spark: SparkSession, settings: FinalizerSettings, beacons: int) -> Part:
@@ -17,7 +17,7 @@ def run(spark: SparkSession, settings: FinalizerSettings, beacons: int) -> Part:
     place = settings.warehouse_dir
     tables.ensure(spark, place, auto_compact=False)
     inputs.fill_bronze(spark, place, beacons // inputs.BEACONS_A_VIEW)
-    bronze = warehouse.read(spark, place, tables.BRONZE).where(f"day = {inputs.BRONZE_DAY}")
+    bronze = views_table.read(spark, place, tables.BRONZE).where(f"day = {inputs.BRONZE_DAY}")
     shuffled = bronze.repartition("kafka_partition").sortWithinPartitions("kafka_partition", "kafka_offset")
 
     def core() -> DataFrame:

@@ -18,19 +18,19 @@ import structlog
 from deploy.local.broker import Broker
 from deploy.topics import create_topics
 from services.processor.applications.video_views.app import application
-from services.processor.applications.video_views.finish import FinishRules
-from services.processor.applications.video_views.progress import Progress
 from services.processor.applications.video_views.stores import VIEWS
-from services.processor.applications.video_views.view import ViewState
-from services.processor.engine.core import Core
-from services.processor.engine.rows import META_KEY, Meta, encode_meta, pack
-from services.processor.runtime.changelog import Restoring
-from services.processor.runtime.clients import partition_producer
+from services.processor.applications.video_views.view.finish import FinishRules
+from services.processor.applications.video_views.view.progress import Progress
+from services.processor.applications.video_views.view.state import ViewState
+from services.processor.engine.core.core import Core
+from services.processor.engine.state.rows import META_KEY, Meta, encode_meta, pack
+from services.processor.runtime.kafka.clients import partition_producer
+from services.processor.runtime.partition.changelog import Restoring
+from services.processor.runtime.partition.takeover import Taken, take_over
 from services.processor.runtime.plan import Plan
-from services.processor.runtime.rocks_store import RocksStore
-from services.processor.runtime.standby import Standby
-from services.processor.runtime.stores import Stores
-from services.processor.runtime.takeover import Taken, take_over
+from services.processor.runtime.standby.copies import Standby
+from services.processor.runtime.store.rocksdb import RocksStore
+from services.processor.runtime.store.stores import Stores
 from shared import topics
 from shared.partitioning import partition_of, view_key
 from shared.settings import Settings

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import msgspec
 
-from services.processor.engine.application import Application, Context, Processor, StoreSpec
+from services.processor.engine.application.application import Application, Context, Processor, StoreSpec
 from services.processor.engine.record import Record
 from shared import topics
 from shared.codec import Undecodable

@@ -15,14 +15,15 @@ import structlog
 from bench.processor import reduced
 from services.processor.__main__ import SWITCH_SECONDS
 from services.processor.applications.video_views import app as video_views
-from services.processor.applications.video_views.finish import FinishRules
-from services.processor.engine.application import Application
-from services.processor.runtime.counts import Counts
+from services.processor.applications.video_views.view.finish import FinishRules
+from services.processor.engine.application.application import Application
 from services.processor.runtime.plan import Plan
-from services.processor.runtime.replica import Replica
-from services.processor.runtime.roles import Patience
-from services.rim import garbage, logs
-from services.rim.stopping import stop_on_signals
+from services.processor.runtime.slot.replica import Replica
+from services.processor.runtime.standby.roles import Patience
+from services.processor.runtime.telemetry.counts import Counts
+from services.rim.process import garbage
+from services.rim.process.stopping import stop_on_signals
+from services.rim.telemetry import logs
 from shared.settings import Settings
 
 #: A view is told a second after its end: a run need not wait for the minute that operators would.

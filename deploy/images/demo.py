@@ -14,12 +14,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
+from deploy.demo.__main__ import EXIT_DIED, EXIT_DIFFERS, EXIT_INTERRUPTED, EXIT_OK
+from deploy.demo.display import Display
+from deploy.demo.play import Playing
+from deploy.demo.services import Players
+from deploy.demo.watch import Watch
 from deploy.images.stack import ComposeFailed, Stack
-from deploy.local.demo import EXIT_DIED, EXIT_DIFFERS, EXIT_INTERRUPTED, EXIT_OK
-from deploy.local.demo_play import Playing
-from deploy.local.demo_services import Players
-from deploy.local.demo_watch import Watch
-from deploy.local.display import Display
 from deploy.local.paths import LOCAL, ROOT
 from deploy.local.process import DeadlinePassed, ProcessDied
 from deploy.local.supervisor import Supervisor

@@ -17,8 +17,8 @@ from typing import Any, Final
 
 import yaml
 
+from deploy.demo.services import FINISH_MS, TRIGGER_SECONDS
 from deploy.images.third_party import COMPOSE_FILE
-from deploy.local.demo_services import FINISH_MS, TRIGGER_SECONDS
 from deploy.local.ports import preferred_or_free
 from deploy.local.process import DeadlinePassed, wait_until
 from services.finalizer.settings import FinalizerSettings

@@ -18,28 +18,29 @@ from pathlib import Path
 import structlog
 import uvloop
 
-from services.collector.app import Drain, make_app, make_runner
-from services.collector.clients import Clients, Places
-from services.collector.connections import ConnectionLimits, room_for
-from services.collector.customers_file import CustomersFile, CustomersSource, RulesNow
-from services.collector.customers_table import CustomersTable, TableAway
-from services.collector.intake.customers import CustomersWrong
-from services.collector.kafka_sink import KafkaSink, producer_config
-from services.collector.listener import Listener
-from services.collector.reception import Reception
-from services.collector.recording_routes import RecordingRoutes
-from services.collector.routes import Routes
+from services.collector.customers.file import CustomersFile, CustomersSource, RulesNow
+from services.collector.customers.table import CustomersTable, TableAway
+from services.collector.http.app import Drain, make_app, make_runner
+from services.collector.http.clients import Clients, Places
+from services.collector.http.connections import ConnectionLimits, room_for
+from services.collector.http.listener import Listener
+from services.collector.http.reception import Reception
+from services.collector.http.recording_routes import RecordingRoutes
+from services.collector.http.routes import Routes
+from services.collector.http.uploads import Uploads
+from services.collector.intake.sender.customers import CustomersWrong
 from services.collector.settings import CollectorSettings
-from services.collector.sink import Sink
-from services.collector.spool import Spool
-from services.collector.spooled_sink import SpooledSink
-from services.collector.uploads import Uploads
-from services.rim import certificates, disks, garbage, logs, metrics, tracing
-from services.rim.admin import AdminServer
-from services.rim.kafka import TopicsWrong, verify_topics
-from services.rim.postgres import certificate_files
-from services.rim.secrets import with_secrets
-from services.rim.stopping import stop_on_signals
+from services.collector.sink.kafka_sink import KafkaSink, producer_config
+from services.collector.sink.sink import Sink
+from services.collector.sink.spool import Spool
+from services.collector.sink.spooled_sink import SpooledSink
+from services.rim.admin.admin import AdminServer
+from services.rim.database.postgres import certificate_files
+from services.rim.kafka.connection import TopicsWrong, verify_topics
+from services.rim.process import garbage
+from services.rim.process.secrets import with_secrets
+from services.rim.process.stopping import stop_on_signals
+from services.rim.telemetry import certificates, disks, logs, metrics, tracing
 from shared.metrics import COLLECTOR_QUEUE_RECORDS
 from shared.settings import SettingsError
 from shared.topics import API_CALLS, BEACONS, RECORDINGS, REJECTED, SPANS

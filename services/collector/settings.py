@@ -7,12 +7,12 @@ from typing import ClassVar, Self
 
 import pydantic
 
-from services.collector.intake.customers import ANYBODY, Customer, Customers
-from services.collector.intake.peer import Network
+from services.collector.http.reception import Limits
+from services.collector.http.uploads import UploadLimits
 from services.collector.intake.post import Rules
-from services.collector.reception import Limits
-from services.collector.uploads import UploadLimits
-from services.rim.postgres import Dsn
+from services.collector.intake.sender.customers import ANYBODY, Customer, Customers
+from services.collector.intake.sender.peer import Network
+from services.rim.database.postgres import Dsn
 from shared.chunks import CHUNK_BYTES_MAX
 from shared.schemas.beacon import CUSTOMER_ID
 from shared.settings import Settings

@@ -22,12 +22,12 @@ from services.dashboard.queries import PostgresServing
 from services.dashboard.replay import Replay
 from services.dashboard.settings import DashboardSettings
 from services.dashboard.views import ProcessorViews
-from services.rim import certificates, logs, metrics
-from services.rim.admin import AdminServer, Check
-from services.rim.kafka import TopicsWrong, verify_topics
-from services.rim.postgres import certificate_files
-from services.rim.secrets import with_secrets
-from services.rim.stopping import stop_on_signals
+from services.rim.admin.admin import AdminServer, Check
+from services.rim.database.postgres import certificate_files
+from services.rim.kafka.connection import TopicsWrong, verify_topics
+from services.rim.process.secrets import with_secrets
+from services.rim.process.stopping import stop_on_signals
+from services.rim.telemetry import certificates, logs, metrics
 from shared.metrics import DASHBOARD_LIVE_AGE_SECONDS
 from shared.settings import SettingsError
 from shared.topics import LIVE

@@ -16,7 +16,7 @@ from services.dashboard.quality import qualities
 from services.dashboard.queries import NotPublished, PostgresAway, QueryRefused, Serving
 from services.dashboard.replay import Replay
 from services.dashboard.views import LookupsAway, LookupsRefused, Views
-from services.rim import metrics
+from services.rim.telemetry import metrics
 from shared.metrics import DASHBOARD_REQUESTS, DASHBOARD_STREAMS
 from shared.schemas.beacon import CUSTOMER_ID, VIEW_ID_CHARS_MAX
 

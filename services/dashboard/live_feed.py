@@ -12,7 +12,7 @@ from typing import Any, Final
 import structlog
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
-from services.rim.kafka import client_config, log_client_error
+from services.rim.kafka.connection import client_config, log_client_error
 from shared import codec
 from shared.codec import Undecodable
 from shared.schemas.live import Live

@@ -10,7 +10,7 @@ import structlog
 from psycopg.rows import tuple_row
 
 from services.dashboard.quality import RollupSum
-from services.rim.postgres import tell_pool_errors_by_kind
+from services.rim.database.postgres import tell_pool_errors_by_kind
 
 log = structlog.get_logger(__name__)
 

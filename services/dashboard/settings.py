@@ -4,7 +4,7 @@ from typing import ClassVar
 
 import pydantic
 
-from services.rim.postgres import Dsn
+from services.rim.database.postgres import Dsn
 from shared.settings import Settings
 
 

@@ -12,34 +12,35 @@ from typing import Final
 import structlog
 from pyspark.sql import DataFrame
 
-from services.finalizer import commands, folding, identity
-from services.finalizer.checkpoint_lock import CheckpointInUse
+from services.finalizer import commands, folding
 from services.finalizer.driver import Driver, clock_ms, writing
 from services.finalizer.health import Health
-from services.finalizer.identity import CheckpointForeign
-from services.finalizer.jobs import raw, stream
-from services.finalizer.jobs.batches import Batches
 from services.finalizer.jobs.forget import TooManyViews
 from services.finalizer.jobs.maintenance import Maintenance, MaintenanceFailed
-from services.finalizer.jobs.raw import RawLanding
 from services.finalizer.jobs.reprocess import BeaconsGone, GenerationSwapped, NothingReprocessed
-from services.finalizer.jobs.rows import RowLanding
-from services.finalizer.jobs.stalls import Stalls
-from services.finalizer.jobs.stream import DataLost
 from services.finalizer.jobs.swap import SwapOutOfOrder
-from services.finalizer.locations import is_local
-from services.finalizer.row_topics import RowTopic
-from services.finalizer.serving import Fenced, ServingAway
-from services.finalizer.session import JarsMissing
+from services.finalizer.serving.database import Fenced, ServingAway
 from services.finalizer.settings import FinalizerSettings
-from services.finalizer.tables import ALL, OF_VIEWS, RAW, ROWS, UNPARSED_ROWS, TableDiffers, told
-from services.rim import certificates, disks, logs, metrics
-from services.rim.admin import AdminServer
-from services.rim.kafka import TopicsWrong, verify_topics
-from services.rim.migrations import DatabaseNewer
-from services.rim.postgres import certificate_files
-from services.rim.secrets import with_secrets
-from services.rim.stopping import stop_on_signals
+from services.finalizer.streaming import raw, stream
+from services.finalizer.streaming.batches import Batches
+from services.finalizer.streaming.raw import RawLanding
+from services.finalizer.streaming.rows import RowLanding
+from services.finalizer.streaming.stalls import Stalls
+from services.finalizer.streaming.stream import DataLost
+from services.finalizer.warehouse import identity
+from services.finalizer.warehouse.checkpoint_lock import CheckpointInUse
+from services.finalizer.warehouse.identity import CheckpointForeign
+from services.finalizer.warehouse.locations import is_local
+from services.finalizer.warehouse.row_topics import RowTopic
+from services.finalizer.warehouse.session import JarsMissing
+from services.finalizer.warehouse.tables import ALL, OF_VIEWS, RAW, ROWS, UNPARSED_ROWS, TableDiffers, told
+from services.rim.admin.admin import AdminServer
+from services.rim.database.migrations import DatabaseNewer
+from services.rim.database.postgres import certificate_files
+from services.rim.kafka.connection import TopicsWrong, verify_topics
+from services.rim.process.secrets import with_secrets
+from services.rim.process.stopping import stop_on_signals
+from services.rim.telemetry import certificates, disks, logs, metrics
 from shared.settings import SettingsError
 from shared.topics import BEACONS, LATE, REJECTED, VIEWS
 

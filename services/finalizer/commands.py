@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from services.finalizer import tables
 from services.finalizer.driver import clock_ms, spark_session, writing
 from services.finalizer.jobs import reprocess, swap
 from services.finalizer.jobs.compare import compare
@@ -19,6 +18,7 @@ from services.finalizer.jobs.maintenance import Maintenance, MaintenanceFailed
 from services.finalizer.jobs.publish import publish
 from services.finalizer.jobs.reprocess import day_of
 from services.finalizer.settings import FinalizerSettings
+from services.finalizer.warehouse import tables
 
 
 @dataclass(frozen=True)

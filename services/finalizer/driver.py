@@ -8,11 +8,11 @@ from dataclasses import dataclass
 
 from pyspark.sql import SparkSession
 
-from services.finalizer import checkpoint_lock, session, tables
-from services.finalizer.jobs.landing import Landing
-from services.finalizer.serving import Serving
+from services.finalizer.serving.database import Serving
 from services.finalizer.settings import FinalizerSettings
-from services.rim.crash_points import CrashPoints
+from services.finalizer.streaming.landing import Landing
+from services.finalizer.warehouse import checkpoint_lock, session, tables
+from services.rim.process.crash_points import CrashPoints
 
 
 @dataclass(frozen=True)

@@ -7,11 +7,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from services.processor.catalogue import APPLICATIONS
-from services.processor.engine.application import Application
-from services.processor.engine.core import Core
-from services.processor.engine.failures import ApplicationFailed
-from services.processor.engine.local import LocalMeta, MemoryStore
+from services.processor.engine.application.application import Application
+from services.processor.engine.application.failures import ApplicationFailed
+from services.processor.engine.core.core import Core
 from services.processor.engine.record import Output, Record
+from services.processor.engine.state.local import LocalMeta, MemoryStore
 from shared.topics import BEACONS, VIEWS
 
 #: Records folded between two checkpoints: what is open at once stays small.

@@ -4,8 +4,8 @@ import time
 from collections.abc import Sequence
 from typing import Final
 
-from services.finalizer.jobs.batches import Batches
-from services.rim.admin import Check
+from services.finalizer.streaming.batches import Batches
+from services.rim.admin.admin import Check
 
 #: A batch that runs longer than this hangs: the process should be restarted.
 BATCH_SECONDS_MAX: Final = 1800.0

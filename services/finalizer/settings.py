@@ -5,12 +5,12 @@ from typing import ClassVar, Final, Literal, Self
 
 import pydantic
 
-from services.finalizer.locations import Location
-from services.finalizer.row_topics import ALL as ROW_TOPICS
-from services.finalizer.row_topics import APPLICATIONS, RowTopic
 from services.finalizer.transforms.rollups import DIMENSIONS, Sets
-from services.rim.crash_points import ARMED_PATTERN
-from services.rim.postgres import Dsn
+from services.finalizer.warehouse.locations import Location
+from services.finalizer.warehouse.row_topics import ALL as ROW_TOPICS
+from services.finalizer.warehouse.row_topics import APPLICATIONS, RowTopic
+from services.rim.database.postgres import Dsn
+from services.rim.process.crash_points import ARMED_PATTERN
 from shared.settings import Settings
 
 _DIMENSION: Final = f"({'|'.join(DIMENSIONS)})"

@@ -12,26 +12,27 @@ from typing import Final, NoReturn
 import structlog
 
 from services.processor.catalogue import APPLICATIONS
-from services.processor.engine.application import Application, NotCoPartitioned
+from services.processor.engine.application.application import Application, NotCoPartitioned
 from services.processor.engine.routing import Owners
-from services.processor.runtime.journeys import Journeys
-from services.processor.runtime.lookups import Endpoint, LookupServer
-from services.processor.runtime.object_store import ObjectStore, ObjectsWrong
-from services.processor.runtime.ownership import Ownership
+from services.processor.runtime.http.routes import RequestLimits
+from services.processor.runtime.http.server import Endpoint, LookupServer
+from services.processor.runtime.kafka.ownership import Ownership
+from services.processor.runtime.kafka.refusals import SlotFenced, WorkerFailed
+from services.processor.runtime.objects.object_store import ObjectStore, ObjectsWrong
 from services.processor.runtime.plan import Plan
-from services.processor.runtime.refusals import SlotFenced, WorkerFailed
-from services.processor.runtime.replica import Replica
-from services.processor.runtime.rest import RequestLimits
-from services.processor.runtime.roles import Patience
+from services.processor.runtime.slot.replica import Replica
+from services.processor.runtime.standby.roles import Patience
+from services.processor.runtime.telemetry.record_traces import Journeys
 from services.processor.settings import ProcessorSettings
-from services.rim import certificates, disks, garbage, logs, malloc, metrics, tracing
-from services.rim.admin import AdminServer
-from services.rim.crash_points import CrashPoints
-from services.rim.kafka import TopicsWrong, silence_clients, verify_topics
-from services.rim.secrets import with_secrets
-from services.rim.stopping import stop_on_signals
-from services.rim.threads import ThreadDied, Threads
-from services.rim.tracing import Traces
+from services.rim.admin.admin import AdminServer
+from services.rim.kafka.connection import TopicsWrong, silence_clients, verify_topics
+from services.rim.process import garbage, malloc
+from services.rim.process.crash_points import CrashPoints
+from services.rim.process.secrets import with_secrets
+from services.rim.process.stopping import stop_on_signals
+from services.rim.process.threads import ThreadDied, Threads
+from services.rim.telemetry import certificates, disks, logs, metrics, tracing
+from services.rim.telemetry.tracing import Traces
 from shared.settings import SettingsError
 from shared.topics import PRESENCE
 

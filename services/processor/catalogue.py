@@ -13,9 +13,9 @@ from services.processor.applications.traces.trace import TraceRules
 from services.processor.applications.users import app as users
 from services.processor.applications.users.outcomes import KeepRules
 from services.processor.applications.video_views import app as video_views
-from services.processor.applications.video_views.finish import FinishRules
-from services.processor.applications.video_views.metrics import GoodRules
-from services.processor.engine.application import Application
+from services.processor.applications.video_views.row.scores import GoodRules
+from services.processor.applications.video_views.view.finish import FinishRules
+from services.processor.engine.application.application import Application
 from services.processor.settings import (
     ApiBaselinesSettings,
     ApiSchemasSettings,

@@ -5,7 +5,7 @@ from typing import ClassVar, Final, Literal, Self
 
 import pydantic
 
-from services.rim.crash_points import ARMED_PATTERN
+from services.rim.process.crash_points import ARMED_PATTERN
 from shared.settings import Settings
 
 ApplicationName = Literal["video_views", "traces", "api_schemas", "api_baselines", "recordings", "users"]

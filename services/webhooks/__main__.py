@@ -12,11 +12,11 @@ import aiohttp
 import structlog
 from confluent_kafka import KafkaException
 
-from services.rim import certificates, logs, metrics
-from services.rim.admin import AdminServer, Check
-from services.rim.kafka import TopicsWrong, verify_topics
-from services.rim.secrets import with_secrets
-from services.rim.stopping import stop_on_signals
+from services.rim.admin.admin import AdminServer, Check
+from services.rim.kafka.connection import TopicsWrong, verify_topics
+from services.rim.process.secrets import with_secrets
+from services.rim.process.stopping import stop_on_signals
+from services.rim.telemetry import certificates, logs, metrics
 from services.webhooks.delivery import Delivery, Policy
 from services.webhooks.reading import Reading
 from services.webhooks.settings import WebhooksSettings

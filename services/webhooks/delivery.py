@@ -10,7 +10,7 @@ from typing import Final
 import aiohttp
 import structlog
 
-from services.rim.metrics import counter
+from services.rim.telemetry.metrics import counter
 from services.webhooks.message import Message
 from services.webhooks.signing import headers
 from shared.metrics import WEBHOOKS_ATTEMPTS

@@ -7,8 +7,8 @@ from typing import Any, Final
 import structlog
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 
-from services.rim.kafka import client_config, log_client_error
-from services.rim.metrics import counter, gauge
+from services.rim.kafka.connection import client_config, log_client_error
+from services.rim.telemetry.metrics import counter, gauge
 from services.webhooks.delivery import Delivery
 from services.webhooks.lanes import Lanes, Place, Taken
 from services.webhooks.message import message_of

@@ -2,8 +2,8 @@
 
 import pytest
 
-from services.processor.engine.local import LocalMeta, LocalStore
-from services.processor.engine.rows import ROW_FORMAT, Meta, NewerFormat, pack
+from services.processor.engine.state.local import LocalMeta, LocalStore
+from services.processor.engine.state.rows import ROW_FORMAT, Meta, NewerFormat, pack
 
 START = (0, b"")
 

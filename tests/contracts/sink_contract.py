@@ -5,8 +5,8 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from services.collector.records import Record
-from services.collector.sink import Sink, Unstored
+from services.collector.sink.records import Record
+from services.collector.sink.sink import Sink, Unstored
 from shared import codec
 from shared.schemas.beacon import Beacon
 from shared.topics import BEACONS, REJECTED

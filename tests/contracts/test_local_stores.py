@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from services.processor.engine.local import LocalMeta, LocalStore, MemoryStore, StoreCorrupt, StoreLocked
-from services.processor.engine.rows import Meta, pack
-from services.processor.runtime.rocks_store import Memory, RocksStore
+from services.processor.engine.state.local import LocalMeta, LocalStore, MemoryStore, StoreCorrupt, StoreLocked
+from services.processor.engine.state.rows import Meta, pack
+from services.processor.runtime.store.rocksdb import Memory, RocksStore
 from tests.contracts.local_store import LocalStoreContract
 
 MEMORY = Memory(block_cache_bytes=4 << 20, write_buffer_bytes=8 << 20)

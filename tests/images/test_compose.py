@@ -13,15 +13,15 @@ from dataclasses import replace
 import pytest
 from confluent_kafka.admin import AdminClient
 
+from deploy.demo.display import Display
+from deploy.demo.observe import read_truths
+from deploy.demo.play import Playing
+from deploy.demo.services import Players
+from deploy.demo.watch import Watch
 from deploy.images import build
 from deploy.images.daemon import Daemon
 from deploy.images.stack import Stack
 from deploy.images.third_party import STAGES, build_stand_in
-from deploy.local.demo_play import Playing
-from deploy.local.demo_services import Players
-from deploy.local.demo_watch import Watch
-from deploy.local.display import Display
-from deploy.local.observe import read_truths
 from deploy.local.paths import LOCAL, ROOT
 from deploy.local.process import DeadlinePassed, wait_until
 from deploy.local.supervisor import Supervisor

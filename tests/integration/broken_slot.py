@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from services.processor.__main__ import main
-from services.processor.runtime.ends import Ends
-from services.processor.runtime.ownership import Ownership
-from services.processor.runtime.roll_call import RollCall
+from services.processor.runtime.kafka.end_offsets import Ends
+from services.processor.runtime.kafka.ownership import Ownership
+from services.processor.runtime.standby.heartbeats import RollCall
 
 #: What each thread does over and over, by its name.
 WORK: Final[dict[str, tuple[type, str]]] = {

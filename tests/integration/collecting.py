@@ -17,7 +17,7 @@ from confluent_kafka import Consumer, TopicPartition
 
 from deploy.local.ports import free_port
 from deploy.local.process import Child
-from services.collector.records import Record
+from services.collector.sink.records import Record
 
 SECONDS_MAX = 60.0
 

@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 from deploy.local.broker import Broker
 from deploy.local.postgres import Postgres
 from deploy.topics import create_topics
-from services.finalizer import session as finalizer_session
+from services.finalizer.warehouse import session as finalizer_session
 from shared.settings import Settings
 from tests.integration.warehousing import Warehouse, finalizer_settings
 

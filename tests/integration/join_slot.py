@@ -8,10 +8,10 @@ import msgspec
 
 from services.processor.engine.windows import Sessions
 from services.processor.runtime.plan import Plan
-from services.processor.runtime.replica import Replica
-from services.processor.runtime.roles import Patience
-from services.rim import logs
-from services.rim.stopping import stop_on_signals
+from services.processor.runtime.slot.replica import Replica
+from services.processor.runtime.standby.roles import Patience
+from services.rim.process.stopping import stop_on_signals
+from services.rim.telemetry import logs
 from shared.settings import Settings
 from tests.unit.processor.joining import OPEN, Session, application
 

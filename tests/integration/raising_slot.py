@@ -8,7 +8,7 @@ from typing import Final
 
 from services.processor.__main__ import main
 from services.processor.applications.video_views.app import VideoViews
-from services.processor.engine.application import ROW_BYTES_MAX
+from services.processor.engine.application.application import ROW_BYTES_MAX
 from services.processor.engine.record import Record
 
 PROGRAM: Final = ("tests.integration.raising_slot",)

@@ -4,8 +4,8 @@ import threading
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 
-from services.finalizer.published import Group, Rebuilt, Slice
-from services.finalizer.serving import Serving
+from services.finalizer.serving.database import Serving
+from services.finalizer.serving.published import Group, Rebuilt, Slice
 
 #: A database that a test has just made is there.
 AWAY_SECONDS_MAX = 20.0

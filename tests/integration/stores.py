@@ -6,12 +6,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
-from services.processor.applications.video_views.progress import Progress
 from services.processor.applications.video_views.stores import VIEWS
-from services.processor.applications.video_views.view import ViewState
-from services.processor.engine.local import LocalMeta
-from services.processor.engine.rows import pack
-from services.processor.runtime.rocks_store import Memory, RocksStore
+from services.processor.applications.video_views.view.progress import Progress
+from services.processor.applications.video_views.view.state import ViewState
+from services.processor.engine.state.local import LocalMeta
+from services.processor.engine.state.rows import pack
+from services.processor.runtime.store.rocksdb import Memory, RocksStore
 
 MEMORY: Final = Memory(block_cache_bytes=4 << 20, write_buffer_bytes=8 << 20)
 DAY_MS: Final = 86_400_000

@@ -12,10 +12,10 @@ import pytest
 from openapi_spec_validator import OpenAPIV31SpecValidator
 from opentelemetry.exporter.otlp.proto.http import Compression
 
-from deploy.local.applications.api_baselines import first_window_ms
+from deploy.demo.applications.api_baselines import first_window_ms
 from deploy.local.broker import Broker
 from deploy.local.ports import free_port
-from services.collector.records import Record
+from services.collector.sink.records import Record
 from shared import codec, topics
 from shared.schemas.api_anomaly import ApiAnomaly
 from shared.schemas.trace import Trace

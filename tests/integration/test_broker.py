@@ -13,7 +13,7 @@ from deploy.local.broker import Broker
 from deploy.local.paths import ROOT
 from deploy.local.process import ProcessDied
 from deploy.topics import create_topics
-from services.rim.kafka import TopicsWrong, verify_topics
+from services.rim.kafka.connection import TopicsWrong, verify_topics
 from shared import topics
 from shared.partitioning import partition_of
 from shared.settings import Settings

@@ -15,10 +15,11 @@ from deploy.local.broker import Broker
 from deploy.local.ports import free_port
 from deploy.local.process import wait_until
 from deploy.topics import create_topics
-from services.collector.intake import cmcd, mux
+from services.collector.intake.cmcd import cmcd
+from services.collector.intake.mux import mux
 from services.collector.intake.post import Rules
-from services.collector.kafka_sink import KafkaSink, producer_config
-from services.collector.records import Record
+from services.collector.sink.kafka_sink import KafkaSink, producer_config
+from services.collector.sink.records import Record
 from shared.codec import BEACON
 from shared.partitioning import partition_of
 from shared.schemas.beacon import Beacon

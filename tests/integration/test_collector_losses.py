@@ -14,7 +14,7 @@ from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, C
 from deploy.local.broker import Broker
 from deploy.local.ports import free_port
 from deploy.topics import create_topics
-from services.collector.records import Record
+from services.collector.sink.records import Record
 from shared.codec import BEACON
 from shared.settings import Settings
 from shared.topics import BEACONS

@@ -15,9 +15,9 @@ from prometheus_client import REGISTRY
 from deploy.local.broker import Broker
 from deploy.local.ports import free_port
 from deploy.local.postgres import Postgres
-from services.collector.customers_table import MIGRATIONS_DIR, CustomersTable, TableAway
-from services.collector.intake.customers import Customer, CustomersWrong, Found
-from services.rim.migrations import migrate
+from services.collector.customers.table import MIGRATIONS_DIR, CustomersTable, TableAway
+from services.collector.intake.sender.customers import Customer, CustomersWrong, Found
+from services.rim.database.migrations import migrate
 from tests.integration.collecting import SECONDS_MAX, Collector, answered, until
 
 pytestmark = pytest.mark.integration

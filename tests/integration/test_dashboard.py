@@ -21,8 +21,8 @@ from deploy.local.ports import free_port
 from deploy.local.postgres import Postgres
 from deploy.local.process import Child
 from deploy.topics import create_topics
-from services.finalizer.migrate import migrate
-from services.rim.kafka import client_config
+from services.finalizer.serving.migrate import migrate
+from services.rim.kafka.connection import client_config
 from shared import codec
 from shared.histogram import bucket_of
 from shared.partitioning import partition_of, view_key

@@ -13,9 +13,9 @@ import pytest
 
 from deploy.local.postgres import Postgres
 from services.dashboard.queries import CUSTOMERS_MAX, NotPublished, PostgresServing, QueryRefused
-from services.finalizer.migrate import migrate
-from services.finalizer.published import Rebuilt, Slice
-from services.finalizer.serving import Serving
+from services.finalizer.serving.database import Serving
+from services.finalizer.serving.migrate import migrate
+from services.finalizer.serving.published import Rebuilt, Slice
 from tests.integration.served import MEASURES, publish, total
 
 pytestmark = pytest.mark.integration

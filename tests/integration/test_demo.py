@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 
-from deploy.local.applications import catalogue
-from deploy.local.demo import EXIT_DIED, EXIT_DIFFERS, EXIT_INTERRUPTED, EXIT_OK
+from deploy.demo.__main__ import EXIT_DIED, EXIT_DIFFERS, EXIT_INTERRUPTED, EXIT_OK
+from deploy.demo.applications import catalogue
 from deploy.local.paths import ROOT
 from deploy.local.process import wait_until
 from shared.topics import PROFILES, VIEWS
@@ -46,7 +46,7 @@ def test_every_view_of_a_run_ends_up_as_its_player_knows_it(tmp_path: Path) -> N
 def test_a_load_test_tells_of_a_lost_view_and_of_a_row_that_is_doubled_after_all_was_right(tmp_path: Path) -> None:
     report = tmp_path / "report.html"
     load = ("--shape", "soak", "--viewers", "6", "--seconds", "20", "--report", str(report))
-    with _demo(tmp_path, *load, module="deploy.local.load") as demo:
+    with _demo(tmp_path, *load, module="deploy.demo.load") as demo:
         wait_until(lambda: "whether it stays so" in _output(tmp_path), _LAND_SECONDS_MAX, "no line differs any more")
         # However slow this test is, the run looks again only after these.
         demo.send_signal(signal.SIGSTOP)
@@ -139,12 +139,12 @@ def _lose_a_view(truth: Path, customer: str) -> None:
     truth.write_text(json.dumps(content))
 
 
-def _command(tmp_path: Path, *more: str, module: str = "deploy.local.demo") -> list[str]:
+def _command(tmp_path: Path, *more: str, module: str = "deploy.demo") -> list[str]:
     return [sys.executable, "-m", module, "--folder", str(tmp_path / "demo"), *more]
 
 
 @contextmanager
-def _demo(tmp_path: Path, *more: str, module: str = "deploy.local.demo") -> Iterator[subprocess.Popen[bytes]]:
+def _demo(tmp_path: Path, *more: str, module: str = "deploy.demo") -> Iterator[subprocess.Popen[bytes]]:
     with (
         (tmp_path / "output").open("wb") as output,
         subprocess.Popen(

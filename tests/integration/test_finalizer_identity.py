@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from services.finalizer.identity import CheckpointForeign, hold_to
+from services.finalizer.warehouse.identity import CheckpointForeign, hold_to
 
 pytestmark = pytest.mark.integration
 

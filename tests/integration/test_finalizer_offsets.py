@@ -10,9 +10,9 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from deploy.local.broker import Broker
 from deploy.local.process import wait_until
-from services.finalizer import identity
-from services.finalizer.jobs import raw
-from services.finalizer.jobs.stalls import stalled
+from services.finalizer.streaming import raw
+from services.finalizer.streaming.stalls import stalled
+from services.finalizer.warehouse import identity
 from shared.settings import Settings
 
 pytestmark = pytest.mark.integration

@@ -10,12 +10,12 @@ from uuid import uuid4
 import psycopg
 import pytest
 
-from deploy.local.observe import published_ms
+from deploy.demo.observe import published_ms
 from deploy.local.postgres import Postgres
-from services.finalizer.migrate import MIGRATIONS_DIR, migrate
-from services.finalizer.published import Rebuilt, RecentView, Slice
-from services.finalizer.serving import Fenced, Serving, ServingAway
-from services.rim import migrations
+from services.finalizer.serving.database import Fenced, Serving, ServingAway
+from services.finalizer.serving.migrate import MIGRATIONS_DIR, migrate
+from services.finalizer.serving.published import Rebuilt, RecentView, Slice
+from services.rim.database import migrations
 from tests.integration.served import MEASURES, total
 
 pytestmark = pytest.mark.integration

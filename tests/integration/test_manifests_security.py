@@ -8,7 +8,7 @@ import pytest
 from deploy.kubernetes import manifests
 from deploy.local.paths import ROOT
 from deploy.rights import Right, documented
-from services.rim.secrets import with_secrets
+from services.rim.process.secrets import with_secrets
 from shared.settings import Settings, SettingsError
 from tests.integration.manifested import (
     SETTINGS,

@@ -8,10 +8,10 @@ import psycopg
 import pytest
 
 from deploy.local.postgres import Postgres
-from services.collector import customers_table
-from services.finalizer.migrate import MIGRATIONS_DIR, migrate
-from services.rim import migrations
-from services.rim.migrations import DatabaseNewer
+from services.collector.customers import table
+from services.finalizer.serving.migrate import MIGRATIONS_DIR, migrate
+from services.rim.database import migrations
+from services.rim.database.migrations import DatabaseNewer
 
 pytestmark = pytest.mark.integration
 
@@ -24,7 +24,11 @@ def dsn(postgres: Postgres) -> str:
 def revision(folder: Path, number: int, statements: str) -> None:
     """Writes a revision and its SQL."""
     before = repr(f"{number - 1:04}") if number > 1 else None
-    lines = ["from services.rim.migrations import run_sql", f"revision = '{number:04}'", f"down_revision = {before}"]
+    lines = [
+        "from services.rim.database.migrations import run_sql",
+        f"revision = '{number:04}'",
+        f"down_revision = {before}",
+    ]
     (folder / f"r{number:04}.py").write_text("\n".join([*lines, "upgrade = run_sql(__file__)", ""]))
     (folder / f"r{number:04}.sql").write_text(statements)
 
@@ -74,7 +78,7 @@ def test_a_database_of_a_newer_version_is_refused(dsn: str, tmp_path: Path) -> N
 
 
 def test_databases_of_the_earlier_runner_go_on_where_it_left_them(dsn: str) -> None:
-    former = {"finalizer": (MIGRATIONS_DIR, 3), "collector": (customers_table.MIGRATIONS_DIR, 1)}
+    former = {"finalizer": (MIGRATIONS_DIR, 3), "collector": (table.MIGRATIONS_DIR, 1)}
     with psycopg.connect(dsn, autocommit=True) as connection:
         for service, (folder, count) in former.items():
             connection.execute(
@@ -87,7 +91,7 @@ def test_databases_of_the_earlier_runner_go_on_where_it_left_them(dsn: str) -> N
 
     assert migrate(dsn) == ["0004", "0005"]
     assert migrate(dsn) == []
-    assert migrations.migrate(dsn, "collector", customers_table.MIGRATIONS_DIR) == []
+    assert migrations.migrate(dsn, "collector", table.MIGRATIONS_DIR) == []
     revisions = (
         "SELECT * FROM (SELECT version_num FROM finalizer_revision UNION SELECT version_num FROM collector_revision)"
     )

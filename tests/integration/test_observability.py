@@ -14,8 +14,8 @@ from deploy.local.paths import PROMETHEUS, ROOT
 from deploy.local.ports import free_port
 from deploy.local.process import Child
 from deploy.observability import dashboards
-from services.rim import metrics
-from services.rim.admin import AdminServer, Check
+from services.rim.admin.admin import AdminServer, Check
+from services.rim.telemetry import metrics
 from shared.metrics import COLLECTOR_BEACONS_ACCEPTED, PROCESSOR_LAG_RECORDS, ServiceName
 
 pytestmark = pytest.mark.integration

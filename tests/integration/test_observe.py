@@ -8,9 +8,9 @@ import pytest
 from confluent_kafka import KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
+from deploy.demo.compare import ViewRecords
+from deploy.demo.observe import TopicReader
 from deploy.local.broker import Broker
-from deploy.local.compare import ViewRecords
-from deploy.local.observe import TopicReader
 from deploy.topics import create_topics
 from shared import codec, topics
 from shared.settings import Settings

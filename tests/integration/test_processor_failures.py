@@ -11,12 +11,12 @@ from confluent_kafka.admin import AdminClient
 
 from deploy.local.broker import Broker
 from services.processor.applications.video_views.app import application
-from services.processor.applications.video_views.finish import FinishRules
-from services.processor.engine.checkpoint import Checkpoint
-from services.processor.engine.rows import Meta, pack
-from services.processor.runtime.checkpoints import Committer, Unclear
-from services.processor.runtime.clients import partition_producer
-from services.rim.crash_points import CrashPoint, CrashPoints
+from services.processor.applications.video_views.view.finish import FinishRules
+from services.processor.engine.core.checkpoint import Checkpoint
+from services.processor.engine.state.rows import Meta, pack
+from services.processor.runtime.kafka.clients import partition_producer
+from services.processor.runtime.partition.transaction import Committer, Unclear
+from services.rim.process.crash_points import CrashPoint, CrashPoints
 from shared.settings import Settings
 from shared.topics import BEACONS
 from tests.integration.failing import Scene, delete_group, scene_on

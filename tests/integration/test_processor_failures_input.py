@@ -10,8 +10,8 @@ from confluent_kafka.admin import AdminClient
 
 from deploy.local.broker import Broker
 from services.processor.applications.video_views.stores import VIEWS
-from services.processor.engine.failures import FAILED_MAX
-from services.processor.engine.rows import pack
+from services.processor.engine.application.failures import FAILED_MAX
+from services.processor.engine.state.rows import pack
 from shared import codec, topics
 from shared.partitioning import partition_of
 from tests.integration.failing import Scene, scene_on

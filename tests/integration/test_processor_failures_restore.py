@@ -11,19 +11,19 @@ import pytest
 
 from deploy.local.broker import Broker
 from services.processor.applications.video_views.app import application
-from services.processor.applications.video_views.finish import FinishRules
 from services.processor.applications.video_views.stores import CLOSED
-from services.processor.engine.checkpoint import Checkpoint
-from services.processor.engine.local import LocalStore
-from services.processor.engine.rows import Meta, pack
-from services.processor.runtime.changelog import POSITION_EVERY_ROWS, GivenUp, Restoring
-from services.processor.runtime.checkpoints import Committer
-from services.processor.runtime.clients import partition_producer
+from services.processor.applications.video_views.view.finish import FinishRules
+from services.processor.engine.core.checkpoint import Checkpoint
+from services.processor.engine.state.local import LocalStore
+from services.processor.engine.state.rows import Meta, pack
+from services.processor.runtime.kafka.clients import partition_producer
+from services.processor.runtime.partition.changelog import POSITION_EVERY_ROWS, GivenUp, Restoring
+from services.processor.runtime.partition.takeover import take_over
+from services.processor.runtime.partition.transaction import Committer
 from services.processor.runtime.plan import Plan
-from services.processor.runtime.rocks_store import Memory, RocksStore
-from services.processor.runtime.stores import Stores
-from services.processor.runtime.takeover import take_over
-from services.rim.crash_points import CrashPoint, CrashPoints
+from services.processor.runtime.store.rocksdb import Memory, RocksStore
+from services.processor.runtime.store.stores import Stores
+from services.rim.process.crash_points import CrashPoint, CrashPoints
 from shared.settings import Settings
 from tests.integration.failing import Scene, scene_on
 from tests.integration.feed import COUNTS

@@ -12,9 +12,9 @@ import pytest
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
 
 from deploy.local.broker import Broker
-from services.processor.engine.local import LocalMeta
-from services.processor.engine.rows import ROW_FORMAT
-from services.processor.runtime.rocks_store import RocksStore
+from services.processor.engine.state.local import LocalMeta
+from services.processor.engine.state.rows import ROW_FORMAT
+from services.processor.runtime.store.rocksdb import RocksStore
 from shared.topics import VIDEO_VIEWS_CHANGELOG
 from tests.integration.failing import Scene, scene_on
 from tests.integration.feed import PARTITIONS

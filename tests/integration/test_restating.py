@@ -9,12 +9,14 @@ import msgspec
 import pytest
 
 from deploy.local.postgres import Postgres
-from services.finalizer import commands, tables
+from services.finalizer import commands
 from services.finalizer.__main__ import parser
-from services.finalizer.jobs import raw, reprocess, swap
+from services.finalizer.jobs import reprocess, swap
 from services.finalizer.jobs.compare import compare
 from services.finalizer.jobs.reprocess import BeaconsGone, GenerationSwapped, Made, NothingReprocessed
 from services.finalizer.jobs.swap import SwapOutOfOrder
+from services.finalizer.streaming import raw
+from services.finalizer.warehouse import tables
 from tests.integration.finalizing import HOUR_MS, a_view, expect_truth, newest
 from tests.integration.warehousing import (
     DAY_MS,

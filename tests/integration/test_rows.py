@@ -10,8 +10,8 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as sf
 
-from services.finalizer import row_topics, tables
-from services.finalizer.jobs.rows import RowLanding
+from services.finalizer.streaming.rows import RowLanding
+from services.finalizer.warehouse import row_topics, tables
 from shared import codec
 from shared.schemas.api_anomaly import ApiAnomaly, Evidence
 from shared.schemas.api_change import ApiChange

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 from aiohttp import web
 
+from deploy.demo.clients_doc import RECORDINGS_DOC
+from deploy.demo.rrweb import CUSTOMER, GREETING, NAME, browser, recorded_page, serving, shown_in_replay, visit
 from deploy.local.broker import Broker
-from deploy.local.clients_doc import RECORDINGS_DOC
 from deploy.local.paths import RRWEB
 from deploy.local.ports import free_port
-from deploy.local.rrweb import CUSTOMER, GREETING, NAME, browser, recorded_page, serving, shown_in_replay, visit
 from services.dashboard.app import STATIC
 from services.dashboard.replay import Replay
 from tests.integration.asked import TOKEN, Asked

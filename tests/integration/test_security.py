@@ -21,10 +21,9 @@ from deploy.local.postgres import Postgres
 from deploy.local.process import Child, wait_until
 from deploy.rights import documented, grant
 from deploy.topics import create_topics
-from services.collector.customers_table import MIGRATIONS_DIR, CustomersTable, TableAway
-from services.rim import kafka
-from services.rim.kafka import TopicsWrong, client_config, verify_topics
-from services.rim.migrations import migrate
+from services.collector.customers.table import MIGRATIONS_DIR, CustomersTable, TableAway
+from services.rim.database.migrations import migrate
+from services.rim.kafka.connection import TopicsWrong, client_config, verify_topics
 from shared.settings import Settings
 from shared.topics import BEACONS, LIVE, VIEWS
 from tests.integration.collecting import Collector, answered, reading
@@ -180,7 +179,7 @@ def _sees(page: str, customer_id: str) -> bool:
 
 
 def test_who_is_not_let_in_is_told_why(secured: SecuredBroker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kafka, "BOOT_SECONDS_MAX", 10.0)
+    monkeypatch.setattr(connection, "BOOT_SECONDS_MAX", 10.0)
     stranger = Authority(tmp_path).ca_file
 
     def why(settings: Settings) -> str:

@@ -11,7 +11,7 @@ import pytest
 from confluent_kafka import Producer
 
 from deploy.local.broker import Broker
-from services.processor.engine.local import LocalMeta
+from services.processor.engine.state.local import LocalMeta
 from tests.integration.failing import Scene, scene_on
 from tests.integration.slots import Slot, wait_until
 from tests.integration.stores import DAY_MS, change_position, garbage, ghost

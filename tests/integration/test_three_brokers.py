@@ -6,7 +6,7 @@ import pytest
 
 from deploy.topics import create_topics
 from services.processor.applications.video_views.app import application
-from services.processor.applications.video_views.finish import FinishRules
+from services.processor.applications.video_views.view.finish import FinishRules
 from shared.topics import PRESENCE
 from tests.chaos import rolling
 from tests.integration.cluster import Cluster, ReplicatedSettings

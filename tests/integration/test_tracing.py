@@ -128,6 +128,6 @@ def test_by_default_no_record_carries_a_context_and_nothing_that_traces_is_loade
         assert [record.headers for record in records] == [[], []]
         # Python tells of every module it loads. The messages of the protocol are the intake's, for spans that others send.
         loaded = {line.rpartition("|")[2].strip() for line in collector.child.log_file.read_text().splitlines()}
-        assert "services.rim.tracing" in loaded
+        assert "services.rim.telemetry.tracing" in loaded
         theirs = {name for name in loaded if name.startswith("opentelemetry.")}
         assert {name for name in theirs if not name.startswith("opentelemetry.proto")} == set()

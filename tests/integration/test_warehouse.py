@@ -13,13 +13,15 @@ import psycopg
 import pytest
 from pyspark.sql import SparkSession
 
-from services.finalizer import commands, tables
+from services.finalizer import commands
 from services.finalizer.__main__ import parser
-from services.finalizer.jobs import raw, reprocess
+from services.finalizer.jobs import reprocess
 from services.finalizer.jobs.export import export
 from services.finalizer.jobs.forget import forget
 from services.finalizer.jobs.maintenance import Maintenance
-from services.finalizer.serving import Fenced
+from services.finalizer.serving.database import Fenced
+from services.finalizer.streaming import raw
+from services.finalizer.warehouse import tables
 from shared import codec
 from shared.schemas.span import SpanFields
 from shared.schemas.trace import Trace

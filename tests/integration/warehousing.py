@@ -11,17 +11,17 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as sf
 
 from deploy.local.paths import SPARK_JARS
-from services.finalizer import tables
 from services.finalizer.driver import Driver
-from services.finalizer.jobs.landing import Landing
-from services.finalizer.jobs.raw import RawLanding
-from services.finalizer.jobs.rows import RowLanding
-from services.finalizer.row_topics import RowTopic
-from services.finalizer.serving import Serving
+from services.finalizer.serving.database import Serving
 from services.finalizer.settings import FinalizerSettings
+from services.finalizer.streaming.landing import Landing
+from services.finalizer.streaming.raw import RawLanding
+from services.finalizer.streaming.rows import RowLanding
+from services.finalizer.warehouse import tables
+from services.finalizer.warehouse.row_topics import RowTopic
 from services.processor.catalogue import APPLICATIONS
 from services.processor.engine.driver import Driver as Fold
-from services.rim.crash_points import CrashPoint, CrashPoints
+from services.rim.process.crash_points import CrashPoint, CrashPoints
 from shared.codec import BEACON, VIEW
 from shared.partitioning import view_key
 from shared.schemas.beacon import Beacon

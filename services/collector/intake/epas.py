@@ -10,8 +10,6 @@ from typing import Any, Final
 import msgspec
 
 from services.collector.intake.body import unpacked
-from services.collector.intake.client import sender_of, without_viewer
-from services.collector.intake.customers import Found
 from services.collector.intake.json_format import parsed
 from services.collector.intake.post import (
     Post,
@@ -27,6 +25,8 @@ from services.collector.intake.post import (
     commons,
     rejected_body,
 )
+from services.collector.intake.sender.client import sender_of, without_viewer
+from services.collector.intake.sender.customers import Found
 from services.collector.intake.values import check_attrs, checked_time_ms, whole
 from shared.schemas.beacon import Beacon
 

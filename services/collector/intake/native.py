@@ -11,8 +11,6 @@ from typing import Annotated, Any, Final, Generic, TypeVar
 import msgspec
 
 from services.collector.intake.body import unpacked
-from services.collector.intake.client import sender_of, without_viewer
-from services.collector.intake.customers import Found
 from services.collector.intake.json_format import decoded, schema_of
 from services.collector.intake.post import (
     Post,
@@ -26,6 +24,8 @@ from services.collector.intake.post import (
     commons,
     rejected_body,
 )
+from services.collector.intake.sender.client import sender_of, without_viewer
+from services.collector.intake.sender.customers import Found
 from services.collector.intake.values import WHOLE_MAX, check_attrs, whole
 from shared.schemas.beacon import VIEW_ID_CHARS_MAX, Beacon, Event
 

@@ -5,8 +5,8 @@ from typing import Any
 
 import msgspec
 
-from services.collector.intake.client import Client, Sender
-from services.collector.intake.customers import ANYBODY, Customers, Found
+from services.collector.intake.sender.client import Client, Sender
+from services.collector.intake.sender.customers import ANYBODY, Customers, Found
 from shared.schemas.api_call import ApiCall
 from shared.schemas.beacon import CUSTOMER_ID, SCHEMA_VERSION, VIEW_ID_CHARS_MAX, Beacon
 from shared.schemas.rejected import Reason

@@ -7,10 +7,10 @@ from typing import Final
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
-from services.finalizer import tables
 from services.finalizer.jobs.reprocess import days_of, with_partial
-from services.finalizer.jobs.warehouse import KEY, read
 from services.finalizer.transforms.rollups import MEASURES, measures
+from services.finalizer.warehouse import tables
+from services.finalizer.warehouse.views_table import KEY, read
 
 #: Columns in which two rows of one view differ although they say the same.
 _OF_ARRIVAL: Final = ("generation", "revision", "kafka_partition", "kafka_offset", "kafka_timestamp_ms", "landed_at_ms")

@@ -6,7 +6,7 @@ from typing import Final
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
-from services.finalizer import tables
+from services.finalizer.warehouse import tables
 
 TABLES: Final = {
     table.name: table for table in (tables.VIEWS, tables.ROLLUPS, tables.BRONZE, tables.LATE, tables.REJECTED)

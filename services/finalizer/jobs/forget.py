@@ -8,14 +8,14 @@ import structlog
 from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as sf
 
-from services.finalizer import tables
 from services.finalizer.driver import Driver
 from services.finalizer.jobs.maintenance import vacuum
-from services.finalizer.jobs.warehouse import read
-from services.finalizer.published import Slice
-from services.finalizer.row_topics import RowTopic
-from services.finalizer.tables import Table
+from services.finalizer.serving.published import Slice
 from services.finalizer.transforms.rows import columns_of
+from services.finalizer.warehouse import tables
+from services.finalizer.warehouse.row_topics import RowTopic
+from services.finalizer.warehouse.tables import Table
+from services.finalizer.warehouse.views_table import read
 from shared.partitioning import view_key
 
 log = structlog.get_logger(__name__)
@@ -135,7 +135,7 @@ def _holding(records: DataFrame, wanted: str) -> DataFrame:
     def kept(batches: Iterator[Any]) -> Iterator[Any]:
         import pyarrow as pa  # noqa: PLC0415 - where the function runs
 
-        from services.finalizer.json_strings import holds_value  # noqa: PLC0415
+        from services.finalizer.warehouse.json_strings import holds_value  # noqa: PLC0415
 
         for batch in batches:
             values = batch.column("value").to_pylist()

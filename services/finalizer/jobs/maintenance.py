@@ -10,12 +10,12 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from services.finalizer import tables
-from services.finalizer.serving import Serving
+from services.finalizer.serving.database import Serving
 from services.finalizer.settings import FinalizerSettings
-from services.finalizer.tables import Table
 from services.finalizer.transforms.views import DAY_MS
-from services.rim.metrics import counter, histogram
+from services.finalizer.warehouse import tables
+from services.finalizer.warehouse.tables import Table
+from services.rim.telemetry.metrics import counter, histogram
 from shared.metrics import FINALIZER_MAINTENANCE_FAILURES, FINALIZER_MAINTENANCE_SECONDS
 
 log = structlog.get_logger(__name__)

@@ -3,10 +3,10 @@
 import structlog
 from pyspark.sql import functions as sf
 
-from services.finalizer import tables
 from services.finalizer.driver import Driver
-from services.finalizer.jobs.warehouse import read
-from services.finalizer.published import Slice
+from services.finalizer.serving.published import Slice
+from services.finalizer.warehouse import tables
+from services.finalizer.warehouse.views_table import read
 
 log = structlog.get_logger(__name__)
 

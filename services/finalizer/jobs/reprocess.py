@@ -10,9 +10,9 @@ from typing import Any, Final, NamedTuple
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
-from services.finalizer import tables
-from services.finalizer.jobs.warehouse import read
 from services.finalizer.transforms.views import DAY_MS, latest_per_view, parse
+from services.finalizer.warehouse import tables
+from services.finalizer.warehouse.views_table import read
 
 #: A view lasts a day and may be revised for hours after its end: beacons of so many days around it are read.
 _DAYS_BEFORE: Final = 1

@@ -10,11 +10,11 @@ import structlog
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
-from services.finalizer import tables
 from services.finalizer.driver import Driver, clock_ms
 from services.finalizer.jobs.reprocess import days_of, of_generation
-from services.finalizer.jobs.warehouse import KEY, NEWER, listed, read, same_view
-from services.finalizer.published import Slice
+from services.finalizer.serving.published import Slice
+from services.finalizer.warehouse import tables
+from services.finalizer.warehouse.views_table import KEY, NEWER, listed, read, same_view
 
 log = structlog.get_logger(__name__)
 

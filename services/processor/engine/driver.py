@@ -7,17 +7,17 @@ and builds a new one from what was committed, by replay of the changelog, as a t
 from collections.abc import Iterable, Sequence
 from typing import Literal
 
-from services.processor.engine.access import Found
-from services.processor.engine.application import Application, Lookup
-from services.processor.engine.checkpoint import Checkpoint
-from services.processor.engine.core import Core
-from services.processor.engine.failures import ApplicationFailed
+from services.processor.engine.application.access import Found
+from services.processor.engine.application.application import Application, Lookup
+from services.processor.engine.application.failures import ApplicationFailed
+from services.processor.engine.application.media_requests import Corrupt, MediaOutcome, MediaRequest, Verifying
+from services.processor.engine.application.requests import Query
+from services.processor.engine.core.checkpoint import Checkpoint
+from services.processor.engine.core.core import Core
 from services.processor.engine.inbox import Inbox
-from services.processor.engine.local import LocalMeta, MemoryStore
-from services.processor.engine.media_requests import Corrupt, MediaOutcome, MediaRequest, Verifying
 from services.processor.engine.record import Output, Record
-from services.processor.engine.requests import Query
-from services.processor.engine.rows import META_KEY, decode_meta, encode_meta
+from services.processor.engine.state.local import LocalMeta, MemoryStore
+from services.processor.engine.state.rows import META_KEY, decode_meta, encode_meta
 from shared.topics import Topic
 
 #: calm: commits; after: crashes after each commit; before: crashes before each commit, then gives the records again.

@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from services.processor.engine.application import Application
+from services.processor.engine.application.application import Application
 from services.processor.engine.record import Record
 
 #: Records that come out at once where several inputs are merged.

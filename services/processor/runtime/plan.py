@@ -4,10 +4,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from services.processor.engine.application import Application
-from services.processor.runtime.journeys import Journeys
-from services.processor.runtime.object_store import ObjectStore
-from services.rim.crash_points import CrashPoints
+from services.processor.engine.application.application import Application
+from services.processor.runtime.objects.object_store import ObjectStore
+from services.processor.runtime.telemetry.record_traces import Journeys
+from services.rim.process.crash_points import CrashPoints
 from shared.settings import Settings
 
 _MIB: Final = 1024 * 1024

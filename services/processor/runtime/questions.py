@@ -5,7 +5,7 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from typing import Any, Final, NamedTuple, TypeVar
 
-from services.processor.engine.access import LookFailed
+from services.processor.engine.application.access import LookFailed
 
 T = TypeVar("T")
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from playwright.sync_api import Browser, Page, Request
 
-from services.collector.records import Record
+from services.collector.sink.records import Record
 from shared import codec
 from shared.schemas.beacon import Beacon
 from shared.schemas.view import View

@@ -10,7 +10,7 @@ from bench.chart import Bar, bars
 from bench.processor import reduced, slot
 from bench.processor.beacons import BEACONS_A_VIEW, Truth, View, make_views, turns
 from bench.processor.check import Checked, compare
-from services.processor.engine.application import Application
+from services.processor.engine.application.application import Application
 from services.processor.engine.driver import Driver, Weather
 from shared.topics import BEACONS
 

@@ -9,17 +9,17 @@ from typing import Any
 
 import aiohttp
 
-from services.collector.app import Drain, make_app, make_runner
-from services.collector.clients import Clients
-from services.collector.connections import ConnectionLimits
+from services.collector.http.app import Drain, make_app, make_runner
+from services.collector.http.clients import Clients
+from services.collector.http.connections import ConnectionLimits
+from services.collector.http.listener import Listener
+from services.collector.http.reception import Limits, Reception
+from services.collector.http.recording_routes import RecordingRoutes
+from services.collector.http.routes import Routes
+from services.collector.http.uploads import UploadLimits, Uploads
 from services.collector.intake.post import Rules
-from services.collector.listener import Listener
-from services.collector.reception import Limits, Reception
-from services.collector.recording_routes import RecordingRoutes
-from services.collector.routes import Routes
-from services.collector.sink import MemorySink
-from services.collector.uploads import UploadLimits, Uploads
-from services.rim.tracing import Traces
+from services.collector.sink.sink import MemorySink
+from services.rim.telemetry.tracing import Traces
 from shared.codec import BEACON
 from shared.topics import PROFILES
 from tests.unit.collector.bodies import RECV_TIME_MS

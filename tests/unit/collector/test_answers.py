@@ -2,9 +2,15 @@
 
 import orjson
 
-from services.collector.answers import RETRY_SECONDS_MAX, RETRY_SECONDS_MIN, native_answer, native_refused, retry_after
+from services.collector.http.answers import (
+    RETRY_SECONDS_MAX,
+    RETRY_SECONDS_MIN,
+    native_answer,
+    native_refused,
+    retry_after,
+)
+from services.collector.http.reception import Refusal
 from services.collector.intake.post import Outcome, Rejected
-from services.collector.reception import Refusal
 
 
 def test_those_who_are_refused_together_come_back_apart() -> None:

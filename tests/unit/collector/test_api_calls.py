@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
-from services.collector.intake import api_calls
+from services.collector.intake.api_calls import api_calls
 from services.collector.intake.post import Rules, Taken
 from shared.codec import API_CALL
 from shared.formats import format_of, segment_of

@@ -11,7 +11,7 @@ import orjson
 import pytest
 from prometheus_client import REGISTRY
 
-from services.collector.intake.customers import Customer, Customers
+from services.collector.intake.sender.customers import Customer, Customers
 from tests.unit.collector.bodies import CMCD_RECORD, RECV_TIME_MS, epas_event, mux_body, mux_event, native_beacon
 from tests.unit.collector.serving import RULES, Served, until
 

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.collector.clients import AGENTS_PARSED_PER_SECOND_MAX, Agents, Places
-from services.collector.intake.client import NO_AGENT, NOWHERE, Agent, Place
-from services.collector.intake.peer import client_address
+from services.collector.http.clients import AGENTS_PARSED_PER_SECOND_MAX, Agents, Places
+from services.collector.intake.sender.client import NO_AGENT, NOWHERE, Agent, Place
+from services.collector.intake.sender.peer import client_address
 
 PROXIES = [ip_network("10.0.0.0/8"), ip_network("fd00::/8")]
 CHROME = (

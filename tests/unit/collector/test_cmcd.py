@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.collector.intake import cmcd
-from services.collector.intake.client import Client
-from services.collector.intake.customers import Customer, Customers
+from services.collector.intake.cmcd import cmcd
 from services.collector.intake.post import Rules, Taken
+from services.collector.intake.sender.client import Client
+from services.collector.intake.sender.customers import Customer, Customers
 from shared.codec import BEACON
 from shared.schemas.beacon import Beacon
 from tests.unit.collector.bodies import CMCD_RECORD, RECV_TIME_MS, cmcd_bodies, post

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from services.collector.intake.cmcd_syntax import CmcdSyntaxError, Json, parsed_dictionary
+from services.collector.intake.cmcd.syntax import CmcdSyntaxError, Json, parsed_dictionary
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,8 @@ from collections.abc import AsyncIterator
 import pytest
 from prometheus_client import REGISTRY
 
-from services.collector import connections
-from services.collector.connections import ConnectionLimits, room_for
+from services.collector.http import connections
+from services.collector.http.connections import ConnectionLimits, room_for
 from tests.unit.collector.bodies import mux_body, mux_event
 from tests.unit.collector.serving import Served, until
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 import orjson
 import pytest
 
-from services.collector.intake.customers import Customer, Customers
+from services.collector.intake.sender.customers import Customer, Customers
 from tests.unit.collector.bodies import CMCD_RECORD, epas_event, mux_body, mux_event, native_beacon
 from tests.unit.collector.serving import RULES, Served
 

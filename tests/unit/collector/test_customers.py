@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from prometheus_client import REGISTRY
 
-from services.collector.customers_file import CustomersFile, RulesNow
-from services.collector.intake.customers import ANYBODY, Customer, CustomersWrong, Found, parsed_customers
+from services.collector.customers.file import CustomersFile, RulesNow
 from services.collector.intake.post import Rules
+from services.collector.intake.sender.customers import ANYBODY, Customer, CustomersWrong, Found, parsed_customers
 
 FILE = b"""
 [customers.acme]

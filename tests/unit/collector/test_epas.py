@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from services.collector.intake import epas
-from services.collector.intake.client import Client
 from services.collector.intake.post import Rules
+from services.collector.intake.sender.client import Client
 from shared.codec import BEACON
 from shared.schemas.beacon import Beacon
 from tests.unit.collector.bodies import RECV_TIME_MS, epas_event, post

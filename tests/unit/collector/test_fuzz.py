@@ -15,11 +15,13 @@ import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.collector.intake import cmcd, epas, mux, native
-from services.collector.intake.client import Agent, Client
-from services.collector.intake.customers import Customer, Customers
+from services.collector.intake import epas, native
+from services.collector.intake.cmcd import cmcd
+from services.collector.intake.mux import mux
 from services.collector.intake.post import Post, Rules, Taken
-from services.collector.records import records_of
+from services.collector.intake.sender.client import Agent, Client
+from services.collector.intake.sender.customers import Customer, Customers
+from services.collector.sink.records import records_of
 from shared.codec import BEACON
 from shared.topics import PROFILES
 from tests.unit.collector.bodies import cmcd_bodies, epas_event, mux_posts, native_beacon, post

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from confluent_kafka import KafkaError, KafkaException, Message
 
-from services.collector import kafka_sink
-from services.collector.kafka_sink import KafkaSink, producer_config
-from services.collector.sink import Unstored
+from services.collector.sink import kafka_sink
+from services.collector.sink.kafka_sink import KafkaSink, producer_config
+from services.collector.sink.sink import Unstored
 from shared.settings import Settings
 from tests.contracts.sink_contract import beacon_record
 

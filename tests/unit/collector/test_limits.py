@@ -1,7 +1,7 @@
 """What one process takes on: rates by customer, bytes in flight. Time is an argument."""
 
-from services.collector.intake.customers import Customer
-from services.collector.limits import Amount, InFlight, RateLimits
+from services.collector.http.limits import Amount, InFlight, RateLimits
+from services.collector.intake.sender.customers import Customer
 
 
 def test_a_rate_gives_a_burst_and_then_its_rate() -> None:

@@ -7,8 +7,8 @@ import time
 
 import pytest
 
-from services.collector import connections
-from services.collector.listener import HANDSHAKE_SECONDS, drop_new_handshakes
+from services.collector.http import connections
+from services.collector.http.listener import HANDSHAKE_SECONDS, drop_new_handshakes
 from tests.unit.collector.bodies import mux_body, mux_event
 from tests.unit.collector.serving import Served
 

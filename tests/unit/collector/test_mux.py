@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.collector.intake import mux
-from services.collector.intake.client import Client
-from services.collector.intake.customers import Customer, Customers
+from services.collector.intake.mux import mux
 from services.collector.intake.post import Rules, Taken
+from services.collector.intake.sender.client import Client
+from services.collector.intake.sender.customers import Customer, Customers
 from shared.codec import BEACON
 from shared.schemas.beacon import Beacon
 from tests.unit.collector.bodies import RECV_TIME_MS, mux_body, mux_event, mux_posts, post

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.collector.intake.mux_names import NAMES_REMEMBERED_MAX, FullNames, full_name
-from services.collector.intake.mux_words import FIRST_WORDS, LATER_WORDS
+from services.collector.intake.mux.names import NAMES_REMEMBERED_MAX, FullNames, full_name
+from services.collector.intake.mux.words import FIRST_WORDS, LATER_WORDS
 from services.collector.intake.post import Refused
 
 _LETTER = {word: letter for letter, word in FIRST_WORDS.items()}

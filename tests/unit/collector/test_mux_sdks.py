@@ -14,14 +14,14 @@ from typing import Any, Final
 import msgspec
 import pytest
 
-from deploy.local.clients_doc import CLIENTS_DOC, COLLECTOR_NAME, lines_to_paste
+from deploy.demo.clients_doc import CLIENTS_DOC, COLLECTOR_NAME, lines_to_paste
 from loadtest import mux
 from loadtest.story import Story, tell
 from loadtest.truth import SimulatedBeacon, row
 from loadtest.wire import short_key
 from services.collector.intake.post import Rules
 from services.processor.applications.video_views.app import application
-from services.processor.applications.video_views.finish import FinishRules
+from services.processor.applications.video_views.view.finish import FinishRules
 from services.processor.engine.driver import Driver
 from shared import codec, topics
 from tests.unit.collector.bodies import RECV_TIME_MS

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
 from services.collector.intake import native
-from services.collector.intake.client import Client
 from services.collector.intake.post import Rules, Taken
+from services.collector.intake.sender.client import Client
 from shared.codec import BEACON
 from tests.unit.collector.bodies import RECV_TIME_MS, native_beacon, post
 

@@ -20,9 +20,9 @@ from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.trace import Link, SpanKind, Status, StatusCode
 
-from services.collector.intake import otlp
-from services.collector.intake.customers import Customer, Customers
+from services.collector.intake.otlp import otlp
 from services.collector.intake.post import Rules, Taken
+from services.collector.intake.sender.customers import Customer, Customers
 from shared.codec import SPAN
 from shared.partitioning import partition_of, trace_key
 from shared.schemas.span import Span

@@ -11,9 +11,9 @@ from dataclasses import replace
 import msgspec
 import pytest
 
-from services.collector.intake.customers import Customer, Customers
-from services.collector.records import Record
-from services.collector.sink import MemorySink, Unstored
+from services.collector.intake.sender.customers import Customer, Customers
+from services.collector.sink.records import Record
+from services.collector.sink.sink import MemorySink, Unstored
 from shared.chunks import CHUNK_BYTES_MAX, Chunk, chunk_of
 from shared.partitioning import partition_of, recording_key
 from tests.unit.collector.serving import UPLOADS, Served, until

@@ -3,7 +3,7 @@
 from typing import Any
 
 from services.collector.intake.post import Rejected, Taken
-from services.collector.records import Record, records_of
+from services.collector.sink.records import Record, records_of
 from shared.codec import BEACON
 from shared.partitioning import partition_of
 from shared.schemas.beacon import Beacon

@@ -3,7 +3,7 @@
 import pytest
 
 from services.collector.__main__ import EXIT_SETTINGS, main
-from services.collector.intake.customers import ANYBODY, Customer, Found
+from services.collector.intake.sender.customers import ANYBODY, Customer, Found
 from services.collector.settings import CollectorSettings
 from shared.settings import SettingsError
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from services.collector.records import Record
-from services.collector.sink import MemorySink, Unstored
+from services.collector.sink.records import Record
+from services.collector.sink.sink import MemorySink, Unstored
 from tests.contracts.sink_contract import SinkContract, Stored, beacon_record
 
 

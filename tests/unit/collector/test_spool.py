@@ -11,11 +11,11 @@ import pytest
 import structlog
 from prometheus_client import REGISTRY
 
-from services.collector import spool as spool_module
-from services.collector.records import Record
-from services.collector.sink import MemorySink, Unstored
-from services.collector.spool import Spool, SpoolTaken
-from services.collector.spooled_sink import SpooledSink
+from services.collector.sink import spool as spool_module
+from services.collector.sink.records import Record
+from services.collector.sink.sink import MemorySink, Unstored
+from services.collector.sink.spool import Spool, SpoolTaken
+from services.collector.sink.spooled_sink import SpooledSink
 from tests.contracts.sink_contract import SinkContract, Stored, beacon_record, number_of
 
 SECONDS_MAX = 20.0

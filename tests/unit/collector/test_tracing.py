@@ -9,12 +9,12 @@ from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
-from services.processor.engine.checkpoint import Checkpoint
+from services.processor.engine.core.checkpoint import Checkpoint
 from services.processor.engine.record import Output
-from services.processor.engine.rows import Meta
-from services.processor.runtime.journeys import Journeys
-from services.rim import tracing
-from services.rim.tracing import Traces
+from services.processor.engine.state.rows import Meta
+from services.processor.runtime.telemetry.record_traces import Journeys
+from services.rim.telemetry import tracing
+from services.rim.telemetry.tracing import Traces
 from shared.settings import Settings, SettingsError
 from tests.unit.collector.bodies import mux_body, mux_event
 from tests.unit.collector.serving import Served

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from deploy.local.compare import (
+from deploy.demo.compare import (
     DIFFERENCES_LISTED_MAX,
     LiveTotals,
     Observed,

@@ -7,17 +7,17 @@ from typing import Any
 import pytest
 import yaml
 
+from deploy.demo.services import FINISH_MS
 from deploy.images import third_party
 from deploy.images.stack import PORTS as OF_THIS_MACHINE
 from deploy.images.stack import Stack
-from deploy.local.demo_services import FINISH_MS
 from deploy.local.paths import ROOT
 from deploy.observability.dashboards import SOURCE
 from services.collector.settings import CollectorSettings
 from services.dashboard.settings import DashboardSettings
 from services.finalizer.settings import FinalizerSettings
 from services.processor.settings import ProcessorSettings, VideoViewsSettings
-from services.rim.probe import PORTS
+from services.rim.admin.probe import PORTS
 from shared.settings import Settings
 from shared.topics import PROFILES
 

@@ -9,7 +9,7 @@ import pytest
 from confluent_kafka import KafkaError, KafkaException
 from deltalake.exceptions import DeltaError
 
-from deploy.local import demo
+from deploy.demo import __main__ as demo
 from deploy.local.process import ProcessDied
 
 

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from deploy.local.clients_doc import COLLECTOR_NAME, lines_to_paste
-from deploy.local.demo_services import DemoServices, Players, shortened, snippets
+from deploy.demo.clients_doc import COLLECTOR_NAME, lines_to_paste
+from deploy.demo.services import DemoServices, Players, shortened, snippets
 from deploy.local.supervisor import Service
 from services.collector.settings import CollectorSettings
 from services.dashboard.settings import DashboardSettings

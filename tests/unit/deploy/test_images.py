@@ -21,7 +21,7 @@ from services.collector.settings import CollectorSettings
 from services.dashboard.settings import DashboardSettings
 from services.finalizer.settings import FinalizerSettings
 from services.processor.settings import ProcessorSettings
-from services.rim import probe
+from services.rim.admin import probe
 from services.webhooks.settings import WebhooksSettings
 from shared.metrics import ServiceName
 

@@ -1,6 +1,6 @@
 """What the demo's lines on latency measure."""
 
-from deploy.local.latency import Landed, LiveWaits, latency_lines, published_after
+from deploy.demo.latency import Landed, LiveWaits, latency_lines, published_after
 
 GRACE_MS = 2_000
 

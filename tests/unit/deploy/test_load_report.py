@@ -1,8 +1,8 @@
 """The load test's page: every figure of locust's files and of the comparison is on it, and nothing of the machine."""
 
-from deploy.local.compare import Line
-from deploy.local.demo_watch import Verdict
-from deploy.local.load_report import POINTS_MAX, Moment, Route, moments, page, routes
+from deploy.demo.compare import Line
+from deploy.demo.load_report import POINTS_MAX, Moment, Route, moments, page, routes
+from deploy.demo.watch import Verdict
 
 _PERCENTILES = "50%,66%,75%,80%,90%,95%,98%,99%,99.9%,99.99%,100%"
 STATS = f"""\

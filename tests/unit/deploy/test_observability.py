@@ -14,7 +14,7 @@ from prometheus_client import REGISTRY
 from deploy.local.paths import ROOT
 from deploy.observability import dashboards
 from deploy.observability.catalogue import DOCUMENT, written
-from services.rim import metrics as countable
+from services.rim.telemetry import metrics as countable
 from shared import metrics
 from shared.metrics import Metric, ServiceName, declared, of_service
 

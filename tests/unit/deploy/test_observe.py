@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from confluent_kafka import KafkaError, KafkaException
 
-from deploy.local.observe import TopicReader, read_truths
+from deploy.demo.observe import TopicReader, read_truths
 from shared.settings import Settings
 
 

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from services.finalizer import checkpoint_lock
-from services.finalizer.checkpoint_lock import CheckpointInUse
-from services.finalizer.session import JarsMissing, find_jars, jvm_options
 from services.finalizer.settings import FinalizerSettings
+from services.finalizer.warehouse import checkpoint_lock
+from services.finalizer.warehouse.checkpoint_lock import CheckpointInUse
+from services.finalizer.warehouse.session import JarsMissing, find_jars, jvm_options
 from shared.settings import SettingsError
 
 

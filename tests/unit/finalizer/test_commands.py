@@ -4,11 +4,12 @@ from collections.abc import Callable
 
 import pytest
 
-from services.finalizer import commands, tables
+from services.finalizer import commands
 from services.finalizer.__main__ import main, parser
 from services.finalizer.jobs.compare import Difference
 from services.finalizer.jobs.maintenance import Retention
 from services.finalizer.jobs.reprocess import day_of
+from services.finalizer.warehouse import tables
 
 DAY_MS = 86_400_000
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.finalizer.json_strings import holds_value
+from services.finalizer.warehouse.json_strings import holds_value
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 from pyspark.sql import types
 
-from services.finalizer.spark_schema import (
+from services.finalizer.warehouse.spark_schema import (
     NotTabular,
     allowed_values,
     bounds,
@@ -15,7 +15,7 @@ from services.finalizer.spark_schema import (
     required,
     spark_schema,
 )
-from services.finalizer.tables import VIEWS
+from services.finalizer.warehouse.tables import VIEWS
 from shared.schemas.view import NUMBER_MAX, View
 
 

@@ -10,10 +10,10 @@ from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame
 from pyspark.sql.streaming.query import StreamingQuery
 
-from services.finalizer.jobs import stream
-from services.finalizer.jobs.batches import Batches, StopRequested
-from services.finalizer.jobs.stream import DataLost, DrainExceeded, Stream
-from services.rim.metrics import gauge
+from services.finalizer.streaming import stream
+from services.finalizer.streaming.batches import Batches, StopRequested
+from services.finalizer.streaming.stream import DataLost, DrainExceeded, Stream
+from services.rim.telemetry.metrics import gauge
 from shared.metrics import FINALIZER_LAG_RECORDS
 
 

@@ -9,11 +9,11 @@ import pytest
 from loadtest import cmcd, mux
 from loadtest.story import Story, tell
 from loadtest.truth import SimulatedBeacon, row
-from services.collector.intake import cmcd as cmcd_intake
-from services.collector.intake import mux as mux_intake
+from services.collector.intake.cmcd import cmcd as cmcd_intake
+from services.collector.intake.mux import mux as mux_intake
 from services.collector.intake.post import Post, Rules
 from services.processor.applications.video_views.app import application
-from services.processor.applications.video_views.finish import FinishRules
+from services.processor.applications.video_views.view.finish import FinishRules
 from services.processor.engine.driver import Driver
 from shared import codec, topics
 from shared.partitioning import view_key

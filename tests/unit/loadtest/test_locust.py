@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 
 import pytest
 
-from deploy.local.load_report import moments, routes
+from deploy.demo.load_report import moments, routes
 from deploy.local.paths import ROOT
 from loadtest.accounts import Accounts, Teller
 from loadtest.ledger import Ledger, ViewRecord

@@ -5,7 +5,7 @@ from typing import get_args
 
 import pytest
 
-from services.processor.engine.application import Application
+from services.processor.engine.application.application import Application
 from services.processor.engine.driver import Driver, Weather
 
 

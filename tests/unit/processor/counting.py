@@ -4,7 +4,7 @@ from typing import Any
 
 import msgspec
 
-from services.processor.engine.application import Application, Context, StoreSpec
+from services.processor.engine.application.application import Application, Context, StoreSpec
 from services.processor.engine.record import Record
 from shared import topics
 from shared.codec import Undecodable

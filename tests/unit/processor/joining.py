@@ -4,7 +4,7 @@ from typing import Any
 
 import msgspec
 
-from services.processor.engine.application import Application, Context, EventTime, StoreSpec
+from services.processor.engine.application.application import Application, Context, EventTime, StoreSpec
 from services.processor.engine.record import Record
 from services.processor.engine.windows import Sessions, Window
 from shared import topics

@@ -4,11 +4,11 @@ import weakref
 
 import pytest
 
-from services.processor.engine.access import BoundStore
-from services.processor.engine.application import StoreSpec
-from services.processor.engine.cache import Cache
-from services.processor.engine.layers import Layers
-from services.processor.engine.local import LocalMeta, MemoryStore
+from services.processor.engine.application.access import BoundStore
+from services.processor.engine.application.application import StoreSpec
+from services.processor.engine.state.cache import Cache
+from services.processor.engine.state.layers import Layers
+from services.processor.engine.state.local import LocalMeta, MemoryStore
 
 
 class Row:

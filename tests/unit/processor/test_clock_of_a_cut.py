@@ -1,8 +1,8 @@
 """What a commit says of the clock: never less than all that has fired, whatever a flush does meanwhile."""
 
-from services.processor.engine.core import Core
-from services.processor.engine.local import LocalMeta, MemoryStore
+from services.processor.engine.core.core import Core
 from services.processor.engine.record import Record
+from services.processor.engine.state.local import LocalMeta, MemoryStore
 from tests.unit.processor.joining import APPLICATION, LEFT
 
 

@@ -5,11 +5,11 @@ import random
 import msgspec
 import pytest
 
-from services.processor.engine.access import LookFailed
-from services.processor.engine.core import Core
-from services.processor.engine.local import LocalMeta, MemoryStore
+from services.processor.engine.application.access import LookFailed
+from services.processor.engine.application.requests import CommittedRows, Query
+from services.processor.engine.core.core import Core
 from services.processor.engine.record import Record
-from services.processor.engine.requests import CommittedRows, Query
+from services.processor.engine.state.local import LocalMeta, MemoryStore
 from shared.topics import BEACONS
 from tests.unit.processor.counting import APPLICATION, COUNTS, SILENT_MS
 

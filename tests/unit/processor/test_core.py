@@ -8,23 +8,23 @@ from typing import Any
 import msgspec
 import pytest
 
-from services.processor.engine import core as core_module
-from services.processor.engine.application import Application, Context, StoreSpec
-from services.processor.engine.cache import Cache
-from services.processor.engine.context import CoreContext
-from services.processor.engine.core import Core
-from services.processor.engine.driver import Driver
-from services.processor.engine.failures import (
+from services.processor.engine.application.application import Application, Context, StoreSpec
+from services.processor.engine.application.failures import (
     FAILED_MAX,
     FAILED_WINDOW_RECORDS,
     FoldFailed,
     RowRefused,
     TooManyFailed,
 )
-from services.processor.engine.layers import Layers
-from services.processor.engine.local import LocalMeta, MemoryStore, StoreCorrupt
+from services.processor.engine.core import core as core_module
+from services.processor.engine.core.context import CoreContext
+from services.processor.engine.core.core import Core
+from services.processor.engine.driver import Driver
 from services.processor.engine.record import Record
-from services.processor.engine.rows import META_KEY, Meta, NewerFormat, decode_meta, encode_meta
+from services.processor.engine.state.cache import Cache
+from services.processor.engine.state.layers import Layers
+from services.processor.engine.state.local import LocalMeta, MemoryStore, StoreCorrupt
+from services.processor.engine.state.rows import META_KEY, Meta, NewerFormat, decode_meta, encode_meta
 from shared import topics
 from shared.topics import BEACONS, REJECTED, VIEWS
 from tests.unit.processor.counting import APPLICATION, COUNTS, Counting

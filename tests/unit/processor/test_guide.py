@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from services.processor.engine.application import Application
+from services.processor.engine.application.application import Application
 from services.processor.engine.driver import Driver
 from shared import topics
 from shared.topics import BEACONS, REJECTED, Topic

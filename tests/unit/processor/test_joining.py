@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from services.processor.engine.application import Application, NotCoPartitioned
+from services.processor.engine.application.application import Application, NotCoPartitioned
 from services.processor.engine.driver import Driver
 from shared import topics
 from shared.topics import PROFILES, REJECTED, Topic

@@ -4,11 +4,11 @@ import random
 
 import msgspec
 
-from services.processor.engine.access import BoundStore
-from services.processor.engine.cache import Cache
-from services.processor.engine.layers import Layers
-from services.processor.engine.local import LocalMeta, MemoryStore
-from services.processor.engine.rows import unpack
+from services.processor.engine.application.access import BoundStore
+from services.processor.engine.state.cache import Cache
+from services.processor.engine.state.layers import Layers
+from services.processor.engine.state.local import LocalMeta, MemoryStore
+from services.processor.engine.state.rows import unpack
 from tests.unit.processor.counting import COUNTS
 
 #: So many decoded rows are kept, of more keys.

@@ -3,11 +3,11 @@
 import msgspec
 import pytest
 
-from services.processor.engine.access import Found, LookFailed
-from services.processor.engine.application import Lookup, Rows
-from services.processor.engine.core import Core
-from services.processor.engine.local import LocalMeta, MemoryStore
+from services.processor.engine.application.access import Found, LookFailed
+from services.processor.engine.application.application import Lookup, Rows
+from services.processor.engine.core.core import Core
 from services.processor.engine.record import Record
+from services.processor.engine.state.local import LocalMeta, MemoryStore
 from shared.topics import BEACONS
 from tests.unit.processor.counting import APPLICATION, COUNTS
 

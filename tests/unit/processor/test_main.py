@@ -6,7 +6,7 @@ from typing import get_args
 import pytest
 
 from services.processor import __main__ as processor
-from services.processor.engine.application import Application
+from services.processor.engine.application.application import Application
 from services.processor.settings import ApplicationName
 from shared.settings import SettingsError
 

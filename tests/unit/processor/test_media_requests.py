@@ -7,12 +7,12 @@ from typing import Any
 import msgspec
 import pytest
 
-from services.processor.engine.application import Application, Context, StoreSpec, media_store
-from services.processor.engine.core import Core
+from services.processor.engine.application.application import Application, Context, StoreSpec, media_store
+from services.processor.engine.application.media_requests import Corrupt, MediaOutcome, MediaRequest, Verifying
+from services.processor.engine.core.core import Core
 from services.processor.engine.driver import Driver
-from services.processor.engine.local import MemoryStore
-from services.processor.engine.media_requests import Corrupt, MediaOutcome, MediaRequest, Verifying
 from services.processor.engine.record import Record
+from services.processor.engine.state.local import MemoryStore
 from shared import topics
 from shared.topics import BEACONS, REJECTED, VIEWS
 

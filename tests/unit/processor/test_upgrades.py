@@ -7,12 +7,12 @@ from collections.abc import Callable
 import msgspec
 import pytest
 
-from services.processor.engine.application import Application, StoreSpec
-from services.processor.engine.core import Core
+from services.processor.engine.application.application import Application, StoreSpec
+from services.processor.engine.core.core import Core
 from services.processor.engine.driver import Driver
-from services.processor.engine.local import LocalMeta, MemoryStore
 from services.processor.engine.record import Record
-from services.processor.engine.rows import Meta, NewerFormat, deadline_of, decode_meta, encode_meta, pack, unpack
+from services.processor.engine.state.local import LocalMeta, MemoryStore
+from services.processor.engine.state.rows import Meta, NewerFormat, deadline_of, decode_meta, encode_meta, pack, unpack
 from shared.topics import BEACONS, VIEWS
 from tests.unit.processor.counting import APPLICATION, COUNTS, Counting
 

@@ -7,7 +7,7 @@ import pydantic
 import pytest
 
 from deploy.local.ports import free_port
-from services.rim.admin import AdminServer, Check
+from services.rim.admin.admin import AdminServer, Check
 
 TOKEN = pydantic.SecretStr("admin-token-of-16")
 

@@ -11,7 +11,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 from prometheus_client import REGISTRY
 
-from services.rim import certificates, disks
+from services.rim.telemetry import certificates, disks
 
 END = dt.datetime(2031, 5, 6, 7, 8, 9, tzinfo=dt.UTC)
 

@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 from confluent_kafka import KafkaError, KafkaException
 
-from services.rim import kafka
-from services.rim.kafka import TopicsWrong, verify_topics
+from services.rim.kafka.connection import TopicsWrong, verify_topics
 from shared.settings import Settings
 from shared.topics import BEACONS
 
@@ -36,7 +35,7 @@ class FakeAdmin:
 
 
 def verify(monkeypatch: pytest.MonkeyPatch, answer: dict[str, str] | KafkaError) -> None:
-    monkeypatch.setattr(kafka, "AdminClient", lambda _: FakeAdmin(answer))
+    monkeypatch.setattr(connection, "AdminClient", lambda _: FakeAdmin(answer))
     verify_topics(SETTINGS, [BEACONS])
 
 

@@ -8,9 +8,8 @@ from confluent_kafka import KafkaError, Producer
 from structlog.testing import capture_logs
 
 from deploy.local.process import wait_until
-from services.rim import kafka_outages
-from services.rim.kafka import client_config, log_client_error
-from services.rim.kafka_outages import (
+from services.rim.kafka.connection import client_config, log_client_error
+from services.rim.kafka.outages import (
     FORGET_SECONDS,
     QUIET_SECONDS,
     TELL_SECONDS,
@@ -106,7 +105,7 @@ def test_a_callback_tells_what_the_log_does_not() -> None:
 
 
 def test_real_clients_of_a_broker_that_is_away_and_comes_back_log_two_lines(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kafka_outages, "QUIET_SECONDS", 0.0)
+    monkeypatch.setattr(outages, "QUIET_SECONDS", 0.0)
     with socket.socket() as place:
         # Bound and not listening: connections are refused, and nobody else takes the port.
         place.bind(("127.0.0.1", 0))

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Producer
 
-from services.rim.kafka import client_config
-from services.rim.kafka_security import for_java, for_librdkafka
+from services.rim.kafka.connection import client_config
+from services.rim.kafka.security import for_java, for_librdkafka
 from shared.settings import Settings, SettingsError
 
 SCRAM = {

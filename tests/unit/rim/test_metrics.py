@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 from prometheus_client import REGISTRY
 
-from services.rim.metrics import counter
+from services.rim.telemetry.metrics import counter
 from shared.metrics import Metric
 
 THREADS = 8

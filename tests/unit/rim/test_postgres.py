@@ -8,7 +8,7 @@ import pytest
 
 from services.dashboard.settings import DashboardSettings
 from services.finalizer.settings import FinalizerSettings
-from services.rim.postgres import certificate_files, tell_pool_errors_by_kind
+from services.rim.database.postgres import certificate_files, tell_pool_errors_by_kind
 from shared.settings import Settings, SettingsError
 
 FOLDERS = {f"FINALIZER_{name}_DIR": "x" for name in ("WAREHOUSE", "CHECKPOINT", "JARS")}

@@ -6,7 +6,7 @@ from typing import ClassVar
 import pydantic
 import pytest
 
-from services.rim.secrets import with_secrets
+from services.rim.process.secrets import with_secrets
 from shared.settings import Settings, SettingsError
 
 

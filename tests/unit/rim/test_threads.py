@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from services.rim.threads import ThreadDied, Threads
+from services.rim.process.threads import ThreadDied, Threads
 
 
 @pytest.fixture

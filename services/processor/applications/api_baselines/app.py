@@ -15,7 +15,14 @@ from services.processor.applications.api_baselines.lookup import (
 )
 from services.processor.applications.api_baselines.season import Season
 from services.processor.applications.api_baselines.window import Window, ended_ms, take
-from services.processor.engine.application import Application, Context, EventTime, Processor, Store, StoreSpec
+from services.processor.engine.application.application import (
+    Application,
+    Context,
+    EventTime,
+    Processor,
+    Store,
+    StoreSpec,
+)
 from services.processor.engine.record import Record
 from services.processor.engine.windows import Tumbling
 from shared import codec, topics

@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 
 from services.processor.applications.api_baselines.endpoint import Endpoint
-from services.processor.engine.application import Candidate, Lookup, LookupWrong, Rows, StoreSpec
+from services.processor.engine.application.application import Candidate, Lookup, LookupWrong, Rows, StoreSpec
 from shared.api_endpoints import NotAnApi, asked_key
 from shared.api_paths import Paths, display_path
 

@@ -8,7 +8,7 @@ import msgspec
 
 from services.processor.applications.api_schemas.endpoint import Drift, Endpoint, join, learn, publish
 from services.processor.applications.api_schemas.lookup import Api, api_lookup, endpoint_key
-from services.processor.engine.application import Application, Context, Processor, Store, StoreSpec
+from services.processor.engine.application.application import Application, Context, Processor, Store, StoreSpec
 from services.processor.engine.record import Record
 from shared import codec, topics
 from shared.api_endpoints import place, remove

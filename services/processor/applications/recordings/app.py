@@ -18,8 +18,15 @@ from services.processor.applications.recordings.session import (
     is_over,
     take,
 )
-from services.processor.engine.application import Application, Context, Processor, Store, StoreSpec, media_store
-from services.processor.engine.media_requests import MediaOutcome, MediaRequest
+from services.processor.engine.application.application import (
+    Application,
+    Context,
+    Processor,
+    Store,
+    StoreSpec,
+    media_store,
+)
+from services.processor.engine.application.media_requests import MediaOutcome, MediaRequest
 from services.processor.engine.record import Record
 from shared import codec, topics
 from shared.chunks import chunk_of

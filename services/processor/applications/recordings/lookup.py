@@ -6,7 +6,15 @@ from typing import Final
 import msgspec
 
 from services.processor.applications.recordings.session import Session
-from services.processor.engine.application import Candidate, Lookup, LookupWrong, Objects, Rows, StoredObject, StoreSpec
+from services.processor.engine.application.application import (
+    Candidate,
+    Lookup,
+    LookupWrong,
+    Objects,
+    Rows,
+    StoredObject,
+    StoreSpec,
+)
 from shared.partitioning import recording_key
 from shared.schemas.beacon import CUSTOMER_ID
 from shared.schemas.recording import SEQUENCE_MAX, SESSION_ID, StoredPayload

@@ -8,7 +8,14 @@ from services.processor.applications.traces.api_call import to_api_call
 from services.processor.applications.traces.lookup import trace_lookup
 from services.processor.applications.traces.row import absorbed_row, to_row
 from services.processor.applications.traces.trace import Part, TraceRules, TraceState, due_ms, forget, ready, take
-from services.processor.engine.application import Application, Context, EventTime, Processor, Store, StoreSpec
+from services.processor.engine.application.application import (
+    Application,
+    Context,
+    EventTime,
+    Processor,
+    Store,
+    StoreSpec,
+)
 from services.processor.engine.record import Record
 from shared import codec, topics
 from shared.codec import Undecodable

@@ -8,7 +8,7 @@ import msgspec
 from services.processor.applications.traces.jaeger import to_jaeger
 from services.processor.applications.traces.row import to_row
 from services.processor.applications.traces.trace import TraceState
-from services.processor.engine.application import Candidate, Lookup, LookupWrong, Rows, StoreSpec
+from services.processor.engine.application.application import Candidate, Lookup, LookupWrong, Rows, StoreSpec
 from shared.partitioning import trace_key
 from shared.schemas.beacon import CUSTOMER_ID
 from shared.schemas.span import DEFAULT_CUSTOMER, TRACE_ID

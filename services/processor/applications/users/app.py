@@ -23,7 +23,7 @@ from services.processor.applications.users.outcomes import LEDGER, OUTCOMES, PLA
 from services.processor.applications.users.problems import Refused
 from services.processor.applications.users.routes import Stores, routes
 from services.processor.applications.users.user import UserRow, wanted
-from services.processor.engine.application import Application, Context, Processor, Store, StoreSpec
+from services.processor.engine.application.application import Application, Context, Processor, Store, StoreSpec
 from services.processor.engine.record import Record
 from shared import codec, topics
 from shared.codec import Undecodable

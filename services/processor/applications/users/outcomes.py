@@ -9,7 +9,7 @@ from typing import Final
 
 import msgspec
 
-from services.processor.engine.application import Context, Store, StoreSpec
+from services.processor.engine.application.application import Context, Store, StoreSpec
 from shared.schemas.user_command import Asked
 
 

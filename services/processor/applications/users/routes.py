@@ -16,8 +16,8 @@ from services.processor.applications.users.openapi import IDEMPOTENCY_KEY_PATTER
 from services.processor.applications.users.outcomes import Outcome, outcome_key
 from services.processor.applications.users.problems import Refused
 from services.processor.applications.users.user import UserRow
-from services.processor.engine.application import StoreSpec
-from services.processor.engine.requests import (
+from services.processor.engine.application.application import StoreSpec
+from services.processor.engine.application.requests import (
     Ask,
     Await,
     CommittedRows,

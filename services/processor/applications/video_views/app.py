@@ -1,14 +1,14 @@
 """video_views: topics, stores and the fold that makes finished rows and live gauges of beacons."""
 
-from services.processor.applications.video_views import live
-from services.processor.applications.video_views.finish import FinishRules
 from services.processor.applications.video_views.folding import VideoViews
-from services.processor.applications.video_views.gauges import OPEN_VIEWS
+from services.processor.applications.video_views.live import board
+from services.processor.applications.video_views.live.gauges import OPEN_VIEWS
 from services.processor.applications.video_views.lookup import view_lookup
-from services.processor.applications.video_views.metrics import GoodRules
 from services.processor.applications.video_views.outputs import Outputs
+from services.processor.applications.video_views.row.scores import GoodRules
 from services.processor.applications.video_views.stores import CLOSED, DIMENSIONS, SESSIONS, VIEWS, Stores
-from services.processor.engine.application import Application, Context, Processor
+from services.processor.applications.video_views.view.finish import FinishRules
+from services.processor.engine.application.application import Application, Context, Processor
 from shared import topics
 
 
@@ -38,7 +38,7 @@ def application(
         inputs=(topics.BEACONS,),
         outputs=(topics.VIEWS, *exports, topics.LIVE, topics.LATE, topics.REJECTED),
         changelog=topics.VIDEO_VIEWS_CHANGELOG,
-        stores=(VIEWS, DIMENSIONS, live.STORE, CLOSED, SESSIONS),
+        stores=(VIEWS, DIMENSIONS, board.STORE, CLOSED, SESSIONS),
         start=start,
         tallies=(OPEN_VIEWS,),
         lookups=(view_lookup(VIEWS, DIMENSIONS, CLOSED, SESSIONS, good),),

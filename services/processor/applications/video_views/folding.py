@@ -2,19 +2,19 @@
 
 from typing import Any
 
-from services.processor.applications.video_views import live
-from services.processor.applications.video_views.finish import due_ms as due_of
-from services.processor.applications.video_views.finish import finishes_at_ms, has_begun
-from services.processor.applications.video_views.lateness import is_late
-from services.processor.applications.video_views.order import take
+from services.processor.applications.video_views.beacons.sources import FIRST_SEQ, SESSION_SOURCES, to_step
+from services.processor.applications.video_views.beacons.step import Step
+from services.processor.applications.video_views.beacons.values import offset_ms
+from services.processor.applications.video_views.live import board
 from services.processor.applications.video_views.outputs import Outputs, ids_of, of_another
-from services.processor.applications.video_views.progress import Progress
 from services.processor.applications.video_views.sessions import Sessions
-from services.processor.applications.video_views.sources import FIRST_SEQ, SESSION_SOURCES, to_step
-from services.processor.applications.video_views.step import Step
 from services.processor.applications.video_views.stores import CLOSED, SESSIONS, VIEWS, Dimensions, Stores, reopen
-from services.processor.applications.video_views.values import offset_ms
-from services.processor.applications.video_views.view import (
+from services.processor.applications.video_views.view.finish import due_ms as due_of
+from services.processor.applications.video_views.view.finish import finishes_at_ms, has_begun
+from services.processor.applications.video_views.view.order import take
+from services.processor.applications.video_views.view.progress import Progress
+from services.processor.applications.video_views.view.seen import is_late
+from services.processor.applications.video_views.view.state import (
     ViewState,
     closed_of,
     is_too_large,
@@ -22,7 +22,7 @@ from services.processor.applications.video_views.view import (
     note_offset,
     truncate,
 )
-from services.processor.engine.application import StoreSpec
+from services.processor.engine.application.application import StoreSpec
 from services.processor.engine.record import Record
 from shared import codec
 from shared.codec import Undecodable
@@ -107,7 +107,7 @@ class VideoViews:
 
     def fire(self, spec: StoreSpec[Any], key: bytes) -> None:
         """Something is due without a beacon: a live bucket, a finish, the end of a window."""
-        if spec is live.STORE:
+        if spec is board.STORE:
             self._live.fire(key)
         elif spec is CLOSED:
             self._stores.closed.delete(key)

@@ -10,16 +10,16 @@ from typing import Final, Literal
 import msgspec
 
 from services.processor.applications.video_views.bounds import PLAYS_MAX
-from services.processor.applications.video_views.finish import has_begun
-from services.processor.applications.video_views.lateness import Closed
-from services.processor.applications.video_views.metrics import GoodRules
 from services.processor.applications.video_views.outputs import numbered
-from services.processor.applications.video_views.row import to_row
-from services.processor.applications.video_views.session import Session
+from services.processor.applications.video_views.plays.session import Session
+from services.processor.applications.video_views.row.row import to_row
+from services.processor.applications.video_views.row.scores import GoodRules
 from services.processor.applications.video_views.shelf import play_key
 from services.processor.applications.video_views.stores import Dimensions
-from services.processor.applications.video_views.view import ViewState
-from services.processor.engine.application import Candidate, Lookup, LookupWrong, Rows, StoreSpec
+from services.processor.applications.video_views.view.finish import has_begun
+from services.processor.applications.video_views.view.seen import Closed
+from services.processor.applications.video_views.view.state import ViewState
+from services.processor.engine.application.application import Candidate, Lookup, LookupWrong, Rows, StoreSpec
 from shared.partitioning import view_key
 from shared.schemas.beacon import CUSTOMER_ID, VIEW_ID_CHARS_MAX
 from shared.schemas.view import View

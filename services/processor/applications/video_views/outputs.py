@@ -2,12 +2,12 @@
 
 import msgspec
 
-from services.processor.applications.video_views.export import to_video_view
-from services.processor.applications.video_views.metrics import GoodRules
-from services.processor.applications.video_views.row import to_row
+from services.processor.applications.video_views.row.mux_export import to_video_view
+from services.processor.applications.video_views.row.row import to_row
+from services.processor.applications.video_views.row.scores import GoodRules
 from services.processor.applications.video_views.shelf import session_key
 from services.processor.applications.video_views.stores import Stores
-from services.processor.applications.video_views.view import ViewState, clock_offset_ms
+from services.processor.applications.video_views.view.state import ViewState, clock_offset_ms
 from services.processor.engine.record import Record
 from shared import codec, topics
 from shared.codec import Undecodable

@@ -5,16 +5,16 @@ A session row is stored whenever it has changed: what was changed in place and n
 
 from typing import Final, NamedTuple
 
+from services.processor.applications.video_views.beacons.step import Step
 from services.processor.applications.video_views.bounds import VIEW_BYTES_MAX
-from services.processor.applications.video_views.lateness import add_key, numbered_key_of
-from services.processor.applications.video_views.live import LiveRow
+from services.processor.applications.video_views.live.board import LiveRow
 from services.processor.applications.video_views.outputs import Outputs, of_another
-from services.processor.applications.video_views.plays import close, has_come, place
-from services.processor.applications.video_views.session import Placed, Play, Session
+from services.processor.applications.video_views.plays.place import close, has_come, place
+from services.processor.applications.video_views.plays.session import Placed, Play, Session
 from services.processor.applications.video_views.shelf import StoredShelf, play_key, session_key
-from services.processor.applications.video_views.step import Step
 from services.processor.applications.video_views.stores import Stores, reopen
-from services.processor.applications.video_views.view import (
+from services.processor.applications.video_views.view.seen import add_key, numbered_key_of
+from services.processor.applications.video_views.view.state import (
     ViewState,
     closed_of,
     is_too_large,

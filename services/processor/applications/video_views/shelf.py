@@ -2,9 +2,9 @@
 
 from typing import Any, Final
 
-from services.processor.applications.video_views.progress import Progress
 from services.processor.applications.video_views.stores import Dimensions, Stores
-from services.processor.applications.video_views.view import ViewState
+from services.processor.applications.video_views.view.progress import Progress
+from services.processor.applications.video_views.view.state import ViewState
 
 #: Stands between a session's key and a play's ordinal; no view id of a client holds it.
 _SEPARATOR: Final = b"\x00"

@@ -4,13 +4,13 @@ from typing import Any, Final
 
 import msgspec
 
-from services.processor.applications.video_views.finish import FinishRules, due_ms
-from services.processor.applications.video_views.gauges import Gauges
-from services.processor.applications.video_views.lateness import Closed
-from services.processor.applications.video_views.live import LiveBoard, LiveRow
-from services.processor.applications.video_views.session import Play, Session
-from services.processor.applications.video_views.view import ViewState
-from services.processor.engine.application import Context, Store, StoreSpec
+from services.processor.applications.video_views.live.board import LiveBoard, LiveRow
+from services.processor.applications.video_views.live.gauges import Gauges
+from services.processor.applications.video_views.plays.session import Play, Session
+from services.processor.applications.video_views.view.finish import FinishRules, due_ms
+from services.processor.applications.video_views.view.seen import Closed
+from services.processor.applications.video_views.view.state import ViewState
+from services.processor.engine.application.application import Context, Store, StoreSpec
 
 
 class Dimensions(msgspec.Struct, array_like=True):

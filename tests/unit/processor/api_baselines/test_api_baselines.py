@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from services.processor.applications.api_baselines.app import application
-from services.processor.engine.application import Application, LookupWrong
+from services.processor.engine.application.application import Application, LookupWrong
 from services.processor.engine.driver import Driver
 from shared import topics
 from shared.histogram import quantile

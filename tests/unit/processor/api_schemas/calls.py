@@ -5,7 +5,7 @@ from typing import Any
 
 from openapi_spec_validator import OpenAPIV31SpecValidator
 
-from services.collector.intake import api_calls
+from services.collector.intake.api_calls import api_calls
 from services.collector.intake.post import Rules, Taken
 from services.processor.applications.api_schemas.app import SchemaRules, application
 from services.processor.engine.driver import Driver

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import msgspec
 import pytest
 
-from services.processor.engine.application import Application
+from services.processor.engine.application.application import Application
 from services.processor.engine.driver import Driver
 from shared import topics
 from tests.unit.processor.api_schemas.calls import (

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
-from services.collector.intake.api_shapes import shape_of
+from services.collector.intake.api_calls.shapes import shape_of
 from services.processor.applications.api_schemas.openapi import schema_of
 from shared import shapes
 from shared.schemas.shape import Shape

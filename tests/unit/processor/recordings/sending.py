@@ -4,7 +4,7 @@ import hashlib
 from collections.abc import Callable
 from typing import NamedTuple
 
-from services.processor.engine.application import Application
+from services.processor.engine.application.application import Application
 from services.processor.engine.driver import Driver
 from shared import codec, topics
 from shared.chunks import Chunk, headers_of

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from services.processor.engine.routing import Owner, Owners
-from services.processor.runtime.ownership import Described, boot_seconds
+from services.processor.runtime.kafka.ownership import Described, boot_seconds
 from services.processor.runtime.questions import Questions
 
 TOKEN = "a token of sixteen or more"

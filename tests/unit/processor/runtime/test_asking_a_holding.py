@@ -2,8 +2,8 @@
 
 import pytest
 
-from services.processor.engine.requests import CommittedRows, Query
-from services.processor.runtime.checkpoints import Unclear
+from services.processor.engine.application.requests import CommittedRows, Query
+from services.processor.runtime.partition.transaction import Unclear
 from services.processor.runtime.questions import Unanswered
 from tests.unit.processor.counting import COUNTS
 from tests.unit.processor.runtime.test_holding import Scene, record

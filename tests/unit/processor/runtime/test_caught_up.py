@@ -2,8 +2,8 @@
 
 import pytest
 
-from services.processor.runtime.caught_up import CaughtUp
-from services.processor.runtime.ends import End
+from services.processor.runtime.kafka.end_offsets import End
+from services.processor.runtime.partition.caught_up import CaughtUp
 
 
 def restarted(*topics: str, at: float = 5.0) -> CaughtUp:

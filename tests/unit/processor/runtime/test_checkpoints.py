@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 from confluent_kafka import KafkaError, KafkaException
 
-from services.processor.engine.checkpoint import Checkpoint
+from services.processor.engine.core.checkpoint import Checkpoint
 from services.processor.engine.record import Output
-from services.processor.engine.rows import Meta
-from services.processor.runtime.checkpoints import Aborted, Committer, Durable, Fenced, Unclear
-from services.processor.runtime.refusals import Refused
+from services.processor.engine.state.rows import Meta
+from services.processor.runtime.kafka.refusals import Refused
+from services.processor.runtime.partition.transaction import Aborted, Committer, Durable, Fenced, Unclear
 from shared.topics import ALL, VIEWS
 from tests.unit.processor.counting import APPLICATION
 

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 from confluent_kafka import KafkaError, KafkaException
 
-from services.processor.runtime import deletions as deletions_module
-from services.processor.runtime.deletions import Deletions
+from services.processor.runtime.store import deletions as deletions_module
+from services.processor.runtime.store.deletions import Deletions
 from shared.settings import Settings
 from shared.topics import VIDEO_VIEWS_CHANGELOG
 

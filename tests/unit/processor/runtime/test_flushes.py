@@ -3,10 +3,10 @@
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
-from services.processor.engine.core import Core
-from services.processor.engine.local import MemoryStore
-from services.processor.runtime.checkpoints import Durable
-from services.processor.runtime.flushes import Flushes
+from services.processor.engine.core.core import Core
+from services.processor.engine.state.local import MemoryStore
+from services.processor.runtime.partition.flushes import Flushes
+from services.processor.runtime.partition.transaction import Durable
 from tests.unit.processor.counting import APPLICATION
 from tests.unit.processor.test_core import record
 

@@ -7,20 +7,20 @@ from typing import Any
 
 import pytest
 
-from services.processor.engine.application import Lookup
-from services.processor.engine.checkpoint import Checkpoint
-from services.processor.engine.local import LocalStore, MemoryStore
+from services.processor.engine.application.application import Lookup
+from services.processor.engine.core.checkpoint import Checkpoint
 from services.processor.engine.record import Record
-from services.processor.runtime import commits as commits_module
-from services.processor.runtime import taking as taking_module
-from services.processor.runtime import working as working_module
-from services.processor.runtime.checkpoints import Aborted, Durable, Fenced, Unclear
-from services.processor.runtime.ends import End
-from services.processor.runtime.holding import Holding, Pools
+from services.processor.engine.state.local import LocalStore, MemoryStore
+from services.processor.runtime.kafka.end_offsets import End
+from services.processor.runtime.kafka.refusals import Refused, WorkerFailed
+from services.processor.runtime.partition import commits as commits_module
+from services.processor.runtime.partition import taking as taking_module
+from services.processor.runtime.partition import task as working_module
+from services.processor.runtime.partition.partition import Holding, Pools
+from services.processor.runtime.partition.takeover import Taken
+from services.processor.runtime.partition.transaction import Aborted, Durable, Fenced, Unclear
 from services.processor.runtime.plan import Limits, Plan
 from services.processor.runtime.questions import Unanswered
-from services.processor.runtime.refusals import Refused, WorkerFailed
-from services.processor.runtime.takeover import Taken
 from shared.settings import Settings
 from shared.topics import BEACONS
 from tests.unit.processor.counting import APPLICATION

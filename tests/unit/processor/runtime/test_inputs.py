@@ -1,9 +1,9 @@
 """What waits is folded in slices, so that the loop can look at its clock between them."""
 
-from services.processor.engine.core import Core
-from services.processor.engine.local import MemoryStore
+from services.processor.engine.core.core import Core
 from services.processor.engine.record import Record
-from services.processor.runtime.inputs import SLICE_RECORDS, Inputs
+from services.processor.engine.state.local import MemoryStore
+from services.processor.runtime.partition.inputs import SLICE_RECORDS, Inputs
 from shared.topics import BEACONS
 from tests.unit.processor.counting import APPLICATION
 

@@ -4,11 +4,10 @@ from typing import Any
 
 import pytest
 
-from services.processor.engine.checkpoint import Checkpoint
+from services.processor.engine.core.checkpoint import Checkpoint
 from services.processor.engine.record import Output
-from services.processor.engine.rows import Meta
-from services.processor.runtime import journeys
-from services.processor.runtime.journeys import Journeys
+from services.processor.engine.state.rows import Meta
+from services.processor.runtime.telemetry.record_traces import Journeys
 
 PARENT = "00-" + "a" * 32 + "-" + "b" * 16 + "-01"
 KEY = b"acme:v1"
@@ -105,7 +104,7 @@ def test_another_partition_s_commit_tells_nothing_of_it(seen: Journeys, noted: N
 
 
 def test_only_so_many_rows_are_waited_for(seen: Journeys, noted: Noted, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(journeys, "OPEN_MAX", 2)
+    monkeypatch.setattr(record_traces, "OPEN_MAX", 2)
     for offset in range(4):
         seen.read(Message(offset, key=b"%d" % offset, headers=TRACED))  # type: ignore[arg-type]
     seen.committed(0, checkpoint(4))

@@ -12,13 +12,13 @@ from typing import Any
 import pytest
 
 from deploy.local.ports import free_port
-from services.processor.engine.application import Application, Candidate, Lookup, LookupWrong
+from services.processor.engine.application.application import Application, Candidate, Lookup, LookupWrong
 from services.processor.engine.routing import Owner, Owners
-from services.processor.runtime.answering import PROXIED
-from services.processor.runtime.lookups import Endpoint, LookupServer
+from services.processor.runtime.http.lookups import PROXIED
+from services.processor.runtime.http.routes import RequestLimits
+from services.processor.runtime.http.server import Endpoint, LookupServer
 from services.processor.runtime.questions import Looked, LookedInCopy, Questions, Unanswered
-from services.processor.runtime.rest import RequestLimits
-from services.processor.runtime.status import PartitionStatus, SlotStatus
+from services.processor.runtime.telemetry.status import PartitionStatus, SlotStatus
 from shared.partitioning import partition_of
 from shared.settings import Settings
 from tests.unit.processor.counting import APPLICATION

@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 from confluent_kafka import Producer
 
-from services.processor.engine.media_requests import MediaOutcome, MediaRequest, Run
-from services.processor.runtime import media_reader, object_store
-from services.processor.runtime.media import Media, MediaPool
-from services.processor.runtime.media_reader import Gone, MediaReader, Stopped, Unread
-from services.processor.runtime.object_store import ObjectMissing, ObjectsAway, ObjectStore, ObjectsWrong
-from services.rim.crash_points import CrashPoints
+from services.processor.engine.application.media_requests import MediaOutcome, MediaRequest, Run
+from services.processor.runtime.objects import media_reader, object_store
+from services.processor.runtime.objects.media import Media, MediaPool
+from services.processor.runtime.objects.media_reader import Gone, MediaReader, Stopped, Unread
+from services.processor.runtime.objects.object_store import ObjectMissing, ObjectsAway, ObjectStore, ObjectsWrong
+from services.rim.process.crash_points import CrashPoints
 from shared.settings import Settings
 
 TOPIC = "recordings"

@@ -8,10 +8,9 @@ import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestClient, TestServer
 
-from services.processor.engine.application import Objects, StoredObject
-from services.processor.runtime import object_answers
-from services.processor.runtime.object_answers import Busy, ObjectAnswers
-from services.processor.runtime.object_store import ObjectMissing, ObjectStore
+from services.processor.engine.application.application import Objects, StoredObject
+from services.processor.runtime.http.object_streams import Busy, ObjectAnswers
+from services.processor.runtime.objects.object_store import ObjectMissing, ObjectStore
 
 CONTENTS = {"a/0": b"first \r\n--not a boundary", "a/1": bytes(700_000), "a/2": b"third"}
 Client = TestClient[web.Request, web.Application]
@@ -109,6 +108,6 @@ async def test_a_body_that_lacks_an_object_is_broken_off(desk: Desk, client: Cli
 async def test_more_than_may_be_streamed_at_once_are_told_to_come_again(
     desk: Desk, client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(object_answers, "STREAMS_MAX", 0)
+    monkeypatch.setattr(object_streams, "STREAMS_MAX", 0)
     async with client.get("/") as answer:
         assert answer.status == 503

@@ -1,8 +1,8 @@
 """The operator's view: every partition once, whoever answered; and its page."""
 
 from services.processor.engine.routing import Owner
-from services.processor.runtime.operators import overview, page
-from services.processor.runtime.status import PartitionStatus, SlotStatus
+from services.processor.runtime.http.partitions_page import overview, page
+from services.processor.runtime.telemetry.status import PartitionStatus, SlotStatus
 
 A, B = Owner("a/0", "http://a:1"), Owner("b/0", "http://b:1")
 

@@ -7,7 +7,7 @@ import pytest
 from confluent_kafka import KafkaError
 
 from services.processor.engine.routing import Owner
-from services.processor.runtime.ownership import Described, client_id, described, owner_of
+from services.processor.runtime.kafka.ownership import Described, client_id, described, owner_of
 
 
 @dataclass

@@ -3,8 +3,8 @@
 import pytest
 from confluent_kafka import KafkaError, KafkaException, TopicPartition
 
-from services.processor.runtime import positions as positions_module
-from services.processor.runtime.positions import SEEK_TRIES_MAX, Positions, SeekFailed
+from services.processor.runtime.kafka import positions as positions_module
+from services.processor.runtime.kafka.positions import SEEK_TRIES_MAX, Positions, SeekFailed
 
 
 class Client:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from services.processor.engine.access import LookFailed
+from services.processor.engine.application.access import LookFailed
 from services.processor.runtime.questions import ANSWERED_PER_TURN_MAX, Questions, Unanswered
 
 

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from confluent_kafka import KafkaError, KafkaException
 
-from services.processor.runtime.reader import STRANGE_ERRORS_MAX, Reader
-from services.processor.runtime.refusals import Refused, SlotFenced, WorkerFailed
+from services.processor.runtime.kafka.reader import STRANGE_ERRORS_MAX, Reader
+from services.processor.runtime.kafka.refusals import Refused, SlotFenced, WorkerFailed
 from shared.topics import BEACONS
 
 

@@ -12,16 +12,16 @@ from typing import Any
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 
+from services.collector.http.uploads import UploadLimits, Uploads
 from services.collector.intake.recording import Head
-from services.collector.kafka_sink import KafkaSink, producer_config
-from services.collector.uploads import UploadLimits, Uploads
+from services.collector.sink.kafka_sink import KafkaSink, producer_config
 from services.processor.applications.recordings.app import application
 from services.processor.applications.recordings.session import SessionRules
-from services.processor.runtime.deletions import Deletions
-from services.processor.runtime.object_store import ObjectStore
+from services.processor.runtime.objects.object_store import ObjectStore
 from services.processor.runtime.plan import Plan
-from services.processor.runtime.stores import Stores
-from services.processor.runtime.worker import Worker
+from services.processor.runtime.slot.worker import Worker
+from services.processor.runtime.store.deletions import Deletions
+from services.processor.runtime.store.stores import Stores
 from shared import codec, topics
 from shared.schemas.recording import RecordingRow
 from shared.settings import Settings

@@ -13,14 +13,14 @@ import msgspec
 import pytest
 
 from deploy.local.ports import free_port
-from services.processor.engine.access import LookFailed
-from services.processor.engine.requests import Ask, Await, Handling, Query, Reply, Request, Route, Submit
+from services.processor.engine.application.access import LookFailed
+from services.processor.engine.application.requests import Ask, Await, Handling, Query, Reply, Request, Route, Submit
 from services.processor.engine.routing import Owner, Owners
-from services.processor.runtime.asking import HOP_PATH, Hop
-from services.processor.runtime.lookups import Endpoint, LookupServer
+from services.processor.runtime.http.queries import HOP_PATH, Hop
+from services.processor.runtime.http.routes import RequestLimits
+from services.processor.runtime.http.server import Endpoint, LookupServer
 from services.processor.runtime.questions import Questions, Unanswered
-from services.processor.runtime.rest import RequestLimits
-from services.processor.runtime.watches import Watches
+from services.processor.runtime.slot.watches import Watches
 from shared.partitioning import partition_of
 from shared.settings import Settings
 from shared.topics import BEACONS

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from services.processor.engine.local import LocalMeta
-from services.processor.engine.rows import Meta, pack
-from services.processor.runtime.rocks_store import SLICE_BYTES_MAX, Memory, RocksStore
-from services.rim.crash_points import CrashPoint, CrashPoints
+from services.processor.engine.state.local import LocalMeta
+from services.processor.engine.state.rows import Meta, pack
+from services.processor.runtime.store.rocksdb import SLICE_BYTES_MAX, Memory, RocksStore
+from services.rim.process.crash_points import CrashPoint, CrashPoints
 
 MEMORY = Memory(block_cache_bytes=4 << 20, write_buffer_bytes=64 << 20)
 ROWS = {b"\x01row-%d" % number: pack(0, bytes(SLICE_BYTES_MAX // 4)) for number in range(10)}

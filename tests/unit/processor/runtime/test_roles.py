@@ -1,6 +1,6 @@
 """Who works a slot, decided from what is heard."""
 
-from services.processor.runtime.roles import Heard, Patience, heir, may_go_active
+from services.processor.runtime.standby.roles import Heard, Patience, heir, may_go_active
 from shared.schemas.presence import Presence, Role
 
 PATIENCE = Patience(suspect=1.5, rank=1.0, listen=0.7, lag_records_max=100, settle=10)

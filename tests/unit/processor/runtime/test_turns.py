@@ -2,7 +2,7 @@
 
 import pytest
 
-from services.processor.runtime.turns import Turns
+from services.processor.runtime.slot.turns import Turns
 
 
 class Slot:

@@ -6,7 +6,7 @@ from concurrent.futures import Future
 import pytest
 
 from services.processor.runtime.questions import Unanswered
-from services.processor.runtime.watches import Watches
+from services.processor.runtime.slot.watches import Watches
 
 
 class Asked:

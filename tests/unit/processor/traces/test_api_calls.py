@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from services.processor.applications.traces.api_call import to_api_call
-from services.processor.engine.application import Application
+from services.processor.engine.application.application import Application
 from services.processor.engine.driver import Driver
 from shared import codec, topics
 from tests.unit.processor.traces.spans import APPLICATION, T0, pipe, span

@@ -8,7 +8,7 @@ import pytest
 
 from services.processor.applications.traces.app import application
 from services.processor.applications.traces.trace import TraceRules
-from services.processor.engine.application import Application
+from services.processor.engine.application.application import Application
 from services.processor.engine.driver import Driver
 from shared import codec, topics
 from shared.schemas.span import SpanEvent, SpanLink

@@ -9,9 +9,9 @@ from typing import Any
 
 from services.processor.applications.users.app import UserRules, application
 from services.processor.applications.users.outcomes import KeepRules
-from services.processor.engine.application import Application
+from services.processor.engine.application.application import Application
+from services.processor.engine.application.requests import Ask, Reply, Request, Submit
 from services.processor.engine.driver import Driver, Weather
-from services.processor.engine.requests import Ask, Reply, Request, Submit
 from shared import topics
 from shared.partitioning import partition_of
 

@@ -3,7 +3,7 @@
 from typing import Any, cast
 
 from services.processor.applications.users.outcomes import OUTCOMES, KeepRules, Outcome, Outcomes, outcome_key
-from services.processor.engine.application import Context
+from services.processor.engine.application.application import Context
 from shared.schemas.user_command import Asked
 
 

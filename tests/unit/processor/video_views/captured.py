@@ -4,7 +4,8 @@ import json
 from functools import cache
 from pathlib import Path
 
-from services.collector.intake import cmcd, mux
+from services.collector.intake.cmcd import cmcd
+from services.collector.intake.mux import mux
 from services.collector.intake.post import Rules, Taken
 from shared.schemas.beacon import Beacon
 from tests.unit.collector.bodies import FIXTURES, cmcd_bodies, post

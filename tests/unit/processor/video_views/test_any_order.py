@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from services.processor.applications.video_views.app import application
-from services.processor.applications.video_views.finish import FinishRules
+from services.processor.applications.video_views.view.finish import FinishRules
 from services.processor.engine.driver import Driver
 from shared.schemas.beacon import Beacon
 from shared.schemas.view import View

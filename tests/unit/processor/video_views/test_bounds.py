@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from services.processor.applications.video_views.app import application
 from services.processor.applications.video_views.bounds import KEYS_MAX
-from services.processor.engine.application import ROW_BYTES_MAX
+from services.processor.engine.application.application import ROW_BYTES_MAX
 from services.processor.engine.driver import Driver
 from shared import codec, topics
 from shared.partitioning import view_key

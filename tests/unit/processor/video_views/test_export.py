@@ -9,7 +9,7 @@ from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 from google.protobuf.unknown_fields import UnknownFieldSet
 
 from services.processor.applications.video_views.app import application
-from services.processor.applications.video_views.export import to_video_view
+from services.processor.applications.video_views.row.mux_export import to_video_view
 from shared import topics
 from shared.protobuf import Encoder, Field
 from shared.schemas import video_view

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from services.processor.applications.video_views.app import application
-from services.processor.engine.application import LookupWrong
+from services.processor.engine.application.application import LookupWrong
 from services.processor.engine.driver import Driver
 from tests.unit.processor.video_views.beacons import (
     HOUR_MS,

@@ -4,8 +4,8 @@ import math
 
 import pytest
 
-from services.processor.applications.video_views import metrics
-from services.processor.applications.video_views.metrics import GoodRules, Measures
+from services.processor.applications.video_views.row import scores
+from services.processor.applications.video_views.row.scores import GoodRules, Measures
 
 #: Startup time score, Mux guide: 8 s is half of the points.
 STARTUP = [(0, 100.0), (400, 95.238), (2_000, 80.0), (8_000, 50.0), (32_000, 20.0)]
@@ -29,17 +29,17 @@ QUALITY = [
 
 @pytest.mark.parametrize(("startup_ms", "score"), STARTUP)
 def test_startup(startup_ms: int, score: float) -> None:
-    assert metrics.startup_score(startup_ms) == pytest.approx(score, abs=0.01)
+    assert scores.startup_score(startup_ms) == pytest.approx(score, abs=0.01)
 
 
 @pytest.mark.parametrize(("count", "rebuffer_ms", "watch_ms", "score"), SMOOTHNESS)
 def test_smoothness(count: int, rebuffer_ms: int, watch_ms: int, score: float) -> None:
-    assert metrics.smoothness_score(count, rebuffer_ms, watch_ms) == pytest.approx(score, abs=0.01)
+    assert scores.smoothness_score(count, rebuffer_ms, watch_ms) == pytest.approx(score, abs=0.01)
 
 
 @pytest.mark.parametrize(("max_upscale", "mean_upscale", "score"), QUALITY)
 def test_quality(max_upscale: float, mean_upscale: float, score: float) -> None:
-    assert metrics.quality_score(max_upscale, mean_upscale) == pytest.approx(score, abs=0.05)
+    assert scores.quality_score(max_upscale, mean_upscale) == pytest.approx(score, abs=0.05)
 
 
 @pytest.mark.parametrize(
@@ -54,7 +54,7 @@ def test_quality(max_upscale: float, mean_upscale: float, score: float) -> None:
     ],
 )
 def test_success(failed: bool, ebvs: bool, started: bool, waited_ms: int, score: float | None) -> None:
-    found = metrics.success_score(playback_failed=failed, ebvs=ebvs, has_started=started, waited_ms=waited_ms)
+    found = scores.success_score(playback_failed=failed, ebvs=ebvs, has_started=started, waited_ms=waited_ms)
     assert found == score
 
 
@@ -69,7 +69,7 @@ def test_success(failed: bool, ebvs: bool, started: bool, waited_ms: int, score:
     ],
 )
 def test_overall(success: float, parts: list[float], score: float) -> None:
-    assert metrics.overall_score(success, parts) == pytest.approx(score)
+    assert scores.overall_score(success, parts) == pytest.approx(score)
 
 
 def measures(**changed: object) -> Measures:
@@ -102,17 +102,17 @@ def measures(**changed: object) -> Measures:
     ],
 )
 def test_a_good_view_passes_every_threshold(changed: dict[str, object], good: bool | None) -> None:
-    assert metrics.is_good(measures(**changed), GoodRules()) is good
+    assert scores.is_good(measures(**changed), GoodRules()) is good
 
 
 def test_an_exit_before_the_first_frame_has_no_score_but_success() -> None:
-    left = metrics.scores(measures(ebvs=True, startup_ms=None, watch_ms=3_000), GoodRules())
+    left = scores.scores(measures(ebvs=True, startup_ms=None, watch_ms=3_000), GoodRules())
     assert (left.score_startup, left.score_smooth, left.score_quality) == (None, None, None)
     assert (left.score_success, left.score_view, left.score_version) == (50.0, 50.0, 1)
 
 
 def test_the_quality_score_needs_sizes() -> None:
-    assert metrics.scores(measures(), GoodRules()).score_quality is None
+    assert scores.scores(measures(), GoodRules()).score_quality is None
     scaled = measures(upscale_integral=50_000.0, scale_time_ms=100_000, max_upscale=1.0)
     expected = 100 * math.exp(-0.33 * (0.15 * 1 + 0.85 * 0.5))
-    assert metrics.scores(scaled, GoodRules()).score_quality == pytest.approx(expected, abs=0.01)
+    assert scores.scores(scaled, GoodRules()).score_quality == pytest.approx(expected, abs=0.01)

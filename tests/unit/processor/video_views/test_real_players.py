@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from services.collector.intake import cmcd
+from services.collector.intake.cmcd import cmcd
 from services.collector.intake.post import Rules
 from shared.schemas.view import View
 from tests.unit.collector.bodies import post

@@ -9,8 +9,8 @@ import msgspec
 import pytest
 
 from services.processor.applications.video_views.app import application
-from services.processor.applications.video_views.finish import FinishRules
-from services.processor.applications.video_views.source_by_time import NATIVE_TEXTS
+from services.processor.applications.video_views.beacons.native_epas import NATIVE_TEXTS
+from services.processor.applications.video_views.view.finish import FinishRules
 from services.processor.engine.driver import Driver
 from shared.schemas.beacon import Beacon
 from shared.schemas.view import View

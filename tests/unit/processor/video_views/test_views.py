@@ -5,8 +5,9 @@ from collections.abc import Callable
 import msgspec
 import pytest
 
-from services.processor.applications.video_views import source_by_time, source_mux
 from services.processor.applications.video_views.app import application
+from services.processor.applications.video_views.beacons import mux as mux_source
+from services.processor.applications.video_views.beacons import native_epas
 from services.processor.applications.video_views.bounds import TEXT_CHARS_MAX
 from services.processor.engine.driver import Driver
 from shared import codec, topics
@@ -323,12 +324,12 @@ ANYTHING = [
     [["v", None]], [[5, "v"]], [["x", {"y": 1}]], [[[1], None]],
 ]  # fmt: skip
 NAMES = {
-    mux: {*source_mux.FIELDS, "request_start", "player_program_time", "player_live_edge_program_time", "player_error_code",
+    mux: {*mux_source.FIELDS, "request_start", "player_program_time", "player_live_edge_program_time", "player_error_code",
           "player_error_severity", "player_error_message", "player_error_business_exception"},
     cmcd: {"sta", "e", "cid", "h", "cdn", "st", "br", "pb", "msd", "bsa", "bsda", "bsd", "dfa", "ec", "cen", "ltc", "rc",
            "ttfb", "ttlb"},
-    native: {*source_by_time.NATIVE_TEXTS, *source_by_time.NATIVE_NUMBERS, *source_by_time.NATIVE_COUNTERS,
-             *source_by_time.NATIVE_SIZES, "autoplay", "sample_rate", "stream_type", "custom", "bitrate_bps", "error_code",
+    native: {*native_epas.NATIVE_TEXTS, *native_epas.NATIVE_NUMBERS, *native_epas.NATIVE_COUNTERS,
+             *native_epas.NATIVE_SIZES, "autoplay", "sample_rate", "stream_type", "custom", "bitrate_bps", "error_code",
              "error_message", "business_exception", "ad_event", "request_outcome", "request_ms", "live_latency_ms"},
     epas: {"contentId", "contentTitle", "contentUrl", "userId", "deviceId", "deviceModel", "live", "duration", "bitrate",
            "width", "height", "code", "category", "message", "payload"},

@@ -1,0 +1,264 @@
+"""The whole of Playhead on this machine, with simulated players whose truth is known: `make demo`.
+
+Starts every process, plays, waits until all is landed, compares, stops. Exit code 0: everything was as the players know
+it must be, and every process ended with nothing left behind; 1: something differs; 2: something died, did not come in time or
+could not be asked; 130: interrupted.
+Everything made lies in one folder (`.local/demo`), fresh in each run.
+"""
+
+import argparse
+import fcntl
+import shutil
+import signal
+import sys
+import time
+import traceback
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from deploy.demo.applications import catalogue
+from deploy.demo.applications.part import Part, Refused
+from deploy.demo.applications.playing import play_all
+from deploy.demo.display import Display
+from deploy.demo.play import Playing
+from deploy.demo.services import Crowd, DemoServices, Players, shortened, snippets
+from deploy.demo.watch import Verdict, Watch
+from deploy.local.broker import Broker
+from deploy.local.leftovers import Leftovers
+from deploy.local.paths import LOCAL, ROOT
+from deploy.local.postgres import Postgres
+from deploy.local.process import DeadlinePassed, ProcessDied
+from deploy.local.supervisor import Supervisor
+from deploy.topics import create_topics
+from services.rim.kafka.connection import TopicsWrong
+from shared.settings import Settings
+
+FOLDER: Final = LOCAL / "demo"
+#: The players' stories need this long.
+SECONDS_MIN: Final = 20
+SECONDS_MAX: Final = 600
+#: Of these some two thirds play at the same time.
+VIEWS: Final = 600
+VIEWS_MAX: Final = 2_000
+EXIT_OK: Final = 0
+EXIT_DIFFERS: Final = 1
+EXIT_DIED: Final = 2
+EXIT_INTERRUPTED: Final = 130
+
+
+class NotOurs(ValueError):
+    """The folder holds something else than a demo."""
+
+
+class AnotherRuns(RuntimeError):
+    """A demo of this checkout is running already."""
+
+
+@dataclass(frozen=True)
+class Play:
+    """Who plays in a run, which other parts are shown, and who is given the verdict."""
+
+    crowd: Crowd
+    parts: Sequence[Part] = ()
+    judged: Callable[[Verdict], None] = lambda _: None
+
+
+class Demo:
+    """One run, from an empty folder to the verdict."""
+
+    def __init__(self, folder: Path, play: Play, display: Display) -> None:
+        self._folder = folder
+        self._how = play.crowd
+        self._parts = play.parts
+        self._judged = play.judged
+        self._display = display
+        self._broker = Broker(folder / "broker")
+        self._postgres = Postgres(folder / "postgres")
+        self._supervisor = Supervisor(folder, cwd=ROOT)
+
+    def run(self, *, keep: bool) -> int:
+        """Everything but the stopping; the exit code. Raises `ProcessDied`, `DeadlinePassed`, `TopicsWrong`."""
+        settings = self._start_stores()
+        services = self._start_services()
+        with Watch(settings, services, self._postgres.dsn) as watch:
+            playing = Playing(self._supervisor, watch, self._display)
+            if self._how.waits_for_all:
+                self._supervisor.wait_ready("finalizer")
+                self._display.step("finalizer is ready")
+            playing.play(self._how, services.collector_url, services.truth)
+            playing.land(lambda: self._supervisor.wait_ready("finalizer"))
+            verdict = watch.compare()
+        self._judged(verdict)
+        verdict.show(self._display)
+        lines = play_all(self._parts, services, self._supervisor, settings, self._display)
+        if keep:
+            self._keep(services)
+        return EXIT_OK if verdict.ok and all(line.ok for line in lines) else EXIT_DIFFERS
+
+    def stop(self) -> bool:
+        """Stops everything in reverse order; whether every process ended cleanly."""
+        self._display.settle()
+        self._display.step("stopping")
+        endings = self._supervisor.stop()
+        self._postgres.remove()
+        unclean = [ending for ending in endings if not ending.clean]
+        for ending in unclean:
+            self._display.step(
+                f"{ending.name} left something behind: exit code {ending.exit_code} after {ending.seconds:.1f} s, "
+                f"see {self._folder / 'logs' / ending.name}.log"
+            )
+        self._display.step(f"stopped {len(endings)} processes, {len(endings) - len(unclean)} cleanly")
+        return not unclean
+
+    def _start_stores(self) -> Settings:
+        self._broker.launch()
+        self._supervisor.adopt(self._broker.child, self._broker.stop)
+        self._postgres.start()
+        assert self._postgres.child is not None
+        self._supervisor.adopt(self._postgres.child, self._postgres.stop)
+        self._display.step(f"Postgres runs (pid {self._postgres.child.pid})")
+        self._broker.wait_ready()
+        self._display.step(f"Kafka runs on {self._broker.bootstrap} (pid {self._broker.child.pid})")
+        settings = Settings(kafka_bootstrap=self._broker.bootstrap, topics_profile="laptop", log_format="console")
+        created = create_topics(settings)
+        self._display.step(f"topics: {', '.join(created)}, {settings.profile.view_partitions} partitions each")
+        return settings
+
+    def _start_services(self) -> DemoServices:
+        services = DemoServices(
+            self._folder, bootstrap=self._broker.bootstrap, postgres_dsn=self._postgres.dsn, parts=self._parts
+        )
+        processors, collectors = services.processors(), services.collectors()
+        early = [*processors, *collectors, services.dashboard()]
+        # Players need these first; Spark, the slowest, may come up while they play.
+        for service in (*early, services.finalizer()):
+            self._supervisor.start(service)
+        self._supervisor.wait_ready(*(service.name for service in early))
+        for name in (service.name for service in early):
+            self._display.step(f"{name} is ready (pid {self._supervisor.pid(name)})")
+        self._display.step(f"collectors on {services.collector_url}, page on {services.page_url}")
+        return services
+
+    def _keep(self, services: DemoServices) -> None:
+        self._display.say(
+            f"\nThe page stays open: {services.page_url}\n\n{snippets(services)}\nCtrl-C ends everything."
+        )
+        # That is the way to end it, and changes nothing of the verdict.
+        with suppress(KeyboardInterrupt):
+            while True:
+                self._supervisor.check()
+                time.sleep(0.5)
+
+
+def main(arguments: Sequence[str]) -> int:
+    """The command."""
+    given = _parse(arguments)
+    display = Display()
+    # `kill` is to end a demo as Ctrl-C does: cleanly.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    play = Play(Players(given.views, given.seconds, given.seed), given.apps)
+    return drive(given.folder, play, display, keep=given.keep)
+
+
+def drive(folder: Path, play: Play, display: Display, *, keep: bool = False) -> int:
+    """A whole run, from an empty folder to the last process's end; its exit code. Only one runs in a folder."""
+    try:
+        with _only_one(folder.with_name(folder.name + ".lock")):
+            return _run(folder, play, display, keep=keep)
+    except AnotherRuns as problem:
+        print(f"demo: {problem}", file=sys.stderr)
+        return EXIT_DIED
+    except Exception:  # noqa: BLE001 - the command's top
+        # Whatever it is, nothing is known to differ, which Python's own exit code 1 would say.
+        traceback.print_exc()
+        return EXIT_DIED
+
+
+def _run(folder: Path, play: Play, display: Display, *, keep: bool) -> int:
+    for left in Leftovers(folder / "processes.json").end():
+        display.step(f"ended what an earlier run left behind: {left}")
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    display.say("The demo shortens some settings (default in brackets), so that views finish while one watches:")
+    for setting in shortened():
+        display.say(f"  {setting.variable}={setting.value} ({setting.default})")
+    demo = Demo(folder, play, display)
+    code = EXIT_OK
+    with display:
+        try:
+            code = demo.run(keep=keep)
+        except KeyboardInterrupt:
+            code = EXIT_INTERRUPTED
+        except (ProcessDied, DeadlinePassed, Refused, TopicsWrong) as problem:
+            display.settle()
+            display.say(f"demo: {problem}")
+            code = EXIT_DIED
+        finally:
+            # From here on every process is given its time to end; a second Ctrl-C must not cut that short.
+            signal.signal(signal.SIGINT, signal.SIG_IGN)
+            signal.signal(signal.SIGTERM, signal.SIG_IGN)
+            clean = demo.stop()
+    return code if clean or code != EXIT_OK else EXIT_DIED
+
+
+@contextmanager
+def _only_one(lock: Path) -> Iterator[None]:
+    lock.parent.mkdir(parents=True, exist_ok=True)
+    with lock.open("w") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise AnotherRuns(f"a demo of this checkout is running already (it holds {lock})") from None
+        yield
+
+
+def _parse(arguments: Sequence[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="make demo", description=__doc__)
+    parser.add_argument("--views", type=int, default=VIEWS, help=f"1 to {VIEWS_MAX}")
+    parser.add_argument("--seed", type=int, default=7, help="the same seed tells the same stories")
+    parser.add_argument(
+        "--keep", action="store_true", help="stay up after the table, for the page and for real players"
+    )
+    parser.add_argument(
+        "--seconds", type=int, default=60, help=f"how long players play, {SECONDS_MIN} to {SECONDS_MAX}"
+    )
+    parser.add_argument(
+        "--apps",
+        type=_parts,
+        default="",
+        help=f"show other applications too: all, or some of {','.join(part.application for part in catalogue.ALL)}",
+    )
+    parser.add_argument("--folder", type=Path, default=FOLDER, help="where everything lies; emptied first")
+    given = parser.parse_args(arguments)
+    if not 1 <= given.views <= VIEWS_MAX:
+        parser.error(f"--views is 1 to {VIEWS_MAX}")
+    if not SECONDS_MIN <= given.seconds <= SECONDS_MAX:
+        parser.error(f"--seconds is {SECONDS_MIN} to {SECONDS_MAX}")
+    try:
+        given.folder = demo_folder(given.folder, FOLDER)
+    except NotOurs as problem:
+        parser.error(str(problem))
+    return given
+
+
+def _parts(names: str) -> tuple[Part, ...]:
+    try:
+        return catalogue.named(names)
+    except catalogue.NoSuchPart as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+
+
+def demo_folder(given: Path, default: Path) -> Path:
+    """The folder of a run, which may be emptied: it is new or empty, or the default one, or a demo's. Raises `NotOurs`."""
+    folder = given.absolute()
+    is_ours = folder == default or not folder.exists() or not any(folder.iterdir())
+    if not is_ours and not (folder / "broker" / "server.properties").exists():
+        raise NotOurs(f"{folder} holds something else than a demo")
+    return folder
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

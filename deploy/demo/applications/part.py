@@ -1,0 +1,103 @@
+"""What a part of the demo is, and what it finds running. A part is one application's: its slot, its input, its truth."""
+
+import http.client
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+import msgspec
+
+from deploy.demo.compare import Line
+from deploy.demo.observe import table_rows
+from services.processor.settings import ApplicationName
+from shared.settings import Settings
+
+#: For one request, seconds: nothing it asks for takes a tenth of it on a machine that does little else.
+_REQUEST_SECONDS_MAX: Final = 30.0
+
+
+class Refused(RuntimeError):
+    """The collector did not take what a part has sent; the text has its answer."""
+
+
+@dataclass(frozen=True)
+class Running:
+    """The running demo, as a part uses it."""
+
+    settings: Settings
+    collector_url: str
+    #: Where the part's own slot answers lookups, and the token for it.
+    lookup_url: str
+    lookup_token: str
+    warehouse: Path
+    #: The dashboard.
+    page_url: str
+    #: Waits until the condition holds or its time is over, while all processes are watched; whether it holds.
+    until: Callable[[Callable[[], bool]], bool]
+    #: Tells a line of output.
+    say: Callable[[str], None]
+
+    def post(self, path: str, body: bytes, content_type: str = "application/json") -> None:
+        """Posts to the collector. Raises `Refused` for any answer but 2xx, and `OSError`."""
+        status, answer = self._ask(self.collector_url, "POST", path, body, {"Content-Type": content_type})
+        if status // 100 != 2:
+            raise Refused(f"POST {path}: {status} {answer[:500]!r}")
+
+    def look(self, path: str) -> Any:
+        """What the part's slot tells; None where it has nothing, or cannot tell yet."""
+        status, answer = self.ask("GET", path)
+        return answer if status == http.HTTPStatus.OK else None
+
+    def ask(
+        self, method: str, path: str, document: Any = None, headers: Mapping[str, str] | None = None
+    ) -> tuple[int, Any]:
+        """What the part's slot answers: status, 0 without an answer, and JSON, None without any."""
+        given = {"Authorization": f"Bearer {self.lookup_token}", "Content-Type": "application/json"} | dict(
+            headers or {}
+        )
+        body = None if document is None else msgspec.json.encode(document)
+        try:
+            status, answer = self._ask(self.lookup_url, method, path, body, given)
+        except OSError:
+            return 0, None
+        return status, msgspec.json.decode(answer) if answer else None
+
+    def rows(self, table: str, columns: str = "*", where: str = "true") -> list[dict[str, Any]]:
+        """Rows of a table of the warehouse, read without Spark; none while there is no table."""
+        return table_rows(self.warehouse / table, f"SELECT {columns} FROM t WHERE {where}") or []  # noqa: S608 - ours
+
+    def _ask(
+        self, url: str, method: str, path: str, body: bytes | None, headers: Mapping[str, str]
+    ) -> tuple[int, bytes]:
+        where = urlsplit(url)
+        connection = http.client.HTTPConnection(where.hostname or "", where.port, timeout=_REQUEST_SECONDS_MAX)
+        with closing(connection):
+            try:
+                connection.request(method, path, body, dict(headers))
+                answer = connection.getresponse()
+                return answer.status, answer.read()
+            except http.client.HTTPException as error:
+                raise OSError(f"{method} {path}: {error!r}") from error
+
+
+@dataclass(frozen=True)
+class Part:
+    """The demo of one application."""
+
+    application: ApplicationName
+    #: Sends what it sends, waits for what comes of it, and tells both: a line that differs fails the demo.
+    play: Callable[[Running], Sequence[Line]]
+    #: Settings of its slot that differ from the defaults, so that a minute is enough.
+    environ: Mapping[str, str] = field(default_factory=dict)
+
+
+def line(name: str, observed: object, truth: object) -> Line:
+    """A line of the table: what came out, and what must."""
+    return Line(name, _shown(observed), _shown(truth), ok=observed == truth)
+
+
+def _shown(value: object) -> str:
+    return f"{value:,}" if isinstance(value, int) else str(value)

@@ -1,0 +1,124 @@
+"""How long beacons and views took on their way, from the times that the system itself has noted. Pure; times in ms since 1970."""
+
+from array import array
+from bisect import bisect_left
+from collections import defaultdict
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+from typing import Final
+
+from deploy.demo.compare import Line, ViewKey, nearest_rank
+from shared.schemas.live import BUCKET_MS
+
+_EXPLANATION: Final = """\
+Beacon to live number: from the append of every beacon, which its answer follows, to the append of the first live gauge that
+counts it; gauges are told every {bucket:g} s, so half of that is the least one can expect. Goodbye to row: from the append of a
+view's last beacon to the append of its row in topic views, less the {grace:g} s of grace that follow a player's goodbye; over the
+{goodbyes:,} views whose player said goodbye, since only there it is certain which grace applied. What is left is the clock's step,
+the commit and Kafka. Goodbye to page's table: of the same views, with the same grace taken off, to the publishing of the first
+batch that had the row in the warehouse (published_at in Postgres, looked at about once a second, so a publish that another followed
+within a second counts as the other). Row to page's table: from the row's append to the same moment, over all rows, those included
+that waited for Spark to start. Both are a matter of the trigger and of the CPUs that everything here shares."""
+
+
+@dataclass(frozen=True)
+class Landed:
+    """One row of the warehouse."""
+
+    customer_id: str
+    view_id: str
+    #: The append of the view's last beacon, and of the row's record in topic views.
+    last_append_ms: int
+    kafka_timestamp_ms: int
+    #: The finalizer's clock just before the write that brought the row.
+    landed_at_ms: int
+
+    @property
+    def key(self) -> ViewKey:
+        """Whose row it is."""
+        return (self.customer_id, self.view_id)
+
+
+def published_after(row: Landed, published_ms: list[int]) -> int | None:
+    """The first of these moments, in ascending order, by which the row was published; None when there is none.
+
+    A batch publishes all it has landed before the next one begins, so that is the first publishing after the write.
+    """
+    at = bisect_left(published_ms, row.landed_at_ms)
+    return published_ms[at] if at < len(published_ms) else None
+
+
+class LiveWaits:
+    """How long beacons waited for the live gauge that counts them. Beacons and gauges may come in any order; 2 bytes a beacon."""
+
+    def __init__(self) -> None:
+        #: (partition, customer) -> bucket -> how far into it each beacon was appended, ms
+        self._beacons: defaultdict[tuple[int, str], defaultdict[int, array[int]]] = defaultdict(
+            lambda: defaultdict(lambda: array("H"))
+        )
+        #: (partition, customer) -> bucket -> the append of its gauge
+        self._told: defaultdict[tuple[int, str], dict[int, int]] = defaultdict(dict)
+
+    def beacon(self, partition: int, customer_id: str, append_ms: int) -> None:
+        """A beacon was appended."""
+        into_ms = append_ms % BUCKET_MS
+        self._beacons[partition, customer_id][append_ms - into_ms].append(into_ms)
+
+    def told(self, partition: int, customer_id: str, bucket_ms: int, append_ms: int) -> None:
+        """The gauge of a bucket was appended."""
+        self._told[partition, customer_id][bucket_ms] = append_ms
+
+    def waits_ms(self) -> list[int]:
+        """Of each beacon that a gauge of its own bucket, or else of a later one, has counted."""
+        found: list[int] = []
+        for of, buckets in self._beacons.items():
+            told = self._told.get(of, {})
+            ascending = sorted(told)
+            for bucket_ms, beacons in buckets.items():
+                at = bisect_left(ascending, bucket_ms)
+                if at < len(ascending):
+                    told_ms = told[ascending[at]]
+                    found += [told_ms - bucket_ms - into_ms for into_ms in beacons]
+        return found
+
+
+def latency_lines(
+    rows: Iterable[Landed],
+    published_ms: Collection[int],
+    goodbyes: Collection[ViewKey],
+    grace_ms: int,
+    live_ms: list[int],
+) -> list[Line]:
+    """The table's lines on latency. `goodbyes` are the views whose player said goodbye; the others wait longer.
+
+    `live_ms`: how long each beacon waited for its live gauge.
+    """
+    ascending = sorted(published_ms)
+    to_row, to_table, from_row_to_table = [], [], []
+    for row in rows:
+        table_ms = published_after(row, ascending)
+        if row.key in goodbyes:
+            to_row.append(row.kafka_timestamp_ms - row.last_append_ms - grace_ms)
+            if table_ms is not None:
+                to_table.append(table_ms - row.last_append_ms - grace_ms)
+        if table_ms is not None:
+            from_row_to_table.append(table_ms - row.kafka_timestamp_ms)
+    less = f"less {grace_ms / 1_000:g} s, p50 / p99"
+    return [
+        _line("beacon to live number, p50 / p99", live_ms),
+        _line(f"goodbye to row, {less}", to_row),
+        _line(f"goodbye to page's table, {less}", to_table),
+        _line("row to page's table, p50 / p99", from_row_to_table),
+    ]
+
+
+def explanation(goodbyes: int, grace_ms: int) -> str:
+    """What these lines measure."""
+    return _EXPLANATION.format(bucket=BUCKET_MS / 1_000, grace=grace_ms / 1_000, goodbyes=goodbyes)
+
+
+def _line(name: str, delays_ms: list[int]) -> Line:
+    p50, p99 = nearest_rank(delays_ms, 0.5), nearest_rank(delays_ms, 0.99)
+    if p50 is None or p99 is None:
+        return Line(name, "", "", None)
+    return Line(name, f"{p50 / 1_000:.2f} s / {p99 / 1_000:.2f} s", "", None)

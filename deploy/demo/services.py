@@ -1,0 +1,305 @@
+"""The services of the demo: which processes, with which settings, and which of those differ from the defaults."""
+
+import secrets
+import textwrap
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, Protocol
+
+from deploy.demo.applications.part import Part
+from deploy.demo.clients_doc import aimed_at, lines_to_paste
+from deploy.local.paths import RRWEB, SPARK_JARS
+from deploy.local.ports import free_port, preferred_or_free
+from deploy.local.supervisor import Service
+from services.finalizer.settings import FinalizerSettings
+from services.processor.settings import ApplicationName, VideoViewsSettings
+
+COLLECTOR_PORT: Final = 8080
+DASHBOARD_PORT: Final = 8090
+COLLECTORS: Final = 2
+PROCESSORS: Final = 2
+_HOST: Final = "127.0.0.1"
+#: Importing and starting Spark and Delta and making the tables takes a minute on two busy cores, and several where others work too.
+_FINALIZER_READY_SECONDS_MAX: Final = 300.0
+_FINALIZER_STOP_SECONDS_MAX: Final = 90.0
+
+#: A demo of two minutes cannot wait an hour for a paused viewer. Silence must stay longer than the ten seconds between a
+#: player's batches.
+FINISH_MS: Final[Mapping[str, int]] = {
+    "finish_clean_ms": 2_000,
+    "finish_ended_ms": 4_000,
+    "finish_silent_ms": 12_000,
+    "finish_paused_ms": 20_000,
+}
+TRIGGER_SECONDS: Final = 3
+
+
+@dataclass(frozen=True)
+class Shortened:
+    """A setting that the demo changes, as an operator would: its variable, the demo's value and the default."""
+
+    variable: str
+    value: str
+    default: str
+
+
+class Crowd(Protocol):
+    """Who plays in a run, and for how long."""
+
+    @property
+    def seconds(self) -> int:
+        """After so long all are gone, but for what is sent again."""
+
+    @property
+    def told(self) -> str:
+        """What begins, in words."""
+
+    @property
+    def waits_for_all(self) -> bool:
+        """Whether it begins only once Spark, the slowest, is up too: then latencies do not have its start in them."""
+
+    def service(self, url: str, truth: Path) -> Service:
+        """The process that plays at a collector and writes its truth; it ends by itself."""
+
+
+@dataclass(frozen=True)
+class Players:
+    """How the simulated players are run."""
+
+    views: int
+    seconds: int
+    seed: int
+    waits_for_all: bool = False
+
+    @property
+    def told(self) -> str:
+        """What begins."""
+        return f"{self.views} views begin, all over in {self.seconds} s, seed {self.seed}"
+
+    def service(self, url: str, truth: Path) -> Service:
+        """The simulated players; they end by themselves."""
+        arguments = {
+            "--url": url,
+            "--views": self.views,
+            "--seconds": self.seconds,
+            "--seed": self.seed,
+            "--truth": truth,
+        }
+        words = tuple(str(word) for pair in arguments.items() for word in pair)
+        return Service("players", ("-m", "loadtest.players", *words), stop_seconds=5.0, ends=True)
+
+
+class DemoServices:
+    """The processes of one demo; ports are chosen when it is made."""
+
+    def __init__(self, folder: Path, *, bootstrap: str, postgres_dsn: str, parts: Sequence[Part] = ()) -> None:
+        self._folder = folder
+        self._common = {
+            "PLAYHEAD_KAFKA_BOOTSTRAP": bootstrap,
+            "PLAYHEAD_TOPICS_PROFILE": "laptop",
+            "PLAYHEAD_LOG_FORMAT": "json",
+        }
+        self._postgres_dsn = postgres_dsn
+        self.collector_port = preferred_or_free(COLLECTOR_PORT)
+        self.dashboard_port = preferred_or_free(DASHBOARD_PORT)
+        self._lookup_ports = [free_port() for _ in range(PROCESSORS)]
+        self._parts = parts
+        self._part_ports = {part.application: free_port() for part in parts}
+        self.lookup_token = secrets.token_urlsafe(24)
+        self.collector_admin_ports = [free_port() for _ in range(COLLECTORS)]
+
+    @property
+    def collector_url(self) -> str:
+        """Where players post to. `localhost`, since mux-embed speaks plain HTTP to that name alone."""
+        return f"http://localhost:{self.collector_port}"
+
+    @property
+    def page_url(self) -> str:
+        """The dashboard's page."""
+        return f"http://localhost:{self.dashboard_port}/"
+
+    @property
+    def warehouse(self) -> Path:
+        """The folder of the Delta tables."""
+        return self._folder / "warehouse"
+
+    @property
+    def truth(self) -> Path:
+        """The players' account."""
+        return self._folder / "truth.json"
+
+    @property
+    def truths(self) -> Sequence[Path]:
+        """That account alone."""
+        return [self.truth]
+
+    def fetched_warehouse(self) -> Path:
+        """The folder of the Delta tables: it lies here."""
+        return self.warehouse
+
+    def collectors(self) -> list[Service]:
+        """All on one port: the kernel spreads connections over them."""
+        return [
+            self._service(
+                f"collector-{number}",
+                ("-m", "services.collector"),
+                admin_port,
+                {
+                    "COLLECTOR_HOST": _HOST,
+                    "COLLECTOR_PORT": str(self.collector_port),
+                    "COLLECTOR_ADMIN_HOST": _HOST,
+                    "COLLECTOR_ADMIN_PORT": str(admin_port),
+                    "COLLECTOR_ID": f"collector-{number}",
+                },
+            )
+            for number, admin_port in enumerate(self.collector_admin_ports)
+        ]
+
+    def processors(self) -> list[Service]:
+        """Two slots: each has half of the partitions."""
+        return [self._processor(number, free_port()) for number in range(PROCESSORS)]
+
+    def slots(self) -> list[Service]:
+        """One of each application that the demo has a part of."""
+        return [
+            self._slot(
+                part.application,
+                part.application,
+                slot="demo/0",
+                lookup_port=self._part_ports[part.application],
+                admin_port=free_port(),
+                env=part.environ,
+            )
+            for part in self._parts
+        ]
+
+    def lookup_url(self, application: ApplicationName) -> str:
+        """Where the slot of an application answers lookups."""
+        return f"http://{_HOST}:{self._part_ports[application]}"
+
+    def finalizer(self) -> Service:
+        """The warehouse's writer."""
+        admin_port = free_port()
+        return self._service(
+            "finalizer",
+            ("-m", "services.finalizer", "stream"),
+            admin_port,
+            {
+                "FINALIZER_WAREHOUSE_DIR": str(self.warehouse),
+                "FINALIZER_CHECKPOINT_DIR": str(self._folder / "checkpoint"),
+                "FINALIZER_POSTGRES_DSN": self._postgres_dsn,
+                "FINALIZER_JARS_DIR": str(SPARK_JARS),
+                "FINALIZER_TRIGGER_SECONDS": str(TRIGGER_SECONDS),
+                "FINALIZER_DRIVER_MEMORY": "1g",
+                "FINALIZER_APPLICATIONS": ",".join(part.application for part in self._parts),
+                "FINALIZER_ADMIN_HOST": _HOST,
+                "FINALIZER_ADMIN_PORT": str(admin_port),
+            },
+            ready_seconds=_FINALIZER_READY_SECONDS_MAX,
+            stop_seconds=_FINALIZER_STOP_SECONDS_MAX,
+        )
+
+    def dashboard(self) -> Service:
+        """The page."""
+        admin_port = free_port()
+        replay = {}
+        if "recordings" in self._part_ports and RRWEB.is_dir():
+            replay = {
+                "DASHBOARD_RECORDINGS_LOOKUP_URL": self.lookup_url("recordings"),
+                "DASHBOARD_RRWEB_DIR": str(RRWEB),
+            }
+        return self._service(
+            "dashboard",
+            ("-m", "services.dashboard"),
+            admin_port,
+            {
+                "DASHBOARD_HOST": _HOST,
+                "DASHBOARD_PORT": str(self.dashboard_port),
+                "DASHBOARD_ADMIN_HOST": _HOST,
+                "DASHBOARD_ADMIN_PORT": str(admin_port),
+                "DASHBOARD_POSTGRES_DSN": self._postgres_dsn,
+                "DASHBOARD_LOOKUP_URL": f"http://{_HOST}:{self._lookup_ports[0]}",
+                "DASHBOARD_LOOKUP_TOKEN": self.lookup_token,
+                **replay,
+            },
+        )
+
+    def _processor(self, number: int, admin_port: int) -> Service:
+        finish = {VideoViewsSettings.variable(field): str(value) for field, value in FINISH_MS.items()}
+        name, port = f"processor-{number}", self._lookup_ports[number]
+        return self._slot(
+            name, "video_views", slot=f"demo/{number}", lookup_port=port, admin_port=admin_port, env=finish
+        )
+
+    def _slot(
+        self,
+        name: str,
+        application: ApplicationName,
+        *,
+        slot: str,
+        lookup_port: int,
+        admin_port: int,
+        env: Mapping[str, str],
+    ) -> Service:
+        return self._service(
+            name,
+            ("-m", "services.processor"),
+            admin_port,
+            {
+                **env,
+                "PROCESSOR_APPLICATION": application,
+                "PROCESSOR_SLOT": slot,
+                "PROCESSOR_STATE_DIR": str(self._folder / "state" / name),
+                "PROCESSOR_OBJECTS": str(self._folder / "objects"),
+                "PROCESSOR_LOOKUP_HOST": _HOST,
+                "PROCESSOR_LOOKUP_PORT": str(lookup_port),
+                "PROCESSOR_LOOKUP_URL": f"http://{_HOST}:{lookup_port}",
+                "PROCESSOR_LOOKUP_TOKEN": self.lookup_token,
+                "PROCESSOR_ADMIN_HOST": _HOST,
+                "PROCESSOR_ADMIN_PORT": str(admin_port),
+            },
+        )
+
+    def _service(
+        self,
+        name: str,
+        arguments: tuple[str, ...],
+        admin_port: int,
+        env: Mapping[str, str],
+        *,
+        ready_seconds: float = 60.0,
+        stop_seconds: float = 45.0,
+    ) -> Service:
+        return Service(
+            name,
+            arguments,
+            env=self._common | dict(env),
+            admin_port=admin_port,
+            ready_seconds=ready_seconds,
+            stop_seconds=stop_seconds,
+        )
+
+
+def shortened() -> list[Shortened]:
+    """The settings that make the demo short, for its output."""
+    finish = [
+        Shortened(VideoViewsSettings.variable(field), f"{value}", f"{VideoViewsSettings.model_fields[field].default}")
+        for field, value in FINISH_MS.items()
+    ]
+    trigger = FinalizerSettings.model_fields["trigger_seconds"].default
+    return [*finish, Shortened(FinalizerSettings.variable("trigger_seconds"), f"{TRIGGER_SECONDS}", f"{trigger:g}")]
+
+
+def snippets(services: DemoServices) -> str:
+    """What to paste into a web page, so that real players report to this demo."""
+    host = f"localhost:{services.collector_port}"
+    shown = {
+        "mux-embed": "mux-embed with hls.js (other players: the same without hlsjs and Hls)",
+        "hls.js": "hls.js 1.7 alone (CMCD v2 event mode)",
+    }
+    told = [
+        f"{title}:\n{textwrap.indent(aimed_at(lines_to_paste(client), host), '    ')}"
+        for client, title in shown.items()
+    ]
+    return "\n".join([*told, "Any key is a customer here; all players: docs/clients.md."])

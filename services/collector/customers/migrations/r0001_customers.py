@@ -1,0 +1,7 @@
+"""The customers table and its version."""
+
+from services.rim.database.migrations import run_sql
+
+revision = "0001"
+down_revision = None
+upgrade = run_sql(__file__)

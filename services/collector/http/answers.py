@@ -1,0 +1,96 @@
+"""What an outcome is in HTTP: refusals with a time to come back at, and the native format's answer for each beacon."""
+
+import random
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from aiohttp import web
+
+from services.collector.http.reception import Refusal
+from services.collector.intake.otlp import otlp
+from services.collector.intake.post import Outcome, Rejected
+
+RETRY_SECONDS_MIN: Final = 2
+RETRY_SECONDS_MAX: Final = 10
+#: Statuses of native and EPAS for a body that is refused as a whole, by reason; else 400.
+STATUSES: Final = {"unknown_customer": 401, "revoked_key": 410, "forbidden_origin": 403, "too_large": 413}
+#: Codes of `google.rpc.Status`.
+GRPC_INVALID_ARGUMENT: Final = 3
+GRPC_UNAVAILABLE: Final = 14
+_PIXEL: Final = bytes.fromhex("47494638396101000100800000000000ffffff21f90401000000002c00000000010001000002024401003b")
+
+
+@dataclass(frozen=True)
+class Answer:
+    """An answer in JSON."""
+
+    status: int
+    body: dict[str, Any]
+    headers: dict[str, str] = field(default_factory=dict)
+
+
+def retry_after(refusal: Refusal) -> dict[str, str]:
+    """When to try again: spread, so that those who were refused together do not come back together."""
+    seconds = refusal.wait_seconds + random.uniform(RETRY_SECONDS_MIN, RETRY_SECONDS_MAX)
+    return {"Retry-After": str(round(seconds))}
+
+
+def refused(refusal: Refusal, *, limited: int) -> web.Response:
+    """The answer to players: 503, or `limited` for what is beyond its customer's rate."""
+    status = limited if refusal.kind == "limited" else 503
+    response = web.Response(status=status, headers=retry_after(refusal), text="not stored, send again\n")
+    if refusal.kind in {"slow", "gone", "busy"}:
+        # The rest of the body is still to come, or never will.
+        response.force_close()
+    return response
+
+
+def native_refused(refusal: Refusal) -> Answer:
+    """None of the beacons is stored, or not known to be: all of them are to be sent again."""
+    status = {"limited": 429, "slow": 408}.get(refusal.kind, 503)
+    return Answer(status, {"reason": refusal.kind, "detail": "not stored, send again"}, retry_after(refusal))
+
+
+def native_answer(outcome: Outcome, name: str = "beacons") -> Answer:
+    """200 and, by `name`, what became of each input; a body that holds none gets a 4xx. Nothing of either is to be sent again."""
+    whole = [rejected for rejected in outcome.rejected if rejected.place is None]
+    if whole:
+        return Answer(STATUSES.get(whole[0].reason, 400), _why(whole[0]))
+    answers: list[dict[str, Any]] = [{"status": "stored"}] * (outcome.accepted + len(outcome.rejected))
+    for rejected in outcome.rejected:
+        assert rejected.place is not None
+        answers[rejected.place] = {"status": "rejected", **_why(rejected)}
+    return Answer(200, {name: answers})
+
+
+def otlp_refused(refusal: Refusal, content_type: str) -> web.Response:
+    """Nothing is stored; 429 and 503 are what exporters try again after, when `Retry-After` says."""
+    status = 429 if refusal.kind == "limited" else 503
+    response = _otlp(status, otlp.failure(GRPC_UNAVAILABLE, "not stored, send again", content_type), content_type)
+    response.headers.update(retry_after(refusal))
+    if refusal.kind in {"slow", "gone", "busy"}:
+        response.force_close()
+    return response
+
+
+def otlp_answer(outcome: Outcome, content_type: str) -> web.Response:
+    """200, and how many spans were no good; a body that is no request gets a 4xx. Neither is to be sent again."""
+    whole = [rejected for rejected in outcome.rejected if rejected.place is None]
+    if whole:
+        failure = otlp.failure(GRPC_INVALID_ARGUMENT, whole[0].detail, content_type)
+        return _otlp(STATUSES.get(whole[0].reason, 400), failure, content_type)
+    return _otlp(200, otlp.answer(outcome, content_type), content_type)
+
+
+def _otlp(status: int, body: bytes, content_type: str) -> web.Response:
+    told = otlp.JSON if otlp.media_type(content_type) == otlp.JSON else otlp.PROTOBUF
+    return web.Response(status=status, body=body, content_type=told)
+
+
+def pixel_answer() -> web.Response:
+    """The image: whatever became of the beacon, nobody reads more."""
+    return web.Response(body=_PIXEL, content_type="image/gif", headers={"Cache-Control": "no-store"})
+
+
+def _why(rejected: Rejected) -> dict[str, Any]:
+    return {"reason": rejected.reason, "detail": rejected.detail}

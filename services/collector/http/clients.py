@@ -1,0 +1,134 @@
+"""Looks up what the intake may know of a request's sender: address behind proxies, place, software, wishes."""
+
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, Final
+
+import maxminddb
+import structlog
+import ua_parser
+from aiohttp import web
+
+from services.collector.intake.post import USER_AGENT_CHARS_MAX
+from services.collector.intake.sender.client import NO_AGENT, NOWHERE, Agent, Client, Place
+from services.collector.intake.sender.peer import Network, client_address
+
+log = structlog.get_logger(__name__)
+
+AGENTS_REMEMBERED_MAX: Final = 8_192
+PLACES_REMEMBERED_MAX: Final = 65_536
+#: Whoever makes user agents up costs at most so many searches a second, each of about a millisecond; the rest stay unparsed.
+AGENTS_PARSED_PER_SECOND_MAX: Final = 50
+#: The parser's word for whatever crawls.
+_SPIDER: Final = "Spider"
+
+
+class Agents:
+    """User agents parsed, and remembered."""
+
+    def __init__(self, now_seconds: Callable[[], float] = time.monotonic) -> None:
+        self._now_seconds = now_seconds
+        self._known: dict[str, Agent] = {}
+        self._second = 0
+        self._parsed = 0
+
+    def parse(self, user_agent: str | None) -> Agent:
+        """The families in `user_agent`; nothing while too many new ones come at once."""
+        if not user_agent:
+            return NO_AGENT
+        known = self._known.get(user_agent)
+        if known is not None:
+            return known
+        second = int(self._now_seconds())
+        if second != self._second:
+            self._second, self._parsed = second, 0
+        if self._parsed >= AGENTS_PARSED_PER_SECOND_MAX:
+            return NO_AGENT
+        self._parsed += 1
+        if len(self._known) >= AGENTS_REMEMBERED_MAX:
+            # The oldest goes: dicts keep their order.
+            del self._known[next(iter(self._known))]
+        agent = self._known[user_agent] = _parsed(user_agent)
+        return agent
+
+
+def _parsed(user_agent: str) -> Agent:
+    found = ua_parser.parse(user_agent)
+    browser = found.user_agent.family if found.user_agent else None
+    os = found.os.family if found.os else None
+    device = found.device.family if found.device else None
+    return Agent(browser, os, device, is_bot=device == _SPIDER or "headless" in user_agent.lower())
+
+
+def warm_up() -> None:
+    """Builds the parser's tables (about 0.2 s), so that no request waits for them."""
+    ua_parser.parse("")
+
+
+class Places:
+    """Addresses looked up in databases of MaxMind's format. Raises `OSError` or `ValueError` for a file that is none."""
+
+    def __init__(self, files: Sequence[Path]) -> None:
+        try:
+            self._readers = [maxminddb.open_database(file, maxminddb.MODE_MEMORY) for file in files]
+        except maxminddb.InvalidDatabaseError as error:
+            raise ValueError(f"no database of places: {error}") from error
+        self.find = lru_cache(PLACES_REMEMBERED_MAX)(self._find) if files else _nowhere
+
+    def _find(self, address: str | None) -> Place:
+        country: str | None = None
+        asn: int | None = None
+        for reader in self._readers:
+            try:
+                found = reader.get(address) if address else None
+            except (ValueError, maxminddb.InvalidDatabaseError):
+                continue
+            if isinstance(found, Mapping):
+                code = _within(found, "country", "iso_code")
+                number = _within(found, "autonomous_system_number")
+                country = code if isinstance(code, str) else country
+                asn = number if isinstance(number, int) else asn
+        return Place(country, asn)
+
+
+def _nowhere(_address: str | None) -> Place:
+    return NOWHERE
+
+
+def _within(found: Any, *names: str) -> Any:
+    for name in names:
+        if not isinstance(found, Mapping):
+            return None
+        found = found.get(name)
+    return found
+
+
+class Clients:
+    """Makes the `Client` of a request."""
+
+    def __init__(self, proxies: Sequence[Network] = (), places: Places | None = None) -> None:
+        self._proxies = proxies
+        self._places = places or Places([])
+        self._agents = Agents()
+        threading.Thread(target=warm_up, name="warm-up", daemon=True).start()
+
+    def of(self, request: web.Request) -> Client:
+        """Who sent `request`."""
+        headers = request.headers
+        address = request.remote
+        if self._proxies:
+            address = client_address(address, headers.getall("X-Forwarded-For", []), self._proxies)
+        user_agent = headers.get("User-Agent")
+        if user_agent is not None:
+            user_agent = user_agent[:USER_AGENT_CHARS_MAX]
+        return Client(
+            address=address,
+            user_agent=user_agent,
+            agent=self._agents.parse(user_agent),
+            place=self._places.find(address),
+            origin=headers.get("Origin"),
+            wants_privacy=headers.get("Sec-GPC") == "1" or headers.get("DNT") == "1",
+        )

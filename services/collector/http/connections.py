@@ -1,0 +1,231 @@
+"""The collector's connections: how many there may be, and how long and how large a request's head may be.
+
+The server below parses, and bounds a line, a header and their number. What it leaves open is bounded here: a head that never
+ends, and more connections than the process has room for. A connection that waits for a request is given up for a new one, the
+one that has waited longest first. So whoever opens connections and sends nothing, or a byte a second, takes no one's place.
+"""
+
+import asyncio
+import contextlib
+import logging
+import random
+import resource
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any, Final
+
+import structlog
+from aiohttp import web
+from aiohttp.http_exceptions import HttpProcessingError
+
+from services.rim.telemetry import metrics
+from shared.metrics import COLLECTOR_CONNECTIONS, COLLECTOR_CONNECTIONS_CLOSED
+
+log = structlog.get_logger(__name__)
+
+#: Of a request's line and all its headers together. Browsers send cookies of some ten KiB.
+HEAD_BYTES_MAX: Final = 65_536
+LINE_BYTES_MAX: Final = 8_190
+HEADER_BYTES_MAX: Final = 32_768
+HEADERS_MAX: Final = 128
+#: How long a connection may stay idle: longer than the ten seconds between a player's batches.
+KEEPALIVE_SECONDS: Final = 75.0
+#: Files besides connections: Kafka's sockets, spool, logs, the admin endpoint.
+FILES_RESERVED: Final = 256
+#: How long a connection that was just accepted may take to send its first request when the process is about to go.
+FIRST_REQUEST_SECONDS_MAX: Final = 1.0
+_SWEEP_SECONDS: Final = 0.25
+_RETRY_SECONDS: Final = (2, 10)
+
+_http_log: Final = logging.getLogger(__name__)
+# What is no HTTP is answered 400. Whoever scans the internet must not be able to fill the log with it.
+_http_log.addFilter(lambda line: line.exc_info is None or not isinstance(line.exc_info[1], HttpProcessingError))
+
+#: How the server below reads requests. Bodies are unpacked by the intake, so that what it rejects is kept as it came.
+_OPTIONS: Final[dict[str, Any]] = {
+    "access_log": None,
+    "logger": _http_log,
+    "auto_decompress": False,
+    "keepalive_timeout": KEEPALIVE_SECONDS,
+    "max_line_size": LINE_BYTES_MAX,
+    "max_field_size": HEADER_BYTES_MAX,
+    "max_headers": HEADERS_MAX,
+}
+
+
+@dataclass(frozen=True)
+class ConnectionLimits:
+    """What one process takes on in connections."""
+
+    connections_max: int = 10_000
+    #: From a head's first byte to its last.
+    head_seconds_max: float = 10.0
+
+
+class Connections:
+    """Makes the protocol of each new connection, and keeps count. Make it on the event loop, once the runner is set up."""
+
+    def __init__(self, runner: web.AppRunner, limits: ConnectionLimits) -> None:
+        server = runner.server
+        assert server is not None
+        self._server = server
+        self._limits = limits
+        self._loop = asyncio.get_running_loop()
+        self.open = 0
+        #: Those that wait for a request or are in the midst of its head, the longest without an answer first.
+        self.waiting: dict[_Connection, None] = {}
+        #: Those in the midst of a head, by the loop's time of its first byte, the oldest first.
+        self.heads: dict[_Connection, float] = {}
+        self._fewer = asyncio.Event()
+        self._closed = metrics.counter(COLLECTOR_CONNECTIONS_CLOSED)
+        metrics.gauge(COLLECTOR_CONNECTIONS).set_function(lambda: self.open)
+        server.request_handler = self._answering(server.request_handler)
+        self._sweeper = self._loop.create_task(self._sweep())
+
+    def __call__(self) -> asyncio.Protocol:
+        """The protocol of one new connection: called by the listener."""
+        if self.open >= self._limits.connections_max:
+            longest = next(iter(self.waiting), None)
+            if longest is None:
+                self._closed.labels("refused").inc()
+                return _Refusing()
+            self.give_up(longest, "displaced")
+        return _Connection(self, self._server, loop=self._loop, **_OPTIONS)
+
+    def give_up(self, connection: "_Connection", reason: str) -> None:
+        """Closes a connection without an answer."""
+        self._closed.labels(reason).inc()
+        connection.leave()
+        connection.force_close()
+
+    def forget(self, connection: "_Connection") -> None:
+        """The connection is busy, or gone."""
+        self.waiting.pop(connection, None)
+        self.heads.pop(connection, None)
+        self._fewer.set()
+
+    async def first_requests(self) -> None:
+        """Returns once every connection has had a request, or a moment later: some are opened in advance and never used."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(FIRST_REQUEST_SECONDS_MAX):
+                while any(connection.is_new for connection in self.waiting):
+                    self._fewer.clear()
+                    await self._fewer.wait()
+
+    def close(self) -> None:
+        """Looks for slow heads no more."""
+        self._sweeper.cancel()
+
+    def _answering(self, handle: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
+        async def answer(request: web.BaseRequest) -> Any:
+            try:
+                return await handle(request)
+            finally:
+                # The answer is written before anything else can run. What may still come of the body is no head: the
+                # server below reads it for some seconds, so that the answer is heard, and closes the connection.
+                if isinstance(request.protocol, _Connection) and request.content.is_eof():
+                    request.protocol.wait()
+
+        return answer
+
+    async def _sweep(self) -> None:
+        while True:
+            await asyncio.sleep(_SWEEP_SECONDS)
+            begun_max = self._loop.time() - self._limits.head_seconds_max
+            while self.heads:
+                connection, begun = next(iter(self.heads.items()))
+                if begun > begun_max:
+                    break
+                self.give_up(connection, "slow_head")
+
+
+class _Connection(web.RequestHandler):
+    """One connection of the server, known to `Connections` while no request of it is being answered."""
+
+    __slots__ = ("_connections", "_head_bytes", "_is_here", "_is_waiting")
+
+    def __init__(self, connections: Connections, server: web.Server, **options: Any) -> None:
+        super().__init__(server, **options)
+        self._connections = connections
+        self._head_bytes = 0
+        self._is_here = False
+        self._is_waiting = False
+
+    @property
+    def is_new(self) -> bool:
+        """Whether no request has come on it yet."""
+        return self._request_count == 0
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        super().connection_made(transport)
+        self._is_here = True
+        self._connections.open += 1
+        self.wait()
+
+    def connection_lost(self, exc: BaseException | None) -> None:
+        super().connection_lost(exc)
+        self.leave()
+
+    def leave(self) -> None:
+        """The connection is gone, or about to be."""
+        self._is_waiting = False
+        self._connections.forget(self)
+        if self._is_here:
+            self._is_here = False
+            self._connections.open -= 1
+
+    def data_received(self, data: bytes) -> None:
+        if not self._is_waiting:
+            super().data_received(data)
+            return
+        connections = self._connections
+        requests = self._request_count
+        super().data_received(data)
+        if self._request_count != requests:
+            self._is_waiting = False
+            self._head_bytes = 0
+            connections.forget(self)
+            return
+        self._head_bytes += len(data)
+        if self._head_bytes > HEAD_BYTES_MAX:
+            connections.give_up(self, "large_head")
+        elif self not in connections.heads:
+            connections.heads[self] = self._loop.time()
+
+    def wait(self) -> None:
+        """The connection is new, or a request was answered and no other has come behind it."""
+        if self._is_here and not self._messages:
+            self._is_waiting = True
+            self._connections.waiting[self] = None
+
+    def handle_error(self, *args: Any, **kwargs: Any) -> web.StreamResponse:
+        """What is no HTTP, or too large a head, is answered so that a page's script can read it."""
+        answer = super().handle_error(*args, **kwargs)
+        answer.headers["Access-Control-Allow-Origin"] = "*"
+        return answer
+
+
+class _Refusing(asyncio.Protocol):
+    """A connection for which there is no room: every other is being answered. It hears so at once."""
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        seconds = round(random.uniform(*_RETRY_SECONDS))
+        transport.write(
+            b"HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\nConnection: close\r\n"
+            b"Access-Control-Allow-Origin: *\r\nRetry-After: %d\r\n\r\n" % seconds
+        )
+        transport.close()
+
+
+def room_for(connections_max: int) -> int:
+    """How many connections the process may have: as wanted, or as many as it may open files. Raises the soft limit on these."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = connections_max + FILES_RESERVED
+    if soft < wanted:
+        soft = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    room = max(1, min(connections_max, soft - FILES_RESERVED))
+    if room < connections_max:
+        log.warning("fewer_connections_than_set", connections_max=room, files_max=soft)
+    return room

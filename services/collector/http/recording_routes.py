@@ -1,0 +1,56 @@
+"""`POST /recordings/<session>?sequence=n`: HTTP to and from uploads; nothing is decided here but statuses."""
+
+import orjson
+from aiohttp import web
+
+from services.collector.http.answers import STATUSES, native_refused
+from services.collector.http.reception import Reception, Refusal
+from services.collector.http.routes import key_of
+from services.collector.http.uploads import Uploads
+from services.collector.intake.post import Refused
+from services.collector.intake.recording import head_of
+
+
+class RecordingRoutes:
+    """The handler of session recordings."""
+
+    def __init__(self, reception: Reception, uploads: Uploads) -> None:
+        self._reception = reception
+        self._uploads = uploads
+
+    async def upload(self, request: web.Request) -> web.Response:
+        """One payload, of any content type, kept as it came; 200 once all of it is on all in-sync replicas."""
+        reception, uploads = self._reception, self._uploads
+        try:
+            head = head_of(
+                reception.post(request, b"", key=key_of(request)),
+                request.match_info["session"],
+                request.query.get("sequence"),
+                request.content_length,
+                rules=reception.rules(),
+                bytes_max=uploads.bytes_max,
+            )
+            reception.admit(head.customer_id, head.size_bytes or 0)
+            stored = await uploads.receive(head, request.content)
+        except Refused as refused:
+            return _answer(STATUSES.get(refused.reason, 400), {"reason": refused.reason, "detail": refused.detail})
+        except Refusal as refusal:
+            answer = native_refused(refusal)
+            return _answer(answer.status, answer.body, answer.headers)
+        told = {
+            "status": "stored",
+            "session": head.session_id,
+            "sequence": head.sequence,
+            "bytes": stored.size_bytes,
+            "chunks": stored.chunks,
+            "sha256": stored.sha256,
+        }
+        return _answer(200, told)
+
+
+def _answer(status: int, body: dict[str, object], headers: dict[str, str] | None = None) -> web.Response:
+    response = web.Response(body=orjson.dumps(body), status=status, headers=headers, content_type="application/json")
+    if status != 200:
+        # What is left of the body, up to all of it, would be taken for the next request.
+        response.force_close()
+    return response

@@ -1,0 +1,199 @@
+"""HTTP to the reception and back; nothing is decided here but how an outcome is said to each kind of client.
+
+mux-embed and CMCD players are never answered with a 4xx for what a body holds: the one sends its batch again for ever, the
+others take it for delivered. What cannot be understood is stored in topic `rejected` and answered like the rest.
+docs/collector.md has the table.
+"""
+
+import uuid
+from collections.abc import Callable
+from typing import Any, Final
+
+import orjson
+from aiohttp import web
+
+from services.collector.http.answers import (
+    STATUSES,
+    Answer,
+    native_answer,
+    native_refused,
+    otlp_answer,
+    otlp_refused,
+    pixel_answer,
+    refused,
+)
+from services.collector.http.reception import Reception, Refusal
+from services.collector.intake import epas, native
+from services.collector.intake.api_calls import api_calls
+from services.collector.intake.cmcd import cmcd
+from services.collector.intake.mux import mux
+from services.collector.intake.otlp import otlp
+from services.collector.intake.post import Outcome, Post, Rules, Taken
+from services.collector.sink.sink import Sink
+
+PREFLIGHT_SECONDS: Final = "86400"
+PREFLIGHT_HEADERS_DEFAULT: Final = "Content-Type, Authorization, X-EPAS-Event, X-EPAS-Version"
+#: What EPAS clients are asked for; the web SDK keeps its own default of as much.
+EPAS_HEARTBEAT_MS: Final = 30_000
+_BEARER: Final = "bearer "
+
+
+class Routes:
+    """The handlers of the collector's paths. `spooled` takes what Mux clients send."""
+
+    def __init__(
+        self,
+        reception: Reception,
+        sink: Sink,
+        spooled: Sink,
+        *,
+        new_session_id: Callable[[], str] = lambda: str(uuid.uuid4()),
+    ) -> None:
+        self._reception = reception
+        self._sink = sink
+        self._spooled = spooled
+        self._new_session_id = new_session_id
+
+    async def mux(self, request: web.Request) -> web.Response:
+        """mux-embed and its kin: any path that is no other's. Their XHR takes nothing but 200 for success."""
+        try:
+            await self._reception.receive(request, mux.take, "mux", self._spooled, patient=True)
+        except Refusal as refusal:
+            # Never 429: their retries do not heed it, and each is larger than the last.
+            return refused(refusal, limited=503)
+        return web.Response()
+
+    async def cmcd(self, request: web.Request) -> web.Response:
+        """CMCD event mode: the key is the path's second part."""
+        try:
+            outcome = await self._reception.receive(
+                request, cmcd.take, "cmcd", self._sink, key=request.match_info["key"]
+            )
+        except Refusal as refusal:
+            return refused(refusal, limited=429)
+        # "Gone" makes a CMCD player stop sending for this session.
+        return web.Response(status=410 if _reason(outcome) == "revoked_key" else 204)
+
+    async def epas(self, request: web.Request) -> web.Response:
+        """EPAS: one event; `init` is answered with the session's id."""
+        # The web SDK, and nothing else, sends both: it counts in seconds where the specification says ms.
+        in_seconds = "Origin" in request.headers and "X-EPAS-Version" in request.headers
+        session_id: str | None = None
+        begins = False
+
+        def take(post: Post, rules: Rules) -> Taken:
+            nonlocal session_id, begins
+            event = epas.take(post, rules, self._new_session_id())
+            session_id, begins = event.session_id, event.begins
+            return event.taken
+
+        try:
+            outcome = await self._reception.receive(
+                request, take, "epas", self._sink, key=request.match_info["key"], in_seconds=in_seconds
+            )
+        except Refusal as refusal:
+            return refused(refusal, limited=429)
+        answer: dict[str, Any] = {"sessionId": session_id, "valid": bool(outcome.accepted)}
+        if begins:
+            answer["heartbeatInterval"] = EPAS_HEARTBEAT_MS
+        if outcome.rejected:
+            answer["message"] = outcome.rejected[0].detail
+        status = 200 if outcome.accepted else STATUSES.get(outcome.rejected[0].reason, 400)
+        return web.json_response(answer, status=status, dumps=_dumps)
+
+    async def native(self, request: web.Request) -> web.Response:
+        """Playhead's own format: one beacon or a batch; an answer for each."""
+        try:
+            outcome = await self._reception.receive(request, native.take, "native", self._sink, key=key_of(request))
+        except Refusal as refusal:
+            return _json(native_refused(refusal))
+        return _json(native_answer(outcome))
+
+    async def pixel(self, request: web.Request) -> web.Response:
+        """One native beacon as a query string, for whoever can only load an image."""
+
+        def take(post: Post, rules: Rules) -> Taken:
+            return native.take_query(request.query.items(), post, rules)
+
+        try:
+            await self._reception.receive_query(request, take, "native", self._sink, key=key_of(request))
+        except Refusal as refusal:
+            return refused(refusal, limited=429)
+        return pixel_answer()
+
+    async def otlp(self, request: web.Request) -> web.Response:
+        """OpenTelemetry's spans; every answer is in the encoding of the request."""
+        content_type = request.headers.get("Content-Type", "")
+        try:
+            outcome = await self._reception.receive(request, otlp.take, "otlp", self._sink, key=key_of(request))
+        except Refusal as refusal:
+            return otlp_refused(refusal, content_type)
+        return otlp_answer(outcome, content_type)
+
+    async def api_calls(self, request: web.Request) -> web.Response:
+        """Calls of an API; an answer for each."""
+        try:
+            outcome = await self._reception.receive(request, api_calls.take, "api", self._sink, key=key_of(request))
+        except Refusal as refusal:
+            return _json(native_refused(refusal))
+        return _json(native_answer(outcome, "calls"))
+
+    async def api_calls_schema(self, _: web.Request) -> web.Response:
+        """The JSON Schema of API calls."""
+        return web.Response(body=api_calls.json_schema(), content_type="application/schema+json")
+
+    async def schema(self, _: web.Request) -> web.Response:
+        """The JSON Schema of the native format."""
+        return web.Response(body=native.json_schema(), content_type="application/schema+json")
+
+    async def index(self, _: web.Request) -> web.Response:
+        """What somebody sees who opens the address in a browser."""
+        return web.Response(text="Playhead collector\n")
+
+    async def favicon(self, _: web.Request) -> web.Response:
+        """Nothing, without an error in the browser's console."""
+        return web.Response(status=204)
+
+    async def preflight(self, request: web.Request) -> web.Response:
+        """Every path may be posted to from everywhere. A player whose preflight fails storms, so none does.
+
+        Which pages may send is decided with the beacons: what another page sent is rejected, by its reason.
+        """
+        headers = {
+            "Access-Control-Allow-Methods": "POST, GET, OPTIONS",
+            "Access-Control-Allow-Headers": request.headers.get(
+                "Access-Control-Request-Headers", PREFLIGHT_HEADERS_DEFAULT
+            ),
+            "Access-Control-Max-Age": PREFLIGHT_SECONDS,
+        }
+        return web.Response(status=204, headers=headers)
+
+    async def nothing_here(self, _: web.Request) -> web.Response:
+        """Methods and paths that no player uses."""
+        return web.Response(
+            status=404,
+            text="POST beacons to /, /v1/beacons, /cmcd/<key> or /epas/<key>, spans to /v1/traces, API calls to /v1/api-calls,"
+            " recordings to /recordings/<session>\n",
+        )
+
+
+def _reason(outcome: Outcome) -> str | None:
+    return outcome.rejected[0].reason if outcome.rejected else None
+
+
+def key_of(request: web.Request) -> str:
+    """The write key that the request's headers or query hold; empty where there is none."""
+    authorization = request.headers.get("Authorization", "")
+    if authorization[: len(_BEARER)].lower() == _BEARER:
+        return authorization[len(_BEARER) :].strip()
+    return request.query.get("key", "")
+
+
+def _json(answer: Answer) -> web.Response:
+    return web.Response(
+        body=orjson.dumps(answer.body), status=answer.status, headers=answer.headers, content_type="application/json"
+    )
+
+
+def _dumps(value: Any) -> str:
+    return orjson.dumps(value).decode()

@@ -1,0 +1,186 @@
+"""Uploads: payloads of session recordings, streamed into Kafka in chunks and never held whole.
+
+Bytes in memory are bounded for each upload (the chunk that is being filled) and for all together (chunks on their way): while
+there is no room, nothing more is read, and TCP holds the client back.
+"""
+
+import asyncio
+import hashlib
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass
+from typing import Final
+
+import structlog
+from aiohttp import StreamReader, web
+
+from services.collector.http.reception import Refusal
+from services.collector.intake.post import Refused
+from services.collector.intake.recording import Head
+from services.collector.sink.records import Record
+from services.collector.sink.sink import Sink, Unstored
+from services.rim.telemetry import metrics
+from shared.chunks import CHUNK_BYTES_MAX, Chunk, headers_of
+from shared.metrics import COLLECTOR_RECORDING_BYTES, COLLECTOR_UNSTORED, COLLECTOR_UPLOADS
+from shared.partitioning import partition_of, recording_key
+from shared.topics import RECORDINGS, Profile
+
+log = structlog.get_logger(__name__)
+
+#: Chunks of one upload on their way: as many as keep a broker busy while their acknowledgements come back.
+WINDOW_CHUNKS: Final = 8
+#: Above this size a thread hashes, so that no other request waits for it.
+_INLINE_HASH_BYTES: Final = 64 * 1024
+
+
+@dataclass(frozen=True)
+class UploadLimits:
+    """What one process takes on."""
+
+    payload_bytes_max: int
+    #: Uploads at a time; each holds up to one chunk that is being filled.
+    uploads_max: int
+    #: Chunks of all uploads on their way to Kafka.
+    chunks_max: int
+    #: From a chunk's first byte to its last.
+    chunk_seconds_max: float
+
+
+@dataclass(frozen=True)
+class Uploaded:
+    """A payload that is on all in-sync replicas."""
+
+    size_bytes: int
+    chunks: int
+    sha256: str
+
+
+class Uploads:
+    """Takes payloads in. Make it and use it on the event loop's thread."""
+
+    def __init__(self, sink: Sink, profile: Profile, limits: UploadLimits, *, new_id: Callable[[], str]) -> None:
+        self._sink = sink
+        self._partitions = RECORDINGS.partitions(profile)
+        self._limits = limits
+        self._new_id = new_id
+        self._room = asyncio.Semaphore(limits.chunks_max)
+        self._active = 0
+        #: The loop itself holds its tasks but weakly.
+        self._storing: set[asyncio.Task[None]] = set()
+        metrics.gauge(COLLECTOR_UPLOADS).set_function(lambda: self._active)
+        self._bytes = metrics.counter(COLLECTOR_RECORDING_BYTES)
+
+    @property
+    def bytes_max(self) -> int:
+        """Of one payload."""
+        return self._limits.payload_bytes_max
+
+    async def receive(self, head: Head, content: StreamReader) -> Uploaded:
+        """Returns once every chunk is on all in-sync replicas. Raises `Refusal`, or `Refused` for what must not come again.
+
+        After either, chunks of the upload may be stored: they never become a payload, since the last of them is not.
+        """
+        if self._active >= self._limits.uploads_max:
+            raise Refusal("busy")
+        self._active += 1
+        try:
+            upload = _Upload(head, self._new_id(), self._partitions)
+            async for chunk, is_last in self._chunks(content):
+                await self._send(upload, await upload.record(chunk, is_last=is_last))
+            if not upload.end:
+                raise Refused("invalid", "the payload is empty")
+            await asyncio.gather(*upload.storing)
+            if upload.failure is not None:
+                raise upload.failure
+        finally:
+            self._active -= 1
+        self._bytes.inc(upload.end)
+        return Uploaded(upload.end, upload.index, upload.hash.hexdigest())
+
+    async def _send(self, upload: "_Upload", record: Record) -> None:
+        await upload.window.acquire()
+        await self._room.acquire()
+        # Chunks are handed over in the order in which their tasks begin, and these begin in the order they are made.
+        task = asyncio.create_task(self._store(upload, record))
+        for tasks in (self._storing, upload.storing):
+            tasks.add(task)
+            task.add_done_callback(tasks.discard)
+        if upload.failure is not None:
+            raise upload.failure
+
+    async def _store(self, upload: "_Upload", record: Record) -> None:
+        try:
+            # One that failed leaves a hole that no later chunk may hide.
+            if upload.failure is None:
+                await self._sink.store([record])
+        except Unstored as unstored:
+            metrics.counter(COLLECTOR_UNSTORED).labels(unstored.reason).inc()
+            upload.failure = upload.failure or Refusal("unstored")
+        finally:
+            self._room.release()
+            upload.window.release()
+
+    async def _chunks(self, content: StreamReader) -> AsyncIterator[tuple[bytes, bool]]:
+        """The body in chunks, and whether each is the last. Raises `Refusal` or `Refused`."""
+        loop = asyncio.get_running_loop()
+        held, size_bytes = bytearray(), 0
+        deadline = loop.time() + self._limits.chunk_seconds_max
+        while piece := await self._piece(content, deadline):
+            size_bytes += len(piece)
+            if size_bytes > self._limits.payload_bytes_max:
+                raise Refused("too_large", f"more than {self._limits.payload_bytes_max} bytes")
+            held += piece
+            # What fills a chunk is kept until more comes: the last one must be known as such.
+            while len(held) > CHUNK_BYTES_MAX:
+                yield bytes(held[:CHUNK_BYTES_MAX]), False
+                del held[:CHUNK_BYTES_MAX]
+                deadline = loop.time() + self._limits.chunk_seconds_max
+        if held:
+            yield bytes(held), True
+
+    async def _piece(self, content: StreamReader, deadline: float) -> bytes:
+        try:
+            async with asyncio.timeout_at(deadline):
+                return await content.readany()
+        except TimeoutError:
+            log.warning("upload_too_slow", chunk_seconds_max=self._limits.chunk_seconds_max)
+            raise Refusal("slow") from None
+        except (web.RequestPayloadError, ConnectionError):
+            # Nobody hears the answer.
+            raise Refusal("gone") from None
+
+
+class _Upload:
+    """One attempt to send a payload."""
+
+    def __init__(self, head: Head, upload_id: str, partitions: int) -> None:
+        self._head = head
+        self._id = upload_id
+        self._key = recording_key(head.customer_id, head.session_id)
+        self._partition = partition_of(self._key, partitions)
+        self.hash = hashlib.sha256()
+        self.index = 0
+        self.end = 0
+        self.window = asyncio.Semaphore(WINDOW_CHUNKS)
+        self.storing: set[asyncio.Task[None]] = set()
+        self.failure: Refusal | None = None
+
+    async def record(self, value: bytes, *, is_last: bool) -> Record:
+        """The record of the next chunk."""
+        if len(value) > _INLINE_HASH_BYTES:
+            await asyncio.to_thread(self.hash.update, value)
+        else:
+            self.hash.update(value)
+        self.end += len(value)
+        chunk = Chunk(
+            session_id=self._head.session_id,
+            sequence=self._head.sequence,
+            upload=self._id,
+            index=self.index,
+            count=self.index + 1 if is_last else self._head.chunks,
+            end=self.end,
+            sha256=self.hash.digest(),
+            content_type=self._head.content_type,
+            content_encoding=self._head.content_encoding,
+        )
+        self.index += 1
+        return Record(RECORDINGS.name, self._partition, self._key, value, headers_of(chunk))

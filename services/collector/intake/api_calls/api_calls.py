@@ -1,0 +1,157 @@
+"""The intake of API calls: one call or a batch as JSON. Of a call only its shape goes on: no value is stored, none is logged.
+
+`NativeCall` and `Batch` are the format's one home: bodies are decoded with them, and the JSON Schema is made from them.
+"""
+
+from functools import cache
+from typing import Annotated, Any, Final, Generic, TypeVar
+from urllib.parse import parse_qsl
+
+import msgspec
+
+from services.collector.intake.api_calls.shapes import names_of, shape_of
+from services.collector.intake.body import unpacked
+from services.collector.intake.json_format import decoded, schema_of
+from services.collector.intake.post import (
+    Post,
+    Refused,
+    Rejected,
+    Rules,
+    Taken,
+    checked_customer,
+    claimed_customer,
+)
+from services.collector.intake.values import WHOLE_MAX
+from shared.schemas.api_call import HOST_CHARS_MAX, METHOD_CHARS_MAX, SCHEMA_VERSION, ApiCall, path_of
+from shared.schemas.shape import Shape
+from shared.schemas.span import DEFAULT_CUSTOMER
+
+T = TypeVar("T")
+
+PATH_CHARS_MAX: Final = 8_000
+_REDACTED: Final = b"(not kept: it may hold values)"
+_Headers = Annotated[
+    dict[str, Any], msgspec.Meta(description="By name. Their values are not kept, and need not be sent.")
+]
+_Body = Annotated[
+    Any, msgspec.Meta(description="The payload as JSON; left out where there was none or it was no JSON.")
+]
+
+
+class Side(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What went to the server, or what came back."""
+
+    headers: _Headers = {}
+    body: _Body = msgspec.UNSET
+
+
+class NativeCall(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One call of an API."""
+
+    method: Annotated[str, msgspec.Meta(pattern=f"^[A-Za-z]{{1,{METHOD_CHARS_MAX}}}$")]
+    host: Annotated[
+        str,
+        msgspec.Meta(
+            pattern=r"^[A-Za-z0-9._:\[\]-]+$", max_length=HOST_CHARS_MAX, description="With the port if it is unusual."
+        ),
+    ]
+    path: Annotated[str, msgspec.Meta(pattern="^/", max_length=PATH_CHARS_MAX, description="With the query, if any.")]
+    status: Annotated[int, msgspec.Meta(ge=100, le=599)]
+    time_ms: Annotated[int, msgspec.Meta(ge=0, le=WHOLE_MAX, description="When it was called, ms since 1970.")]
+    duration_us: Annotated[int, msgspec.Meta(ge=0, le=WHOLE_MAX)] | None = None
+    request: Side = Side()
+    response: Side = Side()
+
+
+class Batch(msgspec.Struct, Generic[T], frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Calls of one customer, of one API or several."""
+
+    calls: list[T]
+
+
+class _Either(msgspec.Struct):
+    calls: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
+
+
+_either: Final = msgspec.json.Decoder(_Either)
+_batch: Final = msgspec.json.Decoder(Batch[msgspec.Raw])
+_call: Final = msgspec.json.Decoder(NativeCall)
+
+
+@cache
+def json_schema() -> bytes:
+    """The JSON Schema (2020-12) of a body."""
+    return schema_of("Playhead API calls", NativeCall, Batch[NativeCall])
+
+
+def take(post: Post, rules: Rules) -> Taken:
+    """The POST's calls; each that is none is told with its place. What is rejected is kept without its bytes."""
+    key = post.key or DEFAULT_CUSTOMER
+    customer_id = claimed_customer(key, rules)
+    try:
+        customer_id = checked_customer(key, post, rules).id
+        raws = _opened(unpacked(post, rules))
+        if len(raws) > rules.batch_calls_max:
+            raise Refused("too_large", f"{len(raws)} calls in one body; {rules.batch_calls_max} are the most")
+    except Refused as refused:
+        return Taken([], [_rejected(refused, customer_id, None)])
+    accepted: list[ApiCall] = []
+    rejected: list[Rejected] = []
+    for place, raw in enumerate(raws):
+        try:
+            accepted.append(_canonical(decoded(_call, raw, "call"), post, rules, customer_id))
+        except Refused as refused:
+            rejected.append(_rejected(refused, customer_id, place))
+    return Taken(accepted, rejected)
+
+
+def _opened(body: bytes) -> list[msgspec.Raw]:
+    if decoded(_either, body, "body").calls is msgspec.UNSET:
+        return [msgspec.Raw(body)]
+    return decoded(_batch, body, "body").calls
+
+
+def _canonical(call: NativeCall, post: Post, rules: Rules, customer_id: str) -> ApiCall:
+    path = path_of(call.path)
+    if path is None:
+        raise Refused("invalid", "the path has too many parts")
+    return ApiCall(
+        schema_version=SCHEMA_VERSION,
+        customer_id=customer_id,
+        host=call.host.lower(),
+        method=call.method.upper(),
+        path=path,
+        status=call.status,
+        at_ms=call.time_ms,
+        duration_us=call.duration_us,
+        source="native",
+        shape=_shape(call),
+        collector_id=rules.collector_id,
+        batch_id=post.batch_id,
+    )
+
+
+def _shape(call: NativeCall) -> Shape:
+    at_ms = call.time_ms
+    query = dict(parse_qsl(call.path.partition("?")[2], keep_blank_values=True))
+    return _object(
+        at_ms,
+        query=shape_of(query, at_ms),
+        request=_side(call.request, at_ms),
+        response=_object(at_ms, **{str(call.status): _side(call.response, at_ms)}),
+    )
+
+
+def _side(side: Side, at_ms: int) -> Shape:
+    parts = {"headers": names_of({name.lower(): None for name in side.headers}, at_ms)}
+    if side.body is not msgspec.UNSET:
+        parts["body"] = shape_of(side.body, at_ms)
+    return _object(at_ms, **parts)
+
+
+def _object(at_ms: int, **fields: Shape) -> Shape:
+    return Shape(1, at_ms, at_ms, ["object"], fields=fields)
+
+
+def _rejected(refused: Refused, customer_id: str | None, place: int | None) -> Rejected:
+    return Rejected(reason=refused.reason, detail=refused.detail, value=_REDACTED, customer_id=customer_id, place=place)

@@ -1,0 +1,161 @@
+"""The intake of CMCD version 2 in event mode (CTA-5004-B): one record a line; the customer stands in the path.
+
+A record's session id is its view id: the fold tells the plays within one session apart.
+"""
+
+from typing import Any, Final
+
+from services.collector.intake.body import unpacked
+from services.collector.intake.cmcd.syntax import CmcdSyntaxError, parsed_dictionary
+from services.collector.intake.post import (
+    Post,
+    Refused,
+    Rejected,
+    Rules,
+    Taken,
+    checked_customer,
+    checked_event,
+    checked_view_id,
+    claimed_customer,
+    claimed_view_id,
+    commons,
+    rejected_body,
+)
+from services.collector.intake.sender.client import sender_of
+from services.collector.intake.values import check_attrs, checked_sequence, checked_time_ms, promoted_whole, whole
+from shared.schemas.beacon import Beacon
+
+#: The newest version of CMCD understood; a record of a newer one must not be read as if it were of this.
+VERSION_MAX: Final = 2
+
+STATE_CHARS_MAX: Final = 8
+
+#: How the name (`cen`) of our own custom event begins: a fatal error, its code follows. For players that tell of none.
+FATAL_ERROR: Final = "playhead-error:"
+
+_CANONICAL: Final = {
+    "bc": "rendition",
+    "rr": "request",
+    "e": "error",
+    "t": "heartbeat",
+    "abs": "ad",
+    "abe": "ad",
+    "as": "ad",
+    "ae": "ad",
+    "sk": "ad",
+    "b": "background",
+}
+#: Event `ps` (the play state changed) by the new state.
+_CANONICAL_STATES: Final = {
+    "s": "viewstart",
+    "p": "playing",
+    "a": "pause",
+    "r": "rebufferstart",
+    "k": "seekstart",
+    "f": "error",
+    "e": "ended",
+    "q": "viewend",
+}
+
+
+def take(post: Post, rules: Rules) -> Taken:
+    """The POST's beacons; lines that are none are rejected one by one, a body that is none as a whole."""
+    try:
+        customer = checked_customer(post.key, post, rules)
+    except Refused as refused:
+        return rejected_body(post, refused, claimed_customer(post.key, rules))
+    try:
+        text = _text(unpacked(post, rules))
+        lines = [line for raw in text.split("\n") if (line := raw.strip(" \t\r"))]
+        if len(lines) > rules.batch_beacons_max:
+            raise Refused("too_large", f"{len(lines)} records in one body; {rules.batch_beacons_max} are the most")
+        if not lines:
+            raise Refused("invalid", "the body holds no record")
+    except Refused as refused:
+        return rejected_body(post, refused, customer.id)
+    records: list[tuple[str, dict[str, Any]]] = []
+    rejected: list[Rejected] = []
+    for line in lines:
+        try:
+            records.append((line, _parsed(line)))
+        except Refused as refused:
+            rejected.append(_rejected_line(line, {}, customer.id, refused))
+    common = commons(post, customer.id, sender_of(post.client, customer.terms), rules)
+    offset = _clock_offset_ms(records, post)
+    # A body shorter than the longest string allowed holds none that is too long.
+    may_be_long = len(text) > rules.attrs_string_chars_max
+    accepted: list[Beacon] = []
+    for line, record in records:
+        try:
+            accepted.append(_beacon(dict(record), rules, common, offset, may_be_long=may_be_long))
+        except Refused as refused:
+            rejected.append(_rejected_line(line, record, customer.id, refused))
+    return Taken(accepted, rejected)
+
+
+def _text(body: bytes) -> str:
+    try:
+        return body.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise Refused("undecodable", f"the body is not UTF-8: {error.reason}") from error
+
+
+def _parsed(line: str) -> dict[str, Any]:
+    try:
+        return parsed_dictionary(line)
+    except CmcdSyntaxError as error:
+        raise Refused("undecodable", f"the record is no structured dictionary: {error}") from error
+
+
+def _clock_offset_ms(records: list[tuple[str, dict[str, Any]]], post: Post) -> int | None:
+    # Nothing says when the request was sent; it was after the latest of its events.
+    told = (whole(record.get("ts")) for _, record in records)
+    times = [ts for ts in told if ts is not None]
+    return post.recv_time_ms - max(times) if times else None
+
+
+def _beacon(
+    attrs: dict[str, Any], rules: Rules, common: dict[str, Any], clock_offset_ms: int | None, *, may_be_long: bool
+) -> Beacon:
+    version = attrs.get("v", 1)
+    if not isinstance(version, int) or version > VERSION_MAX:
+        raise Refused("unknown_version", f"CMCD version {version!r} is newer than {VERSION_MAX}")
+    check_attrs(attrs, rules, values=may_be_long)
+    view_id = checked_view_id(attrs.pop("sid", None))
+    event = checked_event(attrs.get("e"))
+    client_time_ms = checked_time_ms(attrs.pop("ts", None), "ts")
+    seq = checked_sequence(attrs.pop("sn", None), "sn")
+    playhead_ms = promoted_whole(attrs, "pt")
+    state = attrs.get("sta")
+    if not isinstance(state, str) or len(state) > STATE_CHARS_MAX:
+        state = ""
+    return Beacon(
+        source="cmcd",
+        view_id=view_id,
+        event=_canonical(event, state, attrs),
+        source_event=f"{event}:{state}" if state else event,
+        client_time_ms=client_time_ms,
+        seq=seq,
+        clock_offset_ms=clock_offset_ms,
+        playhead_ms=playhead_ms,
+        attrs=attrs,
+        **common,
+    )
+
+
+def _canonical(event: str, state: str, attrs: dict[str, Any]) -> str:
+    if event == "ce" and str(attrs.get("cen")).startswith(FATAL_ERROR):
+        return "error"
+    if event == "ps":
+        return _CANONICAL_STATES.get(state, "custom")
+    return _CANONICAL.get(event, "custom")
+
+
+def _rejected_line(line: str, record: dict[str, Any], customer_id: str, refused: Refused) -> Rejected:
+    return Rejected(
+        reason=refused.reason,
+        detail=refused.detail,
+        value=line.encode(),
+        customer_id=customer_id,
+        view_id=claimed_view_id(record.get("sid")),
+    )

@@ -1,0 +1,292 @@
+"""The intake of mux-embed and the other Mux SDKs: `{"metadata": {...}, "events": [{...}, ...]}` with short field names.
+
+The customer stands in each event (`env_key`; Roku says `property_key`), and one POST may hold two views. Every event but
+the first, `viewstart` and `viewend` carries only what changed.
+"""
+
+import contextlib
+from collections.abc import Sequence
+from typing import Annotated, Any, Final
+
+import msgspec
+import orjson
+
+from services.collector.intake.body import unpacked
+from services.collector.intake.json_format import NO_JSON, parsed, with_whole_characters
+from services.collector.intake.mux.names import FullNames
+from services.collector.intake.post import (
+    Post,
+    Refused,
+    Rejected,
+    Rules,
+    Taken,
+    checked_customer,
+    checked_event,
+    checked_view_id,
+    claimed_customer,
+    claimed_view_id,
+    commons,
+    rejected_body,
+)
+from services.collector.intake.sender.client import sender_of, without_viewer
+from services.collector.intake.values import check_attrs, checked_sequence, checked_time_ms, promoted_whole, whole
+from shared.schemas.beacon import Beacon
+
+_CANONICAL: Final = {
+    "viewstart": "viewstart",
+    "play": "play",
+    "playing": "playing",
+    "pause": "pause",
+    "rebufferstart": "rebufferstart",
+    "rebufferend": "rebufferend",
+    "seeking": "seekstart",
+    "seeked": "seekend",
+    "renditionchange": "rendition",
+    "requestcompleted": "request",
+    "requestfailed": "request",
+    "requestcanceled": "request",
+    "error": "error",
+    "hb": "heartbeat",
+    "ended": "ended",
+    "viewend": "viewend",
+    "devicesleep": "background",
+    "devicewake": "background",
+}
+_FULL_SNAPSHOTS: Final = frozenset({"viewstart", "viewend"})
+
+#: Fields that some SDKs send as text and that the view's row reads as a number or a flag.
+_NUMBERS: Final = frozenset(
+    {
+        "view_start",
+        "view_end",
+        "view_time_to_first_frame",
+        "view_watch_time",
+        "view_playing_time_ms_cumulative",
+        "view_rebuffer_count",
+        "view_rebuffer_duration",
+        "view_rebuffer_frequency",
+        "view_rebuffer_percentage",
+        "view_seek_count",
+        "view_seek_duration",
+        "view_max_seek_time",
+        "view_content_playback_time",
+        "view_max_playhead_position",
+        "view_total_upscaling",
+        "view_total_downscaling",
+        "view_total_content_playback_time",
+        "view_max_upscale_percentage",
+        "view_max_downscale_percentage",
+        "view_dropped_frame_count",
+        "video_source_width",
+        "video_source_height",
+        "video_source_bitrate",
+        "video_source_fps",
+        "video_source_duration",
+        "player_width",
+        "player_height",
+        "player_startup_time",
+        "player_init_time",
+        "page_load_time",
+        "mux_sample_rate",
+        "mux_sample_number",
+        "session_start",
+        "session_expires",
+        "request_start",
+        "request_response_start",
+        "request_response_end",
+        "request_bytes_loaded",
+    }
+)
+_FLAGS: Final = frozenset(
+    {
+        "video_source_is_live",
+        "player_is_paused",
+        "player_is_fullscreen",
+        "player_autoplay_on",
+        "player_preload_on",
+        "player_error_business_exception",
+    }
+)
+_FLAG_WORDS: Final = {"true": True, "false": False}
+
+#: Equal to nothing that a client can send.
+_NONE_YET: Final = object()
+
+_full_names: Final = FullNames()
+
+
+#: A whole number that every reader of the topic can hold. Larger ones are read with more care, as fractions.
+_Whole = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
+_Scalar = None | bool | _Whole | float | str
+
+
+class _FlatBody(msgspec.Struct):
+    """A body as nearly all are: values hold values one level deep at most, so that nothing need be looked at twice."""
+
+    events: list[dict[str, _Scalar | dict[str, _Scalar] | list[_Scalar]]]
+    metadata: dict[str, _Scalar] = {}
+
+
+class _RawBody(msgspec.Struct):
+    """A body with its events as they were written."""
+
+    events: list[msgspec.Raw]
+
+
+_flat_body: Final = msgspec.json.Decoder(_FlatBody)
+_raw_body: Final = msgspec.json.Decoder(_RawBody)
+
+
+def take(post: Post, rules: Rules) -> Taken:
+    """The POST's beacons; events that are none are rejected one by one, a body that is none as a whole."""
+    try:
+        body = unpacked(post, rules)
+        metadata, events, flat = _opened(body)
+        if len(events) > rules.batch_beacons_max:
+            raise Refused("too_large", f"{len(events)} events in one body; {rules.batch_beacons_max} are the most")
+    except Refused as refused:
+        return rejected_body(post, refused)
+    # A body shorter than the longest string allowed holds none that is too long.
+    trusted = flat and len(body) <= rules.attrs_string_chars_max
+    reader = _Reader(post, rules, metadata, events, trusted=trusted)
+    accepted: list[Beacon] = []
+    rejected: list[Rejected] = []
+    written: Sequence[msgspec.Raw] | None = None
+    for place, event in enumerate(events):
+        try:
+            accepted.append(reader.beacon(event))
+        except Refused as refused:
+            if written is None:
+                written = _as_written(body)
+            as_it_came = bytes(written[place]) if len(written) == len(events) else None
+            rejected.append(_rejected_event(event, as_it_came, post, rules, refused))
+    return Taken(accepted, rejected)
+
+
+def _opened(body: bytes) -> tuple[dict[str, Any], list[Any], bool]:
+    """The body's metadata and events, and whether all events are known to be flat objects."""
+    try:
+        flat = _flat_body.decode(body)
+    except NO_JSON:
+        document = parsed(body)
+    else:
+        return flat.metadata, flat.events, True
+    if not isinstance(document, dict) or not isinstance(document.get("events"), list):
+        raise Refused("invalid", 'the body is JSON, but not {"events": [...]}')
+    metadata = document.get("metadata")
+    return metadata if isinstance(metadata, dict) else {}, document["events"], False
+
+
+def _as_written(body: bytes) -> Sequence[msgspec.Raw]:
+    """The events byte for byte, but for halves of characters; none where they cannot be told apart."""
+    for text in (body, with_whole_characters(body)):
+        with contextlib.suppress(*NO_JSON):
+            return _raw_body.decode(text).events
+    return ()
+
+
+class _Reader:
+    """Reads the events of one POST, with what they have in common worked out once."""
+
+    def __init__(self, post: Post, rules: Rules, metadata: dict[str, Any], events: list[Any], *, trusted: bool) -> None:
+        self._post = post
+        self._rules = rules
+        self._trusted = trusted
+        self._sent_time_ms = whole(metadata.get("transmission_timestamp"))
+        #: Clients without a send time (Roku, Android) may write numbers and flags as text.
+        self._loose = self._sent_time_ms is None
+        #: The last customer and view that were found in order: nearly always the next event's too.
+        self._key: object = _NONE_YET
+        self._view_id: object = _NONE_YET
+        self._is_private = False
+        #: The fields of the beacon being read: those that all share stay, the others are set anew for each.
+        self._fields: dict[str, Any] = {
+            "source": "mux",
+            "sent_time_ms": self._sent_time_ms,
+            "rtt_ms": whole(metadata.get("rtt_ms")),
+            "clock_offset_ms": _clock_offset_ms(self._sent_time_ms, events, post),
+        }
+
+    def beacon(self, event: Any) -> Beacon:
+        """The beacon that `event` is; raises `Refused` when it is none."""
+        if event.__class__ is not dict:
+            raise Refused("invalid", "the event is not an object")
+        attrs = _full_names.spelled_out(event)
+        if not self._trusted or len(attrs) > self._rules.attrs_max:
+            check_attrs(attrs, self._rules, values=True)
+        pop = attrs.pop
+        key = pop("env_key", None) or pop("property_key", None)
+        view_id = pop("view_id", None)
+        if key != self._key or view_id != self._view_id:
+            customer = checked_customer(key, self._post, self._rules)
+            self._view_id = checked_view_id(view_id)
+            self._key = key
+            sender = sender_of(self._post.client, customer.terms)
+            self._is_private = sender.is_private
+            self._fields |= commons(self._post, customer.id, sender, self._rules)
+            self._fields["view_id"] = view_id
+        source_event = pop("event", None)
+        # Names that are known need no check, and nearly all are.
+        event = _CANONICAL.get(source_event) if source_event.__class__ is str else None
+        if event is None or event == "error":
+            event = _other_event(checked_event(source_event), attrs)
+        seq = checked_sequence(pop("view_sequence_number", None), "view_sequence_number")
+        client_time_ms = checked_time_ms(pop("viewer_time", None), "viewer_time")
+        if self._loose:
+            _tighten(attrs)
+        if self._is_private:
+            without_viewer(attrs)
+        fields = self._fields
+        fields["event"] = event
+        fields["source_event"] = source_event
+        fields["client_time_ms"] = client_time_ms
+        fields["seq"] = seq
+        fields["player_seq"] = promoted_whole(attrs, "player_sequence_number")
+        fields["playhead_ms"] = promoted_whole(attrs, "player_playhead_time")
+        fields["full_snapshot"] = source_event in _FULL_SNAPSHOTS
+        fields["attrs"] = attrs
+        return Beacon(**fields)
+
+
+def _clock_offset_ms(sent_time_ms: int | None, events: list[Any], post: Post) -> int | None:
+    if sent_time_ms is None:
+        times = [whole(event.get("uti")) for event in events if isinstance(event, dict)]
+        sent_time_ms = max((time for time in times if time is not None), default=None)
+    return None if sent_time_ms is None else post.recv_time_ms - sent_time_ms
+
+
+def _other_event(source_event: str, attrs: dict[str, Any]) -> str:
+    """The canonical name of an event that is not told by its own name alone."""
+    if source_event == "error":
+        return "warning" if attrs.get("player_error_severity") == "warning" else "error"
+    return "ad" if source_event.startswith("ad") else "custom"
+
+
+def _tighten(attrs: dict[str, Any]) -> None:
+    for name in attrs.keys() & _NUMBERS:
+        value = attrs[name]
+        if isinstance(value, str):
+            try:
+                attrs[name] = orjson.loads(value)
+            except orjson.JSONDecodeError:
+                continue
+            if not isinstance(attrs[name], int | float):
+                attrs[name] = value
+    for name in attrs.keys() & _FLAGS:
+        value = attrs[name]
+        if isinstance(value, str):
+            attrs[name] = _FLAG_WORDS.get(value.lower(), value)
+
+
+def _rejected_event(event: Any, as_it_came: bytes | None, post: Post, rules: Rules, refused: Refused) -> Rejected:
+    key = view_id = None
+    if isinstance(event, dict):
+        key, view_id = event.get("ake") or event.get("property_ke"), event.get("xid")
+    return Rejected(
+        reason=refused.reason,
+        detail=refused.detail,
+        value=post.body if as_it_came is None else as_it_came,
+        customer_id=claimed_customer(key, rules),
+        view_id=claimed_view_id(view_id),
+        encoded=as_it_came is None,
+    )

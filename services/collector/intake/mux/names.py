@@ -1,0 +1,80 @@
+"""mux-embed's short field names spelled out: `xwati` is `view_watch_time`.
+
+A name's words stand one after another without a separator: the first as one letter, later ones as two, an integer as its
+digits, a word the tables do not know as itself between underscores (`_word_`; as the first word, `word_`).
+"""
+
+from typing import Any, Final
+
+from services.collector.intake.mux.words import FIRST_WORDS, LATER_WORDS
+from services.collector.intake.post import Refused
+
+NAMES_REMEMBERED_MAX: Final = 8_192
+NAME_CHARS_MAX: Final = 128
+
+
+def full_name(short: str) -> str:
+    """The full name of a short one. What the tables cannot spell out is returned as it is."""
+    first = FIRST_WORDS.get(short[:1])
+    if first is not None:
+        later = _later_words(short, 1)
+        if later is not None:
+            return "_".join([first, *later])
+    # A first word that has no letter stands in full, closed by an underscore.
+    unknown, underscore, _ = short.partition("_")
+    if unknown and underscore:
+        later = _later_words(short, len(unknown) + 1)
+        if later:
+            return "_".join([unknown, *later])
+    return short
+
+
+def _later_words(short: str, start: int) -> list[str] | None:
+    words = []
+    position = start
+    while position < len(short):
+        if short[position] == "_":
+            end = short.find("_", position + 1)
+            if end <= position + 1:
+                return None
+            words.append(short[position + 1 : end])
+            position = end + 1
+        elif short[position] in "0123456789":
+            end = position + 1
+            while end < len(short) and short[end] in "0123456789":
+                end += 1
+            words.append(short[position:end])
+            position = end
+        else:
+            word = LATER_WORDS.get(short[position : position + 2])
+            if word is None:
+                return None
+            words.append(word)
+            position += 2
+    return words
+
+
+class FullNames:
+    """Short names to full ones, remembered up to a bound: players use some 200 names, over and over."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, str] = {}
+
+    def __len__(self) -> int:
+        return len(self._known)
+
+    def spelled_out(self, event: dict[str, Any]) -> dict[str, Any]:
+        """`event` under full names; raises `Refused` when a name is longer than any field's."""
+        known = self._known
+        try:
+            return {known[short]: value for short, value in event.items()}
+        except KeyError:
+            return {self._learned(short): value for short, value in event.items()}
+
+    def _learned(self, short: str) -> str:
+        if len(short) > NAME_CHARS_MAX:
+            raise Refused("too_large", f"a field name of {len(short)} characters; {NAME_CHARS_MAX} are the most")
+        name = full_name(short)
+        if len(self._known) < NAMES_REMEMBERED_MAX:
+            self._known[short] = name
+        return name

@@ -1,0 +1,134 @@
+"""The intake of OTLP/HTTP: the spans that OpenTelemetry's SDKs and collectors export, as protobuf or JSON.
+
+Format and answers: https://opentelemetry.io/docs/specs/otlp/#otlphttp.
+"""
+
+from collections.abc import Callable, Iterator
+from typing import Any, Final, NamedTuple
+
+import msgspec
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
+    ExportTracePartialSuccess,
+    ExportTraceServiceResponse,
+)
+
+from services.collector.intake.body import unpacked
+from services.collector.intake.otlp import json_encoding, protobuf_encoding
+from services.collector.intake.otlp.span import Group, ReadSpan, resource_of, to_span
+from services.collector.intake.post import (
+    Outcome,
+    Post,
+    Refused,
+    Rejected,
+    Rules,
+    Taken,
+    checked_customer,
+    claimed_customer,
+    rejected_body,
+)
+from shared.protobuf import Encoder, Field
+from shared.schemas.span import DEFAULT_CUSTOMER, SCHEMA_VERSION, Span
+
+JSON: Final = "application/json"
+PROTOBUF: Final = "application/x-protobuf"
+
+#: `google.rpc.Status`, the body of every error: https://github.com/googleapis/googleapis/blob/master/google/rpc/status.proto.
+_STATUS: Final = Encoder({"code": Field(1, "int32"), "message": Field(2, "string")})
+
+
+class _Encoding(NamedTuple):
+    groups_of: Callable[[bytes], list[Group]]
+    read: Callable[[Any], ReadSpan]
+    raw_of: Callable[[Any], bytes]
+
+
+_ENCODINGS: Final = {
+    JSON: _Encoding(json_encoding.groups_of, json_encoding.read, json_encoding.raw_of),
+    PROTOBUF: _Encoding(protobuf_encoding.groups_of, protobuf_encoding.read, protobuf_encoding.raw_of),
+}
+
+
+def media_type(content_type: str) -> str:
+    """The content type without its parameters."""
+    return content_type.partition(";")[0].strip().lower()
+
+
+def take(post: Post, rules: Rules) -> Taken:
+    """The POST's spans; each that is none is rejected with its place, a body that is no request as a whole.
+
+    Without a key it is the default customer's, where any key will do.
+    """
+    key = post.key or DEFAULT_CUSTOMER
+    try:
+        customer_id = checked_customer(key, post, rules).id
+    except Refused as refused:
+        return rejected_body(post, refused, claimed_customer(key, rules))
+    try:
+        encoding = _ENCODINGS.get(media_type(post.content_type))
+        if encoding is None:
+            raise Refused("undecodable", f"content type {post.content_type[:80]!r} is not {PROTOBUF} or {JSON}")
+        groups = encoding.groups_of(unpacked(post, rules))
+        count = sum(len(group.spans) for group in groups)
+        if count > rules.batch_spans_max:
+            raise Refused("too_large", f"{count} spans in one body; {rules.batch_spans_max} are the most")
+    except Refused as refused:
+        return rejected_body(post, refused, customer_id)
+    accepted: list[Span] = []
+    rejected: list[Rejected] = []
+    for place, (raw, read) in enumerate(_read(groups, encoding, post, rules, customer_id)):
+        if isinstance(read, Span):
+            accepted.append(read)
+        else:
+            rejected.append(_rejected(read, encoding.raw_of(raw), customer_id, place))
+    return Taken(accepted, rejected)
+
+
+def answer(outcome: Outcome, content_type: str) -> bytes:
+    """The body of an answer to spans that were taken: how many were not, and why the first of them was not."""
+    is_json = media_type(content_type) == JSON
+    if not outcome.rejected:
+        return b"{}" if is_json else b""
+    count, why = len(outcome.rejected), outcome.rejected[0].detail
+    if is_json:
+        return msgspec.json.encode({"partialSuccess": {"rejectedSpans": str(count), "errorMessage": why}})
+    partial = ExportTracePartialSuccess(rejected_spans=count, error_message=why)
+    return bytes(ExportTraceServiceResponse(partial_success=partial).SerializeToString())
+
+
+def failure(code: int, detail: str, content_type: str) -> bytes:
+    """The body of an answer to what was not taken at all; `code` is one of gRPC's."""
+    if media_type(content_type) == JSON:
+        return msgspec.json.encode({"code": code, "message": detail})
+    return _STATUS.encode({"code": code, "message": detail})
+
+
+def _read(
+    groups: list[Group], encoding: _Encoding, post: Post, rules: Rules, customer_id: str
+) -> Iterator[tuple[Any, Span | Refused]]:
+    for group in groups:
+        refused: Refused | None = None
+        commons: dict[str, Any] = {}
+        try:
+            service, resource = resource_of(group, rules)
+        except Refused as why:
+            refused = why
+        else:
+            commons = {
+                "schema_version": SCHEMA_VERSION,
+                "customer_id": customer_id,
+                "service": service,
+                "resource": resource,
+                "scope": group.scope,
+                "recv_time_ms": post.recv_time_ms,
+                "collector_id": rules.collector_id,
+                "batch_id": post.batch_id,
+            }
+        for raw in group.spans:
+            try:
+                yield raw, refused or to_span(encoding.read(raw), commons, rules)
+            except Refused as why:
+                yield raw, why
+
+
+def _rejected(refused: Refused, value: bytes, customer_id: str, place: int) -> Rejected:
+    return Rejected(reason=refused.reason, detail=refused.detail, value=value, customer_id=customer_id, place=place)

@@ -1,0 +1,67 @@
+"""OTLP's protobuf, read with the classes that OpenTelemetry publishes (package opentelemetry-proto)."""
+
+from collections.abc import Iterable
+from typing import Any
+
+from google.protobuf.message import DecodeError
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
+from opentelemetry.proto.trace.v1.trace_pb2 import Span
+
+from services.collector.intake.otlp.span import Group, ReadSpan
+from services.collector.intake.post import Refused
+
+
+def groups_of(body: bytes) -> list[Group]:
+    """The spans of a body by resource and scope. Raises `Refused` for what is no request."""
+    request = ExportTraceServiceRequest()
+    try:
+        request.ParseFromString(body)
+    except DecodeError as error:
+        raise Refused("undecodable", f"the body is no ExportTraceServiceRequest: {error}") from error
+    return [
+        Group(_attrs(resource_spans.resource.attributes), scope_spans.scope.name, list(scope_spans.spans))
+        for resource_spans in request.resource_spans
+        for scope_spans in resource_spans.scope_spans
+    ]
+
+
+def read(span: Span) -> ReadSpan:
+    """One span of a group."""
+    return ReadSpan(
+        trace_id=span.trace_id.hex(),
+        span_id=span.span_id.hex(),
+        parent_span_id=span.parent_span_id.hex(),
+        name=span.name,
+        kind=span.kind,
+        start_ns=span.start_time_unix_nano,
+        end_ns=span.end_time_unix_nano,
+        attrs=_attrs(span.attributes),
+        status=span.status.code,
+        status_message=span.status.message,
+        events=[(event.time_unix_nano, event.name, _attrs(event.attributes)) for event in span.events],
+        links=[(link.trace_id.hex(), link.span_id.hex(), _attrs(link.attributes)) for link in span.links],
+    )
+
+
+def raw_of(span: Span) -> bytes:
+    """The bytes of a span as it came."""
+    return bytes(span.SerializeToString())
+
+
+def _attrs(attributes: Iterable[KeyValue]) -> dict[str, Any]:
+    return {attribute.key: _any(attribute.value) for attribute in attributes}
+
+
+def _any(value: AnyValue) -> Any:
+    match value.WhichOneof("value"):
+        case None:
+            return None
+        case "array_value":
+            return [_any(one) for one in value.array_value.values]
+        case "kvlist_value":
+            return _attrs(value.kvlist_value.values)
+        case "bytes_value":
+            return value.bytes_value.hex()
+        case name:
+            return getattr(value, name)

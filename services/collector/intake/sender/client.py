@@ -1,0 +1,79 @@
+"""Who sent a request, and how much of that a customer's beacons may say."""
+
+from typing import Any, Final
+
+import msgspec
+
+from services.collector.intake.sender.customers import Customer
+from services.collector.intake.sender.peer import truncated_ip
+
+#: Attributes that tell one viewer from another over time, in the clients' own names.
+VIEWER_NAMES: Final = frozenset(
+    {
+        "mux_viewer_id",
+        "viewer_user_id",
+        "viewer_id",
+        "session_id",
+        "session_start",
+        "session_expires",
+        "userId",
+        "deviceId",
+    }
+)
+
+
+class Agent(msgspec.Struct, frozen=True):
+    """What a user agent's text says of the software behind it; None is unknown."""
+
+    browser: str | None = None
+    os: str | None = None
+    device: str | None = None
+    is_bot: bool = False
+
+
+class Place(msgspec.Struct, frozen=True):
+    """Where an address is: ISO 3166-1 country code, number of the autonomous system; None is unknown."""
+
+    country: str | None = None
+    asn: int | None = None
+
+
+NO_AGENT: Final = Agent()
+NOWHERE: Final = Place()
+
+
+class Client(msgspec.Struct, frozen=True, kw_only=True):
+    """The sender of one request."""
+
+    address: str | None = None
+    user_agent: str | None = None
+    agent: Agent = NO_AGENT
+    place: Place = NOWHERE
+    #: The origin of the page that sent it; None where no page did.
+    origin: str | None = None
+    #: The viewer asked not to be tracked: `DNT: 1` or `Sec-GPC: 1`.
+    wants_privacy: bool = False
+
+
+class Sender(msgspec.Struct, frozen=True):
+    """What of a client goes into one customer's beacons."""
+
+    ip_trunc: str | None
+    user_agent: str | None
+    agent: Agent
+    place: Place
+    is_private: bool
+
+
+def sender_of(client: Client, terms: Customer) -> Sender:
+    """The client as the customer may see it. Of one who wants privacy: country, and kinds of software and device."""
+    if client.wants_privacy and terms.privacy_signals == "honour":
+        return Sender(None, None, client.agent, Place(client.place.country), is_private=True)
+    ip_trunc = truncated_ip(client.address, terms.ipv4_bits_kept, terms.ipv6_bits_kept)
+    return Sender(ip_trunc, client.user_agent, client.agent, client.place, is_private=False)
+
+
+def without_viewer(attrs: dict[str, Any]) -> None:
+    """Takes out of `attrs` what tells viewers apart."""
+    for name in attrs.keys() & VIEWER_NAMES:
+        del attrs[name]

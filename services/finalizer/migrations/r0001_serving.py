@@ -1,7 +1,0 @@
-"""Hourly rollups, dirty slices, the fence."""
-
-from services.rim.migrations import run_sql
-
-revision = "0001"
-down_revision = None
-upgrade = run_sql(__file__)

@@ -1,7 +1,0 @@
-"""Sums of what clients claim are of any size."""
-
-from services.rim.migrations import run_sql
-
-revision = "0002"
-down_revision = "0001"
-upgrade = run_sql(__file__)

@@ -1,7 +1,0 @@
-"""Blocks of hours, so that a year is a few rows a customer."""
-
-from services.rim.migrations import run_sql
-
-revision = "0005"
-down_revision = "0004"
-upgrade = run_sql(__file__)

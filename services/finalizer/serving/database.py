@@ -1,0 +1,211 @@
+"""The serving database: which slices are dirty, and the driver that may write. One transaction a call.
+
+Dirty slices live here and not in the warehouse, so that publishing slices and clearing them is one transaction.
+"""
+
+import threading
+import time
+from collections.abc import Callable, Iterable, Sequence
+from typing import Final, TypeVar
+
+import psycopg
+import structlog
+
+from services.finalizer.serving.migrate import migrate
+from services.finalizer.serving.published import (
+    Rebuilt,
+    RecentView,
+    Slice,
+    as_columns,
+    expire_rollups,
+    replace_slices,
+    upsert_recent,
+)
+
+log = structlog.get_logger(__name__)
+
+T = TypeVar("T")
+
+_CONNECT_SECONDS_MAX: Final = 5
+_STATEMENT_MS_MAX: Final = 60_000
+_BACKOFF_SECONDS_MAX: Final = 5.0
+
+
+class Fenced(RuntimeError):
+    """Another driver has taken over the serving database: this one must end."""
+
+
+class ServingAway(RuntimeError):
+    """The serving database could not be reached for as long as the settings allow."""
+
+
+class Serving:
+    """The finalizer's connection to the serving database. Mends a lost connection by itself, within limits."""
+
+    def __init__(self, dsn: str, *, away_seconds_max: float, stop: threading.Event) -> None:
+        self._dsn = dsn
+        self._away_seconds_max = away_seconds_max
+        self._stop = stop
+        self._connection: psycopg.Connection | None = None
+        self._epoch: int | None = None
+
+    def open(self) -> None:
+        """Applies migrations and takes the fence: from now on every older driver is refused."""
+        self._retrying(lambda _: migrate(self._dsn))
+        self._epoch = self._retrying(_take_fence)
+        log.info("serving_open", epoch=self._epoch)
+
+    def mark_dirty(self, slices: Iterable[Slice]) -> None:
+        """Records slices as dirty; durable on return. Raises `Fenced`, `ServingAway`."""
+        rows = sorted(slices)
+
+        def write(connection: psycopg.Connection) -> None:
+            self._hold_fence(connection)
+            connection.execute(
+                "INSERT INTO finalizer.dirty_slices (hour, customer_id)"
+                " SELECT * FROM unnest(%s::bigint[], %s::text[]) ON CONFLICT DO NOTHING",
+                as_columns(rows),
+            )
+
+        self._retrying(write)
+
+    def dirty(self, slices_max: int) -> list[Slice]:
+        """Up to `slices_max` dirty slices, oldest hour first."""
+
+        def read(connection: psycopg.Connection) -> list[Slice]:
+            found = connection.execute(
+                "SELECT hour, customer_id FROM finalizer.dirty_slices ORDER BY hour, customer_id LIMIT %s",
+                (slices_max,),
+            )
+            return [Slice(*row) for row in found]
+
+        return self._retrying(read)
+
+    def publish(
+        self, rebuilt: Rebuilt, *, checkpoint_id: str, batch_id: int, recent: Sequence[RecentView] = ()
+    ) -> None:
+        """Replaces the slices, clears them, brings recent views, and notes the batch: all or nothing.
+
+        Raises `Fenced`, `ServingAway`.
+        """
+
+        def write(connection: psycopg.Connection) -> None:
+            self._hold_fence(connection)
+            replace_slices(connection, rebuilt)
+            upsert_recent(connection, recent)
+            connection.execute(
+                "DELETE FROM finalizer.dirty_slices AS t USING unnest(%s::bigint[], %s::text[]) AS dirty (hour, customer_id)"
+                " WHERE t.customer_id = dirty.customer_id AND t.hour = dirty.hour",
+                as_columns(rebuilt.slices),
+            )
+            connection.execute(
+                "UPDATE finalizer.fence SET checkpoint_id = %s, batch_id = %s, published_at = clock_timestamp()",
+                (checkpoint_id, batch_id),
+            )
+
+        self._retrying(write)
+
+    def forget_views(self, keys: Sequence[tuple[str, str]]) -> int:
+        """Deletes the point look-ups of these (customer, view) pairs; returns how many there were."""
+
+        def write(connection: psycopg.Connection) -> int:
+            self._hold_fence(connection)
+            return connection.execute(
+                "DELETE FROM serving.views AS t USING unnest(%s::text[], %s::text[]) AS gone (customer_id, view_id)"
+                " WHERE t.customer_id = gone.customer_id AND t.view_id = gone.view_id",
+                ([customer for customer, _ in keys], [view for _, view in keys]),
+            ).rowcount
+
+        return self._retrying(write)
+
+    def expire(self, *, rollups_before_ms: int | None, views_before_day: int | None) -> None:
+        """Deletes what is older than it is kept; None keeps all."""
+
+        def write(connection: psycopg.Connection) -> None:
+            self._hold_fence(connection)
+            if rollups_before_ms is not None:
+                expire_rollups(connection, rollups_before_ms)
+            if views_before_day is not None:
+                connection.execute("DELETE FROM serving.views WHERE day < %s", (views_before_day,))
+
+        self._retrying(write)
+
+    def swapped(self) -> list[int]:
+        """The generations that have been swapped in and can be taken back."""
+
+        def read(connection: psycopg.Connection) -> list[int]:
+            return [row[0] for row in connection.execute("SELECT generation FROM finalizer.swapped ORDER BY 1")]
+
+        return self._retrying(read)
+
+    def note_swapped(self, generation: int, *, is_in: bool) -> None:
+        """Notes that a generation is being swapped in, or has been taken back; durable on return."""
+
+        def write(connection: psycopg.Connection) -> None:
+            self._hold_fence(connection)
+            statement = (
+                "INSERT INTO finalizer.swapped (generation) VALUES (%s) ON CONFLICT DO NOTHING"
+                if is_in
+                else "DELETE FROM finalizer.swapped WHERE generation = %s"
+            )
+            connection.execute(statement, (generation,))
+
+        self._retrying(write)
+
+    def close(self) -> None:
+        """Gives the connection back. Safe to call twice."""
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+    def _hold_fence(self, connection: psycopg.Connection) -> None:
+        """Locks the fence for this transaction, so that no driver takes over in the middle of it."""
+        row = connection.execute("SELECT epoch FROM finalizer.fence FOR UPDATE").fetchone()
+        if row is None or row[0] != self._epoch:
+            raise Fenced(f"this driver has epoch {self._epoch}, the serving database is held by {row and row[0]}")
+
+    def _retrying(self, work: Callable[[psycopg.Connection], T]) -> T:
+        """Does `work` in a transaction, again while the database is away. `work` may run twice: it must not mind.
+
+        A lost connection leaves unknown whether the commit took effect, so every work is idempotent.
+        """
+        deadline = time.monotonic() + self._away_seconds_max
+        backoff_seconds = 0.1
+        while True:
+            try:
+                connection = self._connect()
+                with connection.transaction():
+                    return work(connection)
+            except (psycopg.OperationalError, psycopg.InterfaceError) as error:
+                self.close()
+                if time.monotonic() + backoff_seconds > deadline:
+                    raise ServingAway(f"away for {self._away_seconds_max} s: {_first_line(error)}") from error
+                log.warning("serving_away", error=_first_line(error), retry_in_seconds=backoff_seconds)
+            if self._stop.wait(backoff_seconds):
+                raise ServingAway("away, and the service is stopping")
+            backoff_seconds = min(2 * backoff_seconds, _BACKOFF_SECONDS_MAX)
+
+    def _connect(self) -> psycopg.Connection:
+        if self._connection is None or self._connection.closed:
+            self._connection = psycopg.connect(
+                self._dsn,
+                autocommit=True,
+                connect_timeout=_CONNECT_SECONDS_MAX,
+                application_name="playhead-finalizer",
+                options=f"-c statement_timeout={_STATEMENT_MS_MAX}",
+            )
+        return self._connection
+
+
+def _take_fence(connection: psycopg.Connection) -> int:
+    row = connection.execute(
+        "INSERT INTO finalizer.fence AS f (epoch) VALUES (1)"
+        " ON CONFLICT (only_row) DO UPDATE SET epoch = f.epoch + 1 RETURNING epoch"
+    ).fetchone()
+    assert row is not None
+    return int(row[0])
+
+
+def _first_line(error: psycopg.Error) -> str:
+    """Of libpq's message the part that says what is wrong. It names host and port, never the password."""
+    return (str(error).strip().splitlines() or [type(error).__name__])[0]

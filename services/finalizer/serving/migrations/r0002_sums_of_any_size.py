@@ -1,0 +1,7 @@
+"""Sums of what clients claim are of any size."""
+
+from services.rim.database.migrations import run_sql
+
+revision = "0002"
+down_revision = "0001"
+upgrade = run_sql(__file__)

@@ -1,0 +1,189 @@
+"""Lands one micro-batch: topic `views` -> Delta -> Postgres, in steps of which each may be repeated.
+
+Spark calls a batch again, with the same offsets, when the process died before the batch was noted as done. What a crash right
+after each step costs stands beside it.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+import structlog
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as sf
+
+from services.finalizer.serving.database import Serving
+from services.finalizer.serving.published import RecentView, Slice
+from services.finalizer.streaming import rollups
+from services.finalizer.streaming.batches import checkpoint_id, timed
+from services.finalizer.transforms.rollups import Sets
+from services.finalizer.transforms.views import DAY_MS, latest_per_view, may_be_stored, parse
+from services.finalizer.warehouse import views_table
+from services.finalizer.warehouse.spark_schema import spark_schema
+from services.rim.process.crash_points import CrashPoints
+from services.rim.telemetry.metrics import counter
+from shared.metrics import FINALIZER_SLICES, FINALIZER_UNPARSED, FINALIZER_VIEWS
+from shared.schemas.view import View
+
+log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True)
+class Summary:
+    """What a batch holds, known before anything is written."""
+
+    #: Revisions read, of any view.
+    revisions: int
+    #: Records set aside, by reason.
+    unparsed: dict[str, int]
+    #: Their smallest and largest offset, of any partition; None without any.
+    unparsed_offsets: tuple[int, int] | None
+    slices: frozenset[Slice]
+    days: tuple[int, ...]
+    #: Whether any view in it may stand in the warehouse already, so that its old slice counts too.
+    revises: bool
+
+
+#: Views with longer ids have no look-up in the serving database.
+VIEW_ID_BYTES_MAX: Final = 2_000
+
+
+class Landing:
+    """The work of a batch of topic `views`."""
+
+    def __init__(
+        self,
+        location: str,
+        serving: Serving,
+        *,
+        slices_max: int,
+        sets: Sets,
+        recent_days: int,
+        clock_ms: Callable[[], int],
+        crash_points: CrashPoints,
+    ) -> None:
+        self._location = location
+        self._serving = serving
+        #: Slices rebuilt and published at once. A batch with more takes several transactions, each whole for its slices.
+        self._slices_max = slices_max
+        self._sets = sets
+        self._recent_days = recent_days
+        self._clock_ms = clock_ms
+        self._crash_points = crash_points
+
+    def __call__(self, batch: DataFrame, batch_id: int) -> int:
+        """Lands the batch; returns how many records it held."""
+        spark = batch.sparkSession
+        # Kept: else every use would read the offsets from Kafka again.
+        rows = latest_per_view(parse(batch)).persist()
+        try:
+            with timed("read"):
+                summary = summarise(rows)
+            # 1. Records that cannot be used are set aside, each known by its place in the topic: the replay adds nothing.
+            if summary.unparsed:
+                with timed("unparsed"):
+                    views_table.set_aside(
+                        spark, self._location, rows, summary.unparsed_offsets, landed_at_ms=self._clock_ms()
+                    )
+                self._crash_points.reach("unparsed")
+            if summary.slices:
+                self._mark_and_merge(spark, rows, summary)
+            recent = self.recent(rows.where(sf.col("reason").isNull()))
+        finally:
+            rows.unpersist()
+        # 4. Everything dirty is rebuilt from the views: also what an earlier crash has left. The replay finds the
+        #    rest still dirty, since a slice is cleared by the transaction that publishes it.
+        slices = self.rebuild_dirty(spark, checkpoint_id(batch), batch_id, recent)
+        _count(summary, slices)
+        log.info(
+            "batch_landed",
+            batch_id=batch_id,
+            revisions=summary.revisions,
+            unparsed=summary.unparsed,
+            slices=slices,
+        )
+        return summary.revisions + sum(summary.unparsed.values())
+
+    def _mark_and_merge(self, spark: SparkSession, rows: DataFrame, summary: Summary) -> None:
+        views = rows.where(sf.col("reason").isNull())
+        # 2. The slices that are about to change, old places and new, are durably dirty before anything changes: after
+        #    the merge the old places could not be told any more. A crash here costs a needless rebuild.
+        with timed("mark"):
+            slices = set(summary.slices)
+            if summary.revises:
+                slices |= views_table.stored_slices(spark, self._location, views.where(may_be_stored()), summary.days)
+            self._serving.mark_dirty(slices)
+        self._crash_points.reach("marked")
+        # 3. The merge keeps the newest revision, so the replay changes nothing.
+        with timed("merge"):
+            landed_at_ms = self._clock_ms()
+            views_table.merge_views(
+                spark, self._location, views, summary.days, revises=summary.revises, landed_at_ms=landed_at_ms
+            )
+            if self._serving.swapped():
+                views_table.merge_beside(spark, self._location, views, summary.days, landed_at_ms=landed_at_ms)
+        self._crash_points.reach("merged")
+
+    def rebuild_dirty(
+        self, spark: SparkSession, checkpoint: str, batch_id: int, recent: list[RecentView] | None = None
+    ) -> int:
+        """Rebuilds and publishes every dirty slice; returns how many. `recent` goes with the first of them."""
+        count = 0
+        while slices := self._serving.dirty(self._slices_max):
+            with timed("rebuild"):
+                rebuilt = rollups.rebuild(spark, self._location, slices, self._sets)
+            self._crash_points.reach("rebuilt")
+            with timed("publish"):
+                self._serving.publish(rebuilt, checkpoint_id=checkpoint, batch_id=batch_id, recent=recent or ())
+            self._crash_points.reach("published")
+            recent = None
+            count += len(slices)
+        return count
+
+    def recent(self, views: DataFrame) -> list[RecentView]:
+        """Of these views those of the last days, for look-ups by key."""
+        if not self._recent_days:
+            return []
+        first_day = self._clock_ms() // DAY_MS - self._recent_days
+        views = views.where(sf.col("day") >= first_day)
+        # An index entry of Postgres holds 2.7 KB.
+        views = views.where(sf.octet_length("view_id") <= VIEW_ID_BYTES_MAX)
+        document = sf.to_json(sf.struct(*spark_schema(View).fieldNames()))
+        found = views.select(*RecentView._fields[:6], sf.col("view_end_ms").alias("end_ms"), document.alias("document"))
+        return [RecentView(*row) for row in found.collect()]
+
+
+def summarise(rows: DataFrame) -> Summary:
+    """What the reduced rows of a batch hold, in one pass."""
+    groups = (
+        rows.groupBy("reason", "day", "hour", "customer_id")
+        .agg(
+            sf.sum("revisions").alias("revisions"),
+            sf.bool_or(may_be_stored()).alias("revises"),
+            sf.min("kafka_offset").alias("first_offset"),
+            sf.max("kafka_offset").alias("last_offset"),
+        )
+        .collect()
+    )
+    unparsed: dict[str, int] = {}
+    aside = [row for row in groups if row["reason"] is not None]
+    for row in aside:
+        unparsed[row["reason"]] = unparsed.get(row["reason"], 0) + row["revisions"]
+    views = [row for row in groups if row["reason"] is None]
+    return Summary(
+        revisions=sum(row["revisions"] for row in views),
+        unparsed=unparsed,
+        unparsed_offsets=(
+            (min(row["first_offset"] for row in aside), max(row["last_offset"] for row in aside)) if aside else None
+        ),
+        slices=frozenset(Slice(row["hour"], row["customer_id"]) for row in views),
+        days=tuple(sorted({row["day"] for row in views})),
+        revises=any(row["revises"] for row in views),
+    )
+
+
+def _count(summary: Summary, slices: int) -> None:
+    counter(FINALIZER_VIEWS).inc(summary.revisions)
+    counter(FINALIZER_SLICES).inc(slices)
+    for reason, records in summary.unparsed.items():
+        counter(FINALIZER_UNPARSED).labels(reason).inc(records)

@@ -1,0 +1,84 @@
+"""Rebuilds dirty slices: table `rollups` from table `views`, and the serving copy of it."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from pyspark import StorageLevel
+from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql import functions as sf
+
+from services.finalizer.serving.published import Group, Rebuilt, Slice
+from services.finalizer.transforms.rollups import MEASURES, METRICS, Sets, coarser, minutes, narrow, wide
+from services.finalizer.warehouse import tables
+from services.finalizer.warehouse.views_table import in_slices, listed, read
+
+
+def rebuild(spark: SparkSession, warehouse: str, wanted: Sequence[Slice], sets: Sets) -> Rebuilt:
+    """Replaces the slices in table `rollups`, and the days they are of, by what the views say now; returns the serving rows.
+
+    May be repeated: it depends on the views alone, and on hours that are not dirty. One commit of the table.
+    """
+    days = sorted({one.hour // 24 for one in wanted})
+    of_days = {Slice(one.hour // 24, one.customer_id) for one in wanted}
+    stored = read(spark, warehouse, tables.ROLLUPS).where(sf.col("day").isin(*days))
+    other_hours = stored.where((sf.col("grain") == "hour") & in_slices(list(of_days), "day") & ~in_slices(wanted))
+    # Found by the files' bounds of `hour`: how far a session's views lie from its first day, nobody knows.
+    views = read(spark, warehouse, tables.VIEWS).where(in_slices(wanted))
+
+    by_minute = minutes(views, sets).persist()
+    by_hour = coarser(by_minute, "hour").persist()
+    by_day = coarser(by_hour.union(narrow(other_hours)), "day")
+    columns = tables.ROLLUPS.schema.fieldNames()
+    # Minutes stay in the warehouse: they are too many for the page, and its history needs none.
+    served_rows = wide(by_hour.union(by_day)).select(columns).persist(StorageLevel.MEMORY_AND_DISK)
+    try:
+        _replace(warehouse, wide(by_minute).select(columns).unionByName(served_rows), days, wanted, of_days)
+        served = served_rows.collect()
+    finally:
+        served_rows.unpersist()
+        by_hour.unpersist()
+        by_minute.unpersist()
+    return Rebuilt(slices=wanted, measures=list(MEASURES), groups=[_group(row) for row in served])
+
+
+def _replace(
+    warehouse: str, rows: DataFrame, days: Sequence[int], wanted: Sequence[Slice], of_days: set[Slice]
+) -> None:
+    def condition(slices: Sequence[Slice], column: str) -> str:
+        return " OR ".join(
+            f"({column} IN ({listed(str(hour) for hour in hours)}) AND customer_id = '{customer}')"
+            for customer, hours in _by_customer(slices).items()
+        )
+
+    # Few files: one a core that computes them. In one alone, the other cores would wait for it.
+    files = int(rows.sparkSession.conf.get("spark.sql.shuffle.partitions") or 1)
+    # Customers' names are checked when a view is parsed: letters, digits, _ and -.
+    rows.coalesce(files).write.format("delta").mode("overwrite").option(
+        "replaceWhere",
+        f"day IN ({listed(map(str, days))}) AND ((grain <> 'day' AND ({condition(wanted, 'hour')}))"
+        f" OR (grain = 'day' AND ({condition(sorted(of_days), 'day')})))",
+    ).save(tables.ROLLUPS.path(warehouse))
+
+
+def _by_customer(slices: Sequence[Slice]) -> dict[str, list[int]]:
+    hours: dict[str, list[int]] = {}
+    for one in slices:
+        hours.setdefault(one.customer_id, []).append(one.hour)
+    return hours
+
+
+def _group(row: Row) -> Group:
+    histograms: list[Any] = []
+    for metric in METRICS:
+        counts = sorted(row[f"{metric}_histogram"].items())
+        histograms += [[bucket for bucket, _ in counts], [count for _, count in counts]]
+    return Group(
+        grain=row["grain"],
+        start_ms=row["start_ms"],
+        customer_id=row["customer_id"],
+        dimensions=row["dimensions"],
+        members=row["members"],
+        measures=[row[name] for name in MEASURES],
+        uniques=bytes(row["uniques"]),
+        histograms=histograms,
+    )

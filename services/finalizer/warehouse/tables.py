@@ -1,0 +1,240 @@
+"""The warehouse's tables, each once: where it lies, its columns, partitions, clustering and properties."""
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import structlog
+from pyspark.sql import SparkSession
+from pyspark.sql.types import (
+    ArrayType,
+    BinaryType,
+    BooleanType,
+    DataType,
+    DecimalType,
+    IntegerType,
+    LongType,
+    MapType,
+    StringType,
+    StructField,
+    StructType,
+)
+
+from services.finalizer.transforms.rollups import MEASURES, METRICS
+from services.finalizer.transforms.rows import columns_of
+from services.finalizer.warehouse import row_topics
+from services.finalizer.warehouse.row_topics import RowTopic
+from services.finalizer.warehouse.spark_schema import spark_schema
+from shared import topics
+from shared.schemas.view import View
+
+log = structlog.get_logger(__name__)
+
+
+class TableDiffers(RuntimeError):
+    """A table that is there has a column of another type than this code writes; the text names both."""
+
+
+@dataclass(frozen=True)
+class Table:
+    """One Delta table. Columns are only ever added: a new meaning, or another type, is a new column under a new name."""
+
+    name: str
+    schema: StructType
+    partition_by: tuple[str, ...] = ()
+    #: What rows that are read together have in common: compaction lays them side by side.
+    cluster_by: tuple[str, ...] = ()
+    properties: Mapping[str, str] = field(default_factory=dict)
+
+    def path(self, warehouse: str) -> str:
+        """The table's folder."""
+        return f"{warehouse}/{self.name}"
+
+    def sql_name(self, warehouse: str) -> str:
+        """The table as SQL names it."""
+        return "delta.`" + self.path(warehouse).replace("`", "``") + "`"
+
+    def columns(self) -> dict[str, str]:
+        """Types by name, as SQL writes them."""
+        return {column.name: column.dataType.simpleString() for column in self.schema.fields}
+
+
+def _fields(**types: DataType) -> list[StructField]:
+    return [StructField(name, data_type) for name, data_type in types.items()]
+
+
+_LONG: Final = LongType()
+_TEXT: Final = StringType()
+
+#: A revision marks the old row as deleted instead of copying its file.
+_MARKS_DELETED: Final = {"delta.enableDeletionVectors": "true", "delta.checkpointInterval": "50"}
+
+#: Where a row came from: its place in topic `views` and the broker's append time. And when it landed: the wall clock just
+#: before the write that brought this revision. Of a row that was reprocessed, the place of the last record folded into it.
+PROVENANCE: Final = _fields(
+    kafka_partition=IntegerType(), kafka_offset=_LONG, kafka_timestamp_ms=_LONG, landed_at_ms=_LONG
+)
+
+#: One row a view: its newest revision. `hour` (hours since 1970) is the rollup slice that the view counts in. A view that was
+#: taken back stays, as `deleted`, so that an older revision cannot bring it back.
+VIEWS: Final = Table(
+    name="views",
+    schema=StructType([*spark_schema(View).fields, *_fields(hour=_LONG), *PROVENANCE]),
+    # The day never changes in a view's life, so no revision moves between partitions.
+    partition_by=("day",),
+    cluster_by=("customer_id", "hour"),
+    # Bounds of what rows are looked up by; of a hundred columns they would only cost.
+    properties={**_MARKS_DELETED, "delta.dataSkippingStatsColumns": "hour,customer_id,view_id"},
+)
+
+#: A new generation of views, made from `bronze`, beside the one that is read: the rows, by generation and view. `is_partial`
+#: marks views of which `bronze` holds only a part: they are told, and never swapped in.
+REPROCESSED: Final = Table(
+    name="reprocessed",
+    schema=StructType([*VIEWS.schema.fields, *_fields(is_partial=BooleanType())]),
+    partition_by=("generation", "day"),
+    properties=VIEWS.properties,
+)
+
+#: What a swap has put aside, so that it can be taken back: the rows of `views` as they would be without `for_generation`.
+#: `swapped_revision` is what the swap has put in its place; `absent` marks a view that had no row.
+REPLACED: Final = Table(
+    name="replaced",
+    schema=StructType(
+        [*VIEWS.schema.fields, *_fields(for_generation=_LONG, swapped_revision=_LONG, absent=IntegerType())]
+    ),
+    partition_by=("for_generation", "day"),
+    properties=VIEWS.properties,
+)
+
+#: One row a group (`transforms.rollups`): minutes and hours of a slice, and days. `day` counts from 1970.
+ROLLUPS: Final = Table(
+    name="rollups",
+    schema=StructType(
+        [
+            *_fields(grain=_TEXT, day=_LONG, start_ms=_LONG, hour=_LONG, customer_id=_TEXT),
+            *_fields(dimensions=_TEXT, members=ArrayType(_TEXT)),
+            *(StructField(name, _LONG if kind == "bigint" else DecimalType(38, 0)) for name, kind in MEASURES.items()),
+            StructField("uniques", BinaryType()),
+            *(StructField(f"{metric}_histogram", MapType(IntegerType(), _LONG)) for metric in METRICS),
+        ]
+    ),
+    partition_by=("day",),
+    cluster_by=("customer_id", "dimensions"),
+    properties={**_MARKS_DELETED, "delta.dataSkippingStatsColumns": "grain,hour,customer_id,dimensions,start_ms"},
+)
+
+_RECORD: Final = [
+    *_fields(topic=_TEXT, kafka_partition=IntegerType(), kafka_offset=_LONG, kafka_timestamp_ms=_LONG, day=_LONG),
+    *_fields(key=BinaryType(), value=BinaryType()),
+    StructField(
+        "headers", ArrayType(StructType([StructField("key", StringType()), StructField("value", BinaryType())]))
+    ),
+    StructField("landed_at_ms", LongType()),
+    # The cluster's id of the topic: one that is made anew counts its offsets again.
+    StructField("topic_id", StringType()),
+]
+_RAW_PROPERTIES: Final = {
+    "delta.checkpointInterval": "50",
+    "delta.enableDeletionVectors": "true",
+    "delta.dataSkippingStatsColumns": "kafka_partition,kafka_offset,kafka_timestamp_ms",
+}
+
+#: Every record of topic `beacons` as it was: bytes, headers, place and append time. `day` is that of the append.
+BRONZE: Final = Table(
+    "bronze", StructType(_RECORD), ("day",), ("kafka_partition", "kafka_offset"), properties=_RAW_PROPERTIES
+)
+#: The same of topic `late`: beacons of views that are closed.
+LATE: Final = Table("late", StructType(_RECORD), ("day",), properties=_RAW_PROPERTIES)
+#: The same of topic `rejected`, and of its headers the reason.
+REJECTED: Final = Table(
+    "rejected", StructType([*_RECORD, StructField("reason", StringType())]), ("day",), properties=_RAW_PROPERTIES
+)
+
+#: What is kept as it came, by topic. Each has a stream of its own, with the table's name.
+RAW: Final[Mapping[str, Table]] = {
+    topics.BEACONS.name: BRONZE,
+    topics.LATE.name: LATE,
+    topics.REJECTED.name: REJECTED,
+}
+
+#: Records of topic `views` that are none this code knows: kept whole, with the reason, until someone repairs them.
+UNPARSED: Final = Table(
+    name="unparsed",
+    schema=StructType([StructField("reason", StringType()), StructField("value", BinaryType()), *PROVENANCE]),
+)
+
+
+def _rows_of(told: RowTopic) -> Table:
+    fields = [*columns_of(told).fields, *PROVENANCE]
+    if told.tombstone_of is not None:
+        fields += _fields(deleted=BooleanType())
+    if told.day_of is not None:
+        fields += _fields(day=_LONG)
+    return Table(
+        name=told.name,
+        schema=StructType(fields),
+        partition_by=() if told.day_of is None else ("day",),
+        cluster_by=() if told.day_of is None else told.cluster_by,
+        properties={
+            **_MARKS_DELETED,
+            "delta.dataSkippingStatsColumns": ",".join({**dict.fromkeys(told.key), **dict.fromkeys(told.cluster_by)}),
+        },
+    )
+
+
+#: What applications tell, by topic (`row_topics`).
+ROWS: Final[Mapping[str, Table]] = {told.name: _rows_of(told) for told in row_topics.ALL}
+
+
+#: The same of applications' topics as `unparsed` of topic `views`. All their streams append to it.
+UNPARSED_ROWS: Final = Table(
+    name="unparsed_rows", schema=StructType([StructField("topic", StringType()), *UNPARSED.schema.fields])
+)
+
+OF_VIEWS: Final = (VIEWS, REPROCESSED, REPLACED, ROLLUPS, BRONZE, LATE, REJECTED, UNPARSED)
+OF_APPLICATIONS: Final = (*ROWS.values(), UNPARSED_ROWS)
+ALL: Final = (*OF_VIEWS, *OF_APPLICATIONS)
+
+
+def those_of(rows_of: Collection[RowTopic]) -> list[Table]:
+    """The tables of views, and those of these topics."""
+    return [*OF_VIEWS, *(ROWS[told.name] for told in rows_of), *([UNPARSED_ROWS] if rows_of else [])]
+
+
+def told(table: Table) -> dict[str, Any]:
+    """A table's schema as plain data, to be held against that of another version."""
+    return {"partition_by": list(table.partition_by), "columns": table.columns()}
+
+
+def ensure(spark: SparkSession, warehouse: str, *, auto_compact: bool, rows_of: Collection[RowTopic] = ()) -> None:
+    """Creates what is missing: tables, and columns that the schema has gained; of applications those of `rows_of`.
+
+    Raises `TableDiffers`.
+    """
+    for table in those_of(rows_of):
+        properties = {**table.properties, "delta.autoOptimize.autoCompact": str(auto_compact).lower()}
+        pairs = ", ".join(f"'{name}' = '{value}'" for name, value in properties.items())
+        spark.sql(
+            f"CREATE TABLE IF NOT EXISTS {table.sql_name(warehouse)} ({_columns(table.columns())}) USING delta"
+            + (f" PARTITIONED BY ({', '.join(table.partition_by)})" if table.partition_by else "")
+            + f" TBLPROPERTIES ({pairs})"
+        )
+        present = {
+            column.name: column.dataType.simpleString()
+            for column in spark.read.format("delta").load(table.path(warehouse)).schema.fields
+        }
+        for name, wanted in table.columns().items():
+            if present.get(name, wanted) != wanted:
+                raise TableDiffers(
+                    f"column {name} of table {table.name} is {present[name]}, this version writes {wanted}:"
+                    " run the version that wrote it, or give FINALIZER_WAREHOUSE_DIR another folder"
+                )
+        gained = {name: told for name, told in table.columns().items() if name not in present}
+        if gained:
+            spark.sql(f"ALTER TABLE {table.sql_name(warehouse)} ADD COLUMNS ({_columns(gained)})")
+            log.info("columns_added", table=table.name, columns=list(gained))
+
+
+def _columns(types: Mapping[str, str]) -> str:
+    return ", ".join(f"`{name}` {told}" for name, told in types.items())

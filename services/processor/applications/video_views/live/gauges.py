@@ -1,0 +1,112 @@
+"""Keeps the live gauges' idea of each view current: started, open, watching, rebuffering, and in which slices."""
+
+from typing import Any, Final
+
+from services.processor.applications.video_views.beacons import step
+from services.processor.applications.video_views.live.board import LiveBoard, LiveRow, SliceRow
+from services.processor.applications.video_views.view.finish import has_begun
+from services.processor.applications.video_views.view.state import ViewState, complete_progress
+from services.processor.engine.application.application import Context
+from shared.schemas.view import View
+
+#: The tally of views that have begun and not finished.
+OPEN_VIEWS: Final = "open_views"
+
+#: Of these a view may turn out to have been none: only for them is it kept where it counted as started.
+_TAKES_BACK: Final = frozenset({"cmcd"})
+_NOT_SHOWN: Final = 0
+_WATCHING: Final = 1
+_REBUFFERING: Final = 2
+
+
+class Gauges:
+    """Counts views into their customers' open buckets; what a view counts as stands in its own row."""
+
+    def __init__(self, context: Context, board: LiveBoard, dimensions: tuple[str, ...]) -> None:
+        self._context = context
+        self._board = board
+        self._dimensions = dimensions
+
+    def note(self, view: ViewState, dimensions: dict[str, Any], row: LiveRow) -> None:
+        """The view has changed by a beacon."""
+        self.count(view, row, dimensions)
+        state = view.progress.state
+        if not view.is_open or view.is_superseded or state in {step.PAUSED, step.ENDED, step.FAILED}:
+            self._show(view, row, _NOT_SHOWN, 0, [])
+        else:
+            shown = _REBUFFERING if state == step.REBUFFERING else _WATCHING
+            bitrate_bps = view.progress.bitrate_bps if state == step.PLAYING else 0
+            self._show(view, row, shown, bitrate_bps, self._slices(row, dimensions) if self._dimensions else [])
+
+    def hide(self, view: ViewState, row: LiveRow) -> None:
+        """The view is not being watched any more, or was not heard of for long."""
+        self._show(view, row, _NOT_SHOWN, 0, [])
+
+    def count(self, view: ViewState, row: LiveRow, dimensions: dict[str, Any]) -> None:
+        """Counts the view as started (in the slices it began in) and open, or no longer."""
+        begun = view.progress.has_begun or has_begun(view)
+        if begun != view.is_started:
+            # What waits for a gap to close has begun all the same: its slices are of what waits, too.
+            named = self._slices(row, complete_progress(view, dimensions)[1]) if begun else view.started_in
+            if view.source in _TAKES_BACK:
+                view.started_in = named if begun else []
+            self._start(row, named, 1 if begun else -1)
+            view.is_started = begun
+        is_open = begun and not view.finished_ms
+        if is_open != view.is_open:
+            self._count_open(row, 1 if is_open else -1)
+            view.is_open = is_open
+
+    def close(self, view: ViewState, row: LiveRow) -> None:
+        """The view is given up without a finish."""
+        self.hide(view, row)
+        self._count_open(row, -int(view.is_open))
+        view.is_open = False
+
+    def forget(self, view: ViewState, row: LiveRow) -> None:
+        """The view turned out to be none: what was counted for it is taken back."""
+        self.hide(view, row)
+        if view.is_started:
+            self._start(row, view.started_in, -1)
+        self._count_open(row, -int(view.is_open))
+        row.dropped -= view.dropped_count
+
+    def _count_open(self, row: LiveRow, change: int) -> None:
+        row.open_now += change
+        self._context.tally(OPEN_VIEWS, change)
+
+    def finish(self, row: LiveRow, finished: View) -> None:
+        """The view has finished for the first time."""
+        named = self._slices(row, {name: getattr(finished, name) for name in self._dimensions})
+        both: list[LiveRow | SliceRow] = [row, *self._board.slices_of(row, named)]
+        for counts in both:
+            counts.views_finished += 1
+            counts.playback_failures += finished.playback_failed
+            counts.startup_failures += finished.startup_failed
+            counts.exits_before_start += finished.ebvs
+
+    def _start(self, row: LiveRow, named: list[str], change: int) -> None:
+        row.views_started += change
+        for one in self._board.slices_of(row, named):
+            one.views_started += change
+
+    def _slices(self, row: LiveRow, dimensions: dict[str, Any]) -> list[str]:
+        told = ((name, dimensions.get(name)) for name in self._dimensions)
+        return [self._board.slice_name(row, name, str(value)) for name, value in told if value is not None]
+
+    def _show(self, view: ViewState, row: LiveRow, shown: int, bitrate_bps: int, shown_in: list[str]) -> None:
+        if shown == view.shown and bitrate_bps == view.shown_bps and shown_in == view.shown_in:
+            return
+        before: list[LiveRow | SliceRow] = [row, *self._board.slices_of(row, view.shown_in)]
+        for counts in before:
+            counts.viewers_now -= view.shown > 0
+            counts.rebuffering_now -= view.shown == _REBUFFERING
+            counts.bitrate_bps_now -= view.shown_bps
+            counts.bitrate_viewers_now -= view.shown_bps > 0
+        after: list[LiveRow | SliceRow] = [row, *self._board.slices_of(row, shown_in)]
+        for counts in after:
+            counts.viewers_now += shown > 0
+            counts.rebuffering_now += shown == _REBUFFERING
+            counts.bitrate_bps_now += bitrate_bps
+            counts.bitrate_viewers_now += bitrate_bps > 0
+        view.shown, view.shown_bps, view.shown_in = shown, bitrate_bps, shown_in

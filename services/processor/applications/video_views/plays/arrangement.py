@@ -1,0 +1,147 @@
+"""How the steps of a session fall into plays: a function of the set of them, whatever the order in which they came.
+
+A *run* of the sequence begins with each step numbered 0 of another time, and holds what was told from then until the next
+run. Where a number comes a second time within it, the step numbered 0 between the two was lost: another run begins with the
+second one. What was told before the first known beginning is of the first run, if it has none of its numbers; else it is a
+run of its own. Within a run, in the order of numbers, a *play* begins where the content becomes another one.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Final, NamedTuple
+
+from services.processor.applications.video_views.beacons.step import Step
+from services.processor.applications.video_views.view.state import Place, place_of
+
+#: Where a run begins, for the order of runs, whose beginning is not known.
+UNKNOWN: Final[Place] = (0, 0, 0)
+#: Stands for the plays that are closed.
+CLOSED: Final = 0
+
+
+class Settled(NamedTuple):
+    """The part of a play that can be told apart no more: numbers `first_seq` up to `next_seq`, the last told at `last`."""
+
+    ordinal: int
+    run: Place
+    first_seq: int
+    next_seq: int
+    content: str | None
+    last: Place
+
+
+class Arranged(NamedTuple):
+    """One play: where its run and it begin, what it shows, its steps in their order; the ordinal of its settled part, or 0."""
+
+    run: Place
+    first_seq: int
+    content: str | None
+    steps: list[Step]
+    settled: int = 0
+
+
+class Misfit(NamedTuple):
+    """A step that belongs among what is settled: it came too late to be put there."""
+
+    ordinal: int
+    step: Step
+
+
+def content_of(step: Step) -> str | None:
+    """The content id by which plays are told apart: that of what plays, not of what was requested."""
+    content: str | None = step.dimensions.get("video_id") if step.is_timed else None
+    return content
+
+
+def begins_at(step: Step) -> Place:
+    """Where the run of a step numbered 0 begins."""
+    return (step.at_ms, 0, 0)
+
+
+def arranged(
+    steps: Iterable[Step], settled: Sequence[Settled], unknown: Place = UNKNOWN
+) -> tuple[list[Arranged], list[Misfit]]:
+    """The plays of these steps, in order, around what is settled; and the steps that can be put in none of them.
+
+    A run whose beginning is not known begins at `unknown`.
+    """
+    in_order = sorted(steps, key=place_of)
+    starts = sorted({begins_at(one) for one in in_order if not one.seq} | {part.run for part in settled})
+    groups: dict[Place, list[Step]] = {start: [] for start in starts}
+    before: list[Step] = []
+    at = -1
+    for one in in_order:
+        while at + 1 < len(starts) and starts[at + 1] <= place_of(one):
+            at += 1
+        (before if at < 0 else groups[starts[at]]).append(one)
+    plays: list[Arranged] = []
+    misfits: list[Misfit] = []
+    if before and starts and _all_differ([*before, *groups[starts[0]]], [p for p in settled if p.run == starts[0]]):
+        groups[starts[0]] = before + groups[starts[0]]
+    elif before:
+        groups = {unknown: before} | groups
+    for start, group in groups.items():
+        parts = sorted((part for part in settled if part.run == start), key=lambda part: part.first_seq)
+        for run, members in _runs(start, group, parts, misfits):
+            plays += _plays(run, members, parts if run == start else [])
+    return plays, misfits
+
+
+def _all_differ(steps: list[Step], parts: list[Settled]) -> bool:
+    numbers = {one.seq for one in steps}
+    return len(numbers) == len(steps) and not any(_part_of(one, parts) for one in steps)
+
+
+def _part_of(one: Step, parts: Sequence[Settled]) -> Settled | None:
+    return next((part for part in parts if part.first_seq <= one.seq < part.next_seq), None)
+
+
+def _runs(
+    start: Place, in_order: list[Step], parts: Sequence[Settled], misfits: list[Misfit]
+) -> list[tuple[Place, list[Step]]]:
+    """The runs of a group: a new one where a number comes again."""
+    runs: list[tuple[Place, list[Step]]] = [(start, [])]
+    numbers: set[int] = set()
+    for one in in_order:
+        part = _part_of(one, parts) if len(runs) == 1 else None
+        if part is not None and place_of(one) <= part.last:
+            misfits.append(Misfit(part.ordinal, one))
+            continue
+        if part is not None or one.seq in numbers:
+            runs.append((place_of(one), []))
+            numbers = set()
+        runs[-1][1].append(one)
+        numbers.add(one.seq)
+    return runs
+
+
+def _plays(run: Place, members: list[Step], parts: Sequence[Settled]) -> list[Arranged]:
+    """The plays of a run: a new one where the content becomes another one."""
+    plays: list[Arranged] = []
+    #: The number before which all is of closed plays, or of none; the play that steps go to now, unless they differ.
+    content: str | None = None
+    is_first = True
+    waiting = list(parts)
+    for one in sorted(members, key=lambda step: step.seq):
+        while waiting and waiting[0].first_seq <= one.seq:
+            content, is_first = _settle(plays, run, waiting.pop(0)), False
+        told = content_of(one)
+        if is_first or not plays:
+            plays.append(Arranged(run, 0 if is_first else one.seq, told, [one]))
+            content, is_first = told, False
+        elif told is None or content in (None, told):
+            plays[-1].steps.append(one)
+            if content is None and told is not None:
+                content = told
+                plays[-1] = plays[-1]._replace(content=told)
+        else:
+            plays.append(Arranged(run, one.seq, told, [one]))
+            content = told
+    for part in waiting:
+        _settle(plays, run, part)
+    return plays
+
+
+def _settle(plays: list[Arranged], run: Place, part: Settled) -> str | None:
+    if part.ordinal != CLOSED:
+        plays.append(Arranged(run, part.first_seq, part.content, [], part.ordinal))
+    return part.content

@@ -1,0 +1,138 @@
+"""The plays within one CMCD session, told apart the same way in whatever order their beacons come (`arrangement`).
+
+Players keep one session id over several plays (hls.js over `loadSource`). Most steps only lengthen the play they belong to;
+one that shows that plays begin elsewhere than was thought makes the session be arranged anew, around that step. Plays close
+in their order; what then comes for a closed one is late, and what restarts the sequence after it is a new play.
+"""
+
+from typing import Any, Final
+
+from services.processor.applications.video_views.beacons.step import Step
+from services.processor.applications.video_views.plays.arrangement import begins_at, content_of
+from services.processor.applications.video_views.plays.rearrange import LATE, rearrange
+from services.processor.applications.video_views.plays.session import Placed, Play, Session, Shelf
+from services.processor.applications.video_views.view.order import take
+from services.processor.applications.video_views.view.seen import Closed, add_key, has_number, numbered_key_of
+from services.processor.applications.video_views.view.state import Place, Taken, ViewState, place_of
+
+_DUPLICATE: Final = Taken(is_new=False, dimensions_changed=False)
+
+
+def place(session: Session, shelf: Shelf, step: Step) -> Placed:
+    """Takes the step into the play it belongs to, and counts it there; begins plays and moves steps between them as it shows."""
+    if session.late_keys and numbered_key_of(step) in session.late_keys:
+        return Placed(_DUPLICATE)
+    at = place_of(step)
+    play = session.plays[-1] if session.plays else None
+    # Nearly always it is the last play's.
+    if play is None or session.closed or not step.seq or at < play.run or step.seq < play.first_seq:
+        if not _is_admitted(session, step):
+            return _again_in_first_run(session, shelf, step)
+        play = _home(session, step)
+    if play is None:
+        return rearrange(session, shelf, step)
+    opened = shelf.open(play.ordinal)
+    if opened is None:
+        return LATE
+    is_known = _is_known(opened[0], step)
+    content = content_of(step)
+    shows_other = content is not None and play.content not in (None, content)
+    if is_known is None or (not is_known and (shows_other or at < play.run)):
+        return rearrange(session, shelf, step)
+    return _taken(session, play, opened, step)
+
+
+def _again_in_first_run(session: Session, shelf: Shelf, step: Step) -> Placed:
+    """What would be late now may stand in the first open run since before, though it was told before that one's beginning."""
+    for play in session.plays[session.closed :]:
+        opened = shelf.open(play.ordinal) if play.run == session.plays[session.closed].run else None
+        if opened is not None and any(
+            one.seq == step.seq and one.at_ms == step.at_ms for one in (*opened[0].recent, *opened[0].held)
+        ):
+            return _taken(session, play, opened, step)
+    return LATE
+
+
+def _taken(session: Session, play: Play, opened: tuple[ViewState, dict[str, Any]], step: Step) -> Placed:
+    """Takes the step into a play that it only lengthens, or that it was in before."""
+    view, dimensions = opened
+    late_count = view.late_count
+    taken = take(view, dimensions, step)
+    view.beacon_count += taken.is_new
+    view.duplicate_count += not taken.is_new
+    is_rearranged = False
+    if view.late_count != late_count:
+        is_rearranged = add_key(session.late_keys, numbered_key_of(step))
+    elif taken.is_new and play.content is None and (content := content_of(step)) is not None:
+        play.content, is_rearranged = content, True
+    changed = frozenset({play.ordinal}) if taken.is_new or taken.is_nearer else frozenset()
+    return Placed(taken, play.ordinal, changed, is_rearranged)
+
+
+def has_come(play: Play, closed: Closed, step: Step) -> bool:
+    """Whether a step is of a closed play and came before that closed."""
+    if numbered_key_of(step) in closed.keys:
+        return True
+    # What was settled is known by its number alone, and by the time in which the play was told.
+    return has_number(closed.numbers, step.seq) and play.run <= place_of(step) and place_of(step)[0] <= play.ended_ms
+
+
+def close(session: Session, view: ViewState | None) -> None:
+    """Closes the first play that is open; None where its view was set aside."""
+    play = session.plays[session.closed]
+    play.has_begun = view is None or view.revision > 0
+    if view is not None:
+        told = [place_of(one)[0] for one in (*view.recent, *view.held)]
+        play.ended_ms = max(told + view.settled_at[:1], default=0)
+        play.last_seq = view.held[-1].seq if view.held else view.next_seq - 1
+    if session.closed:
+        # What is told before any of them has ended is of them.
+        play.ended_ms = max(play.ended_ms, session.plays[session.closed - 1].ended_ms)
+    session.closed += 1
+
+
+def _home(session: Session, step: Step) -> Play | None:
+    """The open play to which the step belongs as things are; None where they must be arranged anew."""
+    plays = session.plays[session.closed :]
+    run = _run_of(plays, step) or (plays[0].run if plays else None)
+    if not step.seq and run != begins_at(step):
+        return None
+    home = [play for play in plays if play.run == run and play.first_seq <= step.seq]
+    return home[-1] if home else None
+
+
+def _run_of(plays: list[Play], step: Step) -> Place | None:
+    """Where the last run begins that began before the step was told."""
+    at = place_of(step)
+    return max((play.run for play in plays if play.run <= at), default=None)
+
+
+def _is_admitted(session: Session, step: Step) -> bool:
+    """Whether the step can belong to a play that is not closed."""
+    if not session.closed:
+        return True
+    last, following = session.plays[session.closed - 1], session.plays[session.closed :]
+    run = _run_of(following, step)
+    if run == last.run and step.seq >= following[0].first_seq:
+        return True
+    if place_of(step)[0] <= last.ended_ms:
+        return False
+    restarts = step.seq <= last.last_seq
+    return run not in (None, last.run) or restarts or not last.has_begun
+
+
+def _is_known(view: ViewState, step: Step) -> bool | None:
+    """Whether the step is the one that stands in its place already; None when another one does."""
+    if step.seq < view.settled_next_seq:
+        has_come = has_number(view.numbers, step.seq) if view.is_truncated else not _is_missing(view, step.seq)
+        if has_come:
+            return True if list(place_of(step)) <= view.settled_at else None
+        return False
+    if step.seq >= view.next_seq and not view.held:
+        return False
+    rival = next((one for one in (*view.recent, *view.held) if one.seq == step.seq), None)
+    return False if rival is None else True if rival.at_ms == step.at_ms else None
+
+
+def _is_missing(view: ViewState, seq: int) -> bool:
+    return any(first <= seq <= last for first, last in view.given_up)

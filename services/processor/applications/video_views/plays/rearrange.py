@@ -1,0 +1,148 @@
+"""Makes the plays of a session be what its beacons show, when one shows that they begin elsewhere than was thought."""
+
+from collections import Counter
+from typing import Any, Final
+
+from services.processor.applications.video_views.beacons.step import Step
+from services.processor.applications.video_views.bounds import PLAYS_MAX
+from services.processor.applications.video_views.plays.arrangement import (
+    CLOSED,
+    UNKNOWN,
+    Arranged,
+    Misfit,
+    Settled,
+    arranged,
+)
+from services.processor.applications.video_views.plays.session import Placed, Play, Session, Shelf
+from services.processor.applications.video_views.view.order import take_all_anew
+from services.processor.applications.video_views.view.seen import add_key, numbered_key_of
+from services.processor.applications.video_views.view.state import Place, Taken, ViewState, place_of
+
+#: It can be put in no play.
+LATE: Final = Placed(None)
+_NEW: Final = Taken(is_new=True, dimensions_changed=True)
+
+
+def rearrange(session: Session, shelf: Shelf, step: Step) -> Placed:
+    """Arranges the plays around a step anew, with that step in one of them."""
+    stretch = _stretch(session, place_of(step))
+    if len(session.plays) >= PLAYS_MAX:
+        return LATE
+    old = session.plays[stretch]
+    steps: dict[int, list[Step]] = {}
+    settled: list[Settled] = _closed_part(session, stretch)
+    for play in old:
+        opened = shelf.open(play.ordinal)
+        if opened is None:
+            return LATE
+        view = opened[0]
+        steps[play.ordinal] = [*view.recent, *view.held]
+        if view.settled is not None or view.is_truncated:
+            told_ms, number, own_ms = [*view.settled_at, 0, 0, 0][:3]
+            last = (told_ms, number, own_ms)
+            settled.append(Settled(play.ordinal, play.run, play.first_seq, view.settled_next_seq, play.content, last))
+    found, misfits = arranged(
+        [*(one for of_play in steps.values() for one in of_play), step], settled, _unknown(session)
+    )
+    if len(session.plays) - len(old) + len(found) > PLAYS_MAX or Misfit(CLOSED, step) in misfits:
+        return LATE
+    ordinals = _ordinals(session, found, steps)
+    changed = _carry_out(shelf, found, ordinals, steps)
+    for misfit in misfits:
+        ordinal = misfit.ordinal or ordinals[0]
+        changed.add(ordinal)
+        view = _stands(shelf, ordinal)[0]
+        view.late_count += 1
+        view.beacon_count += 1
+        add_key(session.late_keys, numbered_key_of(misfit.step))
+    session.plays[stretch] = [
+        Play(ordinal, one.run[0], one.first_seq, one.content, one.run[1], one.run[2])
+        for one, ordinal in zip(found, ordinals, strict=True)
+    ]
+    home = next((ordinal for one, ordinal in zip(found, ordinals, strict=True) if step in one.steps), ordinals[0])
+    return Placed(_NEW, home, frozenset(changed), is_rearranged=True)
+
+
+def _stretch(session: Session, at: Place) -> slice:
+    """The plays that a step told at `at` may rearrange: from the known beginning before it to the next one.
+
+    What was told before the first known beginning goes with the run after it: whether it is of that one must be asked anew.
+    """
+    plays = session.plays
+    if session.closed == len(plays):
+        return slice(session.closed, session.closed)
+    starts = [session.closed]
+    starts += [n for n in range(session.closed + 1, len(plays)) if _begins_known(plays[n - 1], plays[n])]
+    found = max((n for n, start in enumerate(starts) if plays[start].run <= at), default=0)
+    first = last = found
+    if plays[session.closed].run == _unknown(session) and found <= 1:
+        first, last = 0, 1
+    end = starts[last + 1] if last + 1 < len(starts) else len(plays)
+    return slice(starts[first], end)
+
+
+def _unknown(session: Session) -> Place:
+    """Where a run begins whose beginning is not known: after all that is closed."""
+    return (session.plays[session.closed - 1].ended_ms + 1, 0, 0) if session.closed else UNKNOWN
+
+
+def _begins_known(before: Play, play: Play) -> bool:
+    return play.run != before.run and not play.run_seq
+
+
+def _closed_part(session: Session, stretch: slice) -> list[Settled]:
+    """What is closed of the run with which the stretch begins."""
+    if not session.closed or stretch.start != session.closed or stretch.start == stretch.stop:
+        return []
+    last, following = session.plays[session.closed - 1 : session.closed + 1]
+    if last.run != following.run:
+        return []
+    return [Settled(CLOSED, last.run, 0, following.first_seq, last.content, (last.ended_ms, 1 << 62, 0))]
+
+
+def _ordinals(session: Session, found: list[Arranged], steps: dict[int, list[Step]]) -> list[int]:
+    """Where each play is stored: where its settled part is, else where most of its steps are, else anew."""
+    was_in = {id(one): ordinal for ordinal, of_play in steps.items() for one in of_play}
+    free = set(steps) - {one.settled for one in found}
+    ordinals = []
+    for one in found:
+        ordinal = one.settled
+        if not ordinal:
+            shares = Counter(was_in[id(member)] for member in one.steps if id(member) in was_in)
+            ordinal = next((other for other, _ in shares.most_common() if other in free), 0)
+            free.discard(ordinal)
+        if not ordinal:
+            session.ordinals += 1
+            ordinal = session.ordinals
+        ordinals.append(ordinal)
+    return ordinals
+
+
+def _carry_out(shelf: Shelf, found: list[Arranged], ordinals: list[int], steps: dict[int, list[Step]]) -> set[int]:
+    """Makes the views be what was found; the ordinals of those that changed."""
+    changed = set()
+    for one, ordinal in zip(found, ordinals, strict=True):
+        before = steps.get(ordinal)
+        view, dimensions = _stands(shelf, ordinal) if before is not None else shelf.new(ordinal, one.first_seq)
+        if before is not None and view.first_seq == one.first_seq and list(map(id, before)) == list(map(id, one.steps)):
+            continue
+        changed.add(ordinal)
+        view.first_seq = one.first_seq
+        view.beacon_count += len(one.steps) - len(before or ())
+        take_all_anew(view, dimensions, one.steps)
+    for gone in steps.keys() - set(ordinals):
+        # What came too late, or again, was counted there, and must be somewhere.
+        view, heir = _stands(shelf, gone)[0], _stands(shelf, ordinals[0])[0]
+        heir.late_count += view.late_count
+        heir.beacon_count += view.late_count
+        heir.duplicate_count += view.duplicate_count
+        changed.add(ordinals[0])
+        shelf.drop(gone)
+    return changed
+
+
+def _stands(shelf: Shelf, ordinal: int) -> tuple[ViewState, dict[str, Any]]:
+    opened = shelf.open(ordinal)
+    if opened is None:
+        raise RuntimeError(f"play {ordinal} is arranged, but not there")
+    return opened

@@ -1,0 +1,291 @@
+"""The finished row of a view: every field as docs/view.md defines it, from what was folded."""
+
+from typing import Any, Final
+
+import msgspec
+
+from services.processor.applications.video_views.beacons import step
+from services.processor.applications.video_views.beacons.step import Failure
+from services.processor.applications.video_views.bounds import RANGES_MAX, STEP_MS_MAX
+from services.processor.applications.video_views.row.scores import GoodRules, Measures, scores
+from services.processor.applications.video_views.view.ads import Ads
+from services.processor.applications.video_views.view.delivery import Requests, Scale
+from services.processor.applications.video_views.view.finish import end_reason
+from services.processor.applications.video_views.view.progress import (
+    ON_AD,
+    ON_ERROR,
+    ON_RENDITION,
+    ON_WARNING,
+    Progress,
+    has_failed,
+)
+from services.processor.applications.video_views.view.state import (
+    ViewState,
+    clock_offset_ms,
+    complete_progress,
+    missing,
+)
+from shared.schemas.view import NUMBER_MAX, SCHEMA_VERSION, TimelineEvent, View
+
+_DAY_MS: Final = 86_400_000
+_NO_FAILURE: Final = Failure()
+_NOTHING: Final = Progress()
+_NO_ADS: Final = Ads()
+#: Sources whose players measure every frame and send counters: finer than what their beacons tell.
+_COUNTS_ITSELF: Final = frozenset({"mux"})
+#: Sources whose live latency is told as the time shown: on the client's clock.
+_LATENCY_BY_CLOCK: Final = frozenset({"mux"})
+_FIELDS: Final = frozenset(View.__struct_fields__)
+
+_TIMELINE_NAMES: Final = {
+    step.STARTING: "viewstart",
+    step.PLAYING: "playing",
+    step.PAUSED: "pause",
+    step.REBUFFERING: "rebufferstart",
+    step.SEEKING: "seekstart",
+    step.ENDED: "ended",
+    step.FAILED: "error",
+    ON_RENDITION: "rendition",
+    ON_ERROR: "error",
+    ON_WARNING: "warning",
+    ON_AD + step.AD_BREAK_BEGINS: "adbreakstart",
+    ON_AD + step.AD_BREAK_ENDS: "adbreakend",
+    ON_AD + step.AD_ATTEMPTED: "adplay",
+    ON_AD + step.AD_PLAYING: "adplaying",
+    ON_AD + step.AD_PAUSED: "adpause",
+    ON_AD + step.AD_ENDED: "adended",
+    ON_AD + step.AD_FAILED: "aderror",
+}
+
+
+def to_row(
+    view: ViewState,
+    dimensions: dict[str, Any],
+    *,
+    customer_id: str,
+    view_id: str,
+    revision: int,
+    first_append_ms: int,
+    good: GoodRules,
+) -> View:
+    """The view's row. `dimensions` are fields of `View` by name; the day is that of `first_append_ms`."""
+    progress, dimensions = complete_progress(view, dimensions)
+    offset_ms = clock_offset_ms(view)
+    counters = _counters(progress)
+    # What a client that counts for itself has not counted did not happen; for the others our own integration speaks.
+    ours = _NOTHING if view.source in _COUNTS_ITSELF else progress
+    startup_ms = counters.get("startup_ms", _since_begun(ours, ours.first_frame_at_ms))
+    had_failed = has_failed(progress)
+    failure = (progress.failure if had_failed else None) or _NO_FAILURE
+    failed = had_failed and not failure.business
+    reason = end_reason(progress, is_superseded=view.is_superseded)
+    begun_ms = counters.get("view_start_ms") or progress.begun_at_ms
+    measures = Measures(
+        startup_ms=startup_ms,
+        watch_ms=counters.get("watch_ms", ours.watch_ms),
+        rebuffer_count=counters.get("rebuffer_count", ours.rebuffer_count),
+        rebuffer_ms=counters.get("rebuffer_ms", ours.rebuffer_ms),
+        playback_failed=failed,
+        ebvs=startup_ms is None and not had_failed,
+        avg_bitrate_bps=progress.bitrate_integral // progress.bitrate_time_ms if progress.bitrate_time_ms else None,
+        **_scale_fields(counters, ours.scale, ("upscale_integral", "scale_time_ms", "max_upscale")),
+    )
+    return View(
+        schema_version=SCHEMA_VERSION,
+        revision=revision,
+        customer_id=customer_id,
+        view_id=view_id,
+        source=view.source,  # type: ignore[arg-type]  # beacons are checked where they come in
+        view_epoch=view.epoch,
+        day=first_append_ms // _DAY_MS,
+        first_append_ms=view.first_append_ms,
+        last_append_ms=view.last_append_ms,
+        view_start_ms=begun_ms + offset_ms,
+        view_end_ms=progress.last_at_ms + offset_ms,
+        end_reason=reason,
+        view_dropped=reason in ("timeout", "long_rebuffer"),
+        startup_failed=failed and startup_ms is None,
+        live_latency_ms_avg=_latency_ms(progress, dimensions, offset_ms if view.source in _LATENCY_BY_CLOCK else 0),
+        events=_timeline(progress, begun_ms),
+        player_measured=sorted(counters.keys() & _FIELDS),
+        **msgspec.structs.asdict(measures),
+        **msgspec.structs.asdict(scores(measures, good)),
+        **_scale_fields(counters, ours.scale, ("downscale_integral", "max_downscale")),
+        **_startup_fields(progress, counters, startup_ms),
+        **_playing_fields(progress, ours, counters),
+        **_error_fields(failure, had_failed=had_failed),
+        **_request_fields(progress.requests),
+        **_ad_fields(progress.ads or _NO_ADS, counters),
+        **_differences(progress, counters),
+        **_completeness_fields(view, progress),
+        **dimensions,
+    )
+
+
+def _counters(progress: Progress) -> dict[str, Any]:
+    """The client's counters; of stalls that it tells one by one (CMCD `bsd`) the sums, where neither states nor sums tell any."""
+    if not progress.stalls_told or progress.rebuffer_count or "rebuffer_ms" in progress.counters:
+        return progress.counters
+    return {"rebuffer_count": progress.stalls_told, "rebuffer_ms": progress.stalls_told_ms} | progress.counters
+
+
+def _since_begun(progress: Progress, at_ms: int) -> int | None:
+    # A client's clock may be set back between the two, or on by years.
+    return min(max(0, at_ms - progress.begun_at_ms), STEP_MS_MAX) if at_ms else None
+
+
+def _startup_fields(progress: Progress, counters: dict[str, Any], startup_ms: int | None) -> dict[str, Any]:
+    """Startup of content, player, page, and all together (Mux, understand metric definitions: startup time metrics).
+
+    The content's is from the wish to play to its first frame, without ad breaks; the aggregate is page load + player
+    startup + video startup, of the first view of a page alone.
+    """
+    content_ms = counters.get("content_startup_ms")
+    ads = progress.ads
+    if content_ms is None and ads is None:
+        content_ms = startup_ms
+    elif content_ms is None and progress.playing_at_ms and ads is not None:
+        begun_ms = _since_begun(progress, progress.playing_at_ms) or 0
+        content_ms = max(0, begun_ms - ads.before_content_ms)
+    page_ms, player_ms = counters.get("page_load_ms"), counters.get("player_startup_ms")
+    aggregate_ms = counters.get("aggregate_startup_ms")
+    is_first = counters.get("player_view_count", 1) == 1
+    if aggregate_ms is None and is_first and page_ms is not None and player_ms is not None and startup_ms is not None:
+        aggregate_ms = min(page_ms + player_ms + startup_ms, NUMBER_MAX)
+    return {
+        "content_startup_ms": content_ms,
+        "player_startup_ms": player_ms,
+        "page_load_ms": page_ms,
+        "aggregate_startup_ms": aggregate_ms,
+    }
+
+
+def _scale_fields(counters: dict[str, Any], scale: Scale | None, names: tuple[str, ...]) -> dict[str, Any]:
+    """Upscaling is `max(0, min(player width / source width, player height / source height) - 1)`, weighted by playing time;
+    downscaling its mirror image (Mux, understand metric definitions: upscale and downscale percentage).
+    """
+    known = scale if scale is not None and scale.time_ms else None
+    fields = {name: "time_ms" if name == "scale_time_ms" else name for name in names}
+    return {name: counters.get(name, getattr(known, field, None)) for name, field in fields.items()}
+
+
+def _playing_fields(progress: Progress, ours: Progress, counters: dict[str, Any]) -> dict[str, Any]:
+    """What was played, sought and shown; bitrates over the time in which one was known (Mux, weighted average bitrate)."""
+    return {
+        "playing_ms": counters.get("playing_ms", ours.playing_ms),
+        "content_playback_ms": counters.get("content_playback_ms", ours.playing_ms),
+        "max_playhead_ms": counters.get("max_playhead_ms", ours.playhead_ms),
+        "playback_ranges": _ranges(counters.get("playback_ranges")),
+        "seek_count": counters.get("seek_count", ours.seek_count),
+        "seek_ms": counters.get("seek_ms", ours.seek_ms),
+        "max_seek_ms": counters.get("max_seek_ms", ours.longest_seek_ms),
+        "dropped_frames": counters.get("dropped_frames"),
+        "bitrate_integral": progress.bitrate_integral,
+        "bitrate_time_ms": progress.bitrate_time_ms,
+        "rendition_up": progress.rendition_up,
+        "rendition_down": progress.rendition_down,
+        "cdn_trace": progress.cdn_trace,
+    }
+
+
+def _error_fields(failure: Failure, *, had_failed: bool) -> dict[str, Any]:
+    """The last fatal error, as the client told it."""
+    return {
+        "error_code": failure.code,
+        "error_message": failure.message,
+        "error_context": failure.context,
+        "error_severity": failure.severity,
+        "business_exception": had_failed and failure.business,
+    }
+
+
+def _completeness_fields(view: ViewState, progress: Progress) -> dict[str, Any]:
+    """How much of the view came: whether the row rests on all of it."""
+    gaps = missing(view)
+    return {
+        "beacon_count": view.beacon_count,
+        "duplicate_count": view.duplicate_count,
+        "seq_gaps": gaps,
+        "late_count": view.late_count,
+        "truncated": view.is_truncated,
+        "complete": bool(progress.ended) and not gaps and not view.late_count and not view.is_truncated,
+    }
+
+
+def _ranges(told: str | None) -> list[list[int]]:
+    """`["0:2900", "5000:6000"]` as pairs of ms; what is none is left out."""
+    if told is None:
+        return []
+    try:
+        pairs = msgspec.json.decode(told, type=list[str])
+        ranges = [[int(part) for part in pair.split(":")] for pair in pairs[:RANGES_MAX]]
+    except (msgspec.DecodeError, ValueError):
+        return []
+    return [pair for pair in ranges if len(pair) == 2 and 0 <= pair[0] <= pair[1] < 1 << 53]
+
+
+def _latency_ms(progress: Progress, dimensions: dict[str, Any], offset_ms: int) -> int | None:
+    """The mean of server time - program time at the playhead (Mux, live stream latency), or of CMCD's `ltc`; not for vod."""
+    if not progress.latency_count or dimensions.get("stream_type") == "vod":
+        return None
+    return min(max(0, progress.latency_sum_ms // progress.latency_count + offset_ms), NUMBER_MAX)
+
+
+def _timeline(progress: Progress, begun_ms: int) -> list[TimelineEvent]:
+    return [
+        TimelineEvent(
+            at_ms=at_ms - begun_ms,
+            event=_TIMELINE_NAMES[code],
+            playhead_ms=playhead_ms or None,
+            bitrate_bps=bitrate_bps or None,
+        )
+        for at_ms, code, playhead_ms, bitrate_bps in progress.timeline
+    ]
+
+
+def _request_fields(requests: Requests | None) -> dict[str, Any]:
+    """Sums, so that throughput is bytes x 8 / time and latency TTFB / completed (Mux, request throughput and latency)."""
+    if requests is None:
+        return {}
+    return {
+        "req_count": requests.count,
+        "req_failed": requests.failed,
+        "req_canceled": requests.canceled,
+        "req_bytes": requests.size_bytes,
+        "req_time_ms": requests.time_ms,
+        "ttfb_sum_ms": requests.ttfb_sum_ms,
+        "ttfb_max_ms": requests.ttfb_max_ms,
+    }
+
+
+def _ad_fields(ads: Ads, counters: dict[str, Any]) -> dict[str, Any]:
+    """Breaks by where they stand, attempts, impressions, errors, time (Mux, understand metric definitions: ad metrics)."""
+    return {
+        "ad_breaks": ads.breaks,
+        "ad_preroll_breaks": ads.preroll_breaks,
+        "ad_midroll_breaks": ads.midroll_breaks,
+        "ad_postroll_breaks": ads.postroll_breaks,
+        "ad_attempts": ads.attempts,
+        "ad_impressions": ads.impressions,
+        "ad_errors": ads.errors,
+        "ad_playing_ms": counters.get("ad_playing_ms", ads.playing_ms),
+        "ad_preroll_playing_ms": ads.preroll_playing_ms,
+    }
+
+
+def _differences(progress: Progress, counters: dict[str, Any]) -> dict[str, Any]:
+    """The client's counters minus our own integration of its states, where there are both.
+
+    Players that count for themselves count ads as watched and played, too.
+    """
+    ads = progress.ads or _NO_ADS
+    return {
+        field: counters[name] - ours
+        for name, field, ours in (
+            ("watch_ms", "watch_difference_ms", progress.watch_ms + ads.unwatched_ms),
+            ("playing_ms", "playing_difference_ms", progress.playing_ms + ads.apart_ms),
+            ("rebuffer_ms", "rebuffer_difference_ms", progress.rebuffer_ms),
+            ("rebuffer_count", "rebuffer_count_difference", progress.rebuffer_count),
+        )
+        if name in counters
+    }

@@ -1,0 +1,86 @@
+"""What was delivered to a view: the player's requests for media, and how large the picture is beside its source. Times in ms."""
+
+import msgspec
+
+from services.processor.applications.video_views.beacons import step
+from services.processor.applications.video_views.beacons.step import Request
+from services.processor.applications.video_views.bounds import STEP_MS_MAX
+from shared.schemas.view import NUMBER_MAX
+
+
+class Requests(msgspec.Struct, array_like=True):
+    """The player's requests for media."""
+
+    count: int = 0
+    failed: int = 0
+    canceled: int = 0
+    size_bytes: int | None = None
+    time_ms: int | None = None
+    ttfb_sum_ms: int | None = None
+    ttfb_max_ms: int | None = None
+    #: The newest values, for clients that send only what changed.
+    last: list[int | None] = []
+
+
+class Scale(msgspec.Struct, array_like=True):
+    """How much larger or smaller than the source the picture is shown; integrals in ratio x ms of playing."""
+
+    sizes: dict[str, int] = {}
+    upscale: float = 0.0
+    downscale: float = 0.0
+    is_known: bool = False
+    upscale_integral: float = 0.0
+    downscale_integral: float = 0.0
+    time_ms: int = 0
+    max_upscale: float = 0.0
+    max_downscale: float = 0.0
+
+
+def count_request(requests: Requests, request: Request) -> None:
+    """Counts a request, and what of its times and bytes the player told."""
+    requests.count += 1
+    told = [request.start_ms, request.first_byte_ms, request.end_ms, request.size_bytes]
+    if request.is_delta:
+        last = requests.last or [None] * len(told)
+        told = [before if now is None else now for before, now in zip(last, told, strict=True)]
+        requests.last = told
+    if request.outcome == step.CANCELED:
+        requests.canceled += 1
+        return
+    if request.outcome == step.REQUEST_FAILED:
+        requests.failed += 1
+        return
+    start_ms, first_byte_ms, end_ms, size_bytes = told
+    if size_bytes is not None:
+        requests.size_bytes = min((requests.size_bytes or 0) + size_bytes, NUMBER_MAX)
+    if start_ms is not None and end_ms is not None:
+        requests.time_ms = (requests.time_ms or 0) + _took_ms(start_ms, end_ms)
+    if start_ms is not None and first_byte_ms is not None:
+        ttfb_ms = _took_ms(start_ms, first_byte_ms)
+        requests.ttfb_sum_ms = (requests.ttfb_sum_ms or 0) + ttfb_ms
+        requests.ttfb_max_ms = max(requests.ttfb_max_ms or 0, ttfb_ms)
+
+
+def _took_ms(start_ms: int, end_ms: int) -> int:
+    return min(max(0, end_ms - start_ms), STEP_MS_MAX)
+
+
+def resize(scale: Scale, sizes: dict[str, int]) -> None:
+    """Takes in sizes in pixels that changed (names as in `step.Step.sizes`)."""
+    scale.sizes.update(sizes)
+    known = [scale.sizes.get(name, 0) for name in ("player_width", "source_width", "player_height", "source_height")]
+    scale.is_known = all(known)
+    if not scale.is_known:
+        return
+    ratio = min(known[0] / known[1], known[2] / known[3])
+    scale.upscale, scale.downscale = max(0.0, ratio - 1), max(0.0, 1 - ratio)
+    scale.max_upscale = max(scale.max_upscale, scale.upscale)
+    scale.max_downscale = max(scale.max_downscale, scale.downscale)
+
+
+def integrate(scale: Scale, elapsed_ms: int) -> None:
+    """Adds a time of playing."""
+    if scale.is_known:
+        scale.upscale_integral += scale.upscale * elapsed_ms
+        scale.downscale_integral += scale.downscale * elapsed_ms
+        scale.time_ms += elapsed_ms

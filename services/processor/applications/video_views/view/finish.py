@@ -1,0 +1,81 @@
+"""When a view is over: by its end, or by silence, on the partition's clock. Times in ms."""
+
+from dataclasses import dataclass
+from typing import Final
+
+from services.processor.applications.video_views.beacons import step
+from services.processor.applications.video_views.view.progress import Progress, has_failed, last_seen
+from services.processor.applications.video_views.view.state import ViewState
+from shared.schemas.view import EndReason
+
+_SECOND_MS = 1_000
+_MINUTE_MS = 60 * _SECOND_MS
+_HOUR_MS = 60 * _MINUTE_MS
+
+#: Rebuffering in all after which a view that ends in it ended for that reason; mux-embed gives up then, too.
+LONG_REBUFFER_MS: Final = 5 * _MINUTE_MS
+
+
+@dataclass(frozen=True)
+class FinishRules:
+    """How long after its last beacon a view finishes, and how long it is remembered after that."""
+
+    #: After the player's goodbye: the doubled closing request may still come.
+    clean_ms: int = _MINUTE_MS
+    #: After the video's end, or a fatal error, without a goodbye.
+    ended_ms: int = 5 * _MINUTE_MS
+    #: While it should be heard of: starting, playing, rebuffering, seeking.
+    silent_ms: int = 5 * _MINUTE_MS
+    #: While silence is normal: paused, or not begun yet.
+    paused_ms: int = _HOUR_MS
+    #: No view is longer than this.
+    view_max_ms: int = 24 * _HOUR_MS
+    #: After the finish a beacon still reopens the view for this long ...
+    lateness_ms: int = _HOUR_MS
+    #: ... and then it is known as closed for this long.
+    closed_ms: int = 24 * _HOUR_MS
+    #: The live gauges stop counting a view that was not heard of for this long (the slowest heartbeat is 30 s).
+    live_silence_ms: int = 75 * _SECOND_MS
+
+
+def finishes_at_ms(view: ViewState, rules: FinishRules) -> int:
+    """The clock time at which an open view finishes if nothing more comes."""
+    ended, state = view.progress.ended, view.progress.state
+    # What waits for a gap to close has been heard of all the same.
+    for held in view.held:
+        ended = max(ended, held.ends)
+        state = held.state or state
+    if ended == step.CLEAN_EXIT or view.is_superseded:
+        quiet_ms = rules.clean_ms
+    elif state in {step.ENDED, step.FAILED}:
+        quiet_ms = rules.ended_ms
+    elif state == step.PAUSED or not has_begun(view):
+        quiet_ms = rules.paused_ms
+    else:
+        quiet_ms = rules.silent_ms
+    return min(view.last_append_ms + quiet_ms, view.first_append_ms + rules.view_max_ms)
+
+
+def has_begun(view: ViewState) -> bool:
+    """Whether the key is a view at all: pages that only load send beacons too."""
+    return view.progress.has_begun or any(held.begins for held in view.held)
+
+
+def due_ms(view: ViewState, rules: FinishRules) -> int:
+    """The next clock time at which something happens to the view without a beacon."""
+    if view.finished_ms:
+        return view.finished_ms + rules.lateness_ms
+    finishes_ms = finishes_at_ms(view, rules)
+    return min(finishes_ms, view.last_append_ms + rules.live_silence_ms) if view.shown else finishes_ms
+
+
+def end_reason(progress: Progress, *, is_superseded: bool) -> EndReason:
+    """Why the view ended, from its beacons alone: the same whenever it is asked."""
+    if last_seen(progress) == step.REBUFFERING and progress.rebuffer_ms >= LONG_REBUFFER_MS:
+        # Players that give up after so long say goodbye; the viewer did not.
+        return "long_rebuffer"
+    if progress.ended:
+        return "clean"
+    if has_failed(progress):
+        return "error"
+    return "superseded" if is_superseded else "timeout"

@@ -1,0 +1,182 @@
+"""Steps in their order, whatever order they came in.
+
+Sources with sequence numbers: the steps up to the first gap are folded into `Progress`; those after it wait in `held` until
+the gap closes. Only when too many wait is the gap given up (and counted). Sources without are put in order by the client's
+time: the newest steps stay in `recent`, so that one that comes late is folded in its place.
+"""
+
+from collections.abc import Iterable
+from typing import Any, Final
+
+import msgspec
+
+from services.processor.applications.video_views.beacons.step import Step
+from services.processor.applications.video_views.bounds import HELD_STEPS_MAX, KEYS_MAX, RECENT_STEPS_MAX
+from services.processor.applications.video_views.view.progress import Progress, copied, fold
+from services.processor.applications.video_views.view.seen import BY_TIME, Ranges, add_key, add_number, key_of
+from services.processor.applications.video_views.view.state import (
+    TAKES_BACK,
+    Taken,
+    ViewState,
+    clock_offset_ms,
+    merge,
+    note_offset,
+    place_of,
+)
+
+_NEW: Final = Taken(is_new=True, dimensions_changed=False)
+_DUPLICATE: Final = Taken(is_new=False, dimensions_changed=False)
+
+
+def take(view: ViewState, dimensions: dict[str, Any], next_step: Step) -> Taken:
+    """Takes a step in wherever it belongs, once. `dimensions` follow the order too."""
+    if view.source in BY_TIME:
+        taken = _count_only(view, next_step) if view.is_truncated else _take_by_time(view, dimensions, next_step)
+        if taken.is_new and next_step.seq:
+            add_number(view.numbers, next_step.seq)
+        return taken
+    if view.is_truncated:
+        return _count_only(view, next_step)
+    seq = next_step.seq
+    if seq == view.next_seq:
+        changed = _apply(view, dimensions, next_step)
+        return Taken(is_new=True, dimensions_changed=_release(view, dimensions) or changed)
+    if seq > view.next_seq:
+        return _hold(view, dimensions, next_step)
+    if _fill(view.given_up, seq):
+        view.late_count += 1
+        return _NEW
+    return _again(view, next_step)
+
+
+def take_all_anew(view: ViewState, dimensions: dict[str, Any], steps: Iterable[Step]) -> None:
+    """Folds these steps, in the order of their numbers, in the place of all that are not settled."""
+    _back_to_settled(view, dimensions)
+    view.next_seq = view.settled_next_seq if view.settled is not None else view.first_seq
+    view.settled_next_seq = view.next_seq
+    view.held = []
+    # What was given up among steps that are folded anew is held anew, and given up if it must be.
+    view.given_up = [gap for gap in view.given_up if gap[1] < view.next_seq]
+    for one in steps:
+        take(view, dimensions, one)
+
+
+def _count_only(view: ViewState, next_step: Step) -> Taken:
+    """What `take` is for a truncated view: nothing is folded; what came is known."""
+    if view.source in BY_TIME:
+        return _NEW if add_key(view.settled_keys, key_of(next_step)) else _DUPLICATE
+    if not add_number(view.numbers, next_step.seq):
+        return _DUPLICATE
+    view.next_seq = view.settled_next_seq = max(view.next_seq, next_step.seq + 1)
+    view.settled_at = max(view.settled_at, list(place_of(next_step)))
+    return _NEW
+
+
+def _apply(view: ViewState, dimensions: dict[str, Any], next_step: Step) -> bool:
+    fold(view.progress, next_step)
+    view.next_seq = next_step.seq + 1
+    if view.source in TAKES_BACK:
+        view.recent.append(next_step)
+        _settle(view)
+    return bool(next_step.dimensions) and merge(dimensions, next_step.dimensions)
+
+
+def _settle(view: ViewState) -> None:
+    """Settles the oldest steps when too many could be taken back."""
+    while len(view.recent) > RECENT_STEPS_MAX:
+        oldest = view.recent.pop(0)
+        if view.settled is None:
+            view.settled = Progress()
+        fold(view.settled, oldest)
+        merge(view.settled_dimensions, oldest.dimensions)
+        note_offset(view, oldest.clock_offset_ms)
+        view.settled_next_seq = oldest.seq + 1
+        if view.source in BY_TIME:
+            view.settled_at = [oldest.at_ms, oldest.tie]
+            view.settled_keys = [*view.settled_keys[1 - KEYS_MAX :], key_of(oldest)]
+        else:
+            view.settled_at = max(view.settled_at, list(place_of(oldest)))
+
+
+def _back_to_settled(view: ViewState, dimensions: dict[str, Any]) -> None:
+    view.progress = Progress() if view.settled is None else copied(view.settled)
+    dimensions.clear()
+    dimensions.update(view.settled_dimensions)
+    view.recent = []
+
+
+def _again(view: ViewState, duplicate: Step) -> Taken:
+    """A duplicate measures the clock offset too, wherever the first one stands."""
+    offset_ms = duplicate.clock_offset_ms
+    if offset_ms is None:
+        return _DUPLICATE
+    before = clock_offset_ms(view)
+    for steps in (view.recent, view.held):
+        for at, one in enumerate(steps):
+            if one.seq == duplicate.seq and one.tie == duplicate.tie and one.at_ms == duplicate.at_ms:
+                if one.clock_offset_ms is None or offset_ms < one.clock_offset_ms:
+                    steps[at] = msgspec.structs.replace(one, clock_offset_ms=offset_ms)
+                return _DUPLICATE._replace(is_nearer=clock_offset_ms(view) != before)
+    note_offset(view, offset_ms)
+    return _DUPLICATE._replace(is_nearer=clock_offset_ms(view) != before)
+
+
+def _release(view: ViewState, dimensions: dict[str, Any]) -> bool:
+    """Folds the held steps that no gap keeps any more; whether dimensions changed."""
+    count = 0
+    changed = False
+    for held in view.held:
+        if held.seq != view.next_seq:
+            break
+        changed = _apply(view, dimensions, held) or changed
+        count += 1
+    if count:
+        view.held = view.held[count:]
+    return changed
+
+
+def _hold(view: ViewState, dimensions: dict[str, Any], next_step: Step) -> Taken:
+    at = len(view.held)
+    while at and view.held[at - 1].seq > next_step.seq:
+        at -= 1
+    if at and view.held[at - 1].seq == next_step.seq:
+        return _again(view, next_step)
+    view.held = [*view.held[:at], next_step, *view.held[at:]]
+    changed = False
+    if len(view.held) > HELD_STEPS_MAX:
+        view.given_up = [*view.given_up, [view.next_seq, view.held[0].seq - 1]]
+        view.next_seq = view.held[0].seq
+        changed = _release(view, dimensions)
+    return Taken(is_new=True, dimensions_changed=changed)
+
+
+def _fill(given_up: Ranges, seq: int) -> bool:
+    """Takes `seq` out of the gaps given up; False when it is in none of them."""
+    for at, (first, last) in enumerate(given_up):
+        if first <= seq <= last:
+            given_up[at : at + 1] = [part for part in ([first, seq - 1], [seq + 1, last]) if part[0] <= part[1]]
+            return True
+    return False
+
+
+def _take_by_time(view: ViewState, dimensions: dict[str, Any], next_step: Step) -> Taken:
+    place = (next_step.at_ms, next_step.tie)
+    recent = view.recent
+    at = len(recent)
+    while at and (recent[at - 1].at_ms, recent[at - 1].tie) > place:
+        at -= 1
+    if at and (recent[at - 1].at_ms, recent[at - 1].tie) == place:
+        return _again(view, next_step)
+    if not at and view.settled is not None and place <= tuple(view.settled_at):
+        if not add_key(view.settled_keys, key_of(next_step)):
+            return _again(view, next_step)
+        view.late_count += 1
+        note_offset(view, next_step.clock_offset_ms)
+        return _NEW
+    if at == len(recent):
+        return Taken(is_new=True, dimensions_changed=_apply(view, dimensions, next_step))
+    steps = [*recent[:at], next_step, *recent[at:]]
+    _back_to_settled(view, dimensions)
+    for one in steps:
+        _apply(view, dimensions, one)
+    return Taken(is_new=True, dimensions_changed=True)

@@ -1,0 +1,238 @@
+"""Progress: what the steps of a view amount to, folded one by one in order. Times in ms, bitrates in bps."""
+
+from typing import Any, Final
+
+import msgspec
+
+from services.processor.applications.video_views.beacons import step
+from services.processor.applications.video_views.beacons.step import Failure, Step
+from services.processor.applications.video_views.bounds import CDN_TRACE_MAX, STEP_MS_MAX, TIMELINE_EVENTS_MAX
+from services.processor.applications.video_views.view import ads, delivery
+from services.processor.applications.video_views.view.ads import Ads
+from services.processor.applications.video_views.view.delivery import Requests, Scale
+from shared.schemas.view import INTEGRAL_MAX, NUMBER_MAX
+
+#: Codes of the timeline beside the states (step.STARTING ...).
+ON_RENDITION: Final = 20
+#: An error beside a change of state: one that the client does not call fatal, or one more after a fatal one; a warning.
+ON_ERROR: Final = 21
+ON_WARNING: Final = 22
+ON_AD: Final = 30
+
+
+class Progress(msgspec.Struct, array_like=True):
+    """What the steps folded so far amount to."""
+
+    state: int = 0
+    state_before_seek: int = 0
+    #: Client time of the last timed step; 0 before the first.
+    at_ms: int = 0
+    begun_at_ms: int = 0
+    last_at_ms: int = 0
+    playing_at_ms: int = 0
+    has_begun: bool = False
+    has_failed: bool = False
+    #: The strongest of what the steps said of the end: 0, PLAYED_OUT or CLEAN_EXIT.
+    ended: int = 0
+    playhead_ms: int = 0
+    bitrate_bps: int = 0
+    #: Our own integration of states; which of it counts is the row's business.
+    playing_ms: int = 0
+    watch_ms: int = 0
+    rebuffer_ms: int = 0
+    rebuffer_count: int = 0
+    seek_ms: int = 0
+    seek_count: int = 0
+    longest_seek_ms: int = 0
+    seek_began_ms: int = 0
+    bitrate_integral: int = 0
+    bitrate_time_ms: int = 0
+    rendition_up: int = 0
+    rendition_down: int = 0
+    #: The client's own counters, newest values.
+    counters: dict[str, Any] = {}
+    failure: Failure | None = None
+    #: The first frame of anything, an ad's too.
+    first_frame_at_ms: int = 0
+    #: The state before the end, for telling what the viewer last saw.
+    state_before_end: int = 0
+    latency_sum_ms: int = 0
+    latency_count: int = 0
+    requests: Requests | None = None
+    ads: Ads | None = None
+    scale: Scale | None = None
+    cdn_trace: list[str] = []
+    #: [client time, code, playhead, bitrate], at most `TIMELINE_EVENTS_MAX`.
+    timeline: list[list[int]] = []
+    #: An error was told, and nothing has begun to play since.
+    error_is_open: bool = False
+    #: Stalls as the client tells of each.
+    stalls_told: int = 0
+    stalls_told_ms: int = 0
+
+
+_WATCHING: Final = frozenset({step.STARTING, step.PLAYING, step.REBUFFERING, step.SEEKING})
+_WAITING: Final = frozenset({step.STARTING, step.REBUFFERING, step.SEEKING})
+
+
+def fold(progress: Progress, next_step: Step) -> None:
+    """Folds the next step, in order, into `progress`."""
+    if next_step.is_timed:
+        if progress.at_ms:
+            _integrate(progress, min(max(0, next_step.at_ms - progress.at_ms), STEP_MS_MAX))
+        progress.at_ms = max(progress.at_ms, next_step.at_ms)
+    progress.last_at_ms = max(progress.last_at_ms, next_step.at_ms)
+    if next_step.begins and not progress.has_begun:
+        progress.has_begun = True
+        progress.begun_at_ms = next_step.at_ms
+    if next_step.bitrate_bps:
+        _change_bitrate(progress, next_step)
+    if next_step.state:
+        _enter(progress, next_step)
+    progress.ended = max(progress.ended, next_step.ends)
+    progress.playhead_ms = max(progress.playhead_ms, next_step.playhead_ms)
+    if next_step.counters:
+        progress.counters.update(next_step.counters)
+    if next_step.failure is not None:
+        progress.failure = next_step.failure
+    if next_step.is_error or next_step.resumes or next_step.is_warning:
+        _hear_of_errors(progress, next_step)
+    if next_step.dimensions:
+        cdn, trace = next_step.dimensions.get("cdn"), progress.cdn_trace
+        if cdn and (not trace or trace[-1] != cdn) and len(trace) < CDN_TRACE_MAX:
+            trace.append(cdn)
+    has_rare = next_step.ad or next_step.sizes or next_step.stall_ms
+    if has_rare or next_step.request is not None or next_step.latency_ms is not None:
+        _fold_rare(progress, next_step)
+
+
+def _hear_of_errors(progress: Progress, next_step: Step) -> None:
+    if next_step.is_warning:
+        _note(progress, next_step.at_ms, ON_WARNING, next_step.playhead_ms)
+        return
+    progress.error_is_open = next_step.is_error
+    progress.has_failed = progress.has_failed and not next_step.resumes
+    if next_step.is_error:
+        _note(progress, next_step.at_ms, ON_ERROR, next_step.playhead_ms)
+
+
+def _fold_rare(progress: Progress, next_step: Step) -> None:
+    if next_step.ad:
+        _show_ad(progress, next_step)
+    if next_step.request is not None:
+        progress.requests = progress.requests or Requests()
+        delivery.count_request(progress.requests, next_step.request)
+    if next_step.latency_ms is not None:
+        progress.latency_sum_ms = max(-INTEGRAL_MAX, min(progress.latency_sum_ms + next_step.latency_ms, INTEGRAL_MAX))
+        progress.latency_count += 1
+    if next_step.stall_ms:
+        progress.stalls_told += 1
+        progress.stalls_told_ms = min(progress.stalls_told_ms + next_step.stall_ms, NUMBER_MAX)
+    if next_step.sizes:
+        progress.scale = progress.scale or Scale()
+        delivery.resize(progress.scale, next_step.sizes)
+
+
+def last_seen(progress: Progress) -> int:
+    """The state that the viewer saw last."""
+    return progress.state_before_end if progress.state == step.ENDED else progress.state
+
+
+def has_failed(progress: Progress) -> bool:
+    """Whether an error ended playback: it was called fatal, or the viewer waited in vain after it until the end."""
+    return progress.has_failed or (progress.error_is_open and last_seen(progress) in _WAITING)
+
+
+def copied(progress: Progress) -> Progress:
+    """A deep copy."""
+    return msgspec.msgpack.decode(msgspec.msgpack.encode(progress), type=Progress)
+
+
+def _integrate(progress: Progress, elapsed_ms: int) -> None:
+    """The time since the last timed step belongs to the state after it."""
+    state = progress.state
+    is_watched = state in _WATCHING and not (state == step.SEEKING and progress.state_before_seek == step.PAUSED)
+    if is_watched:
+        progress.watch_ms += elapsed_ms
+    if state == step.PLAYING:
+        progress.playing_ms += elapsed_ms
+        if progress.bitrate_bps:
+            integral = progress.bitrate_integral + progress.bitrate_bps * elapsed_ms
+            progress.bitrate_integral = min(integral, INTEGRAL_MAX)
+            progress.bitrate_time_ms += elapsed_ms
+        if progress.scale is not None:
+            delivery.integrate(progress.scale, elapsed_ms)
+    elif state == step.REBUFFERING and progress.playing_at_ms:
+        progress.rebuffer_ms += elapsed_ms
+    elif state == step.SEEKING:
+        progress.seek_ms += elapsed_ms
+    if progress.ads is not None and progress.ads.state:
+        has_played, is_playing = progress.playing_at_ms > 0, state == step.PLAYING
+        ads.integrate(progress.ads, elapsed_ms, is_playing=is_playing, is_watched=is_watched, has_played=has_played)
+
+
+def _note(progress: Progress, at_ms: int, code: int, playhead_ms: int) -> None:
+    if len(progress.timeline) < TIMELINE_EVENTS_MAX:
+        progress.timeline.append([at_ms, code, playhead_ms, progress.bitrate_bps])
+
+
+def _change_bitrate(progress: Progress, next_step: Step) -> None:
+    before = progress.bitrate_bps
+    progress.bitrate_bps = next_step.bitrate_bps
+    if next_step.is_rendition:
+        if before:
+            progress.rendition_up += next_step.bitrate_bps > before
+            progress.rendition_down += next_step.bitrate_bps < before
+        if next_step.bitrate_bps != before:
+            _note(progress, next_step.at_ms, ON_RENDITION, next_step.playhead_ms)
+
+
+def _led_to(progress: Progress, told: int) -> int:
+    """The state after a step that tells `told`."""
+    before = progress.state
+    if told == step.BEFORE_SEEK:
+        return progress.state_before_seek if before == step.SEEKING else before
+    if told == step.WANTED:
+        return before or step.STARTING
+    if told == step.REBUFFERING and before in (step.SEEKING, step.FAILED):
+        # Players tell of the wait for what the viewer sought: it is the seek's, which lasts until something plays. What
+        # failed is waited for in vain.
+        return before
+    return told
+
+
+def _enter(progress: Progress, next_step: Step) -> None:
+    before, after = progress.state, _led_to(progress, next_step.state)
+    if after == before:
+        if next_step.state == step.FAILED:
+            _note(progress, next_step.at_ms, ON_ERROR, next_step.playhead_ms)
+        return
+    if before == step.SEEKING:
+        took_ms = min(next_step.at_ms - progress.seek_began_ms, STEP_MS_MAX)
+        progress.longest_seek_ms = max(progress.longest_seek_ms, took_ms)
+    if after == step.SEEKING:
+        progress.seek_count += 1
+        progress.seek_began_ms = next_step.at_ms
+        progress.state_before_seek = before
+    elif after == step.REBUFFERING and progress.playing_at_ms and next_step.state == step.REBUFFERING:
+        # A seek within it ends no stall: the same one goes on.
+        progress.rebuffer_count += 1
+    elif after == step.PLAYING and not progress.playing_at_ms:
+        progress.playing_at_ms = next_step.at_ms
+        progress.first_frame_at_ms = progress.first_frame_at_ms or next_step.at_ms
+    elif after == step.FAILED:
+        progress.has_failed = True
+    if after == step.ENDED and before:
+        progress.state_before_end = before
+    progress.state = after
+    # Where a client told nothing before its seek, there is no state to go back to.
+    if after:
+        _note(progress, next_step.at_ms, after, next_step.playhead_ms)
+
+
+def _show_ad(progress: Progress, next_step: Step) -> None:
+    told = progress.ads = progress.ads or Ads()
+    has_played, has_ended = progress.playing_at_ms > 0, progress.ended > 0
+    if ads.show(told, next_step.ad, has_played=has_played, has_ended=has_ended):
+        progress.first_frame_at_ms = progress.first_frame_at_ms or next_step.at_ms
+    _note(progress, next_step.at_ms, ON_AD + next_step.ad, next_step.playhead_ms)

@@ -1,0 +1,115 @@
+"""How an application reaches a core's rows: to change them in a fold, to read them for a lookup."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, Protocol
+
+import msgspec
+
+from services.processor.engine.application.application import Lookup, Row, StoreSpec
+from services.processor.engine.application.failures import NOT_THE_APPLICATION
+from services.processor.engine.application.requests import Query
+from services.processor.engine.state.layers import Layers
+
+
+class Clocked(Protocol):
+    """What has a clock."""
+
+    #: The partition's clock, ms since 1970.
+    clock_ms: int
+
+
+class BoundStore:
+    """The `Store` of one spec over a core's layers."""
+
+    def __init__(self, spec: StoreSpec[Any], clocked: Clocked, layers: Layers) -> None:
+        self._prefix = bytes([spec.id])
+        self._clocked = clocked
+        self._layers = layers
+        self._young = layers.young
+        #: The last key asked for, and its row key: most folds get and put under one key.
+        self._key: bytes | None = None
+        self._row_key = b""
+
+    def get(self, key: bytes) -> Any:
+        if key is not self._key:
+            self._key, self._row_key = key, self._prefix + key
+        entry = self._young.get(self._row_key)
+        return self._layers.uncached_row(self._row_key) if entry is None else entry.row
+
+    def put(self, key: bytes, row: Any, deadline_ms: int = 0) -> None:
+        if key is not self._key:
+            self._key, self._row_key = key, self._prefix + key
+        # A deadline in the past fires with the next millisecond. So of what is committed none is due at its clock, and
+        # a takeover need not look at timers before it.
+        if 0 < deadline_ms <= self._clocked.clock_ms:
+            deadline_ms = self._clocked.clock_ms + 1
+        self._layers.put(self._row_key, row, deadline_ms)
+
+    def deadline_ms(self, key: bytes) -> int:
+        entry = self._layers.entry(self._prefix + key)
+        return 0 if entry is None else entry.deadline_ms
+
+    def delete(self, key: bytes) -> None:
+        self._layers.delete(self._prefix + key)
+
+
+class LookFailed(RuntimeError):
+    """The application raised on a question."""
+
+
+class Found(msgspec.Struct, frozen=True):
+    """What a lookup found: JSON, or None. `is_committed` is false when a row it read, or missed, is not committed yet."""
+
+    json: bytes | None
+    is_committed: bool
+
+
+class Reading:
+    """The `Rows` of one lookup; remembers whether all that it read is committed."""
+
+    def __init__(self, layers: Layers) -> None:
+        self._layers = layers
+        self.is_committed = True
+
+    def get(self, spec: StoreSpec[Row], key: bytes) -> Row | None:
+        entry, is_committed = self._layers.look(bytes([spec.id]) + key)
+        self.is_committed = self.is_committed and is_committed
+        return None if entry is None else entry.row
+
+
+class CommittedReading:
+    """The `CommittedRows` of one question."""
+
+    def __init__(self, layers: Layers) -> None:
+        self._layers = layers
+
+    def get(self, spec: StoreSpec[Row], key: bytes) -> Row | None:
+        row: Row | None = self._layers.committed_row(bytes([spec.id]) + key)
+        return row
+
+    def page(self, spec: StoreSpec[Row], after: bytes, limit: int) -> list[tuple[bytes, Row]]:
+        return [(key[1:], row) for key, row in self._layers.committed_page(spec.id, after, limit)]
+
+
+def look(layers: Layers, lookup: Lookup, key: bytes) -> Found:
+    """Answers a question from a core's rows as they are now. Raises `LookFailed`, `StoreFailed` or `NewerFormat`."""
+    rows = Reading(layers)
+    with _told(lookup.path, key):
+        return Found(lookup.answer(rows, key), rows.is_committed)
+
+
+def ask(layers: Layers, query: Query, subject: bytes) -> bytes | None:
+    """Answers a question from committed rows alone. Raises as `look` does."""
+    with _told(query.name, subject):
+        return query.answer(CommittedReading(layers), subject)
+
+
+@contextmanager
+def _told(what: str, subject: bytes) -> Iterator[None]:
+    try:
+        yield
+    except NOT_THE_APPLICATION:
+        raise
+    except Exception as error:
+        raise LookFailed(f"{what}: {subject!r}: {type(error).__name__}: {error}") from error

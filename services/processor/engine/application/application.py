@@ -1,0 +1,291 @@
+"""Application: what a processor runs - topics, time, stores, a fold, lookups - and what these may do while it runs."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, Protocol, TypeVar, runtime_checkable
+
+import msgspec
+
+from services.processor.engine.application.media_requests import MediaRequest
+from services.processor.engine.record import Record
+from services.processor.engine.state.rows import Meta, NewerFormat
+from shared.topics import RECORD_BYTES_MAX, Profile, Topic
+
+if TYPE_CHECKING:
+    from services.processor.engine.application.requests import Query, Route
+
+Row = TypeVar("Row")
+
+#: How long an input that is behind, or whose leader is silent, holds the others back, ms; see `engine.inbox`.
+INPUT_WAIT_MS_MAX: Final = 10_000
+
+#: No row is larger, bytes: with its key and header it must fit into a record of the changelog.
+ROW_BYTES_MAX: Final = RECORD_BYTES_MAX - 50_000
+
+
+@dataclass(frozen=True)
+class StoreSpec(Generic[Row]):
+    """One keyed store of an application. `id` (1..255) is part of every stored key: it never changes.
+
+    `encode` writes rows in `format` (1..255) and `decode` reads them. `also_reads` holds the decoders of other formats by
+    number: a row in one of them is upgraded when it is read and written in `format` when it is put. A new format comes in
+    two releases, so that either can be rolled back: the first reads it and still writes the former one, the second
+    writes it. A store, once declared, stays declared.
+    """
+
+    name: str
+    id: int
+    encode: Callable[[Row], bytes]
+    decode: Callable[[bytes], Row]
+    format: int = 1
+    also_reads: Mapping[int, Callable[[bytes], Row]] = field(default_factory=dict)
+
+    #: What makes a row larger is set aside: a record of the changelog that is too large would stop the partition for ever.
+    row_bytes_max: int = ROW_BYTES_MAX
+
+    #: The name of the store whose rows these belong to, by their keys: when one of those is set aside, its own go with it.
+    goes_with: str | None = None
+
+    def __post_init__(self) -> None:
+        if not all(1 <= number <= 255 for number in (self.id, self.format, *self.also_reads)):
+            raise ValueError(f"store {self.name}: its id and its formats must be in 1..255")
+
+    def reads(self, row_format: int) -> bool:
+        """Whether rows of this format can be read."""
+        return row_format == self.format or row_format in self.also_reads
+
+    def refusal(self, row_format: int) -> str:
+        """Why rows of this format cannot be worked with."""
+        known = ", ".join(str(number) for number in sorted({self.format, *self.also_reads}))
+        return f"store {self.name} has rows of format {row_format}; this version reads {known}: upgrade it"
+
+
+def media_store(store_id: int) -> StoreSpec[MediaRequest]:
+    """The store of an application's media requests."""
+    decoder = msgspec.msgpack.Decoder(MediaRequest)
+    return StoreSpec(name="media_requests", id=store_id, encode=msgspec.msgpack.encode, decode=decoder.decode)
+
+
+class Store(Protocol[Row]):
+    """A core's rows of one `StoreSpec`. A row that was changed in place must be put, or the change is lost."""
+
+    def get(self, key: bytes) -> Row | None:
+        """The row of `key`, or None."""
+        ...
+
+    def put(self, key: bytes, row: Row, deadline_ms: int = 0) -> None:
+        """Sets the row, and the clock time at which the processor's `fire` is to see it (0: never)."""
+        ...
+
+    def deadline_ms(self, key: bytes) -> int:
+        """The deadline set for `key`, or 0."""
+        ...
+
+    def delete(self, key: bytes) -> None:
+        """Deletes the row and its deadline."""
+        ...
+
+
+class Context(Protocol):
+    """What a core offers the processor of an application. Everything done through it is of one checkpoint."""
+
+    @property
+    def partition(self) -> int:
+        """The input partition this core works."""
+        ...
+
+    @property
+    def clock_ms(self) -> int:
+        """The partition's clock, ms since 1970."""
+        ...
+
+    @property
+    def is_late(self) -> bool:
+        """Whether the record being folded is older than the clock by more than the grace; never so on append time.
+
+        A record that is not late finds every window of its time open (`engine.windows`); a late one may or may not.
+        """
+        ...
+
+    def store(self, spec: StoreSpec[Row]) -> Store[Row]:
+        """The core's rows of a store that the application declared."""
+        ...
+
+    def emit(
+        self,
+        topic: Topic,
+        key: bytes,
+        value: bytes | None,
+        headers: tuple[tuple[str, bytes], ...] = (),
+        *,
+        by_key: bool = False,
+    ) -> None:
+        """Produces a record (None: a tombstone) with this checkpoint: to the partition of its number or, `by_key`, to its key's.
+
+        Where the topic has fewer partitions than the input, the number is counted round.
+
+        By its own number what belongs together stays together; by key is for what another application reads under other keys.
+        """
+        ...
+
+    def request_media(self, key: bytes, request: MediaRequest) -> None:
+        """Wants an object stored (`engine.media_requests`): one at a time under a key."""
+        ...
+
+    def tally(self, name: str, change: int) -> None:
+        """Changes a number, declared as one of the application's `tallies`, that operators see; it begins at 0."""
+        ...
+
+
+class Processor(Protocol):
+    """The fold of an application on one partition. Deterministic: its inputs are its arguments and its stores."""
+
+    def fold(self, record: Record) -> None:
+        """Takes one record in. Raises `shared.codec.Undecodable` for one that cannot be understood: it is set aside."""
+        ...
+
+    def fire(self, spec: StoreSpec[Any], key: bytes) -> None:
+        """The clock has reached the deadline of a row: give it another one, or delete it."""
+        ...
+
+
+@runtime_checkable
+class LettingGo(Protocol):
+    """A processor that has more to do when one of its rows is set aside."""
+
+    def let_go(self, spec: StoreSpec[Any], key: bytes) -> None:
+        """`fire` raised on the row, and it is being set aside: take back what it counts for elsewhere.
+
+        The row still stands; the engine deletes it then, and what `goes_with` it. Where this raises too, it is done without.
+        """
+        ...
+
+
+class Rows(Protocol):
+    """A core's rows as they are now, to be read only: what a lookup changed in place would be lost, or worse, kept."""
+
+    def get(self, spec: StoreSpec[Row], key: bytes) -> Row | None:
+        """The row of `key` in a store that the application declared, or None."""
+        ...
+
+
+class LookupWrong(ValueError):
+    """The parts of the path name no key; the text says why."""
+
+
+class Candidate(NamedTuple):
+    """One meaning of a lookup's path."""
+
+    #: The input key whose core has the rows.
+    key: bytes
+    #: What is asked of that core: the key itself, or what the application makes of it.
+    subject: bytes
+
+
+class StoredObject(NamedTuple):
+    """An object that media requests have stored: its name, its size, and the HTTP headers it is given out with."""
+
+    name: str
+    size_bytes: int
+    headers: Mapping[str, str]
+
+
+class Objects(NamedTuple):
+    """What a found document names, in the order in which it is given out."""
+
+    objects: list[StoredObject]
+    #: Parameters that ask the same lookup for what comes after these.
+    rest: Mapping[str, str] | None = None
+    #: Whether it is just one, given out as it is; else they are the parts of one body.
+    is_one: bool = False
+
+
+@dataclass(frozen=True)
+class Lookup:
+    """A question over HTTP, `GET <path>`, that is answered from the rows of the core that has the key."""
+
+    #: A pattern such as `/views/{customer}/{view}`.
+    path: str
+    #: What the parts of the path may mean, likeliest first: the first under which there is anything is the answer, and
+    #: nothing is there when there is nothing under any. Raises `LookupWrong`.
+    candidates_of: Callable[[Mapping[str, str]], tuple[Candidate, ...]]
+    #: The answer to a candidate's subject as JSON; None when there is nothing.
+    answer: Callable[[Rows, bytes], bytes | None]
+    #: Parameters of the query that are parts too, where they are given.
+    parameters: frozenset[str] = frozenset()
+    #: Whether what is found is the whole body, for programs that know its format; what is said around it is then in headers.
+    is_document: bool = False
+    #: Where the answer is not the document found but the stored objects that it names.
+    objects_of: Callable[[bytes], Objects] | None = None
+
+
+@dataclass(frozen=True)
+class EventTime:
+    """The time of an application that trusts its clients: what the records say, not when the broker got them.
+
+    The clock is the largest event time seen. `of` gives a record's, in ms since 1970, and raises `shared.codec.Undecodable` for
+    one without. A record older than the clock by more than `grace_ms` is late. One that is ahead of its append time by more
+    than `ahead_ms_max` is set aside: a single wrong clock would make all others late.
+    """
+
+    of: Callable[[Record], int]
+    grace_ms: int
+    ahead_ms_max: int = 60_000
+
+
+class NotCoPartitioned(ValueError):
+    """The inputs and the changelog do not have the same number of partitions, so no core could work them."""
+
+
+@dataclass(frozen=True)
+class Application:
+    """A stateful application: its name is part of the names of its transactions and its consumer group.
+
+    Its inputs and its changelog have the same number of partitions: the core of partition n reads n of every input and
+    writes n of every output, counted round where an output has fewer. It runs on the broker's append time unless it says
+    otherwise.
+    """
+
+    name: str
+    inputs: tuple[Topic, ...]
+    outputs: tuple[Topic, ...]
+    changelog: Topic
+    stores: tuple[StoreSpec[Any], ...]
+    start: Callable[[Context], Processor]
+    event_time: EventTime | None = None
+    input_wait_ms_max: int = INPUT_WAIT_MS_MAX
+    #: Whether its records are told by their headers alone: large values stay in Kafka, and what is set aside names its place.
+    by_headers: bool = False
+    #: The one of its stores that holds its media requests (`engine.media_requests`); its processor is `TakingMedia`.
+    media: StoreSpec[MediaRequest] | None = None
+    lookups: tuple[Lookup, ...] = ()
+    #: What it answers over HTTP in steps, and the questions that these ask its owners.
+    routes: tuple["Route", ...] = ()
+    queries: tuple["Query", ...] = ()
+    #: Names of the numbers that it keeps of each partition for operators to see.
+    tallies: tuple[str, ...] = ()
+
+    @property
+    def topics(self) -> tuple[Topic, ...]:
+        """Every topic it reads or writes."""
+        return (*self.inputs, *self.outputs, self.changelog)
+
+    def partitions(self, profile: Profile) -> int:
+        """How many partitions it works in an installation of this profile; raises `NotCoPartitioned`."""
+        counts = {topic.name: topic.partitions(profile) for topic in (*self.inputs, self.changelog)}
+        if len(set(counts.values())) != 1:
+            told = ", ".join(f"{name} {number}" for name, number in counts.items())
+            raise NotCoPartitioned(
+                f"{self.name} needs inputs and a changelog of one partition count, these are declared: {told}"
+            )
+        return next(iter(counts.values()))
+
+    def row_formats(self, stands_at: Meta) -> dict[int, int]:
+        """The formats that rows may have from now on, by store id; raises `NewerFormat` for one that cannot be read here."""
+        specs = {spec.id: spec for spec in self.stores}
+        for store_id, row_format in stands_at.store_formats.items():
+            if store_id not in specs:
+                raise NewerFormat(f"the state has a store {store_id} that this version does not know: upgrade it")
+            if not specs[store_id].reads(row_format):
+                raise NewerFormat(specs[store_id].refusal(row_format))
+        return {spec.id: max(spec.format, stands_at.store_formats.get(spec.id, 0)) for spec in self.stores}

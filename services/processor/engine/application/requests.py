@@ -1,0 +1,96 @@
+"""Requests: what an application answers over HTTP beside its lookups, as steps that the runtime takes for it.
+
+A handler is a generator: it yields the next step, is sent what came of it, and returns the reply. So it knows no client, loop
+or owner, and a test can take the steps in memory. Every step but `Submit` is about one partition and is answered by its owner,
+from committed rows alone. What cannot be done in time ends the request: the runtime then answers for it.
+"""
+
+from collections.abc import Callable, Generator, Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol
+
+from services.processor.engine.application.application import Row, StoreSpec
+from shared.topics import Topic
+
+
+class CommittedRows(Protocol):
+    """The committed rows of a core, to be read only."""
+
+    def get(self, spec: StoreSpec[Row], key: bytes) -> Row | None:
+        """The row of `key` in a store that the application declared, or None."""
+        ...
+
+    def page(self, spec: StoreSpec[Row], after: bytes, limit: int) -> list[tuple[bytes, Row]]:
+        """The first `limit` rows, in the order of their keys, whose key is greater than `after`."""
+        ...
+
+
+@dataclass(frozen=True)
+class Query:
+    """A question with a name, answered from the committed rows of one core: None where there is nothing (yet)."""
+
+    name: str
+    answer: Callable[[CommittedRows, bytes], bytes | None]
+
+
+class Ask(NamedTuple):
+    """Step: what the owner of `partition` says now. Sends bytes or None."""
+
+    query: Query
+    partition: int
+    subject: bytes
+
+
+class Await(NamedTuple):
+    """Step: what the owner of `partition` says as soon as it is not None. Sends bytes."""
+
+    query: Query
+    partition: int
+    subject: bytes
+
+
+class Submit(NamedTuple):
+    """Step: a record of an input, by its key, on all in-sync replicas. Sends None; the owner has not folded it yet."""
+
+    topic: Topic
+    key: bytes
+    value: bytes
+
+
+Step = Ask | Await | Submit
+
+
+class Request(NamedTuple):
+    """A request as a handler sees it."""
+
+    method: str
+    #: The parts of the path that its pattern names.
+    parts: Mapping[str, str]
+    query: Mapping[str, str]
+    #: By lower-case name.
+    headers: Mapping[str, str]
+    body: bytes
+    #: A random text of 32 hexadecimal digits, of this request alone.
+    nonce: str
+    #: How many partitions the application has.
+    partitions: int
+
+
+class Reply(NamedTuple):
+    """The answer to a request; `body` is JSON unless the headers say otherwise."""
+
+    status: int
+    body: bytes = b""
+    headers: tuple[tuple[str, str], ...] = ()
+
+
+Handling = Generator[Step, Any, Reply]
+
+
+@dataclass(frozen=True)
+class Route:
+    """One method of one path, a pattern such as `/users/{id}`."""
+
+    method: str
+    path: str
+    handle: Callable[[Request], Handling]

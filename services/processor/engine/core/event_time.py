@@ -1,0 +1,40 @@
+"""EventTimes: when the records of an application on event time happened, one after the other."""
+
+from services.processor.engine.application.application import EventTime
+from services.processor.engine.application.failures import FoldFailed
+from services.processor.engine.record import Record
+from shared.codec import Undecodable
+
+
+class EventTimes:
+    """The event time of the record at hand, or why it has none. Times in ms since 1970."""
+
+    def __init__(self, told: EventTime) -> None:
+        self._told = told
+        self._event_ms = 0
+        self._refusal = ""
+
+    def of(self, record: Record, clock_ms: int) -> int:
+        """Where the clock is to be for the record; it stays at `clock_ms` for one that cannot be folded.
+
+        Raises `FoldFailed` when the application raises on it.
+        """
+        self._refusal = ""
+        try:
+            self._event_ms = self._told.of(record)
+        except Undecodable as error:
+            self._refusal = str(error)
+        except Exception as error:
+            raise FoldFailed(record, error) from error
+        else:
+            ahead_ms = self._event_ms - record.timestamp_ms
+            if ahead_ms <= self._told.ahead_ms_max:
+                return self._event_ms
+            self._refusal = f"its time is {ahead_ms} ms ahead of its append time"
+        return clock_ms
+
+    def is_late(self, clock_ms: int) -> bool:
+        """Whether this record is older than the clock by more than the grace; raises `Undecodable` for one without a time."""
+        if self._refusal:
+            raise Undecodable(self._refusal)
+        return self._event_ms + self._told.grace_ms < clock_ms

@@ -1,0 +1,306 @@
+"""Layers: a core's rows from the newest to the oldest, so that the local store never sees an uncommitted one.
+
+    open        rows changed since the last cut, decoded          dropped by an abort
+    in flight   bytes of the checkpoint being committed           dropped by an abort
+    committed   bytes committed since the last flush began        in Kafka: never dropped, replayed after a crash
+    flushing    bytes on their way into the local store
+    local       the local store
+
+A cache of decoded rows lies over all of them (`engine.cache`). Timers live in the rows (their deadline); where to look for
+what is due is told by `engine.timers`, and an entry that its row does not confirm is nothing.
+"""
+
+import heapq
+from collections.abc import Callable, Container, Iterable, Iterator
+from typing import Any
+
+from services.processor.engine.application.application import StoreSpec
+from services.processor.engine.application.failures import FireFailed, RowRefused
+from services.processor.engine.state.cache import Cache, Entry
+from services.processor.engine.state.local import LocalStore
+from services.processor.engine.state.rows import NewerFormat, deadline_of, envelope, unpack, word
+from services.processor.engine.state.timers import Timers
+
+_Rows = dict[bytes, bytes | None]
+
+
+class Layers:
+    """All rows of one core. Keys here are row keys: store id, then the application's key."""
+
+    def __init__(self, specs: tuple[StoreSpec[Any], ...], local: LocalStore, cache: Cache) -> None:
+        self._specs = {spec.id: spec for spec in specs}
+        self._decoders: dict[int, dict[int, Callable[[bytes], Any]]] = {
+            spec.id: {**spec.also_reads, spec.format: spec.decode} for spec in specs
+        }
+        self._encoders = {spec.id: (spec.encode, spec.row_bytes_max, envelope(spec.format)) for spec in specs}
+        self._local = local
+        self._open: dict[bytes, Entry] = {}
+        self._open_bytes = 0
+        #: Of a row in the open layer it has the same entry, or none.
+        self._cache = cache
+        self.young = cache.young
+        self._in_flight: _Rows = {}
+        self._committed: _Rows = {}
+        self._committed_bytes = 0
+        self._flushing: _Rows = {}
+        self._timers = Timers(local)
+        #: Rows that stand, by store id; the core keeps it with each checkpoint.
+        self.counts: dict[int, int] = dict.fromkeys(self._specs, 0)
+
+    # Rows.
+
+    def entry(self, key: bytes) -> Entry | None:
+        """The row of `key` as it is now, or None."""
+        entry = self.young.get(key) or self._found(key)
+        return entry if entry is not None and entry.row is not None else None
+
+    def uncached_row(self, key: bytes) -> Any:
+        """The row of `key` as it is now, decoded, or None; for one that `young` does not have."""
+        entry = self._found(key)
+        return None if entry is None else entry.row
+
+    def _found(self, key: bytes) -> Entry | None:
+        """The entry of `key`, deleted or not, where the newer part of the cache does not have it."""
+        entry = self._kept(key) or self._read(key)
+        if entry is not None:
+            self._cache.remember(key, entry)
+        return entry
+
+    def look(self, key: bytes) -> tuple[Entry | None, bool]:
+        """The row of `key` as it is now, or None, and whether that is committed. Leaves the cache as it is."""
+        is_committed = key not in self._open and key not in self._in_flight
+        entry = self._kept(key) or self._read(key)
+        return (entry if entry is not None and entry.row is not None else None), is_committed
+
+    def committed_row(self, key: bytes) -> Any:
+        """The row of `key` as it is committed, decoded, or None. Leaves the cache as it is."""
+        if key not in self._open and key not in self._in_flight:
+            entry, _ = self.look(key)
+            return None if entry is None else entry.row
+        row = self._committed_as_bytes(key)
+        return None if row is None else self._decoded(key, row).row
+
+    def committed_page(self, store_id: int, after: bytes, limit: int) -> list[tuple[bytes, Any]]:
+        """The first `limit` committed rows of a store with an application's key greater than `after`, by row key.
+
+        Costs a look at each row that is committed and not yet in the local store.
+        """
+        start, end = bytes([store_id]) + after, bytes([store_id + 1])
+        newer = {
+            key: row for layer in (self._flushing, self._committed) for key, row in layer.items() if start < key < end
+        }
+        gone = sum(row is None for row in newer.values())
+        # So many more that `limit` of them stand: beyond the last of these nothing is wanted.
+        rows: _Rows = dict(self._local.page(start, end, limit + gone))
+        rows.update(newer)
+        standing = heapq.nsmallest(limit, (key for key, row in rows.items() if row is not None))
+        return [(key, self._decoded(key, rows[key] or b"").row) for key in standing]
+
+    def put(self, key: bytes, row: Any, deadline_ms: int) -> None:
+        """Sets the row of `key` and its deadline (ms since 1970; 0: no timer)."""
+        entry = self.young.get(key) or self._found(key)
+        if entry is None:
+            entry = Entry(None, 0)
+            self._cache.remember(key, entry)
+        if not entry.is_open:
+            entry.is_open = True
+            self._open[key] = entry
+            self._open_bytes += len(key) + entry.stored_bytes
+        if entry.row is None:
+            self.counts[key[0]] += 1
+        entry.row = row
+        if deadline_ms != entry.deadline_ms:
+            entry.deadline_ms = deadline_ms
+            if deadline_ms:
+                self._timers.set(key, deadline_ms)
+
+    def delete(self, key: bytes) -> None:
+        """Deletes the row of `key`, and its timer with it."""
+        entry = self.entry(key)
+        if entry is None:
+            return
+        self.counts[key[0]] -= 1
+        self._bury(key)
+
+    def _bury(self, key: bytes) -> None:
+        # A new entry: the cached one may still be in a caller's hand.
+        gone = Entry(None, 0)
+        gone.is_open = True
+        self._open[key] = gone
+        self._open_bytes += len(key)
+        self._cache.remember(key, gone)
+
+    def discard(self, key: bytes) -> bytes:
+        """Deletes a row that stands, whether it can be decoded or not; returns what the application stored.
+
+        Raises `RowRefused` for a changed one that cannot be stored.
+        """
+        entry = self._open.get(key)
+        row = self._bytes(key) if entry is None else self._as_bytes([(key, entry)])[key]
+        self.counts[key[0]] -= 1
+        self._bury(key)
+        return b"" if row is None else unpack(row)[2]
+
+    def stands(self, key: bytes) -> bool:
+        """Whether there is a row of `key`; asks without decoding it."""
+        entry = self._kept(key)
+        return self._bytes(key) is not None if entry is None else entry.row is not None
+
+    def _kept(self, key: bytes) -> Entry | None:
+        return self._open.get(key) or self._cache.get(key)
+
+    def _bytes(self, key: bytes) -> bytes | None:
+        return self._in_flight[key] if key in self._in_flight else self._committed_as_bytes(key)
+
+    def _committed_as_bytes(self, key: bytes) -> bytes | None:
+        for layer in (self._committed, self._flushing):
+            if key in layer:
+                return layer[key]
+        return self._local.get(key)
+
+    def _read(self, key: bytes) -> Entry | None:
+        row = self._bytes(key)
+        return None if row is None else self._decoded(key, row)
+
+    def _decoded(self, key: bytes, row: bytes) -> Entry:
+        deadline_ms, store_format, payload = unpack(row)
+        decode = self._decoders[key[0]].get(store_format)
+        if decode is None:
+            raise NewerFormat(self._specs[key[0]].refusal(store_format))
+        return Entry(decode(payload), deadline_ms, len(row))
+
+    # Timers.
+
+    def next_due_ms(self) -> int:
+        """No timer is due before this time, ms since 1970."""
+        return self._timers.next_due_ms()
+
+    def waiting_timers(self, clock_ms: int) -> int:
+        """Timers due by `clock_ms` that have not fired, as far as they are known in memory."""
+        return self._timers.waiting(clock_ms)
+
+    def due(self, clock_ms: int, limit: int, undecoded: Container[tuple[bytes, int]]) -> Iterator[tuple[bytes, int]]:
+        """Takes up to `limit` due rows as (key, deadline), by deadline; each must be given another deadline, or deleted.
+
+        Those among `undecoded` are not looked into. Raises `FireFailed` for a row that cannot be decoded.
+        """
+        found = self._timers.take_due(clock_ms, limit)
+        while limit > 0 and (first := next(found, None)) is not None:
+            deadline_ms, key = first
+            if self._is_due(key, deadline_ms, (key, deadline_ms) not in undecoded):
+                limit -= 1
+                yield key, deadline_ms
+
+    def _is_due(self, key: bytes, deadline_ms: int, is_to_be_decoded: bool) -> bool:
+        entry = self._kept(key)
+        if entry is not None:
+            return entry.row is not None and entry.deadline_ms == deadline_ms
+        row = self._bytes(key)
+        if row is None or deadline_of(row) != deadline_ms:
+            return False
+        if is_to_be_decoded:
+            try:
+                self._cache.remember(key, self._decoded(key, row))
+            except NewerFormat:
+                raise
+            except Exception as error:
+                raise FireFailed(self._specs[key[0]].name, key, deadline_ms, error) from error
+        return True
+
+    # The life of a checkpoint.
+
+    @property
+    def dirty_rows(self) -> int:
+        """Rows changed since the last cut."""
+        return len(self._open)
+
+    @property
+    def dirty_bytes(self) -> int:
+        """Bytes of these rows when they were last stored; what they grew by since is not in it."""
+        return self._open_bytes
+
+    @property
+    def committed_bytes(self) -> int:
+        """Bytes of committed rows that only the memory and the changelog have."""
+        return self._committed_bytes
+
+    def cut(self) -> _Rows:
+        """Moves the open rows in flight and returns them as bytes; None is a tombstone.
+
+        Raises `RowRefused`, and moves nothing, when one of them cannot be stored.
+        """
+        rows = self._as_bytes(self._open.items())
+        for entry in self._open.values():
+            entry.is_open = False
+        self._in_flight = rows
+        self._open, self._open_bytes = {}, 0
+        return rows
+
+    def check(self, keys: Iterable[bytes]) -> None:
+        """Raises `RowRefused` when one of these rows has changed and cannot be stored."""
+        self._as_bytes((key, self._open[key]) for key in keys if key in self._open)
+
+    def _as_bytes(self, entries: Iterable[tuple[bytes, Entry]]) -> _Rows:
+        rows: _Rows = {}
+        encoders = self._encoders
+        grown_bytes = 0
+        for key, entry in entries:
+            row = entry.row
+            if row is None:
+                rows[key] = None
+                continue
+            encode, payload_bytes_max, of_store = encoders[key[0]]
+            try:
+                payload = encode(row)
+            except Exception as error:
+                # Whatever it is, it is the application's: its row must be named, or the partition would stop here for ever.
+                raise self._refused(key, f"{type(error).__name__}: {error}") from error
+            if len(payload) > payload_bytes_max:
+                raise self._refused(key, f"{len(payload)} bytes; at most {payload_bytes_max} can be stored")
+            rows[key] = packed = word(entry.deadline_ms, of_store) + payload
+            grown_bytes += len(packed) - entry.stored_bytes
+            entry.stored_bytes = len(packed)
+        self._cache.grow(grown_bytes)
+        return rows
+
+    def _refused(self, key: bytes, why: str) -> RowRefused:
+        return RowRefused(self._specs[key[0]].name, key, why)
+
+    def commit(self) -> None:
+        """The rows in flight are committed."""
+        self._committed.update(self._in_flight)
+        self._committed_bytes += sum(map(len, self._in_flight)) + sum(map(len, filter(None, self._in_flight.values())))
+        self._in_flight = {}
+
+    def abort(self) -> None:
+        """Drops every row since the last commit; reads go back to what is committed, and so do timers."""
+        touched = self._open.keys() | self._in_flight.keys()
+        self._open, self._in_flight, self._open_bytes = {}, {}, 0
+        # The whole cache: a fold that raised may have changed a row that it never put.
+        self._cache.clear()
+        for key in touched:
+            self.rearm(key)
+
+    def rearm(self, key: bytes) -> None:
+        """Puts the timer of the row of `key`, as it is committed, back among those to come."""
+        row = self._bytes(key)
+        deadline_ms = 0 if row is None else deadline_of(row)
+        if deadline_ms:
+            self._timers.put_back(key, deadline_ms)
+
+    # The life of a flush.
+
+    def begin_flush(self) -> _Rows:
+        """Freezes the committed rows that the local store lacks."""
+        if self._flushing:
+            raise RuntimeError("a flush is under way")
+        self._flushing, self._committed, self._committed_bytes = self._committed, {}, 0
+        return self._flushing
+
+    def end_flush(self) -> None:
+        """The local store has the frozen rows."""
+        written_ms = [deadline_of(row) for row in self._flushing.values() if row is not None]
+        self._flushing = {}
+        self._timers.end_flush(
+            written_ms, lambda key: key in self._open or key in self._in_flight or key in self._committed
+        )

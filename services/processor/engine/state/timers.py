@@ -1,0 +1,76 @@
+"""Timers: which rows may be due, in order. Deadlines live in the rows; what is kept here only says where to look.
+
+An entry that its row does not confirm is nothing: nobody takes one back when a deadline moves.
+"""
+
+import heapq
+from collections.abc import Callable, Iterable, Iterator
+from typing import Final
+
+from services.processor.engine.state.local import LocalStore, TimerEntry, first_after
+
+NEVER_MS: Final = 1 << 62
+
+
+class Timers:
+    """The deadlines of a core's rows: a heap of the newer ones over the local store's index of the rest."""
+
+    def __init__(self, local: LocalStore) -> None:
+        self._local = local
+        #: (deadline, key, whether it came from the local store's index).
+        self._heap: list[tuple[int, bytes, bool]] = []
+        #: Up to where the local store's index was read into the heap. Before its position's clock all has fired.
+        self._scanned: TimerEntry = first_after(local.position())
+        self._local_next_ms = self._peek_local()
+
+    def set(self, key: bytes, deadline_ms: int) -> None:
+        """A row has a new deadline."""
+        heapq.heappush(self._heap, (deadline_ms, key, False))
+
+    def put_back(self, key: bytes, deadline_ms: int) -> None:
+        """A deadline that may have been taken is to come again."""
+        # Kept by a flush as the local store's own: its index entry may have been read past already.
+        heapq.heappush(self._heap, (deadline_ms, key, True))
+
+    def next_due_ms(self) -> int:
+        """No timer is due before this time, ms since 1970."""
+        first = self._heap[0][0] if self._heap else NEVER_MS
+        return min(first, self._local_next_ms)
+
+    def waiting(self, clock_ms: int) -> int:
+        """Timers due by `clock_ms` that have not fired, as far as they are known in memory."""
+        if self.next_due_ms() > clock_ms:
+            return 0
+        return sum(deadline_ms <= clock_ms for deadline_ms, _, _ in self._heap)
+
+    def take_due(self, clock_ms: int, limit: int) -> Iterator[tuple[int, bytes]]:
+        """Takes deadlines up to `clock_ms` with their keys, in order; the index is read up to `limit` entries ahead."""
+        while self.next_due_ms() <= clock_ms:
+            if self._local_next_ms <= clock_ms:
+                self._scan_local(clock_ms, limit)
+            if self._heap and self._heap[0][0] <= clock_ms:
+                deadline_ms, key, _ = heapq.heappop(self._heap)
+                yield deadline_ms, key
+
+    def _scan_local(self, clock_ms: int, limit: int) -> None:
+        found = self._local.due(self._scanned, clock_ms, limit)
+        for deadline_ms, key in found:
+            heapq.heappush(self._heap, (deadline_ms, key, True))
+        if found:
+            self._scanned = found[-1]
+        self._local_next_ms = self._peek_local()
+
+    def _peek_local(self) -> int:
+        first = self._local.due(self._scanned, NEVER_MS, 1)
+        return first[0][0] if first else NEVER_MS
+
+    def end_flush(self, written_ms: Iterable[int], is_newer: Callable[[bytes], bool]) -> None:
+        """The local store has rows with these deadlines (0: none): what its index knows need not be kept here.
+
+        `is_newer` tells whether there is a row of a key that the local store does not have.
+        """
+        earliest = min((deadline_ms for deadline_ms in written_ms if deadline_ms), default=NEVER_MS)
+        self._scanned = min(self._scanned, (earliest, b""))
+        self._heap = [timer for timer in self._heap if timer[2] or is_newer(timer[1])]
+        heapq.heapify(self._heap)
+        self._local_next_ms = self._peek_local()

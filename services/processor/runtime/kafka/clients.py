@@ -1,0 +1,111 @@
+"""The processor's Kafka clients and their settings (why each is as it is stands beside it)."""
+
+from typing import Any, Final
+
+from confluent_kafka import Consumer, Producer
+
+from services.processor.engine.application.application import Application
+from services.processor.runtime.kafka.ownership import client_id
+from services.rim.kafka.connection import client_config, log_client_error
+from shared.settings import Settings
+from shared.topics import RECORD_BYTES_MAX
+
+TRANSACTION_MS_MAX: Final = 10_000
+HEARTBEAT_MS: Final = 200
+#: The client looks at its queue's limit before it asks, not when the answer comes. By default one may hold 50 MiB, packed: half a
+#: gigabyte of messages in memory at once.
+_SMALL_FETCHES: Final = {"fetch.max.bytes": 4 * 1024 * 1024, "max.partition.fetch.bytes": 256 * 1024}
+
+
+def group_consumer(
+    settings: Settings,
+    application: Application,
+    *,
+    slot: str,
+    lookup_url: str | None,
+    session_ms: int,
+    poll_interval_ms_max: int,
+    fetch_kbytes_max: int,
+) -> Consumer:
+    """The slot's member of the application's group. Its offsets are committed in transactions alone."""
+    return Consumer(
+        {
+            **client_config(settings, client_id(application.name, slot, lookup_url)),
+            "error_cb": log_client_error("consumer"),
+            "group.id": application.name,
+            # Static: a slot that is killed and comes back has the same partitions, and nobody else's move.
+            "group.instance.id": f"{application.name}/{slot}",
+            "partition.assignment.strategy": "cooperative-sticky",
+            "session.timeout.ms": session_ms,
+            # Members learn of a rebalance by their next heartbeat, and a partition that moves waits for two rounds of it.
+            "heartbeat.interval.ms": HEARTBEAT_MS,
+            # Also the time a rebalance waits for a member; the default of five minutes stops everything for that long.
+            "max.poll.interval.ms": poll_interval_ms_max,
+            "enable.auto.commit": False,
+            "enable.auto.offset.store": False,
+            "isolation.level": "read_committed",
+            # Positions come from the changelog's meta; one that is gone must be noticed, never reset silently.
+            "auto.offset.reset": "error",
+            "enable.partition.eof": True,
+            "fetch.wait.max.ms": 50,
+            # The default of 1000 starves a fast drain.
+            "fetch.queue.backoff.ms": 5,
+            "queued.max.messages.kbytes": fetch_kbytes_max,
+            **_SMALL_FETCHES,
+        }
+    )
+
+
+def partition_producer(settings: Settings, application: Application, partition: int) -> Producer:
+    """The producer of one partition. Its stable id lets an heir's `init_transactions` fence this one."""
+    return Producer(
+        {
+            **client_config(settings, f"{application.name}.{partition}"),
+            "error_cb": log_client_error("producer"),
+            "transactional.id": f"{application.name}.{partition}",
+            "transaction.timeout.ms": TRANSACTION_MS_MAX,
+            "linger.ms": 0,
+            "compression.codec": "lz4",
+            "message.max.bytes": RECORD_BYTES_MAX + 100_000,
+            "queue.buffering.max.kbytes": 65_536,
+            "queue.buffering.max.messages": 200_000,
+        }
+    )
+
+
+def changelog_consumer(settings: Settings, application: Application, partition: int, isolation: str) -> Consumer:
+    """A reader of one changelog partition, outside the group: a restore must not meddle with the slot's membership."""
+    config: dict[str, Any] = {
+        **client_config(settings, f"{application.name}.{partition}.restore"),
+        "error_cb": log_client_error("restore"),
+        # Required by the client; nothing is ever committed under it.
+        "group.id": f"{application.name}.restore",
+        "enable.auto.commit": False,
+        "isolation.level": isolation,
+        "auto.offset.reset": "earliest",
+        "enable.partition.eof": True,
+        "fetch.wait.max.ms": 20,
+        "fetch.queue.backoff.ms": 5,
+        "queued.max.messages.kbytes": 16_384,
+    }
+    return Consumer(config)
+
+
+def standby_consumer(settings: Settings, application: Application, slot: str) -> Consumer:
+    """A reader of the changelog partitions that a standby copies, outside the group."""
+    return Consumer(
+        {
+            **client_config(settings, f"{application.name}/{slot}/standby"),
+            "error_cb": log_client_error("standby"),
+            "group.id": f"{application.name}.standby",
+            "enable.auto.commit": False,
+            "isolation.level": "read_committed",
+            # A copy that the changelog does not reach back or up to must be noticed, never read on from elsewhere.
+            "auto.offset.reset": "error",
+            "enable.partition.eof": True,
+            "fetch.wait.max.ms": 100,
+            "fetch.queue.backoff.ms": 5,
+            "queued.max.messages.kbytes": 16_384,
+            **_SMALL_FETCHES,
+        }
+    )

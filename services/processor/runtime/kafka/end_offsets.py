@@ -1,0 +1,92 @@
+"""Asks the partition leaders for the ends of the input, so that cores know when they have read everything."""
+
+import threading
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final
+
+import structlog
+from confluent_kafka import IsolationLevel, KafkaException, TopicPartition
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin._listoffsets import OffsetSpec
+
+from services.rim.kafka.connection import client_config
+from shared.settings import Settings
+
+log = structlog.get_logger(__name__)
+
+ASK_SECONDS: Final = 0.25
+ANSWER_SECONDS_MAX: Final = 5.0
+#: Asks in a row with an end unknown after which the client is replaced.
+FAILED_ASKS_MAX: Final = 8
+
+
+@dataclass(frozen=True)
+class End:
+    """The end of an input partition as its leader confirmed it after `asked_at` (monotonic seconds)."""
+
+    offset: int
+    asked_at: float
+
+
+class Ends:
+    """Keeps the confirmed ends of the partitions it is told to watch, from a thread of its own.
+
+    The broker being away means no confirmation, and so no running on of any clock: an outage makes no view look idle.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._admin = AdminClient(client_config(settings, "ends"))
+        self._failed_asks = 0
+        self._watched: tuple[tuple[str, int], ...] = ()
+        self._ends: dict[tuple[str, int], End] = {}
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="ends", daemon=True)
+
+    def start(self) -> None:
+        """Begins to ask."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Ends the thread; waits for the question it may be asking."""
+        self._stop.set()
+        self._thread.join(2 * ANSWER_SECONDS_MAX)
+
+    def watch(self, partitions: Iterable[tuple[str, int]]) -> None:
+        """From now on these (topic, partition) pairs are asked for."""
+        self._watched = tuple(partitions)
+
+    def of(self, topics: Iterable[str], partition: int) -> dict[str, End]:
+        """The newest confirmed ends of a partition, by topic, as far as there are."""
+        known = {topic: self._ends.get((topic, partition)) for topic in topics}
+        return {topic: end for topic, end in known.items() if end is not None}
+
+    def _run(self) -> None:
+        while not self._stop.wait(ASK_SECONDS):
+            self._ask()
+
+    def _ask(self) -> None:
+        watched = self._watched
+        if not watched:
+            return
+        asked_at = time.monotonic()
+        request = {TopicPartition(topic, partition): OffsetSpec.latest() for topic, partition in watched}  # type: ignore[no-untyped-call]
+        answers = self._admin.list_offsets(
+            request, isolation_level=IsolationLevel.READ_COMMITTED, request_timeout=ANSWER_SECONDS_MAX
+        )
+        failed = 0
+        for at, answer in answers.items():
+            try:
+                self._ends[at.topic, at.partition] = End(answer.result().offset, asked_at)
+            except KafkaException as exception:
+                failed += 1
+                log.debug("end_unknown", topic=at.topic, partition=at.partition, code=exception.args[0].name())
+        self._failed_asks = self._failed_asks + 1 if failed else 0
+        if self._failed_asks == FAILED_ASKS_MAX:
+            # After an outage the client may have forgotten the leaders (_NOENT), and it never asks for them again: without
+            # another one the clocks would stand still for ever.
+            log.warning("ends_client_renewed", unknown=failed)
+            self._admin = AdminClient(client_config(self._settings, "ends"))
+            self._failed_asks = 0

@@ -1,0 +1,168 @@
+"""Media: works the media requests of a partition on threads of the slot's pool, and takes the outcomes in.
+
+Neither the folding thread nor the group's heartbeat waits for any of it. What is under way when a partition is given up is
+dropped; its heir finds the requests in the state, and stores the same bytes under the same names.
+"""
+
+import threading
+import time
+from collections.abc import Generator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import closing
+from typing import Final, NamedTuple
+
+import structlog
+
+from services.processor.engine.application.media_requests import Corrupt, MediaOutcome, MediaRequest, Verifying
+from services.processor.engine.core.core import Core
+from services.processor.runtime.objects.media_reader import Gone, MediaReader, Stopped, Unread
+from services.processor.runtime.objects.object_store import ObjectsAway, ObjectStore
+from services.processor.runtime.plan import Plan
+from services.rim.process.crash_points import CrashPoints
+from services.rim.telemetry.metrics import counter, histogram
+from shared.metrics import PROCESSOR_MEDIA, PROCESSOR_MEDIA_BYTES, PROCESSOR_MEDIA_SECONDS
+from shared.settings import Settings
+
+log = structlog.get_logger(__name__)
+
+#: Between tries of one request; doubled each time.
+RETRY_SECONDS_MIN: Final = 0.5
+RETRY_SECONDS_MAX: Final = 30.0
+#: Requests of one partition under way or waiting to be tried again, for each thread of the pool.
+AT_ONCE_BY_THREAD: Final = 2
+
+
+class MediaPool:
+    """The threads of a slot that work requests, each with a reader of its own."""
+
+    def __init__(
+        self, settings: Settings, application: str, objects: ObjectStore, threads: int, crash_points: CrashPoints
+    ) -> None:
+        self.threads = threads
+        self._settings = settings
+        self._application = application
+        self._objects = objects
+        self._crash_points = crash_points
+        self._local = threading.local()
+        self._pool = ThreadPoolExecutor(threads, thread_name_prefix="media")
+
+    def submit(self, partition: int, request: MediaRequest, stopped: threading.Event) -> Future[MediaOutcome]:
+        """Works a request: see `work`."""
+        return self._pool.submit(self.work, partition, request, stopped)
+
+    def work(self, partition: int, request: MediaRequest, stopped: threading.Event) -> MediaOutcome:
+        """Reads, verifies, stores. Raises `Unread`, `ObjectsAway` (try again), or `Stopped`.
+
+        1. Read the records and store them as they are verified; the object appears only when all of it was right. A crash:
+           nothing is there, or a part of an upload that nobody sees.
+        2. The object is durable. A crash right after: it is stored once more, under its name and with its bytes.
+        """
+        begun = time.monotonic()
+        try:
+            # Closed at once, whatever came of it: the reader is this thread's next request's.
+            with closing(self._verified(partition, request, stopped)) as values:
+                self._objects.put(request.name, values, request.size_bytes)
+        except Gone as error:
+            log.error("media_gone", object=request.name, error=str(error))
+            return self._told("gone")
+        except Corrupt as error:
+            log.error("media_corrupt", object=request.name, error=str(error))
+            return self._told("corrupt")
+        self._crash_points.reach("media_stored")
+        histogram(PROCESSOR_MEDIA_SECONDS).labels(self._application).observe(time.monotonic() - begun)
+        counter(PROCESSOR_MEDIA_BYTES).labels(self._application).inc(request.size_bytes)
+        return self._told("stored")
+
+    def close(self) -> None:
+        """Begins nothing more."""
+        self._pool.shutdown(wait=False, cancel_futures=True)
+
+    def _verified(
+        self, partition: int, request: MediaRequest, stopped: threading.Event
+    ) -> Generator[bytes, None, None]:
+        verifying, reader = Verifying(request), self._reader()
+        with closing(reader.read(request.topic, partition, request.runs, request.size_bytes, stopped)) as values:
+            for value in values:
+                verifying.take(value)
+                yield value
+        verifying.end()
+
+    def _reader(self) -> MediaReader:
+        reader: MediaReader | None = getattr(self._local, "reader", None)
+        if reader is None:
+            reader = self._local.reader = MediaReader(self._settings, self._application)
+        return reader
+
+    def _told(self, outcome: MediaOutcome) -> MediaOutcome:
+        counter(PROCESSOR_MEDIA).labels(self._application, outcome).inc()
+        return outcome
+
+
+def media_pool(plan: Plan) -> MediaPool | None:
+    """The pool of a slot whose application makes media requests."""
+    if plan.objects is None or plan.application.media is None:
+        return None
+    return MediaPool(plan.settings, plan.application.name, plan.objects, plan.media_threads, plan.crash_points)
+
+
+class _UnderWay(NamedTuple):
+    request: MediaRequest
+    outcome: Future[MediaOutcome]
+    tries: int
+
+
+class _Waiting(NamedTuple):
+    request: MediaRequest
+    until: float
+    tries: int
+
+
+class Media:
+    """The requests of one partition. Used by the slot's folding thread."""
+
+    def __init__(self, application: str, partition: int, pool: MediaPool | None) -> None:
+        self._application = application
+        self._partition = partition
+        self._pool = pool
+        self._at_once = 0 if pool is None else pool.threads * AT_ONCE_BY_THREAD
+        self._under_way: dict[bytes, _UnderWay] = {}
+        self._waiting: dict[bytes, _Waiting] = {}
+        self._stopped = threading.Event()
+
+    def settle(self, core: Core) -> None:
+        """Tells the core what is done. Raises what `Core.media_done` raises."""
+        for key in [key for key, one in self._under_way.items() if one.outcome.done()]:
+            request, outcome, tries = self._under_way.pop(key)
+            try:
+                done = outcome.result()
+            except (Unread, ObjectsAway) as error:
+                seconds = min(RETRY_SECONDS_MIN * 2**tries, RETRY_SECONDS_MAX)
+                self._waiting[key] = _Waiting(request, time.monotonic() + seconds, tries + 1)
+                counter(PROCESSOR_MEDIA).labels(self._application, "failed").inc()
+                log.warning("media_failed", object=request.name, error=str(error), again_in_seconds=seconds)
+            except Stopped:
+                continue
+            else:
+                core.media_done(key, request, done)
+
+    def begin(self, core: Core) -> None:
+        """Begins what stands and is not under way, the oldest first, as far as there is room."""
+        if self._pool is None or not core.media_requests:
+            return
+        now = time.monotonic()
+        tries: dict[bytes, int] = {}
+        for key in [key for key, one in self._waiting.items() if now >= one.until]:
+            tries[key] = self._waiting.pop(key).tries
+        for key, request in core.media_requests.items():
+            if len(self._under_way) + len(self._waiting) >= self._at_once:
+                return
+            if key not in self._under_way and key not in self._waiting:
+                working = self._pool.submit(self._partition, request, self._stopped)
+                self._under_way[key] = _UnderWay(request, working, tries.get(key, 0))
+
+    def forget(self) -> None:
+        """The partition is given up, or taken anew: nothing of what is under way is wanted."""
+        self._stopped.set()
+        for one in self._under_way.values():
+            one.outcome.cancel()
+        self._under_way, self._waiting, self._stopped = {}, {}, threading.Event()

@@ -1,0 +1,238 @@
+"""The changelog: replayed into the local store when a partition is taken."""
+
+import threading
+import time
+from dataclasses import dataclass
+from typing import Final
+
+import msgspec
+import structlog
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
+
+from services.processor.engine.application.application import Application
+from services.processor.engine.state.local import LocalMeta, LocalStore
+from services.processor.engine.state.rows import META_KEY, decode_meta
+from services.processor.runtime.kafka.clients import changelog_consumer
+from services.processor.runtime.plan import Plan
+from services.processor.runtime.store.stores import Stores
+from services.rim.process.crash_points import CrashPoints
+from services.rim.telemetry.metrics import counter
+from shared.metrics import PROCESSOR_RESTORED_ROWS
+from shared.settings import Settings
+
+log = structlog.get_logger(__name__)
+
+BATCH_RECORDS_MAX: Final = 5_000
+#: A replay that gets nothing for this long has failed: it must be told, not waited for.
+NO_PROGRESS_SECONDS_MAX: Final = 30.0
+QUERY_SECONDS_MAX: Final = 5.0
+#: After so many rows a long replay notes where it stands, so that one that is interrupted goes on from there.
+POSITION_EVERY_ROWS: Final = 50_000
+#: A long replay says this often how far it is.
+TELL_SECONDS: Final = 5.0
+
+
+class ReplayFailed(RuntimeError):
+    """The changelog could not be replayed to its end."""
+
+
+class GivenUp(RuntimeError):
+    """The partition was taken from this slot while it was being taken."""
+
+
+@dataclass(frozen=True)
+class Replayed:
+    """What a replay did: rows written, and where the store stands now."""
+
+    rows: int
+    position: LocalMeta | None
+
+
+@dataclass
+class Restoring:
+    """How far a replay is, for those who look on from other threads."""
+
+    rows: int = 0
+    #: Changelog records, rows and markers, still to be read; None before the end is known.
+    left_records: int | None = None
+    #: For how long rows have been read.
+    seconds: float = 0.0
+
+    @property
+    def rows_per_second(self) -> int | None:
+        """How fast it is; None before the first row."""
+        return round(self.rows / self.seconds) if self.rows and self.seconds else None
+
+
+def replay(
+    plan: Plan,
+    partition: int,
+    stores: Stores,
+    store: LocalStore,
+    *,
+    now_ms: int,
+    given_up: threading.Event,
+    restoring: Restoring,
+) -> Replayed:
+    """Brings the partition's open store to the changelog's end. Call it after `init_transactions`, when no transaction is open.
+
+    The end is the read_uncommitted high watermark: the read_committed one would stop before a transaction whose commit
+    marker is still on its way. Offsets have holes (commit markers), so the end is reached by position, not by record.
+
+    `now_ms` is this machine's time, ms since 1970. Raises `StoreTooOld`, `StoreAhead`, `NewerFormat`, `ReplayFailed`, `GivenUp`.
+    """
+    settings, application = plan.settings, plan.application
+    topic = application.changelog.name
+    low, end = uncommitted_ends(settings, application, partition)
+    before = store.position()
+    if before is None:
+        # First of all: rows without a position would be trusted however old they are.
+        before = LocalMeta(None, low, now_ms)
+        store.write({}, before)
+    stores.check(partition, before, low, end, now_ms=now_ms)
+    if before.changelog_offset == end:
+        reached = msgspec.structs.replace(before, current_ms=now_ms)
+        store.write({}, reached)
+        return Replayed(0, reached)
+    consumer = changelog_consumer(settings, application, partition, "read_committed")
+    try:
+        consumer.assign([TopicPartition(topic, partition, before.changelog_offset)])
+        # What was true when the end was asked for: of what came later nothing is known.
+        goal = LocalMeta(None, end, now_ms)
+        return _Replay(
+            consumer,
+            store,
+            before,
+            goal,
+            application=application,
+            partition=partition,
+            crash_points=plan.crash_points,
+            restoring=restoring,
+        ).run(given_up)
+    finally:
+        consumer.close()
+
+
+def uncommitted_ends(settings: Settings, application: Application, partition: int) -> tuple[int, int]:
+    """Where a partition of the changelog begins and ends, transactions included whose markers are still on their way.
+
+    Raises `KafkaException`.
+    """
+    consumer = changelog_consumer(settings, application, partition, "read_uncommitted")
+    try:
+        at = TopicPartition(application.changelog.name, partition)
+        return ends_of(consumer, at)
+    finally:
+        consumer.close()
+
+
+def ends_of(consumer: Consumer, at: TopicPartition) -> tuple[int, int]:
+    """Where a partition begins and ends, as this consumer may read it. Raises `KafkaException`."""
+    marks = consumer.get_watermark_offsets(at, timeout=QUERY_SECONDS_MAX)
+    if marks is None:
+        raise KafkaException(KafkaError(KafkaError._TIMED_OUT, f"no watermarks of {at.topic}/{at.partition}"))
+    return marks
+
+
+class _Replay:
+    """One reading of the changelog from `before` to `goal`."""
+
+    def __init__(
+        self,
+        consumer: Consumer,
+        store: LocalStore,
+        before: LocalMeta,
+        goal: LocalMeta,
+        *,
+        application: Application,
+        partition: int,
+        crash_points: CrashPoints,
+        restoring: Restoring,
+    ) -> None:
+        self._consumer = consumer
+        self._store = store
+        self._goal = goal
+        self._crash_points = crash_points
+        self._stands = before
+        self._meta = before.meta
+        self._position = before.changelog_offset
+        self._rows = 0
+        self._rows_at_position = 0
+        self._restoring = restoring
+        # A replay that failed may have gone before: it counts anew.
+        restoring.rows = 0
+        self._restored = counter(PROCESSOR_RESTORED_ROWS).labels(application.name, str(partition))
+        self._partition = partition
+        self._began_at = self._told_at = time.monotonic()
+        self._tell()
+
+    def run(self, given_up: threading.Event) -> Replayed:
+        """Reads to the goal. Raises `ReplayFailed` when nothing comes for long, `GivenUp` once `given_up` is set."""
+        deadline = time.monotonic() + NO_PROGRESS_SECONDS_MAX
+        end = self._goal.changelog_offset
+        while self._position < end:
+            if given_up.is_set():
+                raise GivenUp
+            messages = self._consumer.consume(BATCH_RECORDS_MAX, 0.05)
+            if messages:
+                deadline = time.monotonic() + NO_PROGRESS_SECONDS_MAX
+                self._take(messages)
+            elif time.monotonic() > deadline:
+                raise ReplayFailed(f"no progress for {NO_PROGRESS_SECONDS_MAX} s at offset {self._position} of {end}")
+            self._tell()
+        reached = msgspec.structs.replace(self._goal, meta=self._meta)
+        self._store.write({}, reached)
+        return Replayed(self._rows, reached)
+
+    def _tell(self) -> None:
+        now, restoring = time.monotonic(), self._restoring
+        self._restored.inc(self._rows - restoring.rows)
+        restoring.rows = self._rows
+        restoring.left_records = max(0, self._goal.changelog_offset - self._position)
+        restoring.seconds = now - self._began_at
+        if now - self._told_at >= TELL_SECONDS:
+            self._told_at = now
+            log.info(
+                "restoring",
+                partition=self._partition,
+                rows=self._rows,
+                left_records=restoring.left_records,
+                rows_per_second=restoring.rows_per_second,
+            )
+
+    def _take(self, messages: list[Message]) -> None:
+        rows: dict[bytes, bytes | None] = {}
+        for message in messages:
+            self._position = _offset_after(message)
+            if message.error() is not None:
+                continue
+            key, value = message.key(), message.value()
+            if key == META_KEY:
+                self._meta = decode_meta(value) if value is not None else self._meta
+                if self._rows + len(rows) - self._rows_at_position >= POSITION_EVERY_ROWS:
+                    self._note_position(rows)
+                    rows = {}
+            elif key is not None:
+                rows[key] = value
+        # Without the position: rows ahead of it do no harm, it ahead of them would.
+        self._store.write(rows, None)
+        self._rows += len(rows)
+        self._crash_points.reach("replaying")
+
+    def _note_position(self, rows: dict[bytes, bytes | None]) -> None:
+        """The end of a commit: everything up to here can be relied on, though it is only as current as it was before."""
+        position = LocalMeta(self._meta, self._position, self._stands.current_ms)
+        self._store.write(rows, position)
+        self._rows += len(rows)
+        self._rows_at_position = self._rows
+        self._crash_points.reach("position_noted")
+
+
+def _offset_after(message: Message) -> int:
+    error = message.error()
+    offset: int = message.offset() or 0
+    if error is None:
+        return offset + 1
+    if error.code() == KafkaError._PARTITION_EOF:
+        return offset
+    raise KafkaException(error)

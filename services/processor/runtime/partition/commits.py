@@ -1,0 +1,112 @@
+"""Commits: the checkpoint of one partition that is being made durable, on a thread of the pool. One at a time."""
+
+import time
+from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import TimeoutError as FutureTimeout
+from typing import Any, Final
+
+from services.processor.engine.core.checkpoint import Checkpoint
+from services.processor.engine.core.core import Core
+from services.processor.runtime.partition.transaction import Committer, Durable
+from services.processor.runtime.plan import Plan
+from services.processor.runtime.telemetry.counts import Counts
+
+#: The client keeps to a commit's deadline, more or less. One that is over it by more than this is not waited for.
+OVERDUE_SECONDS: Final = 5.0
+#: Commits given up keep their threads until the client ends them. One that gets none for so long never will.
+STUCK_SECONDS: Final = 120.0
+
+
+class Commits:
+    """Cuts, commits, and takes the outcome in; what follows from a failure is its owner's business."""
+
+    def __init__(
+        self, plan: Plan, partition: int, counts: Counts, pool: ThreadPoolExecutor, stands_at: Durable
+    ) -> None:
+        """The partition was taken: its core stands at a commit."""
+        self._plan = plan
+        self._partition = partition
+        self._counts = counts
+        self._pool = pool
+        self._committing: Future[Durable] | None = None
+        self._checkpoint: Checkpoint | None = None
+        #: When the commit in flight must have an outcome; None until its thread has begun.
+        self._due_at: float | None = None
+        #: Where the last commit stands in the changelog.
+        self.stands_at = stands_at
+        #: When the core last stood at a commit (monotonic seconds), and how long the last commit took from its cut.
+        self._cut_at = self.committed_at = time.monotonic()
+        self.seconds: float | None = None
+
+    @property
+    def is_in_flight(self) -> bool:
+        """Whether a commit's outcome has not been taken in yet."""
+        return self._committing is not None
+
+    @property
+    def is_done(self) -> bool:
+        """Whether there is an outcome to be taken in."""
+        return self._committing is not None and self._committing.done()
+
+    @property
+    def is_time(self) -> bool:
+        """Whether the last cut is an interval ago."""
+        return time.monotonic() - self._cut_at >= self._plan.commit_interval_ms / 1000
+
+    def cut(self, core: Core, committer: Committer, group_metadata: Any, deadline: float | None = None) -> None:
+        """Cuts and commits; without a deadline (monotonic seconds) the commit has its usual time from its start.
+
+        Raises `RowRefused` when a row cannot be stored.
+        """
+        self._cut_at = time.monotonic()
+        checkpoint = self._checkpoint = core.cut()
+        self._due_at = None
+
+        def commit() -> Durable:
+            by = time.monotonic() + self._plan.commit_seconds_max if deadline is None else deadline
+            self._due_at = by + OVERDUE_SECONDS
+            return committer.commit(checkpoint, group_metadata, by)
+
+        self._committing = self._pool.submit(commit)
+
+    def finish(self, core: Core) -> None:
+        """Takes the outcome in; waits for it where there is none yet: a commit has a deadline. Raises what the commit raised."""
+        committing, checkpoint = self._committing, self._checkpoint
+        assert committing is not None
+        assert checkpoint is not None
+        self._committing = self._checkpoint = None
+        self.stands_at = committing.result()
+        core.commit()
+        self.committed_at = time.monotonic()
+        # The loop may come to look at it only now: it ended when its thread was through.
+        self.seconds = (self.stands_at.ended_at or self.committed_at) - self._cut_at
+        self._counts.committed(checkpoint, self.seconds)
+        if self._plan.journeys is not None:
+            self._plan.journeys.committed(self._partition, checkpoint)
+
+    def is_good_by(self, deadline: float) -> bool:
+        """Waits for the outcome until `deadline` (monotonic seconds): whether there is one, and it is no failure."""
+        if self._committing is None:
+            return True
+        try:
+            return self._committing.exception(max(0.0, deadline - time.monotonic())) is None
+        except FutureTimeout:
+            return False
+
+    def give_up_overdue(self) -> bool:
+        """Whether the client let the commit's deadline pass by far: its outcome is for a takeover to find out then."""
+        committing, due_at = self._committing, self._due_at
+        if committing is None or committing.done() or due_at is None or time.monotonic() < due_at:
+            return False
+        self.forget()
+        return True
+
+    @property
+    def is_stuck(self) -> bool:
+        """Whether no thread has begun the commit for so long that none will: the client has hung in all of them."""
+        is_waiting = self._committing is not None and self._due_at is None
+        return is_waiting and time.monotonic() - self._cut_at >= STUCK_SECONDS
+
+    def forget(self) -> None:
+        """The outcome is not wanted: a takeover finds it out, and its fence ends what the thread may still be at."""
+        self._committing = self._checkpoint = None

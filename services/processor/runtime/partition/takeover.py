@@ -1,0 +1,148 @@
+"""Taking a partition: fence, open, replay. The one path after an assignment, a crash and any unclear outcome.
+
+Runs on a thread of its own, so that neither the other cores nor the group's heartbeat wait for it.
+"""
+
+import threading
+import time
+from dataclasses import dataclass
+from typing import Final
+
+import structlog
+from confluent_kafka import KafkaException, Producer
+
+from services.processor.engine.state.local import StoreCorrupt
+from services.processor.runtime.kafka.clients import partition_producer
+from services.processor.runtime.kafka.refusals import Refusals
+from services.processor.runtime.partition.changelog import GivenUp, ReplayFailed, Restoring, replay
+from services.processor.runtime.plan import Plan
+from services.processor.runtime.store.rocksdb import RocksStore
+from services.processor.runtime.store.stores import Stores, StoreTooOld
+
+log = structlog.get_logger(__name__)
+
+INIT_SECONDS_MAX: Final = 30.0
+RETRY_SECONDS: Final = 0.5
+
+
+@dataclass(frozen=True)
+class Taken:
+    """A partition ready to be worked: its producer has fenced every former owner, its store is at the changelog's end."""
+
+    producer: Producer
+    store: RocksStore
+
+
+def take_over(
+    plan: Plan,
+    partition: int,
+    stores: Stores,
+    given_up: threading.Event,
+    *,
+    restoring: Restoring,
+    wait_seconds: float,
+    warm: RocksStore | None = None,
+    discard: str | None = None,
+) -> Taken:
+    """Takes the partition, retrying while Kafka cannot answer.
+
+    Raises `GivenUp` once `given_up` is set, `Refused` when Kafka says no for long.
+
+    `warm` is a standby's copy, still open; it is used, or closed.
+
+    1. `init_transactions`: fences the former owner and aborts what it left open. A crash right after: nobody owns the
+       partition until the next heir comes here.
+    2. Open the store. It holds only what was committed, up to its last flush. When its files cannot be relied on (they
+       are known to be bad: `discard` says why; or turn out to be), they are deleted, once: the changelog has everything.
+    3. Replay the changelog from there to its end. A crash: rows ahead of the store's position, overwritten by the next.
+    """
+    store = warm
+    try:
+        if given_up.wait(wait_seconds):
+            raise GivenUp
+        producer = _fencing_producer(plan, partition, given_up)
+        plan.crash_points.reach("fenced")
+        if given_up.is_set():
+            raise GivenUp
+        if discard is not None:
+            stores.discard(partition, discard)
+        try:
+            store = store or stores.open(partition)
+            _replay(plan, partition, stores, store, given_up=given_up, restoring=restoring)
+            return Taken(producer, store)
+        except (StoreCorrupt, StoreTooOld) as error:
+            discard = str(error)
+        # One that cannot even be opened is none.
+        if store is not None:
+            store.close()
+            store = None
+        stores.discard(partition, discard)
+        store = stores.open(partition)
+        _replay(plan, partition, stores, store, given_up=given_up, restoring=restoring)
+    except BaseException:
+        if store is not None:
+            store.close()
+        raise
+    return Taken(producer, store)
+
+
+def _fencing_producer(plan: Plan, partition: int, given_up: threading.Event) -> Producer:
+    refusals = Refusals(plan.refused_seconds_max)
+    what = f"the transactions of {plan.application.name}.{partition}"
+    while True:
+        producer = partition_producer(plan.settings, plan.application, partition)
+        plan.crash_points.reach("fencing")
+        try:
+            producer.init_transactions(INIT_SECONDS_MAX)
+        except (KafkaException, SystemError) as error:
+            # SystemError is how a fatal error shows inside a callback; a new producer begins anew.
+            log.warning("init_transactions_failed", partition=partition, error=str(error))
+            if isinstance(error, KafkaException):
+                refusals.note(what, error.args[0])
+        else:
+            return producer
+        if given_up.wait(RETRY_SECONDS):
+            raise GivenUp
+
+
+def _replay(
+    plan: Plan,
+    partition: int,
+    stores: Stores,
+    store: RocksStore,
+    *,
+    given_up: threading.Event,
+    restoring: Restoring,
+) -> None:
+    started = time.monotonic()
+    refusals = Refusals(plan.refused_seconds_max)
+    what = f"the changelog, {plan.application.changelog.name}/{partition}"
+    while True:
+        try:
+            replayed = replay(
+                plan,
+                partition,
+                stores,
+                store,
+                now_ms=time.time_ns() // 1_000_000,
+                given_up=given_up,
+                restoring=restoring,
+            )
+        except (KafkaException, ReplayFailed) as error:
+            log.warning("replay_failed", partition=partition, error=str(error))
+            if isinstance(error, KafkaException):
+                refusals.note(what, error.args[0])
+        else:
+            if given_up.is_set():
+                raise GivenUp
+            meta = replayed.position.meta if replayed.position is not None else None
+            log.info(
+                "partition_taken",
+                partition=partition,
+                replayed_rows=replayed.rows,
+                seconds=round(time.monotonic() - started, 3),
+                commit_number=meta.commit_number if meta is not None else 0,
+            )
+            return
+        if given_up.wait(RETRY_SECONDS):
+            raise GivenUp

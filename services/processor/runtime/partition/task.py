@@ -1,0 +1,301 @@
+"""Working: one partition at work, from its takeover until it is given up or must be taken anew."""
+
+import time
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, Final
+
+import msgspec
+import structlog
+
+from services.processor.engine.application.application import Lookup
+from services.processor.engine.application.failures import ApplicationFailed
+from services.processor.engine.application.requests import Query
+from services.processor.engine.core.core import Core
+from services.processor.engine.record import Record
+from services.processor.engine.state.local import StoreCorrupt
+from services.processor.runtime.kafka.end_offsets import End
+from services.processor.runtime.kafka.refusals import WorkerFailed
+from services.processor.runtime.objects.media import Media, MediaPool
+from services.processor.runtime.partition.commits import Commits
+from services.processor.runtime.partition.flushes import Flushes
+from services.processor.runtime.partition.inputs import Inputs
+from services.processor.runtime.partition.takeover import Taken
+from services.processor.runtime.partition.transaction import Aborted, Committer, Durable, Fenced, Unclear
+from services.processor.runtime.plan import Limits, Plan
+from services.processor.runtime.questions import Looked, Unanswered
+from services.processor.runtime.telemetry.counts import Counts
+from services.processor.runtime.telemetry.status import PartitionStatus
+from shared.topics import REJECTED
+
+log = structlog.get_logger(__name__)
+
+#: After a fence: a zombie that wakes inside its own `init_transactions` may have fenced the rightful owner, once.
+FENCED_SECONDS: Final = 3.0
+UNCLEAR_SECONDS: Final = 0.2
+
+
+class TakeAnew(Exception):
+    """Core and producer are to be thrown away, and the partition taken anew after `wait_seconds`.
+
+    `discard` says why its local store is to be deleted before, where it is.
+    """
+
+    def __init__(self, *, wait_seconds: float, discard: str | None = None) -> None:
+        super().__init__(discard or "")
+        self.wait_seconds = wait_seconds
+        self.discard = discard
+
+
+class Working:
+    """A partition's core with all that makes its checkpoints durable. `rewind` is told where reading must go on from."""
+
+    def __init__(
+        self,
+        plan: Plan,
+        partition: int,
+        taken: Taken,
+        pool: ThreadPoolExecutor,
+        *,
+        counts: Counts,
+        media: MediaPool | None,
+        rewind: Callable[[str, int, int | None], None],
+    ) -> None:
+        """Raises `NewerFormat` when a newer version of the application has written what was taken."""
+        application = plan.application
+        self._partition = partition
+        self._plan = plan
+        self._limits = plan.limits(1)
+        self._store = taken.store
+        self._rewind = rewind
+        self._core = Core(application, partition, taken.store)
+        profile = plan.settings.profile
+        partitions = {topic.name: topic.partitions(profile) for topic in (*application.topics, REJECTED)}
+        self._committer = Committer(taken.producer, application, partition, partitions, plan.crash_points)
+        self._inputs = Inputs(application)
+        self._flushes = Flushes(partition, pool, plan.flush_interval_seconds)
+        self._media = Media(application.name, partition, media)
+        stored = taken.store.position()
+        stands_at = Durable(stored.changelog_offset, stored.current_ms) if stored is not None else Durable(0, 0)
+        self._counts = counts
+        self._commits = Commits(plan, partition, counts, pool, stands_at)
+        #: On what the application raised: the core stands in the middle of it, and is not touched until that is set aside.
+        self._failed: ApplicationFailed | None = None
+        #: Whether records or timers wait that there was no time for.
+        self.has_more = False
+        self._resume()
+
+    # What others ask.
+
+    @property
+    def clock_ms(self) -> int:
+        """The partition's clock, ms since 1970."""
+        return self._core.clock_ms
+
+    def is_overfull(self, topic: str) -> bool:
+        """Whether so many records of an input wait that no more of it should be read."""
+        waiting_records, waiting_bytes = self._inputs.waiting(topic)
+        return waiting_records >= self._plan.waiting_records_max or waiting_bytes >= self._limits.waiting_bytes_max
+
+    def look(self, lookup: Lookup, key: bytes, ends: Mapping[str, End]) -> Looked:
+        """Answers a question from the core's rows as they are now. Raises `Unanswered` or `LookFailed`."""
+        if self._failed is not None:
+            raise Unanswered("a record is being set aside")
+        try:
+            found = self._core.look(lookup, key)
+        except StoreCorrupt as error:
+            # The next turn that reads the store meets it too, and takes the partition anew.
+            raise Unanswered("the local store cannot be read") from error
+        if found.json is None and not self._inputs.has_caught_up(self._core, ends):
+            raise Unanswered("not there yet: the partition was taken or rolled back and has not caught up")
+        lag_records = self._inputs.lag_records(self._core, ends)
+        return Looked(found.json, found.is_committed, self._commits.committed_at, lag_records)
+
+    def ask(self, query: Query, subject: bytes) -> bytes | None:
+        """Answers a question from the core's committed rows. Raises `Unanswered` or `LookFailed`.
+
+        All that was ever told from them is in the changelog: a core that has just been taken knows it too.
+        """
+        if self._failed is not None:
+            raise Unanswered("a record is being set aside")
+        try:
+            return self._core.ask(query, subject)
+        except StoreCorrupt as error:
+            raise Unanswered("the local store cannot be read") from error
+
+    @property
+    def commit_number(self) -> int:
+        """Of the last commit taken in."""
+        return self._core.committed.commit_number
+
+    def tell(self, told: PartitionStatus, ends: Mapping[str, End]) -> PartitionStatus:
+        """Adds what operators see of it to what is `told` already."""
+        core, commits = self._core, self._commits
+        return msgspec.structs.replace(
+            told,
+            state="working",
+            lag_records=self._inputs.lag_records(core, ends),
+            clock_ms=core.clock_ms,
+            commit_ms=None if commits.seconds is None else round(commits.seconds * 1000),
+            age_ms=round((time.monotonic() - commits.committed_at) * 1000),
+            rows=core.rows,
+            tallies=core.tallies,
+            timers_due=core.waiting_timers,
+            restore_left_records=0,
+        )
+
+    # Work.
+
+    def limit(self, limits: Limits) -> None:
+        """From now on these are the partition's share of the slot's memory."""
+        self._limits = limits
+        self._core.limit(
+            cache_rows_max=limits.cache_rows_max,
+            cache_bytes_max=limits.cache_bytes_max,
+            dirty_bytes_max=limits.dirty_bytes_max,
+        )
+
+    def accept(self, topic: str, records: list[Record], position: int) -> None:
+        """Takes records read from an input up to (not including) offset `position`."""
+        self._inputs.accept(topic, records, position)
+
+    def turn(self, ends: Mapping[str, End], group_metadata: Callable[[], Any], until: float) -> None:
+        """Finishes what the pool has done, folds what waits, lets the clock run, cuts when it is time.
+
+        It folds until then (monotonic seconds), but for the slice at hand; not at all when that is over. Raises `TakeAnew`,
+        `WorkerFailed`, `StoreFailed`.
+        """
+        self.has_more = False
+        has_time = time.monotonic() < until
+        try:
+            self._settle_commit()
+            self._flushes.settle(self._core)
+            self._set_aside()
+            # The commit in flight was cut before what failed: it is good. The other partitions do not wait for it.
+            if self._failed is None:
+                try:
+                    self._work(ends, group_metadata, until if has_time else None)
+                except ApplicationFailed as failure:
+                    log.error("application_failed", partition=self._partition, error=str(failure), exc_info=failure)
+                    self._failed = failure
+                    self._set_aside()
+        except StoreCorrupt as error:
+            # A commit in flight may end as it likes: the takeover finds out.
+            raise TakeAnew(wait_seconds=0.0, discard=str(error)) from error
+
+    def _work(self, ends: Mapping[str, End], group_metadata: Callable[[], Any], until: float | None) -> None:
+        core, commits = self._core, self._commits
+        self._media.settle(core)
+        self._inputs.confirm(ends)
+        self.has_more = not self._has_folded(until) and self._inputs.has_ready
+        self._media.begin(core)
+        self._inputs.has_caught_up(core, ends)
+        if not commits.is_in_flight and core.is_dirty and (commits.is_time or self._is_full):
+            commits.cut(core, self._committer, group_metadata())
+        self._flushes.begin_when_due(core, self._store, commits.stands_at, bytes_max=self._limits.unflushed_bytes_max)
+
+    def _has_folded(self, until: float | None) -> bool:
+        """Folds what may be folded now, and lets the clock run. False when there was not enough time."""
+        if self._flushes.is_behind(self._core, bytes_max=self._limits.unflushed_bytes_max):
+            return True
+        # Two overlays at the most: while one is in flight and the next is large, records wait.
+        while not (self._commits.is_in_flight and self._is_full):
+            if until is None:
+                return False
+            if not self._inputs.fold_slice(self._core) or self._is_full:
+                break
+            if time.monotonic() >= until:
+                return False
+        self._inputs.run_clock(self._core)
+        return True
+
+    @property
+    def _is_full(self) -> bool:
+        return self._core.is_full or self._core.dirty_rows >= self._plan.dirty_rows_max
+
+    def _set_aside(self) -> None:
+        """The application failed on one record or row: everything since the last commit is done again without it."""
+        failure, core = self._failed, self._core
+        if failure is None or self._commits.is_in_flight:
+            return
+        self._failed = None
+        self._counts.failed("application_failed", "")
+        folded = self._inputs.folded(core)
+        core.quarantine(failure)
+        # Where there is nothing to read again, the time that has passed since has passed.
+        self._resume(time_goes_on=self._inputs.folded(core) == folded)
+
+    def _resume(self, *, time_goes_on: bool = False) -> None:
+        """Reading goes on from where the core stands."""
+        self._inputs.start(self._core, time_goes_on=time_goes_on)
+        for topic in self._inputs.topics:
+            self._rewind(topic, self._partition, self._core.next_offset(topic))
+
+    def _settle_commit(self) -> None:
+        """Takes the outcome of the commit in flight in, where there is one. Raises `TakeAnew`."""
+        if self._commits.is_done:
+            try:
+                self._commits.finish(self._core)
+            except Aborted as error:
+                log.warning("commit_aborted", partition=self._partition, error=str(error))
+                self._counts.failed("aborted", error.code)
+                self._core.abort()
+                # What failed since is met again.
+                self._failed = None
+                self._resume()
+            except Unclear as error:
+                raise self._unclear(
+                    "fenced" if isinstance(error, Fenced) else "unclear", error.code, str(error)
+                ) from error
+        elif self._commits.give_up_overdue():
+            raise self._unclear("overdue", "", "the client let the commit's deadline pass")
+        elif self._commits.is_stuck:
+            raise WorkerFailed(
+                f"a commit of partition {self._partition} gets no thread: the Kafka client hangs in all of them"
+            )
+
+    def _unclear(self, outcome: str, code: str, why: str) -> TakeAnew:
+        """Nobody knows how the commit ended: the takeover finds out."""
+        log.warning("commit_unclear", partition=self._partition, outcome=outcome, error=why)
+        self._counts.failed(outcome, code)
+        return TakeAnew(wait_seconds=FENCED_SECONDS if outcome == "fenced" else UNCLEAR_SECONDS)
+
+    # Giving up.
+
+    def begin_close(self, group_metadata: Any, deadline: float) -> None:
+        """The partition is being taken from this slot: commits what is folded, by `deadline` (monotonic seconds)."""
+        self._media.forget()
+        if not self._commits.is_good_by(deadline):
+            return
+        try:
+            if self._commits.is_in_flight:
+                self._commits.finish(self._core)
+            if self._failed is not None:
+                raise self._failed
+            if self._core.is_dirty:
+                self._commits.cut(self._core, self._committer, group_metadata, deadline)
+        except (ApplicationFailed, StoreCorrupt) as error:
+            # The heir meets it too, and has the time to deal with it.
+            log.warning("closed_uncommitted", partition=self._partition, error=str(error))
+
+    def is_closed_by(self, deadline: float) -> bool:
+        """Waits until then. False when something folded could not be committed: the heir folds it again."""
+        # A commit that cannot end in time is abandoned with its producer; the heir's `init_transactions` decides.
+        is_clean = self._commits.is_good_by(deadline)
+        if is_clean and self._commits.is_in_flight:
+            # The last of them is counted like all before.
+            self._commits.finish(self._core)
+        return is_clean and not self._core.is_dirty
+
+    def leave(self) -> None:
+        """Throws core and producer away. What was committed is in the changelog; what was not is read again.
+
+        Waits for a flush that is under way. May be called from another thread: nothing else is called any more.
+        """
+        self._commits.forget()
+        self._media.forget()
+        try:
+            self._flushes.abandon()
+        finally:
+            # Whatever became of the flush: an open store locks its files for the rest of the process's life.
+            self._store.close()

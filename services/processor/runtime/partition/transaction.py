@@ -1,0 +1,196 @@
+"""Makes a checkpoint durable: one Kafka transaction. Runs on a thread of its own while the core folds on."""
+
+import time
+from collections.abc import Iterable, Mapping
+from functools import partial
+from typing import Any, Final, NamedTuple
+
+from confluent_kafka import KafkaError, KafkaException, Message, Producer, TopicPartition
+
+from services.processor.engine.application.application import Application
+from services.processor.engine.core.checkpoint import Checkpoint
+from services.processor.engine.state.rows import META_KEY, encode_meta
+from services.processor.runtime.kafka.refusals import REFUSED, Refused
+from services.rim.process.crash_points import CrashPoints
+from shared.partitioning import partition_of
+
+_FENCED: Final = frozenset(
+    {
+        KafkaError._FENCED,
+        KafkaError.PRODUCER_FENCED,
+        KafkaError.INVALID_PRODUCER_EPOCH,
+        KafkaError.INVALID_PRODUCER_ID_MAPPING,
+    }
+)
+
+
+_PURGED: Final = frozenset({KafkaError._PURGE_QUEUE, KafkaError._PURGE_INFLIGHT})
+
+#: What no repetition heals: the broker will not have these records, or not from us.
+_NEVER_TAKEN: Final = REFUSED | {KafkaError.MSG_SIZE_TOO_LARGE, KafkaError.INVALID_RECORD}
+
+
+class CommitFailed(RuntimeError):
+    """A commit failed. `code` is the name of Kafka's error, where there was one."""
+
+    def __init__(self, told: str, code: str = "") -> None:
+        super().__init__(told)
+        self.code = code
+
+
+class Aborted(CommitFailed):
+    """The transaction was aborted for certain. Drop the checkpoint and all since, rewind, go on with this producer."""
+
+
+class Unclear(CommitFailed):
+    """Nobody knows whether the transaction was committed. Throw the core and the producer away and take the partition anew."""
+
+
+class Fenced(Unclear):
+    """Another producer has the partition's transactional id: this slot is not the owner, or was overtaken once."""
+
+
+class Durable(NamedTuple):
+    """Where a commit stands in the changelog: the offset after it, and the broker's time of it, ms since 1970."""
+
+    changelog_offset: int
+    append_ms: int
+    #: When it was known to be committed (monotonic seconds), where it was this process that committed.
+    ended_at: float | None = None
+
+
+class Committer:
+    """Commits one partition's checkpoints with the partition's own producer. `partitions` are the counts of topics, by name."""
+
+    def __init__(
+        self,
+        producer: Producer,
+        application: Application,
+        partition: int,
+        partitions: Mapping[str, int],
+        crash_points: CrashPoints | None = None,
+    ) -> None:
+        self._producer = producer
+        self._crash_points = crash_points or CrashPoints()
+        self._changelog = application.changelog.name
+        self._partition = partition
+        self._partitions = partitions
+        #: The client tells that deliveries failed, and why only by record. Asked for after that happened: it costs by record.
+        self._asks_why = False
+        self._undelivered: KafkaError | None = None
+
+    def commit(self, checkpoint: Checkpoint, group_metadata: Any, deadline: float) -> Durable:
+        """Commits a checkpoint and returns where it stands. Raises `Aborted`, `Unclear`, `Fenced` or `Refused`.
+
+        `group_metadata` was read by the polling thread at the cut. `deadline` is on the monotonic clock, in seconds.
+
+        1. Begin. A crash right after costs nothing: nothing was written.
+        2. Produce changes, outputs and, last, meta. A crash leaves an open transaction; the heir's `init_transactions`
+           aborts it, and readers (read_committed) never see it.
+        3. Send the input offsets. A crash: as after 2.
+        4. Commit. A crash before the coordinator has it: as after 2. After it: all is durable, and the heir replays it
+           from the changelog, meta included.
+        """
+        self._undelivered = None
+        try:
+            return self._commit(checkpoint, group_metadata, deadline)
+        except KafkaException as exception:
+            error: KafkaError = exception.args[0]
+            self._asks_why = error.code() == KafkaError._INCONSISTENT
+            raise self._classified(self._undelivered or error, error, deadline) from exception
+        except (SystemError, BufferError) as exception:
+            # A fatal error raises SystemError when it surfaces inside a delivery report.
+            raise Unclear(f"{type(exception).__name__}: {exception}") from exception
+
+    def _commit(self, checkpoint: Checkpoint, group_metadata: Any, deadline: float) -> Durable:
+        producer = self._producer
+        reach = self._crash_points.reach
+        stands_at: list[Durable] = []
+        told = {"on_delivery": self._note_undelivered} if self._asks_why else {}
+
+        def delivered(error: KafkaError | None, message: Message) -> None:
+            self._note_undelivered(error, message)
+            if error is None:
+                stands_at.append(Durable((message.offset() or 0) + 1, message.timestamp()[1]))
+
+        producer.begin_transaction()
+        reach("begun")
+        self._produce(self._changelog, checkpoint.changes.items(), deadline, self._partition, **told)
+        for output in checkpoint.outputs:
+            partitions = self._partitions[output.topic]
+            partition = partition_of(output.key, partitions) if output.by_key else self._partition % partitions
+            pair = (output.key, output.value)
+            self._produce(output.topic, (pair,), deadline, partition, headers=list(output.headers), **told)
+        meta = (META_KEY, encode_meta(checkpoint.meta))
+        self._produce(self._changelog, (meta,), deadline, self._partition, on_delivery=delivered)
+        reach("produced")
+        offsets = [
+            TopicPartition(topic, self._partition, offset) for topic, offset in checkpoint.meta.next_offsets.items()
+        ]
+        if offsets:
+            producer.send_offsets_to_transaction(offsets, group_metadata, _left(deadline))
+        # Delivery reports are served here, meta's among them.
+        producer.flush(_left(deadline))
+        reach("offsets_sent")
+        while True:
+            try:
+                producer.commit_transaction(_left(deadline))
+                break
+            except KafkaException as exception:
+                if not exception.args[0].retriable() or time.monotonic() >= deadline:
+                    raise
+        reach("committed")
+        if not stands_at:
+            raise Unclear("the meta row's delivery was not reported")
+        return stands_at[0]._replace(ended_at=time.monotonic())
+
+    def _produce(
+        self,
+        topic: str,
+        records: Iterable[tuple[bytes, bytes | None]],
+        deadline: float,
+        partition: int,
+        **more: Any,
+    ) -> None:
+        """Produces pairs of key and value; waits for room."""
+        produce = self._producer.produce
+        if more:
+            produce = partial(produce, **more)
+        for key, value in records:
+            while True:
+                try:
+                    # By position: keywords cost as much again as everything else here.
+                    produce(topic, value, key, partition)
+                except BufferError:
+                    if time.monotonic() >= deadline:
+                        raise
+                    self._producer.poll(0.01)
+                else:
+                    break
+
+    def _note_undelivered(self, error: KafkaError | None, _message: Message) -> None:
+        # What was purged failed because another did.
+        if error is not None and error.code() not in _PURGED:
+            self._undelivered = self._undelivered or error
+
+    def _classified(self, cause: KafkaError, error: KafkaError, deadline: float) -> CommitFailed | Refused:
+        """By the code, never by the flag alone: the same fence shows as fatal or as abortable, by which request met it.
+
+        `cause` is why a record was not delivered, where that is known; else `error` itself, what the client raised.
+        """
+        told = f"{cause.name()}: {cause.str()}"
+        if error.code() in _FENCED:
+            return Fenced(told, error.name())
+        if cause.code() in _NEVER_TAKEN:
+            return Refused(f"Kafka will not take a commit of partition {self._partition}: {told}")
+        if error.fatal() or not error.txn_requires_abort():
+            return Unclear(told, error.name())
+        try:
+            self._producer.abort_transaction(max(1.0, _left(deadline)))
+        except KafkaException as failure:
+            return Unclear(f"{told}; the abort failed: {failure.args[0].name()}", error.name())
+        return Aborted(told, error.name())
+
+
+def _left(deadline: float) -> float:
+    return max(0.1, deadline - time.monotonic())

@@ -1,0 +1,223 @@
+"""Replica: one process of a slot. Works the slot while it is active, keeps warm copies while it stands by.
+
+Without standbys a slot has one replica, always active. With them, the replica at home (0) and those on other hosts share the
+slot's static id in the group: who joins last has its partitions, at once and without moving anybody else's.
+"""
+
+import threading
+import time
+from collections.abc import Callable
+from typing import Final
+
+import structlog
+
+from services.processor.runtime.kafka.refusals import SlotFenced
+from services.processor.runtime.plan import Plan
+from services.processor.runtime.slot.worker import Worker
+from services.processor.runtime.standby.copies import Standby
+from services.processor.runtime.standby.heartbeats import RollCall
+from services.processor.runtime.standby.roles import Patience, heir, may_go_active, standbys
+from services.processor.runtime.store.rocksdb import RocksStore
+from services.processor.runtime.store.stores import Stores
+from services.processor.runtime.telemetry import gauges
+from services.rim.admin.admin import Check
+from shared.schemas.presence import Presence
+
+log = structlog.get_logger(__name__)
+
+#: How long who handed over waits to hear its heir work, before it says no more.
+HEIR_SECONDS_MAX: Final = 3.0
+HEIR_POLL_SECONDS: Final = 0.02
+
+
+class Replica:
+    """Takes the roles of a slot in turn, until told to stop."""
+
+    def __init__(self, plan: Plan, patience: Patience, check: Callable[[], None]) -> None:
+        """`check` is called in every turn of the loop; what it raises ends the replica's work."""
+        self._plan = plan
+        self._check = check
+        self._patience = patience
+        self._stores = Stores(plan)
+        self._roll_call: RollCall | None = None
+        if plan.standbys:
+            self._roll_call = RollCall(
+                plan.settings,
+                plan.application.name,
+                plan.slot,
+                plan.replica,
+                plan.lookup_url,
+                refused_seconds_max=plan.refused_seconds_max,
+            )
+        self._worker: Worker | None = None
+        self._standby: Standby | None = None
+        self._turned_at = time.monotonic()
+        self._lags: dict[int, int] = {}
+        self._is_standing_by = False
+        self._home_ready_since: float | None = None
+        self._is_clean = True
+
+    # Health.
+
+    def is_alive(self) -> Check:
+        """Whether the loop turns."""
+        if self._worker is not None:
+            return self._worker.is_alive()
+        age = time.monotonic() - self._turned_at
+        return Check(age < self._plan.poll_interval_ms_max / 1000, f"last turn of the standby {age:.1f} s ago")
+
+    def is_ready(self) -> Check:
+        """Whether it does what its role asks."""
+        if self._worker is not None:
+            return self._worker.is_ready()
+        return Check(self._is_standing_by, "standing by" if self._is_standing_by else "starting")
+
+    # Lookups.
+
+    @property
+    def worker(self) -> Worker | None:
+        """Who works the slot, while it is active here."""
+        return self._worker
+
+    def url_of(self, slot: str) -> str | None:
+        """Where the lookups of the replica that works `slot` listen, as the roll call tells; None where it does not."""
+        if self._roll_call is None:
+            return None
+        if slot == self._plan.slot and self._worker is not None:
+            return self._plan.lookup_url
+        active = [
+            heard for heard in self._roll_call.everyone() if heard.beat.slot == slot and heard.beat.role == "active"
+        ]
+        return max(active, key=lambda heard: heard.at).beat.url if active else None
+
+    @property
+    def standby(self) -> Standby | None:
+        """Who keeps copies, while it stands by here."""
+        return self._standby
+
+    def standby_urls(self, partition: int) -> list[str]:
+        """Where the lookups of others listen that have a copy of `partition`, the freshest first."""
+        return [beat.url for beat in self._standbys(partition) if beat.url is not None]
+
+    def standby_lag(self, partition: int) -> int | None:
+        """How many changelog records the freshest copy of `partition` lacks, here or elsewhere; None where there is none."""
+        lags = [beat.lags[partition] for beat in self._standbys(partition)]
+        here = self._lags.get(partition)
+        return min(lags if here is None else [*lags, here], default=None)
+
+    def _standbys(self, partition: int) -> list[Presence]:
+        if self._roll_call is None:
+            return []
+        return standbys(self._roll_call.everyone(), partition, now=time.monotonic(), patience=self._patience)
+
+    # Roles.
+
+    def run(self, stop: threading.Event) -> bool:
+        """Works until `stop` is set. True when everything folded was committed."""
+        if self._roll_call is None:
+            self._work(stop, {}, None)
+            return self._is_clean
+        self._roll_call.start()
+        try:
+            while not stop.is_set():
+                warm = self._stand_by(stop, self._roll_call)
+                if warm is not None:
+                    self._work(stop, warm, self._roll_call)
+        finally:
+            self._roll_call.stop()
+        return self._is_clean
+
+    def _stand_by(self, stop: threading.Event, roll_call: RollCall) -> dict[int, RocksStore] | None:
+        """Keeps copies until the slot is to be taken; None when told to stop before."""
+        standby = self._standby = Standby(self._plan, self._stores)
+        try:
+            while not stop.is_set():
+                self._turned_at = time.monotonic()
+                self._check()
+                others = roll_call.others()
+                for heard in others.values():
+                    if heard.beat.role != "standby":
+                        standby.follow(heard.beat.partitions)
+                standby.copy()
+                standby.questions.answer()
+                self._is_standing_by = True
+                self._show_copies(standby.lags())
+                roll_call.say("standby", standby.partitions, lags=self._lags)
+                now, since = time.monotonic(), roll_call.listening_since
+                if may_go_active(self._plan.replica, others, now=now, listening_since=since, patience=self._patience):
+                    log.info("going_active", replica=self._plan.replica, copies=sorted(standby.partitions))
+                    roll_call.say("active", standby.partitions)
+                    return standby.promote()
+            return None
+        finally:
+            self._is_standing_by = False
+            self._standby = None
+            self._show_copies({})
+            standby.close()
+
+    def _show_copies(self, lags: dict[int, int]) -> None:
+        gauges.show_copies(lags, before=self._lags)
+        self._lags = lags
+
+    def _work(self, stop: threading.Event, warm: dict[int, RocksStore], roll_call: RollCall | None) -> None:
+        worker = self._worker = Worker(self._plan, self._stores, warm)
+        self._home_ready_since = None
+        chosen: int | None = None
+        partitions: frozenset[int] = frozenset()
+        try:
+            worker.start()
+            while not stop.is_set():
+                worker.turn()
+                self._check()
+                if roll_call is not None:
+                    partitions = worker.partitions
+                    roll_call.say("active", partitions)
+                    chosen = self._look_for_heir(roll_call, partitions, chosen)
+                    if self._is_home_ready(chosen):
+                        break
+            if chosen is None:
+                worker.leave()
+            else:
+                worker.let_go()
+        except SlotFenced as error:
+            # First of all: a takeover that is still under way here would fence the heir.
+            worker.abandon()
+            if roll_call is None:
+                raise
+            log.warning("fenced", error=str(error))
+        except BaseException:
+            # A core may stand in the middle of a record: nothing of it may be committed on the way out.
+            worker.abandon()
+            raise
+        finally:
+            self._worker = None
+            worker.close()
+            self._is_clean = self._is_clean and worker.is_clean
+        if roll_call is not None and chosen is not None:
+            self._hand_over(roll_call, partitions, chosen)
+
+    def _hand_over(self, roll_call: RollCall, partitions: frozenset[int], chosen: int) -> None:
+        log.info("handing_over", heir=chosen, partitions=sorted(partitions))
+        roll_call.say("handing_over", partitions, heir=chosen)
+        deadline = time.monotonic() + HEIR_SECONDS_MAX
+        while time.monotonic() < deadline:
+            heard = roll_call.others().get(chosen)
+            if heard is not None and heard.beat.role == "active":
+                return
+            time.sleep(HEIR_POLL_SECONDS)
+        log.warning("heir_not_heard", heir=chosen)
+
+    def _look_for_heir(self, roll_call: RollCall, partitions: frozenset[int], before: int | None) -> int | None:
+        found = heir(roll_call.others(), partitions, now=time.monotonic(), patience=self._patience)
+        if found != before:
+            log.info("heir", heir=found, partitions=sorted(partitions))
+        return found
+
+    def _is_home_ready(self, chosen: int | None) -> bool:
+        """Whether the slot is to go back home: its replica there has stood by, caught up, for long enough."""
+        if self._plan.replica == 0 or chosen != 0:
+            self._home_ready_since = None
+            return False
+        now = time.monotonic()
+        self._home_ready_since = self._home_ready_since or now
+        return now - self._home_ready_since >= self._patience.settle

@@ -1,0 +1,80 @@
+"""Watches: questions that wait for an answer, asked again after every commit of their partition. Used by the slot's loop alone."""
+
+import time
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future
+from typing import Final, NamedTuple
+
+from services.processor.engine.application.access import LookFailed
+from services.processor.runtime.questions import Unanswered
+
+WATCHES_MAX: Final = 4_096
+
+#: What a question says, None while there is no answer, and under which member id.
+_Ask = Callable[[], tuple[bytes | None, str]]
+
+
+class _Watch(NamedTuple):
+    partition: int
+    ask: _Ask
+    answer: Future[tuple[bytes | None, str]]
+    #: Until when somebody waits at the most, monotonic seconds.
+    until: float
+
+    @property
+    def is_wanted(self) -> bool:
+        return not self.answer.cancelled() and time.monotonic() < self.until
+
+
+class Watches:
+    """Bounded. A watch that nobody wants any more is dropped when its turn comes, or its place is wanted."""
+
+    def __init__(self, watches_max: int = WATCHES_MAX) -> None:
+        self._watches_max = watches_max
+        self._watches: list[_Watch] = []
+        #: Up to which commit each partition's watches were asked.
+        self._asked: dict[int, int] = {}
+
+    def add(self, partition: int, ask: _Ask, until: float) -> Future[tuple[bytes | None, str]]:
+        """Waits for an answer, until then (monotonic seconds). Raises `Unanswered` when too many wait, or as `ask` does."""
+        answer: Future[tuple[bytes | None, str]] = Future()
+        told, member_id = ask()
+        if told is not None:
+            answer.set_result((told, member_id))
+            return answer
+        if len(self._watches) >= self._watches_max:
+            self._watches = [watch for watch in self._watches if watch.is_wanted]
+        if len(self._watches) >= self._watches_max:
+            raise Unanswered("too many questions wait for a commit")
+        self._watches.append(_Watch(partition, ask, answer, until))
+        return answer
+
+    def turn(self, commits: Mapping[int, int | None]) -> None:
+        """Asks where something was committed since, or where there is nobody to wait for; `commits` by partition."""
+        if not self._watches:
+            return
+        changed = {
+            watch.partition
+            for watch in self._watches
+            if (number := commits.get(watch.partition)) is None or self._asked.get(watch.partition) != number
+        }
+        if changed:
+            self._watches = [watch for watch in self._watches if watch.partition not in changed or not _is_over(watch)]
+            self._asked = {partition: number for partition, number in commits.items() if number is not None}
+
+
+def _is_over(watch: _Watch) -> bool:
+    """Asks once more: whether nobody waits any more."""
+    if not watch.is_wanted:
+        return True
+    try:
+        told, member_id = watch.ask()
+    except (Unanswered, LookFailed) as error:
+        if watch.answer.set_running_or_notify_cancel():
+            watch.answer.set_exception(error)
+        return True
+    if told is None:
+        return False
+    if watch.answer.set_running_or_notify_cancel():
+        watch.answer.set_result((told, member_id))
+    return True

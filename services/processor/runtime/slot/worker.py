@@ -1,0 +1,294 @@
+"""Worker: the slot's loop. Poll, give each partition its records, let each take its turn.
+
+The one thread that touches the consumer and the cores. The group decides which partitions the slot has; the fence of each
+partition's producer, not the group, decides who may commit.
+"""
+
+import time
+from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
+from typing import Any, Final
+
+import structlog
+from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaException, TopicPartition
+
+from services.processor.engine.application.application import Lookup
+from services.processor.engine.application.requests import Query
+from services.processor.runtime.kafka.clients import group_consumer
+from services.processor.runtime.kafka.end_offsets import Ends
+from services.processor.runtime.kafka.positions import Positions, SeekFailed
+from services.processor.runtime.kafka.reader import Reader
+from services.processor.runtime.kafka.refusals import WorkerFailed
+from services.processor.runtime.objects.media import media_pool
+from services.processor.runtime.partition.partition import Holding, Pools
+from services.processor.runtime.plan import Plan
+from services.processor.runtime.questions import Looked, Questions, Unanswered
+from services.processor.runtime.slot.turns import Turns
+from services.processor.runtime.slot.watches import Watches
+from services.processor.runtime.store.rocksdb import RocksStore
+from services.processor.runtime.store.stores import Stores
+from services.processor.runtime.telemetry import gauges
+from services.processor.runtime.telemetry.status import SlotStatus, Usage, rss_bytes
+from services.rim.admin.admin import Check
+
+log = structlog.get_logger(__name__)
+
+POLL_SECONDS: Final = 0.02
+GAUGE_SECONDS: Final = 1.0
+#: These threads wait for brokers and disks, they do not fold. Takeovers have their own: they may take long, and no commit
+#: may queue behind them.
+COMMIT_THREADS: Final = 16
+TAKEOVER_THREADS: Final = 16
+
+
+class Worker:
+    """Works one slot's partitions, a turn at a time. `warm` are copies that a standby kept, by partition."""
+
+    def __init__(self, plan: Plan, stores: Stores, warm: dict[int, RocksStore] | None = None) -> None:
+        self._plan = plan
+        self._topics = [topic.name for topic in plan.application.inputs]
+        self._stores = stores
+        self._warm = dict(warm or {})
+        self._pools = Pools(
+            commits=ThreadPoolExecutor(COMMIT_THREADS, thread_name_prefix="commit"),
+            takeovers=ThreadPoolExecutor(TAKEOVER_THREADS, thread_name_prefix="takeover"),
+            media=media_pool(plan),
+        )
+        self._ends = Ends(plan.settings)
+        self._consumer: Consumer = group_consumer(
+            plan.settings,
+            plan.application,
+            slot=plan.slot,
+            lookup_url=plan.lookup_url,
+            session_ms=plan.session_ms,
+            poll_interval_ms_max=plan.poll_interval_ms_max,
+            fetch_kbytes_max=plan.fetch_kbytes_max,
+        )
+        self._reader = Reader(
+            self._consumer,
+            self._topics,
+            records_max=plan.poll_records_max,
+            refused_seconds_max=plan.refused_seconds_max,
+            by_headers=plan.application.by_headers,
+            journeys=plan.journeys,
+        )
+        self._positions = Positions(self._consumer, self._topics)
+        #: What other threads ask of the cores.
+        self.questions = Questions()
+        self._watches = Watches()
+        self._usage = Usage()
+        self._turns = Turns()
+        self._holdings: dict[int, Holding] = {}
+        self._is_clean = True
+        self._has_joined = False
+        self._looped_at = time.monotonic()
+        self._gauged_at = 0.0
+        self._is_stopping = False
+
+    # Health.
+
+    def is_alive(self) -> Check:
+        """Whether the loop turns."""
+        age = time.monotonic() - self._looped_at
+        return Check(age < self._plan.poll_interval_ms_max / 1000, f"last turn of the loop {age:.1f} s ago")
+
+    def is_ready(self) -> Check:
+        """Whether the slot is in the group and works every partition it has."""
+        if self._is_stopping:
+            return Check(ok=False, why="stopping")
+        if not self._has_joined:
+            return Check(ok=False, why="not in the group yet")
+        taking = sorted(partition for partition, holding in self._holdings.items() if not holding.is_working)
+        return Check(
+            not taking, f"taking partitions {taking}" if taking else f"working {len(self._holdings)} partitions"
+        )
+
+    @property
+    def partitions(self) -> frozenset[int]:
+        """What the slot has."""
+        return frozenset(self._holdings)
+
+    @property
+    def is_clean(self) -> bool:
+        """Whether everything folded was committed before it was given up."""
+        return self._is_clean
+
+    # Questions, asked through `questions`.
+
+    def look(self, lookup: Lookup, key: bytes, partition: int) -> tuple[Looked, str]:
+        """Answers a lookup, and under which member id of the group. Raises `Unanswered` or `LookFailed`."""
+        holding, member_id = self._held(partition)
+        return holding.look(lookup, key, self._ends.of(self._topics, partition)), member_id
+
+    def ask(self, query: Query, subject: bytes, partition: int) -> tuple[bytes | None, str]:
+        """Answers a question from committed rows, and under which member id. Raises `Unanswered` or `LookFailed`."""
+        holding, member_id = self._held(partition)
+        return holding.ask(query, subject), member_id
+
+    def watch(self, query: Query, subject: bytes, partition: int, until: float) -> Future[tuple[bytes | None, str]]:
+        """Answers the question as soon as there is an answer; raises as `ask` does, the future too.
+
+        Nobody waits for it after `until` (monotonic seconds).
+        """
+        return self._watches.add(partition, partial(self.ask, query, subject, partition), until)
+
+    def _held(self, partition: int) -> tuple[Holding, str]:
+        holding = self._holdings.get(partition)
+        if holding is None:
+            raise Unanswered("the partition is another slot's")
+        # The id first: rows read after it was looked at are rows of this membership or of none.
+        return holding, self._consumer.memberid() or ""
+
+    def status(self) -> SlotStatus:
+        """What operators see of the slot."""
+        per_record = self._usage.cpu_seconds_per_record
+        return SlotStatus(
+            slot=self._plan.slot,
+            partitions=[
+                holding.status(self._ends.of(self._topics, partition))
+                for partition, holding in sorted(self._holdings.items())
+            ],
+            rss_bytes=rss_bytes(),
+            cpu_us_per_record=None if per_record is None else round(per_record * 1_000_000, 2),
+        )
+
+    # The loop.
+
+    def start(self) -> None:
+        """Joins the group.
+
+        The group shares out the first input alone. The others' partitions follow it by number (`_on_assign`): no assignor
+        promises to keep the partitions of several topics together while they move.
+        """
+        self._ends.start()
+        self._consumer.subscribe(
+            self._topics[:1], on_assign=self._on_assign, on_revoke=self._on_revoke, on_lost=self._on_lost
+        )
+
+    def turn(self) -> None:
+        """Polls once, and lets each partition take its turn. Raises `WorkerFailed` when the slot cannot go on."""
+        self._looped_at = time.monotonic()
+        # What waits in memory does not wait for what may come.
+        self._read(0.0 if any(holding.has_more for holding in self._holdings.values()) else POLL_SECONDS)
+        for number, until in self._turns.shares(self._holdings):
+            ends = self._ends.of(self._topics, number)
+            self._holdings[number].step(ends, self._consumer.consumer_group_metadata, until)
+        try:
+            self._positions.carry_out_rewinds()
+        except SeekFailed as error:
+            raise WorkerFailed(str(error)) from error
+        for number, holding in self._holdings.items():
+            self._positions.hold_back(number, holding.is_overfull, is_working=holding.is_working)
+        self.questions.answer()
+        self._watches.turn({number: holding.commit_number for number, holding in self._holdings.items()})
+        if self._looped_at - self._gauged_at >= GAUGE_SECONDS:
+            self._gauged_at = self._looped_at
+            self._usage.measure()
+            gauges.show(self.status())
+
+    def _read(self, seconds: float) -> None:
+        """Gives each partition its records."""
+        dealt, messages = self._reader.read(seconds)
+        self._usage.read(messages)
+        for at, batch in dealt.items():
+            topic, number = at
+            # A partition with a rewind to come gets these records again.
+            if number in self._holdings and not self._positions.is_rewinding(at):
+                self._holdings[number].accept(topic, batch.records, batch.position)
+
+    # Partitions come and go.
+
+    def _on_assign(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
+        self._has_joined = True
+        numbers = sorted(at.partition for at in partitions)
+        log.info("assigned", partitions=numbers)
+        consumer.incremental_assign(self._positions.all_inputs(numbers, OFFSET_BEGINNING))
+        self._positions.start(numbers)
+        for number in numbers:
+            self._holdings[number] = Holding(
+                self._plan, number, self._stores, self._pools, self._positions.rewind, warm=self._warm.pop(number, None)
+            )
+        self._watch()
+
+    def _on_revoke(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
+        numbers = sorted(at.partition for at in partitions)
+        self._give_up(numbers, consumer.consumer_group_metadata())
+        consumer.incremental_unassign(self._positions.all_inputs(numbers))
+
+    def _give_up(self, numbers: list[int], metadata: Any) -> None:
+        """Commits what is folded of these partitions, all at once and under one deadline, and closes them."""
+        deadline = time.monotonic() + self._plan.revoke_seconds_max
+        leaving = [self._release(number) for number in numbers if number in self._holdings]
+        for holding in leaving:
+            holding.begin_close(metadata, deadline)
+        clean = [holding.end_close(deadline) for holding in leaving]
+        for number in numbers:
+            # An abort on the way out has asked for one: there is nothing to read any more.
+            self._positions.forget(number)
+        if self._is_stopping:
+            # Only what is left behind at the end: an earlier hand-over's heir has long folded it again.
+            self._is_clean = self._is_clean and all(clean)
+        log.info("revoked", partitions=numbers, committed=all(clean))
+        self._watch()
+
+    def _on_lost(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
+        numbers = sorted(at.partition for at in partitions)
+        log.warning("lost", partitions=numbers)
+        self._is_clean = self._is_clean and not self._is_stopping
+        for number in numbers:
+            if number in self._holdings:
+                self._release(number).drop_lost()
+        consumer.incremental_unassign(self._positions.all_inputs(numbers))
+        self._watch()
+
+    def _release(self, partition: int) -> Holding:
+        self._positions.forget(partition)
+        gauges.forget(self._plan.application, partition)
+        return self._holdings.pop(partition)
+
+    def _watch(self) -> None:
+        """The partitions are others than before: their ends are asked for, and the slot's memory is shared out anew."""
+        self._reader.start_anew()
+        self._ends.watch([(topic, partition) for topic in self._topics for partition in self._holdings])
+        limits = self._plan.limits(len(self._holdings))
+        for holding in self._holdings.values():
+            holding.limit(limits)
+
+    def leave(self) -> None:
+        """Commits and leaves the group at once: a static member that only closes leaves when its session times out."""
+        self._is_stopping = True
+        self._consumer.unsubscribe()
+        deadline = time.monotonic() + self._plan.revoke_seconds_max + self._plan.session_ms / 1000
+        while self._holdings and time.monotonic() < deadline:
+            self._reader.consume(0.1)
+        if self._holdings:
+            self._is_clean = False
+            log.error("left_behind", partitions=sorted(self._holdings))
+
+    def let_go(self) -> None:
+        """Commits and closes every partition, but stays a member: who joins under the slot's id has them at once."""
+        self._is_stopping = True
+        self._give_up(sorted(self._holdings), self._consumer.consumer_group_metadata())
+
+    def abandon(self) -> None:
+        """The slot is another's: drops everything uncommitted. Its rows are safe, the heir goes on from the last commit."""
+        self._is_stopping = True
+        for number in sorted(self._holdings):
+            self._release(number).drop_lost()
+
+    def close(self) -> None:
+        """Gives clients and threads up. Follows `leave`, `let_go`, `abandon` or a failure."""
+        self._ends.stop()
+        try:
+            self._consumer.close()
+        except (KafkaException, SystemError) as error:
+            # After a fatal error the client may tell another one (SystemError is how one shows inside a callback). The
+            # member is nobody's then, and a replica goes on standing by.
+            log.warning("consumer_close_failed", error=str(error))
+        self._pools.commits.shutdown(wait=False, cancel_futures=True)
+        # What still waits here closes a store: all are given up, so nothing is taken any more.
+        self._pools.takeovers.shutdown(wait=False)
+        if self._pools.media is not None:
+            self._pools.media.close()
+        for store in self._warm.values():
+            store.close()

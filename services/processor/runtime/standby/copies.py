@@ -1,0 +1,246 @@
+"""Standby: keeps a warm copy of every store of the slot's active replica, from the changelog, ready to take over.
+
+Rows are written as they come, undecoded. A copy's position moves only with a meta row, so it always stands at a commit;
+rows ahead of it are overwritten by the replay of the tail.
+"""
+
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final
+
+import structlog
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
+
+from services.processor.engine.application.access import LookFailed
+from services.processor.engine.application.application import Lookup
+from services.processor.engine.state.local import LocalMeta, StoreCorrupt, StoredRows, StoreFailed
+from services.processor.engine.state.rows import META_KEY, Meta, NewerFormat, decode_meta
+from services.processor.runtime.kafka.clients import standby_consumer
+from services.processor.runtime.kafka.refusals import Refusals
+from services.processor.runtime.partition.changelog import ends_of, uncommitted_ends
+from services.processor.runtime.plan import Plan
+from services.processor.runtime.questions import LookedInCopy, Questions, Unanswered
+from services.processor.runtime.store.rocksdb import RocksStore
+from services.processor.runtime.store.stores import Stores, StoreTooOld
+
+log = structlog.get_logger(__name__)
+
+BATCH_RECORDS_MAX: Final = 5_000
+POLL_SECONDS: Final = 0.05
+#: A copy of a silent partition notes this often that it is current, ms.
+SAVED_AGE_MS_MAX: Final = 600_000
+
+
+@dataclass
+class Copy:
+    """One partition's copy."""
+
+    store: RocksStore
+    meta: Meta | None
+    #: After the last meta row taken, and after the last record read.
+    changelog_offset: int
+    read_to: int
+    #: When it lacked nothing at the latest, ms since 1970.
+    current_ms: int
+    #: The position that its store has.
+    saved: LocalMeta
+    is_at_end: bool = False
+    #: Whether it has rows of a commit of which others are still to come.
+    is_torn: bool = False
+    saved_at: float = 0.0
+
+
+class Standby:
+    """The copies of one slot."""
+
+    def __init__(self, plan: Plan, stores: Stores) -> None:
+        self._plan = plan
+        self._stores = stores
+        self._topic = plan.application.changelog.name
+        self._copies: dict[int, Copy] = {}
+        self._refusals = Refusals(plan.refused_seconds_max)
+        self._consumer: Consumer = standby_consumer(plan.settings, plan.application, plan.slot)
+        #: What other threads ask of the copies; who drives the standby has them answered.
+        self.questions = Questions()
+
+    @property
+    def partitions(self) -> frozenset[int]:
+        """What there are copies of."""
+        return frozenset(self._copies)
+
+    def lags(self) -> dict[int, int]:
+        """Changelog records that each copy lacks; without those that have not been at their end yet."""
+        return {partition: self._lag(partition, copy) for partition, copy in self._copies.items() if copy.is_at_end}
+
+    def look(self, lookup: Lookup, subject: bytes, partition: int) -> LookedInCopy:
+        """Answers a lookup from a copy as it is now. Raises `Unanswered` or `LookFailed`."""
+        copy = self._copies.get(partition)
+        if copy is None or not copy.is_at_end:
+            raise Unanswered("no copy that has been at the changelog's end is here")
+        if copy.is_torn:
+            raise Unanswered("the copy is in the middle of a commit")
+        try:
+            json = lookup.answer(StoredRows(copy.store), subject)
+        except (StoreFailed, NewerFormat) as error:
+            raise Unanswered(f"the copy cannot be read: {error}") from error
+        except Exception as error:
+            raise LookFailed(f"{lookup.path}: {subject!r}: {type(error).__name__}: {error}") from error
+        return LookedInCopy(json, max(0, _now_ms() - copy.current_ms), self._lag(partition, copy))
+
+    def _lag(self, partition: int, copy: Copy) -> int:
+        # The cached end comes with every fetch: it costs no request.
+        _, end = self._consumer.get_watermark_offsets(TopicPartition(self._topic, partition), cached=True)
+        return max(0, end - copy.read_to)
+
+    def follow(self, partitions: Iterable[int]) -> None:
+        """Keeps copies of these partitions from now on, and of no others."""
+        wanted = frozenset(partitions)
+        if wanted == self.partitions:
+            return
+        for partition in self.partitions - wanted:
+            self._let_go(partition)
+        for partition in sorted(wanted - self.partitions):
+            try:
+                copy = self._opened(partition)
+            except KafkaException as exception:
+                # Asked for again with the next turn.
+                self._refusals.note(self._what(partition), exception.args[0])
+                log.warning("standby_waits", partition=partition, error=exception.args[0].str())
+                return
+            self._copies[partition] = copy
+            self._consumer.incremental_assign([TopicPartition(self._topic, partition, copy.changelog_offset)])
+        log.info("standing_by", partitions=sorted(wanted))
+
+    def _let_go(self, partition: int) -> None:
+        copy = self._copies.pop(partition)
+        self._consumer.incremental_unassign([TopicPartition(self._topic, partition)])
+        store = self._given_up(partition, copy)
+        if store is not None:
+            store.close()
+
+    def _what(self, partition: int) -> str:
+        return f"the changelog, {self._topic}/{partition}"
+
+    def _opened(self, partition: int) -> Copy:
+        try:
+            return self._open(partition)
+        except (StoreCorrupt, StoreTooOld) as error:
+            why = str(error)
+        self._stores.discard(partition, why)
+        return self._open(partition)
+
+    def _open(self, partition: int) -> Copy:
+        """Raises `StoreCorrupt`, `StoreTooOld`, `StoreAhead`, `NewerFormat`; `KafkaException` when Kafka does not answer."""
+        low, end = ends_of(self._consumer, TopicPartition(self._topic, partition))
+        store = self._stores.open(partition)
+        try:
+            position = store.position()
+            if position is None:
+                # First of all: rows without a position would be trusted however old they are.
+                position = LocalMeta(None, low, _now_ms())
+                store.write({}, position)
+            if position.changelog_offset > end:
+                # This slot worked the partition before: its last commit's marker may still be on its way to the changelog,
+                # which ends before it for those who read what is committed.
+                low, end = uncommitted_ends(self._plan.settings, self._plan.application, partition)
+            self._stores.check(partition, position, low, end, now_ms=_now_ms())
+        except BaseException:
+            store.close()
+            raise
+        offset = position.changelog_offset
+        return Copy(store, position.meta, offset, offset, position.current_ms, position)
+
+    def copy(self) -> None:
+        """One turn: takes what is there, for a moment."""
+        self._refusals.check()
+        rows: dict[int, dict[bytes, bytes | None]] = {}
+        out_of_reach: set[int] = set()
+        for message in self._consumer.consume(BATCH_RECORDS_MAX, POLL_SECONDS):
+            partition = message.partition() or 0
+            copy = self._copies.get(partition)
+            if copy is not None and not self._take(copy, message, rows.setdefault(partition, {})):
+                out_of_reach.add(partition)
+        now = time.monotonic()
+        for partition, copy in list(self._copies.items()):
+            try:
+                if rows.get(partition):
+                    copy.store.write(rows[partition], None)
+                if now - copy.saved_at >= self._plan.flush_interval_seconds:
+                    copy.saved_at = now
+                    self._save(copy)
+            except StoreCorrupt as error:
+                self._begin_anew(partition, str(error))
+        for partition in out_of_reach & self.partitions:
+            # Whether it is behind the changelog's beginning or beyond its end is seen when it is opened the next time.
+            self._let_go(partition)
+
+    def _begin_anew(self, partition: int, why: str) -> None:
+        """Throws a corrupt copy away; `follow` opens an empty one."""
+        self._copies.pop(partition).store.close()
+        self._consumer.incremental_unassign([TopicPartition(self._topic, partition)])
+        self._stores.discard(partition, why)
+
+    def _take(self, copy: Copy, message: Message, rows: dict[bytes, bytes | None]) -> bool:
+        """False when the changelog does not have what comes next for the copy."""
+        error = message.error()
+        offset = message.offset() or 0
+        what = self._what(message.partition() or 0)
+        if error is not None:
+            if error.fatal():
+                raise KafkaException(error)
+            if error.code() != KafkaError._PARTITION_EOF:
+                self._refusals.note(what, error)
+                log.warning("standby_error", code=error.name(), error=error.str())
+                return error.code() != KafkaError._AUTO_OFFSET_RESET
+            self._refusals.clear(what)
+            copy.is_at_end = True
+            # The changelog has nothing that the copy lacks.
+            copy.current_ms = _now_ms()
+            copy.read_to = offset
+            return True
+        copy.read_to = offset + 1
+        key, value = message.key(), message.value()
+        copy.is_torn = key != META_KEY
+        if key == META_KEY and value is not None:
+            copy.meta = decode_meta(value)
+            copy.changelog_offset = offset + 1
+            # At the time of this commit nothing was missing that came before it.
+            copy.current_ms = max(copy.current_ms, message.timestamp()[1])
+        elif key is not None:
+            rows[key] = value
+        return True
+
+    @staticmethod
+    def _save(copy: Copy) -> None:
+        position = LocalMeta(copy.meta, copy.changelog_offset, copy.current_ms)
+        is_older = position.current_ms - copy.saved.current_ms >= SAVED_AGE_MS_MAX
+        if position.changelog_offset != copy.saved.changelog_offset or is_older:
+            copy.store.write({}, position)
+            copy.saved = position
+
+    def promote(self) -> dict[int, RocksStore]:
+        """Gives the copies up to the one who takes over: open stores, each at its last commit seen."""
+        copies, self._copies = self._copies, {}
+        given_up = {partition: self._given_up(partition, copy) for partition, copy in copies.items()}
+        return {partition: store for partition, store in given_up.items() if store is not None}
+
+    def _given_up(self, partition: int, copy: Copy) -> RocksStore | None:
+        """The copy's store, standing where it was read to; None for one that was corrupt, which is deleted."""
+        try:
+            self._save(copy)
+        except StoreCorrupt as error:
+            copy.store.close()
+            self._stores.discard(partition, str(error))
+            return None
+        return copy.store
+
+    def close(self) -> None:
+        """Closes what is left; each copy goes on from where it stands at the next start."""
+        self._consumer.close()
+        for store in self.promote().values():
+            store.close()
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000

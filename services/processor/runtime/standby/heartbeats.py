@@ -1,0 +1,179 @@
+"""The roll call: says several times a second that this replica lives, and hears the others of its application.
+
+Beats go through Kafka, so a replica that hears its own beat hears everybody's. While it does not (the broker is away, this process
+was stopped), silence means nothing and `listening_since` moves on.
+"""
+
+import threading
+import time
+import uuid
+from collections.abc import Callable, Mapping
+from typing import Final
+
+import structlog
+from confluent_kafka import OFFSET_END, Consumer, KafkaError, Producer, TopicPartition
+
+from services.processor.runtime.kafka.refusals import Refusals
+from services.processor.runtime.standby.roles import Heard
+from services.rim.kafka.connection import client_config, log_client_error
+from shared import codec
+from shared.codec import Undecodable
+from shared.schemas.presence import SCHEMA_VERSION, Presence, Role
+from shared.settings import Settings
+from shared.topics import PRESENCE
+
+log = structlog.get_logger(__name__)
+
+BEAT_SECONDS: Final = 0.2
+#: Own beats not heard for this long: the line is cut.
+DEAF_SECONDS: Final = 1.0
+FLUSH_SECONDS_MAX: Final = 2.0
+STOP_SECONDS_MAX: Final = 5.0
+
+
+class RollCall:
+    """One replica's voice and ears, on a thread of their own."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        application: str,
+        slot: str,
+        replica: int,
+        url: str | None,
+        *,
+        refused_seconds_max: float,
+    ) -> None:
+        self._application = application
+        self._refusals = Refusals(refused_seconds_max)
+        self._slot = slot
+        self._replica = replica
+        self._url = url
+        self._incarnation = uuid.uuid4().hex
+        self._said: tuple[Role, tuple[int, ...], dict[int, int], int | None] = ("standby", (), {}, None)
+        self._heard: dict[tuple[str, int], Heard] = {}
+        self._heard_self_at = 0.0
+        self._listening_since = time.monotonic()
+        client = f"{application}/{slot}/{replica}"
+        self._producer = Producer(
+            {**client_config(settings, client), "error_cb": log_client_error("roll call"), "linger.ms": 0, "acks": 1}
+        )
+        self._consumer = Consumer(
+            {
+                **client_config(settings, client),
+                "error_cb": log_client_error("roll call"),
+                # Required by the client; it is in no group and commits nothing.
+                "group.id": f"{application}.presence",
+                "enable.auto.commit": False,
+                "fetch.wait.max.ms": 100,
+                "auto.offset.reset": "latest",
+            }
+        )
+        self._stop = threading.Event()
+        self._wake = threading.Event()
+        self._threads = [
+            # A mute replica would be taken for dead, a deaf one takes others for dead: `rim.threads` ends the process.
+            threading.Thread(target=self._run, args=(work,), name=f"roll call: {name}", daemon=True)
+            for name, work in (("speak", self._speak), ("listen", self._listen))
+        ]
+
+    def start(self) -> None:
+        """Begins to speak and to listen."""
+        self._consumer.assign([TopicPartition(PRESENCE.name, 0, OFFSET_END)])
+        for thread in self._threads:
+            thread.start()
+
+    def stop(self) -> None:
+        """Falls silent. What was said last is delivered first."""
+        self._stop.set()
+        self._wake.set()
+        for thread in self._threads:
+            thread.join(STOP_SECONDS_MAX)
+        self._producer.flush(FLUSH_SECONDS_MAX)
+        self._consumer.close()
+
+    def say(
+        self,
+        role: Role,
+        partitions: frozenset[int],
+        *,
+        lags: Mapping[int, int] | None = None,
+        heir: int | None = None,
+    ) -> None:
+        """What to say of this replica from now on; a change of role is said at once."""
+        told = (role, tuple(sorted(partitions)), dict(lags or {}), heir)
+        is_news = told[0] != self._said[0] or told[3] != self._said[3]
+        self._said = told
+        if is_news:
+            self._wake.set()
+
+    def others(self) -> dict[int, Heard]:
+        """The last beats of the other replicas of this slot, by replica."""
+        return {replica: heard for (slot, replica), heard in list(self._heard.items()) if slot == self._slot}
+
+    def everyone(self) -> list[Heard]:
+        """The last beat of every other replica of the application."""
+        return list(self._heard.values())
+
+    @property
+    def listening_since(self) -> float:
+        """Since when everything that was said has been heard (monotonic seconds); now, while it is not."""
+        now = time.monotonic()
+        return now if now - self._heard_self_at > DEAF_SECONDS else self._listening_since
+
+    def _run(self, work: Callable[[], None]) -> None:
+        while not self._stop.is_set():
+            work()
+
+    def _speak(self) -> None:
+        role, partitions, lags, heir = self._said
+        beat = Presence(
+            schema_version=SCHEMA_VERSION,
+            application=self._application,
+            slot=self._slot,
+            replica=self._replica,
+            incarnation=self._incarnation,
+            role=role,
+            url=self._url,
+            partitions=list(partitions),
+            lags=lags,
+            heir=heir,
+        )
+        key = f"{self._application}/{self._slot}/{self._replica}".encode()
+        try:
+            self._producer.produce(PRESENCE.name, codec.PRESENCE.encode(beat), key, 0)
+        except BufferError:
+            # The broker has been away for long; old beats are worth nothing.
+            self._producer.purge()
+        self._producer.poll(0)
+        self._wake.wait(BEAT_SECONDS)
+        self._wake.clear()
+
+    def _listen(self) -> None:
+        self._refusals.check()
+        for message in self._consumer.consume(1000, 0.1):
+            error = message.error()
+            if error is not None:
+                if error.fatal():
+                    raise RuntimeError(f"the roll call cannot be heard: {error.str()}")
+                self._refusals.note(PRESENCE.name, error)
+                if error.code() != KafkaError._PARTITION_EOF:
+                    log.warning("roll_call", code=error.name(), error=error.str())
+                continue
+            self._take(message.value() or b"", time.monotonic())
+
+    def _take(self, value: bytes, now: float) -> None:
+        try:
+            beat = codec.PRESENCE.decode(value)
+        except Undecodable as error:
+            log.warning("beat_undecodable", error=str(error))
+            return
+        if beat.application != self._application:
+            return
+        if beat.incarnation == self._incarnation:
+            if now - self._heard_self_at > DEAF_SECONDS:
+                self._listening_since = now
+            self._heard_self_at = now
+            self._refusals.clear(PRESENCE.name)
+        elif (beat.slot, beat.replica) != (self._slot, self._replica):
+            self._heard[beat.slot, beat.replica] = Heard(beat, now)

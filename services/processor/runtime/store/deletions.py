@@ -1,0 +1,39 @@
+"""Deletions: for how long the changelog keeps them, as its broker says now; the operator may have changed it since boot."""
+
+import threading
+import time
+from typing import Final
+
+from confluent_kafka.admin import AdminClient
+
+from services.rim.kafka.connection import client_config, describe_topics
+from shared.settings import Settings
+from shared.topics import Topic
+
+#: An answer serves all partitions that are taken at about the same time.
+ANSWER_SECONDS: Final = 5.0
+ASK_SECONDS_MAX: Final = 5.0
+_SETTING: Final = "delete.retention.ms"
+
+
+class Deletions:
+    """Asks the broker. May be asked from any thread."""
+
+    def __init__(self, settings: Settings, changelog: Topic) -> None:
+        self._settings = settings
+        self._changelog = changelog
+        self._lock = threading.Lock()
+        self._admin: AdminClient | None = None
+        self._kept_ms = 0
+        self._answered_at: float | None = None
+
+    def kept_ms(self) -> int:
+        """For how long at least after its append a reader finds a deletion, ms. Raises `KafkaException`."""
+        with self._lock:
+            if self._answered_at is None or time.monotonic() - self._answered_at > ANSWER_SECONDS:
+                self._admin = self._admin or AdminClient(client_config(self._settings, "deletions"))
+                name = self._changelog.name
+                told = describe_topics(self._admin, [name], seconds_max=ASK_SECONDS_MAX)[name].result()
+                self._kept_ms = int(told[_SETTING])
+                self._answered_at = time.monotonic()
+            return self._kept_ms

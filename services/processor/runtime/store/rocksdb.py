@@ -1,0 +1,257 @@
+"""LocalStore on RocksDB: one database a partition, written seldom and without a write-ahead log (the changelog is that).
+
+    r <row key>                      row
+    t <deadline, 8 bytes> <row key>  timer entry
+    p                                position: meta and changelog offset
+
+Rows go in slices of at most 1 MB (a slice holds the GIL), the position after them; then the memtable is flushed. A crash in
+between leaves rows ahead of the position, which the replay overwrites.
+"""
+
+import gc
+import shutil
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+import msgspec
+from rocksdict import (
+    BlockBasedOptions,
+    Cache,
+    DBCompressionType,
+    Options,
+    Rdict,
+    ReadOptions,
+    WriteBatch,
+    WriteBufferManager,
+    WriteOptions,
+)
+
+from services.processor.engine.state.local import (
+    LocalMeta,
+    StoreCorrupt,
+    StoreFailed,
+    StoreFull,
+    StoreLocked,
+    TimerEntry,
+    decode_position,
+    encode_position,
+    first_after,
+)
+from services.processor.engine.state.rows import deadline_of
+from services.rim.process.crash_points import CrashPoints
+
+SLICE_BYTES_MAX: Final = 1_000_000
+_ROW: Final = b"r"
+_TIMER: Final = b"t"
+_TIMER_END: Final = b"u"
+_POSITION: Final = b"p"
+_BLOOM_BITS: Final = 10
+_OPEN_RETRY_SECONDS: Final = 0.1
+
+
+#: How RocksDB's own texts begin, or what they hold, by what they mean (rocksdict raises them as bare `Exception`).
+_FULL: Final = ("No space left on device", "File too large", "Disk quota exceeded")
+
+
+class Memory:
+    """What all stores of a slot share: block cache and write buffers, in bytes."""
+
+    def __init__(self, *, block_cache_bytes: int, write_buffer_bytes: int) -> None:
+        self.cache = Cache(block_cache_bytes)
+        # Never stall: only a store's own writes make it flush, so one that waits for the memory of an idle one waits for ever.
+        self.write_buffers = WriteBufferManager.new_write_buffer_manager_with_cache(
+            write_buffer_bytes, False, self.cache
+        )
+
+
+class RocksStore:
+    """A core's rows on disk. Used by one thread for reads while another may write.
+
+    Whatever is called raises `StoreCorrupt`, `StoreFull`, or `StoreFailed` for any other trouble of the files;
+    opening raises `StoreLocked` too.
+    """
+
+    def __init__(
+        self, path: Path, memory: Memory, *, open_seconds_max: float, crash_points: CrashPoints | None = None
+    ) -> None:
+        self._path = path
+        self._crash_points = crash_points or CrashPoints()
+        try:
+            path.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise _failed(path, error) from error
+        self._db = _open(path, _options(memory), open_seconds_max)
+        self._no_wal = WriteOptions()
+        # The stub calls it a method; it is a property.
+        self._no_wal.disable_wal = True  # type: ignore[method-assign, assignment]
+
+    def get(self, key: bytes) -> bytes | None:
+        # Not `_failures`: every new row is looked for here first, and a context costs twice what RocksDB does.
+        try:
+            row: bytes | None = self._db.get(_ROW + key)
+        except Exception as error:
+            if type(error) is not Exception:
+                raise
+            raise _failed(self._path, error) from error
+        return row
+
+    def due(self, after: TimerEntry, until_ms: int, limit: int) -> list[TimerEntry]:
+        with _failures(self._path):
+            return self._due(after, until_ms, limit)
+
+    def _due(self, after: TimerEntry, until_ms: int, limit: int) -> list[TimerEntry]:
+        bounds = ReadOptions()
+        bounds.set_iterate_upper_bound(_TIMER_END)
+        start = _timer_key(after)
+        # The iterator keeps the files locked until it is collected: it must not outlive this call.
+        iterator = self._db.iter(bounds)
+        iterator.seek(start)
+        found: list[TimerEntry] = []
+        try:
+            while iterator.valid() and len(found) < limit:
+                key: bytes = iterator.key()
+                deadline_ms = int.from_bytes(key[1:9], "big")
+                if deadline_ms > until_ms:
+                    break
+                if key != start:
+                    found.append((deadline_ms, key[9:]))
+                iterator.next()
+            # An iterator that meets a broken block looks like one at its end.
+            iterator.status()
+        finally:
+            del iterator
+        return found
+
+    def page(self, after: bytes, before: bytes, limit: int) -> list[tuple[bytes, bytes]]:
+        with _failures(self._path):
+            return self._page(_ROW + after, _ROW + before, limit)
+
+    def _page(self, after: bytes, before: bytes, limit: int) -> list[tuple[bytes, bytes]]:
+        bounds = ReadOptions()
+        bounds.set_iterate_upper_bound(before)
+        # As in `_due`: it must not outlive this call, and a broken block looks like the end.
+        iterator = self._db.iter(bounds)
+        iterator.seek(after)
+        found: list[tuple[bytes, bytes]] = []
+        try:
+            while iterator.valid() and len(found) < limit:
+                if iterator.key() != after:
+                    found.append((iterator.key()[1:], iterator.value()))
+                iterator.next()
+            iterator.status()
+        finally:
+            del iterator
+        return found
+
+    def write(self, rows: Mapping[bytes, bytes | None], position: LocalMeta | None) -> None:
+        with _failures(self._path):
+            self._write(rows, position)
+
+    def _write(self, rows: Mapping[bytes, bytes | None], position: LocalMeta | None) -> None:
+        batch = WriteBatch(raw_mode=True)
+        for key, row in rows.items():
+            if row is None:
+                batch.delete(_ROW + key)
+            else:
+                batch.put(_ROW + key, row)
+                deadline_ms = deadline_of(row)
+                if deadline_ms:
+                    batch.put(_timer_key((deadline_ms, key)), b"")
+            if batch.size_in_bytes() >= SLICE_BYTES_MAX:
+                self._db.write(batch, self._no_wal)
+                self._crash_points.reach("slice_written")
+                batch = WriteBatch(raw_mode=True)
+        self._db.write(batch, self._no_wal)
+        if position is not None:
+            self._crash_points.reach("rows_written")
+            batch = WriteBatch(raw_mode=True)
+            batch.delete_range(_TIMER, _timer_key(first_after(position)))
+            # Last: a position must never stand without its rows.
+            batch.put(_POSITION, encode_position(position))
+            self._db.write(batch, self._no_wal)
+            self._db.flush()
+            self._crash_points.reach("flushed")
+
+    def position(self) -> LocalMeta | None:
+        with _failures(self._path):
+            data: bytes | None = self._db.get(_POSITION)
+        try:
+            return None if data is None else decode_position(data)
+        except msgspec.MsgspecError as error:
+            raise StoreCorrupt(f"{self._path}: its position cannot be read: {error}") from error
+
+    def close(self) -> None:
+        self._db.close()
+
+
+def _timer_key(entry: TimerEntry) -> bytes:
+    return _TIMER + entry[0].to_bytes(8, "big") + entry[1]
+
+
+def _options(memory: Memory) -> Options:
+    table = BlockBasedOptions()
+    table.set_block_cache(memory.cache)
+    table.set_bloom_filter(_BLOOM_BITS, False)
+    options = Options(raw_mode=True)
+    options.create_if_missing(True)
+    options.set_block_based_table_factory(table)
+    options.set_write_buffer_manager(memory.write_buffers)
+    options.set_compression_type(DBCompressionType.lz4())
+    options.set_atomic_flush(True)
+    options.set_max_open_files(64)
+    options.set_keep_log_file_num(2)
+    options.set_max_log_file_size(1_000_000)
+    return options
+
+
+def delete_store(path: Path) -> None:
+    """Deletes a closed store's files: the changelog has all that they held. Raises `StoreFailed`."""
+    try:
+        shutil.rmtree(path)
+    except FileNotFoundError:
+        pass
+    except OSError as error:
+        raise _failed(path, error) from error
+
+
+def _open(path: Path, options: Options, seconds_max: float) -> Rdict:
+    """Opens the database, waiting for a former handle of this process to be closed or collected."""
+    # Turns, not the clock: a process that was stopped meanwhile has waited for nothing.
+    for _ in range(round(seconds_max / _OPEN_RETRY_SECONDS)):
+        try:
+            return _opened(path, options)
+        except StoreLocked:
+            gc.collect()
+            time.sleep(_OPEN_RETRY_SECONDS)
+    return _opened(path, options)
+
+
+def _opened(path: Path, options: Options) -> Rdict:
+    with _failures(path):
+        return Rdict(str(path), options)
+
+
+@contextmanager
+def _failures(path: Path) -> Iterator[None]:
+    """Gives RocksDB's failures a kind."""
+    try:
+        yield
+    except Exception as error:
+        # A subclass is none of RocksDB's: rocksdict raises `Exception` itself.
+        if type(error) is not Exception:
+            raise
+        raise _failed(path, error) from error
+
+
+def _failed(path: Path, error: Exception) -> StoreFailed:
+    told = str(error)
+    if any(text in told for text in _FULL):
+        return StoreFull(f"{path} cannot grow (is the disk full?): {told}")
+    if told.startswith("Corruption"):
+        return StoreCorrupt(f"{path} is corrupt: {told}")
+    if "/LOCK:" in told:
+        return StoreLocked(f"{path} is in use by another process: {told}")
+    return StoreFailed(f"{path}: {told}")

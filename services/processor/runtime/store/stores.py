@@ -1,0 +1,73 @@
+"""Local stores in a process's life: opened where the plan says, and thrown away when they cannot be relied on."""
+
+import structlog
+
+from services.processor.engine.state.local import LocalMeta
+from services.processor.runtime.plan import Plan
+from services.processor.runtime.store.deletions import Deletions
+from services.processor.runtime.store.rocksdb import Memory, RocksStore, delete_store
+from services.rim.telemetry.metrics import counter
+from shared.metrics import PROCESSOR_STORES_DISCARDED
+
+log = structlog.get_logger(__name__)
+
+
+class StoreTooOld(RuntimeError):
+    """The changelog no longer has all that the local store lacks. Throw its files away and replay from the beginning."""
+
+
+class StoreAhead(RuntimeError):
+    """The local store stands beyond the changelog's end: the changelog lost committed records. Do not go on."""
+
+
+class Stores:
+    """The local stores of one process, of which each is one partition's. May be used from any thread."""
+
+    def __init__(self, plan: Plan) -> None:
+        self._plan = plan
+        self._memory = Memory(block_cache_bytes=plan.block_cache_bytes, write_buffer_bytes=plan.write_buffer_bytes)
+        self._deletions = Deletions(plan.settings, plan.application.changelog)
+
+    def open(self, partition: int) -> RocksStore:
+        """Opens the store of a partition, as it stands."""
+        plan = self._plan
+        path, seconds_max = plan.store_path(partition), plan.open_seconds_max
+        return RocksStore(path, self._memory, open_seconds_max=seconds_max, crash_points=plan.crash_points)
+
+    def discard(self, partition: int, why: str) -> None:
+        """Deletes the closed store of a partition: the changelog has everything. Logged and counted."""
+        log.error("store_discarded", partition=partition, why=why)
+        counter(PROCESSOR_STORES_DISCARDED).labels(self._plan.application.name).inc()
+        delete_store(self._plan.store_path(partition))
+
+    def check(self, partition: int, position: LocalMeta, low: int, end: int, *, now_ms: int) -> None:
+        """Holds a store's position against the ends of its changelog. `now_ms`: this machine's time, ms since 1970.
+
+        Raises `StoreTooOld`, `StoreAhead`; `KafkaException` when the broker does not say how long deletions are kept.
+        """
+        name = self._plan.application.changelog.name
+        check_reach(f"{name}/{partition}", position, low, end)
+        check_age(name, position, now_ms=now_ms, kept_ms=self._deletions.kept_ms())
+
+
+def check_reach(changelog: str, position: LocalMeta, low: int, end: int) -> None:
+    """Raises `StoreTooOld` when the changelog begins after the position, `StoreAhead` when it ends before it."""
+    stands_at = position.changelog_offset
+    if stands_at < low:
+        raise StoreTooOld(f"the local store stands at {stands_at}, {changelog} begins at {low}")
+    if stands_at > end:
+        raise StoreAhead(
+            f"{changelog}: the local store stands at {stands_at}, the changelog ends at {end}: it has lost"
+            " committed records. Find out why; going on would lose them silently."
+        )
+
+
+def check_age(changelog: str, position: LocalMeta, *, now_ms: int, kept_ms: int) -> None:
+    """Raises `StoreTooOld` when deletions later than the position may be gone: what they deleted would rise again.
+
+    The broker keeps them for `kept_ms` after their append. Half of that is the limit, since this machine's clock (`now_ms`,
+    ms since 1970) and the broker's may differ.
+    """
+    age_ms = now_ms - position.current_ms
+    if age_ms > kept_ms // 2:
+        raise StoreTooOld(f"the local store is {age_ms} ms old; {changelog} keeps deletions for {kept_ms} ms")

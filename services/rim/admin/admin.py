@@ -1,0 +1,64 @@
+"""The admin endpoint of every service, on its own port and thread: `/livez`, `/readyz`, `/metrics`.
+
+`/livez` says whether the process should be restarted (it never depends on Kafka); `/readyz` whether it should get work.
+With a token, whoever asks without it is told no more than that: probes carry none.
+"""
+
+import hmac
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+import pydantic
+from aiohttp import web
+from prometheus_client import CONTENT_TYPE_LATEST, REGISTRY, generate_latest
+
+from services.rim.admin.http_thread import HttpThread
+
+
+@dataclass(frozen=True)
+class Check:
+    """The answer to a health question: yes or no, and why."""
+
+    ok: bool
+    why: str = "ok"
+
+
+class AdminServer(HttpThread):
+    """Serves health and metrics from a thread of its own. Without a token everybody may read all of it."""
+
+    def __init__(
+        self,
+        host: str,
+        port: int,
+        token: pydantic.SecretStr | None = None,
+        *,
+        is_alive: Callable[[], Check],
+        is_ready: Callable[[], Check],
+    ) -> None:
+        super().__init__("admin", host, port, self._app)
+        self._token = None if token is None else f"Bearer {token.get_secret_value()}".encode()
+        self._checks = {"/livez": is_alive, "/readyz": is_ready}
+
+    def _app(self) -> web.Application:
+        app = web.Application()
+        for path, check in self._checks.items():
+            app.router.add_get(path, self._answer(check))
+        app.router.add_get("/metrics", self._metrics)
+        return app
+
+    def _answer(self, check: Callable[[], Check]) -> Callable[[web.Request], Awaitable[web.Response]]:
+        async def handler(request: web.Request) -> web.Response:
+            result = check()
+            why = result.why if self._may_read(request) else "ok" if result.ok else "not ok"
+            return web.Response(status=200 if result.ok else 503, text=why + "\n")
+
+        return handler
+
+    async def _metrics(self, request: web.Request) -> web.Response:
+        if not self._may_read(request):
+            return web.Response(status=401, headers={"WWW-Authenticate": "Bearer"})
+        return web.Response(body=generate_latest(REGISTRY), headers={"Content-Type": CONTENT_TYPE_LATEST})
+
+    def _may_read(self, request: web.Request) -> bool:
+        given = request.headers.get("Authorization", "").encode()
+        return self._token is None or hmac.compare_digest(given, self._token)

@@ -1,0 +1,145 @@
+"""Kafka clients' common settings, and the check of topics at boot."""
+
+import logging
+from collections.abc import Callable, Iterable
+from concurrent.futures import Future
+from dataclasses import dataclass
+from typing import Any
+
+import structlog
+from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin._config import ConfigEntry, ConfigResource
+from confluent_kafka.admin._resource import ResourceType
+
+from services.rim.kafka.outages import Watch
+from services.rim.kafka.security import for_librdkafka
+from shared.settings import Settings
+from shared.topics import Profile, Topic
+
+log = structlog.get_logger(__name__)
+
+BOOT_SECONDS_MAX = 30.0
+
+#: Why a broker is not reached though it is there.
+_REFUSES = frozenset({KafkaError._AUTHENTICATION, KafkaError._SSL})
+_AWAY = frozenset({KafkaError._TIMED_OUT, KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN})
+#: Errors that come with a line in the client's log, which `kafka_outages` looks after.
+_IN_LOG = _REFUSES | {KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN, KafkaError._RESOLVE}
+_CLIENT_LOGGER = logging.getLogger("librdkafka")
+_OUTAGES = Watch()
+_CLIENT_LOGGER.addFilter(_OUTAGES)
+
+#: What correctness rests on, and so must be as declared; the rest (retention, sizes) is the operator's to change.
+#: Deleted by time, a changelog would lose its `meta`; stamped by clients, one record of the future would finish every view.
+_VERIFIED = ("cleanup.policy", "message.timestamp.type")
+
+
+class TopicsWrong(RuntimeError):
+    """The broker's topics are not as `shared.topics` declares them; the text says which and how."""
+
+
+def client_config(settings: Settings, client_id: str) -> dict[str, Any]:
+    """What every Kafka client of this installation is given."""
+    return {
+        "bootstrap.servers": settings.kafka_bootstrap,
+        "client.id": client_id,
+        "broker.address.ttl": 5_000,
+        "reconnect.backoff.max.ms": 1_000,
+        "log_level": 4,
+        # librdkafka's own lines come out as structured as ours.
+        "logger": _CLIENT_LOGGER,
+        **for_librdkafka(settings),
+    }
+
+
+def log_client_error(client: str) -> Callable[[KafkaError], None]:
+    """An `error_cb` that logs what librdkafka says; connections it mends by itself, and its log has told of them."""
+
+    def callback(error: KafkaError) -> None:
+        if error.code() in _IN_LOG and not error.fatal():
+            return
+        log.warning("kafka_client", client=client, code=error.name(), error=error.str(), fatal=error.fatal())
+
+    return callback
+
+
+def silence_clients() -> None:
+    """From now on the clients' own lines are not logged: the process ends, and its last line is to be its own."""
+    _CLIENT_LOGGER.disabled = True
+    _OUTAGES.silence()
+
+
+def verify_topics(settings: Settings, topics: Iterable[Topic]) -> None:
+    """Raises `TopicsWrong` unless every topic exists with its declared partitions, cleanup policy and kind of timestamp.
+
+    A broker that is away, refuses or does not answer within `BOOT_SECONDS_MAX` is told as `TopicsWrong` too.
+    """
+    told: list[KafkaError] = []
+    admin = AdminClient(client_config(settings, "verify-topics") | {"error_cb": told.append})
+    wanted = {topic.name: topic for topic in topics}
+    try:
+        found = admin.list_topics(timeout=BOOT_SECONDS_MAX).topics
+    except KafkaException as error:
+        # The client tells by callback alone that it was not let in, and only now.
+        admin.poll(0)
+        why = [one.str() for one in told if one.code() in _REFUSES] or [error.args[0].str()]
+        raise TopicsWrong(f"no broker at {settings.kafka_bootstrap}: {why[-1]}") from error
+    problems = [
+        f"topic {name} is missing: create it with `python -m deploy.topics`, or grant the right to see it"
+        for name in wanted
+        if name not in found
+    ]
+    present = [topic for name, topic in wanted.items() if name in found]
+    configs = _configs(admin, present)
+    for topic in present:
+        problems += _differences(topic, settings.profile, len(found[topic.name].partitions), configs[topic.name])
+    if problems:
+        raise TopicsWrong("; ".join(problems))
+
+
+def _configs(admin: AdminClient, topics: list[Topic]) -> dict[str, dict[str, str]]:
+    """Of each topic the settings that are verified; raises `TopicsWrong` when the broker does not tell them."""
+    configs = {}
+    for name, answer in describe_topics(admin, [topic.name for topic in topics], seconds_max=BOOT_SECONDS_MAX).items():
+        try:
+            configs[name] = answer.result()
+        except KafkaException as error:
+            if error.args[0].code() in _AWAY:
+                raise TopicsWrong(f"no broker answers: {error.args[0].str()}") from error
+            raise TopicsWrong(f"the settings of topic {name} cannot be read: {error.args[0].str()}") from error
+    return configs
+
+
+@dataclass(frozen=True)
+class TopicAnswer:
+    """What the broker will have said of one topic."""
+
+    _future: Future[dict[str, ConfigEntry]]
+
+    def result(self) -> dict[str, str]:
+        """The topic's settings as they are in force, by name. Raises `KafkaException`."""
+        return {name: entry.value for name, entry in self._future.result().items() if entry.value is not None}
+
+
+def describe_topics(admin: AdminClient, names: Iterable[str], *, seconds_max: float) -> dict[str, TopicAnswer]:
+    """Asks for the settings of topics."""
+    resources = [ConfigResource(ResourceType.TOPIC, name) for name in names]
+    answers = admin.describe_configs(resources, request_timeout=seconds_max) if resources else {}
+    return {resource.name: TopicAnswer(answer) for resource, answer in answers.items()}
+
+
+def _differences(topic: Topic, profile: Profile, partitions: int, config: dict[str, str]) -> list[str]:
+    problems = []
+    if partitions != topic.partitions(profile):
+        problems.append(
+            f"topic {topic.name} has {partitions} partitions, profile {profile.name} declares {topic.partitions(profile)}"
+            " (the count never changes in a topic's life)"
+        )
+    declared = topic.config(profile)
+    problems += [
+        f"topic {topic.name} has {setting}={config[setting]}, declared is {declared[setting]}"
+        for setting in _VERIFIED
+        if config[setting] != declared[setting]
+    ]
+    return problems
