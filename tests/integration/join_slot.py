@@ -13,7 +13,7 @@ from services.processor.runtime.standby.roles import Patience
 from services.rim.process.stopping import stop_on_signals
 from services.rim.telemetry import logs
 from shared.settings import Settings
-from tests.unit.processor.joining import OPEN, Session, application
+from tests.unit.processor.engine.joining import OPEN, Session, application
 
 #: So long that nothing is late and only a record far ahead closes a session: the result does not depend on the machine.
 SESSIONS = Sessions(gap_ms=100, grace_ms=3_600_000)

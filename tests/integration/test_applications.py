@@ -22,7 +22,7 @@ from shared.schemas.trace import Trace
 from tests.integration.asked import Asked
 from tests.integration.collecting import Collector, Reader, reading
 from tests.integration.slots import wait_until
-from tests.unit.collector.test_otlp import export
+from tests.unit.collector.intake.test_otlp import export
 
 pytestmark = pytest.mark.integration
 

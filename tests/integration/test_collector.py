@@ -27,7 +27,7 @@ from shared.settings import Settings
 from shared.topics import BEACONS, REJECTED
 from tests.contracts.sink_contract import SinkContract, Stored
 from tests.integration.collecting import SECONDS_MAX, Collector, answered, reading, until
-from tests.unit.collector.bodies import CMCD_RECORD, cmcd_bodies, mux_body, mux_event, mux_posts, post
+from tests.unit.collector.intake.bodies import CMCD_RECORD, cmcd_bodies, mux_body, mux_event, mux_posts, post
 
 pytestmark = pytest.mark.integration
 

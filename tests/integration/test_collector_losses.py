@@ -19,7 +19,7 @@ from shared.codec import BEACON
 from shared.settings import Settings
 from shared.topics import BEACONS
 from tests.integration.collecting import SECONDS_MAX, Collector, answered, reading, until
-from tests.unit.collector.bodies import CMCD_RECORD, mux_body, mux_event
+from tests.unit.collector.intake.bodies import CMCD_RECORD, mux_body, mux_event
 
 pytestmark = pytest.mark.integration
 

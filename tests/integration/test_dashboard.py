@@ -32,7 +32,7 @@ from shared.topics import BEACONS, LIVE, PROFILES
 from tests.integration.served import MEASURES
 from tests.integration.slots import Slot, wait_until
 from tests.unit.dashboard.records import slice_of
-from tests.unit.processor.video_views import captured
+from tests.unit.processor.applications.video_views import captured
 
 pytestmark = pytest.mark.integration
 

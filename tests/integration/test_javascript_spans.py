@@ -1,4 +1,4 @@
-"""OpenTelemetry's JavaScript SDK exports to the collector as it is; the Python one is in `tests.unit.collector.test_otlp`."""
+"""OpenTelemetry's JavaScript SDK exports to the collector as it is; the Python one is in `test_otlp.py`."""
 
 import asyncio
 import os
@@ -8,7 +8,7 @@ import pytest
 
 from deploy.local.paths import PLAYERS
 from shared.codec import SPAN
-from tests.unit.collector.serving import Served
+from tests.unit.collector.http.serving import Served
 
 pytestmark = pytest.mark.integration
 

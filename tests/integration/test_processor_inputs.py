@@ -19,7 +19,7 @@ from shared.settings import Settings
 from shared.topics import Topic
 from tests.integration.join_slot import SESSIONS
 from tests.integration.slots import ROOT, wait_until
-from tests.unit.processor.joining import CHANGELOG, JOINED, LEFT, RIGHT, application
+from tests.unit.processor.engine.joining import CHANGELOG, JOINED, LEFT, RIGHT, application
 
 pytestmark = pytest.mark.integration
 

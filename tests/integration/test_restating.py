@@ -28,7 +28,7 @@ from tests.integration.warehousing import (
     generations,
     somewhere,
 )
-from tests.unit.processor.video_views.beacons import T0, cmcd
+from tests.unit.processor.applications.video_views.beacons import T0, cmcd
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(1200)]
 

@@ -23,6 +23,7 @@ from deploy.rights import documented, grant
 from deploy.topics import create_topics
 from services.collector.customers.table import MIGRATIONS_DIR, CustomersTable, TableAway
 from services.rim.database.migrations import migrate
+from services.rim.kafka import connection
 from services.rim.kafka.connection import TopicsWrong, client_config, verify_topics
 from shared.settings import Settings
 from shared.topics import BEACONS, LIVE, VIEWS
@@ -30,7 +31,7 @@ from tests.integration.collecting import Collector, answered, reading
 from tests.integration.finalizing import Installation
 from tests.integration.secured import ADMIN_TOKEN, MARK, Authority, SecuredBroker, TlsFront, secured_broker
 from tests.integration.slots import Slot
-from tests.unit.collector.bodies import mux_body, mux_event
+from tests.unit.collector.intake.bodies import mux_body, mux_event
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(900)]
 

@@ -38,7 +38,7 @@ from tests.integration.warehousing import (
     somewhere,
     viewer_of,
 )
-from tests.unit.processor.video_views.beacons import T0, mux
+from tests.unit.processor.applications.video_views.beacons import T0, mux
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(1200)]
 

@@ -28,7 +28,7 @@ from shared.schemas.beacon import Beacon
 from shared.schemas.view import View
 from shared.topics import BEACONS, VIEWS
 from tests.integration.finalizing import HOUR_MS, MORNING_MS, ROLLUP_BY, Installation, a_view
-from tests.unit.processor.video_views.beacons import T0, mux, watch
+from tests.unit.processor.applications.video_views.beacons import T0, mux, watch
 
 DAY_MS = 24 * HOUR_MS
 _SCHEMA = "topic string, partition int, offset long, at_ms long, key binary, value binary"

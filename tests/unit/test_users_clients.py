@@ -7,7 +7,7 @@ from typing import Any
 from tests.chaos.users_clients import Client, Shared
 from tests.chaos.users_history import History
 from tests.integration.tabling import Told
-from tests.unit.processor.users.table import Table
+from tests.unit.processor.applications.users.table import Table
 
 CALLS = 250
 

@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from tests.unit.collector.serving import Served
+from tests.unit.collector.http.serving import Served
 
 
 @pytest.fixture

@@ -7,8 +7,8 @@ from urllib.parse import parse_qsl, urlsplit
 
 from services.collector.intake import native
 from services.collector.intake.post import Rules
-from tests.unit.collector.bodies import post
-from tests.unit.collector.serving import Served
+from tests.unit.collector.http.serving import Served
+from tests.unit.collector.intake.bodies import post
 
 TEXT = (Path(__file__).parents[3] / "docs" / "clients.md").read_text()
 

@@ -13,7 +13,7 @@ from services.collector import __main__ as collector
 from services.collector.customers.file import CustomersFile
 from services.collector.settings import CollectorSettings
 from services.collector.sink.kafka_sink import KafkaSink
-from tests.unit.collector.test_kafka_sink import FakeProducer
+from tests.unit.collector.sink.test_kafka_sink import FakeProducer
 
 SETTINGS = CollectorSettings(host="127.0.0.1", port=0, admin_host="127.0.0.1", admin_port=0, kafka_bootstrap="none:1")
 

@@ -14,7 +14,7 @@ from shared import codec, topics
 from shared.partitioning import view_key
 from shared.schemas.beacon import Beacon
 from shared.settings import SettingsError
-from tests.unit.processor.video_views.beacons import HOUR_MS, T0, mux, watch
+from tests.unit.processor.applications.video_views.beacons import HOUR_MS, T0, mux, watch
 
 Row = tuple[int, int, int, bytes, bytes]
 

@@ -1,0 +1,208 @@
+"""Connections of clients that are slow, many or wrong, on raw sockets."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+
+import pytest
+from prometheus_client import REGISTRY
+
+from services.collector.http import connections
+from services.collector.http.connections import ConnectionLimits, room_for
+from tests.unit.collector.http.serving import Served, until
+from tests.unit.collector.intake.bodies import mux_body, mux_event
+
+BODY = mux_body(mux_event())
+HEAD = b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: %d\r\n\r\n" % len(BODY)
+SECONDS_MAX = 20.0
+
+Connection = tuple[asyncio.StreamReader, asyncio.StreamWriter]
+
+
+@contextlib.asynccontextmanager
+async def serving(**limits: float) -> AsyncIterator[Served]:
+    served = Served(body_seconds_max=60.0, connections=ConnectionLimits(**limits))  # type: ignore[arg-type]
+    await served.start()
+    try:
+        yield served
+    finally:
+        while _opened:
+            writer = _opened.pop()[1]
+            writer.close()
+            with contextlib.suppress(ConnectionError):
+                await writer.wait_closed()
+        await served.stop()
+
+
+_opened: list[Connection] = []
+
+
+async def connected(served: Served) -> Connection:
+    """A connection that is closed with the collector, at the latest."""
+    _opened.append(await asyncio.open_connection("127.0.0.1", served.port))
+    return _opened[-1]
+
+
+async def status(connection: Connection, request: bytes) -> int:
+    """The status of the answer to a request; 0 when the connection was closed instead."""
+    reader, writer = connection
+    try:
+        writer.write(request)
+        head = await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), SECONDS_MAX)
+    except (asyncio.IncompleteReadError, ConnectionError):
+        return 0
+    return int(head.split()[1])
+
+
+async def closed(connection: Connection) -> None:
+    """Returns when the other side has closed it, having sent nothing."""
+    with contextlib.suppress(ConnectionError):
+        assert await asyncio.wait_for(connection[0].read(), SECONDS_MAX) == b""
+
+
+def given_up(reason: str) -> float:
+    return REGISTRY.get_sample_value("playhead_collector_connections_closed_total", {"reason": reason}) or 0
+
+
+async def until_told(gauge: str, value: float) -> None:
+    await until(lambda: REGISTRY.get_sample_value(f"playhead_collector_{gauge}") == value)
+
+
+async def test_a_head_that_does_not_end_is_not_waited_for() -> None:
+    before = given_up("slow_head")
+    async with serving(head_seconds_max=0.3) as served:
+        idle, used, slow = [await connected(served) for _ in range(3)]
+        assert await status(used, HEAD + BODY) == 200
+
+        async def dribble(connection: Connection) -> None:
+            with contextlib.suppress(ConnectionError):
+                for byte in HEAD * 100:
+                    connection[1].write(bytes([byte]))
+                    await connection[1].drain()
+                    await asyncio.sleep(0.02)
+
+        async def second_head(connection: Connection) -> None:
+            connection[1].write(HEAD[:20])
+
+        dribbling = asyncio.create_task(dribble(slow))
+        await second_head(used)
+        await closed(slow)
+        await closed(used)
+        dribbling.cancel()
+        assert given_up("slow_head") - before == 2
+        # Whoever sends nothing yet is slow with nothing.
+        assert await status(idle, HEAD + BODY) == 200
+
+
+async def test_a_body_may_take_longer_than_a_head() -> None:
+    async with serving(head_seconds_max=0.05) as served:
+        reader, writer = await connected(served)
+        slow = await connected(served)
+        slow[1].write(HEAD[:10])
+        writer.write(HEAD)
+        await closed(slow)
+        assert await status((reader, writer), BODY) == 200
+
+
+async def test_a_body_that_drips_is_not_waited_for() -> None:
+    """The time is for the whole body: a byte now and then does not prolong it."""
+    served = Served(body_seconds_max=0.3)
+    await served.start()
+    reader, writer = await connected(served)
+
+    async def drip() -> None:
+        with contextlib.suppress(ConnectionError):
+            while True:
+                writer.write(b" ")
+                await asyncio.sleep(0.02)
+
+    writer.write(b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1000000\r\n\r\n")
+    dripping = asyncio.create_task(drip())
+    head = await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), SECONDS_MAX)
+    assert head.startswith(b"HTTP/1.1 503 ")
+    assert b"\r\nConnection: close\r\n" in head
+    dripping.cancel()
+    writer.close()
+    await served.stop()
+
+
+async def test_what_comes_of_a_body_after_its_answer_is_no_head() -> None:
+    """A body too large is answered before it has come: a connection cut off then would hide the answer."""
+    async with serving() as served:
+        reader, writer = await connected(served)
+        writer.write(b"POST /v1/beacons?key=a HTTP/1.1\r\nHost: a\r\nContent-Length: 2000000\r\n\r\n")
+        writer.write(b" " * 20_000)
+        await until(lambda: len(served.sink.records) == 1)
+        for _ in range(99):
+            writer.write(b" " * 20_000)
+            await writer.drain()
+            await asyncio.sleep(0)
+        head = await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), SECONDS_MAX)
+        assert head.startswith(b"HTTP/1.1 413 ")
+
+
+async def test_a_head_that_grows_and_grows_is_cut_off() -> None:
+    before = given_up("large_head")
+    async with serving() as served:
+        connection = await connected(served)
+        header = b"X: " + b"x" * 1_000 + b"\r\n"
+        connection[1].write(HEAD[:-2])
+        with contextlib.suppress(ConnectionError):
+            for _ in range(100):
+                connection[1].write(header)
+                await connection[1].drain()
+                await asyncio.sleep(0)
+        await closed(connection)
+        assert given_up("large_head") - before == 1
+        async with served.client.get("/", headers={"Cookie": "c" * 30_000}) as answer:
+            assert answer.status == 200
+
+
+async def test_a_new_connection_takes_the_place_of_the_one_that_has_waited_longest() -> None:
+    before = given_up("displaced")
+    async with serving(connections_max=3) as served:
+        held = [await connected(served) for _ in range(3)]
+        assert await status(held[0], HEAD + BODY) == 200
+        held[1][1].write(HEAD[:30])
+        newest = await connected(served)
+        assert await status(newest, HEAD + BODY) == 200
+        await closed(held[1])
+        assert [await status(held[number], HEAD + BODY) for number in (0, 2)] == [200, 200]
+        assert given_up("displaced") - before == 1
+        await until_told("connections", 3)
+
+
+async def test_when_all_connections_are_busy_a_new_one_hears_so() -> None:
+    async with serving(connections_max=2) as served:
+        busy = [await connected(served) for _ in range(2)]
+        for _, writer in busy:
+            writer.write(HEAD + BODY[:-1])
+        await until_told("connections", 2)
+        await until_told("in_flight_bytes", 2 * len(BODY))
+        reader, writer = await connected(served)
+        head = await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), SECONDS_MAX)
+        assert head.startswith(b"HTTP/1.1 503 ")
+        assert b"\r\nAccess-Control-Allow-Origin: *\r\n" in head
+        assert b"\r\nRetry-After: " in head
+        writer.close()
+        assert [await status(one, BODY[-1:]) for one in busy] == [200, 200]
+        assert len(served.stored()) == 2
+
+
+@pytest.mark.parametrize("request_", [b"\x16\x03\x01\r\n\r\n", HEAD[:-2] + b"X: " + b"x" * 40_000 + b"\r\n\r\n"])
+async def test_a_page_can_read_that_its_head_was_refused(request_: bytes) -> None:
+    async with serving() as served:
+        head = await served.raw(request_)
+        assert head.startswith((b"HTTP/1.0 400 ", b"HTTP/1.1 400 "))
+        assert b"\r\nAccess-Control-Allow-Origin: *\r\n" in head
+
+
+def test_there_are_no_more_connections_than_files(monkeypatch: pytest.MonkeyPatch) -> None:
+    set_to: list[tuple[int, int]] = []
+    monkeypatch.setattr(connections.resource, "setrlimit", lambda _, limits: set_to.append(limits))
+    monkeypatch.setattr(connections.resource, "getrlimit", lambda _: (1_024, 4_096))
+    assert room_for(500) == 500
+    assert set_to == []
+    assert room_for(2_000) == 2_000
+    assert room_for(10_000) == 4_096 - connections.FILES_RESERVED
+    assert set_to == [(2_000 + connections.FILES_RESERVED, 4_096), (4_096, 4_096)]

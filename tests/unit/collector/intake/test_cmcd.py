@@ -1,0 +1,228 @@
+"""The CMCD intake: real bodies, what each field becomes, and what is set aside instead."""
+
+import gzip
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from services.collector.intake.cmcd import cmcd
+from services.collector.intake.post import Rules, Taken
+from services.collector.intake.sender.client import Client
+from services.collector.intake.sender.customers import Customer, Customers
+from shared.codec import BEACON
+from shared.schemas.beacon import Beacon
+from tests.unit.collector.intake.bodies import CMCD_RECORD, RECV_TIME_MS, cmcd_bodies, post
+
+RULES = Rules(collector_id="c-1")
+
+
+def take(body: bytes, **fields: Any) -> Taken:
+    return cmcd.take(post(body, **{"key": "acme", "origin": "/cmcd/acme"} | fields), RULES)
+
+
+def record(**changed: str | None) -> str:
+    """A valid record with members changed; None leaves one out, an empty text makes it a bare key."""
+    members: dict[str, str | None] = {"e": "t", "sid": '"s-1"', "sn": "4", "ts": "1795177158784", "v": "2"}
+    return ",".join(
+        f"{key}={value}" if value else key for key, value in (members | changed).items() if value is not None
+    )
+
+
+def test_real_bodies_become_beacons() -> None:
+    taken = [take(body) for body in cmcd_bodies()]
+
+    assert [len(each.accepted) for each in taken] == [3, 3, 5]
+    assert all(each.rejected == [] for each in taken)
+    # The second body failed at its first sending: its records come again in the third, with the same numbers.
+    beacons = [beacon for each in taken for beacon in each.accepted]
+    assert [(beacon.seq, beacon.source_event, beacon.event) for beacon in beacons] == [
+        (0, "ps:s", "viewstart"),
+        (1, "t:s", "heartbeat"),
+        (2, "ps:p", "playing"),
+        (3, "bc:p", "rendition"),
+        (4, "rr:p", "request"),
+        (5, "e:p", "error"),
+        (3, "bc:p", "rendition"),
+        (4, "rr:p", "request"),
+        (5, "e:p", "error"),
+        (6, "ce:p", "custom"),
+        (7, "ps:r", "rebufferstart"),
+    ]
+
+
+def test_a_real_record_keeps_every_key_as_it_is() -> None:
+    response = take(cmcd_bodies()[1], client=Client(user_agent="hls")).accepted[1]
+    assert response == Beacon(
+        schema_version=1,
+        source="cmcd",
+        customer_id="acme",
+        view_id="s1-uuid",
+        event="request",
+        source_event="rr:p",
+        recv_time_ms=RECV_TIME_MS,
+        client_time_ms=1795177158797,
+        seq=4,
+        clock_offset_ms=RECV_TIME_MS - 1795177158797,
+        playhead_ms=1234,
+        attrs={
+            "bl": [[1200, "v"]],
+            "br": [[5000, "v"], [128, "a"]],
+            "cid": 'movie "9"',
+            "d": 4000,
+            "e": "rr",
+            "mtp": [[25500, None]],
+            "nor": [["seg2.m4s", None]],
+            "ot": "v",
+            "rc": 200,
+            "sf": "h",
+            "st": "v",
+            "sta": "p",
+            "ttfb": 50,
+            "ttlb": 300,
+            "url": "https://cdn.example/seg1.m4s?x=1",
+            "v": 2,
+        },
+        user_agent="hls",
+        collector_id="c-1",
+        batch_id="b-1",
+    )
+
+
+@pytest.mark.parametrize(
+    ("e", "sta", "event"),
+    [
+        ("ps", "s", "viewstart"),
+        ("ps", "p", "playing"),
+        ("ps", "a", "pause"),
+        ("ps", "r", "rebufferstart"),
+        ("ps", "k", "seekstart"),
+        ("ps", "f", "error"),
+        ("ps", "e", "ended"),
+        ("ps", "q", "viewend"),
+        ("ps", "d", "custom"),
+        ("ps", "w", "custom"),
+        ("ps", None, "custom"),
+        ("bc", None, "rendition"),
+        ("e", "p", "error"),
+        ("t", "e", "heartbeat"),
+        ("abs", None, "ad"),
+        ("abe", None, "ad"),
+        ("as", None, "ad"),
+        ("ae", None, "ad"),
+        ("sk", None, "ad"),
+        ("b", None, "background"),
+        ("ce", None, "custom"),
+        ("new", None, "custom"),
+    ],
+)
+def test_an_event_gets_its_canonical_name(e: str, sta: str | None, event: str) -> None:
+    beacon = take(record(e=e, sta=sta).encode()).accepted[0]
+    assert (beacon.event, beacon.source_event) == (event, e if sta is None else f"{e}:{sta}")
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        CMCD_RECORD,
+        CMCD_RECORD + "\n",
+        "\n\n  " + CMCD_RECORD + " \t\r\n\n",
+    ],
+)
+def test_blank_lines_and_line_ends_mean_nothing(body: str) -> None:
+    taken = take(body.encode())
+    assert (len(taken.accepted), taken.rejected) == (1, [])
+
+
+def test_a_packed_body_is_unpacked() -> None:
+    assert len(take(gzip.compress(CMCD_RECORD.encode()), content_encoding="gzip").accepted) == 1
+
+
+def test_the_clock_offset_goes_by_the_latest_time_of_the_request() -> None:
+    body = "\n".join([record(ts="1795176999000"), record(ts="1795176999900", sn="5")]).encode()
+    assert {beacon.clock_offset_ms for beacon in take(body).accepted} == {100}
+
+
+@pytest.mark.parametrize("nonsense", ["99999999999999999", "-5", "(1795177999999)"])
+def test_a_time_that_is_none_says_nothing_of_the_clock(nonsense: str) -> None:
+    body = "\n".join([record(ts="1795176999900"), record(ts=nonsense, sn="5")]).encode()
+    taken = take(body)
+    assert [beacon.clock_offset_ms for beacon in taken.accepted] == [100]
+    assert [rejected.reason for rejected in taken.rejected] == ["invalid"]
+
+
+def test_a_text_that_is_too_long_is_refused_however_well_it_is_packed() -> None:
+    body = "\n".join([record(), record(sn="5", cid='"' + "ab c" * 20_000 + '"')]).encode()
+    for sent in (body, gzip.compress(body)):
+        rules = Rules(unpack_ratio_max=10_000)
+        taken = cmcd.take(post(sent, key="acme"), rules)
+        assert [beacon.seq for beacon in taken.accepted] == [4]
+        assert [rejected.reason for rejected in taken.rejected] == ["too_large"]
+
+
+def test_a_playhead_written_as_a_list_is_kept_as_it_was_said() -> None:
+    beacon = take(record(pt="(5 6)").encode()).accepted[0]
+    assert beacon.playhead_ms is None
+    assert beacon.attrs["pt"] == [[5, None], [6, None]]
+
+
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        (record(sid=None), "invalid"),
+        (record(sid='"' + "s" * 65 + '"'), "invalid"),
+        (record(sid="12"), "invalid"),
+        (record(e=None), "invalid"),
+        (record(e=""), "invalid"),
+        (record(ts=None), "invalid"),
+        (record(ts="soon"), "invalid"),
+        (record(ts="-5"), "invalid"),
+        (record(sn="-1"), "invalid"),
+        (record(v="3"), "unknown_version"),
+        (record(v='"two"'), "unknown_version"),
+        ("e=t,,", "undecodable"),
+        (record(cid='"' + "c" * 70_000 + '"'), "too_large"),
+    ],
+)
+def test_a_bad_record_is_set_aside_and_its_neighbours_are_not(line: str, reason: str) -> None:
+    taken = take("\n".join([record(sn="1"), line, record(sn="3")]).encode())
+    assert [beacon.seq for beacon in taken.accepted] == [1, 3]
+    assert [(rejected.reason, rejected.value.decode()) for rejected in taken.rejected] == [(reason, line)]
+
+
+def test_a_record_without_a_number_is_a_beacon_without_a_number() -> None:
+    assert take(record(sn=None).encode()).accepted[0].seq is None
+
+
+@pytest.mark.parametrize(
+    ("body", "fields", "reason"),
+    [
+        (b"", {}, "invalid"),
+        (b"\n \n", {}, "invalid"),
+        (b"\xff\xff", {}, "undecodable"),
+        (CMCD_RECORD.encode(), {"key": "a b"}, "invalid"),
+        (b"\n".join([CMCD_RECORD.encode()] * 3_601), {}, "too_large"),
+        (b"e=t", {"whole": False}, "too_large"),
+    ],
+)
+def test_a_body_that_holds_no_records_is_set_aside_as_it_came(body: bytes, fields: dict[str, Any], reason: str) -> None:
+    taken = take(body, **fields)
+    assert taken.accepted == []
+    assert [(rejected.reason, rejected.value) for rejected in taken.rejected] == [(reason, body)]
+
+
+def test_a_customer_that_is_not_ours_is_set_aside() -> None:
+    taken = cmcd.take(post(CMCD_RECORD.encode(), key="stranger"), Rules(customers=Customers({"acme": Customer()})))
+    assert [(rejected.reason, rejected.customer_id) for rejected in taken.rejected] == [
+        ("unknown_customer", "stranger")
+    ]
+
+
+@given(st.lists(st.text(max_size=30) | st.just(CMCD_RECORD), max_size=4))
+def test_every_line_becomes_a_beacon_or_is_set_aside(lines: list[str]) -> None:
+    taken = take("\n".join(lines).encode("utf-8", "replace"))
+    count = sum(1 for line in "\n".join(lines).split("\n") if line.strip(" \t\r"))
+    assert len(taken.accepted) + len(taken.rejected) == max(count, 1)
+    for beacon in taken.accepted:
+        assert BEACON.decode(BEACON.encode(beacon)) == beacon

@@ -1,0 +1,331 @@
+"""The mux intake: real bodies, what each field becomes, and what is set aside instead."""
+
+import gzip
+import json
+import tracemalloc
+import zlib
+from typing import Any
+
+import orjson
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from services.collector.intake.mux import mux
+from services.collector.intake.post import Rules, Taken
+from services.collector.intake.sender.client import Client
+from services.collector.intake.sender.customers import Customer, Customers
+from shared.codec import BEACON
+from shared.schemas.beacon import Beacon
+from tests.unit.collector.intake.bodies import RECV_TIME_MS, mux_body, mux_event, mux_posts, post
+
+RULES = Rules(collector_id="c-1")
+
+
+def take(body: bytes, **fields: Any) -> Taken:
+    return mux.take(post(body, **fields), RULES)
+
+
+def accepted(body: bytes, **fields: Any) -> list[Beacon]:
+    taken = take(body, **fields)
+    assert taken.rejected == []
+    return taken.accepted
+
+
+def rejected_reasons(taken: Taken) -> list[str]:
+    return [rejected.reason for rejected in taken.rejected]
+
+
+def test_a_real_view_of_mux_embed_becomes_beacons_in_its_order() -> None:
+    beacons = [beacon for real in mux_posts() for beacon in accepted(json.dumps(real["body"]).encode())]
+
+    assert [beacon.seq for beacon in beacons] == list(range(1, 19))
+    assert {(beacon.customer_id, beacon.source) for beacon in beacons} == {("cust123", "mux")}
+    assert len({beacon.view_id for beacon in beacons}) == 1
+    told = [(beacon.source_event, beacon.event) for beacon in beacons]
+    assert told[:7] == [
+        ("networkchange", "custom"),
+        ("playerready", "custom"),
+        ("playbackmodechange", "custom"),
+        ("viewstart", "viewstart"),
+        ("renditionchange", "rendition"),
+        ("play", "play"),
+        ("playing", "playing"),
+    ]
+    assert ("rebufferstart", "rebufferstart") in told
+    assert ("hb", "heartbeat") in told
+    assert [beacon.source_event for beacon in beacons if beacon.full_snapshot] == ["viewstart", "viewend"]
+
+
+def test_a_real_beacon_keeps_every_field_under_its_full_name() -> None:
+    real = mux_posts()[1]["body"]
+    playing = accepted(json.dumps(real).encode(), client=Client(address="10.0.0.7", user_agent="node"))[2]
+
+    assert playing == Beacon(
+        schema_version=1,
+        source="mux",
+        customer_id="cust123",
+        view_id="23deb43b-dc4a-4c0f-a65b-46d1f8db7e7e",
+        event="playing",
+        source_event="playing",
+        recv_time_ms=RECV_TIME_MS,
+        client_time_ms=1795176497093,
+        seq=7,
+        player_seq=7,
+        sent_time_ms=1795176506792,
+        rtt_ms=48,
+        clock_offset_ms=RECV_TIME_MS - 1795176506792,
+        playhead_ms=200,
+        attrs={
+            "mux_api_version": "2.1",
+            "player_instance_id": "9dcc6357-ab12-4a8c-9896-0ec5f8db7e7c",
+            "beacon_domain": "localhost:43781",
+            "view_max_playhead_position": 200,
+            "video_id": "vid-1",
+            "view_playing_time_ms_cumulative": 0,
+            "view_watch_time": 323,
+            "view_time_to_first_frame": 323,
+            "video_playback_range": '["0:200"]',
+            "session_expires": 1795177997094,
+        },
+        ip_trunc="10.0.0.0/24",
+        user_agent="node",
+        collector_id="c-1",
+        batch_id="b-1",
+    )
+
+
+def test_one_post_may_hold_two_views_of_two_customers() -> None:
+    body = mux_body(mux_event(e="viewend"), mux_event(ake="other", xid="view-2", e="viewstart", xsqno=1))
+    assert [(b.customer_id, b.view_id, b.seq) for b in accepted(body)] == [
+        ("acme", "view-1", 7),
+        ("other", "view-2", 1),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("fields", "event"),
+    [
+        ({"e": "seeking"}, "seekstart"),
+        ({"e": "seeked"}, "seekend"),
+        ({"e": "requestfailed"}, "request"),
+        ({"e": "error"}, "error"),
+        ({"e": "error", "persy": "fatal"}, "error"),
+        ({"e": "error", "persy": "warning"}, "warning"),
+        ({"e": "adbreakstart"}, "ad"),
+        ({"e": "aderror"}, "ad"),
+        ({"e": "devicesleep"}, "background"),
+        ({"e": "texttrackchange"}, "custom"),
+    ],
+)
+def test_an_event_gets_its_canonical_name(fields: dict[str, Any], event: str) -> None:
+    beacon = accepted(mux_body(mux_event(**fields)))[0]
+    assert (beacon.event, beacon.source_event) == (event, fields["e"])
+
+
+def test_the_body_is_json_whatever_it_is_called_and_however_it_is_packed() -> None:
+    body = mux_body(mux_event())
+    raw = zlib.compressobj(wbits=-15)
+    packed = [
+        (body, {"content_type": "text/plain"}),
+        (body, {"content_type": "image/gif", "content_encoding": "gzip"}),
+        (gzip.compress(body), {"content_encoding": "gzip"}),
+        (gzip.compress(body), {}),
+        (zlib.compress(body), {"content_encoding": "deflate"}),
+        (raw.compress(body) + raw.flush(), {"content_encoding": "Deflate"}),
+    ]
+    for data, headers in packed:
+        assert len(accepted(data, **headers)) == 1
+
+
+def test_a_roku_player_sends_text_for_numbers_and_no_metadata() -> None:
+    event = mux_event(ake=..., property_ke="acme", xsqno="3", uti="1795176999000", pphti="1500.4", vsoisli="true")
+    event |= {"xwati": "2500", "msara": "0.5", "vtt": "1984", "pispa": "maybe", "xredu": "null", "xreco": ""}
+    other = mux_event(xsqno="4", uti="1795176999500")
+    beacon = accepted(json.dumps({"events": [event, other]}).encode())[0]
+
+    assert (beacon.customer_id, beacon.seq, beacon.client_time_ms) == ("acme", 3, 1795176999000)
+    assert beacon.playhead_ms == 1500
+    assert beacon.sent_time_ms is None
+    assert beacon.clock_offset_ms == RECV_TIME_MS - 1795176999500
+    assert beacon.attrs == {
+        "video_source_is_live": True,
+        "view_watch_time": 2500,
+        "mux_sample_rate": 0.5,
+        "video_title": "1984",
+        "player_is_paused": "maybe",
+        "view_rebuffer_duration": "null",
+        "view_rebuffer_count": "",
+    }
+
+
+def test_nested_values_stay_as_they_are() -> None:
+    headers = {"x-cdn": "a", "age": {"seconds": [1, 2]}}
+    assert accepted(mux_body(mux_event(qrphe=headers)))[0].attrs == {"request_response_headers": headers}
+
+
+def test_half_a_character_does_not_cost_the_batch() -> None:
+    body = mux_body(mux_event(vtt="cut"), mux_event(xsqno=8)).replace(b"cut", b"cut \\ud83d")
+    assert [beacon.attrs.get("video_title") for beacon in accepted(body)] == ["cut ?", None]
+
+
+@pytest.mark.parametrize(
+    ("changed", "reason"),
+    [
+        ({"ake": ...}, "invalid"),
+        ({"ake": "no spaces"}, "invalid"),
+        ({"ake": 5}, "invalid"),
+        ({"ake": "x" * 65}, "invalid"),
+        ({"xid": ...}, "invalid"),
+        ({"xid": ""}, "invalid"),
+        ({"xid": "v" * 65}, "invalid"),
+        ({"e": ...}, "invalid"),
+        ({"e": ["hb"]}, "invalid"),
+        ({"e": "e" * 65}, "invalid"),
+        ({"uti": ...}, "invalid"),
+        ({"uti": "yesterday"}, "invalid"),
+        ({"uti": -1}, "invalid"),
+        ({"xsqno": -1}, "invalid"),
+        ({"xsqno": 1.5e300}, "invalid"),
+        ({"xsqno": True}, "invalid"),
+        ({"qrphe": [[[[[[[[[1]]]]]]]]]}, "invalid"),
+        ({"vtt": "t" * 70_000}, "too_large"),
+        ({"qrphe": {"a": ["t" * 70_000]}}, "too_large"),
+        ({"x" * 200: 1}, "too_large"),
+        ({f"c{n}": n for n in range(1_001)}, "too_large"),
+    ],
+)
+def test_a_bad_event_is_set_aside_and_its_neighbours_are_not(changed: dict[str, Any], reason: str) -> None:
+    bad = mux_event(**changed)
+    taken = take(mux_body(mux_event(xsqno=1), bad, mux_event(xsqno=3)))
+
+    assert [beacon.seq for beacon in taken.accepted] == [1, 3]
+    assert rejected_reasons(taken) == [reason]
+    assert orjson.loads(taken.rejected[0].value) == bad
+    assert not taken.rejected[0].encoded
+    assert taken.rejected[0].detail
+
+
+def test_an_event_without_ids_is_rejected_even_as_the_first() -> None:
+    nobodys = mux_event(ake=..., xid=...)
+    assert rejected_reasons(take(mux_body(nobodys, nobodys, {}))) == ["invalid"] * 3
+    assert rejected_reasons(take(mux_body("not an object", None, 7))) == ["invalid"] * 3
+
+
+def test_a_playhead_that_is_no_number_is_kept_as_it_was_said() -> None:
+    beacon = accepted(mux_body(mux_event(pphti="unknown", psqno=[1])))[0]
+    assert (beacon.playhead_ms, beacon.player_seq) == (None, None)
+    assert beacon.attrs == {"player_playhead_time": "unknown", "player_sequence_number": [1]}
+
+
+def test_a_customer_that_is_not_ours_is_told_from_one_that_cannot_be() -> None:
+    rules = Rules(customers=Customers({"acme": Customer()}))
+    taken = mux.take(post(mux_body(mux_event(), mux_event(ake="stranger"), mux_event(ake="a b"))), rules)
+    assert [beacon.customer_id for beacon in taken.accepted] == ["acme"]
+    assert rejected_reasons(taken) == ["unknown_customer", "invalid"]
+    assert [rejected.customer_id for rejected in taken.rejected] == ["stranger", None]
+
+
+@pytest.mark.parametrize(
+    ("body", "headers", "reason"),
+    [
+        (b"", {}, "undecodable"),
+        (b"hello", {}, "undecodable"),
+        (b'{"events": [NaN]}', {}, "undecodable"),
+        (b"\xff\xfe{}", {}, "undecodable"),
+        (b'"\\ud83d" and more', {}, "undecodable"),
+        (b"[" * 100_000, {}, "undecodable"),
+        (b'{"unheard_of": ' + b"[" * 5_000 + b"]" * 5_000 + b', "events": []}', {}, "undecodable"),
+        (b"[]", {}, "invalid"),
+        (b'{"events": {}}', {}, "invalid"),
+        (b'{"event": []}', {}, "invalid"),
+        (gzip.compress(b"{}")[:-4], {}, "undecodable"),
+        (gzip.compress(b"{}") + b"more", {}, "undecodable"),
+        (b"\x1f\x8bnot gzip", {}, "undecodable"),
+        (b"x", {"content_encoding": "deflate"}, "undecodable"),
+        (b"{}", {"content_encoding": "br"}, "undecodable"),
+        (gzip.compress(b" " * 3_000_000), {}, "too_large"),
+        (b"{", {"whole": False}, "too_large"),
+        (json.dumps({"events": [1] * 3_601}).encode(), {}, "too_large"),
+    ],
+)
+def test_a_body_that_holds_no_events_is_set_aside_as_it_came(body: bytes, headers: dict[str, Any], reason: str) -> None:
+    taken = take(body, **headers)
+    assert taken.accepted == []
+    assert [(rejected.reason, rejected.value, rejected.encoded) for rejected in taken.rejected] == [
+        (reason, body, True)
+    ]
+
+
+def test_a_body_that_unpacks_to_far_too_much_is_never_unpacked_whole() -> None:
+    bomb = post(gzip.compress(b" " * 60_000_000))
+    tracemalloc.start()
+    try:
+        assert rejected_reasons(mux.take(bomb, RULES)) == ["too_large"]
+        assert tracemalloc.get_traced_memory()[1] < 3 * RULES.body_bytes_max
+    finally:
+        tracemalloc.stop()
+
+
+def test_an_empty_batch_is_nothing_and_no_fault() -> None:
+    assert take(mux_body()) == Taken([], [])
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        b'{ "ake":"acme", "xid":"v", "xid":"v-2" ,"e":"hb", "xsqno": -1.0E0}',
+        b'{"ake": "a b", "vtt": "\\u00e9"}',
+        b'{"c1": ' + b"[" * 500 + b"]" * 500 + b"}",
+        b"nu" + b"ll",
+    ],
+)
+@pytest.mark.parametrize("packed", [False, True])
+def test_of_a_bad_event_the_very_bytes_are_kept(bad: bytes, packed: bool) -> None:
+    body = mux_body(mux_event(xsqno=1), "here", mux_event(xsqno=3)).replace(b'"here"', bad)
+    taken = take(gzip.compress(body) if packed else body)
+    assert [beacon.seq for beacon in taken.accepted] == [1, 3]
+    assert [(rejected.value, rejected.encoded) for rejected in taken.rejected] == [(bad, False)]
+
+
+def test_of_a_bad_event_with_half_a_character_all_else_is_kept() -> None:
+    body = mux_body("here", mux_event(xsqno=3)).replace(b'"here"', b'{"ake": "a b", "vtt": "\\ud83d"}')
+    assert [(each.value, each.encoded) for each in take(body).rejected] == [(b'{"ake": "a b", "vtt": "?"}', False)]
+
+
+def test_where_an_event_cannot_be_told_from_its_neighbours_the_body_is_kept() -> None:
+    body = b'{"events": {}, "events": [7]}'
+    assert [(rejected.value, rejected.encoded) for rejected in take(body).rejected] == [(body, True)]
+
+
+_JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=20),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=8), inner, max_size=4),
+    max_leaves=12,
+)
+_FIELDS = st.sampled_from(["ake", "xid", "e", "xsqno", "psqno", "uti", "pphti", "persy", "property_ke", "xwati"])
+
+
+@given(st.lists(_JSON | st.dictionaries(_FIELDS, _JSON | st.just("a")), max_size=4), _JSON)
+def test_every_event_becomes_a_beacon_or_is_set_aside(events: list[Any], metadata: Any) -> None:
+    taken = take(json.dumps({"metadata": metadata, "events": events}).encode())
+    assert len(taken.accepted) + len(taken.rejected) == len(events)
+    for beacon in taken.accepted:
+        assert BEACON.decode(BEACON.encode(beacon)) == beacon
+
+
+@given(st.binary(max_size=200), st.sampled_from(["", "gzip", "deflate"]))
+def test_no_body_is_too_strange(body: bytes, encoding: str) -> None:
+    taken = take(body, content_encoding=encoding)
+    assert len(taken.rejected) == 1
+
+
+@pytest.mark.parametrize(
+    ("number", "kept"), [("9" * 400, None), (str(2**63), 2**63), (str(2**70), float(2**70)), ("1e999", None)]
+)
+def test_a_number_that_readers_cannot_hold_reaches_nobody(number: str, kept: float | None) -> None:
+    taken = mux.take(post(mux_body(mux_event(vtt=0)).replace(b'"vtt": 0', b'"vtt": ' + number.encode())), Rules())
+    if kept is None:
+        assert [rejected.reason for rejected in taken.rejected] == ["undecodable"]
+    else:
+        assert [beacon.attrs["video_title"] for beacon in taken.accepted] == [kept]

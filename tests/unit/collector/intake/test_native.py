@@ -1,0 +1,199 @@
+"""The native intake, and that the published schema and the parser are of one mind."""
+
+import json
+from typing import Any
+from urllib.parse import parse_qsl, urlencode
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from jsonschema import Draft202012Validator
+
+from services.collector.intake import native
+from services.collector.intake.post import Rules, Taken
+from services.collector.intake.sender.client import Client
+from shared.codec import BEACON
+from tests.unit.collector.intake.bodies import RECV_TIME_MS, native_beacon, post
+
+RULES = Rules(collector_id="c-1", batch_beacons_max=50, attrs_max=20)
+VALIDATOR = Draft202012Validator(json.loads(native.json_schema()))
+
+
+def take(document: Any, **fields: Any) -> Taken:
+    body = document if isinstance(document, bytes) else json.dumps(document).encode()
+    return native.take(post(body, **{"key": "acme", "origin": "/v1/beacons"} | fields), RULES)
+
+
+def test_one_beacon_and_a_batch_become_canonical_beacons() -> None:
+    fields = {"seq": 3, "playhead_ms": 1_500, "full_snapshot": True, "attrs": {"video_id": "v", "own": [1]}}
+    (one,) = take(native_beacon(**fields)).accepted
+    two = take({"sent_time_ms": RECV_TIME_MS - 40, "beacons": [native_beacon(), native_beacon(**fields)]}).accepted
+
+    assert (one.source, one.customer_id, one.view_id, one.event) == ("native", "acme", "view-1", "heartbeat")
+    assert (one.seq, one.playhead_ms, one.full_snapshot, one.attrs) == (3, 1_500, True, fields["attrs"])
+    assert one.clock_offset_ms == RECV_TIME_MS - one.client_time_ms
+    assert [(b.seq, b.clock_offset_ms, b.sent_time_ms) for b in two] == [
+        (None, 40, RECV_TIME_MS - 40),
+        (3, 40, RECV_TIME_MS - 40),
+    ]
+
+
+def test_each_bad_beacon_of_a_batch_is_set_aside_with_its_place() -> None:
+    deep: Any = 1
+    for _ in range(12):
+        deep = [deep]
+    bad = [
+        native_beacon(event="dance"),
+        native_beacon(view_id=""),
+        native_beacon(time_ms=-1),
+        native_beacon(seq="1"),
+        native_beacon(unheard_of=1),
+        native_beacon(attrs={f"a{n}": n for n in range(21)}),
+        native_beacon(attrs={"deep": deep}),
+        7,
+    ]
+    taken = take({"beacons": [native_beacon(), *bad, native_beacon(seq=2)]})
+    assert len(taken.accepted) == 2
+    assert [rejected.place for rejected in taken.rejected] == list(range(1, 9))
+    assert [json.loads(rejected.value) for rejected in taken.rejected] == bad
+    assert {rejected.reason for rejected in taken.rejected} == {"invalid", "too_large"}
+    assert taken.rejected[0].view_id == "view-1"
+
+
+@pytest.mark.parametrize(
+    ("body", "reason"),
+    [
+        (b"", "undecodable"),
+        (b"\xff", "undecodable"),
+        (b'{"beacons": [' + b"[" * 100_000, "undecodable"),
+        (b"[]", "invalid"),
+        (b'{"beacons": 7}', "invalid"),
+        (b'{"beacons": [], "other": 1}', "invalid"),
+        (json.dumps({"beacons": [1] * 51}).encode(), "too_large"),
+    ],
+)
+def test_a_body_that_holds_no_beacons_is_set_aside_as_a_whole(body: bytes, reason: str) -> None:
+    (rejected,) = take(body).rejected
+    assert (rejected.reason, rejected.value, rejected.place, rejected.customer_id) == (reason, body, None, "acme")
+
+
+def test_a_beacon_too_large_for_a_record_is_answered_in_its_place() -> None:
+    large = native_beacon(attrs={f"a{number}": "x" * 60_000 for number in range(5)})
+    taken = native.take(
+        post(json.dumps({"beacons": [native_beacon(), large, native_beacon()]}).encode(), key="acme"), Rules()
+    )
+    assert len(taken.accepted) == 2
+    ((rejected),) = taken.rejected
+    assert (rejected.reason, rejected.place) == ("too_large", 1)
+
+
+def test_a_number_of_more_than_64_bits_is_refused() -> None:
+    (rejected,) = take(native_beacon(attrs={"a": [{"b": 2**64}]})).rejected
+    assert rejected.reason == "invalid"
+    assert take(native_beacon(attrs={"a": 2**64 - 1})).rejected == []
+
+
+@pytest.mark.parametrize(
+    ("seq", "kept"), [(b"3.0", 3), (b"30e-1", 3), (b"-0.0", 0), (b"3.5", None), (b"1e400", None), (b"-1.0", None)]
+)
+def test_a_whole_number_may_be_written_with_a_fraction(seq: bytes, kept: int | None) -> None:
+    """To JSON Schema 5.0 is an integer, and some languages write every number so."""
+    body = b'{"view_id": "v", "event": "play", "time_ms": 1.795176999e12, "attrs": {"x": 1.0}, "seq": %s}' % seq
+    for document in (body, b'{"sent_time_ms": 1795176999040.0, "beacons": [%s]}' % body):
+        found = [(beacon.seq, beacon.client_time_ms, beacon.attrs) for beacon in take(document).accepted]
+        assert found == ([] if kept is None else [(kept, 1_795_176_999_000, {"x": 1.0})])
+
+
+@pytest.mark.parametrize("tail", [b"", b"}x", b', "\xff": 1}', b', "a": "\xff"}', b"," + b"[" * 100_000])
+def test_a_bad_beginning_is_no_excuse_for_a_bad_end(tail: bytes) -> None:
+    (rejected,) = take(b'{"time_ms": 1.0, "seq": true' + tail).rejected
+    assert rejected.reason in {"invalid", "undecodable"}
+
+
+def test_half_a_character_costs_neither_the_beacon_nor_its_neighbours() -> None:
+    """`title.slice(0, 5)` in JavaScript leaves it, and `JSON.stringify` writes it."""
+    attrs = b'{"video_title": "cut \\ud83d", "\\uDC00": "\\ud83d\\ude00"}'
+    half = b'{"view_id": "v", "event": "play", "time_ms": 5.0, "attrs": %s}' % attrs
+    for document in (half, b'{"beacons": [%s]}' % half):
+        (beacon,) = take(document).accepted
+        assert (beacon.client_time_ms, beacon.attrs) == (5, {"video_title": "cut ?", "?": "\N{GRINNING FACE}"})
+    taken = take(b'{"beacons": [%s, {"event": "\\ud83d"}, {"a": "\\\\ud83d"}]}' % half)
+    assert len(taken.accepted) == 1
+    assert [rejected.reason for rejected in taken.rejected] == ["invalid", "invalid"]
+
+
+@pytest.mark.parametrize("broken", [b'"\\ud83d', b'{"a": "\\ud83d", "b": NaN}', b'{"a": "\\\\ud83d", "b": NaN}'])
+def test_half_a_character_is_no_excuse_for_what_is_no_json(broken: bytes) -> None:
+    assert [rejected.reason for rejected in take(broken).rejected] == ["undecodable"]
+
+
+def test_a_beacon_may_be_a_query() -> None:
+    query = urlencode({"key": "acme", **native_beacon(seq=4, playhead_ms="1500"), "video_id": "v"})
+    taken = native.take_query(parse_qsl(query), post(query.encode(), key="acme"), RULES)
+    (beacon,) = taken.accepted
+    assert (beacon.view_id, beacon.seq, beacon.playhead_ms, beacon.attrs) == ("view-1", 4, 1_500, {"video_id": "v"})
+
+    query = urlencode(native_beacon(time_ms="noon"))
+    (rejected,) = native.take_query(parse_qsl(query), post(query.encode(), key="acme"), RULES).rejected
+    assert (rejected.reason, rejected.value) == ("invalid", query.encode())
+
+
+def test_a_viewer_who_wants_privacy_is_not_told_from_others() -> None:
+    client = Client(address="203.0.113.7", user_agent="agent", wants_privacy=True)
+    (beacon,) = take(native_beacon(attrs={"viewer_id": "v", "video_id": "x"}), client=client).accepted
+    assert (beacon.attrs, beacon.ip_trunc, beacon.user_agent) == ({"video_id": "x"}, None, None)
+
+
+#: Also as some languages write them: `5.0`.
+_WHOLE = st.integers(-1, 2**54) | st.integers(-1, 2**54).map(float)
+_VALUES = (
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**60), 2**60)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(max_size=5)
+    | st.just({})
+    | st.just([])
+)
+_FIELDS = {
+    "view_id": st.text(max_size=70) | _VALUES,
+    "event": st.sampled_from(["viewstart", "hb", "viewend"]) | _VALUES,
+    "time_ms": _WHOLE | _VALUES,
+    "seq": _WHOLE | _VALUES,
+    "playhead_ms": _WHOLE | _VALUES,
+    "full_snapshot": _VALUES,
+    "attrs": st.dictionaries(st.text(max_size=3), _VALUES, max_size=3) | _VALUES,
+    "other": _VALUES,
+}
+_GOOD = st.fixed_dictionaries(
+    {"view_id": st.text(min_size=1, max_size=64), "event": st.just("play"), "time_ms": st.integers(0, 2**53)},
+    optional={"seq": st.integers(0, 2**53), "full_snapshot": st.booleans()},
+)
+_BEACONS = _GOOD | st.builds(lambda good, changes: good | changes, _GOOD, st.fixed_dictionaries({}, optional=_FIELDS))
+
+
+@given(_BEACONS | st.fixed_dictionaries({}, optional=_FIELDS))
+def test_the_schema_and_the_parser_agree_on_every_beacon(beacon: dict[str, Any]) -> None:
+    taken = take(beacon)
+    assert VALIDATOR.is_valid(beacon) == (taken.rejected == []), (beacon, taken)
+    for canonical in taken.accepted:
+        assert BEACON.decode(BEACON.encode(canonical)) == canonical
+
+
+@given(
+    st.fixed_dictionaries({"beacons": st.lists(_BEACONS, max_size=3)}, optional={"sent_time_ms": _VALUES, "x": _VALUES})
+)
+def test_the_schema_and_the_parser_agree_on_every_batch(batch: dict[str, Any]) -> None:
+    assert VALIDATOR.is_valid(batch) == (take(batch).rejected == [])
+
+
+@given(st.binary(max_size=200), st.sampled_from(["", "gzip", "deflate", "br", "zstd", "x"]))
+def test_no_body_is_too_strange(body: bytes, encoding: str) -> None:
+    taken = take(body, content_encoding=encoding)
+    assert len(taken.rejected) == 1
+
+
+@given(st.lists(st.tuples(st.text(max_size=8) | st.sampled_from(sorted(_FIELDS)), st.text(max_size=8)), max_size=6))
+def test_no_query_is_too_strange(pairs: list[tuple[str, str]]) -> None:
+    taken = native.take_query(pairs, post(b"?", key="acme"), RULES)
+    assert len(taken.accepted) + len(taken.rejected) == 1

@@ -1,0 +1,61 @@
+"""The check of topics at boot: whatever the broker answers, or does not, is told as the one error that services handle."""
+
+from collections.abc import Iterable
+from concurrent.futures import Future
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from confluent_kafka import KafkaError, KafkaException
+
+from services.rim.kafka import connection
+from services.rim.kafka.connection import TopicsWrong, verify_topics
+from shared.settings import Settings
+from shared.topics import BEACONS
+
+SETTINGS = Settings(kafka_bootstrap="none:1")
+
+
+class FakeAdmin:
+    """A broker with topic `beacons` that answers the question for its settings with `answer`, or an error."""
+
+    def __init__(self, answer: dict[str, str] | KafkaError) -> None:
+        self._answer = answer
+
+    def list_topics(self, timeout: float) -> Any:
+        partitions = dict.fromkeys(range(BEACONS.partitions(SETTINGS.profile)))
+        return SimpleNamespace(topics={BEACONS.name: SimpleNamespace(partitions=partitions)})
+
+    def describe_configs(self, resources: Iterable[Any], request_timeout: float) -> dict[Any, Future[Any]]:
+        answer: Future[Any] = Future()
+        if isinstance(self._answer, KafkaError):
+            answer.set_exception(KafkaException(self._answer))
+        else:
+            answer.set_result({name: SimpleNamespace(value=value) for name, value in self._answer.items()})
+        return dict.fromkeys(resources, answer)
+
+
+def verify(monkeypatch: pytest.MonkeyPatch, answer: dict[str, str] | KafkaError) -> None:
+    monkeypatch.setattr(connection, "AdminClient", lambda _: FakeAdmin(answer))
+    verify_topics(SETTINGS, [BEACONS])
+
+
+def test_a_topic_as_declared_passes(monkeypatch: pytest.MonkeyPatch) -> None:
+    verify(monkeypatch, BEACONS.config(SETTINGS.profile))
+
+
+@pytest.mark.parametrize("setting", ["cleanup.policy", "message.timestamp.type"])
+def test_a_setting_that_correctness_rests_on_must_be_as_declared(monkeypatch: pytest.MonkeyPatch, setting: str) -> None:
+    with pytest.raises(TopicsWrong, match=f"topic beacons has {setting}=other, declared is "):
+        verify(monkeypatch, BEACONS.config(SETTINGS.profile) | {setting: "other"})
+
+
+def test_a_setting_that_operators_tune_may_differ(monkeypatch: pytest.MonkeyPatch) -> None:
+    verify(monkeypatch, BEACONS.config(SETTINGS.profile) | {"retention.ms": "1000"})
+
+
+def test_a_broker_that_does_not_tell_its_settings_is_no_other_kind_of_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    refusal = KafkaError(KafkaError.TOPIC_AUTHORIZATION_FAILED, "not allowed")
+
+    with pytest.raises(TopicsWrong, match=r"settings of topic beacons cannot be read: .*not allowed"):
+        verify(monkeypatch, refusal)
