@@ -52,7 +52,15 @@ def _path(span: Span) -> str:
     route = _text(span, "http.route")
     if route:
         return route if route.startswith("/") else f"/{route}"
-    return _text(span, "url.path", "http.target") or urlsplit(_text(span, "url.full", "http.url")).path
+    return _text(span, "url.path", "http.target") or _path_of_url(_text(span, "url.full", "http.url"))
+
+
+def _path_of_url(url: str) -> str:
+    try:
+        return urlsplit(url).path
+    except ValueError:
+        # The client's text is not a URL, for example `http://[`: the span is still a span.
+        return ""
 
 
 def _text(span: Span, *names: str) -> str:

@@ -37,6 +37,13 @@ OLD: dict[str, Any] = {
         ({"http.method": "GET", "http.url": "http://x/a"}, None),
         ({"http.method": "GET", "http.status_code": True, "http.url": "http://x/a"}, None),
         ({"rpc.system": "grpc"}, None),
+        # `urlsplit` raises on these.
+        (
+            {"http.request.method": "GET", "http.response.status_code": 200, "url.full": "http://["},
+            None,
+        ),
+        ({"http.method": "GET", "http.status_code": 200, "http.url": "http://[::1"}, None),
+        ({"http.method": "GET", "http.status_code": 200, "http.url": "//\u2100/a"}, None),
     ],
 )
 def test_what_a_span_tells_of_a_call(attrs: dict[str, Any], told: tuple[Any, ...] | None) -> None:
