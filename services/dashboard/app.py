@@ -24,8 +24,8 @@ STATIC: Final = Path(__file__).parent / "static"
 HOURS_MAX: Final = 366 * 24
 #: A later play of a session is named by its number, too.
 VIEW_CHARS_MAX: Final = VIEW_ID_CHARS_MAX + 4
-#: A stream says this often that it is there, so that proxies and pages can tell silence from death.
-KEEPALIVE_SECONDS: Final = 15.0
+#: How often a stream without a new picture sends an event, so that a page can distinguish a quiet server from a stopped one.
+ALIVE_SECONDS: Final = 3.0
 #: A page that does not take what it is sent for this long is let go.
 WRITE_SECONDS_MAX: Final = 10.0
 #: What a page waits before it listens anew.
@@ -188,9 +188,10 @@ class Routes:
         await _write(response, f"retry: {RECONNECT_MS}\n\n".encode())
         version = 0
         while not self._board.is_closed:
-            newer = await self._board.newer_than(version, KEEPALIVE_SECONDS)
+            newer = await self._board.newer_than(version, ALIVE_SECONDS)
             if newer is None:
-                await _write(response, b": here\n\n")
+                # An event without data would not reach the page.
+                await _write(response, b"event: alive\ndata: 1\n\n")
                 continue
             version, picture = newer
             await _write(response, b"data: " + picture + b"\n\n")

@@ -11,6 +11,7 @@ from typing import Any, Final
 
 import msgspec
 
+from services.dashboard.largest import LargestCustomers
 from shared.schemas.live import BUCKET_MS, IDLE_MS, Live
 
 #: As at the bucket's end. Where a partition has left a bucket out, its last gauges stand for this long: views do not end
@@ -35,9 +36,6 @@ ACTIVE_MS: Final = 60_000
 ALL: Final = "*"
 #: The name under which customers without room of their own are added up; no customer id can be this either.
 _OMITTED: Final = "+"
-#: Customers without room are counted up to here.
-OMITTED_MAX: Final = 100_000
-
 Figures = dict[str, int]
 
 
@@ -47,7 +45,7 @@ class LiveHistory:
     def __init__(self, *, history_ms: int, settle_ms: int, customers_max: int) -> None:
         self._history_ms = history_ms
         self._settle_ms = settle_ms
-        self._customers_max = customers_max
+        self._largest = LargestCustomers(customers_max)
         #: bucket → customer → partition → record
         self._buckets: dict[int, dict[str, dict[int, Live]]] = {}
         self._first_came_ms: dict[int, int] = {}
@@ -56,9 +54,6 @@ class LiveHistory:
         self._busy: dict[int, int] = {}
         #: Buckets in which a view finished or was revised.
         self._finished: set[int] = set()
-        #: customer → its newest bucket
-        self._customers: dict[str, int] = {}
-        self._omitted: set[str] = set()
         #: Changes whenever the picture does.
         self.version = 0
         #: Start of the newest bucket that is shown; None before the first.
@@ -76,17 +71,14 @@ class LiveHistory:
         customers = self._buckets.setdefault(bucket_ms, {})
         if live.views_finished or live.views_revised:
             self._finished.add(bucket_ms)
-        if live.customer_id in self._customers or len(self._customers) < self._customers_max:
-            self._customers[live.customer_id] = max(self._customers.get(live.customer_id, 0), bucket_ms)
-        else:
-            if len(self._omitted) < OMITTED_MAX:
-                self._omitted.add(live.customer_id)
+        if not self._largest.count(live):
             live = _added(customers.get(_OMITTED, {}).get(live.partition), live)
         customers.setdefault(live.customer_id, {})[live.partition] = live
         self._first_came_ms.setdefault(bucket_ms, now_ms)
         if self.shown_ms is not None and bucket_ms <= self.shown_ms:
             self.version += 1
-        self._trim(max(newest_ms, bucket_ms))
+        if bucket_ms > newest_ms:
+            self._trim(bucket_ms)
 
     def settle(self, now_ms: int) -> None:
         """Shows what may be shown by now."""
@@ -101,14 +93,16 @@ class LiveHistory:
     def picture(self) -> dict[str, Any]:
         """What is shown: per customer (and `*`, all of them) its series, oldest bucket first, and its newest figures.
 
-        A bucket of which nothing is known is None. `totals` sums the counts over the series. Customers that are omitted are
-        among `*`.
+        A bucket of which nothing is known is None. `totals` sums the counts over the series. Where there are more customers
+        than `customers_max`, those with the most viewers are shown apart; the others count in `*` alone.
         """
         shown = list(self._shown_buckets())
         series: dict[str, list[Figures | None]] = {ALL: [None] * len(shown)}
         for at, figures in enumerate(self._sums(shown)):
             figures.pop(_OMITTED, None)
             for customer_id, sums in figures.items():
+                if customer_id != ALL and customer_id not in self._largest.members:
+                    continue
                 series.setdefault(customer_id, [None] * len(shown))[at] = sums
         return {
             "bucket_ms": BUCKET_MS,
@@ -121,7 +115,7 @@ class LiveHistory:
                     for partition in self._behind()
                 ],
             },
-            "customers_omitted": len(self._omitted),
+            "customers_omitted": self._largest.omitted,
             "customers": {customer_id: _told(sums) for customer_id, sums in sorted(series.items())},
         }
 
@@ -136,8 +130,8 @@ class LiveHistory:
 
     @property
     def customers(self) -> int:
-        """How many customers are told apart."""
-        return len(self._customers)
+        """How many customers are shown apart."""
+        return len(self._largest.members)
 
     def finished_after(self, since_ms: int) -> int | None:
         """By when the first view had finished, or was revised, whose bucket began at `since_ms` or later; None for none."""
@@ -163,10 +157,7 @@ class LiveHistory:
         for bucket_ms in [known for known in self._buckets if known <= oldest_ms]:
             del self._buckets[bucket_ms], self._first_came_ms[bucket_ms]
         self._finished &= self._buckets.keys()
-        for customer_id in [known for known, last_ms in self._customers.items() if last_ms <= oldest_ms]:
-            del self._customers[customer_id]
-            # There is room again: who is still omitted will show.
-            self._omitted.clear()
+        self._largest.forget_before(oldest_ms)
 
     def _shown_buckets(self) -> Iterator[int]:
         if self.shown_ms is None:
@@ -188,8 +179,9 @@ class LiveHistory:
             # A bucket without any record is unknown, not carried: then nobody is counting.
             for (customer_id, _), live in known.items() if bucket_ms in self._buckets else ():
                 is_of_bucket = live.bucket_ms == bucket_ms
-                if customer_id == _OMITTED and not is_of_bucket and live.partition in spoke:
-                    # They were not left out: they have found room of their own, and would count twice.
+                moved = customer_id == _OMITTED or not self._largest.is_member(customer_id, bucket_ms)
+                if moved and not is_of_bucket and live.partition in spoke:
+                    # The partition counts them elsewhere in this bucket: under their own name, or among the omitted.
                     continue
                 if is_of_bucket or live.bucket_ms > bucket_ms - CARRY_MS:
                     for name in (*GAUGES, *COUNTS) if is_of_bucket else GAUGES:

@@ -1,5 +1,8 @@
 """What the dashboard asks Postgres: sums of hours in schema `serving`, by blocks of hours, and nothing else."""
 
+import asyncio
+import os
+import socket
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final, Protocol
@@ -82,11 +85,33 @@ class Serving(Protocol):
         ...
 
 
+class _Asking:
+    """One question on its way: the connection that it holds, so that a deadline can end it."""
+
+    def __init__(self) -> None:
+        self.connection: psycopg.AsyncConnection | None = None
+        self.is_abandoned = False
+
+    def abandon(self) -> None:
+        """Ends the question without the server's help, which a stopped server cannot give. The pool discards the connection."""
+        self.is_abandoned = True
+        if self.connection is None or self.connection.closed:
+            return
+        with socket.socket(fileno=os.dup(self.connection.fileno())) as same:
+            # The waiting statement reads the end of the stream, and fails as with any server that goes away.
+            same.shutdown(socket.SHUT_RDWR)
+
+
 class PostgresServing:
-    """`Serving` on a pool of connections, read-only; every statement has a deadline."""
+    """`Serving` on a pool of connections, read-only.
+
+    A question is answered within `seconds_max`, also where Postgres accepts connections and is stopped: the server's own
+    statement timeout does not run then.
+    """
 
     def __init__(self, dsn: str, *, connections_max: int, seconds_max: float) -> None:
         self._seconds_max = seconds_max
+        self._connections_max = connections_max
         tell_pool_errors_by_kind()
         self._pool = psycopg_pool.AsyncConnectionPool(
             dsn,
@@ -96,7 +121,6 @@ class PostgresServing:
             reconnect_timeout=seconds_max,
             max_waiting=10 * connections_max,
             open=False,
-            check=psycopg_pool.AsyncConnectionPool.check_connection,
             configure=_configure,
             kwargs={
                 "application_name": "playhead-dashboard",
@@ -115,9 +139,23 @@ class PostgresServing:
 
     async def rollups_since(self, since: datetime) -> Rollups:
         """See `Serving`. One snapshot for all statements."""
+        asking = _Asking()
+        task = asyncio.create_task(self._asked(asking, since))
         try:
-            async with self._pool.connection() as connection:
-                return await _read(connection, since)
+            done, _ = await asyncio.wait({task}, timeout=self._seconds_max)
+        finally:
+            # The deadline has passed, or the page that asked has gone.
+            if not task.done():
+                asking.abandon()
+                task.add_done_callback(_forget)
+        if not done:
+            log.warning("postgres_away", kind="deadline")
+            raise PostgresAway("deadline")
+        return task.result()
+
+    async def _asked(self, asking: _Asking, since: datetime) -> Rollups:
+        try:
+            return await self._read_on_a_live_connection(asking, since)
         except (psycopg.errors.UndefinedTable, psycopg.errors.InvalidSchemaName) as error:
             raise NotPublished(str(error).partition("\n")[0]) from error
         except (psycopg.OperationalError, psycopg_pool.PoolTimeout, psycopg_pool.TooManyRequests) as error:
@@ -127,6 +165,25 @@ class PostgresServing:
         except psycopg.Error as error:
             log.error("query_refused", kind=type(error).__name__, sqlstate=error.sqlstate)
             raise QueryRefused(type(error).__name__) from error
+
+    async def _read_on_a_live_connection(self, asking: _Asking, since: datetime) -> Rollups:
+        """Connections that a server's restart has broken are tried once each; each is discarded as it fails."""
+        for _ in range(self._connections_max):
+            try:
+                async with self._pool.connection() as asking.connection:
+                    return await _read(asking.connection, since)
+            except psycopg.OperationalError:
+                if asking.connection is None or not asking.connection.broken or asking.is_abandoned:
+                    raise
+                asking.connection = None
+        async with self._pool.connection() as asking.connection:
+            return await _read(asking.connection, since)
+
+
+def _forget(task: asyncio.Task[Rollups]) -> None:
+    """Nobody waits for the outcome any more; its error is that of the abandoned connection."""
+    if not task.cancelled():
+        task.exception()
 
 
 def blocks_since(hour: int) -> tuple[list[tuple[int, int]], int]:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any, Final
 
-from shared.schemas.live import BUCKET_MS, OTHER, SLICE_VALUES_MAX, Live
+from shared.schemas.live import BUCKET_MS, OTHER, SLICE_VALUES_MAX, UNKNOWN, Live
 
 #: As at the newest bucket's end; a partition's last ones stand while it leaves buckets out.
 _GAUGES: Final = ("viewers_now", "rebuffering_now", "bitrate_bps_now", "bitrate_viewers_now")
@@ -12,14 +12,14 @@ _COUNTS: Final = ("views_started", "views_finished", "playback_failures", "start
 #: Over how long counts are summed: short, since it is the present that is looked at.
 SPAN_MS: Final = 60_000
 SPAN_BUCKETS: Final = SPAN_MS // BUCKET_MS
-#: Of more customers together no slices are told: each has values of its own, and summing them takes long.
+#: Of more customers together there are no slices: each has values of its own, and summing them takes long.
 CUSTOMERS_MAX: Final = 20
 
 _Sums = dict[str, int]
 
 
 def slices_of(buckets: Sequence[Sequence[Live]], carry_ms: int) -> dict[str, list[dict[str, Any]]]:
-    """By dimension its values, most viewers first, at most `SLICE_VALUES_MAX` and one for all others.
+    """By dimension its values, most viewers first, at most `SLICE_VALUES_MAX`; then all others; then views without a value.
 
     `buckets` holds the records of each bucket of the span, the newest last.
     """
@@ -49,10 +49,11 @@ def _add(found: dict[str, _Sums], name: str, one: Any, fields: Sequence[str]) ->
 
 
 def _listed(values: dict[str, _Sums]) -> list[dict[str, Any]]:
-    others = values.pop(OTHER, None)
+    others, unknown = values.pop(OTHER, None), values.pop(UNKNOWN, None)
     order = sorted(values, key=lambda value: (-values[value]["viewers_now"], -values[value]["views_finished"], value))
     for value in order[SLICE_VALUES_MAX:]:
         others = others or dict.fromkeys((*_GAUGES, *_COUNTS), 0)
         others = {field: total + values[value][field] for field, total in others.items()}
     listed = [{"value": value, **values[value]} for value in order[:SLICE_VALUES_MAX]]
-    return [*listed, {"value": OTHER, **others}] if others else listed
+    rest = [{"value": value, **sums} for value, sums in ((OTHER, others), (UNKNOWN, unknown)) if sums]
+    return [*listed, *rest]

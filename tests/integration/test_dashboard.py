@@ -2,6 +2,7 @@
 
 import os
 import re
+import signal
 import sys
 import time
 import urllib.request
@@ -393,6 +394,23 @@ def test_the_page_draws_the_life_of_one_view(installation: Installation, page: P
         assert slot.terminate() == 0, slot.log_tail()
     finally:
         slot.end()
+
+
+def test_a_dashboard_that_is_stopped_is_named_as_the_cause(installation: Installation, page: Page) -> None:
+    installation.count("acme", newest_bucket() + 3 * BUCKET_MS, viewers_now=1)
+    expect(page.locator("#status-text")).to_contain_text("old", timeout=SOON_MS)
+    pid = installation.dashboard.pid
+    assert pid is not None
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        expect(page.locator("#status-text")).to_contain_text("Dashboard does not answer", timeout=SOON_MS)
+        expect(page.locator("#live-notice")).to_contain_text("has sent nothing for")
+        page.locator("#hours").select_option("24")
+        expect(page.locator("#quality-notice")).to_contain_text("server does not answer", timeout=SOON_MS)
+    finally:
+        os.kill(pid, signal.SIGCONT)
+    expect(page.locator("#status-text")).not_to_contain_text("Dashboard", timeout=SOON_MS)
+    expect(page.locator("#quality-notice")).to_be_hidden(timeout=2 * SOON_MS)
 
 
 def test_sigterm_ends_the_streams_and_leaves_cleanly(installation: Installation, page: Page) -> None:

@@ -1,6 +1,10 @@
 """The dashboard's queries on a real Postgres with the finalizer's own tables."""
 
+import asyncio
+import contextlib
+import os
 import random
+import signal
 import threading
 from collections import Counter
 from collections.abc import AsyncIterator
@@ -12,7 +16,7 @@ import psycopg
 import pytest
 
 from deploy.local.postgres import Postgres
-from services.dashboard.queries import CUSTOMERS_MAX, NotPublished, PostgresServing, QueryRefused
+from services.dashboard.queries import CUSTOMERS_MAX, NotPublished, PostgresAway, PostgresServing, QueryRefused
 from services.finalizer.serving.database import Serving
 from services.finalizer.serving.migrate import migrate
 from services.finalizer.serving.published import Rebuilt, Slice
@@ -96,6 +100,51 @@ async def test_any_span_is_summed_from_blocks_of_hours_also_after_repairs_and_ex
         truth = {one: n for one, n in truth.items() if one.hour >= oldest}
         for since in spans:
             assert await told(since) == counted(since), since
+
+
+async def test_a_server_that_is_stopped_is_away_within_the_deadline_and_answers_when_it_goes_on(
+    postgres: Postgres, dsn: str
+) -> None:
+    publish(dsn, {Slice(0, "acme"): dict.fromkeys(MEASURES, 1)})
+    serving = PostgresServing(dsn, connections_max=1, seconds_max=1.0)
+    await serving.open()
+    try:
+        assert (await serving.rollups_since(EVER)).sums
+        with psycopg.connect(dsn) as other:
+            (backend,) = other.execute(
+                "SELECT pid FROM pg_stat_activity WHERE application_name = 'playhead-dashboard' AND datname = current_database()"
+            ).fetchone() or (0,)
+        os.kill(backend, signal.SIGSTOP)
+        try:
+            async with asyncio.timeout(20):
+                with pytest.raises(PostgresAway):
+                    await serving.rollups_since(EVER)
+        finally:
+            os.kill(backend, signal.SIGCONT)
+        async with asyncio.timeout(20):
+            while True:
+                with contextlib.suppress(PostgresAway):
+                    assert (await serving.rollups_since(EVER)).sums
+                    break
+                await asyncio.sleep(0.1)
+    finally:
+        await serving.close()
+
+
+async def test_connections_that_a_restart_has_broken_are_replaced(dsn: str) -> None:
+    publish(dsn, {Slice(0, "acme"): dict.fromkeys(MEASURES, 1)})
+    serving = PostgresServing(dsn, connections_max=2, seconds_max=20.0)
+    await serving.open()
+    try:
+        assert (await serving.rollups_since(EVER)).sums
+        with psycopg.connect(dsn, autocommit=True) as other:
+            other.execute(
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+                " WHERE application_name = 'playhead-dashboard' AND datname = current_database()"
+            )
+        assert (await serving.rollups_since(EVER)).sums
+    finally:
+        await serving.close()
 
 
 async def test_tables_that_are_not_there_and_tables_of_another_version_are_told_apart(

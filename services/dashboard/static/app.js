@@ -1,6 +1,6 @@
 // The page: listens to /api/live/stream, asks /api/quality, and says how old everything is.
 
-import { ago, byId, element, fraction, hour, mbps, minutes, say, seconds, share, tenth, time, whole } from "./format.js";
+import { ago, byId, element, fetchSoon, fraction, hour, mbps, minutes, say, seconds, share, tenth, time, whole } from "./format.js";
 import { line } from "./line.js";
 import { askSlices } from "./slices.js";
 import { offerView } from "./view.js";
@@ -8,11 +8,15 @@ import { offerView } from "./view.js";
 const STALE_MS = 20_000;
 const QUALITY_EVERY_MS = 15_000;
 const LISTEN_AGAIN_MS = 5_000;
+// The server sends something every 3 s. A stream that is silent for longer has no server behind it.
+const SILENT_MS = 10_000;
+const SILENT_RECONNECT_MS = 30_000;
 
 const page = {
   picture: null, // the newest live picture
   ahead_ms: 0, // this clock's lead over the server's
   listening: false,
+  heard_at: 0, // when the stream last brought anything, on the clock of performance.now()
   customer: "*",
   quality: null,
   qualityError: null,
@@ -22,22 +26,33 @@ const serverNow = () => Date.now() - page.ahead_ms;
 
 /* ---- Live ---- */
 
+let stream = null;
+
+function hear() {
+  page.heard_at = performance.now();
+  page.listening = true;
+}
+
+const silent_ms = () => (page.listening ? performance.now() - page.heard_at : 0);
+
 function listen() {
-  const stream = new EventSource("/api/live/stream");
+  stream?.close();
+  stream = new EventSource("/api/live/stream");
   stream.onopen = () => {
-    page.listening = true;
+    hear();
     drawStatus();
   };
+  stream.addEventListener("alive", hear);
   stream.onmessage = (event) => {
     page.picture = JSON.parse(event.data);
     page.ahead_ms = Date.now() - page.picture.now_ms;
-    page.listening = true;
+    hear();
     drawLive();
   };
   stream.onerror = () => {
     page.listening = false;
     drawStatus();
-    // The browser tries again by itself, but for an answer that was no stream.
+    // The browser tries again by itself, except after an answer that is not a stream.
     if (stream.readyState === EventSource.CLOSED) setTimeout(listen, LISTEN_AGAIN_MS);
   };
 }
@@ -116,6 +131,9 @@ function drawStatus() {
   } else if (!listening) {
     [level, text] = ["broken", `Dashboard out of reach · ${data}`];
     notice = "The dashboard's server does not answer. The page goes on trying.";
+  } else if (silent_ms() > SILENT_MS) {
+    [level, text] = ["broken", `Dashboard does not answer · ${data}`];
+    notice = `The dashboard's server has sent nothing for ${ago(silent_ms())}. The figures below are as old as the status says.`;
   } else if (picture?.state === "away") {
     [level, text] = ["broken", `Kafka out of reach · ${data}`];
     notice = "Kafka does not answer, so nothing new comes in. The page goes on as soon as it is back.";
@@ -147,7 +165,7 @@ async function askQuality() {
   let quality = null;
   let problem = null;
   try {
-    const answer = await fetch(`/api/quality?hours=${byId("hours").value}`);
+    const answer = await fetchSoon(`/api/quality?hours=${byId("hours").value}`);
     const content = await answer.json();
     if (answer.ok) quality = content;
     else problem = content.error;
@@ -245,6 +263,10 @@ byId("customer").addEventListener("change", (event) => {
 });
 byId("hours").addEventListener("change", askQuality);
 setInterval(() => {
+  if (silent_ms() > SILENT_RECONNECT_MS) {
+    page.listening = false;
+    listen();
+  }
   drawStatus();
   drawQualityNote();
 }, 1000);

@@ -15,6 +15,10 @@ export function element(name, content, kind) {
   return made;
 }
 
+// A question that ends: with its answer, or as if the server were away. The server's own deadlines are shorter.
+const ANSWER_MS_MAX = 12_000;
+export const fetchSoon = (path) => fetch(path, { signal: AbortSignal.timeout(ANSWER_MS_MAX) });
+
 export function say(id, text) {
   const notice = byId(id);
   if (notice.textContent !== text) notice.textContent = text;

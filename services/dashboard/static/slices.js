@@ -1,9 +1,9 @@
 // The live slices: what each value of the chosen dimensions has to do with the viewers now.
 
-import { byId, element, mbps, share, whole } from "./format.js";
+import { byId, element, fetchSoon, mbps, share, whole } from "./format.js";
 
 const NAMES = { cdn: "CDN", stream_type: "stream type", player_name: "player", os: "system" };
-const MANY = "Slices are told by customer: choose one above.";
+const MANY = "There are too many customers to show slices of all: choose one above.";
 
 let turn = 0;
 
@@ -12,7 +12,7 @@ export async function askSlices(customer) {
   const mine = ++turn;
   let told = null;
   try {
-    const answer = await fetch(`/api/live/slices?customer=${encodeURIComponent(customer)}`);
+    const answer = await fetchSoon(`/api/live/slices?customer=${encodeURIComponent(customer)}`);
     if (answer.ok) told = await answer.json();
   } catch {
     return; // the status line says that the server is away; what is drawn stays

@@ -1,6 +1,6 @@
 // One view: asks the processor for it, and draws its life: states, bitrates, ads, and every event in a table.
 
-import { byId, element, mbps, say, seconds, share, whole } from "./format.js";
+import { byId, element, fetchSoon, mbps, say, seconds, share, whole } from "./format.js";
 
 const SVG = "http://www.w3.org/2000/svg";
 const AGAIN_MS = 5_000;
@@ -49,7 +49,7 @@ async function ask(customer, view, mine) {
   let told = null;
   let problem = null;
   try {
-    const answer = await fetch(`/api/view?customer=${encodeURIComponent(customer)}&view=${encodeURIComponent(view)}`);
+    const answer = await fetchSoon(`/api/view?customer=${encodeURIComponent(customer)}&view=${encodeURIComponent(view)}`);
     const content = await answer.json();
     if (answer.ok) told = content;
     else problem = content.error;

@@ -129,10 +129,29 @@ def test_customers_left_out_count_among_all_in_gauges_and_counts() -> None:
             ]
             taken(shown, *records, now_ms=(bucket - 100) * BUCKET_MS)
     picture = shown.picture()
-    assert set(picture["customers"]) == {ALL, "c0", "c1"}
+    # Sizes are known from the second bucket on: then the largest are shown.
+    assert set(picture["customers"]) == {ALL, "c28", "c29"}
     assert picture["customers_omitted"] == 28
     assert viewers(shown) == [2 * sum(range(30))] * 2
     assert picture["customers"][ALL]["totals"]["beacons"] == 2 * 2 * 30 * 10
+
+
+def test_the_largest_customers_are_shown_whatever_the_order_in_which_they_came() -> None:
+    shown = history(customers_max=3)
+    for bucket in range(100, 110):
+        for number in range(200):
+            taken(shown, live(bucket, customer_id=f"small{number:03}"), now_ms=(bucket - 100) * BUCKET_MS)
+        taken(shown, live(bucket, customer_id="large", viewers_now=54), now_ms=(bucket - 100) * BUCKET_MS)
+        # One that shrinks gives its place back.
+        shrinking = live(bucket, customer_id="shrinking", viewers_now=max(0, 9 - 3 * (bucket - 100)))
+        taken(shown, shrinking, live(bucket, customer_id="mid", viewers_now=2), now_ms=(bucket - 100) * BUCKET_MS)
+        taken(shown, live(bucket, customer_id="mid2", viewers_now=1), now_ms=(bucket - 100) * BUCKET_MS)
+    picture = shown.picture()
+    assert set(picture["customers"]) == {ALL, "large", "mid", "mid2"}
+    assert picture["customers_omitted"] == 201
+    assert picture["customers"]["large"]["now"]["viewers_now"] == 54
+    # Nobody counts twice or not at all while customers change places.
+    assert viewers(shown) == [54 + max(0, 9 - 3 * at) + 3 for at in range(10)]
 
 
 def test_a_customer_that_finds_room_does_not_count_twice() -> None:

@@ -2,7 +2,7 @@
 
 from services.dashboard.live import ALL, LiveHistory
 from services.dashboard.slices import slices_of
-from shared.schemas.live import BUCKET_MS, OTHER, SLICE_VALUES_MAX
+from shared.schemas.live import BUCKET_MS, OTHER, SLICE_VALUES_MAX, UNKNOWN
 from tests.unit.dashboard.records import live, slice_of
 
 CARRY_MS = 6 * BUCKET_MS
@@ -39,6 +39,13 @@ def test_too_many_values_are_added_up_in_one() -> None:
     told = slices_of([[live(1, slices=many | {f"cdn={OTHER}": slice_of(viewers_now=7)})]], CARRY_MS)["cdn"]
     assert [one["value"] for one in told] == [*(str(number) for number in range(SLICE_VALUES_MAX)), OTHER]
     assert told[-1]["viewers_now"] == 7 + 80 + 79
+
+
+def test_views_without_a_value_come_last_and_take_no_place() -> None:
+    many = {f"cdn={number}": slice_of(viewers_now=1) for number in range(SLICE_VALUES_MAX)}
+    told = slices_of([[live(1, slices=many | {f"cdn={UNKNOWN}": slice_of(viewers_now=25)})]], CARRY_MS)["cdn"]
+    assert len(told) == SLICE_VALUES_MAX + 1
+    assert (told[-1]["value"], told[-1]["viewers_now"]) == (UNKNOWN, 25)
 
 
 def test_a_history_gives_the_newest_buckets_shown_of_one_customer_or_of_all() -> None:

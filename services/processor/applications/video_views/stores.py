@@ -77,7 +77,7 @@ class Stores:
         self.dimensions: Store[Dimensions] = context.store(DIMENSIONS)
         self.closed: Store[Closed] = context.store(CLOSED)
         self.sessions: Store[Session] = context.store(SESSIONS)
-        self.live = LiveBoard(context)
+        self.live = LiveBoard(context, live_dimensions)
         self.gauges = Gauges(context, self.live, live_dimensions)
 
     def put_view(self, key: bytes, view: ViewState) -> None:

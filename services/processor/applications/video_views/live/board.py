@@ -1,4 +1,4 @@
-"""Live gauges of a partition: one row a customer, sliced by chosen dimensions, emitted and begun anew every 5 s of the clock."""
+"""Live gauges of a partition: one row a customer, sliced by chosen dimensions, emitted and reset every 5 s of the clock."""
 
 from typing import Final
 
@@ -6,7 +6,7 @@ import msgspec
 
 from services.processor.engine.application.application import Context, Store, StoreSpec
 from shared.codec import LIVE as LIVE_CODEC
-from shared.schemas.live import BUCKET_MS, IDLE_MS, OTHER, SCHEMA_VERSION, SLICE_VALUES_MAX, Live, LiveSlice
+from shared.schemas.live import BUCKET_MS, IDLE_MS, OTHER, SCHEMA_VERSION, SLICE_VALUES_MAX, UNKNOWN, Live, LiveSlice
 from shared.topics import LIVE
 
 #: The longest value of a dimension that names a slice; what is longer is cut.
@@ -60,8 +60,9 @@ STORE: Final = StoreSpec(
 class LiveBoard:
     """Counts into the open bucket of each customer, and emits the bucket when the clock has passed it."""
 
-    def __init__(self, context: Context) -> None:
+    def __init__(self, context: Context, dimensions: tuple[str, ...]) -> None:
         self._context = context
+        self._dimensions = dimensions
         self._rows: Store[LiveRow] = context.store(STORE)
 
     def of(self, customer_id: str) -> LiveRow:
@@ -105,10 +106,7 @@ class LiveBoard:
             schema_version=SCHEMA_VERSION,
             partition=self._context.partition,
             customer_id=customer_id,
-            slices={
-                name: LiveSlice(**{field: getattr(one, field) for field in _SLICE_FIELDS})
-                for name, one in sorted(row.slices.items())
-            },
+            slices=self._slices(row),
             **{field: getattr(row, field) for field in _SHARED_FIELDS},
         )
         live_key = f"{live.partition}:{customer_id}:{live.bucket_ms}".encode()
@@ -122,6 +120,17 @@ class LiveBoard:
             setattr(row, field, 0)
         self._begin_slices(row, clock_ms)
         self._rows.put(key, row, row.bucket_ms + BUCKET_MS)
+
+    def _slices(self, row: LiveRow) -> dict[str, LiveSlice]:
+        """The slices by name, with one per dimension for the views that do not say a value of it."""
+        found = {name: {field: getattr(one, field) for field in _SLICE_FIELDS} for name, one in row.slices.items()}
+        for dimension in self._dimensions:
+            named = [figures for name, figures in found.items() if name.startswith(f"{dimension}=")]
+            rest = {field: getattr(row, field) - sum(one[field] for one in named) for field in _SLICE_FIELDS}
+            if any(rest.values()):
+                stated = found.get(f"{dimension}={UNKNOWN}", {})
+                found[f"{dimension}={UNKNOWN}"] = {field: count + stated.get(field, 0) for field, count in rest.items()}
+        return {name: LiveSlice(**figures) for name, figures in sorted(found.items())}
 
     @staticmethod
     def _begin_slices(row: LiveRow, clock_ms: int) -> None:

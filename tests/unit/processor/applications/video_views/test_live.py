@@ -2,7 +2,7 @@
 
 from services.processor.applications.video_views.app import application
 from services.processor.engine.driver import Driver
-from shared.schemas.live import Live
+from shared.schemas.live import Live, LiveSlice
 from tests.unit.processor.applications.video_views.beacons import (
     HOUR_MS,
     RULES,
@@ -90,7 +90,7 @@ def test_zeros_are_told_until_a_customer_has_been_quiet_for_long(drive: Drive) -
 
 
 def test_slices_by_dimension_sum_to_the_whole_and_tell_zeros(drive: Drive) -> None:
-    driver = drive(application(RULES, live_dimensions=("cdn", "stream_type")))
+    driver = drive(application(RULES, live_dimensions=("cdn",)))
     for number in range(25):
         pipe(driver, mux(1, "viewstart", 10 + number, view_id=f"v{number}", video_cdn=f"cdn{number}"))
     pipe(driver, mux(2, "cdnchange", 40, view_id="v0", video_cdn="cdn1"))
@@ -115,6 +115,28 @@ def test_slices_by_dimension_sum_to_the_whole_and_tell_zeros(drive: Drive) -> No
     ]
     # Where it began, it counts as started, wherever it went on.
     assert started == [1, 5]
+
+
+def test_a_view_without_a_value_counts_as_unknown_so_that_each_dimension_adds_up(drive: Drive) -> None:
+    driver = drive(application(RULES, live_dimensions=("cdn", "stream_type")))
+    pipe(driver, mux(1, "viewstart", 10, view_id="v1", video_cdn="x"))
+    pipe(driver, mux(1, "viewstart", 20, view_id="v2"))
+    pipe(driver, mux(2, "error", 3_000, view_id="v2", player_error_code="1"))
+    pipe(driver, mux(1, "viewstart", 30, view_id="v3"))
+    driver.advance_to(T0 + 10_000)
+    buckets = live(driver)
+    now = buckets[-1]
+    assert {name: one.viewers_now for name, one in now.slices.items() if one.viewers_now} == {
+        "cdn=x": 1,
+        "cdn=(unknown)": 1,
+        "stream_type=(unknown)": 2,
+    }
+    driver.advance_to(T0 + 2 * HOUR_MS)
+    for dimension in ("cdn", "stream_type"):
+        for field in LiveSlice.__struct_fields__:
+            for bucket in live(driver):
+                named = [one for name, one in bucket.slices.items() if name.startswith(f"{dimension}=")]
+                assert sum(getattr(one, field) for one in named) == getattr(bucket, field), (dimension, field)
 
 
 def test_buckets_follow_each_other_without_a_hole_and_crashes_change_none(drive: Drive) -> None:
