@@ -33,6 +33,7 @@ _OPERATIONS: Final = {
     "Create": AclOperation.CREATE,
     "Describe": AclOperation.DESCRIBE,
     "DescribeConfigs": AclOperation.DESCRIBE_CONFIGS,
+    "AlterConfigs": AclOperation.ALTER_CONFIGS,
 }
 _ROW: Final = re.compile(
     rf"^\| `(?P<user>\w+)` \| (?P<resource>{'|'.join(_RESOURCES)}) \| (?P<names>[^|]+) \| (?P<operations>[\w, ]+) \|$",

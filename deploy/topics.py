@@ -1,27 +1,38 @@
 """Creates the topics that `shared.topics` declares: `python -m deploy.topics`, or `--check` to verify only.
 
-Existing topics are left as they are; where one differs from its declaration the command says how and exits 1.
+Existing topics are left as they are; where one differs from its declaration the command says how and exits 1. `--mend` sets
+those settings of existing topics that services verify at boot. Partitions and replicas are not changed.
 """
 
 import argparse
 import os
 import sys
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future
-from typing import Final
+from typing import Final, TypeVar
 
 from confluent_kafka import KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin._config import AlterConfigOpType, ConfigEntry, ConfigResource
 from confluent_kafka.admin._listoffsets import OffsetSpec
+from confluent_kafka.admin._resource import ResourceType
 from confluent_kafka.cimpl import NewTopic
 
-from services.rim.kafka.connection import TopicsWrong, client_config, verify_topics
+from services.rim.kafka.connection import (
+    MIN_INSYNC,
+    VERIFIED_SETTINGS,
+    TopicsWrong,
+    client_config,
+    describe_topics,
+    verify_topics,
+)
 from services.rim.process.secrets import with_secrets
 from shared import topics
 from shared.settings import Settings, SettingsError
 from shared.topics import Topic
 
+_T = TypeVar("_T")
 #: How long a broker that is starting is waited for, seconds.
 BROKER_SECONDS_MAX: Final = 60.0
 _REQUEST_SECONDS: Final = 10.0
@@ -126,14 +137,58 @@ def _await_leaders(admin: AdminClient, settings: Settings, fresh: list[Topic]) -
             time.sleep(_RETRY_SECONDS)
 
 
+def mend_topics(settings: Settings, declared: Iterable[Topic] = topics.ALL) -> list[str]:
+    """Sets what services verify at boot to what is declared; returns `topic: setting=value` for each that was changed.
+
+    A larger `min.insync.replicas` than declared stays. Raises `TopicsWrong` when the broker refuses or does not answer.
+    """
+    admin = AdminClient(client_config(settings, "deploy-topics"))
+    present = _present(admin, settings)
+    wanted = {topic.name: topic.config(settings.profile) for topic in declared if topic.name in present}
+    changes: dict[str, dict[str, str]] = {}
+    for name, answer in describe_topics(admin, wanted, seconds_max=_REQUEST_SECONDS).items():
+        found = _result(name, answer.result)
+        differs = {one: wanted[name][one] for one in VERIFIED_SETTINGS if found[one] != wanted[name][one]}
+        if int(found[MIN_INSYNC]) < int(wanted[name][MIN_INSYNC]):
+            differs[MIN_INSYNC] = wanted[name][MIN_INSYNC]
+        if differs:
+            changes[name] = differs
+    resources = [
+        ConfigResource(
+            ResourceType.TOPIC,
+            name,
+            incremental_configs=[
+                ConfigEntry(setting, value, incremental_operation=AlterConfigOpType.SET)
+                for setting, value in differs.items()
+            ],
+        )
+        for name, differs in changes.items()
+    ]
+    if resources:
+        for resource, done in admin.incremental_alter_configs(resources, request_timeout=_REQUEST_SECONDS).items():
+            _result(resource.name, done.result)
+    return [f"{name}: {setting}={value}" for name, differs in changes.items() for setting, value in differs.items()]
+
+
+def _result(name: str, result: Callable[[], _T]) -> _T:
+    try:
+        return result()
+    except KafkaException as error:
+        raise TopicsWrong(f"the settings of topic {name}: {error.args[0].str()}") from error
+
+
 def main(arguments: Sequence[str]) -> int:
     """The command; 0 when every topic is as declared."""
     parser = argparse.ArgumentParser(prog="python -m deploy.topics", description=__doc__)
     parser.add_argument("--check", action="store_true", help="create nothing, only verify")
-    only_check = parser.parse_args(arguments).check
+    parser.add_argument("--mend", action="store_true", help="set what services verify at boot to what is declared")
+    chosen = parser.parse_args(arguments)
     try:
         settings = Settings.load(with_secrets(Settings, os.environ))
-        if only_check:
+        if chosen.mend:
+            for change in mend_topics(settings):
+                print(f"mended {change}")
+        if chosen.check:
             verify_topics(settings, topics.ALL)
             created = []
         else:

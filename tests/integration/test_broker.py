@@ -8,11 +8,13 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Consumer, Producer
 from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin._config import AlterConfigOpType, ConfigEntry, ConfigResource
+from confluent_kafka.admin._resource import ResourceType
 
 from deploy.local.broker import Broker
 from deploy.local.paths import ROOT
 from deploy.local.process import ProcessDied
-from deploy.topics import create_topics
+from deploy.topics import create_topics, mend_topics
 from services.rim.kafka.connection import TopicsWrong, verify_topics
 from shared import topics
 from shared.partitioning import partition_of
@@ -69,6 +71,28 @@ def test_the_command_for_topics_changes_nothing_that_is_there(broker: Broker) ->
         run = subprocess.run(command, env=environ, cwd=ROOT, capture_output=True, text=True, timeout=240, check=False)
         assert run.returncode == 0, run.stdout + run.stderr
     assert set(admin.list_topics(timeout=60).topics) == before
+
+
+def test_settings_that_weaken_an_answer_of_200_are_refused_and_mended_by_the_command(own_broker: Broker) -> None:
+    settings = Settings(kafka_bootstrap=own_broker.bootstrap)
+    admin = AdminClient({"bootstrap.servers": own_broker.bootstrap})
+    weak = {"unclean.leader.election.enable": "true", "message.timestamp.type": "CreateTime"}
+    entries = [ConfigEntry(name, value, incremental_operation=AlterConfigOpType.SET) for name, value in weak.items()]
+    resource = ConfigResource(ResourceType.TOPIC, topics.BEACONS.name, incremental_configs=entries)
+    for answer in admin.incremental_alter_configs([resource], request_timeout=60).values():
+        answer.result()
+
+    with pytest.raises(TopicsWrong, match=r"beacons has unclean\.leader\.election\.enable=true.*deploy\.topics --mend"):
+        verify_topics(settings, [topics.BEACONS])
+    assert set(mend_topics(settings)) == {
+        "beacons: unclean.leader.election.enable=false",
+        "beacons: message.timestamp.type=LogAppendTime",
+    }
+    verify_topics(settings, topics.ALL)
+    assert mend_topics(settings) == []
+    # One broker holds one copy: what production promises cannot be had of it.
+    with pytest.raises(TopicsWrong, match="has 1 replicas, profile production declares 3"):
+        verify_topics(Settings(kafka_bootstrap=own_broker.bootstrap, topics_profile="production"), [topics.BEACONS])
 
 
 def test_a_topic_whose_clients_set_the_time_is_refused(broker: Broker, settings: Settings) -> None:

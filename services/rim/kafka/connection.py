@@ -1,15 +1,16 @@
 """Kafka clients' common settings, and the check of topics at boot."""
 
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 import structlog
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.admin._config import ConfigEntry, ConfigResource
+from confluent_kafka.admin._metadata import PartitionMetadata
 from confluent_kafka.admin._resource import ResourceType
 
 from services.rim.kafka.outages import Watch
@@ -30,9 +31,13 @@ _CLIENT_LOGGER = logging.getLogger("librdkafka")
 _OUTAGES = Watch()
 _CLIENT_LOGGER.addFilter(_OUTAGES)
 
-#: What correctness rests on, and so must be as declared; the rest (retention, sizes) is the operator's to change.
-#: Deleted by time, a changelog would lose its `meta`; stamped by clients, one record of the future would finish every view.
-_VERIFIED = ("cleanup.policy", "message.timestamp.type")
+#: Settings that correctness depends on must be as declared; the operator may change the others (retention, sizes).
+#: A changelog that is deleted by time would lose its `meta`. Timestamps of clients would let one record finish every view.
+#: An unclean leader lacks records that were acknowledged.
+VERIFIED_SETTINGS: Final = ("cleanup.policy", "message.timestamp.type", "unclean.leader.election.enable")
+#: With fewer replicas in sync, one broker's disk is all that a 200 means. More than declared is the operator's choice.
+MIN_INSYNC: Final = "min.insync.replicas"
+_MEND: Final = "set with `python -m deploy.topics --mend`"
 
 
 class TopicsWrong(RuntimeError):
@@ -71,9 +76,10 @@ def silence_clients() -> None:
 
 
 def verify_topics(settings: Settings, topics: Iterable[Topic]) -> None:
-    """Raises `TopicsWrong` unless every topic exists with its declared partitions, cleanup policy and kind of timestamp.
+    """Raises `TopicsWrong` unless every topic exists as the profile declares it; the text names the command that mends it.
 
-    A broker that is away, refuses or does not answer within `BOOT_SECONDS_MAX` is told as `TopicsWrong` too.
+    Verified are partitions, replicas, `VERIFIED_SETTINGS`, and that `MIN_INSYNC` is at least as declared. A broker that is
+    away, refuses or does not answer within `BOOT_SECONDS_MAX` raises `TopicsWrong` too.
     """
     told: list[KafkaError] = []
     admin = AdminClient(client_config(settings, "verify-topics") | {"error_cb": told.append})
@@ -93,7 +99,7 @@ def verify_topics(settings: Settings, topics: Iterable[Topic]) -> None:
     present = [topic for name, topic in wanted.items() if name in found]
     configs = _configs(admin, present)
     for topic in present:
-        problems += _differences(topic, settings.profile, len(found[topic.name].partitions), configs[topic.name])
+        problems += _differences(topic, settings.profile, found[topic.name].partitions, configs[topic.name])
     if problems:
         raise TopicsWrong("; ".join(problems))
 
@@ -129,17 +135,29 @@ def describe_topics(admin: AdminClient, names: Iterable[str], *, seconds_max: fl
     return {resource.name: TopicAnswer(answer) for resource, answer in answers.items()}
 
 
-def _differences(topic: Topic, profile: Profile, partitions: int, config: dict[str, str]) -> list[str]:
+def _differences(
+    topic: Topic, profile: Profile, partitions: Mapping[int, PartitionMetadata], config: Mapping[str, str]
+) -> list[str]:
     problems = []
-    if partitions != topic.partitions(profile):
+    if len(partitions) != topic.partitions(profile):
         problems.append(
-            f"topic {topic.name} has {partitions} partitions, profile {profile.name} declares {topic.partitions(profile)}"
-            " (the count never changes in a topic's life)"
+            f"topic {topic.name} has {len(partitions)} partitions, profile {profile.name} declares"
+            f" {topic.partitions(profile)} (the count never changes in a topic's life)"
+        )
+    replicas = min((len(one.replicas) for one in partitions.values()), default=profile.replication_factor)
+    if replicas < profile.replication_factor:
+        problems.append(
+            f"topic {topic.name} has {replicas} replicas, profile {profile.name} declares {profile.replication_factor}:"
+            " add them with `kafka-reassign-partitions.sh`, or choose another PLAYHEAD_TOPICS_PROFILE"
         )
     declared = topic.config(profile)
     problems += [
-        f"topic {topic.name} has {setting}={config[setting]}, declared is {declared[setting]}"
-        for setting in _VERIFIED
+        f"topic {topic.name} has {setting}={config[setting]}, declared is {declared[setting]}: {_MEND}"
+        for setting in VERIFIED_SETTINGS
         if config[setting] != declared[setting]
     ]
+    if int(config[MIN_INSYNC]) < int(declared[MIN_INSYNC]):
+        problems.append(
+            f"topic {topic.name} has {MIN_INSYNC}={config[MIN_INSYNC]}, declared is at least {declared[MIN_INSYNC]}: {_MEND}"
+        )
     return problems

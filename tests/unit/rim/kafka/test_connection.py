@@ -14,16 +14,20 @@ from shared.settings import Settings
 from shared.topics import BEACONS
 
 SETTINGS = Settings(kafka_bootstrap="none:1")
+PRODUCTION = Settings(kafka_bootstrap="none:1", topics_profile="production")
 
 
 class FakeAdmin:
     """A broker with topic `beacons` that answers the question for its settings with `answer`, or an error."""
 
-    def __init__(self, answer: dict[str, str] | KafkaError) -> None:
+    def __init__(self, answer: dict[str, str] | KafkaError, settings: Settings, replicas: int) -> None:
         self._answer = answer
+        self._settings = settings
+        self._replicas = replicas
 
     def list_topics(self, timeout: float) -> Any:
-        partitions = dict.fromkeys(range(BEACONS.partitions(SETTINGS.profile)))
+        partition = SimpleNamespace(replicas=list(range(self._replicas)))
+        partitions = dict.fromkeys(range(BEACONS.partitions(self._settings.profile)), partition)
         return SimpleNamespace(topics={BEACONS.name: SimpleNamespace(partitions=partitions)})
 
     def describe_configs(self, resources: Iterable[Any], request_timeout: float) -> dict[Any, Future[Any]]:
@@ -35,19 +39,40 @@ class FakeAdmin:
         return dict.fromkeys(resources, answer)
 
 
-def verify(monkeypatch: pytest.MonkeyPatch, answer: dict[str, str] | KafkaError) -> None:
-    monkeypatch.setattr(connection, "AdminClient", lambda _: FakeAdmin(answer))
-    verify_topics(SETTINGS, [BEACONS])
+def verify(
+    monkeypatch: pytest.MonkeyPatch,
+    answer: dict[str, str] | KafkaError,
+    settings: Settings = SETTINGS,
+    replicas: int = 1,
+) -> None:
+    monkeypatch.setattr(connection, "AdminClient", lambda _: FakeAdmin(answer, settings, replicas))
+    verify_topics(settings, [BEACONS])
 
 
 def test_a_topic_as_declared_passes(monkeypatch: pytest.MonkeyPatch) -> None:
     verify(monkeypatch, BEACONS.config(SETTINGS.profile))
 
 
-@pytest.mark.parametrize("setting", ["cleanup.policy", "message.timestamp.type"])
+@pytest.mark.parametrize("setting", ["cleanup.policy", "message.timestamp.type", "unclean.leader.election.enable"])
 def test_a_setting_that_correctness_rests_on_must_be_as_declared(monkeypatch: pytest.MonkeyPatch, setting: str) -> None:
     with pytest.raises(TopicsWrong, match=f"topic beacons has {setting}=other, declared is "):
         verify(monkeypatch, BEACONS.config(SETTINGS.profile) | {setting: "other"})
+
+
+def test_fewer_replicas_in_sync_than_the_profile_declares_are_refused_and_more_are_not(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    declared = BEACONS.config(PRODUCTION.profile)
+    with pytest.raises(TopicsWrong, match=r"min.insync.replicas=1, declared is at least 2: .*deploy.topics --mend"):
+        verify(monkeypatch, declared | {"min.insync.replicas": "1"}, PRODUCTION, 3)
+    verify(monkeypatch, declared | {"min.insync.replicas": "3"}, PRODUCTION, 4)
+
+
+def test_a_topic_with_fewer_replicas_than_the_profile_declares_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(
+        TopicsWrong, match=r"has 2 replicas, profile production declares 3: .*kafka-reassign-partitions"
+    ):
+        verify(monkeypatch, BEACONS.config(PRODUCTION.profile), PRODUCTION, 2)
 
 
 def test_a_setting_that_operators_tune_may_differ(monkeypatch: pytest.MonkeyPatch) -> None:
