@@ -11,7 +11,7 @@ SCHEMA_VERSION: Final = 1
 CUSTOMER_ID: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
 VIEW_ID_CHARS_MAX: Final = 64
 
-Source = Literal["mux", "cmcd", "epas", "native"]
+SourceName = Literal["mux", "cmcd", "epas", "native"]
 
 #: Canonical event names; what each client calls them is in its intake module.
 Event = Literal[
@@ -46,7 +46,7 @@ class Beacon(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, gc=F
 
     #: Always given and always written: what is left out could not be told from a later version's default.
     schema_version: int
-    source: Source
+    source: SourceName
     customer_id: str
     view_id: str
     event: str

@@ -9,7 +9,7 @@ from typing import Annotated, Final, Literal
 
 import msgspec
 
-from shared.schemas.beacon import Source
+from shared.schemas.beacon import SourceName
 
 SCHEMA_VERSION: Final = 1
 
@@ -52,7 +52,7 @@ class View(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     revision: Ordinal
     customer_id: str
     view_id: str
-    source: Source
+    source: SourceName
     #: Which play of its key this is: 1, or 2, 3 ... where a client re-uses one session id.
     view_epoch: Ordinal = 1
     #: Days since 1970 (UTC) of the first beacon's append time; the same in every revision.

@@ -17,6 +17,7 @@ from services.finalizer.warehouse.row_topics import RowTopic
 from services.finalizer.warehouse.tables import Table
 from services.finalizer.warehouse.views_table import read
 from shared.partitioning import view_key
+from shared.sources import SOURCES
 
 log = structlog.get_logger(__name__)
 
@@ -100,7 +101,7 @@ def forget(driver: Driver, customer_id: str, viewer_id: str) -> Report:
 def _keys(customer_id: str, view: Row) -> set[bytes]:
     """The keys of a view's beacons."""
     keys = {view_key(customer_id, view["view_id"])}
-    if view["source"] == "cmcd" and view["view_epoch"] > 1:
+    if SOURCES[view["source"]].has_plays and view["view_epoch"] > 1:
         # A later play of a session: its beacons have the session's key, its row a number after it.
         keys.add(view_key(customer_id, view["view_id"].removesuffix(f".{view['view_epoch']}")))
     return keys

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from services.processor.applications.video_views.beacons.sources import FIRST_SEQ, SESSION_SOURCES, to_step
+from services.processor.applications.video_views.beacons.sources import to_step
 from services.processor.applications.video_views.beacons.step import Step
 from services.processor.applications.video_views.beacons.values import offset_ms
 from services.processor.applications.video_views.live import board
@@ -27,6 +27,7 @@ from services.processor.engine.record import Record
 from shared import codec
 from shared.codec import Undecodable
 from shared.schemas.beacon import Beacon
+from shared.sources import SESSION_SOURCE, SOURCES
 
 
 class VideoViews:
@@ -50,7 +51,7 @@ class VideoViews:
             raise Undecodable("the record has no key or no value")
         beacon = codec.BEACON.decode(record.value)
         next_step = to_step(beacon)
-        if beacon.source in SESSION_SOURCES:
+        if SOURCES[beacon.source].has_plays:
             self._sessions.fold(record, key, beacon, next_step)
             return
         view = self._views.get(key)
@@ -85,7 +86,7 @@ class VideoViews:
     def _begin(self, record: Record, key: bytes, beacon: Beacon, next_step: Step) -> ViewState | None:
         """The new view of a beacon whose key has none; None when the beacon is dealt with."""
         closed, session = self._stores.closed.get(key), self._stores.sessions.get(key)
-        source = "cmcd" if session is not None else closed.source if closed is not None else ""
+        source = SESSION_SOURCE if session is not None else closed.source if closed is not None else ""
         if source and source != beacon.source:
             raise of_another(source, beacon)
         if closed is not None:
@@ -95,7 +96,7 @@ class VideoViews:
             else:
                 self._live.of(beacon.customer_id).duplicates += 1
             return None
-        first_seq = FIRST_SEQ.get(beacon.source, 0)
+        first_seq = SOURCES[beacon.source].first_number or 0
         return ViewState(
             source=beacon.source,
             next_seq=first_seq,
@@ -142,7 +143,7 @@ class VideoViews:
         self._views.put(key, view, due_of(view, rules))
 
     def _close(self, key: bytes, view: ViewState, closes_ms: int) -> None:
-        if view.source in SESSION_SOURCES:
+        if SOURCES[view.source].has_plays:
             self._sessions.close(key, view, closes_ms)
             return
         self._stores.forget(key)
@@ -155,7 +156,7 @@ class VideoViews:
         gauges.hide(view, board)
         view.finished_ms = finishes_at_ms(view, self._stores.rules)
         gauges.count(view, board, {})
-        is_of_session = view.source in SESSION_SOURCES
+        is_of_session = SOURCES[view.source].has_plays
         if not has_begun(view):
             # No view, so no row; but its start may still come within the lateness window.
             view.dropped_count = view.beacon_count

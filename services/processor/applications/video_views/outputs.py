@@ -13,6 +13,7 @@ from shared import codec, topics
 from shared.codec import Undecodable
 from shared.schemas.beacon import Beacon
 from shared.schemas.view import SCHEMA_VERSION, View
+from shared.sources import SESSION_SOURCE
 
 _DAY_MS = 86_400_000
 
@@ -75,7 +76,7 @@ class Outputs:
                 revision=revision,
                 customer_id=customer_id,
                 view_id=numbered(view_id, number),
-                source="cmcd",
+                source=SESSION_SOURCE,
                 view_epoch=number,
                 day=first_append_ms // _DAY_MS,
                 first_append_ms=first_append_ms,

@@ -8,12 +8,11 @@ from services.processor.applications.video_views.view.finish import has_begun
 from services.processor.applications.video_views.view.state import ViewState, complete_progress
 from services.processor.engine.application.application import Context
 from shared.schemas.view import View
+from shared.sources import SOURCES
 
 #: The tally of views that have begun and not finished.
 OPEN_VIEWS: Final = "open_views"
 
-#: Of these a view may turn out to have been none: only for them is it kept where it counted as started.
-_TAKES_BACK: Final = frozenset({"cmcd"})
 _NOT_SHOWN: Final = 0
 _WATCHING: Final = 1
 _REBUFFERING: Final = 2
@@ -48,7 +47,8 @@ class Gauges:
         if begun != view.is_started:
             # What waits for a gap to close has begun all the same: its slices are of what waits, too.
             named = self._slices(row, complete_progress(view, dimensions)[1]) if begun else view.started_in
-            if view.source in _TAKES_BACK:
+            if SOURCES[view.source].has_plays:
+                # A play may turn out to be part of another one: what was counted for it must be known then.
                 view.started_in = named if begun else []
             self._start(row, named, 1 if begun else -1)
             view.is_started = begun

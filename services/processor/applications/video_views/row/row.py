@@ -26,15 +26,12 @@ from services.processor.applications.video_views.view.state import (
     missing,
 )
 from shared.schemas.view import NUMBER_MAX, SCHEMA_VERSION, TimelineEvent, View
+from shared.sources import SOURCES
 
 _DAY_MS: Final = 86_400_000
 _NO_FAILURE: Final = Failure()
 _NOTHING: Final = Progress()
 _NO_ADS: Final = Ads()
-#: Sources whose players measure every frame and send counters: finer than what their beacons tell.
-_COUNTS_ITSELF: Final = frozenset({"mux"})
-#: Sources whose live latency is told as the time shown: on the client's clock.
-_LATENCY_BY_CLOCK: Final = frozenset({"mux"})
 _FIELDS: Final = frozenset(View.__struct_fields__)
 
 _TIMELINE_NAMES: Final = {
@@ -73,7 +70,7 @@ def to_row(
     offset_ms = clock_offset_ms(view)
     counters = _counters(progress)
     # What a client that counts for itself has not counted did not happen; for the others our own integration speaks.
-    ours = _NOTHING if view.source in _COUNTS_ITSELF else progress
+    ours = _NOTHING if SOURCES[view.source].counts_itself else progress
     startup_ms = counters.get("startup_ms", _since_begun(ours, ours.first_frame_at_ms))
     had_failed = has_failed(progress)
     failure = (progress.failure if had_failed else None) or _NO_FAILURE
@@ -105,7 +102,9 @@ def to_row(
         end_reason=reason,
         view_dropped=reason in ("timeout", "long_rebuffer"),
         startup_failed=failed and startup_ms is None,
-        live_latency_ms_avg=_latency_ms(progress, dimensions, offset_ms if view.source in _LATENCY_BY_CLOCK else 0),
+        live_latency_ms_avg=_latency_ms(
+            progress, dimensions, offset_ms if SOURCES[view.source].latency_by_clock else 0
+        ),
         events=_timeline(progress, begun_ms),
         player_measured=sorted(counters.keys() & _FIELDS),
         **msgspec.structs.asdict(measures),

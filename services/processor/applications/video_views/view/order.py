@@ -13,9 +13,8 @@ import msgspec
 from services.processor.applications.video_views.beacons.step import Step
 from services.processor.applications.video_views.bounds import HELD_STEPS_MAX, KEYS_MAX, RECENT_STEPS_MAX
 from services.processor.applications.video_views.view.progress import Progress, copied, fold
-from services.processor.applications.video_views.view.seen import BY_TIME, Ranges, add_key, add_number, key_of
+from services.processor.applications.video_views.view.seen import Ranges, add_key, add_number, is_by_time, key_of
 from services.processor.applications.video_views.view.state import (
-    TAKES_BACK,
     Taken,
     ViewState,
     clock_offset_ms,
@@ -23,6 +22,7 @@ from services.processor.applications.video_views.view.state import (
     note_offset,
     place_of,
 )
+from shared.sources import SOURCES
 
 _NEW: Final = Taken(is_new=True, dimensions_changed=False)
 _DUPLICATE: Final = Taken(is_new=False, dimensions_changed=False)
@@ -30,7 +30,7 @@ _DUPLICATE: Final = Taken(is_new=False, dimensions_changed=False)
 
 def take(view: ViewState, dimensions: dict[str, Any], next_step: Step) -> Taken:
     """Takes a step in wherever it belongs, once. `dimensions` follow the order too."""
-    if view.source in BY_TIME:
+    if is_by_time(view.source):
         taken = _count_only(view, next_step) if view.is_truncated else _take_by_time(view, dimensions, next_step)
         if taken.is_new and next_step.seq:
             add_number(view.numbers, next_step.seq)
@@ -63,7 +63,7 @@ def take_all_anew(view: ViewState, dimensions: dict[str, Any], steps: Iterable[S
 
 def _count_only(view: ViewState, next_step: Step) -> Taken:
     """What `take` is for a truncated view: nothing is folded; what came is known."""
-    if view.source in BY_TIME:
+    if is_by_time(view.source):
         return _NEW if add_key(view.settled_keys, key_of(next_step)) else _DUPLICATE
     if not add_number(view.numbers, next_step.seq):
         return _DUPLICATE
@@ -75,7 +75,7 @@ def _count_only(view: ViewState, next_step: Step) -> Taken:
 def _apply(view: ViewState, dimensions: dict[str, Any], next_step: Step) -> bool:
     fold(view.progress, next_step)
     view.next_seq = next_step.seq + 1
-    if view.source in TAKES_BACK:
+    if SOURCES[view.source].takes_back:
         view.recent.append(next_step)
         _settle(view)
     return bool(next_step.dimensions) and merge(dimensions, next_step.dimensions)
@@ -91,7 +91,7 @@ def _settle(view: ViewState) -> None:
         merge(view.settled_dimensions, oldest.dimensions)
         note_offset(view, oldest.clock_offset_ms)
         view.settled_next_seq = oldest.seq + 1
-        if view.source in BY_TIME:
+        if is_by_time(view.source):
             view.settled_at = [oldest.at_ms, oldest.tie]
             view.settled_keys = [*view.settled_keys[1 - KEYS_MAX :], key_of(oldest)]
         else:

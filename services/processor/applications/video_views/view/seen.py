@@ -6,15 +6,12 @@ content. Both are bounded (`bounds`): beyond that the oldest gaps count as fille
 
 from bisect import bisect_right
 from collections.abc import Iterable
-from typing import Final
 
 import msgspec
 
 from services.processor.applications.video_views.beacons.step import Step
 from services.processor.applications.video_views.bounds import KEYS_MAX, NUMBER_RANGES_MAX
-
-#: Sources that are put in order by the client's time.
-BY_TIME: Final = frozenset({"epas", "native"})
+from shared.sources import SOURCES, Ordering
 
 #: Sorted, disjoint [first, last] numbers that have come.
 Ranges = list[list[int]]
@@ -27,6 +24,11 @@ class Closed(msgspec.Struct, array_like=True):
     source: str = ""
     numbers: Ranges = []
     keys: list[int] = []
+
+
+def is_by_time(source: str) -> bool:
+    """Whether beacons of the source are put in order by the client's time."""
+    return SOURCES[source].ordering is Ordering.TIME
 
 
 def has_number(ranges: Ranges, number: int) -> bool:
@@ -98,7 +100,7 @@ def add_key(keys: list[int], key: int) -> bool:
 
 def is_late(closed: Closed, step: Step) -> bool:
     """Whether a beacon that hits a closed view is late, and not a duplicate; it is noted then."""
-    if closed.source in BY_TIME:
+    if closed.source and is_by_time(closed.source):
         return add_key(closed.keys, key_of(step))
     return add_number(closed.numbers, step.seq)
 

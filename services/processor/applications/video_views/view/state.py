@@ -1,6 +1,6 @@
 """The view as it is stored while it is not closed: what is folded, what waits, and what is remembered of what came."""
 
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -8,17 +8,15 @@ from services.processor.applications.video_views.beacons.step import Step
 from services.processor.applications.video_views.bounds import CUSTOM_VALUES_MAX, KEYS_MAX, VIEW_BYTES_MAX
 from services.processor.applications.video_views.view.progress import Progress, copied, fold
 from services.processor.applications.video_views.view.seen import (
-    BY_TIME,
     Closed,
     Ranges,
     count_of,
+    is_by_time,
     key_of,
     numbered_key_of,
     numbers_of,
 )
-
-#: Sources whose steps may turn out to belong elsewhere: CMCD to another play, the others to another place.
-TAKES_BACK: Final = frozenset({"cmcd"}) | BY_TIME
+from shared.sources import SOURCES
 
 #: Where a step stands among those of its session: when it was told, its number, its own time.
 Place = tuple[int, int, int]
@@ -97,7 +95,7 @@ def may_grow(view: ViewState, taken: Taken, next_step: Step) -> bool:
     if not taken.is_new or view.is_truncated:
         return False
     grows = taken.dimensions_changed or view.held or view.given_up or next_step.failure is not None
-    return bool(grows or next_step.state or next_step.ad or view.source in TAKES_BACK)
+    return bool(grows or next_step.state or next_step.ad or SOURCES[view.source].takes_back)
 
 
 def is_too_large(view: ViewState, dimensions: dict[str, Any], beacon_bytes: int) -> bool:
@@ -112,7 +110,7 @@ def is_too_large(view: ViewState, dimensions: dict[str, Any], beacon_bytes: int)
 def truncate(view: ViewState, dimensions: dict[str, Any]) -> None:
     """Ends the folding of a view that is too large. What waits is folded as it came; of each beacon stays that it came."""
     view.settled_offset_ms = clock_offset_ms(view) if _offsets(view) else None
-    if view.source in BY_TIME:
+    if is_by_time(view.source):
         view.settled_keys = [*view.settled_keys, *map(key_of, view.recent)][-KEYS_MAX:]
     else:
         view.numbers = _numbers(view)
@@ -130,9 +128,9 @@ def truncate(view: ViewState, dimensions: dict[str, Any]) -> None:
 
 def closed_of(view: ViewState) -> Closed:
     """What is to be remembered of the view once its lateness window is over."""
-    if view.source in BY_TIME:
+    if is_by_time(view.source):
         return Closed(view.revision, view.source, keys=[*view.settled_keys, *map(key_of, view.recent)])
-    if view.source not in TAKES_BACK or view.is_truncated:
+    if not SOURCES[view.source].takes_back or view.is_truncated:
         return Closed(view.revision, view.source, _numbers(view))
     # Numbers begin anew within its session: what is not settled is known by its time, too.
     numbers = numbers_of(view.first_seq, view.settled_next_seq, view.given_up, ())
@@ -168,7 +166,7 @@ def note_offset(view: ViewState, offset_ms: int | None) -> bool:
 
 def missing(view: ViewState) -> int:
     """Sequence numbers below the highest one seen (or the next play's first) that never came; 0 where there are none."""
-    if view.source in BY_TIME:
+    if is_by_time(view.source):
         # Where the client numbers its beacons at all; rows of former versions do not know their first numbers.
         return view.numbers[-1][1] - count_of(view.numbers) if view.numbers and view.first_seq else 0
     if view.is_truncated:
