@@ -47,7 +47,7 @@ COLLECTOR_BEACONS_ACCEPTED: Final = Metric(
     ("source",),
 )
 COLLECTOR_REJECTED: Final = Metric(
-    "playhead_collector_rejected_total", "counter", "Inputs set aside in topic rejected.", ("reason",)
+    "playhead_collector_rejected_total", "counter", "Inputs written to topic rejected.", ("reason",)
 )
 COLLECTOR_REJECTED_DROPPED: Final = Metric(
     "playhead_collector_rejected_dropped_total",
@@ -116,7 +116,7 @@ PROCESSOR_RECORDS: Final = Metric(
 PROCESSOR_REJECTED: Final = Metric(
     "playhead_processor_rejected_total",
     "counter",
-    "Records set aside in topic rejected.",
+    "Records written to topic rejected.",
     ("application", "partition", "reason"),
 )
 PROCESSOR_UNWAITED: Final = Metric(
@@ -238,7 +238,7 @@ FINALIZER_SLICES: Final = Metric(
 FINALIZER_UNPARSED: Final = Metric(
     "playhead_finalizer_unparsed_total",
     "counter",
-    "Records of topic views and of applications' topics set aside.",
+    "Records of topic views and of applications' topics that cannot be read, by reason.",
     ("reason",),
 )
 FINALIZER_LAG_RECORDS: Final = Metric(
@@ -271,7 +271,7 @@ FINALIZER_MAINTENANCE_SECONDS: Final = Metric(
 WEBHOOKS_MESSAGES: Final = Metric(
     "playhead_webhooks_messages_total",
     "counter",
-    "Records done with: delivered, set_aside after its last attempt, undecodable, passed_over (no opening, no closing).",
+    "Records done with: delivered, dead_letter after its last attempt, undecodable, passed_over (no opening, no closing).",
     ("outcome",),
 )
 WEBHOOKS_ATTEMPTS: Final = Metric(

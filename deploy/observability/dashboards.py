@@ -54,7 +54,7 @@ OVERVIEW: Final = (
         (("playhead:lag:records", "{{job}}"), ("playhead_finalizer_lag_records", "{{topic}}")),
     ),
     Panel(
-        "Set aside",
+        "Unparsed",
         "percentunit",
         (("playhead:rejected:ratio5m", "rejected"), ("playhead:late:ratio15m", "late, {{application}}")),
     ),
@@ -204,7 +204,7 @@ FINALIZER: Final = (
     ),
     Panel("Raw records", "cps", ((_rate("playhead_finalizer_raw_records_total", "topic"), "{{topic}}"),)),
     Panel("Rows of applications", "cps", ((_rate("playhead_finalizer_rows_total", "topic"), "{{topic}}"),)),
-    Panel("Set aside", "cps", ((_rate("playhead_finalizer_unparsed_total", "reason"), "{{reason}}"),)),
+    Panel("Unparsed", "cps", ((_rate("playhead_finalizer_unparsed_total", "reason"), "{{reason}}"),)),
     Panel("Maintenance", "s", ((_quantile(0.9, "playhead_finalizer_maintenance_seconds", "table"), "p90 {{table}}"),)),
     Panel(
         "Page: requests",

@@ -26,7 +26,7 @@ HOURS_MAX: Final = 366 * 24
 VIEW_CHARS_MAX: Final = VIEW_ID_CHARS_MAX + 4
 #: How often a stream without a new picture sends an event, so that a page can distinguish a quiet server from a stopped one.
 ALIVE_SECONDS: Final = 3.0
-#: A page that does not take what it is sent for this long is let go.
+#: A page that does not take what it is sent for this long is disconnected.
 WRITE_SECONDS_MAX: Final = 10.0
 #: What a page waits before it listens anew.
 RECONNECT_MS: Final = 2_000

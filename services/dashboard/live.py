@@ -59,7 +59,7 @@ class LiveHistory:
         #: Start of the newest bucket that is shown; None before the first.
         self.shown_ms: int | None = None
 
-    def take(self, live: Live, now_ms: int) -> None:
+    def take_record(self, live: Live, now_ms: int) -> None:
         """One record has come at `now_ms`. The same record again replaces itself, unless its customer is omitted."""
         bucket_ms = live.bucket_ms
         newest_ms = max(self._newest.values(), default=bucket_ms)

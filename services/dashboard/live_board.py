@@ -39,17 +39,17 @@ class LiveBoard:
 
     def hand_over(self, records: Sequence[Live]) -> None:
         """Takes what the feed has read. Safe from any thread."""
-        self._loop.call_soon_threadsafe(self.take, records)
+        self._loop.call_soon_threadsafe(self.take_records, records)
 
     def set_reachable(self, is_reachable: bool) -> None:
         """Takes whether the broker answers. Safe from any thread."""
         self._loop.call_soon_threadsafe(self._set_reachable, is_reachable)
 
-    def take(self, records: Sequence[Live]) -> None:
+    def take_records(self, records: Sequence[Live]) -> None:
         """Takes records, on the loop's thread."""
         now_ms = self._now_ms()
         for record in records:
-            self._history.take(record, now_ms)
+            self._history.take_record(record, now_ms)
 
     @property
     def picture(self) -> bytes:

@@ -39,7 +39,7 @@ def columns_of(batches: Iterable[Any], environ: Mapping[str, str]) -> Iterator[d
             if replay is None or replay.partition != partition:
                 _tell(replay, told)
                 replay = Replay(application, partition)
-            replay.take(Record(BEACONS.name, partition, offset, timestamp_ms, key, value))
+            replay.fold(Record(BEACONS.name, partition, offset, timestamp_ms, key, value))
             if replay.waiting >= CHECKPOINT_RECORDS:
                 _tell(replay, told)
         # The last of a batch too, so that nothing is left when batches end.
@@ -62,7 +62,7 @@ class Replay:
         self.offset = -1
         self.timestamp_ms = 0
 
-    def take(self, record: Record) -> None:
+    def fold(self, record: Record) -> None:
         """The partition's next record."""
         self._records.append(record)
         self.offset, self.timestamp_ms = record.offset, record.timestamp_ms
@@ -84,7 +84,7 @@ class Replay:
                 taken = self._core.fold(left)
                 checkpoint = self._core.cut()
             except ApplicationFailed as failure:
-                # What failed is set aside, as the processor did it; the rest is folded again from the last checkpoint.
+                # What failed is rejected, as the processor did; the rest is folded again from the last checkpoint.
                 self._core.quarantine(failure)
                 left = self._records
                 continue

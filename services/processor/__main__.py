@@ -22,7 +22,7 @@ from services.processor.runtime.objects.object_store import ObjectStore, Objects
 from services.processor.runtime.plan import Plan
 from services.processor.runtime.slot.replica import Replica
 from services.processor.runtime.standby.roles import Patience
-from services.processor.runtime.telemetry.record_traces import Journeys
+from services.processor.runtime.telemetry.record_traces import RecordTraces
 from services.processor.settings import ProcessorSettings
 from services.rim.admin.admin import AdminServer
 from services.rim.kafka.connection import TopicsWrong, silence_clients, verify_topics
@@ -66,7 +66,7 @@ def _plan(settings: ProcessorSettings, application: Application, traces: Traces 
         unflushed_bytes_max=settings.unflushed_bytes_max,
         objects=ObjectStore(settings.objects) if application.media is not None else None,
         media_threads=settings.media_threads,
-        journeys=None if traces is None else Journeys(traces),
+        record_traces=None if traces is None else RecordTraces(traces),
         crash_points=CrashPoints(settings.crash_at),
     )
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 Place = tuple[str, int]
 
 
-class Taken(NamedTuple):
+class ReadRecord(NamedTuple):
     """One record, as it was read."""
 
     topic: str
@@ -24,16 +24,18 @@ class Taken(NamedTuple):
 class Lanes:
     """The records in hand, on one event loop."""
 
-    def __init__(self, work: Callable[[Taken], Awaitable[None]], on_death: Callable[[BaseException], None]) -> None:
+    def __init__(
+        self, work: Callable[[ReadRecord], Awaitable[None]], on_death: Callable[[BaseException], None]
+    ) -> None:
         """`work` does all that is to be done of a record, its position included; what it raises ends the process by `on_death`."""
         self._work = work
         self._on_death = on_death
-        self._queues: dict[Place, asyncio.Queue[Taken]] = {}
+        self._queues: dict[Place, asyncio.Queue[ReadRecord]] = {}
         self._tasks: dict[Place, asyncio.Task[None]] = {}
         #: Records in hand.
         self.pending = 0
 
-    def add(self, taken: Taken) -> None:
+    def add(self, taken: ReadRecord) -> None:
         """Takes a record in; its lane delivers it after those before it."""
         place = (taken.topic, taken.partition)
         if place not in self._tasks:
@@ -44,14 +46,14 @@ class Lanes:
         self._queues[place].put_nowait(taken)
 
     def drop(self, places: list[Place]) -> None:
-        """Lets lanes go whose partitions others have now: these read what was not delivered."""
+        """Drops the lanes of partitions that other members have now: these deliver what was not delivered."""
         for place in places:
             if place in self._tasks:
                 self._tasks.pop(place).cancel()
                 self.pending -= self._queues.pop(place).qsize()
 
     async def end(self, seconds: float) -> None:
-        """Gives what is in hand this long, then lets it go."""
+        """Waits this long for records in hand, then drops them."""
         done = asyncio.gather(*(queue.join() for queue in self._queues.values()))
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(done, seconds)

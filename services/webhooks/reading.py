@@ -10,7 +10,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, Topi
 from services.rim.kafka.connection import client_config, log_client_error
 from services.rim.telemetry.metrics import counter, gauge
 from services.webhooks.delivery import Delivery
-from services.webhooks.lanes import Lanes, Place, Taken
+from services.webhooks.lanes import Lanes, Place, ReadRecord
 from services.webhooks.message import message_of
 from services.webhooks.settings import WebhooksSettings
 from shared.codec import Undecodable
@@ -22,7 +22,7 @@ log = structlog.get_logger(__name__)
 GROUP: Final = "webhooks"
 _READ_SECONDS: Final = 0.2
 _READ_MAX: Final = 100
-#: How long Kafka may take to take a message that is set aside, seconds; then the process ends, and begins there again.
+#: How long Kafka may take to take a dead-lettered message, seconds; then the process ends, and starts again at that message.
 _PRODUCE_SECONDS_MAX: Final = 60.0
 
 
@@ -61,7 +61,7 @@ class Reading:
         try:
             while not stop.is_set() and self._death is None:
                 read = await asyncio.to_thread(self._consumer.consume, _READ_MAX, _READ_SECONDS)
-                self._let_go()
+                self._drop_revoked()
                 for message in read:
                     self._take(message)
                 gauge(WEBHOOKS_PENDING).set(self._lanes.pending)
@@ -76,7 +76,7 @@ class Reading:
         error = message.error()
         if error is None:
             self._lanes.add(
-                Taken(message.topic(), message.partition(), message.offset(), message.key(), message.value())
+                ReadRecord(message.topic(), message.partition(), message.offset(), message.key(), message.value())
             )
         elif error.code() == KafkaError._ALL_BROKERS_DOWN or error.retriable():
             # The client finds its way back by itself.
@@ -93,7 +93,7 @@ class Reading:
             self._consumer.resume(self._consumer.assignment())
             self._is_paused = False
 
-    async def _work(self, taken: Taken) -> None:
+    async def _work(self, taken: ReadRecord) -> None:
         outcome = await self._told(taken)
         counter(WEBHOOKS_MESSAGES).labels(outcome).inc()
         try:
@@ -103,21 +103,21 @@ class Reading:
             if error.args[0].code() != KafkaError._STATE:
                 raise
 
-    async def _told(self, taken: Taken) -> str:
+    async def _told(self, taken: ReadRecord) -> str:
         try:
             message = message_of(taken.value or b"")
         except Undecodable as error:
-            await self._set_aside(taken, str(error))
+            await self._dead_letter(taken, str(error))
             return "undecodable"
         if message is None:
             return "passed_over"
         why = await self._delivery.deliver(message)
         if why is None:
             return "delivered"
-        await self._set_aside(taken, why)
-        return "set_aside"
+        await self._dead_letter(taken, why)
+        return "dead_letter"
 
-    async def _set_aside(self, taken: Taken, why: str) -> None:
+    async def _dead_letter(self, taken: ReadRecord, why: str) -> None:
         """Raises `KafkaException` when Kafka does not take it in time."""
         failures: list[KafkaError] = []
         self._producer.produce(
@@ -133,7 +133,7 @@ class Reading:
         left = await asyncio.to_thread(self._producer.flush, _PRODUCE_SECONDS_MAX + 5)
         if failures or left:
             raise KafkaException(failures[0] if failures else KafkaError(KafkaError._MSG_TIMED_OUT))
-        log.warning("set_aside", origin=f"{taken.topic}/{taken.partition}/{taken.offset}", why=why)
+        log.warning("dead_letter", origin=f"{taken.topic}/{taken.partition}/{taken.offset}", why=why)
 
     # Called by the client within `consume`, on its thread, while the loop waits for it.
 
@@ -150,7 +150,7 @@ class Reading:
             log.info("not_committed", error=error.args[0].name())
         self._dropped += [(one.topic, one.partition) for one in partitions]
 
-    def _let_go(self) -> None:
+    def _drop_revoked(self) -> None:
         dropped, self._dropped = self._dropped, []
         self._lanes.drop(dropped)
 

@@ -28,9 +28,7 @@ class WebhooksSettings(Settings):
     secret: pydantic.SecretStr = pydantic.Field(
         min_length=16, description="what messages are signed with: text, or whsec_ and base64, as receivers have it"
     )
-    attempts_max: int = pydantic.Field(
-        8, ge=1, le=20, description="then a message is set aside in topic webhooks_failed"
-    )
+    attempts_max: int = pydantic.Field(8, ge=1, le=20, description="then a message is written to topic webhooks_failed")
     backoff_ms: int = pydantic.Field(
         1_000, ge=1, le=60_000, description="longest wait after the first attempt; it doubles"
     )

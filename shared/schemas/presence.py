@@ -6,7 +6,7 @@ import msgspec
 
 SCHEMA_VERSION: Final = 1
 
-#: active: in the group, working partitions. standby: keeping copies. handing_over: has let go, `heir` is to go on.
+#: active: in the group, working partitions. standby: keeping copies. handing_over: has released its partitions to `successor`.
 Role = Literal["active", "standby", "handing_over"]
 
 
@@ -27,4 +27,4 @@ class Presence(msgspec.Struct, frozen=True, kw_only=True):
     #: Of a standby's copies those that have been at the changelog's end, and how many of its records each lacks now.
     lags: dict[int, int] = {}
     #: Who is to go on after `handing_over`.
-    heir: int | None = None
+    successor: int | None = None

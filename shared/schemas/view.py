@@ -18,7 +18,7 @@ NUMBER_MAX: Final = 9_000_000_000_000
 #: 24 h at 10 Gbps; an integral that reaches it stays there.
 INTEGRAL_MAX: Final = 1 << 60
 
-#: Every integer of a row has the bounds of its meaning: the processor keeps to them, the warehouse sets aside what does not.
+#: Every integer of a row has the bounds of its meaning: the processor keeps to them, the warehouse rejects what does not.
 #: A count, or a time that lasts.
 Amount = Annotated[int, msgspec.Meta(ge=0, le=NUMBER_MAX)]
 #: A time by a client's clock, corrected by an offset that is no better known.

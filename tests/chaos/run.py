@@ -91,7 +91,7 @@ class Result:
             f"{'wrong':<36}{len({fault[0] for fault in verdict.wrong}):>9,}",
             f"{'split':<36}{len(verdict.split):>9,}",
             f"{'still open':<36}{verdict.still_open:>9,}",
-            f"{'late or rejected':<36}{verdict.set_aside:>9,}",
+            f"{'late or rejected':<36}{verdict.late_or_rejected:>9,}",
             f"{'live sums that differ':<36}{len(verdict.sums):>9,}",
         ]
         return "\n".join([*lines, *self._faults_found()])

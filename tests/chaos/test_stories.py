@@ -96,4 +96,4 @@ def test_the_verdict_sees_each_kind_of_fault(told: list[Story], observed: Observ
     unfinished = [gauge for gauge in observed.live if gauge.bucket_ms < first.first_append_ms + 1]
     assert not judge(Observed(observed.rows, unfinished, 0, 0), truth).is_right
     assert judge(Observed(observed.rows, [*observed.live, observed.live[0]], 0, 0), truth).sums
-    assert judge(Observed(observed.rows, observed.live, 1, 1), truth).set_aside == 2
+    assert judge(Observed(observed.rows, observed.live, 1, 1), truth).late_or_rejected == 2

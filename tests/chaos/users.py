@@ -81,7 +81,7 @@ def run(options: Options, folder: Path) -> Result:
                 client.ask_to_stop()
             for client in clients:
                 client.stop()
-            wrong = _settled(slots) + _set_aside(broker)
+            wrong = _settled(slots) + _late_or_rejected(broker)
         finally:
             for one in slots:
                 one.slot.end()
@@ -141,7 +141,7 @@ def _settled(slots: Sequence[TableSlot]) -> list[str]:
     ]
 
 
-def _set_aside(broker: Broker) -> list[str]:
+def _late_or_rejected(broker: Broker) -> list[str]:
     """Whether anything was: the topic's partitions end where they began, as nothing else writes to them."""
     consumer = Consumer({"bootstrap.servers": broker.bootstrap, "group.id": "unused"})
     try:

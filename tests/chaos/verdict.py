@@ -37,20 +37,20 @@ class Verdict:
     still_open: int = 0
     #: Sums of the live gauges: name, observed, truth.
     sums: list[tuple[str, int, int]] = field(default_factory=list)
-    #: Records set aside as late or rejected; nothing that was sent is either.
-    set_aside: int = 0
+    #: Records rejected as late or rejected; nothing that was sent is either.
+    late_or_rejected: int = 0
     revisions: int = 0
 
     @property
     def is_right(self) -> bool:
-        """Whether nothing is missing, doubled, wrong, split, open or set aside."""
-        faults = (self.missing, self.doubled, self.wrong, self.split, self.still_open, self.sums, self.set_aside)
+        """Whether nothing is missing, doubled, wrong, split, open or rejected."""
+        faults = (self.missing, self.doubled, self.wrong, self.split, self.still_open, self.sums, self.late_or_rejected)
         return not any(faults)
 
 
 def judge(observed: Observed, truth: Truth) -> Verdict:
     """Compares every view and every sum."""
-    verdict = Verdict(set_aside=observed.late + observed.rejected)
+    verdict = Verdict(late_or_rejected=observed.late + observed.rejected)
     by_key: dict[Key, list[View]] = defaultdict(list)
     for row in observed.rows:
         by_key[row.customer_id, row.view_id].append(row)

@@ -8,14 +8,14 @@ from typing import Any, Final
 from services.processor.__main__ import main
 from services.processor.runtime.kafka.end_offsets import Ends
 from services.processor.runtime.kafka.ownership import Ownership
-from services.processor.runtime.standby.heartbeats import RollCall
+from services.processor.runtime.standby.heartbeats import Heartbeats
 
 #: What each thread does over and over, by its name.
 WORK: Final[dict[str, tuple[type, str]]] = {
     "ownership": (Ownership, "_ask"),
     "ends": (Ends, "_ask"),
-    "roll call: speak": (RollCall, "_speak"),
-    "roll call: listen": (RollCall, "_listen"),
+    "heartbeats: speak": (Heartbeats, "_speak"),
+    "heartbeats: listen": (Heartbeats, "_listen"),
 }
 
 

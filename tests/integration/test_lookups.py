@@ -103,11 +103,11 @@ def test_a_hand_over_is_told_as_such_and_never_as_a_view_that_is_not_there(
 
 
 def test_a_zombie_tells_nothing_old(own_broker: Broker, pair: tuple[Asked, Asked]) -> None:
-    heir, zombie = pair
+    successor, zombie = pair
     zombie.slot.pause()
-    wait_until(lambda: owners(heir) == {"test/0"}, "the heir has all")
+    wait_until(lambda: owners(successor) == {"test/0"}, "the successor has all")
     send(own_broker, range(4, 5))
-    wait_until(lambda: heir.knows(4), "the heir has folded what came meanwhile")
+    wait_until(lambda: successor.knows(4), "the successor has folded what came meanwhile")
     # Their connections wait in the zombie's port while it sleeps: it is asked with its first breath.
     pollings = [Polling(zombie), Polling(zombie, Playhead_Proxied="a test"), Polling(zombie, Playhead_Proxied="a test")]
     for polling in pollings:
@@ -124,13 +124,13 @@ def test_a_slot_that_was_replaced_while_it_slept_a_moment_tells_nothing_old(
 ) -> None:
     """No session has run out and nobody has told it yet: only the group's word keeps it from answering."""
     _, zombie = pair
-    heir = Asked(own_broker, tmp_path, 2, PROCESSOR_SLOT="test/1")
+    successor = Asked(own_broker, tmp_path, 2, PROCESSOR_SLOT="test/1")
     try:
         zombie.slot.pause()
-        heir.slot.start()
-        wait_until(heir.slot.is_ready, "another process works the slot")
+        successor.slot.start()
+        wait_until(successor.slot.is_ready, "another process works the slot")
         send(own_broker, range(4, 5))
-        wait_until(lambda: heir.knows(4), "it has folded what came meanwhile")
+        wait_until(lambda: successor.knows(4), "it has folded what came meanwhile")
         pollings = [Polling(zombie, Playhead_Proxied="a test") for _ in range(3)]
         for polling in pollings:
             polling.start()
@@ -140,4 +140,4 @@ def test_a_slot_that_was_replaced_while_it_slept_a_moment_tells_nothing_old(
         assert set(told) <= {(503, 0), (0, 0)}, told
         assert told[503, 0] > 0, "it was asked before it could know"
     finally:
-        heir.slot.end()
+        successor.slot.end()

@@ -56,7 +56,7 @@ def test_every_figure_is_there_and_right(own_broker: Broker, tmp_path: Path) -> 
         wait_until(lambda: state(asked, GONE) == "closed", "a view is over")
         produce(own_broker, GONE, told(GONE, 3, "heartbeat"))
         produce(own_broker, POISON, b"{garbage", told(POISON, 1, "playing", video_title=TOO_LARGE.decode()))
-        wait_until(lambda: total(asked.partitions(), "rejected", "fold_failed") == 1, "what is to be set aside is")
+        wait_until(lambda: total(asked.partitions(), "rejected", "fold_failed") == 1, "what is to be rejected is")
         wait_until(lambda: total(asked.partitions(), "late") == 1, "what is late is counted")
         wait_until(lambda: all(row["lag_records"] == 0 for row in asked.partitions()), "all is folded")
         check_figures(asked)

@@ -86,9 +86,9 @@ def test_a_zombie_that_wakes_in_its_commit_after_its_partitions_went_to_another(
     zombie.start()
     scene.feed(seconds=3)
     came_to(zombie, point)
-    heir = scene.slot()
-    heir.start()
-    wait_until(lambda: len(heir.events("partition_taken")) == 8, "the heir has all partitions")
+    successor = scene.slot()
+    successor.start()
+    wait_until(lambda: len(successor.events("partition_taken")) == 8, "the successor has all partitions")
     zombie.wake()
     wait_until(lambda: bool(zombie.events("lost")), "the zombie knows that it lost its partitions")
     scene.expect_truth()
@@ -102,47 +102,48 @@ def test_a_zombie_that_wakes_inside_its_own_fence_and_fences_its_heir(scene: Sce
     zombie.start()
     scene.feed(seconds=3)
     came_to(zombie, "fencing")
-    heir = scene.slot()
-    heir.start()
-    wait_until(lambda: len(heir.events("partition_taken")) == PARTITIONS, "the heir has all partitions")
+    successor = scene.slot()
+    successor.start()
+    wait_until(lambda: len(successor.events("partition_taken")) == PARTITIONS, "the successor has all partitions")
     taken_before = len(zombie.events("partition_taken"))
     zombie.wake()
     scene.feed(seconds=3)
 
     def has_fenced() -> bool:
-        """A commit of the heir was refused, as it went on or as it gave the partition up; or the zombie took one."""
-        is_given_up = [event for event in heir.events("revoked") if not event["committed"]]
+        """A commit of the successor was refused, as it went on or as it gave the partition up; or the zombie took one."""
+        is_given_up = [event for event in successor.events("revoked") if not event["committed"]]
         return (
-            bool(heir.events("commit_unclear") or is_given_up) or len(zombie.events("partition_taken")) > taken_before
+            bool(successor.events("commit_unclear") or is_given_up)
+            or len(zombie.events("partition_taken")) > taken_before
         )
 
-    wait_until(has_fenced, "the zombie's fence is past the heir, the owner")
+    wait_until(has_fenced, "the zombie's fence is past the successor, the owner")
     scene.expect_truth()
     assert zombie.is_running
-    assert heir.is_running
+    assert successor.is_running
     assert zombie.terminate() == 0
 
 
 class Overtaken(CrashPoints):
-    """Lets the heir of a partition take it while its former owner stands at a point of its commit."""
+    """Lets the successor of a partition take it while its former owner stands at a point of its commit."""
 
-    def __init__(self, point: CrashPoint, heir: Producer) -> None:
+    def __init__(self, point: CrashPoint, successor: Producer) -> None:
         super().__init__()
         self._point = point
-        self._heir = heir
+        self._successor = successor
 
     def reach(self, here: CrashPoint) -> None:
         if here == self._point:
-            self._heir.init_transactions(30)
+            self._successor.init_transactions(30)
 
 
 @pytest.mark.parametrize("point", ["begun", "offsets_sent"])
 def test_an_heirs_fence_refuses_what_the_former_owner_still_commits(scene: Scene, point: CrashPoint) -> None:
     settings, partition = Settings(kafka_bootstrap=scene.broker.bootstrap), 3
-    former, heir = (partition_producer(settings, APPLICATION, partition) for _ in range(2))
+    former, successor = (partition_producer(settings, APPLICATION, partition) for _ in range(2))
     former.init_transactions(30)
     changes: dict[bytes, bytes | None] = {b"\x04acme:former": pack(0, b"row")}
-    committer = Committer(former, APPLICATION, partition, COUNTS, Overtaken(point, heir))
+    committer = Committer(former, APPLICATION, partition, COUNTS, Overtaken(point, successor))
     # Told as a fence, or, where the client meets it inside a delivery report, as what it cannot express.
     with pytest.raises(Unclear):
         committer.commit(Checkpoint(changes, [], Meta({}, 0, 1), 0, {}), None, time.monotonic() + 60)
@@ -234,9 +235,9 @@ def test_offsets_of_the_group_that_are_gone(scene: Scene) -> None:
 def test_another_process_with_its_id_ends_the_slot_with_a_clear_last_line(scene: Scene) -> None:
     slot = scene.started()
     scene.feed(seconds=3)
-    heir = scene.slot()
-    heir.arm(PROCESSOR_SLOT="test/0")
-    heir.start()
+    successor = scene.slot()
+    successor.arm(PROCESSOR_SLOT="test/0")
+    successor.start()
     assert slot.ended() == 4
     assert "fenced" in slot.last_line().lower()
     scene.expect_truth()

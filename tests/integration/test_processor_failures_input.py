@@ -1,4 +1,4 @@
-"""Records, rows and views that the application cannot deal with, and input that is gone: set aside, cut off, or the slot stops."""
+"""Records, rows and views that the application cannot deal with, and input that is gone: rejected, cut off, or the slot stops."""
 
 import time
 from collections.abc import Iterator
@@ -44,7 +44,7 @@ def encoded(view_id: str, seq: int, event: str = "heartbeat", **attrs: object) -
     return codec.BEACON.encode(beacon(view_id, seq, event, AT_MS + min(seq, 1000) * 1000, **attrs))
 
 
-def test_poison_is_set_aside_with_its_bytes_and_the_rest_goes_on(scene: Scene) -> None:
+def test_poison_is_rejected_with_its_bytes_and_the_rest_goes_on(scene: Scene) -> None:
     slot = scene.started(program=PROGRAM)
     feed = scene.feed(seconds=3)
     too_large = encoded("poison", 2, "playing", video_title=TOO_LARGE.decode())
@@ -55,7 +55,7 @@ def test_poison_is_set_aside_with_its_bytes_and_the_rest_goes_on(scene: Scene) -
     scene.also["poison"] = (2, 7, "clean")
     feed.finish()
     scene.expect_truth()
-    wait_until(lambda: len(scene.rejected()) == 4, "all poison is set aside")
+    wait_until(lambda: len(scene.rejected()) == 4, "all poison is rejected")
     rejected = {(reason, key, value) for reason, key, value in scene.rejected() if reason != "fire_failed"}
     assert rejected == {
         ("undecodable", b"acme:garbage", b"{garbage"),
@@ -80,7 +80,7 @@ def test_a_view_whose_fold_raises_is_folded_without_what_it_raises_on_and_the_sl
     scene.also["raises"] = (2, 7, "clean")
     feed.finish()
     scene.expect_truth()
-    wait_until(lambda: len(scene.rejected()) == 2 * len(raising), "all of them are set aside")
+    wait_until(lambda: len(scene.rejected()) == 2 * len(raising), "all of them are rejected")
     rejected = scene.rejected()
     assert {reason for reason, _, _ in rejected} == {"fold_failed"}
     assert [value for _, key, value in rejected if key == b"acme:raises"] == raising
@@ -89,7 +89,7 @@ def test_a_view_whose_fold_raises_is_folded_without_what_it_raises_on_and_the_sl
     assert slot.terminate() == 0
 
 
-def test_a_due_row_that_cannot_be_decoded_is_set_aside_and_the_rest_goes_on(scene: Scene) -> None:
+def test_a_due_row_that_cannot_be_decoded_is_rejected_and_the_rest_goes_on(scene: Scene) -> None:
     slot = scene.started()
     feed = scene.feed(seconds=2)
     feed.finish()
@@ -102,7 +102,7 @@ def test_a_due_row_that_cannot_be_decoded_is_set_aside_and_the_rest_goes_on(scen
     slot.start()
     scene.feed(seconds=1)
     scene.expect_truth()
-    wait_until(lambda: len(scene.rejected()) == 1, "the row is set aside")
+    wait_until(lambda: len(scene.rejected()) == 1, "the row is rejected")
     assert scene.rejected() == [("fire_failed", b"acme:broken", b"no row")]
     assert slot.terminate() == 0
 

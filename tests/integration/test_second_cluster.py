@@ -59,7 +59,7 @@ def test_every_view_is_there_once_through_a_kill(own_broker: Broker, second: Bro
 
     send(300)
     worker = mirrormaker(own_broker, second, tmp_path, "mirrormaker-1")
-    heir = mirrormaker(own_broker, second, tmp_path, "mirrormaker-2")
+    successor = mirrormaker(own_broker, second, tmp_path, "mirrormaker-2")
     try:
         worker.start()
         worker.wait_until(lambda: there() > 0, SECONDS_MAX, "the first views are there")
@@ -67,13 +67,13 @@ def test_every_view_is_there_once_through_a_kill(own_broker: Broker, second: Bro
         send(3_000)
         worker.kill()
         send(300)
-        heir.start()
-        heir.wait_until(lambda: there() >= sent, SECONDS_MAX, "everything is there")
+        successor.start()
+        successor.wait_until(lambda: there() >= sent, SECONDS_MAX, "everything is there")
         send(1)
-        heir.wait_until(lambda: there() >= sent, SECONDS_MAX, "it goes on")
+        successor.wait_until(lambda: there() >= sent, SECONDS_MAX, "it goes on")
     finally:
         worker.stop(30)
-        heir.stop(30)
+        successor.stop(30)
     here = sorted(read_committed(own_broker.bootstrap, VIEWS.name))
     assert sorted(read_committed(second.bootstrap, VIEWS.name)) == here
     assert len(here) == sent

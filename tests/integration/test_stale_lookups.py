@@ -76,7 +76,7 @@ def test_a_standby_tells_its_lag_answers_stale_and_is_found_once_it_works_the_sl
     assert all(status == 503 for status, _ in told), "nobody works them yet"
     assert all(answer[0] == 200 and answer[1]["stale"] for _, answer in told)
     send(own_broker, range(4, 5))
-    # The group still names the address of the process that died; only the roll call knows the one that works.
+    # The group still names the address of the process that died; only the heartbeats knows the one that works.
     wait_until(lambda: other.knows(4) and standby.knows(4), "the standby works the slot and is asked")
     for view_id in mine:
         answer = other.view(view_id, "?stale=allow")[1]

@@ -122,7 +122,10 @@ def test_a_slot_that_is_told_to_stop_hands_over_to_its_standby_without_a_rebalan
 ) -> None:
     first, second = hosts
     is_calm(first, second)
-    wait_until(lambda: [event["heir"] for event in first.home.events("heir")][-1:] == [1], "the slot knows its heir")
+    wait_until(
+        lambda: [event["successor"] for event in first.home.events("successor")][-1:] == [1],
+        "the slot knows its successor",
+    )
     assigned = count(second.home, "assigned")
     assert first.home.terminate() == 0, first.home.log_tail()
     wait_until(lambda: count(second.standby, "partition_taken") >= 4, "the standby works the slot")

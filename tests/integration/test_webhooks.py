@@ -92,7 +92,7 @@ def test_each_anomaly_is_told_signed_and_in_order_or_set_aside(
         assert all(one.is_signed for one in receiver.got)
         first = [one.body["type"] for one in receiver.taken() if one.body["data"]["host"] == "api.example"]
         assert first == ["api_anomaly.opened", "api_anomaly.closed"]
-        wanted = {"delivered": 3, "passed_over": 1, "set_aside": 1, "undecodable": 1}
+        wanted = {"delivered": 3, "passed_over": 1, "dead_letter": 1, "undecodable": 1}
         wait_until(lambda: webhooks.outcomes() == wanted, "everything is counted")
 
         # Killed, and told while away: nothing is lost, and who gets a message twice knows it by its id.

@@ -9,7 +9,7 @@ from pyspark.sql import functions as sf
 from services.finalizer.warehouse import tables
 
 TABLES: Final = {
-    table.name: table for table in (tables.VIEWS, tables.ROLLUPS, tables.BRONZE, tables.LATE, tables.REJECTED)
+    table.name: table for table in (tables.VIEWS, tables.ROLLUPS, tables.BRONZE, tables.LATE_RECORDS, tables.REJECTED)
 }
 FORMATS: Final = ("csv", "parquet")
 _NESTED: Final = ("array", "map", "struct")

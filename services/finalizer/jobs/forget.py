@@ -50,7 +50,7 @@ class Report:
 
 
 def forget(driver: Driver, customer_id: str, viewer_id: str) -> Report:
-    """Deletes all of a viewer: views, their beacons, what was set aside, point look-ups; rebuilds the slices they were in.
+    """Deletes all of a viewer: views, their beacons, rejected records, point look-ups; rebuilds the slices they were in.
 
     A viewer is known by `viewer_id` or `viewer_user_id`. Raw records are found by the keys of the viewer's views, and by the
     id as a whole JSON string in their bytes; applications' rows by the id as any of their values.
@@ -75,7 +75,7 @@ def forget(driver: Driver, customer_id: str, viewer_id: str) -> Report:
     # Before anything is deleted: afterwards nobody could tell which slices counted them.
     driver.serving.mark_dirty(slices)
     rows = {}
-    for table in (tables.BRONZE, tables.LATE, tables.REJECTED):
+    for table in (tables.BRONZE, tables.LATE_RECORDS, tables.REJECTED):
         theirs = _of_raw(read(spark, warehouse, table), customer_id, viewer_id, keys)
         rows[table.name] = _delete_records(driver, table, theirs, ["day"])
     of_applications = driver.settings.row_topics

@@ -39,7 +39,7 @@ class Retention:
         return Retention(
             days={
                 tables.BRONZE.name: settings.bronze_days,
-                tables.LATE.name: settings.late_days,
+                tables.LATE_RECORDS.name: settings.late_days,
                 tables.REJECTED.name: settings.rejected_days,
                 tables.UNPARSED.name: settings.unparsed_days,
                 tables.VIEWS.name: settings.views_days,

@@ -34,7 +34,7 @@ class Summary:
 
     #: Revisions read, of any view.
     revisions: int
-    #: Records set aside, by reason.
+    #: Records stored in table `unparsed`, by reason.
     unparsed: dict[str, int]
     #: Their smallest and largest offset, of any partition; None without any.
     unparsed_offsets: tuple[int, int] | None
@@ -79,10 +79,10 @@ class Landing:
         try:
             with timed("read"):
                 summary = summarise(rows)
-            # 1. Records that cannot be used are set aside, each known by its place in the topic: the replay adds nothing.
+            # 1. Records that cannot be used go to table `unparsed`, each known by its place in the topic: the replay adds nothing.
             if summary.unparsed:
                 with timed("unparsed"):
-                    views_table.set_aside(
+                    views_table.insert_unparsed(
                         spark, self._location, rows, summary.unparsed_offsets, landed_at_ms=self._clock_ms()
                     )
                 self._crash_points.reach("unparsed")

@@ -40,7 +40,7 @@ class RowLanding:
             aside = {reason: count for reason, count in counts.items() if reason is not None}
             if aside:
                 with timed("unparsed", told.name):
-                    self._set_aside(rows, checkpoint_id(batch), batch_id)
+                    self._append_unparsed(rows, checkpoint_id(batch), batch_id)
                 self._crash_points.reach("unparsed")
             if counts.get(None):
                 with timed("merge", told.name):
@@ -53,7 +53,7 @@ class RowLanding:
             counter(FINALIZER_UNPARSED).labels(reason).inc(count)
         return sum(counts.values())
 
-    def _set_aside(self, rows: DataFrame, checkpoint: str, batch_id: int) -> None:
+    def _append_unparsed(self, rows: DataFrame, checkpoint: str, batch_id: int) -> None:
         """Appends those with a reason, but for those that are there: fenced by the batch, and known by their place.
 
         Appends of several streams never stand in each other's way, as merges would.

@@ -1,4 +1,4 @@
-"""From records of a topic of rows to the columns of its table: parse, set aside, keep the newest."""
+"""From records of a topic of rows to the columns of its table: parse, separate what cannot be parsed, keep the newest."""
 
 from collections.abc import Iterable
 from functools import reduce

@@ -145,7 +145,7 @@ BRONZE: Final = Table(
     "bronze", StructType(_RECORD), ("day",), ("kafka_partition", "kafka_offset"), properties=_RAW_PROPERTIES
 )
 #: The same of topic `late`: beacons of views that are closed.
-LATE: Final = Table("late", StructType(_RECORD), ("day",), properties=_RAW_PROPERTIES)
+LATE_RECORDS: Final = Table("late", StructType(_RECORD), ("day",), properties=_RAW_PROPERTIES)
 #: The same of topic `rejected`, and of its headers the reason.
 REJECTED: Final = Table(
     "rejected", StructType([*_RECORD, StructField("reason", StringType())]), ("day",), properties=_RAW_PROPERTIES
@@ -154,7 +154,7 @@ REJECTED: Final = Table(
 #: What is kept as it came, by topic. Each has a stream of its own, with the table's name.
 RAW: Final[Mapping[str, Table]] = {
     topics.BEACONS.name: BRONZE,
-    topics.LATE.name: LATE,
+    topics.LATE.name: LATE_RECORDS,
     topics.REJECTED.name: REJECTED,
 }
 
@@ -192,7 +192,7 @@ UNPARSED_ROWS: Final = Table(
     name="unparsed_rows", schema=StructType([StructField("topic", StringType()), *UNPARSED.schema.fields])
 )
 
-OF_VIEWS: Final = (VIEWS, REPROCESSED, REPLACED, ROLLUPS, BRONZE, LATE, REJECTED, UNPARSED)
+OF_VIEWS: Final = (VIEWS, REPROCESSED, REPLACED, ROLLUPS, BRONZE, LATE_RECORDS, REJECTED, UNPARSED)
 OF_APPLICATIONS: Final = (*ROWS.values(), UNPARSED_ROWS)
 ALL: Final = (*OF_VIEWS, *OF_APPLICATIONS)
 

@@ -21,7 +21,7 @@ def read(spark: SparkSession, warehouse: str, table: Table) -> DataFrame:
     return spark.read.format("delta").load(table.path(warehouse))
 
 
-def set_aside(
+def insert_unparsed(
     spark: SparkSession, warehouse: str, rows: DataFrame, offsets: tuple[int, int] | None, *, landed_at_ms: int
 ) -> None:
     """Puts the rows that have a reason into table `unparsed`, each once however often and by whichever checkpoint it comes.

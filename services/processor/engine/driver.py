@@ -181,7 +181,7 @@ class Driver:
                 parts.append(value)
         try:
             for part in parts:
-                verifying.take(part)
+                verifying.take_piece(part)
             verifying.end()
         except Corrupt:
             return "corrupt"

@@ -169,7 +169,7 @@ class Inbox:
         try:
             source.next_ms = self._time_of(record)
         except Exception:  # noqa: BLE001  (the core asks again, and tells what it was)
-            # It will be set aside, whatever its turn: it goes as if it were as old as the one before it.
+            # It will be rejected, whatever its turn: it goes as if it were as old as the one before it.
             return
 
 

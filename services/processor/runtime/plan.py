@@ -6,7 +6,7 @@ from typing import Final
 
 from services.processor.engine.application.application import Application
 from services.processor.runtime.objects.object_store import ObjectStore
-from services.processor.runtime.telemetry.record_traces import Journeys
+from services.processor.runtime.telemetry.record_traces import RecordTraces
 from services.rim.process.crash_points import CrashPoints
 from shared.settings import Settings
 
@@ -73,7 +73,7 @@ class Plan:
     objects: ObjectStore | None = None
     media_threads: int = 4
     #: Where traces are on.
-    journeys: Journeys | None = None
+    record_traces: RecordTraces | None = None
     crash_points: CrashPoints = field(default_factory=CrashPoints)
 
     def limits(self, partitions: int) -> Limits:

@@ -15,7 +15,7 @@ import structlog
 log = structlog.get_logger(__name__)
 
 CrashPoint = Literal[
-    # Finalizer, in a batch: after records were set aside, after slices were marked dirty, after the merge into `views`,
+    # Finalizer, in a batch: after unparsed records were stored, after slices were marked dirty, after the merge into `views`,
     # after the rollups of slices were rebuilt, after a transaction of slices was published; after one of the raw tables.
     "unparsed",
     "marked",

@@ -130,15 +130,15 @@ async def test_a_stream_sends_the_picture_at_once_and_then_whenever_it_changes(d
     stream = await desk.client.get("/api/live/stream")
     assert stream.content_type == "text/event-stream"
     assert (await next_picture(stream))["state"] == "waiting"
-    desk.board.take([live(100, viewers_now=3)])
+    desk.board.take_records([live(100, viewers_now=3)])
     first = await next_picture(stream)
     assert (first["state"], first["customers"]["*"]["now"]["viewers_now"]) == ("live", 3)
-    desk.board.take([live(101, viewers_now=4)])
+    desk.board.take_records([live(101, viewers_now=4)])
     assert (await next_picture(stream))["customers"]["acme"]["series"]["viewers_now"] == [3, 4]
 
 
 async def test_a_broker_that_is_away_shows_in_the_picture_and_so_does_its_return(desk: Desk) -> None:
-    desk.board.take([live(100, viewers_now=3)])
+    desk.board.take_records([live(100, viewers_now=3)])
     stream = await desk.client.get("/api/live/stream")
     await asyncio.to_thread(desk.board.set_reachable, False)
     # What was shown stays, and is told to be old.
@@ -228,8 +228,8 @@ async def test_quality_is_old_when_a_view_that_finished_long_ago_was_not_publish
     desk: Desk, published_seconds_ago: int | None, finished_seconds_ago: list[int], is_old: bool
 ) -> None:
     now_bucket = NOW_MS // BUCKET_MS
-    desk.board.take([live(now_bucket - 400 // 5), live(now_bucket)])
-    desk.board.take([live(now_bucket - seconds // 5, views_finished=1) for seconds in finished_seconds_ago])
+    desk.board.take_records([live(now_bucket - 400 // 5), live(now_bucket)])
+    desk.board.take_records([live(now_bucket - seconds // 5, views_finished=1) for seconds in finished_seconds_ago])
     published_at = None if published_seconds_ago is None else NOW - timedelta(seconds=published_seconds_ago)
     desk.serving.answer = Rollups([], {}, None, published_at)
     assert (await desk.json("/api/quality"))["is_old"] == is_old
@@ -255,7 +255,7 @@ async def test_slices_are_told_per_customer_and_follow_the_picture(desk: Desk) -
     stream = await desk.client.get("/api/live/stream")
     await next_picture(stream)
     bucket = NOW_MS // BUCKET_MS
-    desk.board.take([live(bucket, slices={"cdn=x": slice_of(viewers_now=3)}, viewers_now=3)])
+    desk.board.take_records([live(bucket, slices={"cdn=x": slice_of(viewers_now=3)}, viewers_now=3)])
     await next_picture(stream)
     told = await desk.json("/api/live/slices?customer=acme")
     assert [(one["value"], one["viewers_now"]) for one in told["dimensions"]["cdn"]] == [("x", 3)]

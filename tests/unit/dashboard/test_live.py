@@ -15,7 +15,7 @@ def history(seconds: int = 300, customers_max: int = 10) -> LiveHistory:
 
 def taken(into: LiveHistory, *records: Live, now_ms: int = 0) -> LiveHistory:
     for record in records:
-        into.take(record, now_ms)
+        into.take_record(record, now_ms)
     into.settle(now_ms)
     return into
 

@@ -51,10 +51,10 @@ def test_views_without_a_value_come_last_and_take_no_place() -> None:
 def test_a_history_gives_the_newest_buckets_shown_of_one_customer_or_of_all() -> None:
     history = LiveHistory(history_ms=600_000, settle_ms=0, customers_max=10)
     for bucket in range(1, 5):
-        history.take(live(bucket), 0)
-        history.take(live(bucket, customer_id="globex"), 0)
+        history.take_record(live(bucket), 0)
+        history.take_record(live(bucket, customer_id="globex"), 0)
     history.settle(0)
-    history.take(live(5), 0)
+    history.take_record(live(5), 0)
     assert [[record.bucket_ms // BUCKET_MS for record in records] for records in history.recent("acme", 2)] == [
         [3],
         [4],

@@ -1,4 +1,4 @@
-"""The reader of webhooks with a consumer that is stood in for: what is bounded, kept, let go, and what ends it."""
+"""The reader of webhooks with a consumer that is stood in for: what is bounded, kept, dropped, and what ends it."""
 
 import asyncio
 import threading
@@ -156,7 +156,7 @@ async def test_reading_goes_on_once_half_is_delivered(monkeypatch: pytest.Monkey
     assert client.paused == ["paused", "resumed"]
 
 
-async def test_what_is_not_taken_or_no_anomaly_is_set_aside_and_passed(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_what_is_not_taken_or_no_anomaly_is_dead_lettered_and_passed(monkeypatch: pytest.MonkeyPatch) -> None:
     stop, deliveries = threading.Event(), Deliveries(outcome="answered 500")
     deliveries.may.set()
     client = Client([[Record(0, b"{"), Record(1, revision(2)), Record(2, revision(1))]], stop)
@@ -166,7 +166,7 @@ async def test_what_is_not_taken_or_no_anomaly_is_set_aside_and_passed(monkeypat
     assert client.stored == [1, 2, 3]
 
 
-async def test_a_partition_that_others_get_is_let_go(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_partition_that_others_get_is_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
     stop, deliveries = threading.Event(), Deliveries()
     client = Client([[Record(0, revision(1)), Record(1, revision(3, state="closed"))], None, []], stop)
     running = asyncio.create_task(reader(monkeypatch, client, deliveries).run(stop))

@@ -9,7 +9,7 @@ import aiohttp
 import pytest
 
 from services.webhooks.delivery import Delivery, Policy
-from services.webhooks.lanes import Lanes, Taken
+from services.webhooks.lanes import Lanes, ReadRecord
 from services.webhooks.message import Message, message_of
 from services.webhooks.signing import SecretWrong, headers, key_of
 from shared.codec import Undecodable
@@ -89,15 +89,15 @@ async def test_no_answer_is_told_without_the_address() -> None:
         assert await delivery.deliver(Message("a", b"{}")) == "no answer: ClientConnectorError"
 
 
-def taken(partition: int, offset: int) -> Taken:
-    return Taken("t", partition, offset, None, None)
+def taken(partition: int, offset: int) -> ReadRecord:
+    return ReadRecord("t", partition, offset, None, None)
 
 
 async def test_a_lane_keeps_its_order_and_holds_up_no_other() -> None:
     done: list[tuple[int, int]] = []
     others, waits = asyncio.Event(), asyncio.Event()
 
-    async def work(one: Taken) -> None:
+    async def work(one: ReadRecord) -> None:
         if one.partition == 0:
             await waits.wait()
         done.append((one.partition, one.offset))
@@ -119,7 +119,7 @@ async def test_lanes_that_are_dropped_deliver_no_more_and_a_fault_is_told() -> N
     faults: list[BaseException] = []
     began, fault = asyncio.Event(), asyncio.Event()
 
-    async def work(one: Taken) -> None:
+    async def work(one: ReadRecord) -> None:
         if one.partition == 1:
             raise RuntimeError("a fault")
         began.set()

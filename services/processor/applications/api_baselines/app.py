@@ -14,7 +14,7 @@ from services.processor.applications.api_baselines.lookup import (
     season_key,
 )
 from services.processor.applications.api_baselines.season import Season
-from services.processor.applications.api_baselines.window import Window, ended_ms, take
+from services.processor.applications.api_baselines.window import Window, ended_ms, take_call
 from services.processor.engine.application.application import (
     Application,
     Context,
@@ -100,7 +100,7 @@ class ApiBaselines:
         else:
             self._put(key, endpoint)
 
-    def let_go(self, spec: StoreSpec[Any], key: bytes) -> None:
+    def release(self, spec: StoreSpec[Any], key: bytes) -> None:
         """What it counts of the row is taken back."""
         endpoint = self._endpoints.get(key) if spec is ENDPOINTS else None
         if endpoint is not None:
@@ -120,7 +120,7 @@ class ApiBaselines:
             endpoint.late_calls += 1
             self._context.tally(_LATE_CALLS, 1)
         else:
-            take(endpoint.windows.setdefault(start_ms, Window()), call)
+            take_call(endpoint.windows.setdefault(start_ms, Window()), call)
         self._put(key, endpoint)
 
     def _start_of(self, at_ms: int) -> int:

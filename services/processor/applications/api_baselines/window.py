@@ -38,7 +38,7 @@ def ended_ms(call: ApiCall) -> int:
     return call.at_ms + (call.duration_us or 0) // 1000
 
 
-def take(window: Window, call: ApiCall) -> None:
+def take_call(window: Window, call: ApiCall) -> None:
     """Counts a call."""
     window.calls += 1
     window.client_errors += 400 <= call.status < 500

@@ -16,7 +16,7 @@ from services.processor.applications.recordings.session import (
     end_working,
     give_up_gap,
     is_over,
-    take,
+    take_chunk,
 )
 from services.processor.engine.application.application import (
     Application,
@@ -55,7 +55,7 @@ class Recordings:
         if session_id != chunk.session_id or recording_key(customer_id, session_id) != key:
             raise Undecodable("the key names another session than the headers")
         session = self._sessions.get(key) or Session()
-        taken = take(session, chunk, record.offset, self._context.clock_ms, self._rules)
+        taken = take_chunk(session, chunk, record.offset, self._context.clock_ms, self._rules)
         if taken in {"again", "torn"}:
             self._context.tally("repeated_payloads" if taken == "again" else "torn_chunks", 1)
         self._go_on(key, session)
@@ -87,8 +87,8 @@ class Recordings:
         self._tell(key, session, (number, number), _STATES[outcome], payload=payload, name=stored)
         self._go_on(key, session)
 
-    def let_go(self, spec: StoreSpec[Any], key: bytes) -> None:
-        """A request that cannot be followed up is set aside: its payload counts as lost, so that the session goes on."""
+    def release(self, spec: StoreSpec[Any], key: bytes) -> None:
+        """A request that cannot be followed up is rejected: its payload counts as lost, so that the session goes on."""
         session = self._sessions.get(key)
         if spec is REQUESTS and session is not None and session.working is not None:
             end_working(session, is_stored=False)

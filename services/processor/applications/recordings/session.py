@@ -16,7 +16,7 @@ Run = tuple[int, int]
 
 #: `more`: the payload is not whole yet. `whole`: it is, for the first time. `again`: it was before. `torn`: the chunk belongs
 #: to an upload whose beginning, or a chunk of which, is not there: its client was not told that it is stored, and sends again.
-Taken = Literal["more", "whole", "again", "torn"]
+ChunkOutcome = Literal["more", "whole", "again", "torn"]
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,7 @@ class Session(msgspec.Struct, array_like=True):
     pages: list[int] = []
 
 
-def take(session: Session, chunk: Chunk, offset: int, clock_ms: int, rules: SessionRules) -> Taken:
+def take_chunk(session: Session, chunk: Chunk, offset: int, clock_ms: int, rules: SessionRules) -> ChunkOutcome:
     """Takes a chunk in, the record of which stands at `offset`."""
     session.seen_ms = clock_ms
     upload = session.uploads.get(chunk.upload)

@@ -7,7 +7,7 @@ import msgspec
 from services.processor.applications.traces.api_call import to_api_call
 from services.processor.applications.traces.lookup import trace_lookup
 from services.processor.applications.traces.row import absorbed_row, to_row
-from services.processor.applications.traces.trace import Part, TraceRules, TraceState, due_ms, forget, ready, take
+from services.processor.applications.traces.trace import Part, TraceRules, TraceState, due_ms, forget, ready, take_span
 from services.processor.engine.application.application import (
     Application,
     Context,
@@ -52,7 +52,7 @@ class Traces:
         span = codec.SPAN.decode(value)
         known = self._traces.get(key)
         trace = known or TraceState()
-        taken = take(trace, span, len(value), self._rules, self._context.clock_ms)
+        taken = take_span(trace, span, len(value), self._rules, self._context.clock_ms)
         if taken.is_late:
             self._context.emit(topics.LATE_SPANS, key, value)
             if known is None:

@@ -60,7 +60,7 @@ class TraceState(msgspec.Struct, array_like=True):
     dropped: int = 0
 
 
-class Taken(msgspec.Struct, frozen=True):
+class TakenSpan(msgspec.Struct, frozen=True):
     """What became of a span: late and not taken in, or taken in and, maybe, new."""
 
     is_late: bool = False
@@ -72,19 +72,19 @@ def window_of(span: SpanFields) -> Window:
     return Window(span.start_us // 1000, span.end_us // 1000)
 
 
-def take(trace: TraceState, span: Span, size_bytes: int, rules: TraceRules, clock_ms: int) -> Taken:
+def take_span(trace: TraceState, span: Span, size_bytes: int, rules: TraceRules, clock_ms: int) -> TakenSpan:
     """Puts a span, whose record has `size_bytes`, into its part, made or joined as need be. A late one is counted alone."""
     grown, windows = rules.sessions.merge(window_of(span), [part.window for part in trace.parts])
     if rules.sessions.is_closed(grown, clock_ms):
         trace.late += 1
-        return Taken(is_late=True)
+        return TakenSpan(is_late=True)
     touched = sorted((part for part in trace.parts if part.window in windows), key=lambda part: part.number)
     known = next((part.spans[span.span_id] for part in touched if span.span_id in part.spans), None)
     has_room = _has_room(trace, size_bytes, rules)
     if known is None and not has_room:
         trace.dropped += 1
         if not touched:
-            return Taken()
+            return TakenSpan()
     part = _joined(trace, touched) if touched else _new(trace)
     if len(touched) > 1 or part.window != grown:
         part.window, part.is_told = grown, False
@@ -94,7 +94,7 @@ def take(trace: TraceState, span: Span, size_bytes: int, rules: TraceRules, cloc
     elif has_room:
         part.span_bytes += size_bytes
         _put(part, _fields(span))
-    return Taken(is_new=known is None and has_room)
+    return TakenSpan(is_new=known is None and has_room)
 
 
 def due_ms(trace: TraceState, rules: TraceRules) -> int:

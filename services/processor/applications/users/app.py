@@ -20,7 +20,7 @@ from services.processor.applications.users import problems
 from services.processor.applications.users.claims import EmailClaim, claimed, confirmed, released
 from services.processor.applications.users.fields import email_key
 from services.processor.applications.users.outcomes import LEDGER, OUTCOMES, PLACES, KeepRules, Outcome, Outcomes
-from services.processor.applications.users.problems import Refused
+from services.processor.applications.users.problems import RequestRefused
 from services.processor.applications.users.routes import Stores, routes
 from services.processor.applications.users.user import UserRow, wanted
 from services.processor.engine.application.application import Application, Context, Processor, Store, StoreSpec
@@ -202,7 +202,7 @@ class Users:
         before = self._users.get(key)
         try:
             after = wanted(before, key.decode(), write, self._context.clock_ms)
-        except Refused as refused:
+        except RequestRefused as refused:
             self._refuse(key, write, refused.problem)
             return None
         former = None if before is None else email_key(before.email)

@@ -5,7 +5,7 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from services.processor.applications.users.problems import Refused, invalid
+from services.processor.applications.users.problems import RequestRefused, invalid
 from shared.problems import Fault, Problem
 
 EMAIL_CHARS_MAX: Final = 254
@@ -45,7 +45,7 @@ def email_key(email: str) -> str:
 
 
 def whole(body: bytes) -> Fields:
-    """A user from the body of POST or PUT. Raises `Refused`."""
+    """A user from the body of POST or PUT. Raises `RequestRefused`."""
     told = _object(body)
     faults = [Fault("is missing", pointer=f"#/{name}") for name in ("email", "name") if name not in told]
     faults += _faults(told)
@@ -56,12 +56,12 @@ def whole(body: bytes) -> Fields:
     else:
         faults.append(Fault("is not an object", pointer="#/attributes"))
     if faults:
-        raise Refused(invalid(faults))
+        raise RequestRefused(invalid(faults))
     return Fields(told["email"], told["name"], attributes)
 
 
 def merge_patch(body: bytes) -> Changes:
-    """Changes from the body of PATCH, a JSON merge patch (RFC 7396). Raises `Refused`."""
+    """Changes from the body of PATCH, a JSON merge patch (RFC 7396). Raises `RequestRefused`."""
     told = _object(body)
     faults = _faults(told)
     attributes = told.get("attributes", {})
@@ -71,17 +71,17 @@ def merge_patch(body: bytes) -> Changes:
     elif not drops:
         faults += attribute_faults({name: value for name, value in attributes.items() if value is not None})
     if faults:
-        raise Refused(invalid(faults))
+        raise RequestRefused(invalid(faults))
     return Changes(told.get("email"), told.get("name"), attributes or {}, drops)
 
 
 def merged(attributes: dict[str, str], changes: dict[str, str | None], *, drops: bool) -> dict[str, str]:
-    """The attributes after a merge patch. Raises `Refused` when they are too many."""
+    """The attributes after a merge patch. Raises `RequestRefused` when they are too many."""
     kept = {} if drops else {name: value for name, value in attributes.items() if name not in changes}
     result = kept | {name: value for name, value in changes.items() if value is not None}
     faults = attribute_faults(result)
     if faults:
-        raise Refused(invalid(faults))
+        raise RequestRefused(invalid(faults))
     return result
 
 
@@ -104,9 +104,9 @@ def _object(body: bytes) -> dict[str, Any]:
     try:
         told = msgspec.json.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise Refused(Problem(400, "The body is not JSON", "not-json", str(error))) from error
+        raise RequestRefused(Problem(400, "The body is not JSON", "not-json", str(error))) from error
     if not isinstance(told, dict):
-        raise Refused(invalid([Fault("is not an object", pointer="#")]))
+        raise RequestRefused(invalid([Fault("is not an object", pointer="#")]))
     return told
 
 

@@ -3,7 +3,7 @@
 from shared.problems import Fault, Problem
 
 
-class Refused(ValueError):
+class RequestRefused(ValueError):
     """What is asked for cannot be done; `problem` says why."""
 
     def __init__(self, problem: Problem) -> None:

@@ -14,7 +14,7 @@ from services.processor.applications.users.claims import EmailClaim
 from services.processor.applications.users.fields import email_key, merge_patch, whole
 from services.processor.applications.users.openapi import IDEMPOTENCY_KEY_PATTERN, PAGE_DEFAULT, PAGE_MAX, document
 from services.processor.applications.users.outcomes import Outcome, outcome_key
-from services.processor.applications.users.problems import Refused
+from services.processor.applications.users.problems import RequestRefused
 from services.processor.applications.users.user import UserRow
 from services.processor.engine.application.application import StoreSpec
 from services.processor.engine.application.requests import (
@@ -132,7 +132,7 @@ def _answered(handle: Callable[[Request], Handling]) -> Callable[[Request], Hand
     def handling(request: Request) -> Handling:
         try:
             return (yield from handle(request))
-        except Refused as refused:
+        except RequestRefused as refused:
             return _refusal(refused.problem)
 
     return handling
@@ -174,7 +174,7 @@ class _Api(NamedTuple):
         user_id = _user_id(request)
         found = yield from self._get(request, user_id)
         if found is None:
-            raise Refused(problems.not_found(user_id))
+            raise RequestRefused(problems.not_found(user_id))
         told = codec.USER.decode(found)
         tag = ("ETag", _tag(told.version))
         is_any = request.headers.get("if-none-match", "").strip() == "*"
@@ -222,7 +222,7 @@ class _Api(NamedTuple):
         subject = outcome_key(key, write.asked.id)
         told = _outcome.decode((yield Await(self.outcome, partition_of(key, request.partitions), subject)))
         if told.fingerprint != write.asked.fingerprint:
-            raise Refused(problems.other_request())
+            raise RequestRefused(problems.other_request())
         if told.status >= 400:
             retry = (("Retry-After", "1"),) if told.status == 503 else ()
             return Reply(told.status, told.body, (("Content-Type", PROBLEM_JSON), *retry))
@@ -245,8 +245,8 @@ def _tag(version: int) -> str:
     return f'"{version}"'
 
 
-def _bad_request(fault: Fault) -> Refused:
-    return Refused(Problem(400, "The request cannot be understood", "bad-request", errors=[fault]))
+def _bad_request(fault: Fault) -> RequestRefused:
+    return RequestRefused(Problem(400, "The request cannot be understood", "bad-request", errors=[fault]))
 
 
 def _expect_parameters(request: Request, *known: str) -> None:
@@ -259,14 +259,14 @@ def _expect_type(request: Request, *known: str) -> None:
     told = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if told not in known:
         fault = Fault(f"is not {' or '.join(known)}", header="Content-Type")
-        raise Refused(Problem(415, "The body's type is not known", "unknown-type", errors=[fault]))
+        raise RequestRefused(Problem(415, "The body's type is not known", "unknown-type", errors=[fault]))
 
 
 def _user_id(request: Request) -> str:
     user_id = request.parts["id"].lower().replace("-", "")
     if not USER_ID.fullmatch(user_id):
         # No user can have it: no owner need be asked.
-        raise Refused(problems.not_found(request.parts["id"][:100]))
+        raise RequestRefused(problems.not_found(request.parts["id"][:100]))
     return user_id
 
 

@@ -4,7 +4,7 @@ import msgspec
 
 from services.processor.applications.users import problems
 from services.processor.applications.users.fields import merged
-from services.processor.applications.users.problems import Refused
+from services.processor.applications.users.problems import RequestRefused
 from shared.schemas.user import User
 from shared.schemas.user_command import Create, Delete, Patch, Write
 
@@ -35,15 +35,15 @@ class UserRow(msgspec.Struct, frozen=True, array_like=True):
 
 
 def wanted(before: UserRow | None, user_id: str, write: Write, clock_ms: int) -> UserRow | None:
-    """The user after `write`, None once it is deleted; its e-mail address is not claimed yet. Raises `Refused`."""
+    """The user after `write`, None once it is deleted; its e-mail address is not claimed yet. Raises `RequestRefused`."""
     if isinstance(write, Create):
         if before is not None:
-            raise Refused(problems.id_taken())
+            raise RequestRefused(problems.id_taken())
         return UserRow(write.email, write.name, write.attributes, 1, clock_ms, clock_ms)
     if before is None:
-        raise Refused(problems.not_found(user_id))
+        raise RequestRefused(problems.not_found(user_id))
     if write.if_match is not None and before.version not in write.if_match:
-        raise Refused(problems.other_version(before.version))
+        raise RequestRefused(problems.other_version(before.version))
     if isinstance(write, Delete):
         return None
     email, name = write.email, write.name

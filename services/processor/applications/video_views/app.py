@@ -6,7 +6,7 @@ from services.processor.applications.video_views.live.gauges import OPEN_VIEWS
 from services.processor.applications.video_views.lookup import view_lookup
 from services.processor.applications.video_views.outputs import Outputs
 from services.processor.applications.video_views.row.scores import GoodRules
-from services.processor.applications.video_views.stores import CLOSED, DIMENSIONS, SESSIONS, VIEWS, Stores
+from services.processor.applications.video_views.stores import CLOSED_VIEWS, DIMENSIONS, SESSIONS, VIEWS, Stores
 from services.processor.applications.video_views.view.finish import FinishRules
 from services.processor.engine.application.application import Application, Context, Processor
 from shared import topics
@@ -38,8 +38,8 @@ def application(
         inputs=(topics.BEACONS,),
         outputs=(topics.VIEWS, *exports, topics.LIVE, topics.LATE, topics.REJECTED),
         changelog=topics.VIDEO_VIEWS_CHANGELOG,
-        stores=(VIEWS, DIMENSIONS, board.STORE, CLOSED, SESSIONS),
+        stores=(VIEWS, DIMENSIONS, board.STORE, CLOSED_VIEWS, SESSIONS),
         start=start,
         tallies=(OPEN_VIEWS,),
-        lookups=(view_lookup(VIEWS, DIMENSIONS, CLOSED, SESSIONS, good),),
+        lookups=(view_lookup(VIEWS, DIMENSIONS, CLOSED_VIEWS, SESSIONS, good),),
     )

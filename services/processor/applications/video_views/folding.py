@@ -8,7 +8,7 @@ from services.processor.applications.video_views.beacons.values import offset_ms
 from services.processor.applications.video_views.live import board
 from services.processor.applications.video_views.outputs import Outputs, ids_of, of_another
 from services.processor.applications.video_views.sessions import Sessions
-from services.processor.applications.video_views.stores import CLOSED, SESSIONS, VIEWS, Dimensions, Stores, reopen
+from services.processor.applications.video_views.stores import CLOSED_VIEWS, SESSIONS, VIEWS, Dimensions, Stores, reopen
 from services.processor.applications.video_views.view.finish import due_ms as due_of
 from services.processor.applications.video_views.view.finish import finishes_at_ms, has_begun
 from services.processor.applications.video_views.view.order import take
@@ -110,14 +110,14 @@ class VideoViews:
         """Something is due without a beacon: a live bucket, a finish, the end of a window."""
         if spec is board.STORE:
             self._live.fire(key)
-        elif spec is CLOSED:
+        elif spec is CLOSED_VIEWS:
             self._stores.closed.delete(key)
         elif spec is SESSIONS:
             self._sessions.fire(key)
         else:
             self._fire_view(key)
 
-    def let_go(self, spec: StoreSpec[Any], key: bytes) -> None:
+    def release(self, spec: StoreSpec[Any], key: bytes) -> None:
         """A view cannot be finished: it counts as open no longer."""
         view = self._views.get(key) if spec is VIEWS else None
         if view is not None:

@@ -48,7 +48,7 @@ DIMENSIONS: Final = StoreSpec(
     goes_with="views",
 )
 #: Views whose lateness window is over, by key.
-CLOSED: Final = StoreSpec(
+CLOSED_VIEWS: Final = StoreSpec(
     name="closed",
     id=4,
     encode=msgspec.msgpack.encode,
@@ -75,7 +75,7 @@ class Stores:
         self.rules = rules
         self.views: Store[ViewState] = context.store(VIEWS)
         self.dimensions: Store[Dimensions] = context.store(DIMENSIONS)
-        self.closed: Store[Closed] = context.store(CLOSED)
+        self.closed: Store[Closed] = context.store(CLOSED_VIEWS)
         self.sessions: Store[Session] = context.store(SESSIONS)
         self.live = LiveBoard(context, live_dimensions)
         self.gauges = Gauges(context, self.live, live_dimensions)

@@ -40,10 +40,10 @@ class StoreSpec(Generic[Row]):
     format: int = 1
     also_reads: Mapping[int, Callable[[bytes], Row]] = field(default_factory=dict)
 
-    #: What makes a row larger is set aside: a record of the changelog that is too large would stop the partition for ever.
+    #: What makes a row larger is rejected: a record of the changelog that is too large would stop the partition for ever.
     row_bytes_max: int = ROW_BYTES_MAX
 
-    #: The name of the store whose rows these belong to, by their keys: when one of those is set aside, its own go with it.
+    #: The name of the store whose rows these belong to, by their keys: when one of those is rejected, its own go with it.
     goes_with: str | None = None
 
     def __post_init__(self) -> None:
@@ -141,7 +141,7 @@ class Processor(Protocol):
     """The fold of an application on one partition. Deterministic: its inputs are its arguments and its stores."""
 
     def fold(self, record: Record) -> None:
-        """Takes one record in. Raises `shared.codec.Undecodable` for one that cannot be understood: it is set aside."""
+        """Takes one record in. Raises `shared.codec.Undecodable` for one that cannot be understood: it is rejected."""
         ...
 
     def fire(self, spec: StoreSpec[Any], key: bytes) -> None:
@@ -150,11 +150,11 @@ class Processor(Protocol):
 
 
 @runtime_checkable
-class LettingGo(Protocol):
-    """A processor that has more to do when one of its rows is set aside."""
+class ReleasingRows(Protocol):
+    """A processor that has more to do when one of its rows is rejected."""
 
-    def let_go(self, spec: StoreSpec[Any], key: bytes) -> None:
-        """`fire` raised on the row, and it is being set aside: take back what it counts for elsewhere.
+    def release(self, spec: StoreSpec[Any], key: bytes) -> None:
+        """`fire` raised on the row, and it is being rejected: take back what it counts for elsewhere.
 
         The row still stands; the engine deletes it then, and what `goes_with` it. Where this raises too, it is done without.
         """
@@ -225,7 +225,7 @@ class EventTime:
 
     The clock is the largest event time seen. `of` gives a record's, in ms since 1970, and raises `shared.codec.Undecodable` for
     one without. A record older than the clock by more than `grace_ms` is late. One that is ahead of its append time by more
-    than `ahead_ms_max` is set aside: a single wrong clock would make all others late.
+    than `ahead_ms_max` is rejected: a single wrong clock would make all others late.
     """
 
     of: Callable[[Record], int]
@@ -254,7 +254,7 @@ class Application:
     start: Callable[[Context], Processor]
     event_time: EventTime | None = None
     input_wait_ms_max: int = INPUT_WAIT_MS_MAX
-    #: Whether its records are told by their headers alone: large values stay in Kafka, and what is set aside names its place.
+    #: Whether its records are told by their headers alone: large values stay in Kafka, and what is rejected names its place.
     by_headers: bool = False
     #: The one of its stores that holds its media requests (`engine.media_requests`); its processor is `TakingMedia`.
     media: StoreSpec[MediaRequest] | None = None

@@ -8,7 +8,7 @@ from services.processor.engine.state.rows import NewerFormat
 
 #: Of the last so many offsets of a partition ...
 FAILED_WINDOW_RECORDS: Final = 1_000
-#: ... so many records or rows may be set aside because the application raised. More, and it is the application that is
+#: ... so many records or rows may be rejected because the application raised. More, and it is the application that is
 #: broken: going on would drain the input into topic `rejected`.
 FAILED_MAX: Final = 50
 
@@ -46,5 +46,5 @@ class TooManyFailed(RuntimeError):
     """The application fails on more than a few records: stop, and mend it. Nothing since the last commit may be committed."""
 
 
-#: What may come out of an application's code without the application being at fault: nothing is set aside for it.
+#: What may come out of an application's code without the application being at fault: nothing is rejected for it.
 NOT_THE_APPLICATION: Final = (StoreFailed, NewerFormat, TooManyFailed)

@@ -54,7 +54,7 @@ class Verifying:
         self._hash: Final = hashlib.sha256()
         self._bytes = 0
 
-    def take(self, value: bytes) -> None:
+    def take_piece(self, value: bytes) -> None:
         """The next record's value. Raises `Corrupt` when there are more bytes than announced."""
         self._bytes += len(value)
         if self._bytes > self._request.size_bytes:

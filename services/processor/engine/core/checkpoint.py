@@ -17,7 +17,7 @@ class Checkpoint(msgspec.Struct, frozen=True):
     changes: dict[bytes, bytes | None]
     outputs: list[Output]
     meta: Meta
-    #: Records folded into it, and how many of these were set aside by reason.
+    #: Records folded into it, and how many of these were rejected by reason.
     records: int
     rejected: dict[str, int]
 
@@ -28,7 +28,7 @@ class Draft:
     def __init__(self, application: str) -> None:
         self._application = application
         self.outputs: list[Output] = []
-        #: Records folded, what was set aside by reason, timers fired.
+        #: Records folded, what was rejected by reason, timers fired.
         self.records = 0
         self.rejected: dict[str, int] = {}
         self.fired = 0
@@ -53,7 +53,7 @@ class Draft:
         self.outputs.append(Output(topic.name, key, value, headers, by_key))
         self.bytes += len(key) + value_bytes
 
-    def set_aside(self, key: bytes, value: bytes, reason: str, detail: str, origin: str) -> None:
+    def reject(self, key: bytes, value: bytes, reason: str, detail: str, origin: str) -> None:
         """Adds a record of topic `rejected`. `origin` says where the bytes stood."""
         headers = (
             ("reason", reason.encode()),

@@ -6,7 +6,7 @@ from services.processor.engine.application.access import BoundStore
 from services.processor.engine.application.application import Application, StoreSpec
 from services.processor.engine.application.media_requests import MediaRequest
 from services.processor.engine.core.checkpoint import Draft
-from services.processor.engine.core.pending_media import Standing
+from services.processor.engine.core.pending_media import PendingMediaRequests
 from services.processor.engine.state.layers import Layers
 from shared.topics import Topic
 
@@ -24,7 +24,7 @@ class CoreContext:
         self.tallies = dict.fromkeys(application.tallies, 0)
         self.draft = Draft(application.name)
         #: The media requests that were made and are not done.
-        self.standing = Standing(application, layers)
+        self.pending_media = PendingMediaRequests(application, layers)
 
     def store(self, spec: StoreSpec[Any]) -> BoundStore:
         """The core's rows of a store that the application declared; raises ValueError for another."""
@@ -50,7 +50,7 @@ class CoreContext:
 
     def request_media(self, key: bytes, request: MediaRequest) -> None:
         """Wants an object stored."""
-        self.standing.add(key, request)
+        self.pending_media.add(key, request)
 
     def open_anew(self) -> Draft:
         """The next checkpoint begins; returns what was gathered for this one."""

@@ -20,7 +20,7 @@ from services.processor.engine.core.checkpoint import Checkpoint
 from services.processor.engine.core.context import CoreContext
 from services.processor.engine.core.event_time import EventTimes
 from services.processor.engine.core.quarantine import Quarantine
-from services.processor.engine.core.row_callbacks import RowTurns
+from services.processor.engine.core.row_callbacks import RowCallbacks
 from services.processor.engine.record import Record
 from services.processor.engine.state.cache import Cache
 from services.processor.engine.state.layers import Layers
@@ -56,7 +56,7 @@ class Core:
         self._quarantine = Quarantine(application.name, partition)
         self._begin(self._committed)
         self._processor = application.start(self._context)
-        self._row_turns = RowTurns(
+        self._row_callbacks = RowCallbacks(
             application,
             self._processor,
             self._context,
@@ -77,7 +77,7 @@ class Core:
         self._commit_number = meta.commit_number
         self._context.tallies = {name: meta.tallies.get(name, 0) for name in self._application.tallies}
         self._quarantine.begin(meta.failed_at)
-        self._context.standing.find()
+        self._context.pending_media.find()
         self._context.open_anew()
 
     @property
@@ -176,14 +176,14 @@ class Core:
                     return taken
                 try:
                     if is_quarantined:
-                        self._set_aside(record, "fold_failed", "the application raised on it")
+                        self._reject(record, "fold_failed", "the application raised on it")
                         self._note_failure()
                     else:
                         fold(record)
                         if suspects:
                             self._layers.check(suspects)
                 except Undecodable as error:
-                    self._set_aside(record, "undecodable", str(error))
+                    self._reject(record, "undecodable", str(error))
                 except NOT_THE_APPLICATION:
                     raise
                 except Exception as error:
@@ -218,7 +218,7 @@ class Core:
             for key, deadline_ms in self._layers.due(self._target_ms, limit, self._quarantine.rows):
                 self._context.draft.fired += 1
                 self._context.clock_ms = max(self._context.clock_ms, deadline_ms)
-                self._row_turns.fire(key, deadline_ms)
+                self._row_callbacks.fire(key, deadline_ms)
             if self._layers.next_due_ms() <= self._target_ms:
                 self._is_behind = True
                 return False
@@ -229,7 +229,7 @@ class Core:
     @property
     def media_requests(self) -> Mapping[bytes, MediaRequest]:
         """What is to be stored, by key. It may not be committed yet: who works it may do so in vain, and again."""
-        return self._context.standing.requests
+        return self._context.pending_media.requests
 
     def media_done(self, key: bytes, request: MediaRequest, outcome: MediaOutcome) -> None:
         """A request was worked. One that does not stand any more (it was dropped with its checkpoint) is passed over.
@@ -237,17 +237,17 @@ class Core:
         Raises `ApplicationFailed` and what `fold` raises from the local store.
         """
         if self.media_requests.get(key) == request:
-            self._row_turns.media_done(key, request, outcome)
+            self._row_callbacks.media_done(key, request, outcome)
 
-    def _set_aside(self, record: Record, reason: str, detail: str) -> None:
+    def _reject(self, record: Record, reason: str, detail: str) -> None:
         origin = f"{record.topic}/{record.partition}/{record.offset}"
-        self._context.draft.set_aside(record.key or b"", record.value or b"", reason, detail, origin)
+        self._context.draft.reject(record.key or b"", record.value or b"", reason, detail, origin)
 
     def _note_failure(self) -> None:
         self._quarantine.note(sum(self._next_offsets.values()))
 
     def quarantine(self, failure: ApplicationFailed) -> None:
-        """Aborts; what failed is from now on set aside, with its bytes and the reason, when its turn comes."""
+        """Aborts; what failed is from now on rejected, with its bytes and the reason, when its turn comes."""
         self.abort()
         self._quarantine.add(failure)
         if isinstance(failure, FireFailed):

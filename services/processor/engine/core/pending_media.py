@@ -1,4 +1,4 @@
-"""Standing: the media requests of a core that were made and are not done. Their rows are the truth; this is found from them."""
+"""PendingMediaRequests: the media requests of a core that are made and not done. It is rebuilt from their rows."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -11,7 +11,7 @@ from services.processor.engine.state.layers import Layers
 _FOUND_AT_ONCE: Final = 1_000
 
 
-class Standing:
+class PendingMediaRequests:
     """The requests of one core, in the order in which they were made, or of their keys where they were found again."""
 
     def __init__(self, application: Application, layers: Layers) -> None:

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from services.processor.engine.application.application import Application, LettingGo, Processor, StoreSpec
+from services.processor.engine.application.application import Application, Processor, ReleasingRows, StoreSpec
 from services.processor.engine.application.failures import NOT_THE_APPLICATION, FireFailed
 from services.processor.engine.application.media_requests import MediaOutcome, MediaRequest, TakingMedia
 from services.processor.engine.core.context import CoreContext
@@ -11,8 +11,8 @@ from services.processor.engine.core.quarantine import Quarantine
 from services.processor.engine.state.layers import Layers
 
 
-class RowTurns:
-    """Tells a core's processor of its rows. What it raises names the row; a row in quarantine is set aside in its turn."""
+class RowCallbacks:
+    """Tells a core's processor of its rows. What it raises names the row; a row in quarantine is rejected in its turn."""
 
     def __init__(
         self,
@@ -36,7 +36,7 @@ class RowTurns:
         """The clock has reached the deadline of the row of `key`. Raises `FireFailed` and what the local store raises."""
         spec = self._specs[key[0]]
         if (key, deadline_ms) in self._quarantine.rows:
-            self._set_aside(spec, key, deadline_ms)
+            self._reject(spec, key, deadline_ms)
             return
         try:
             self._processor.fire(spec, key[1:])
@@ -51,12 +51,12 @@ class RowTurns:
 
     def media_done(self, key: bytes, request: MediaRequest, outcome: MediaOutcome) -> None:
         """The media request under `key` was worked. Raises as `fire` does."""
-        media, standing = self._application.media, self._context.standing
+        media, standing = self._application.media, self._context.pending_media
         assert media is not None
         # No two requests begin at one record, so this names it as a deadline names a row that is due.
         row_key, place = standing.row_key(key), request.runs[0][0]
         if (row_key, place) in self._quarantine.rows:
-            self._set_aside(media, row_key, place)
+            self._reject(media, row_key, place)
             standing.forget(key)
             return
         standing.end(key)
@@ -69,11 +69,11 @@ class RowTurns:
         except Exception as error:
             raise FireFailed(media.name, row_key, place, error) from error
 
-    def _set_aside(self, spec: StoreSpec[Any], key: bytes, deadline_ms: int) -> None:
+    def _reject(self, spec: StoreSpec[Any], key: bytes, deadline_ms: int) -> None:
         """The row, and with it what belongs to it."""
-        if isinstance(self._processor, LettingGo) and (key, deadline_ms) not in self._quarantine.stuck_rows:
+        if isinstance(self._processor, ReleasingRows) and (key, deadline_ms) not in self._quarantine.stuck_rows:
             try:
-                self._processor.let_go(spec, key[1:])
+                self._processor.release(spec, key[1:])
             except NOT_THE_APPLICATION:
                 raise
             except Exception as error:
@@ -83,5 +83,5 @@ class RowTurns:
             if spec.name in {other.name, other.goes_with} and self._layers.stands(row_key):
                 origin = f"{self._application.name}/{self._context.partition}/store {other.name}"
                 payload = self._layers.discard(row_key)
-                self._context.draft.set_aside(key[1:], payload, "fire_failed", "the application raised on it", origin)
+                self._context.draft.reject(key[1:], payload, "fire_failed", "the application raised on it", origin)
         self._note_failure()

@@ -19,7 +19,7 @@ TimerEntry = tuple[int, bytes]
 
 
 class StoreFailed(RuntimeError):
-    """The local store could not be read or written: no fault of what is being folded, which must not be set aside for it."""
+    """The local store could not be read or written: no fault of what is being folded, which must not be rejected for it."""
 
 
 class StoreCorrupt(StoreFailed):

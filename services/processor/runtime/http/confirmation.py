@@ -1,7 +1,7 @@
-"""Lease: what makes an answer safe - the group, asked after the rows were read, says that this very member is the owner.
+"""OwnershipConfirmation: an answer is safe when the group, queried after the rows were read, names this member as the owner.
 
-So no clock is trusted, and a slot that was paused, evicted or replaced cannot tell old news (see `ownership`). Runs on the
-lookup thread's loop.
+No clock is trusted: a slot that was paused, evicted or replaced gives no stale answer (see `ownership`). Runs on the lookup
+thread's loop.
 """
 
 import asyncio
@@ -10,7 +10,7 @@ from services.processor.runtime.kafka.ownership import Ownership, boot_seconds
 from services.processor.runtime.questions import Unanswered
 
 
-class Lease:
+class OwnershipConfirmation:
     """Waits for the group's word."""
 
     def __init__(self, ownership: Ownership) -> None:

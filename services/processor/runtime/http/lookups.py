@@ -1,7 +1,7 @@
 """Answers to lookups: from this process's cores, from the owner's elsewhere or, where the asker takes it, from a standby's copy.
 
 Never touches a core: it asks the loop that does. What the loop says is given only when the group, asked afterwards, confirms
-that the slot was the owner (see `lease`). A copy's answer says that it is stale, and never that there is nothing.
+that the slot was the owner (see `confirmation`). A copy's answer says that it is stale, and never that there is nothing.
 """
 
 import asyncio
@@ -15,7 +15,7 @@ import msgspec
 
 from services.processor.engine.application.application import Candidate, Lookup
 from services.processor.engine.routing import Local, Remote, route
-from services.processor.runtime.http.confirmation import Lease
+from services.processor.runtime.http.confirmation import OwnershipConfirmation
 from services.processor.runtime.kafka.ownership import Ownership, boot_seconds
 from services.processor.runtime.questions import Unanswered
 from services.processor.runtime.slot.replica import Replica
@@ -69,12 +69,17 @@ class Answering:
     """Answers for this process, which is one replica of `slot`. Runs on the lookup thread's loop."""
 
     def __init__(
-        self, slot: str, replica: Replica, ownership: Ownership, lease: Lease, session: aiohttp.ClientSession
+        self,
+        slot: str,
+        replica: Replica,
+        ownership: Ownership,
+        confirmation: OwnershipConfirmation,
+        session: aiohttp.ClientSession,
     ) -> None:
         self._slot = slot
         self._replica = replica
         self._ownership = ownership
-        self._lease = lease
+        self._confirmation = confirmation
         self._session = session
 
     async def answer(
@@ -151,7 +156,7 @@ class Answering:
             raise Unanswered("this slot does not have the partition")
         if not isinstance(route(key, self._ownership.owners), Remote):
             # What is known names nobody, or this slot before it knows of it: worth one newer answer.
-            await self._lease.newer(began_at, began_at + ANSWER_SECONDS_MAX)
+            await self._confirmation.newer(began_at, began_at + ANSWER_SECONDS_MAX)
         where = route(key, self._ownership.owners)
         if isinstance(where, Remote):
             return await self._proxy(where.url, place, asked, "there")
@@ -166,7 +171,7 @@ class Answering:
             looked, member_id = await asyncio.wait_for(asyncio.wrap_future(asked), deadline - boot_seconds())
         except TimeoutError:
             raise Unanswered("the slot is busy") from None
-        await self._lease.confirm(partition, member_id, boot_seconds(), deadline)
+        await self._confirmation.confirm(partition, member_id, boot_seconds(), deadline)
         answer = Answer(
             slot=self._slot,
             partition=partition,

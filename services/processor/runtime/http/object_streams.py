@@ -17,7 +17,7 @@ from services.processor.runtime.objects.object_store import ObjectMissing, Objec
 
 log = structlog.get_logger(__name__)
 
-#: A client that does not take what it is sent for so long is let go.
+#: A client that does not take what it is sent for so long is disconnected.
 WRITE_SECONDS_MAX: Final = 30.0
 #: Bodies being streamed at a time.
 STREAMS_MAX: Final = 32

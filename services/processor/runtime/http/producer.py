@@ -54,7 +54,7 @@ class Submitter:
         self._thread = threading.Thread(target=self._poll, name="submissions", daemon=True)
         self._thread.start()
 
-    async def take(self, step: Submit, deadline: float) -> None:
+    async def submit(self, step: Submit, deadline: float) -> None:
         """Stores the record by `deadline` (`boot_seconds`). Raises `Unanswered`: then it may be stored, or may still be."""
         stored: asyncio.Future[None] = self._loop.create_future()
 

@@ -1,6 +1,6 @@
 """Asking: takes the steps of a request that ask an owner - here, or in one hop elsewhere; waits while a partition moves.
 
-An owner answers under its lease alone (see `lease`). Runs on the lookup thread's loop.
+An owner answers under its confirmation alone (see `confirmation`). Runs on the lookup thread's loop.
 """
 
 import asyncio
@@ -15,7 +15,7 @@ import msgspec
 from services.processor.engine.application.access import LookFailed
 from services.processor.engine.application.application import Application
 from services.processor.engine.application.requests import Ask, Await
-from services.processor.runtime.http.confirmation import Lease
+from services.processor.runtime.http.confirmation import OwnershipConfirmation
 from services.processor.runtime.kafka.ownership import Ownership, boot_seconds
 from services.processor.runtime.questions import Unanswered
 from services.processor.runtime.slot.replica import Replica
@@ -53,16 +53,16 @@ class Asking:
         application: Application,
         replica: Replica,
         ownership: Ownership,
-        lease: Lease,
+        confirmation: OwnershipConfirmation,
         session: aiohttp.ClientSession,
     ) -> None:
         self._queries = {query.name: query for query in application.queries}
         self._replica = replica
         self._ownership = ownership
-        self._lease = lease
+        self._confirmation = confirmation
         self._session = session
 
-    async def take(self, step: Ask | Await, deadline: float) -> bytes | None:
+    async def run(self, step: Ask | Await, deadline: float) -> bytes | None:
         """Takes the step, again and again while nobody can answer; until `deadline` (`boot_seconds`).
 
         Raises `Unanswered` or `LookFailed`.
@@ -108,7 +108,7 @@ class Asking:
                     found, member_id = await asyncio.wrap_future(worker.questions.ask(question))
         except TimeoutError:
             raise Unanswered("not yet" if hop.waits else "the slot is busy") from None
-        await self._lease.confirm(hop.partition, member_id, boot_seconds(), deadline)
+        await self._confirmation.confirm(hop.partition, member_id, boot_seconds(), deadline)
         return found
 
     async def _there(self, url: str, hop: Hop) -> bytes | None:

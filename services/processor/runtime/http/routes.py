@@ -118,10 +118,10 @@ class Rest:
                 if isinstance(step, Submit):
                     # Said before it is true: whether it is stored is not known when it fails.
                     was_submitted = True
-                    await self._submitter.take(step, deadline)
+                    await self._submitter.submit(step, deadline)
                     came = None
                 else:
-                    came = await self._asking.take(step, deadline)
+                    came = await self._asking.run(step, deadline)
         except Unanswered as error:
             return _later(str(error), was_submitted=was_submitted)
         except LookFailed as error:

@@ -21,7 +21,7 @@ from yarl import URL
 
 from services.processor.engine.application.access import LookFailed
 from services.processor.engine.application.application import Application, Lookup, LookupWrong, Objects
-from services.processor.runtime.http.confirmation import Lease
+from services.processor.runtime.http.confirmation import OwnershipConfirmation
 from services.processor.runtime.http.lookups import (
     ANSWER_SECONDS_MAX,
     CANDIDATE,
@@ -124,7 +124,7 @@ class LookupServer(HttpThread):
         session = aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(limit=self._requests.at_once_max), headers=self._headers()
         )
-        asking = Asking(self._application, self._replica, self._ownership, self._lease, session)
+        asking = Asking(self._application, self._replica, self._ownership, self._confirmation, session)
         partitions = self._application.partitions(self._settings.profile)
         self._rest = Rest(self._application, partitions, self._requests, asking, submitter)
         yield
@@ -142,8 +142,8 @@ class LookupServer(HttpThread):
             connector=aiohttp.TCPConnector(limit=PROXIED_AT_ONCE_MAX),
             headers=self._headers(),
         )
-        lease = self._lease = Lease(self._ownership)
-        self._answering = Answering(self._slot, self._replica, self._ownership, lease, self._session)
+        confirmation = self._confirmation = OwnershipConfirmation(self._ownership)
+        self._answering = Answering(self._slot, self._replica, self._ownership, confirmation, self._session)
         self._operators = Operators(
             self._application.name, self._slot, self._ownership, self._session, self._replica.standby_lag
         )
@@ -151,7 +151,7 @@ class LookupServer(HttpThread):
         def on_news() -> None:
             # The loop may have ended just before its thread is told to stop.
             with contextlib.suppress(RuntimeError):
-                loop.call_soon_threadsafe(lease.spread_news)
+                loop.call_soon_threadsafe(confirmation.spread_news)
 
         self._ownership.start(on_news)
         yield

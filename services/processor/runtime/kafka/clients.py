@@ -57,7 +57,7 @@ def group_consumer(
 
 
 def partition_producer(settings: Settings, application: Application, partition: int) -> Producer:
-    """The producer of one partition. Its stable id lets an heir's `init_transactions` fence this one."""
+    """The producer of one partition. Its stable id lets a successor's `init_transactions` fence this one."""
     return Producer(
         {
             **client_config(settings, f"{application.name}.{partition}"),

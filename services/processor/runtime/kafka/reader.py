@@ -8,7 +8,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message
 
 from services.processor.engine.record import Record
 from services.processor.runtime.kafka.refusals import REFUSED, Refusals, SlotFenced, WorkerFailed
-from services.processor.runtime.telemetry.record_traces import Journeys
+from services.processor.runtime.telemetry.record_traces import RecordTraces
 
 log = structlog.get_logger(__name__)
 
@@ -41,15 +41,15 @@ class Reader:
         records_max: int,
         refused_seconds_max: float,
         by_headers: bool = False,
-        journeys: Journeys | None = None,
+        record_traces: RecordTraces | None = None,
     ) -> None:
-        """`by_headers`: records are told by their headers, without their values. `journeys` sees every message."""
+        """`by_headers`: records are told by their headers, without their values. `record_traces` sees every message."""
         self._consumer = consumer
         self._refusals = Refusals(refused_seconds_max)
         self._topics = ", ".join(topics)
         self._records_max = records_max
         self._by_headers = by_headers
-        self._journeys = journeys
+        self._record_traces = record_traces
         self._strange_errors = 0
 
     def read(self, seconds: float) -> tuple[Dealt, int]:
@@ -59,7 +59,7 @@ class Reader:
         dealt: Dealt = {}
         topic, number, by_headers = "", -1, self._by_headers
         batch = Batch()
-        journeys = self._journeys
+        record_traces = self._record_traces
         for message in messages:
             error = message.error()
             if error is not None and error.code() != KafkaError._PARTITION_EOF:
@@ -72,8 +72,8 @@ class Reader:
                 batch = dealt.setdefault((topic, number), Batch())
             offset = message.offset() or 0
             if error is None:
-                if journeys is not None:
-                    journeys.read(message)
+                if record_traces is not None:
+                    record_traces.read(message)
                 key, value = message.key(), None if by_headers else message.value()
                 headers = _headers(message) if by_headers else ()
                 batch.records.append(Record(topic, number, offset, message.timestamp()[1], key, value, headers))

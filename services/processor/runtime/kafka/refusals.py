@@ -33,7 +33,7 @@ class SlotFenced(WorkerFailed):
     """Another process has joined the group under this slot's id: the slot is its now."""
 
 
-class Refused(WorkerFailed):
+class KafkaRefused(WorkerFailed):
     """Kafka will not have it, and trying again would go on for ever."""
 
 
@@ -45,7 +45,7 @@ class Refusals:
         self._since: dict[str, tuple[float, str]] = {}
 
     def note(self, what: str, error: KafkaError) -> None:
-        """An error on the way to `what`: a refusal begins, or goes on. Raises `Refused` when it went on for too long."""
+        """An error on the way to `what`: a refusal begins, or goes on. Raises `KafkaRefused` when it went on for too long."""
         if error.code() in REFUSED:
             self._since.setdefault(what, (time.monotonic(), f"{error.name()}: {error.str()}"))
             log.warning("refused", what=what, code=error.name(), error=error.str())
@@ -60,9 +60,9 @@ class Refusals:
         self._since.clear()
 
     def check(self) -> None:
-        """Raises `Refused` when something was refused for too long: the client tells of it once, and falls silent."""
+        """Raises `KafkaRefused` when something was refused for too long: the client tells of it once, and falls silent."""
         for what, (since, told) in self._since.items():
             if time.monotonic() - since >= self._seconds_max:
-                raise Refused(
+                raise KafkaRefused(
                     f"Kafka has refused {what} for {self._seconds_max:.0f} s: {told}. Grant it, or mend the settings."
                 )

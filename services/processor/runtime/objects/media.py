@@ -1,7 +1,7 @@
 """Media: works the media requests of a partition on threads of the slot's pool, and takes the outcomes in.
 
 Neither the folding thread nor the group's heartbeat waits for any of it. What is under way when a partition is given up is
-dropped; its heir finds the requests in the state, and stores the same bytes under the same names.
+dropped; its successor finds the requests in the state, and stores the same bytes under the same names.
 """
 
 import threading
@@ -83,7 +83,7 @@ class MediaPool:
         verifying, reader = Verifying(request), self._reader()
         with closing(reader.read(request.topic, partition, request.runs, request.size_bytes, stopped)) as values:
             for value in values:
-                verifying.take(value)
+                verifying.take_piece(value)
                 yield value
         verifying.end()
 

@@ -81,8 +81,8 @@ class Commits:
         # The loop may come to look at it only now: it ended when its thread was through.
         self.seconds = (self.stands_at.ended_at or self.committed_at) - self._cut_at
         self._counts.committed(checkpoint, self.seconds)
-        if self._plan.journeys is not None:
-            self._plan.journeys.committed(self._partition, checkpoint)
+        if self._plan.record_traces is not None:
+            self._plan.record_traces.committed(self._partition, checkpoint)
 
     def is_good_by(self, deadline: float) -> bool:
         """Waits for the outcome until `deadline` (monotonic seconds): whether there is one, and it is no failure."""

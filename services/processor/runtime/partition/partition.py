@@ -1,4 +1,4 @@
-"""Holding: one partition that this slot has, from being taken to being given up.
+"""Partition: one partition that this slot has, from being taken to being given up.
 
     taking   its thread fences, opens and replays (`takeover`)         the partition is paused
     working  records are folded, checkpoints committed
@@ -20,9 +20,9 @@ from services.processor.engine.application.requests import Query
 from services.processor.engine.record import Record
 from services.processor.runtime.kafka.end_offsets import End
 from services.processor.runtime.objects.media import MediaPool
-from services.processor.runtime.partition.takeover import Taken
+from services.processor.runtime.partition.takeover import TakenPartition
 from services.processor.runtime.partition.taking import Taking
-from services.processor.runtime.partition.task import TakeAnew, Working
+from services.processor.runtime.partition.task import TakeOverAgain, Task
 from services.processor.runtime.plan import Limits, Plan
 from services.processor.runtime.questions import Looked, Unanswered
 from services.processor.runtime.store.rocksdb import RocksStore
@@ -42,7 +42,7 @@ class Pools(NamedTuple):
     media: MediaPool | None = None
 
 
-class Holding:
+class Partition:
     """One partition of this slot, of all inputs. `rewind` is told the topic and offset that reading must go on from."""
 
     def __init__(
@@ -63,7 +63,7 @@ class Holding:
         self._rewind = rewind
         self._given_up = threading.Event()
         self._counts = Counts(plan.application.name, partition)
-        self._working: Working | None = None
+        self._task: Task | None = None
         self._taking: Taking | None = None
         self._take(warm=warm)
 
@@ -72,38 +72,38 @@ class Holding:
     @property
     def is_working(self) -> bool:
         """Whether records can be given to it."""
-        return self._working is not None
+        return self._task is not None
 
     @property
     def has_more(self) -> bool:
         """Whether records or timers wait that its last turn had no time for."""
-        return self._working is not None and self._working.has_more
+        return self._task is not None and self._task.has_more
 
     def is_overfull(self, topic: str) -> bool:
         """Whether so many records of an input wait that no more of it should be read."""
-        return self._working is not None and self._working.is_overfull(topic)
+        return self._task is not None and self._task.is_overfull(topic)
 
     @property
     def clock_ms(self) -> int:
         """The partition's clock, ms since 1970; 0 while it is being taken."""
-        return self._working.clock_ms if self._working is not None else 0
+        return self._task.clock_ms if self._task is not None else 0
 
     def look(self, lookup: Lookup, key: bytes, ends: Mapping[str, End]) -> Looked:
         """Answers a question from the core's rows as they are now. Raises `Unanswered` or `LookFailed`."""
-        if self._working is None:
+        if self._task is None:
             raise Unanswered("the partition is being taken")
-        return self._working.look(lookup, key, ends)
+        return self._task.look(lookup, key, ends)
 
     def ask(self, query: Query, subject: bytes) -> bytes | None:
         """Answers a question from the core's committed rows. Raises `Unanswered` or `LookFailed`."""
-        if self._working is None:
+        if self._task is None:
             raise Unanswered("the partition is being taken")
-        return self._working.ask(query, subject)
+        return self._task.ask(query, subject)
 
     @property
     def commit_number(self) -> int | None:
         """Of the last commit taken in; None while the partition is being taken."""
-        return None if self._working is None else self._working.commit_number
+        return None if self._task is None else self._task.commit_number
 
     def status(self, ends: Mapping[str, End]) -> PartitionStatus:
         """What operators see of it."""
@@ -119,20 +119,20 @@ class Holding:
             restored_rows_per_second=restoring.rows_per_second,
             restore_left_records=restoring.left_records,
         )
-        return told if self._working is None else self._working.tell(told, ends)
+        return told if self._task is None else self._task.tell(told, ends)
 
     # Work.
 
     def limit(self, limits: Limits) -> None:
         """From now on these are the partition's share of the slot's memory."""
         self._limits = limits
-        if self._working is not None:
-            self._working.limit(limits)
+        if self._task is not None:
+            self._task.limit(limits)
 
     def accept(self, topic: str, records: list[Record], position: int) -> None:
         """Takes records read from an input up to (not including) offset `position`."""
-        if self._working is not None:
-            self._working.accept(topic, records, position)
+        if self._task is not None:
+            self._task.accept(topic, records, position)
 
     def step(self, ends: Mapping[str, End], group_metadata: Callable[[], Any], until: float) -> None:
         """One turn: finish what the pool has done, fold what waits, let the clock run, cut when it is time.
@@ -145,12 +145,12 @@ class Holding:
             if taken is None:
                 return
             self._taking = None
-            self._working = self._start(taken)
-        if self._working is not None:
+            self._task = self._start(taken)
+        if self._task is not None:
             try:
-                self._working.turn(ends, group_metadata, until)
-            except TakeAnew as anew:
-                former, self._working = self._working, None
+                self._task.turn(ends, group_metadata, until)
+            except TakeOverAgain as anew:
+                former, self._task = self._task, None
                 self._take(leave=former.leave, wait_seconds=anew.wait_seconds, discard=anew.discard)
 
     # Taking and giving up.
@@ -159,9 +159,9 @@ class Holding:
         taking = Taking(self._plan, self.partition, self._stores, self._pools.takeovers, given_up=self._given_up, **how)
         self._taking, self._restoring = taking, taking.restoring
 
-    def _start(self, taken: Taken) -> Working:
+    def _start(self, taken: TakenPartition) -> Task:
         try:
-            working = Working(
+            working = Task(
                 self._plan,
                 self.partition,
                 taken,
@@ -179,22 +179,22 @@ class Holding:
     def begin_close(self, group_metadata: Any, deadline: float) -> None:
         """The partition is being taken from this slot: commit what is folded, by `deadline` (monotonic seconds)."""
         self._given_up.set()
-        if self._working is not None:
-            self._working.begin_close(group_metadata, deadline)
+        if self._task is not None:
+            self._task.begin_close(group_metadata, deadline)
 
     def end_close(self, deadline: float) -> bool:
-        """Closes the partition. False when something folded could not be committed: the heir folds it again."""
-        is_clean = self._working is None or self._working.is_closed_by(deadline)
+        """Closes the partition. False when something folded could not be committed: the successor folds it again."""
+        is_clean = self._task is None or self._task.is_closed_by(deadline)
         self.drop_lost()
         return is_clean
 
     def drop_lost(self) -> None:
         """The partition is another slot's already: nothing may be committed any more."""
         self._given_up.set()
-        if self._working is not None:
+        if self._task is not None:
             # It may wait for a flush: neither the group nor the other partitions do. Who opens the files next waits for them.
-            self._pools.takeovers.submit(self._working.leave).add_done_callback(self._tell_of_failure)
-            self._working = None
+            self._pools.takeovers.submit(self._task.leave).add_done_callback(self._tell_of_failure)
+            self._task = None
         if self._taking is not None:
             self._taking.abandon()
             self._taking = None

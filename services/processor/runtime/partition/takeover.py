@@ -26,7 +26,7 @@ RETRY_SECONDS: Final = 0.5
 
 
 @dataclass(frozen=True)
-class Taken:
+class TakenPartition:
     """A partition ready to be worked: its producer has fenced every former owner, its store is at the changelog's end."""
 
     producer: Producer
@@ -43,15 +43,15 @@ def take_over(
     wait_seconds: float,
     warm: RocksStore | None = None,
     discard: str | None = None,
-) -> Taken:
+) -> TakenPartition:
     """Takes the partition, retrying while Kafka cannot answer.
 
-    Raises `GivenUp` once `given_up` is set, `Refused` when Kafka says no for long.
+    Raises `GivenUp` once `given_up` is set, `KafkaRefused` when Kafka says no for long.
 
     `warm` is a standby's copy, still open; it is used, or closed.
 
     1. `init_transactions`: fences the former owner and aborts what it left open. A crash right after: nobody owns the
-       partition until the next heir comes here.
+       partition until the next successor comes here.
     2. Open the store. It holds only what was committed, up to its last flush. When its files cannot be relied on (they
        are known to be bad: `discard` says why; or turn out to be), they are deleted, once: the changelog has everything.
     3. Replay the changelog from there to its end. A crash: rows ahead of the store's position, overwritten by the next.
@@ -69,7 +69,7 @@ def take_over(
         try:
             store = store or stores.open(partition)
             _replay(plan, partition, stores, store, given_up=given_up, restoring=restoring)
-            return Taken(producer, store)
+            return TakenPartition(producer, store)
         except (StoreCorrupt, StoreTooOld) as error:
             discard = str(error)
         # One that cannot even be opened is none.
@@ -83,7 +83,7 @@ def take_over(
         if store is not None:
             store.close()
         raise
-    return Taken(producer, store)
+    return TakenPartition(producer, store)
 
 
 def _fencing_producer(plan: Plan, partition: int, given_up: threading.Event) -> Producer:

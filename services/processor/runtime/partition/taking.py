@@ -7,7 +7,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 import structlog
 
 from services.processor.runtime.partition.changelog import GivenUp, Restoring
-from services.processor.runtime.partition.takeover import Taken, take_over
+from services.processor.runtime.partition.takeover import TakenPartition, take_over
 from services.processor.runtime.plan import Plan
 from services.processor.runtime.store.rocksdb import RocksStore
 from services.processor.runtime.store.stores import Stores
@@ -35,7 +35,7 @@ class Taking:
         #: How far it is.
         self.restoring = Restoring()
 
-        def take() -> Taken:
+        def take_partition() -> TakenPartition:
             if leave is not None:
                 leave()
             return take_over(
@@ -49,9 +49,9 @@ class Taking:
                 discard=discard,
             )
 
-        self._future = pool.submit(take)
+        self._future = pool.submit(take_partition)
 
-    def taken(self) -> Taken | None:
+    def taken(self) -> TakenPartition | None:
         """The partition once it is taken. Raises what the takeover raised."""
         return self._future.result() if self._future.done() else None
 
@@ -60,7 +60,7 @@ class Taking:
         self._future.add_done_callback(_close_unused)
 
 
-def _close_unused(taking: Future[Taken]) -> None:
+def _close_unused(taking: Future[TakenPartition]) -> None:
     if taking.cancelled():
         return
     error = taking.exception()

@@ -1,4 +1,4 @@
-"""Working: one partition at work, from its takeover until it is given up or must be taken anew."""
+"""Task: one partition at work, from its takeover until it is given up or must be taken anew."""
 
 import time
 from collections.abc import Callable, Mapping
@@ -20,7 +20,7 @@ from services.processor.runtime.objects.media import Media, MediaPool
 from services.processor.runtime.partition.commits import Commits
 from services.processor.runtime.partition.flushes import Flushes
 from services.processor.runtime.partition.inputs import Inputs
-from services.processor.runtime.partition.takeover import Taken
+from services.processor.runtime.partition.takeover import TakenPartition
 from services.processor.runtime.partition.transaction import Aborted, Committer, Durable, Fenced, Unclear
 from services.processor.runtime.plan import Limits, Plan
 from services.processor.runtime.questions import Looked, Unanswered
@@ -35,7 +35,7 @@ FENCED_SECONDS: Final = 3.0
 UNCLEAR_SECONDS: Final = 0.2
 
 
-class TakeAnew(Exception):
+class TakeOverAgain(Exception):
     """Core and producer are to be thrown away, and the partition taken anew after `wait_seconds`.
 
     `discard` says why its local store is to be deleted before, where it is.
@@ -47,14 +47,14 @@ class TakeAnew(Exception):
         self.discard = discard
 
 
-class Working:
+class Task:
     """A partition's core with all that makes its checkpoints durable. `rewind` is told where reading must go on from."""
 
     def __init__(
         self,
         plan: Plan,
         partition: int,
-        taken: Taken,
+        taken: TakenPartition,
         pool: ThreadPoolExecutor,
         *,
         counts: Counts,
@@ -79,7 +79,7 @@ class Working:
         stands_at = Durable(stored.changelog_offset, stored.current_ms) if stored is not None else Durable(0, 0)
         self._counts = counts
         self._commits = Commits(plan, partition, counts, pool, stands_at)
-        #: On what the application raised: the core stands in the middle of it, and is not touched until that is set aside.
+        #: On what the application raised: the core stands in the middle of it, and is not touched until that is rejected.
         self._failed: ApplicationFailed | None = None
         #: Whether records or timers wait that there was no time for.
         self.has_more = False
@@ -100,7 +100,7 @@ class Working:
     def look(self, lookup: Lookup, key: bytes, ends: Mapping[str, End]) -> Looked:
         """Answers a question from the core's rows as they are now. Raises `Unanswered` or `LookFailed`."""
         if self._failed is not None:
-            raise Unanswered("a record is being set aside")
+            raise Unanswered("a record is being rejected")
         try:
             found = self._core.look(lookup, key)
         except StoreCorrupt as error:
@@ -117,7 +117,7 @@ class Working:
         All that was ever told from them is in the changelog: a core that has just been taken knows it too.
         """
         if self._failed is not None:
-            raise Unanswered("a record is being set aside")
+            raise Unanswered("a record is being rejected")
         try:
             return self._core.ask(query, subject)
         except StoreCorrupt as error:
@@ -162,7 +162,7 @@ class Working:
     def turn(self, ends: Mapping[str, End], group_metadata: Callable[[], Any], until: float) -> None:
         """Finishes what the pool has done, folds what waits, lets the clock run, cuts when it is time.
 
-        It folds until then (monotonic seconds), but for the slice at hand; not at all when that is over. Raises `TakeAnew`,
+        It folds until then (monotonic seconds), but for the slice at hand; not at all when that is over. Raises `TakeOverAgain`,
         `WorkerFailed`, `StoreFailed`.
         """
         self.has_more = False
@@ -170,7 +170,7 @@ class Working:
         try:
             self._settle_commit()
             self._flushes.settle(self._core)
-            self._set_aside()
+            self._reject()
             # The commit in flight was cut before what failed: it is good. The other partitions do not wait for it.
             if self._failed is None:
                 try:
@@ -178,10 +178,10 @@ class Working:
                 except ApplicationFailed as failure:
                     log.error("application_failed", partition=self._partition, error=str(failure), exc_info=failure)
                     self._failed = failure
-                    self._set_aside()
+                    self._reject()
         except StoreCorrupt as error:
             # A commit in flight may end as it likes: the takeover finds out.
-            raise TakeAnew(wait_seconds=0.0, discard=str(error)) from error
+            raise TakeOverAgain(wait_seconds=0.0, discard=str(error)) from error
 
     def _work(self, ends: Mapping[str, End], group_metadata: Callable[[], Any], until: float | None) -> None:
         core, commits = self._core, self._commits
@@ -213,7 +213,7 @@ class Working:
     def _is_full(self) -> bool:
         return self._core.is_full or self._core.dirty_rows >= self._plan.dirty_rows_max
 
-    def _set_aside(self) -> None:
+    def _reject(self) -> None:
         """The application failed on one record or row: everything since the last commit is done again without it."""
         failure, core = self._failed, self._core
         if failure is None or self._commits.is_in_flight:
@@ -232,7 +232,7 @@ class Working:
             self._rewind(topic, self._partition, self._core.next_offset(topic))
 
     def _settle_commit(self) -> None:
-        """Takes the outcome of the commit in flight in, where there is one. Raises `TakeAnew`."""
+        """Takes the outcome of the commit in flight in, where there is one. Raises `TakeOverAgain`."""
         if self._commits.is_done:
             try:
                 self._commits.finish(self._core)
@@ -254,11 +254,11 @@ class Working:
                 f"a commit of partition {self._partition} gets no thread: the Kafka client hangs in all of them"
             )
 
-    def _unclear(self, outcome: str, code: str, why: str) -> TakeAnew:
+    def _unclear(self, outcome: str, code: str, why: str) -> TakeOverAgain:
         """Nobody knows how the commit ended: the takeover finds out."""
         log.warning("commit_unclear", partition=self._partition, outcome=outcome, error=why)
         self._counts.failed(outcome, code)
-        return TakeAnew(wait_seconds=FENCED_SECONDS if outcome == "fenced" else UNCLEAR_SECONDS)
+        return TakeOverAgain(wait_seconds=FENCED_SECONDS if outcome == "fenced" else UNCLEAR_SECONDS)
 
     # Giving up.
 
@@ -275,12 +275,12 @@ class Working:
             if self._core.is_dirty:
                 self._commits.cut(self._core, self._committer, group_metadata, deadline)
         except (ApplicationFailed, StoreCorrupt) as error:
-            # The heir meets it too, and has the time to deal with it.
+            # The successor meets it too, and has the time to deal with it.
             log.warning("closed_uncommitted", partition=self._partition, error=str(error))
 
     def is_closed_by(self, deadline: float) -> bool:
-        """Waits until then. False when something folded could not be committed: the heir folds it again."""
-        # A commit that cannot end in time is abandoned with its producer; the heir's `init_transactions` decides.
+        """Waits until then. False when something folded could not be committed: the successor folds it again."""
+        # A commit that cannot end in time is abandoned with its producer; the successor's `init_transactions` decides.
         is_clean = self._commits.is_good_by(deadline)
         if is_clean and self._commits.is_in_flight:
             # The last of them is counted like all before.

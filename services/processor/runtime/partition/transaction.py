@@ -10,7 +10,7 @@ from confluent_kafka import KafkaError, KafkaException, Message, Producer, Topic
 from services.processor.engine.application.application import Application
 from services.processor.engine.core.checkpoint import Checkpoint
 from services.processor.engine.state.rows import META_KEY, encode_meta
-from services.processor.runtime.kafka.refusals import REFUSED, Refused
+from services.processor.runtime.kafka.refusals import REFUSED, KafkaRefused
 from services.rim.process.crash_points import CrashPoints
 from shared.partitioning import partition_of
 
@@ -80,15 +80,15 @@ class Committer:
         self._undelivered: KafkaError | None = None
 
     def commit(self, checkpoint: Checkpoint, group_metadata: Any, deadline: float) -> Durable:
-        """Commits a checkpoint and returns where it stands. Raises `Aborted`, `Unclear`, `Fenced` or `Refused`.
+        """Commits a checkpoint and returns where it stands. Raises `Aborted`, `Unclear`, `Fenced` or `KafkaRefused`.
 
         `group_metadata` was read by the polling thread at the cut. `deadline` is on the monotonic clock, in seconds.
 
         1. Begin. A crash right after costs nothing: nothing was written.
-        2. Produce changes, outputs and, last, meta. A crash leaves an open transaction; the heir's `init_transactions`
+        2. Produce changes, outputs and, last, meta. A crash leaves an open transaction; the successor's `init_transactions`
            aborts it, and readers (read_committed) never see it.
         3. Send the input offsets. A crash: as after 2.
-        4. Commit. A crash before the coordinator has it: as after 2. After it: all is durable, and the heir replays it
+        4. Commit. A crash before the coordinator has it: as after 2. After it: all is durable, and the successor replays it
            from the changelog, meta included.
         """
         self._undelivered = None
@@ -173,7 +173,7 @@ class Committer:
         if error is not None and error.code() not in _PURGED:
             self._undelivered = self._undelivered or error
 
-    def _classified(self, cause: KafkaError, error: KafkaError, deadline: float) -> CommitFailed | Refused:
+    def _classified(self, cause: KafkaError, error: KafkaError, deadline: float) -> CommitFailed | KafkaRefused:
         """By the code, never by the flag alone: the same fence shows as fatal or as abortable, by which request met it.
 
         `cause` is why a record was not delivered, where that is known; else `error` itself, what the client raised.
@@ -182,7 +182,7 @@ class Committer:
         if error.code() in _FENCED:
             return Fenced(told, error.name())
         if cause.code() in _NEVER_TAKEN:
-            return Refused(f"Kafka will not take a commit of partition {self._partition}: {told}")
+            return KafkaRefused(f"Kafka will not take a commit of partition {self._partition}: {told}")
         if error.fatal() or not error.txn_requires_abort():
             return Unclear(told, error.name())
         try:

@@ -15,8 +15,8 @@ from services.processor.runtime.kafka.refusals import SlotFenced
 from services.processor.runtime.plan import Plan
 from services.processor.runtime.slot.worker import Worker
 from services.processor.runtime.standby.copies import Standby
-from services.processor.runtime.standby.heartbeats import RollCall
-from services.processor.runtime.standby.roles import Patience, heir, may_go_active, standbys
+from services.processor.runtime.standby.heartbeats import Heartbeats
+from services.processor.runtime.standby.roles import Patience, may_go_active, standbys, successor
 from services.processor.runtime.store.rocksdb import RocksStore
 from services.processor.runtime.store.stores import Stores
 from services.processor.runtime.telemetry import gauges
@@ -25,9 +25,9 @@ from shared.schemas.presence import Presence
 
 log = structlog.get_logger(__name__)
 
-#: How long who handed over waits to hear its heir work, before it says no more.
-HEIR_SECONDS_MAX: Final = 3.0
-HEIR_POLL_SECONDS: Final = 0.02
+#: How long who handed over waits to hear its successor work, before it says no more.
+SUCCESSOR_SECONDS_MAX: Final = 3.0
+SUCCESSOR_POLL_SECONDS: Final = 0.02
 
 
 class Replica:
@@ -39,9 +39,9 @@ class Replica:
         self._check = check
         self._patience = patience
         self._stores = Stores(plan)
-        self._roll_call: RollCall | None = None
+        self._heartbeats: Heartbeats | None = None
         if plan.standbys:
-            self._roll_call = RollCall(
+            self._heartbeats = Heartbeats(
                 plan.settings,
                 plan.application.name,
                 plan.slot,
@@ -80,13 +80,13 @@ class Replica:
         return self._worker
 
     def url_of(self, slot: str) -> str | None:
-        """Where the lookups of the replica that works `slot` listen, as the roll call tells; None where it does not."""
-        if self._roll_call is None:
+        """Where the lookups of the replica that works `slot` listen, as the heartbeats tells; None where it does not."""
+        if self._heartbeats is None:
             return None
         if slot == self._plan.slot and self._worker is not None:
             return self._plan.lookup_url
         active = [
-            heard for heard in self._roll_call.everyone() if heard.beat.slot == slot and heard.beat.role == "active"
+            heard for heard in self._heartbeats.everyone() if heard.beat.slot == slot and heard.beat.role == "active"
         ]
         return max(active, key=lambda heard: heard.at).beat.url if active else None
 
@@ -106,35 +106,35 @@ class Replica:
         return min(lags if here is None else [*lags, here], default=None)
 
     def _standbys(self, partition: int) -> list[Presence]:
-        if self._roll_call is None:
+        if self._heartbeats is None:
             return []
-        return standbys(self._roll_call.everyone(), partition, now=time.monotonic(), patience=self._patience)
+        return standbys(self._heartbeats.everyone(), partition, now=time.monotonic(), patience=self._patience)
 
     # Roles.
 
     def run(self, stop: threading.Event) -> bool:
         """Works until `stop` is set. True when everything folded was committed."""
-        if self._roll_call is None:
+        if self._heartbeats is None:
             self._work(stop, {}, None)
             return self._is_clean
-        self._roll_call.start()
+        self._heartbeats.start()
         try:
             while not stop.is_set():
-                warm = self._stand_by(stop, self._roll_call)
+                warm = self._stand_by(stop, self._heartbeats)
                 if warm is not None:
-                    self._work(stop, warm, self._roll_call)
+                    self._work(stop, warm, self._heartbeats)
         finally:
-            self._roll_call.stop()
+            self._heartbeats.stop()
         return self._is_clean
 
-    def _stand_by(self, stop: threading.Event, roll_call: RollCall) -> dict[int, RocksStore] | None:
+    def _stand_by(self, stop: threading.Event, heartbeats: Heartbeats) -> dict[int, RocksStore] | None:
         """Keeps copies until the slot is to be taken; None when told to stop before."""
         standby = self._standby = Standby(self._plan, self._stores)
         try:
             while not stop.is_set():
                 self._turned_at = time.monotonic()
                 self._check()
-                others = roll_call.others()
+                others = heartbeats.others()
                 for heard in others.values():
                     if heard.beat.role != "standby":
                         standby.follow(heard.beat.partitions)
@@ -142,11 +142,11 @@ class Replica:
                 standby.questions.answer()
                 self._is_standing_by = True
                 self._show_copies(standby.lags())
-                roll_call.say("standby", standby.partitions, lags=self._lags)
-                now, since = time.monotonic(), roll_call.listening_since
+                heartbeats.say("standby", standby.partitions, lags=self._lags)
+                now, since = time.monotonic(), heartbeats.listening_since
                 if may_go_active(self._plan.replica, others, now=now, listening_since=since, patience=self._patience):
                     log.info("going_active", replica=self._plan.replica, copies=sorted(standby.partitions))
-                    roll_call.say("active", standby.partitions)
+                    heartbeats.say("active", standby.partitions)
                     return standby.promote()
             return None
         finally:
@@ -159,7 +159,7 @@ class Replica:
         gauges.show_copies(lags, before=self._lags)
         self._lags = lags
 
-    def _work(self, stop: threading.Event, warm: dict[int, RocksStore], roll_call: RollCall | None) -> None:
+    def _work(self, stop: threading.Event, warm: dict[int, RocksStore], heartbeats: Heartbeats | None) -> None:
         worker = self._worker = Worker(self._plan, self._stores, warm)
         self._home_ready_since = None
         chosen: int | None = None
@@ -169,20 +169,20 @@ class Replica:
             while not stop.is_set():
                 worker.turn()
                 self._check()
-                if roll_call is not None:
+                if heartbeats is not None:
                     partitions = worker.partitions
-                    roll_call.say("active", partitions)
-                    chosen = self._look_for_heir(roll_call, partitions, chosen)
+                    heartbeats.say("active", partitions)
+                    chosen = self._find_successor(heartbeats, partitions, chosen)
                     if self._is_home_ready(chosen):
                         break
             if chosen is None:
                 worker.leave()
             else:
-                worker.let_go()
+                worker.release()
         except SlotFenced as error:
-            # First of all: a takeover that is still under way here would fence the heir.
+            # First of all: a takeover that is still under way here would fence the successor.
             worker.abandon()
-            if roll_call is None:
+            if heartbeats is None:
                 raise
             log.warning("fenced", error=str(error))
         except BaseException:
@@ -193,24 +193,24 @@ class Replica:
             self._worker = None
             worker.close()
             self._is_clean = self._is_clean and worker.is_clean
-        if roll_call is not None and chosen is not None:
-            self._hand_over(roll_call, partitions, chosen)
+        if heartbeats is not None and chosen is not None:
+            self._hand_over(heartbeats, partitions, chosen)
 
-    def _hand_over(self, roll_call: RollCall, partitions: frozenset[int], chosen: int) -> None:
-        log.info("handing_over", heir=chosen, partitions=sorted(partitions))
-        roll_call.say("handing_over", partitions, heir=chosen)
-        deadline = time.monotonic() + HEIR_SECONDS_MAX
+    def _hand_over(self, heartbeats: Heartbeats, partitions: frozenset[int], chosen: int) -> None:
+        log.info("handing_over", successor=chosen, partitions=sorted(partitions))
+        heartbeats.say("handing_over", partitions, successor=chosen)
+        deadline = time.monotonic() + SUCCESSOR_SECONDS_MAX
         while time.monotonic() < deadline:
-            heard = roll_call.others().get(chosen)
+            heard = heartbeats.others().get(chosen)
             if heard is not None and heard.beat.role == "active":
                 return
-            time.sleep(HEIR_POLL_SECONDS)
-        log.warning("heir_not_heard", heir=chosen)
+            time.sleep(SUCCESSOR_POLL_SECONDS)
+        log.warning("successor_not_heard", successor=chosen)
 
-    def _look_for_heir(self, roll_call: RollCall, partitions: frozenset[int], before: int | None) -> int | None:
-        found = heir(roll_call.others(), partitions, now=time.monotonic(), patience=self._patience)
+    def _find_successor(self, heartbeats: Heartbeats, partitions: frozenset[int], before: int | None) -> int | None:
+        found = successor(heartbeats.others(), partitions, now=time.monotonic(), patience=self._patience)
         if found != before:
-            log.info("heir", heir=found, partitions=sorted(partitions))
+            log.info("successor", successor=found, partitions=sorted(partitions))
         return found
 
     def _is_home_ready(self, chosen: int | None) -> bool:

@@ -20,7 +20,7 @@ from services.processor.runtime.kafka.positions import Positions, SeekFailed
 from services.processor.runtime.kafka.reader import Reader
 from services.processor.runtime.kafka.refusals import WorkerFailed
 from services.processor.runtime.objects.media import media_pool
-from services.processor.runtime.partition.partition import Holding, Pools
+from services.processor.runtime.partition.partition import Partition, Pools
 from services.processor.runtime.plan import Plan
 from services.processor.runtime.questions import Looked, Questions, Unanswered
 from services.processor.runtime.slot.turns import Turns
@@ -70,7 +70,7 @@ class Worker:
             records_max=plan.poll_records_max,
             refused_seconds_max=plan.refused_seconds_max,
             by_headers=plan.application.by_headers,
-            journeys=plan.journeys,
+            record_traces=plan.record_traces,
         )
         self._positions = Positions(self._consumer, self._topics)
         #: What other threads ask of the cores.
@@ -78,7 +78,7 @@ class Worker:
         self._watches = Watches()
         self._usage = Usage()
         self._turns = Turns()
-        self._holdings: dict[int, Holding] = {}
+        self._partitions: dict[int, Partition] = {}
         self._is_clean = True
         self._has_joined = False
         self._looped_at = time.monotonic()
@@ -98,15 +98,15 @@ class Worker:
             return Check(ok=False, why="stopping")
         if not self._has_joined:
             return Check(ok=False, why="not in the group yet")
-        taking = sorted(partition for partition, holding in self._holdings.items() if not holding.is_working)
+        taking = sorted(number for number, partition in self._partitions.items() if not partition.is_working)
         return Check(
-            not taking, f"taking partitions {taking}" if taking else f"working {len(self._holdings)} partitions"
+            not taking, f"taking partitions {taking}" if taking else f"working {len(self._partitions)} partitions"
         )
 
     @property
     def partitions(self) -> frozenset[int]:
         """What the slot has."""
-        return frozenset(self._holdings)
+        return frozenset(self._partitions)
 
     @property
     def is_clean(self) -> bool:
@@ -115,29 +115,29 @@ class Worker:
 
     # Questions, asked through `questions`.
 
-    def look(self, lookup: Lookup, key: bytes, partition: int) -> tuple[Looked, str]:
+    def look(self, lookup: Lookup, key: bytes, number: int) -> tuple[Looked, str]:
         """Answers a lookup, and under which member id of the group. Raises `Unanswered` or `LookFailed`."""
-        holding, member_id = self._held(partition)
-        return holding.look(lookup, key, self._ends.of(self._topics, partition)), member_id
+        partition, member_id = self._partition(number)
+        return partition.look(lookup, key, self._ends.of(self._topics, number)), member_id
 
-    def ask(self, query: Query, subject: bytes, partition: int) -> tuple[bytes | None, str]:
+    def ask(self, query: Query, subject: bytes, number: int) -> tuple[bytes | None, str]:
         """Answers a question from committed rows, and under which member id. Raises `Unanswered` or `LookFailed`."""
-        holding, member_id = self._held(partition)
-        return holding.ask(query, subject), member_id
+        partition, member_id = self._partition(number)
+        return partition.ask(query, subject), member_id
 
-    def watch(self, query: Query, subject: bytes, partition: int, until: float) -> Future[tuple[bytes | None, str]]:
+    def watch(self, query: Query, subject: bytes, number: int, until: float) -> Future[tuple[bytes | None, str]]:
         """Answers the question as soon as there is an answer; raises as `ask` does, the future too.
 
         Nobody waits for it after `until` (monotonic seconds).
         """
-        return self._watches.add(partition, partial(self.ask, query, subject, partition), until)
+        return self._watches.add(number, partial(self.ask, query, subject, number), until)
 
-    def _held(self, partition: int) -> tuple[Holding, str]:
-        holding = self._holdings.get(partition)
-        if holding is None:
+    def _partition(self, number: int) -> tuple[Partition, str]:
+        partition = self._partitions.get(number)
+        if partition is None:
             raise Unanswered("the partition is another slot's")
         # The id first: rows read after it was looked at are rows of this membership or of none.
-        return holding, self._consumer.memberid() or ""
+        return partition, self._consumer.memberid() or ""
 
     def status(self) -> SlotStatus:
         """What operators see of the slot."""
@@ -145,8 +145,8 @@ class Worker:
         return SlotStatus(
             slot=self._plan.slot,
             partitions=[
-                holding.status(self._ends.of(self._topics, partition))
-                for partition, holding in sorted(self._holdings.items())
+                partition.status(self._ends.of(self._topics, number))
+                for number, partition in sorted(self._partitions.items())
             ],
             rss_bytes=rss_bytes(),
             cpu_us_per_record=None if per_record is None else round(per_record * 1_000_000, 2),
@@ -169,18 +169,18 @@ class Worker:
         """Polls once, and lets each partition take its turn. Raises `WorkerFailed` when the slot cannot go on."""
         self._looped_at = time.monotonic()
         # What waits in memory does not wait for what may come.
-        self._read(0.0 if any(holding.has_more for holding in self._holdings.values()) else POLL_SECONDS)
-        for number, until in self._turns.shares(self._holdings):
+        self._read(0.0 if any(partition.has_more for partition in self._partitions.values()) else POLL_SECONDS)
+        for number, until in self._turns.shares(self._partitions):
             ends = self._ends.of(self._topics, number)
-            self._holdings[number].step(ends, self._consumer.consumer_group_metadata, until)
+            self._partitions[number].step(ends, self._consumer.consumer_group_metadata, until)
         try:
             self._positions.carry_out_rewinds()
         except SeekFailed as error:
             raise WorkerFailed(str(error)) from error
-        for number, holding in self._holdings.items():
-            self._positions.hold_back(number, holding.is_overfull, is_working=holding.is_working)
+        for number, partition in self._partitions.items():
+            self._positions.hold_back(number, partition.is_overfull, is_working=partition.is_working)
         self.questions.answer()
-        self._watches.turn({number: holding.commit_number for number, holding in self._holdings.items()})
+        self._watches.turn({number: partition.commit_number for number, partition in self._partitions.items()})
         if self._looped_at - self._gauged_at >= GAUGE_SECONDS:
             self._gauged_at = self._looped_at
             self._usage.measure()
@@ -193,8 +193,8 @@ class Worker:
         for at, batch in dealt.items():
             topic, number = at
             # A partition with a rewind to come gets these records again.
-            if number in self._holdings and not self._positions.is_rewinding(at):
-                self._holdings[number].accept(topic, batch.records, batch.position)
+            if number in self._partitions and not self._positions.is_rewinding(at):
+                self._partitions[number].accept(topic, batch.records, batch.position)
 
     # Partitions come and go.
 
@@ -205,7 +205,7 @@ class Worker:
         consumer.incremental_assign(self._positions.all_inputs(numbers, OFFSET_BEGINNING))
         self._positions.start(numbers)
         for number in numbers:
-            self._holdings[number] = Holding(
+            self._partitions[number] = Partition(
                 self._plan, number, self._stores, self._pools, self._positions.rewind, warm=self._warm.pop(number, None)
             )
         self._watch()
@@ -218,15 +218,15 @@ class Worker:
     def _give_up(self, numbers: list[int], metadata: Any) -> None:
         """Commits what is folded of these partitions, all at once and under one deadline, and closes them."""
         deadline = time.monotonic() + self._plan.revoke_seconds_max
-        leaving = [self._release(number) for number in numbers if number in self._holdings]
-        for holding in leaving:
-            holding.begin_close(metadata, deadline)
-        clean = [holding.end_close(deadline) for holding in leaving]
+        leaving = [self._remove(number) for number in numbers if number in self._partitions]
+        for partition in leaving:
+            partition.begin_close(metadata, deadline)
+        clean = [partition.end_close(deadline) for partition in leaving]
         for number in numbers:
             # An abort on the way out has asked for one: there is nothing to read any more.
             self._positions.forget(number)
         if self._is_stopping:
-            # Only what is left behind at the end: an earlier hand-over's heir has long folded it again.
+            # Only what is left behind at the end: an earlier hand-over's successor has long folded it again.
             self._is_clean = self._is_clean and all(clean)
         log.info("revoked", partitions=numbers, committed=all(clean))
         self._watch()
@@ -236,48 +236,48 @@ class Worker:
         log.warning("lost", partitions=numbers)
         self._is_clean = self._is_clean and not self._is_stopping
         for number in numbers:
-            if number in self._holdings:
-                self._release(number).drop_lost()
+            if number in self._partitions:
+                self._remove(number).drop_lost()
         consumer.incremental_unassign(self._positions.all_inputs(numbers))
         self._watch()
 
-    def _release(self, partition: int) -> Holding:
-        self._positions.forget(partition)
-        gauges.forget(self._plan.application, partition)
-        return self._holdings.pop(partition)
+    def _remove(self, number: int) -> Partition:
+        self._positions.forget(number)
+        gauges.forget(self._plan.application, number)
+        return self._partitions.pop(number)
 
     def _watch(self) -> None:
         """The partitions are others than before: their ends are asked for, and the slot's memory is shared out anew."""
         self._reader.start_anew()
-        self._ends.watch([(topic, partition) for topic in self._topics for partition in self._holdings])
-        limits = self._plan.limits(len(self._holdings))
-        for holding in self._holdings.values():
-            holding.limit(limits)
+        self._ends.watch([(topic, number) for topic in self._topics for number in self._partitions])
+        limits = self._plan.limits(len(self._partitions))
+        for partition in self._partitions.values():
+            partition.limit(limits)
 
     def leave(self) -> None:
         """Commits and leaves the group at once: a static member that only closes leaves when its session times out."""
         self._is_stopping = True
         self._consumer.unsubscribe()
         deadline = time.monotonic() + self._plan.revoke_seconds_max + self._plan.session_ms / 1000
-        while self._holdings and time.monotonic() < deadline:
+        while self._partitions and time.monotonic() < deadline:
             self._reader.consume(0.1)
-        if self._holdings:
+        if self._partitions:
             self._is_clean = False
-            log.error("left_behind", partitions=sorted(self._holdings))
+            log.error("left_behind", partitions=sorted(self._partitions))
 
-    def let_go(self) -> None:
+    def release(self) -> None:
         """Commits and closes every partition, but stays a member: who joins under the slot's id has them at once."""
         self._is_stopping = True
-        self._give_up(sorted(self._holdings), self._consumer.consumer_group_metadata())
+        self._give_up(sorted(self._partitions), self._consumer.consumer_group_metadata())
 
     def abandon(self) -> None:
-        """The slot is another's: drops everything uncommitted. Its rows are safe, the heir goes on from the last commit."""
+        """The slot is another's: drops everything uncommitted. Its rows are safe, the successor goes on from the last commit."""
         self._is_stopping = True
-        for number in sorted(self._holdings):
-            self._release(number).drop_lost()
+        for number in sorted(self._partitions):
+            self._remove(number).drop_lost()
 
     def close(self) -> None:
-        """Gives clients and threads up. Follows `leave`, `let_go`, `abandon` or a failure."""
+        """Gives clients and threads up. Follows `leave`, `release`, `abandon` or a failure."""
         self._ends.stop()
         try:
             self._consumer.close()

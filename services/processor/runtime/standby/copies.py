@@ -99,7 +99,7 @@ class Standby:
         if wanted == self.partitions:
             return
         for partition in self.partitions - wanted:
-            self._let_go(partition)
+            self._release(partition)
         for partition in sorted(wanted - self.partitions):
             try:
                 copy = self._opened(partition)
@@ -112,7 +112,7 @@ class Standby:
             self._consumer.incremental_assign([TopicPartition(self._topic, partition, copy.changelog_offset)])
         log.info("standing_by", partitions=sorted(wanted))
 
-    def _let_go(self, partition: int) -> None:
+    def _release(self, partition: int) -> None:
         copy = self._copies.pop(partition)
         self._consumer.incremental_unassign([TopicPartition(self._topic, partition)])
         store = self._given_up(partition, copy)
@@ -173,7 +173,7 @@ class Standby:
                 self._begin_anew(partition, str(error))
         for partition in out_of_reach & self.partitions:
             # Whether it is behind the changelog's beginning or beyond its end is seen when it is opened the next time.
-            self._let_go(partition)
+            self._release(partition)
 
     def _begin_anew(self, partition: int, why: str) -> None:
         """Throws a corrupt copy away; `follow` opens an empty one."""

@@ -1,4 +1,4 @@
-"""The roll call: says several times a second that this replica lives, and hears the others of its application.
+"""The heartbeats: says several times a second that this replica lives, and hears the others of its application.
 
 Beats go through Kafka, so a replica that hears its own beat hears everybody's. While it does not (the broker is away, this process
 was stopped), silence means nothing and `listening_since` moves on.
@@ -31,7 +31,7 @@ FLUSH_SECONDS_MAX: Final = 2.0
 STOP_SECONDS_MAX: Final = 5.0
 
 
-class RollCall:
+class Heartbeats:
     """One replica's voice and ears, on a thread of their own."""
 
     def __init__(
@@ -56,12 +56,12 @@ class RollCall:
         self._listening_since = time.monotonic()
         client = f"{application}/{slot}/{replica}"
         self._producer = Producer(
-            {**client_config(settings, client), "error_cb": log_client_error("roll call"), "linger.ms": 0, "acks": 1}
+            {**client_config(settings, client), "error_cb": log_client_error("heartbeats"), "linger.ms": 0, "acks": 1}
         )
         self._consumer = Consumer(
             {
                 **client_config(settings, client),
-                "error_cb": log_client_error("roll call"),
+                "error_cb": log_client_error("heartbeats"),
                 # Required by the client; it is in no group and commits nothing.
                 "group.id": f"{application}.presence",
                 "enable.auto.commit": False,
@@ -73,7 +73,7 @@ class RollCall:
         self._wake = threading.Event()
         self._threads = [
             # A mute replica would be taken for dead, a deaf one takes others for dead: `rim.threads` ends the process.
-            threading.Thread(target=self._run, args=(work,), name=f"roll call: {name}", daemon=True)
+            threading.Thread(target=self._run, args=(work,), name=f"heartbeats: {name}", daemon=True)
             for name, work in (("speak", self._speak), ("listen", self._listen))
         ]
 
@@ -98,10 +98,10 @@ class RollCall:
         partitions: frozenset[int],
         *,
         lags: Mapping[int, int] | None = None,
-        heir: int | None = None,
+        successor: int | None = None,
     ) -> None:
         """What to say of this replica from now on; a change of role is said at once."""
-        told = (role, tuple(sorted(partitions)), dict(lags or {}), heir)
+        told = (role, tuple(sorted(partitions)), dict(lags or {}), successor)
         is_news = told[0] != self._said[0] or told[3] != self._said[3]
         self._said = told
         if is_news:
@@ -126,7 +126,7 @@ class RollCall:
             work()
 
     def _speak(self) -> None:
-        role, partitions, lags, heir = self._said
+        role, partitions, lags, successor = self._said
         beat = Presence(
             schema_version=SCHEMA_VERSION,
             application=self._application,
@@ -137,7 +137,7 @@ class RollCall:
             url=self._url,
             partitions=list(partitions),
             lags=lags,
-            heir=heir,
+            successor=successor,
         )
         key = f"{self._application}/{self._slot}/{self._replica}".encode()
         try:
@@ -155,10 +155,10 @@ class RollCall:
             error = message.error()
             if error is not None:
                 if error.fatal():
-                    raise RuntimeError(f"the roll call cannot be heard: {error.str()}")
+                    raise RuntimeError(f"the heartbeats cannot be heard: {error.str()}")
                 self._refusals.note(PRESENCE.name, error)
                 if error.code() != KafkaError._PARTITION_EOF:
-                    log.warning("roll_call", code=error.name(), error=error.str())
+                    log.warning("heartbeats", code=error.name(), error=error.str())
                 continue
             self._take(message.value() or b"", time.monotonic())
 

@@ -40,7 +40,7 @@ def may_go_active(
     """Whether a standby is to take the slot. `listening_since`: since when it has heard everything that is said."""
     last_heard = listening_since
     for heard in others.values():
-        if heard.beat.role == "handing_over" and heard.beat.heir == replica and heard.at >= listening_since:
+        if heard.beat.role == "handing_over" and heard.beat.successor == replica and heard.at >= listening_since:
             return True
         if heard.beat.role != "standby":
             last_heard = max(last_heard, heard.at)
@@ -49,7 +49,7 @@ def may_go_active(
     return now - last_heard >= patience.suspect + patience.rank * max(0, replica - 1)
 
 
-def heir(others: Mapping[int, Heard], partitions: frozenset[int], *, now: float, patience: Patience) -> int | None:
+def successor(others: Mapping[int, Heard], partitions: frozenset[int], *, now: float, patience: Patience) -> int | None:
     """The first standby that lives and has a fresh copy of all `partitions`; None when there is none."""
     for replica in sorted(others):
         heard = others[replica]

@@ -16,7 +16,7 @@ class Counts:
         self._partition = str(partition)
         #: Checkpoints dropped, by Kafka's code, or by the outcome where it had none.
         self.dropped: Counter[str] = Counter()
-        #: Records and rows set aside, by reason.
+        #: Records and rows rejected, by reason.
         self.rejected: Counter[str] = Counter()
         self.late = 0
 

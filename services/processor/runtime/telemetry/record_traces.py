@@ -1,4 +1,4 @@
-"""Journeys: the traced records that this slot has read, until what they lead to is committed.
+"""RecordTraces: the traced records that this slot has read, until what they lead to is committed.
 
 They are known to this process alone: a hand-over or a crash ends a trace early, never a record.
 """
@@ -27,7 +27,7 @@ class _Traced(NamedTuple):
     append_ms: int
 
 
-class Journeys:
+class RecordTraces:
     """Tells two spans of a traced record: `fold`, to the commit that has it; `row`, to that of the first output of its key."""
 
     def __init__(self, traces: Traces) -> None:

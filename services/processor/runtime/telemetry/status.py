@@ -30,7 +30,7 @@ class PartitionStatus(msgspec.Struct, frozen=True):
     tallies: dict[str, int] = {}
     timers_due: int | None = None
     #: Since the slot has the partition: checkpoints dropped by Kafka's code (or the outcome, where it had none); records and
-    #: rows set aside by reason, those on which the application raised among them (`..._failed`); and late records.
+    #: rows rejected by reason, those on which the application raised among them (`..._failed`); and late records.
     dropped_commits: dict[str, int] = {}
     rejected: dict[str, int] = {}
     late: int | None = None

@@ -12,7 +12,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from services.processor.engine.core.checkpoint import Checkpoint
 from services.processor.engine.record import Output
 from services.processor.engine.state.rows import Meta
-from services.processor.runtime.telemetry.record_traces import Journeys
+from services.processor.runtime.telemetry.record_traces import RecordTraces
 from services.rim.telemetry import tracing
 from services.rim.telemetry.tracing import Traces
 from shared.settings import Settings, SettingsError
@@ -99,7 +99,7 @@ async def test_one_trace_goes_from_the_post_to_the_row(traced: Served, told: Tol
     (line,) = [line for line in lines if line["event"] == "traced_post"]
     assert (line["trace_id"], line["span_id"], line["accepted"]) == (trace_id, span_id, 1)
 
-    slot = Journeys(Traces(told.provider, 1.0))
+    slot = RecordTraces(Traces(told.provider, 1.0))
     slot.read(Message(record))  # type: ignore[arg-type]
     assert record.key is not None
     meta = Meta(next_offsets={"beacons": 1}, clock_ms=0, commit_number=1)

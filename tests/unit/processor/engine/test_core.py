@@ -67,7 +67,7 @@ def test_a_record_that_comes_with_a_passed_deadline_finds_the_key_closed(drive: 
     assert values(driver) == [(b"a", b"1"), (b"a", b"1")]
 
 
-def test_what_cannot_be_decoded_is_set_aside_with_its_reason_and_bytes(drive: Drive) -> None:
+def test_what_cannot_be_decoded_is_rejected_with_its_reason_and_bytes(drive: Drive) -> None:
     driver = drive(APPLICATION)
     driver.pipe(BEACONS, b"a", b"garbage", at_ms=1000)
     driver.pipe(BEACONS, b"a", b"", at_ms=1001)
@@ -79,7 +79,7 @@ def test_what_cannot_be_decoded_is_set_aside_with_its_reason_and_bytes(drive: Dr
     assert values(driver) == [(b"a", b"1")]
 
 
-def test_a_record_on_which_the_application_raises_is_set_aside_and_the_rest_goes_on(drive: Drive) -> None:
+def test_a_record_on_which_the_application_raises_is_rejected_and_the_rest_goes_on(drive: Drive) -> None:
     driver = drive(APPLICATION)
     driver.pipe(BEACONS, b"a", b"", at_ms=1000)
     driver.pipe(BEACONS, b"a", b"poison", at_ms=1001)
@@ -89,7 +89,7 @@ def test_a_record_on_which_the_application_raises_is_set_aside_and_the_rest_goes
     assert values(driver) == [(b"a", b"2")]
 
 
-def test_a_row_on_which_the_application_raises_is_set_aside_and_the_rest_goes_on(drive: Drive) -> None:
+def test_a_row_on_which_the_application_raises_is_rejected_and_the_rest_goes_on(drive: Drive) -> None:
     driver = drive(APPLICATION)
     for key in (b"a", b"unfinishable", b"b"):
         driver.pipe(BEACONS, key, b"", at_ms=1000)
@@ -102,7 +102,7 @@ def test_a_row_on_which_the_application_raises_is_set_aside_and_the_rest_goes_on
     assert values(driver) == [(b"a", b"1"), (b"b", b"1")]
 
 
-def test_a_row_that_the_application_leaves_due_is_set_aside_and_not_forgotten(drive: Drive) -> None:
+def test_a_row_that_the_application_leaves_due_is_rejected_and_not_forgotten(drive: Drive) -> None:
     class Forgetful(Counting):
         def fire(self, spec: StoreSpec[Any], key: bytes) -> None:
             if key != b"left":
@@ -119,7 +119,7 @@ def test_a_row_that_the_application_leaves_due_is_set_aside_and_not_forgotten(dr
     assert values(driver) == [(b"a", b"1")]
 
 
-def test_a_due_row_that_cannot_be_decoded_is_set_aside_and_the_rest_goes_on() -> None:
+def test_a_due_row_that_cannot_be_decoded_is_rejected_and_the_rest_goes_on() -> None:
     def refuse_two(row: bytes) -> int:
         if row == msgspec.msgpack.encode(2):
             raise msgspec.DecodeError("not what was stored")
@@ -138,9 +138,9 @@ def test_a_due_row_that_cannot_be_decoded_is_set_aside_and_the_rest_goes_on() ->
     assert values(driver) == [(b"a", b"1"), (b"c", b"1")]
 
 
-@pytest.mark.parametrize("lets_go", [True, False])
-def test_what_belongs_to_a_row_that_is_set_aside_goes_with_it(drive: Drive, lets_go: bool) -> None:
-    """Where the application cannot let it go either, it goes all the same."""
+@pytest.mark.parametrize("releases", [True, False])
+def test_what_belongs_to_a_row_that_is_rejected_goes_with_it(drive: Drive, releases: bool) -> None:
+    """Where the application cannot release it either, it is deleted all the same."""
     names = StoreSpec[int](name="names", id=2, encode=COUNTS.encode, decode=COUNTS.decode, goes_with=COUNTS.name)
 
     class Named(Counting):
@@ -153,10 +153,10 @@ def test_what_belongs_to_a_row_that_is_set_aside_goes_with_it(drive: Drive, lets
             assert record.key is not None
             self._names.put(record.key, 7)
 
-        def let_go(self, spec: StoreSpec[Any], key: bytes) -> None:
-            self._context.emit(VIEWS, key, b"let go")
-            if not lets_go:
-                raise ZeroDivisionError("a bug in letting go")
+        def release(self, spec: StoreSpec[Any], key: bytes) -> None:
+            self._context.emit(VIEWS, key, b"released")
+            if not releases:
+                raise ZeroDivisionError("a bug in releasing")
 
     application = dataclasses.replace(APPLICATION, stores=(COUNTS, names), start=Named)
     driver = drive(application)
@@ -169,10 +169,10 @@ def test_what_belongs_to_a_row_that_is_set_aside_goes_with_it(drive: Drive, lets
         b"counting/0/store names": msgspec.msgpack.encode(7),
     }
     assert driver.rows == {"counts": 0, "names": 1}
-    assert values(driver) == [(b"a", b"1"), *([(b"unfinishable", b"let go")] if lets_go else [])]
+    assert values(driver) == [(b"a", b"1"), *([(b"unfinishable", b"released")] if releases else [])]
 
 
-def test_a_record_whose_row_cannot_be_stored_is_set_aside_and_its_row_goes_on(drive: Drive) -> None:
+def test_a_record_whose_row_cannot_be_stored_is_rejected_and_its_row_goes_on(drive: Drive) -> None:
     driver = drive(APPLICATION)
     for value in (b"", b"huge", b""):
         driver.pipe(BEACONS, b"a", value, at_ms=1000)
@@ -285,10 +285,10 @@ def test_an_aborted_firing_from_the_local_store_fires_again_even_after_a_flush()
     rows, meta = core.begin_flush()
     local.write(rows, LocalMeta(meta, 1))
     core.end_flush()
-    # A crash now: the heir finds the timer in the local store.
-    heir = Core(APPLICATION, 0, local)
-    heir.advance_to(5000)
-    assert [output.value for output in heir.cut().outputs] == [b"1"]
+    # A crash now: the successor finds the timer in the local store.
+    successor = Core(APPLICATION, 0, local)
+    successor.advance_to(5000)
+    assert [output.value for output in successor.cut().outputs] == [b"1"]
 
 
 def test_a_timer_flushed_while_it_waits_for_its_turn_is_not_lost(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -23,7 +23,7 @@ def right(offset: int, event_ms: int) -> Record:
     return record(RIGHT.name, offset, event_ms)
 
 
-def take(inbox: Inbox, now: float = 0.0) -> list[Record]:
+def take_ready(inbox: Inbox, now: float = 0.0) -> list[Record]:
     ready = list(inbox.ready(now))
     inbox.taken(len(ready))
     return ready
@@ -35,49 +35,49 @@ def test_the_lowest_time_comes_first_and_offsets_keep_their_order() -> None:
     inbox.add(RIGHT.name, [right(0, 20), right(1, 40)], 2, 0.0)
     inbox.confirm(LEFT.name, 3, 0.0)
     inbox.confirm(RIGHT.name, 2, 0.0)
-    assert take(inbox) == [right(0, 20), left(0, 30), left(1, 10), right(1, 40), left(2, 50)]
+    assert take_ready(inbox) == [right(0, 20), left(0, 30), left(1, 10), right(1, 40), left(2, 50)]
 
 
 def test_of_equal_times_the_input_declared_first_comes_first() -> None:
     inbox = Inbox(APPLICATION)
     inbox.add(RIGHT.name, [right(0, 20)], 1, 0.0)
     inbox.add(LEFT.name, [left(0, 20)], 1, 0.0)
-    assert take(inbox) == [left(0, 20)]
+    assert take_ready(inbox) == [left(0, 20)]
 
 
 def test_append_time_decides_where_the_application_runs_on_it() -> None:
     inbox = Inbox(dataclasses.replace(APPLICATION, event_time=None))
     inbox.add(LEFT.name, [left(5, 1)], 6, 0.0)
     inbox.add(RIGHT.name, [right(4, 9), right(6, 0)], 7, 0.0)
-    assert take(inbox) == [right(4, 9), left(5, 1)]
+    assert take_ready(inbox) == [right(4, 9), left(5, 1)]
 
 
 def test_an_empty_input_holds_the_others_back_until_its_end_is_confirmed_since() -> None:
     inbox = Inbox(APPLICATION)
     inbox.confirm(RIGHT.name, 0, 4.9)
     inbox.add(LEFT.name, [left(0, 30)], 1, 5.0)
-    assert take(inbox, 5.0) == []
+    assert take_ready(inbox, 5.0) == []
     inbox.confirm(RIGHT.name, 1, 5.1)
-    assert take(inbox, 5.2) == []
+    assert take_ready(inbox, 5.2) == []
     inbox.confirm(RIGHT.name, 0, 5.2)
-    assert take(inbox, 5.3) == [left(0, 30)]
+    assert take_ready(inbox, 5.3) == [left(0, 30)]
     assert inbox.unwaited == 0
 
 
 def test_a_record_read_while_others_wait_goes_by_its_time() -> None:
     inbox = Inbox(APPLICATION)
     inbox.add(LEFT.name, [left(0, 30)], 1, 5.0)
-    assert take(inbox, 5.0) == []
+    assert take_ready(inbox, 5.0) == []
     inbox.add(RIGHT.name, [right(0, 20)], 1, 5.1)
-    assert take(inbox, 5.1) == [right(0, 20)]
+    assert take_ready(inbox, 5.1) == [right(0, 20)]
 
 
 def test_a_wait_ends_and_is_told() -> None:
     inbox = Inbox(APPLICATION)
     inbox.add(LEFT.name, [left(0, 30)], 1, 5.0)
-    assert take(inbox, 5.0) == []
-    assert take(inbox, 4.9 + WAIT_SECONDS) == []
-    assert take(inbox, 5.0 + WAIT_SECONDS) == [left(0, 30)]
+    assert take_ready(inbox, 5.0) == []
+    assert take_ready(inbox, 4.9 + WAIT_SECONDS) == []
+    assert take_ready(inbox, 5.0 + WAIT_SECONDS) == [left(0, 30)]
     assert inbox.unwaited == 1
 
 
@@ -86,7 +86,7 @@ def test_an_undecodable_record_goes_as_if_it_were_as_old_as_the_one_before_it() 
     garbage = Record(LEFT.name, 0, 1, 0, b"k", b"garbage")
     inbox.add(LEFT.name, [left(0, 10), garbage, left(2, 30)], 3, 0.0)
     inbox.add(RIGHT.name, [right(0, 20), right(1, 40)], 2, 0.0)
-    assert take(inbox) == [left(0, 10), garbage, right(0, 20), left(2, 30)]
+    assert take_ready(inbox) == [left(0, 10), garbage, right(0, 20), left(2, 30)]
 
 
 def test_what_was_not_taken_comes_again() -> None:
@@ -120,7 +120,7 @@ def test_waiting_records_and_bytes_are_counted_by_input() -> None:
     inbox.add(LEFT.name, [left(0, 30), left(1, 31)], 2, 0.0)
     assert (inbox.waiting_records(LEFT.name), inbox.waiting_bytes(LEFT.name)) == (2, 8)
     inbox.add(RIGHT.name, [right(0, 30)], 1, 0.0)
-    take(inbox)
+    take_ready(inbox)
     assert (inbox.waiting_records(LEFT.name), inbox.waiting_bytes(LEFT.name)) == (1, 4)
 
 
@@ -145,7 +145,7 @@ def test_the_order_is_the_same_in_whatever_pieces_the_inputs_are_read() -> None:
             read[topic] = to
             inbox.confirm(topic, len(inputs[topic]), now)
             if random_.random() < 0.7:
-                out += take(inbox, now)
+                out += take_ready(inbox, now)
         orders.append(out)
     assert all(order == orders[0] for order in orders)
     assert inbox.unwaited == 0

@@ -72,7 +72,7 @@ def test_a_late_record_is_late_after_a_takeover_too(drive: Drive) -> None:
     assert late(driver) == [b"1000 r"]
 
 
-def test_a_record_without_a_time_or_far_ahead_of_its_append_time_is_set_aside(drive: Drive) -> None:
+def test_a_record_without_a_time_or_far_ahead_of_its_append_time_is_rejected(drive: Drive) -> None:
     driver = drive(APPLICATION)
     driver.pipe(LEFT, b"a", b"1000 l", at_ms=1_000)
     driver.pipe(LEFT, b"a", b"never", at_ms=1_000)
@@ -86,7 +86,7 @@ def test_a_record_without_a_time_or_far_ahead_of_its_append_time_is_set_aside(dr
     assert joined(driver) == ["a 1000-1040: l,r|"]
 
 
-def test_a_record_on_whose_time_the_application_raises_is_set_aside_and_the_rest_goes_on(drive: Drive) -> None:
+def test_a_record_on_whose_time_the_application_raises_is_rejected_and_the_rest_goes_on(drive: Drive) -> None:
     driver = drive(APPLICATION)
     poison = (RIGHT, b"a", b"poison", 1_000)
     driver.pipe_all([said(LEFT, 1_000, "l"), poison, said(RIGHT, 1_010, "r")], commit_every=2)

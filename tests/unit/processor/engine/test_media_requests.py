@@ -1,4 +1,4 @@
-"""Media requests of an application: they stand as long as their checkpoint, are told once, and one that fails is set aside."""
+"""Media requests of an application: they stand as long as their checkpoint, are told once, and one that fails is rejected."""
 
 import hashlib
 from collections.abc import Callable
@@ -79,7 +79,7 @@ def test_a_later_request_under_a_key_stands_in_for_an_earlier_one(drive: Drive) 
     assert told(driver) == [b"a/3 stored"]
 
 
-def test_one_that_the_application_fails_on_is_set_aside_and_the_rest_goes_on(drive: Drive) -> None:
+def test_one_that_the_application_fails_on_is_rejected_and_the_rest_goes_on(drive: Drive) -> None:
     driver = drive(APPLICATION)
     for number, key in enumerate((b"a", b"poison", b"b", b"poison")):
         driver.pipe(BEACONS, key, b"content %d" % number, at_ms=1_000)
@@ -128,7 +128,7 @@ def test_bytes_are_held_against_what_was_announced(values: tuple[bytes, ...]) ->
     def verify() -> None:
         verifying = Verifying(request)
         for value in values:
-            verifying.take(value)
+            verifying.take_piece(value)
         verifying.end()
 
     with pytest.raises(Corrupt):

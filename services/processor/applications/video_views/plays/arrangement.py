@@ -15,7 +15,7 @@ from services.processor.applications.video_views.view.state import Place, place_
 #: Where a run begins, for the order of runs, whose beginning is not known.
 UNKNOWN: Final[Place] = (0, 0, 0)
 #: Stands for the plays that are closed.
-CLOSED: Final = 0
+CLOSED_ORDINAL: Final = 0
 
 
 class Settled(NamedTuple):
@@ -142,6 +142,6 @@ def _plays(run: Place, members: list[Step], parts: Sequence[Settled]) -> list[Ar
 
 
 def _settle(plays: list[Arranged], run: Place, part: Settled) -> str | None:
-    if part.ordinal != CLOSED:
+    if part.ordinal != CLOSED_ORDINAL:
         plays.append(Arranged(run, part.first_seq, part.content, [], part.ordinal))
     return part.content

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from services.processor.applications.video_views.beacons.step import Step
 from services.processor.applications.video_views.plays.arrangement import begins_at, content_of
-from services.processor.applications.video_views.plays.rearrange import LATE, rearrange
+from services.processor.applications.video_views.plays.rearrange import PLACED_LATE, rearrange
 from services.processor.applications.video_views.plays.session import Placed, Play, Session, Shelf
 from services.processor.applications.video_views.view.order import take
 from services.processor.applications.video_views.view.seen import Closed, add_key, has_number, numbered_key_of
@@ -33,7 +33,7 @@ def place(session: Session, shelf: Shelf, step: Step) -> Placed:
         return rearrange(session, shelf, step)
     opened = shelf.open(play.ordinal)
     if opened is None:
-        return LATE
+        return PLACED_LATE
     is_known = _is_known(opened[0], step)
     content = content_of(step)
     shows_other = content is not None and play.content not in (None, content)
@@ -50,7 +50,7 @@ def _again_in_first_run(session: Session, shelf: Shelf, step: Step) -> Placed:
             one.seq == step.seq and one.at_ms == step.at_ms for one in (*opened[0].recent, *opened[0].held)
         ):
             return _taken(session, play, opened, step)
-    return LATE
+    return PLACED_LATE
 
 
 def _taken(session: Session, play: Play, opened: tuple[ViewState, dict[str, Any]], step: Step) -> Placed:

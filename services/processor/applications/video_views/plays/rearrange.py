@@ -6,7 +6,7 @@ from typing import Any, Final
 from services.processor.applications.video_views.beacons.step import Step
 from services.processor.applications.video_views.bounds import PLAYS_MAX
 from services.processor.applications.video_views.plays.arrangement import (
-    CLOSED,
+    CLOSED_ORDINAL,
     UNKNOWN,
     Arranged,
     Misfit,
@@ -19,7 +19,7 @@ from services.processor.applications.video_views.view.seen import add_key, numbe
 from services.processor.applications.video_views.view.state import Place, Taken, ViewState, place_of
 
 #: It can be put in no play.
-LATE: Final = Placed(None)
+PLACED_LATE: Final = Placed(None)
 _NEW: Final = Taken(is_new=True, dimensions_changed=True)
 
 
@@ -27,14 +27,14 @@ def rearrange(session: Session, shelf: Shelf, step: Step) -> Placed:
     """Arranges the plays around a step anew, with that step in one of them."""
     stretch = _stretch(session, place_of(step))
     if len(session.plays) >= PLAYS_MAX:
-        return LATE
+        return PLACED_LATE
     old = session.plays[stretch]
     steps: dict[int, list[Step]] = {}
     settled: list[Settled] = _closed_part(session, stretch)
     for play in old:
         opened = shelf.open(play.ordinal)
         if opened is None:
-            return LATE
+            return PLACED_LATE
         view = opened[0]
         steps[play.ordinal] = [*view.recent, *view.held]
         if view.settled is not None or view.is_truncated:
@@ -44,8 +44,8 @@ def rearrange(session: Session, shelf: Shelf, step: Step) -> Placed:
     found, misfits = arranged(
         [*(one for of_play in steps.values() for one in of_play), step], settled, _unknown(session)
     )
-    if len(session.plays) - len(old) + len(found) > PLAYS_MAX or Misfit(CLOSED, step) in misfits:
-        return LATE
+    if len(session.plays) - len(old) + len(found) > PLAYS_MAX or Misfit(CLOSED_ORDINAL, step) in misfits:
+        return PLACED_LATE
     ordinals = _ordinals(session, found, steps)
     changed = _carry_out(shelf, found, ordinals, steps)
     for misfit in misfits:
@@ -97,7 +97,7 @@ def _closed_part(session: Session, stretch: slice) -> list[Settled]:
     last, following = session.plays[session.closed - 1 : session.closed + 1]
     if last.run != following.run:
         return []
-    return [Settled(CLOSED, last.run, 0, following.first_seq, last.content, (last.ended_ms, 1 << 62, 0))]
+    return [Settled(CLOSED_ORDINAL, last.run, 0, following.first_seq, last.content, (last.ended_ms, 1 << 62, 0))]
 
 
 def _ordinals(session: Session, found: list[Arranged], steps: dict[int, list[Step]]) -> list[int]:

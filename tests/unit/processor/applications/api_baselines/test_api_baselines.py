@@ -215,7 +215,7 @@ def test_a_lookup_names_an_api(drive: Drive) -> None:
     assert drive(APPLICATION).look(lookup, KEY).json is None
 
 
-def test_what_is_no_call_is_set_aside(drive: Drive) -> None:
+def test_what_is_no_call_is_rejected(drive: Drive) -> None:
     driver = drive(APPLICATION)
     driver.pipe(topics.API_CALLS, KEY, b"{}", at_ms=T0)
     driver.pipe(topics.API_CALLS, None, b"[", at_ms=T0)

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from services.processor.applications.api_baselines.season import Season, baseline_at, hour_of_week, learn
-from services.processor.applications.api_baselines.window import DURATION_US_MAX, Window, figures_of, join, take
+from services.processor.applications.api_baselines.window import DURATION_US_MAX, Window, figures_of, join, take_call
 from tests.unit.processor.applications.api_baselines.calls import T0, call
 
 calls = st.lists(
@@ -26,7 +26,7 @@ def counted(*groups: list[object]) -> Window:
     for group in groups:
         part = Window()
         for one in group:
-            take(part, one)  # type: ignore[arg-type]
+            take_call(part, one)  # type: ignore[arg-type]
         join(whole, part)
     return whole
 
@@ -40,7 +40,7 @@ def test_how_calls_are_ordered_and_grouped_does_not_matter(one: list, other: lis
 def test_a_quantile_is_within_one_percent(durations_ms: list[int]) -> None:
     window = Window()
     for ms in durations_ms:
-        take(window, call(0, ms=ms))
+        take_call(window, call(0, ms=ms))
     figures = figures_of(window, 0)
     for found, q in ((figures.p50, 0.5), (figures.p95, 0.95), (figures.p99, 0.99)):
         exact = sorted(durations_ms)[max(1, ceil(q * len(durations_ms))) - 1] * 1000

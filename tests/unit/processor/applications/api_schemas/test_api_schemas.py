@@ -188,7 +188,7 @@ def test_what_is_not_called_any_more_is_forgotten(drive: Drive) -> None:
     assert driver.look(lookup, KEY).json is None
 
 
-def test_what_is_no_call_is_set_aside(drive: Drive) -> None:
+def test_what_is_no_call_is_rejected(drive: Drive) -> None:
     driver = drive(APPLICATION)
     for key, value in ((KEY, b"{}"), (KEY, b"\xff"), (None, b"{}")):
         driver.pipe(topics.API_CALLS, key, value, at_ms=T0)

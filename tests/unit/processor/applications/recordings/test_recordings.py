@@ -186,7 +186,7 @@ def test_a_silent_session_is_forgotten_with_its_list(drive: Drive) -> None:
     assert driver.rows == {"sessions": 0, "media_requests": 0, "pages": 0}
 
 
-def test_a_record_that_is_no_chunk_is_set_aside_with_its_place(drive: Drive) -> None:
+def test_a_record_that_is_no_chunk_is_rejected_with_its_place(drive: Drive) -> None:
     driver = drive(APPLICATION)
     (sent,) = chunks(0, b"p0")
     pipe(driver, [Sent(sent.key, b"?", sent.headers[1:]), Sent(b"acme:other", b"?", sent.headers), sent])

@@ -74,7 +74,7 @@ def test_a_span_inside_the_grace_makes_a_revision(drive: Drive) -> None:
     assert [(names(row), row.part, row.revision) for row in rows(driver)] == [("a", 1, 1), ("ab", 1, 2)]
 
 
-def test_a_span_past_its_grace_is_set_aside_as_late_and_counted(drive: Drive) -> None:
+def test_a_span_past_its_grace_is_rejected_as_late_and_counted(drive: Drive) -> None:
     driver = drive(APPLICATION)
     pipe(driver, span("a", 0, 100))
     pass_time(driver, 6_101)
@@ -154,7 +154,7 @@ def test_a_trace_beyond_its_limit_says_so(drive: Drive) -> None:
     assert (names(row), row.dropped_count) == ("ab", 1)
 
 
-def test_what_is_no_span_or_from_the_future_is_set_aside(drive: Drive) -> None:
+def test_what_is_no_span_or_from_the_future_is_rejected(drive: Drive) -> None:
     driver = drive(APPLICATION)
     driver.pipe(topics.SPANS, KEY, b"{}", at_ms=0)
     driver.pipe(topics.SPANS, KEY, b"\xff", at_ms=0)

@@ -126,7 +126,7 @@ def test_more_writes_than_may_wait_are_told_to_come_again(table: Table) -> None:
 
 
 def test_a_step_that_was_lost_is_taken_again(table: Table) -> None:
-    """As when somebody's mistake had it set aside: the engine loses none."""
+    """As when somebody's mistake had it rejected: the engine loses none."""
     made = table.start("POST", "/users", {"email": "a@example.org", "name": "A"})
     for _ in ("Claim", "Claimed"):
         while not made.go() and not any(table.under_way):

@@ -248,7 +248,7 @@ def test_pages_have_every_user_once_in_the_order_of_partition_and_key(limit: int
     assert [user["id"] for user in first["users"]] + later == [one for one in listed if one != gone]
 
 
-def test_what_is_no_command_is_set_aside(table: Table) -> None:
+def test_what_is_no_command_is_rejected(table: Table) -> None:
     driver = table.drivers[0]
     claim = codec.USER_COMMAND.encode(UserCommand(SCHEMA_VERSION, Claim("0" * 32, 1)))
     released = codec.USER_COMMAND.encode(UserCommand(SCHEMA_VERSION, Released("a@b.c", 1)))

@@ -1,4 +1,4 @@
-"""An application's routes over the real server: steps taken here or in one hop, under the lease, within the time that they have."""
+"""An application's routes over the real server: steps taken here or in one hop, with confirmed ownership, within their time."""
 
 import json
 import urllib.error

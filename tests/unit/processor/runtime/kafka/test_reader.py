@@ -7,7 +7,7 @@ import pytest
 from confluent_kafka import KafkaError, KafkaException
 
 from services.processor.runtime.kafka.reader import STRANGE_ERRORS_MAX, Reader
-from services.processor.runtime.kafka.refusals import Refused, SlotFenced, WorkerFailed
+from services.processor.runtime.kafka.refusals import KafkaRefused, SlotFenced, WorkerFailed
 from shared.topics import BEACONS
 
 
@@ -116,7 +116,7 @@ def test_what_is_refused_is_borne_for_a_time_though_the_client_tells_of_it_once(
     for _ in range(3):
         one.read(0.0)
     late = reader(refusal, refused_seconds_max=0.0)
-    with pytest.raises(Refused, match=r"beacons/3.*TOPIC_AUTHORIZATION_FAILED"):
+    with pytest.raises(KafkaRefused, match=r"beacons/3.*TOPIC_AUTHORIZATION_FAILED"):
         late.read(0.0)
 
 

@@ -1,4 +1,4 @@
-"""A holding asked by requests: what is committed is told, and the number of the commit says when to ask again."""
+"""A partition asked by requests: what is committed is told, and the number of the commit says when to ask again."""
 
 import pytest
 
@@ -19,15 +19,15 @@ COUNT = Query("count", count)
 
 def test_what_a_commit_holds_is_told_once_its_outcome_was_taken_in(monkeypatch: pytest.MonkeyPatch) -> None:
     scene = Scene(monkeypatch)
-    holding = scene.holding
-    assert (holding.ask(COUNT, b"a"), holding.commit_number) == (None, 0)
+    partition = scene.partition
+    assert (partition.ask(COUNT, b"a"), partition.commit_number) == (None, 0)
     scene.threads.is_holding = True
     scene.accept(record(0), record(1))
     scene.step()
-    assert (holding.ask(COUNT, b"a"), holding.commit_number) == (None, 0), "it is in flight"
+    assert (partition.ask(COUNT, b"a"), partition.commit_number) == (None, 0), "it is in flight"
     scene.threads.go_on()
     scene.step()
-    assert (holding.ask(COUNT, b"a"), holding.commit_number) == (b"2", 1)
+    assert (partition.ask(COUNT, b"a"), partition.commit_number) == (b"2", 1)
 
 
 def test_nobody_is_told_anything_while_the_partition_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -37,9 +37,9 @@ def test_nobody_is_told_anything_while_the_partition_is_taken(monkeypatch: pytes
     scene.step()
     scene.threads.is_holding = True
     scene.step()
-    assert scene.holding.commit_number is None
+    assert scene.partition.commit_number is None
     with pytest.raises(Unanswered, match="being taken"):
-        scene.holding.ask(COUNT, b"a")
+        scene.partition.ask(COUNT, b"a")
 
 
 def test_nobody_is_told_anything_while_a_record_is_being_set_aside(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -49,10 +49,10 @@ def test_nobody_is_told_anything_while_a_record_is_being_set_aside(monkeypatch: 
     scene.step()
     scene.accept(record(1, b"poison"))
     scene.step()
-    with pytest.raises(Unanswered, match="set aside"):
-        scene.holding.ask(COUNT, b"a")
+    with pytest.raises(Unanswered, match="rejected"):
+        scene.partition.ask(COUNT, b"a")
     scene.threads.go_on()
     scene.threads.is_holding = False
     for _ in range(4):
         scene.step()
-    assert scene.holding.ask(COUNT, b"a") == b"1"
+    assert scene.partition.ask(COUNT, b"a") == b"1"

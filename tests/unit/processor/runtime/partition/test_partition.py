@@ -1,4 +1,4 @@
-"""A holding under every outcome of a commit: what is kept, what is dropped, where reading goes on."""
+"""A partition under every outcome of a commit: what is kept, what is dropped, where reading goes on."""
 
 import time
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -12,12 +12,12 @@ from services.processor.engine.core.checkpoint import Checkpoint
 from services.processor.engine.record import Record
 from services.processor.engine.state.local import LocalStore, MemoryStore
 from services.processor.runtime.kafka.end_offsets import End
-from services.processor.runtime.kafka.refusals import Refused, WorkerFailed
+from services.processor.runtime.kafka.refusals import KafkaRefused, WorkerFailed
 from services.processor.runtime.partition import commits as commits_module
 from services.processor.runtime.partition import taking as taking_module
 from services.processor.runtime.partition import task as working_module
-from services.processor.runtime.partition.partition import Holding, Pools
-from services.processor.runtime.partition.takeover import Taken
+from services.processor.runtime.partition.partition import Partition, Pools
+from services.processor.runtime.partition.takeover import TakenPartition
 from services.processor.runtime.partition.transaction import Aborted, Durable, Fenced, Unclear
 from services.processor.runtime.plan import Limits, Plan
 from services.processor.runtime.questions import Unanswered
@@ -72,7 +72,7 @@ class Threads(ThreadPoolExecutor):
 
 
 class Scene:
-    """One holding with its stand-ins."""
+    """One partition with its stand-ins."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, threads: Threads | None = None) -> None:
         self.broker = Broker()
@@ -81,7 +81,7 @@ class Scene:
         monkeypatch.setattr(taking_module, "take_over", self._take_over)
         monkeypatch.setattr(working_module, "Committer", lambda *_: self.broker)
         plan = Plan(Settings(), APPLICATION, "test/0", Path("unused"), commit_interval_ms=0, commit_seconds_max=0.0)
-        self.holding = Holding(
+        self.partition = Partition(
             plan,
             0,
             None,  # type: ignore[arg-type]
@@ -92,13 +92,13 @@ class Scene:
 
     def _take_over(self, *_: Any, **__: Any) -> Any:
         self.broker.takeovers += 1
-        return Taken(None, self.broker.local)  # type: ignore[arg-type]
+        return TakenPartition(None, self.broker.local)  # type: ignore[arg-type]
 
     def step(self, end: End | None = None, until: float = SOON) -> None:
-        self.holding.step({} if end is None else {BEACONS.name: end}, lambda: None, until)
+        self.partition.step({} if end is None else {BEACONS.name: end}, lambda: None, until)
 
     def accept(self, *records: Record) -> None:
-        self.holding.accept(BEACONS.name, list(records), records[-1].offset + 1)
+        self.partition.accept(BEACONS.name, list(records), records[-1].offset + 1)
 
 
 def record(offset: int, value: bytes = b"", at_ms: int = 1_000) -> Record:
@@ -140,12 +140,12 @@ def test_a_partition_whose_time_is_over_folds_nothing_and_does_the_rest_of_its_w
     scene.threads.go_on()
     scene.threads.is_holding = False
     scene.step(until=0.0)
-    assert scene.holding.has_more
-    assert scene.holding.status({BEACONS.name: End(2, 0.0)}).lag_records == 1
-    assert scene.holding.status({}).commit_ms is not None, "the commit's outcome is taken in"
+    assert scene.partition.has_more
+    assert scene.partition.status({BEACONS.name: End(2, 0.0)}).lag_records == 1
+    assert scene.partition.status({}).commit_ms is not None, "the commit's outcome is taken in"
     scene.step()
-    assert not scene.holding.has_more
-    assert scene.holding.status({BEACONS.name: End(2, 0.0)}).lag_records == 0
+    assert not scene.partition.has_more
+    assert scene.partition.status({BEACONS.name: End(2, 0.0)}).lag_records == 0
 
 
 def test_an_aborted_commit_rewinds_to_what_is_committed_and_keeps_the_producer(scene: Scene) -> None:
@@ -156,7 +156,7 @@ def test_an_aborted_commit_rewinds_to_what_is_committed_and_keeps_the_producer(s
     scene.accept(record(1))
     scene.step()
     scene.step()
-    assert scene.holding.status({}).dropped_commits == {"ILLEGAL_GENERATION": 1}
+    assert scene.partition.status({}).dropped_commits == {"ILLEGAL_GENERATION": 1}
     assert scene.rewinds == [None, 1]
     assert scene.broker.takeovers == 1
     scene.accept(record(1), record(2))
@@ -173,9 +173,9 @@ def test_any_other_failure_takes_the_partition_anew(scene: Scene, outcome: Excep
     scene.step()
     scene.step()
     assert scene.broker.takeovers == 2
-    assert scene.holding.is_working
+    assert scene.partition.is_working
     assert scene.rewinds == [None, None]
-    assert scene.holding.status({}).dropped_commits == {"unclear" if type(outcome) is Unclear else "fenced": 1}
+    assert scene.partition.status({}).dropped_commits == {"unclear" if type(outcome) is Unclear else "fenced": 1}
 
 
 class Hanging(Threads):
@@ -183,7 +183,7 @@ class Hanging(Threads):
 
     def submit(self, work: Any, /, *args: Any, **kwargs: Any) -> Future[Any]:  # type: ignore[override]
         future = super().submit(work, *args, **kwargs)
-        return future if isinstance(future.result(), Taken) else Future()
+        return future if isinstance(future.result(), TakenPartition) else Future()
 
 
 def test_a_commit_that_the_client_never_ends_is_given_up_and_the_partition_taken_anew(
@@ -218,19 +218,19 @@ def test_a_commit_that_waits_for_a_thread_is_not_overdue_until_it_will_never_get
 def test_a_commit_that_kafka_will_never_take_ends_the_slot_or_is_left_to_the_heir(
     scene: Scene, is_closing: bool
 ) -> None:
-    scene.broker.answers = [Refused("the topic is not ours")]
+    scene.broker.answers = [KafkaRefused("the topic is not ours")]
     scene.accept(record(0))
     scene.step()
     if is_closing:
-        scene.holding.begin_close(None, SOON)
-        assert not scene.holding.end_close(SOON)
+        scene.partition.begin_close(None, SOON)
+        assert not scene.partition.end_close(SOON)
     else:
         with pytest.raises(WorkerFailed, match="not ours"):
             scene.step()
     assert scene.broker.committed == []
 
 
-def test_a_poison_record_is_set_aside_after_one_rewind(scene: Scene) -> None:
+def test_a_poison_record_is_rejected_after_one_rewind(scene: Scene) -> None:
     scene.accept(record(0), record(1, b"poison"), record(2))
     scene.step()
     scene.accept(record(0), record(1, b"poison"), record(2))
@@ -249,8 +249,8 @@ def test_a_poison_record_waits_for_the_commit_in_flight_without_holding_the_loop
         scene.step()
     # All that time the other partitions had their turns.
     assert scene.rewinds == [None]
-    with pytest.raises(Unanswered, match="set aside"):
-        scene.holding.look(LOOKUP, b"a", {})
+    with pytest.raises(Unanswered, match="rejected"):
+        scene.partition.look(LOOKUP, b"a", {})
     scene.threads.go_on()
     scene.threads.is_holding = False
     scene.step()
@@ -288,8 +288,8 @@ def test_a_partition_given_up_amid_poison_leaves_it_to_the_heir(scene: Scene) ->
     scene.step()
     scene.threads.go_on()
     scene.threads.is_holding = False
-    scene.holding.begin_close(None, SOON)
-    assert not scene.holding.end_close(SOON)
+    scene.partition.begin_close(None, SOON)
+    assert not scene.partition.end_close(SOON)
     (checkpoint,) = scene.broker.committed
     assert checkpoint.meta.next_offsets == {BEACONS.name: 1}
 
@@ -298,25 +298,25 @@ def test_the_clock_runs_on_only_when_everything_confirmed_is_folded(scene: Scene
     scene.accept(record(0))
     scene.step()
     scene.step(End(offset=2, asked_at=time.monotonic() + 10))
-    assert scene.holding.clock_ms == 1_000
+    assert scene.partition.clock_ms == 1_000
     scene.step(End(offset=1, asked_at=time.monotonic() + 10))
-    assert 10_900 < scene.holding.clock_ms <= 11_100
+    assert 10_900 < scene.partition.clock_ms <= 11_100
 
 
 def test_an_input_is_overfull_by_records_or_by_bytes(scene: Scene) -> None:
     scene.threads.is_holding = True
-    scene.holding.limit(Limits(1_000, 1_000, waiting_bytes_max=10, dirty_bytes_max=1_000, unflushed_bytes_max=1_000))
+    scene.partition.limit(Limits(1_000, 1_000, waiting_bytes_max=10, dirty_bytes_max=1_000, unflushed_bytes_max=1_000))
     scene.accept(record(0, bytes(9)))
-    assert not scene.holding.is_overfull(BEACONS.name)
+    assert not scene.partition.is_overfull(BEACONS.name)
     scene.accept(record(1, bytes(1)))
-    assert scene.holding.is_overfull(BEACONS.name)
+    assert scene.partition.is_overfull(BEACONS.name)
     scene.step()
-    assert not scene.holding.is_overfull(BEACONS.name)
+    assert not scene.partition.is_overfull(BEACONS.name)
 
 
 def test_a_checkpoint_is_cut_at_its_bytes_and_records_wait_while_it_is_in_flight(scene: Scene) -> None:
     scene.threads.is_holding = True
-    scene.holding.limit(Limits(1_000, 1_000, waiting_bytes_max=1_000, dirty_bytes_max=25, unflushed_bytes_max=1_000))
+    scene.partition.limit(Limits(1_000, 1_000, waiting_bytes_max=1_000, dirty_bytes_max=25, unflushed_bytes_max=1_000))
     scene.accept(*(record(offset, bytes(10)) for offset in range(9)))
     for _ in range(5):
         scene.step()
@@ -330,7 +330,7 @@ def test_a_checkpoint_is_cut_at_its_bytes_and_records_wait_while_it_is_in_flight
 
 
 def test_records_wait_while_a_slow_flush_is_under_way_and_as_much_waits_for_the_next(scene: Scene) -> None:
-    scene.holding.limit(Limits(1_000, 1_000, waiting_bytes_max=1_000, dirty_bytes_max=1_000, unflushed_bytes_max=1))
+    scene.partition.limit(Limits(1_000, 1_000, waiting_bytes_max=1_000, dirty_bytes_max=1_000, unflushed_bytes_max=1))
     scene.accept(record(0))
     scene.step()
     scene.threads.is_holding = True
@@ -355,16 +355,16 @@ def test_records_wait_while_a_slow_flush_is_under_way_and_as_much_waits_for_the_
 def test_a_slow_flush_does_not_hold_up_giving_the_partition_away(scene: Scene) -> None:
     closed: list[str] = []
     scene.broker.local.close = lambda: closed.append("store")  # type: ignore[method-assign]
-    scene.holding.limit(Limits(1_000, 1_000, waiting_bytes_max=1_000, dirty_bytes_max=1_000, unflushed_bytes_max=1))
+    scene.partition.limit(Limits(1_000, 1_000, waiting_bytes_max=1_000, dirty_bytes_max=1_000, unflushed_bytes_max=1))
     scene.accept(record(0))
     scene.step()
     scene.threads.is_holding = True
     scene.step()
     ((flushing, _),) = scene.threads.waiting
     assert flushing.set_running_or_notify_cancel()
-    scene.holding.begin_close(None, SOON)
-    assert scene.holding.end_close(SOON)
-    assert not scene.holding.is_working
+    scene.partition.begin_close(None, SOON)
+    assert scene.partition.end_close(SOON)
+    assert not scene.partition.is_working
     assert closed == []
     scene.threads.go_on()
     assert closed == ["store"], "once it is written"
@@ -392,8 +392,8 @@ def test_closing_commits_what_is_folded(scene: Scene) -> None:
     scene.step()
     scene.threads.is_holding = False
     scene.threads.go_on()
-    scene.holding.begin_close(None, SOON)
-    assert scene.holding.end_close(SOON)
+    scene.partition.begin_close(None, SOON)
+    assert scene.partition.end_close(SOON)
     assert scene.broker.committed[-1].meta.next_offsets == {BEACONS.name: 2}
 
 
@@ -402,8 +402,8 @@ def test_closing_says_when_the_commit_in_flight_failed(scene: Scene, outcome: Ex
     scene.broker.answers = [outcome]
     scene.accept(record(0))
     scene.step()
-    scene.holding.begin_close(None, SOON)
-    assert not scene.holding.end_close(SOON)
+    scene.partition.begin_close(None, SOON)
+    assert not scene.partition.end_close(SOON)
     assert scene.broker.takeovers == 1
     assert scene.broker.committed == []
 
@@ -412,13 +412,13 @@ def test_a_commit_that_cannot_end_in_time_is_abandoned(scene: Scene) -> None:
     scene.threads.is_holding = True
     scene.accept(record(0))
     scene.step()
-    scene.holding.begin_close(None, time.monotonic())
-    assert not scene.holding.end_close(time.monotonic())
+    scene.partition.begin_close(None, time.monotonic())
+    assert not scene.partition.end_close(time.monotonic())
 
 
 def test_a_lost_partition_commits_nothing(scene: Scene) -> None:
     scene.accept(record(0))
     scene.threads.is_holding = True
-    scene.holding.drop_lost()
+    scene.partition.drop_lost()
     assert scene.broker.committed == []
-    assert not scene.holding.is_working
+    assert not scene.partition.is_working

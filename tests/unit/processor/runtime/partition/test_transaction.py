@@ -9,7 +9,7 @@ from confluent_kafka import KafkaError, KafkaException
 from services.processor.engine.core.checkpoint import Checkpoint
 from services.processor.engine.record import Output
 from services.processor.engine.state.rows import Meta
-from services.processor.runtime.kafka.refusals import Refused
+from services.processor.runtime.kafka.refusals import KafkaRefused
 from services.processor.runtime.partition.transaction import Aborted, Committer, Durable, Fenced, Unclear
 from shared.topics import ALL, VIEWS
 from tests.unit.processor.engine.counting import APPLICATION
@@ -103,9 +103,9 @@ def test_a_commit_says_where_it_stands() -> None:
         (KafkaError._FENCED, FATAL, Fenced),
         (KafkaError._FENCED, ABORTABLE, Fenced),
         (KafkaError.INVALID_PRODUCER_EPOCH, ABORTABLE, Fenced),
-        (KafkaError.MSG_SIZE_TOO_LARGE, {}, Refused),
-        (KafkaError.TOPIC_AUTHORIZATION_FAILED, ABORTABLE, Refused),
-        (KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, FATAL, Refused),
+        (KafkaError.MSG_SIZE_TOO_LARGE, {}, KafkaRefused),
+        (KafkaError.TOPIC_AUTHORIZATION_FAILED, ABORTABLE, KafkaRefused),
+        (KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, FATAL, KafkaRefused),
     ],
 )
 def test_an_error_is_dealt_with_by_its_kind(
@@ -159,7 +159,7 @@ def test_why_a_record_was_not_delivered_is_asked_for_after_the_first_abort() -> 
     one = committer(client)
     with pytest.raises(Aborted):
         one.commit(CHECKPOINT, None, time.monotonic() + 60)
-    with pytest.raises(Refused, match="MSG_SIZE_TOO_LARGE"):
+    with pytest.raises(KafkaRefused, match="MSG_SIZE_TOO_LARGE"):
         one.commit(CHECKPOINT, None, time.monotonic() + 60)
     client.undelivered = None
     assert stands_at(one.commit(CHECKPOINT, None, time.monotonic() + 60)) == (42, 1_000)

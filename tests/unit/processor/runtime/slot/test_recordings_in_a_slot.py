@@ -117,14 +117,14 @@ async def test_what_is_uploaded_is_stored_told_once_and_found_again_by_the_next_
     # Whatever is stored by now, and not committed, is stored again, and told once.
     former.abandon()
     former.close()
-    heir_plan = dataclasses.replace(plan, state_dir=tmp_path / "other")
-    heir = Worker(heir_plan, Stores(heir_plan))
-    heir.start()
-    turn_until(heir, lambda: rows.read() >= len(SIZES))
-    turn_until(heir, lambda: not any(one.rows.get("media_requests") for one in heir.status().partitions))
+    successor_plan = dataclasses.replace(plan, state_dir=tmp_path / "other")
+    successor = Worker(successor_plan, Stores(successor_plan))
+    successor.start()
+    turn_until(successor, lambda: rows.read() >= len(SIZES))
+    turn_until(successor, lambda: not any(one.rows.get("media_requests") for one in successor.status().partitions))
     rows.read()
-    heir.abandon()
-    heir.close()
+    successor.abandon()
+    successor.close()
     told = [(row.session_id, row.sequence) for row in rows.rows]
     assert sorted(told) == sorted(SIZES)
     assert [number for session, number in told if session == "s-1"] == [0, 1, 2]

@@ -1,6 +1,6 @@
 """Who works a slot, decided from what is heard."""
 
-from services.processor.runtime.standby.roles import Heard, Patience, heir, may_go_active
+from services.processor.runtime.standby.roles import Heard, Patience, may_go_active, successor
 from shared.schemas.presence import Presence, Role
 
 PATIENCE = Patience(suspect=1.5, rank=1.0, listen=0.7, lag_records_max=100, settle=10)
@@ -13,7 +13,7 @@ def heard(
     *,
     lag: int | None = 0,
     url: str | None = None,
-    heir: int | None = None,
+    successor: int | None = None,
     partitions: tuple[int, ...] = (1, 2),
 ) -> dict[int, Heard]:
     beat = Presence(
@@ -26,7 +26,7 @@ def heard(
         partitions=list(partitions),
         lags={} if lag is None else {partitions[0]: lag, **dict.fromkeys(partitions[1:], 0)},
         url=url,
-        heir=heir,
+        successor=successor,
     )
     return {replica: Heard(beat, at)}
 
@@ -62,20 +62,20 @@ def test_silence_before_everything_could_be_heard_means_nothing() -> None:
 
 
 def test_the_heir_goes_on_at_once_and_nobody_else() -> None:
-    told = heard(0, "handing_over", 10.0, heir=2)
+    told = heard(0, "handing_over", 10.0, successor=2)
     assert goes(2, told, now=10.01)
     assert not goes(1, told, now=10.01)
 
 
 def test_another_standby_steps_in_when_the_heir_does_not() -> None:
-    assert goes(1, heard(0, "handing_over", 10.0, heir=2), now=11.5)
+    assert goes(1, heard(0, "handing_over", 10.0, successor=2), now=11.5)
 
 
 def test_the_heir_is_the_first_standby_that_lives_with_a_fresh_copy_of_everything() -> None:
     partitions = frozenset({1, 2})
 
     def chosen(others: dict[int, Heard]) -> int | None:
-        return heir(others, partitions, now=10.0, patience=PATIENCE)
+        return successor(others, partitions, now=10.0, patience=PATIENCE)
 
     assert chosen(heard(1, "standby", 9.9) | heard(2, "standby", 9.9)) == 1
     assert chosen(heard(1, "standby", 8.0) | heard(2, "standby", 9.9)) == 2

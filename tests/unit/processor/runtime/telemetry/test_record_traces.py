@@ -8,7 +8,7 @@ from services.processor.engine.core.checkpoint import Checkpoint
 from services.processor.engine.record import Output
 from services.processor.engine.state.rows import Meta
 from services.processor.runtime.telemetry import record_traces
-from services.processor.runtime.telemetry.record_traces import Journeys
+from services.processor.runtime.telemetry.record_traces import RecordTraces
 
 PARENT = "00-" + "a" * 32 + "-" + "b" * 16 + "-01"
 KEY = b"acme:v1"
@@ -67,11 +67,11 @@ def noted() -> Noted:
 
 
 @pytest.fixture
-def seen(noted: Noted) -> Journeys:
-    return Journeys(noted)  # type: ignore[arg-type]
+def seen(noted: Noted) -> RecordTraces:
+    return RecordTraces(noted)  # type: ignore[arg-type]
 
 
-def test_a_record_is_told_when_it_is_committed_and_again_with_its_row(seen: Journeys, noted: Noted) -> None:
+def test_a_record_is_told_when_it_is_committed_and_again_with_its_row(seen: RecordTraces, noted: Noted) -> None:
     seen.read(Message(7, headers=TRACED))  # type: ignore[arg-type]
     seen.committed(0, checkpoint(7))
     assert noted.names == []
@@ -84,27 +84,27 @@ def test_a_record_is_told_when_it_is_committed_and_again_with_its_row(seen: Jour
     assert noted.names == ["fold", "row"]
 
 
-def test_records_without_a_context_cost_and_tell_nothing(seen: Journeys, noted: Noted) -> None:
+def test_records_without_a_context_cost_and_tell_nothing(seen: RecordTraces, noted: Noted) -> None:
     for headers in (None, [], [("traceparent", None)], [("reason", b"late")]):
         seen.read(Message(1, headers=headers))  # type: ignore[arg-type]
     seen.committed(0, checkpoint(9, KEY))
     assert noted.names == []
 
 
-def test_a_record_that_is_read_again_after_an_abort_is_told_once(seen: Journeys, noted: Noted) -> None:
+def test_a_record_that_is_read_again_after_an_abort_is_told_once(seen: RecordTraces, noted: Noted) -> None:
     for _ in range(2):
         seen.read(Message(7, headers=TRACED))  # type: ignore[arg-type]
     seen.committed(0, checkpoint(8, KEY))
     assert noted.names == ["fold", "row"]
 
 
-def test_another_partition_s_commit_tells_nothing_of_it(seen: Journeys, noted: Noted) -> None:
+def test_another_partition_s_commit_tells_nothing_of_it(seen: RecordTraces, noted: Noted) -> None:
     seen.read(Message(7, partition=1, headers=TRACED))  # type: ignore[arg-type]
     seen.committed(0, checkpoint(100))
     assert noted.names == []
 
 
-def test_only_so_many_rows_are_waited_for(seen: Journeys, noted: Noted, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_so_many_rows_are_waited_for(seen: RecordTraces, noted: Noted, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(record_traces, "OPEN_MAX", 2)
     for offset in range(4):
         seen.read(Message(offset, key=b"%d" % offset, headers=TRACED))  # type: ignore[arg-type]
