@@ -26,7 +26,7 @@ from services.processor.engine.core.core import Core
 from services.processor.engine.state.rows import META_KEY, Meta, encode_meta, pack
 from services.processor.runtime.kafka.clients import partition_producer
 from services.processor.runtime.partition.changelog import Restoring
-from services.processor.runtime.partition.takeover import Taken, take_over
+from services.processor.runtime.partition.takeover import TakenPartition, take_over
 from services.processor.runtime.plan import Plan
 from services.processor.runtime.standby.copies import Standby
 from services.processor.runtime.store.rocksdb import RocksStore
@@ -149,7 +149,7 @@ def _take(plan: Plan, warm: dict[int, RocksStore], keys: dict[int, list[bytes]])
     stores = Stores(plan)
     given_up = threading.Event()
 
-    def take(partition: int) -> Taken:
+    def take(partition: int) -> TakenPartition:
         taken = take_over(
             plan, partition, stores, given_up, restoring=Restoring(), wait_seconds=0, warm=warm.get(partition)
         )
@@ -169,5 +169,5 @@ def _take(plan: Plan, warm: dict[int, RocksStore], keys: dict[int, list[bytes]])
     return seconds, used, whole
 
 
-def _all(pool: ThreadPoolExecutor, take: Callable[[int], Taken]) -> list[Taken]:
+def _all(pool: ThreadPoolExecutor, take: Callable[[int], TakenPartition]) -> list[TakenPartition]:
     return list(pool.map(take, range(PARTITIONS)))

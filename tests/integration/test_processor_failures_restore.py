@@ -11,7 +11,7 @@ import pytest
 
 from deploy.local.broker import Broker
 from services.processor.applications.video_views.app import application
-from services.processor.applications.video_views.stores import CLOSED
+from services.processor.applications.video_views.stores import CLOSED_VIEWS
 from services.processor.applications.video_views.view.finish import FinishRules
 from services.processor.engine.core.checkpoint import Checkpoint
 from services.processor.engine.state.local import LocalStore
@@ -52,7 +52,7 @@ def scene(own_broker: Broker, tmp_path: Path) -> Iterator[Scene]:
 
 
 def key(number: int) -> bytes:
-    return bytes([CLOSED.id]) + b"acme:old-%d" % number
+    return bytes([CLOSED_VIEWS.id]) + b"acme:old-%d" % number
 
 
 def filled(scene: Scene) -> int:
@@ -64,7 +64,7 @@ def filled(scene: Scene) -> int:
     for chunk in range(CHUNKS):
         first = chunk * CHUNK_ROWS
         changes: dict[bytes, bytes | None] = {
-            key(first + at): pack(FAR_MS, CLOSED.encode(chunk)) for at in range(CHUNK_ROWS)
+            key(first + at): pack(FAR_MS, CLOSED_VIEWS.encode(chunk)) for at in range(CHUNK_ROWS)
         }
         if chunk:
             changes |= {key(first - CHUNK_ROWS + at): None for at in range(0, CHUNK_ROWS, 2)}
