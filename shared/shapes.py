@@ -4,7 +4,6 @@ So a schema is the same however its calls were spread over time; counts are sums
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from functools import reduce
 from typing import Final, TypeVar, get_args
 
 import msgspec
@@ -48,7 +47,11 @@ def merged(one: Shape, other: Shape) -> Shape:
 def merged_all(shapes: Iterable[Shape]) -> Shape | None:
     """What is known from all of them; None for none."""
     given = list(shapes)
-    return reduce(merged, given) if given else None
+    # In pairs: what many hold is looked at once a level, not once a shape.
+    while len(given) > 1:
+        pairs = [merged(one, other) for one, other in zip(given[::2], given[1::2], strict=False)]
+        given = pairs if len(given) % 2 == 0 else [*pairs, given[-1]]
+    return given[0] if given else None
 
 
 def learned(shape: Shape) -> Shape:

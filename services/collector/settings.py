@@ -68,7 +68,8 @@ class CollectorSettings(Settings):
     batch_beacons_max: int = pydantic.Field(3_600, ge=1, le=100_000, description="beacons in one request")
     batch_spans_max: int = pydantic.Field(10_000, ge=1, le=100_000, description="OTLP spans in one request")
     batch_calls_max: int = pydantic.Field(1_000, ge=1, le=100_000, description="API calls in one request")
-    attrs_max: int = pydantic.Field(1_000, ge=1, le=100_000, description="fields of one beacon")
+    body_items_max: int = pydantic.Field(131_072, ge=1_024, le=2**24, description="values of one body, counted unread")
+    attrs_max: int = pydantic.Field(1_000, ge=1, le=100_000, description="fields of one beacon, and values within them")
     attrs_depth_max: int = pydantic.Field(8, ge=1, le=64, description="levels of values within values")
     attrs_string_chars_max: int = pydantic.Field(65_536, ge=64, le=1_000_000, description="characters of one value")
 
@@ -181,6 +182,7 @@ class CollectorSettings(Settings):
             batch_beacons_max=self.batch_beacons_max,
             batch_spans_max=self.batch_spans_max,
             batch_calls_max=self.batch_calls_max,
+            items_max=self.body_items_max,
             attrs_max=self.attrs_max,
             attrs_depth_max=self.attrs_depth_max,
             attrs_string_chars_max=self.attrs_string_chars_max,

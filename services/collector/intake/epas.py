@@ -10,7 +10,7 @@ from typing import Any, Final
 import msgspec
 
 from services.collector.intake.body import unpacked
-from services.collector.intake.json_format import parsed
+from services.collector.intake.json_format import check_items, parsed
 from services.collector.intake.post import (
     Post,
     Refused,
@@ -64,6 +64,7 @@ def take(post: Post, rules: Rules, new_session_id: str) -> TakenEvent:
         return TakenEvent(rejected_body(post, refused, claimed_customer(post.key, rules)))
     try:
         body = unpacked(post, rules)
+        check_items(body, rules)
         event = _event(body)
     except Refused as refused:
         return TakenEvent(rejected_body(post, refused, customer.id))

@@ -4,23 +4,43 @@ Scripts that crop a text may cut a character in half (JavaScript: `title.slice(0
 is no character of any encoding. It is read as "?": half a character must not cost a batch.
 """
 
-import json
 import re
 from typing import Any, Final, TypeVar
 
 import msgspec
 import orjson
 
-from services.collector.intake.post import Refused
+from services.collector.intake.post import Refused, Rules
 
 T = TypeVar("T")
 
+#: Bodies of so many bytes are not counted: they cannot hold much.
+ITEMS_FREE_BYTES: Final = 8 * 1024
 _NUMBER_CHARS_MAX: Final = 40
+#: Escapes of one document that are looked at for halves of characters.
+ESCAPES_MAX: Final = 16_384
+#: Escapes that may be halves of characters, and what is no such escape although it looks like one: a backslash, a whole pair.
+_ESCAPES: Final = re.compile(
+    rb"(?P<whole>\\\\|\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2})|\\u[dD][89a-fA-F][0-9a-fA-F]{2}"
+)
 #: A number of JSON that is not written as an integer (RFC 8259, 6).
 _WITH_FRACTION: Final = re.compile(rb"-?\d+(\.\d+([eE][+-]?\d+)?|[eE][+-]?\d+)")
 #: What msgspec raises for what is no JSON, or not the type. A `ValidationError` is a `DecodeError` too.
 NO_JSON: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 _fields: Final = msgspec.json.Decoder(dict[str, msgspec.Raw])
+
+
+def check_items(body: bytes, rules: Rules, per_item: int = 1) -> None:
+    """Raises `Refused` when the document may hold more than `per_item * rules.items_max` values. It is not parsed.
+
+    Every value follows a comma or opens a list or an object; an object takes more memory and counts twice. Characters of
+    strings count too, so the bound is far above what clients send.
+    """
+    if len(body) <= ITEMS_FREE_BYTES:
+        return
+    items = body.count(b",") + body.count(b"[") + 2 * body.count(b"{")
+    if items > per_item * rules.items_max:
+        raise Refused("too_large", f"the body may hold {items} values; {per_item * rules.items_max} are the most")
 
 
 def decoded(decoder: msgspec.json.Decoder[T], raw: bytes | msgspec.Raw, what: str) -> T:
@@ -57,13 +77,16 @@ def _refused(error: Exception, what: str) -> Refused:
 
 
 def with_whole_characters(text: bytes) -> bytes:
-    """The document with "?" for every half of a character; as it is where it has none, or is no JSON."""
+    """The document with "?" for every half of a character; as it is where it has none, or more escapes than are looked at."""
     if b"\\ud" not in text and b"\\uD" not in text:
         return text
-    try:
-        return json.dumps(json.loads(text), ensure_ascii=False).encode("utf-8", "replace")
-    except (ValueError, RecursionError):
+    if text.count(b"\\u") + text.count(b"\\\\") > ESCAPES_MAX:
         return text
+    return _ESCAPES.sub(_whole_character, text)
+
+
+def _whole_character(escape: re.Match[bytes]) -> bytes:
+    return escape.group() if escape["whole"] else b"?"
 
 
 def _with_plain_integers(text: bytes) -> bytes:

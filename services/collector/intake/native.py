@@ -4,14 +4,14 @@
 published is made from them.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from functools import cache
 from typing import Annotated, Any, Final, Generic, TypeVar
 
 import msgspec
 
 from services.collector.intake.body import unpacked
-from services.collector.intake.json_format import decoded, schema_of
+from services.collector.intake.json_format import NO_JSON, check_items, decoded, schema_of
 from services.collector.intake.post import (
     Post,
     Refused,
@@ -79,6 +79,13 @@ class _Either(msgspec.Struct):
     beacons: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
 
 
+class _Named(msgspec.Struct):
+    """What of a rejected beacon says whose it is. All else is passed over, not built."""
+
+    view_id: str | None = None
+
+
+_named: Final = msgspec.json.Decoder(_Named)
 _either: Final = msgspec.json.Decoder(_Either)
 _batch: Final = msgspec.json.Decoder(Batch[msgspec.Raw])
 _beacon: Final = msgspec.json.Decoder(NativeBeacon)
@@ -101,7 +108,9 @@ def take(post: Post, rules: Rules) -> Taken:
     except Refused as refused:
         return rejected_body(post, refused, claimed_customer(post.key, rules))
     try:
-        raws, sent_time_ms = _opened(unpacked(post, rules))
+        body = unpacked(post, rules)
+        check_items(body, rules)
+        raws, sent_time_ms = _opened(body)
         if len(raws) > rules.batch_beacons_max:
             raise Refused("too_large", f"{len(raws)} beacons in one body; {rules.batch_beacons_max} are the most")
     except Refused as refused:
@@ -219,7 +228,6 @@ def _rejected(refused: Refused, value: bytes, customer_id: str, place: int) -> R
 
 def _claimed_view_id(value: bytes) -> str | None:
     try:
-        fields = msgspec.json.decode(value)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return claimed_view_id(_named.decode(value).view_id)
+    except NO_JSON:
         return None
-    return claimed_view_id(fields.get("view_id")) if isinstance(fields, Mapping) else None

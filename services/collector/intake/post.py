@@ -29,6 +29,8 @@ class Rules:
     batch_beacons_max: int = 3600
     batch_spans_max: int = 10_000
     batch_calls_max: int = 1_000
+    #: Values of one body, in all its beacons.
+    items_max: int = 131_072
     attrs_max: int = 1_000
     attrs_depth_max: int = 8
     attrs_string_chars_max: int = 65_536

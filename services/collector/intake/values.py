@@ -1,7 +1,7 @@
 """Client values made safe to keep: whole numbers from what clients write for them, attributes within their limits."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from services.collector.intake.post import Refused, Rules
@@ -62,25 +62,33 @@ def checked_time_ms(value: object, name: str) -> int:
 
 
 def check_attrs(attrs: Mapping[str, Any], rules: Rules, *, values: bool) -> None:
-    """Raises `Refused` when `attrs` are too many or, asked for with `values`, one is too deep, too long or too large."""
+    """Raises `Refused` when `attrs` are too many or, with `values`, one is too deep, too long or too large.
+
+    The values within values, all together, may be as many as the fields. Lists are counted before they are looked into.
+    """
     if len(attrs) > rules.attrs_max:
         raise Refused("too_large", f"{len(attrs)} fields; {rules.attrs_max} are the most")
     if values:
-        for value in attrs.values():
-            _check_value(value, rules, rules.attrs_depth_max)
+        _check_values(attrs.values(), rules, rules.attrs_depth_max, rules.attrs_max)
 
 
-def _check_value(value: object, rules: Rules, depth_left: int) -> None:
-    if isinstance(value, str):
-        if len(value) > rules.attrs_string_chars_max:
-            raise Refused(
-                "too_large", f"a string of {len(value)} characters; {rules.attrs_string_chars_max} are the most"
-            )
-    elif isinstance(value, int):
-        if not -(2**63) <= value < 2**64:
-            raise Refused("invalid", "a whole number of more than 64 bits")
-    elif isinstance(value, dict | list):
-        if depth_left == 0:
-            raise Refused("invalid", f"values nested deeper than {rules.attrs_depth_max}")
-        for inner in value.values() if isinstance(value, dict) else value:
-            _check_value(inner, rules, depth_left - 1)
+def _check_values(values: Iterable[object], rules: Rules, depth_left: int, inner_left: int) -> int:
+    """How many values within values may still follow."""
+    for value in values:
+        if isinstance(value, str):
+            if len(value) > rules.attrs_string_chars_max:
+                raise Refused(
+                    "too_large", f"a string of {len(value)} characters; {rules.attrs_string_chars_max} are the most"
+                )
+        elif isinstance(value, int):
+            if not -(2**63) <= value < 2**64:
+                raise Refused("invalid", "a whole number of more than 64 bits")
+        elif isinstance(value, dict | list):
+            if depth_left == 0:
+                raise Refused("invalid", f"values nested deeper than {rules.attrs_depth_max}")
+            inner_left -= len(value)
+            if inner_left < 0:
+                raise Refused("too_large", f"more than {rules.attrs_max} values within values")
+            inner = value.values() if isinstance(value, dict) else value
+            inner_left = _check_values(inner, rules, depth_left - 1, inner_left)
+    return inner_left

@@ -4,14 +4,15 @@
 """
 
 from functools import cache
+from itertools import islice
 from typing import Annotated, Any, Final, Generic, TypeVar
 from urllib.parse import parse_qsl
 
 import msgspec
 
-from services.collector.intake.api_calls.shapes import names_of, shape_of
+from services.collector.intake.api_calls.shapes import Places, names_of, shape_of
 from services.collector.intake.body import unpacked
-from services.collector.intake.json_format import decoded, schema_of
+from services.collector.intake.json_format import check_items, decoded, schema_of
 from services.collector.intake.post import (
     Post,
     Refused,
@@ -25,10 +26,13 @@ from services.collector.intake.values import WHOLE_MAX
 from shared.schemas.api_call import HOST_CHARS_MAX, METHOD_CHARS_MAX, SCHEMA_VERSION, ApiCall, path_of
 from shared.schemas.shape import Shape
 from shared.schemas.span import DEFAULT_CUSTOMER
+from shared.shapes import FIELDS_MAX
 
 T = TypeVar("T")
 
 PATH_CHARS_MAX: Final = 8_000
+#: Escapes (`%41`) of a query that take as long to read as one place of a shape.
+_ESCAPES_A_PLACE: Final = 12
 _REDACTED: Final = b"(not kept: it may hold values)"
 _Headers = Annotated[
     dict[str, Any], msgspec.Meta(description="By name. Their values are not kept, and need not be sent.")
@@ -90,16 +94,19 @@ def take(post: Post, rules: Rules) -> Taken:
     customer_id = claimed_customer(key, rules)
     try:
         customer_id = checked_customer(key, post, rules).id
-        raws = _opened(unpacked(post, rules))
+        body = unpacked(post, rules)
+        check_items(body, rules)
+        raws = _opened(body)
         if len(raws) > rules.batch_calls_max:
             raise Refused("too_large", f"{len(raws)} calls in one body; {rules.batch_calls_max} are the most")
     except Refused as refused:
         return Taken([], [_rejected(refused, customer_id, None)])
     accepted: list[ApiCall] = []
     rejected: list[Rejected] = []
+    places = Places()
     for place, raw in enumerate(raws):
         try:
-            accepted.append(_canonical(decoded(_call, raw, "call"), post, rules, customer_id))
+            accepted.append(_canonical(decoded(_call, raw, "call"), post, rules, customer_id, places))
         except Refused as refused:
             rejected.append(_rejected(refused, customer_id, place))
     return Taken(accepted, rejected)
@@ -111,7 +118,7 @@ def _opened(body: bytes) -> list[msgspec.Raw]:
     return decoded(_batch, body, "body").calls
 
 
-def _canonical(call: NativeCall, post: Post, rules: Rules, customer_id: str) -> ApiCall:
+def _canonical(call: NativeCall, post: Post, rules: Rules, customer_id: str, places: Places) -> ApiCall:
     path = path_of(call.path)
     if path is None:
         raise Refused("invalid", "the path has too many parts")
@@ -125,27 +132,37 @@ def _canonical(call: NativeCall, post: Post, rules: Rules, customer_id: str) -> 
         at_ms=call.time_ms,
         duration_us=call.duration_us,
         source="native",
-        shape=_shape(call),
+        shape=_shape(call, places),
         collector_id=rules.collector_id,
         batch_id=post.batch_id,
     )
 
 
-def _shape(call: NativeCall) -> Shape:
+def _shape(call: NativeCall, places: Places) -> Shape:
     at_ms = call.time_ms
-    query = dict(parse_qsl(call.path.partition("?")[2], keep_blank_values=True))
+    places.begin_call()
     return _object(
         at_ms,
-        query=shape_of(query, at_ms),
-        request=_side(call.request, at_ms),
-        response=_object(at_ms, **{str(call.status): _side(call.response, at_ms)}),
+        query=shape_of(_query(call.path, places), at_ms, places),
+        request=_side(call.request, at_ms, places),
+        response=_object(at_ms, **{str(call.status): _side(call.response, at_ms, places)}),
     )
 
 
-def _side(side: Side, at_ms: int) -> Shape:
-    parts = {"headers": names_of({name.lower(): None for name in side.headers}, at_ms)}
+def _query(path: str, places: Places) -> dict[str, str]:
+    """The query's parameters: as many as an object's fields, the others are not looked at. Raises `Refused`."""
+    written = path.partition("?")[2]
+    # Parameters of one name are one place in the end, and cost as much as any; so do escapes, by the dozen.
+    places.take(min(written.count("&"), FIELDS_MAX) + written.count("%") // _ESCAPES_A_PLACE)
+    parameters = "&".join(written.split("&", FIELDS_MAX)[:FIELDS_MAX])
+    return dict(parse_qsl(parameters, keep_blank_values=True))
+
+
+def _side(side: Side, at_ms: int, places: Places) -> Shape:
+    names: dict[str, Any] = {name.lower(): None for name in islice(side.headers, FIELDS_MAX)}
+    parts = {"headers": names_of(names, at_ms, places)}
     if side.body is not msgspec.UNSET:
-        parts["body"] = shape_of(side.body, at_ms)
+        parts["body"] = shape_of(side.body, at_ms, places)
     return _object(at_ms, **parts)
 
 

@@ -9,14 +9,20 @@ import math
 import re
 from collections.abc import Mapping
 from functools import lru_cache
+from itertools import islice
 from typing import Any, Final
 
+from services.collector.intake.post import Refused
 from shared.formats import WORD, format_of, segment_of
 from shared.schemas.shape import Shape, Text
 from shared.shapes import FIELDS_MAX, merged_all
 
 DEPTH_MAX: Final = 12
 ITEMS_MAX: Final = 100
+#: Places of the shapes of one body; each takes some ten microseconds.
+BODY_PLACES_MAX: Final = 25_000
+#: Places of one call from which on its lists are cut short.
+CALL_PLACES_MAX: Final = 2_000
 NAME_CHARS_MAX: Final = 100
 #: An API's names come back with every call: remembering what they say makes it free.
 NAMES_REMEMBERED_MAX: Final = 8_192
@@ -43,8 +49,33 @@ _PHONE: Final = re.compile(r"\+[1-9][\d ().-]{6,20}\d")
 _CARD: Final = re.compile(r"\d(?:[ -]?\d){12,18}")
 
 
-def shape_of(value: Any, at_ms: int, name: str = "", depth: int = 0) -> Shape:
-    """The shape of a JSON value that stands under `name` at the time `at_ms`."""
+class Places:
+    """How many places the shapes of one body may have in all, and those of one call before its lists are cut short."""
+
+    def __init__(self, body_max: int = BODY_PLACES_MAX) -> None:
+        self._body_left = body_max
+        self._call_left = CALL_PLACES_MAX
+
+    def begin_call(self) -> None:
+        """What follows is of another call."""
+        self._call_left = CALL_PLACES_MAX
+
+    def take(self, count: int) -> None:
+        """Counts places. Raises `Refused` when the body has too many."""
+        self._call_left -= count
+        self._body_left -= count
+        if self._body_left < 0:
+            raise Refused("too_large", "the calls of this body hold too many values together; send fewer at a time")
+
+    @property
+    def may_sample(self) -> bool:
+        """Whether another item of a list may be looked at: lists are samples, their items are alike."""
+        return self._call_left > 0
+
+
+def shape_of(value: Any, at_ms: int, places: Places, name: str = "", depth: int = 0) -> Shape:
+    """The shape of a JSON value that stands under `name` at the time `at_ms`. Raises `Refused` beyond `places`."""
+    places.take(1)
     personal = _personal(name, value)
     shape: dict[str, Any] = {"count": 1, "first_ms": at_ms, "last_ms": at_ms, "personal": personal}
     match value:
@@ -59,15 +90,16 @@ def shape_of(value: Any, at_ms: int, name: str = "", depth: int = 0) -> Shape:
         case str():
             return Shape(types=["string"], text=_text(value, is_personal=bool(personal)), **shape)
         case list():
-            items = [shape_of(one, at_ms, name, depth + 1) for one in value[:ITEMS_MAX]] if depth < DEPTH_MAX else []
-            return Shape(types=["array"], items=merged_all(items), **shape)
+            items = merged_all(_items(value, at_ms, places, name, depth)) if depth < DEPTH_MAX else None
+            return Shape(types=["array"], items=items, **shape)
     if depth >= DEPTH_MAX:
         return Shape(types=["object"], **shape)
-    return _object(value, at_ms, depth, shape)
+    return _object(value, at_ms, places, depth, shape)
 
 
-def names_of(values: Mapping[str, Any], at_ms: int) -> Shape:
-    """The shape of headers or query parameters: their names, and that they are texts."""
+def names_of(values: Mapping[str, Any], at_ms: int, places: Places) -> Shape:
+    """The shape of headers: their names, and that they are texts. Raises `Refused` beyond `places`."""
+    places.take(min(len(values), FIELDS_MAX))
     fields = {
         name: Shape(1, at_ms, at_ms, ["string"], personal=_personal(name, None))
         for name in list(values)[:FIELDS_MAX]
@@ -81,14 +113,23 @@ def word_hash(word: str) -> str:
     return hashlib.blake2b(word.encode(), digest_size=6).hexdigest()
 
 
-def _object(value: Mapping[str, Any], at_ms: int, depth: int, shape: dict[str, Any]) -> Shape:
+def _items(value: list[Any], at_ms: int, places: Places, name: str, depth: int) -> list[Shape]:
+    items = []
+    for one in value[:ITEMS_MAX]:
+        if items and not places.may_sample:
+            break
+        items.append(shape_of(one, at_ms, places, name, depth + 1))
+    return items
+
+
+def _object(value: Mapping[str, Any], at_ms: int, places: Places, depth: int, shape: dict[str, Any]) -> Shape:
     fields: dict[str, Shape] = {}
     values: list[Shape] = []
-    for name, one in list(value.items())[:FIELDS_MAX]:
+    for name, one in islice(value.items(), FIELDS_MAX):
         if _is_data(name):
-            values.append(shape_of(one, at_ms, "", depth + 1))
+            values.append(shape_of(one, at_ms, places, "", depth + 1))
         else:
-            fields[name] = shape_of(one, at_ms, name, depth + 1)
+            fields[name] = shape_of(one, at_ms, places, name, depth + 1)
     return Shape(types=["object"], fields=fields, values=merged_all(values), is_map=bool(values), **shape)
 
 

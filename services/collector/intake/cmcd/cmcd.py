@@ -28,6 +28,10 @@ from shared.schemas.beacon import Beacon
 #: The newest version of CMCD understood; a record of a newer one must not be read as if it were of this.
 VERSION_MAX: Final = 2
 
+#: Characters of one record; players send some 300.
+RECORD_CHARS_MAX: Final = 256 * 1024
+#: Members, items and parameters of one body. A full batch of 3,600 records holds some 90,000.
+ITEMS_MAX: Final = 131_072
 STATE_CHARS_MAX: Final = 8
 
 #: How the name (`cen`) of our own custom event begins: a fatal error, its code follows. For players that tell of none.
@@ -65,7 +69,7 @@ def take(post: Post, rules: Rules) -> Taken:
     except Refused as refused:
         return rejected_body(post, refused, claimed_customer(post.key, rules))
     try:
-        text = _text(unpacked(post, rules))
+        text = _text(_checked_items(unpacked(post, rules), rules))
         lines = [line for raw in text.split("\n") if (line := raw.strip(" \t\r"))]
         if len(lines) > rules.batch_beacons_max:
             raise Refused("too_large", f"{len(lines)} records in one body; {rules.batch_beacons_max} are the most")
@@ -93,6 +97,18 @@ def take(post: Post, rules: Rules) -> Taken:
     return Taken(accepted, rejected)
 
 
+def _checked_items(body: bytes, rules: Rules) -> bytes:
+    """The body; raises `Refused` when it may hold more than it may. What separates lines, members and items is counted."""
+    lines = body.count(b"\n")
+    # Each line may end with two such characters, or be empty.
+    if lines > 2 * rules.batch_beacons_max:
+        raise Refused("too_large", f"{lines} lines in one body; {rules.batch_beacons_max} records are the most")
+    items = body.count(b",") + body.count(b";") + body.count(b" ") + body.count(b"\t")
+    if items > ITEMS_MAX:
+        raise Refused("too_large", f"the body may hold {items} values; {ITEMS_MAX} are the most")
+    return body
+
+
 def _text(body: bytes) -> str:
     try:
         return body.decode("utf-8")
@@ -101,6 +117,8 @@ def _text(body: bytes) -> str:
 
 
 def _parsed(line: str) -> dict[str, Any]:
+    if len(line) > RECORD_CHARS_MAX:
+        raise Refused("too_large", f"the record takes {len(line)} characters; {RECORD_CHARS_MAX} are the most")
     try:
         return parsed_dictionary(line)
     except CmcdSyntaxError as error:

@@ -4,6 +4,8 @@ Lenient where players differ from the RFC: keys and strings may hold any letter,
 Values become JSON so: a number, string, token or flag is itself; a bare key is `true`; bytes are their base64; an inner
 list is a list of [item, parameters], where the parameters are null for none, the name of a lone bare one (`5000;v` is
 [5000, "v"]), and else an object. An item with parameters outside a list is a list of one. Parameters of a list are dropped.
+
+Patterns are possessive: none gives back what it has matched, so that matching is linear and needs no memory of its own.
 """
 
 import re
@@ -11,27 +13,31 @@ from typing import Final
 
 Json = None | bool | int | float | str | list["Json"] | dict[str, "Json"]
 
+#: Members of one record, repeated keys counted each time.
 MEMBERS_MAX: Final = 1_000
+#: Items of one inner list, and parameters of one item. Players send up to about ten.
+ITEMS_MAX: Final = 256
+PARAMETERS_MAX: Final = 32
 
-_BLANKS = r"[ \t]*"
-_KEY_CHARS = r"[A-Za-z*][A-Za-z0-9_\-.*]*"
-_WORD_CHARS = r"[A-Za-z*][A-Za-z0-9!#$%&'*+\-.^_`|~:/]*"
+_BLANKS = r"[ \t]*+"
+_KEY_CHARS = r"[A-Za-z*][A-Za-z0-9_\-.*]*+"
+_WORD_CHARS = r"[A-Za-z*][A-Za-z0-9!#$%&'*+\-.^_`|~:/]*+"
 
 _OWS: Final = re.compile(_BLANKS)
 _KEY: Final = re.compile(_KEY_CHARS)
 #: A whole member of the commonest kinds (number, string, token, flag, list of one number), and the comma or the end behind it.
 _PLAIN_MEMBER: Final = re.compile(
     rf"({_KEY_CHARS})"
-    rf'(?:=(?:(-?[0-9]{{1,18}})|"([^"\\\x00-\x1f\x7f]*)"|({_WORD_CHARS})|\((-?[0-9]{{1,18}})(?:;({_KEY_CHARS}))?\)))?'
+    rf'(?:=(?:(-?[0-9]{{1,18}})|"([^"\\\x00-\x1f\x7f]*+)"|({_WORD_CHARS})|\((-?[0-9]{{1,18}})(?:;({_KEY_CHARS}))?\)))?'
     rf"{_BLANKS}(?:,{_BLANKS}|(\n))"
 )
 _BARE: Final = re.compile(
     rf"""(?P<decimal>-?[0-9]{{1,15}}\.[0-9]{{1,15}})
       | (?P<integer>-?[0-9]{{1,18}})
-      | "(?P<string>(?:[^"\\\x00-\x1f\x7f]|\\["\\])*)"
+      | "(?P<string>(?:[^"\\\x00-\x1f\x7f]++|\\["\\])*+)"
       | (?P<token>{_WORD_CHARS.replace("#", "[#]")})
       | \?(?P<flag>[01])
-      | :(?P<bytes>[A-Za-z0-9+/=]*):
+      | :(?P<bytes>[A-Za-z0-9+/=]*+):
       | @(?P<date>-?[0-9]{{1,15}})""",
     re.VERBOSE,
 )
@@ -49,6 +55,7 @@ def parsed_dictionary(line: str) -> dict[str, Json]:
     # The line end marks the end, so that looking at the next character never runs off the text.
     text = line + "\n"
     members: dict[str, Json] = {}
+    read = 0
     at = _skip_blanks(text, 0)
     while True:
         plain = _PLAIN_MEMBER.match(text, at)
@@ -65,7 +72,8 @@ def parsed_dictionary(line: str) -> dict[str, Json]:
             key, at = _key(text, at)
             members[key], at = _member(text, at)
             at, end = _separator(text, at)
-        if len(members) > MEMBERS_MAX:
+        read += 1
+        if read > MEMBERS_MAX:
             raise CmcdSyntaxError(f"more than {MEMBERS_MAX} keys")
         if end:
             return members
@@ -105,6 +113,8 @@ def _member(text: str, at: int) -> tuple[Json, int]:
         value, at = _bare(text, at)
         parameters, at = _parameters(text, at)
         items.append([value, parameters])
+        if len(items) > ITEMS_MAX:
+            raise CmcdSyntaxError(f"more than {ITEMS_MAX} items in a list")
         if text[at] not in " \t)":
             raise CmcdSyntaxError(f"the list is not closed at character {at}")
         at = _skip_blanks(text, at)
@@ -123,13 +133,15 @@ def _parameters(text: str, at: int) -> tuple[Json, int]:
     if text[at] != ";":
         return None, at
     found: dict[str, Json] = {}
+    read = 0
     while text[at] == ";":
         key, at = _key(text, _skip_blanks(text, at + 1))
         found[key] = True
         if text[at] == "=":
             found[key], at = _bare(text, at + 1)
-        if len(found) > MEMBERS_MAX:
-            raise CmcdSyntaxError(f"more than {MEMBERS_MAX} parameters")
+        read += 1
+        if read > PARAMETERS_MAX:
+            raise CmcdSyntaxError(f"more than {PARAMETERS_MAX} parameters")
     if len(found) == 1 and found[key] is True:
         return key, at
     return found, at

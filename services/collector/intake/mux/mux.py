@@ -12,7 +12,7 @@ import msgspec
 import orjson
 
 from services.collector.intake.body import unpacked
-from services.collector.intake.json_format import NO_JSON, parsed, with_whole_characters
+from services.collector.intake.json_format import NO_JSON, check_items, parsed, with_whole_characters
 from services.collector.intake.mux.names import FullNames
 from services.collector.intake.post import (
     Post,
@@ -141,6 +141,7 @@ def take(post: Post, rules: Rules) -> Taken:
     """The POST's beacons; events that are none are rejected one by one, a body that is none as a whole."""
     try:
         body = unpacked(post, rules)
+        check_items(body, rules)
         metadata, events, flat = _opened(body)
         if len(events) > rules.batch_beacons_max:
             raise Refused("too_large", f"{len(events)} events in one body; {rules.batch_beacons_max} are the most")

@@ -55,13 +55,22 @@ def _later_words(short: str, start: int) -> list[str] | None:
 
 
 class FullNames:
-    """Short names to full ones, remembered up to a bound: players use some 200 names, over and over."""
+    """Short names to full ones, remembered in two generations: players use some 200 names, over and over.
+
+    When the younger generation is full it becomes the elder one, and what only the elder of before held is forgotten. A name
+    that is in use comes back from the elder into the younger, so invented names cannot push it out.
+    """
 
     def __init__(self) -> None:
         self._known: dict[str, str] = {}
+        self._elder: dict[str, str] = {}
 
     def __len__(self) -> int:
-        return len(self._known)
+        return len(self._known) + len(self._elder)
+
+    def __contains__(self, short: str) -> bool:
+        """Whether the name costs no more than a look."""
+        return short in self._known
 
     def spelled_out(self, event: dict[str, Any]) -> dict[str, Any]:
         """`event` under full names; raises `Refused` when a name is longer than any field's."""
@@ -72,9 +81,13 @@ class FullNames:
             return {self._learned(short): value for short, value in event.items()}
 
     def _learned(self, short: str) -> str:
+        name = self._known.get(short)
+        if name is not None:
+            return name
         if len(short) > NAME_CHARS_MAX:
             raise Refused("too_large", f"a field name of {len(short)} characters; {NAME_CHARS_MAX} are the most")
-        name = full_name(short)
-        if len(self._known) < NAMES_REMEMBERED_MAX:
-            self._known[short] = name
+        name = self._elder.get(short) or full_name(short)
+        if len(self._known) >= NAMES_REMEMBERED_MAX // 2:
+            self._elder, self._known = self._known, {}
+        self._known[short] = name
         return name

@@ -10,10 +10,12 @@ from typing import Any, Final
 
 import msgspec
 
-from services.collector.intake.json_format import decoded
+from services.collector.intake.json_format import check_items, decoded
 from services.collector.intake.otlp.span import Group, ReadSpan
-from services.collector.intake.post import Refused
+from services.collector.intake.post import Refused, Rules
 
+#: What is counted for values, of those that `Rules.items_max` allows: an attribute takes six and little memory.
+_PER_ITEM: Final = 2
 #: Longer texts are no numbers.
 _NUMBER_CHARS_MAX: Final = 40
 #: 64-bit numbers are texts, though some write numbers.
@@ -100,8 +102,9 @@ _request: Final = msgspec.json.Decoder(_Request)
 _span: Final = msgspec.json.Decoder(_Span)
 
 
-def groups_of(body: bytes) -> list[Group]:
+def groups_of(body: bytes, rules: Rules) -> list[Group]:
     """The spans of a body by resource and scope, each still as it came. Raises `Refused` for what is no request."""
+    check_items(body, rules, per_item=_PER_ITEM)
     request = decoded(_request, body, "body")
     groups = []
     for resource_spans in request.resource_spans or ():

@@ -37,7 +37,7 @@ _STATUS: Final = Encoder({"code": Field(1, "int32"), "message": Field(2, "string
 
 
 class _Encoding(NamedTuple):
-    groups_of: Callable[[bytes], list[Group]]
+    groups_of: Callable[[bytes, Rules], list[Group]]
     read: Callable[[Any], ReadSpan]
     raw_of: Callable[[Any], bytes]
 
@@ -67,7 +67,7 @@ def take(post: Post, rules: Rules) -> Taken:
         encoding = _ENCODINGS.get(media_type(post.content_type))
         if encoding is None:
             raise Refused("undecodable", f"content type {post.content_type[:80]!r} is not {PROTOBUF} or {JSON}")
-        groups = encoding.groups_of(unpacked(post, rules))
+        groups = encoding.groups_of(unpacked(post, rules), rules)
         count = sum(len(group.spans) for group in groups)
         if count > rules.batch_spans_max:
             raise Refused("too_large", f"{count} spans in one body; {rules.batch_spans_max} are the most")

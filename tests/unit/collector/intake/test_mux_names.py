@@ -73,7 +73,7 @@ def test_only_so_many_names_are_remembered() -> None:
     names = FullNames()
     for number in range(NAMES_REMEMBERED_MAX + 100):
         assert names.spelled_out({f"c{number}": 1, "e": 2}) == {f"custom_{number}": 1, "event": 2}
-    assert len(names) == NAMES_REMEMBERED_MAX
+    assert NAMES_REMEMBERED_MAX // 2 <= len(names) <= NAMES_REMEMBERED_MAX
 
 
 def test_a_name_longer_than_any_field_is_refused() -> None:

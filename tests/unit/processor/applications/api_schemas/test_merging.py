@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
-from services.collector.intake.api_calls.shapes import shape_of
+from services.collector.intake.api_calls.shapes import Places, shape_of
 from services.processor.applications.api_schemas.openapi import schema_of
 from shared import shapes
 from shared.schemas.shape import Shape
@@ -20,7 +20,7 @@ values = st.recursive(
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(names, inner, max_size=4),
     max_leaves=8,
 )
-seen = st.builds(shape_of, values, st.integers(0, 9), names)
+seen = st.builds(shape_of, values, st.integers(0, 9), st.builds(Places), names)
 
 
 def _all(given_: list[Shape]) -> Shape:
@@ -60,7 +60,7 @@ def test_the_limits_of_an_object_and_an_enumeration_do_not_depend_on_order(lette
     # Lowered here: objects of 500 names would take long to draw.
     fields_max, shapes.FIELDS_MAX = shapes.FIELDS_MAX, 5
     try:
-        given_ = [shape_of({letter: letter}, 0) for letter in letters]
+        given_ = [shape_of({letter: letter}, 0, Places()) for letter in letters]
         assert learned(_all(given_)) == learned(_all(given_[::-1]))
         assert len(_all(given_).fields) <= 5
     finally:
@@ -80,7 +80,7 @@ def test_a_shape_survives_being_stored(shape: Shape) -> None:
 @settings(max_examples=60)
 @given(st.lists(values, min_size=1, max_size=8))
 def test_every_value_that_was_seen_fits_the_schema(given_: list[Any]) -> None:
-    schema = schema_of(_all([discreet(shape_of(value, 0)) for value in given_]))
+    schema = schema_of(_all([discreet(shape_of(value, 0, Places())) for value in given_]))
     Draft202012Validator.check_schema(schema)
     for value in given_:
         Draft202012Validator(schema).validate(value)
@@ -89,7 +89,7 @@ def test_every_value_that_was_seen_fits_the_schema(given_: list[Any]) -> None:
 @settings(max_examples=60)
 @given(st.lists(words, min_size=1, max_size=30))
 def test_a_word_is_spelled_out_only_when_it_came_often_and_is_one_of_few(said: list[str]) -> None:
-    shape = discreet(_all([shape_of(word, 0, "state") for word in said]))
+    shape = discreet(_all([shape_of(word, 0, Places(), "state") for word in said]))
     assert shape.text is not None
     for word in shape.text.spelled.values():
         assert said.count(word) >= shapes.SPELLED_COUNT_MIN
