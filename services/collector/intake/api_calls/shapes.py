@@ -114,7 +114,7 @@ def word_hash(word: str) -> str:
 
 
 def _items(value: list[Any], at_ms: int, places: Places, name: str, depth: int) -> list[Shape]:
-    items = []
+    items: list[Shape] = []
     for one in value[:ITEMS_MAX]:
         if items and not places.may_sample:
             break
