@@ -14,7 +14,7 @@ from services.processor.applications.video_views.plays.arrangement import (
     arranged,
 )
 from services.processor.applications.video_views.plays.session import Placed, Play, Session, Shelf
-from services.processor.applications.video_views.view.order import take_all_anew
+from services.processor.applications.video_views.view.order import take_all_anew, take_late
 from services.processor.applications.video_views.view.seen import add_key, numbered_key_of
 from services.processor.applications.video_views.view.state import Place, Taken, ViewState, place_of
 
@@ -51,8 +51,8 @@ def rearrange(session: Session, shelf: Shelf, step: Step) -> Placed:
     for misfit in misfits:
         ordinal = misfit.ordinal or ordinals[0]
         changed.add(ordinal)
-        view = _stands(shelf, ordinal)[0]
-        view.late_count += 1
+        view, dimensions = _stands(shelf, ordinal)
+        take_late(view, dimensions, misfit.step)
         view.beacon_count += 1
         add_key(session.late_keys, numbered_key_of(misfit.step))
     session.plays[stretch] = [

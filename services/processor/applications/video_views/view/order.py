@@ -12,7 +12,7 @@ import msgspec
 
 from services.processor.applications.video_views.beacons.step import Step
 from services.processor.applications.video_views.bounds import HELD_STEPS_MAX, KEYS_MAX, RECENT_STEPS_MAX
-from services.processor.applications.video_views.view.progress import Progress, copied, fold
+from services.processor.applications.video_views.view.progress import Progress, copied, fold, fold_out_of_place
 from services.processor.applications.video_views.view.seen import Ranges, add_key, add_number, is_by_time, key_of
 from services.processor.applications.video_views.view.state import (
     Taken,
@@ -24,19 +24,19 @@ from services.processor.applications.video_views.view.state import (
 )
 from shared.sources import SOURCES
 
-_NEW: Final = Taken(is_new=True, dimensions_changed=False)
 _DUPLICATE: Final = Taken(is_new=False, dimensions_changed=False)
 
 
 def take(view: ViewState, dimensions: dict[str, Any], next_step: Step) -> Taken:
     """Takes a step in wherever it belongs, once. `dimensions` follow the order too."""
     if is_by_time(view.source):
-        taken = _count_only(view, next_step) if view.is_truncated else _take_by_time(view, dimensions, next_step)
+        by_time = _take_truncated if view.is_truncated else _take_by_time
+        taken = by_time(view, dimensions, next_step)
         if taken.is_new and next_step.seq:
             add_number(view.numbers, next_step.seq)
         return taken
     if view.is_truncated:
-        return _count_only(view, next_step)
+        return _take_truncated(view, dimensions, next_step)
     seq = next_step.seq
     if seq == view.next_seq:
         changed = _apply(view, dimensions, next_step)
@@ -44,9 +44,14 @@ def take(view: ViewState, dimensions: dict[str, Any], next_step: Step) -> Taken:
     if seq > view.next_seq:
         return _hold(view, dimensions, next_step)
     if _fill(view.given_up, seq):
-        view.late_count += 1
-        return _NEW
+        return take_late(view, dimensions, next_step)
     return _again(view, next_step)
+
+
+def take_late(view: ViewState, dimensions: dict[str, Any], step: Step) -> Taken:
+    """Counts a step that comes too late to be put in its place, and folds what it shows wherever it stands."""
+    view.late_count += 1
+    return _take_out_of_place(view, dimensions, step)
 
 
 def take_all_anew(view: ViewState, dimensions: dict[str, Any], steps: Iterable[Step]) -> None:
@@ -61,15 +66,29 @@ def take_all_anew(view: ViewState, dimensions: dict[str, Any], steps: Iterable[S
         take(view, dimensions, one)
 
 
-def _count_only(view: ViewState, next_step: Step) -> Taken:
-    """What `take` is for a truncated view: nothing is folded; what came is known."""
+def _take_out_of_place(view: ViewState, dimensions: dict[str, Any], step: Step) -> Taken:
+    for progress in (view.settled, view.progress):
+        if progress is not None:
+            fold_out_of_place(progress, step)
+    changed = False
+    for name, value in step.dimensions.items():
+        changed = changed or name not in dimensions
+        dimensions.setdefault(name, value)
+        if view.settled is not None:
+            view.settled_dimensions.setdefault(name, value)
+    return Taken(is_new=True, dimensions_changed=changed)
+
+
+def _take_truncated(view: ViewState, dimensions: dict[str, Any], step: Step) -> Taken:
+    """What `take` is for a truncated view: what came is known, and nothing is put in its place."""
     if is_by_time(view.source):
-        return _NEW if add_key(view.settled_keys, key_of(next_step)) else _DUPLICATE
-    if not add_number(view.numbers, next_step.seq):
-        return _DUPLICATE
-    view.next_seq = view.settled_next_seq = max(view.next_seq, next_step.seq + 1)
-    view.settled_at = max(view.settled_at, list(place_of(next_step)))
-    return _NEW
+        is_new = add_key(view.settled_keys, key_of(step))
+    else:
+        is_new = add_number(view.numbers, step.seq)
+        if is_new:
+            view.next_seq = view.settled_next_seq = max(view.next_seq, step.seq + 1)
+            view.settled_at = max(view.settled_at, list(place_of(step)))
+    return _take_out_of_place(view, dimensions, step) if is_new else _DUPLICATE
 
 
 def _apply(view: ViewState, dimensions: dict[str, Any], next_step: Step) -> bool:
@@ -170,9 +189,8 @@ def _take_by_time(view: ViewState, dimensions: dict[str, Any], next_step: Step) 
     if not at and view.settled is not None and place <= tuple(view.settled_at):
         if not add_key(view.settled_keys, key_of(next_step)):
             return _again(view, next_step)
-        view.late_count += 1
         note_offset(view, next_step.clock_offset_ms)
-        return _NEW
+        return take_late(view, dimensions, next_step)
     if at == len(recent):
         return Taken(is_new=True, dimensions_changed=_apply(view, dimensions, next_step))
     steps = [*recent[:at], next_step, *recent[at:]]

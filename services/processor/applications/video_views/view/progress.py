@@ -106,6 +106,20 @@ def fold(progress: Progress, next_step: Step) -> None:
         _fold_rare(progress, next_step)
 
 
+def fold_out_of_place(progress: Progress, step: Step) -> None:
+    """Folds what a step shows wherever it stands: it comes too late to be put in its place.
+
+    A view must not depend on the order of its beacons for its existence and its end.
+    """
+    if step.begins and not progress.has_begun:
+        progress.has_begun = True
+        progress.begun_at_ms = step.at_ms
+    progress.ended = max(progress.ended, step.ends)
+    progress.playhead_ms = max(progress.playhead_ms, step.playhead_ms)
+    for name, value in step.counters.items():
+        progress.counters.setdefault(name, value)
+
+
 def _hear_of_errors(progress: Progress, next_step: Step) -> None:
     if next_step.is_warning:
         _note(progress, next_step.at_ms, ON_WARNING, next_step.playhead_ms)

@@ -1,0 +1,97 @@
+"""What was accepted ends in a row, in `late`, in `rejected` or in the count of dropped beacons, in any order and number."""
+
+import random
+from typing import Any, Literal
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from services.processor.applications.video_views.app import application
+from services.processor.applications.video_views.bounds import HELD_STEPS_MAX, VIEW_BYTES_MAX
+from services.processor.engine.driver import Driver
+from shared import codec, topics
+from shared.partitioning import view_key
+from shared.schemas.beacon import Beacon
+from tests.unit.processor.applications.video_views.beacons import (
+    HOUR_MS,
+    MINUTE_MS,
+    RULES,
+    SKEW_MS,
+    T0,
+    Drive,
+    driver_of,
+    mux,
+    pipe,
+    rows,
+)
+from tests.unit.processor.applications.video_views.counted import assert_each_is_counted_once, newest
+
+
+def spooled(heartbeats: int) -> list[Beacon]:
+    """A view whose first POST comes last."""
+    first = mux(1, "viewstart", 0, view_start=T0, video_id="film", view_watch_time=0)
+    playing = mux(2, "playing", 400, view_time_to_first_frame=400, view_watch_time=400)
+    rest = [mux(3 + n, "heartbeat", 1_000 * (n + 1), view_watch_time=1_000 * (n + 1)) for n in range(heartbeats)]
+    return [*rest, mux(3 + heartbeats, "viewend", 1_000 * heartbeats + 500, video_id="film"), first, playing]
+
+
+@pytest.mark.parametrize("heartbeats", [HELD_STEPS_MAX - 1, HELD_STEPS_MAX, HELD_STEPS_MAX + 1, 1_000])
+def test_a_view_whose_viewstart_comes_after_hundreds_of_its_beacons_has_a_row(drive: Drive, heartbeats: int) -> None:
+    driver = driver_of(drive)
+    story = spooled(heartbeats)
+    for number, beacon in enumerate(story):
+        pipe(driver, beacon, 10_000 + number)
+    driver.advance_to(T0 + 4 * HOUR_MS)
+    assert_each_is_counted_once(driver, len(story), len(story))
+    row = newest(driver)["v1"]
+    assert (row.beacon_count, row.end_reason, row.video_id) == (len(story), "clean", "film")
+    assert (row.view_start_ms, row.startup_ms, row.watch_ms) == (T0 + SKEW_MS, 400, 1_000 * heartbeats)
+    # Up to the number that may wait the row is exact, and beyond it says that it is not.
+    assert row.complete == (heartbeats < HELD_STEPS_MAX)
+
+
+def test_a_view_that_is_cut_before_its_viewstart_comes_has_a_row(drive: Drive) -> None:
+    driver = driver_of(drive)
+    waiting = [mux(2 + n, "heartbeat", 1_000 * n, custom_1=f"{n}" * 200) for n in range(VIEW_BYTES_MAX // 300)]
+    for number, beacon in enumerate([*waiting, mux(1, "viewstart", 0, video_id="film")]):
+        pipe(driver, beacon, 10_000 + number)
+    driver.advance_to(T0 + 4 * HOUR_MS)
+    (row,) = rows(driver)
+    assert (row.truncated, row.video_id, row.beacon_count) == (True, "film", len(waiting) + 1)
+
+
+def story_of(random_: random.Random, source: Literal["mux", "cmcd", "epas", "native"], *, began: bool) -> list[Beacon]:
+    """A view of up to some hundred beacons of which one alone says that it has begun; CMCD players repeat their state."""
+    beacons = []
+    for number in range(random_.choice([3, 70, 300])):
+        event = "viewstart" if not number else random_.choice(["heartbeat", "rendition", "request", "custom", "pause"])
+        seq = (
+            None if source == "epas" or (source == "native" and random_.random() < 0.5) else number + (source != "cmcd")
+        )
+        attrs: dict[str, Any] = {"custom_1": "x" * random_.choice([0, 1, 400]), "number": number}
+        if source == "cmcd":
+            attrs = {"br": [[number, "v"]]} | ({"sta": "p" if number else "s"} if began and event != "request" else {})
+        beacon = mux(seq or 0, event, number * 500, **attrs)
+        beacons.append(msgspec.structs.replace(beacon, source=source, seq=seq))
+    return beacons
+
+
+@given(seed=st.integers(0, 1 << 32), source=st.sampled_from(["mux", "cmcd", "epas", "native"]))
+def test_every_view_that_began_has_a_row_in_any_order_and_number(
+    seed: int, source: Literal["mux", "cmcd", "epas", "native"]
+) -> None:
+    random_ = random.Random(seed)
+    began = random_.random() < 0.8
+    story = story_of(random_, source, began=began)[not began :]
+    random_.shuffle(story)
+    driver = Driver(application(RULES))
+    key = view_key("acme", "v1")
+    arrivals = [(topics.BEACONS, key, codec.BEACON.encode(one), T0 + MINUTE_MS + n) for n, one in enumerate(story)]
+    driver.pipe_all(arrivals, commit_every=50)
+    driver.advance_to(T0 + 4 * HOUR_MS)
+    assert_each_is_counted_once(driver, len(story), len(story))
+    found = newest(driver)
+    assert bool(found) == began
+    assert sum(row.beacon_count for row in found.values()) == (len(story) if began else 0)
