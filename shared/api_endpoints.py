@@ -55,6 +55,11 @@ def asked_key(parts: Mapping[str, str]) -> bytes:
     return api_key(customer_id, host)
 
 
+def api_of(row_key: bytes) -> bytes:
+    """The key of the API that an endpoint's row is of: what stands before the first zero byte."""
+    return row_key.partition(b"\x00")[0]
+
+
 def place(api: Api, call: ApiCall, *, endpoints_max: int) -> Placed | None:
     """The call's endpoint, noted in `api` if there is none yet; None for a call that belongs to none, which is counted."""
     name = f"{call.method} {known_template(api.paths, call.path)}"

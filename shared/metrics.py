@@ -119,6 +119,12 @@ PROCESSOR_REJECTED: Final = Metric(
     "Records written to topic rejected.",
     ("application", "partition", "reason"),
 )
+PROCESSOR_QUARANTINED_KEYS: Final = Metric(
+    "playhead_processor_quarantined_keys",
+    "gauge",
+    "Keys whose records are rejected because the application failed on them again and again.",
+    ("partition",),
+)
 PROCESSOR_UNWAITED: Final = Metric(
     "playhead_processor_unwaited_total",
     "counter",

@@ -85,7 +85,7 @@ class Replay:
                 checkpoint = self._core.cut()
             except ApplicationFailed as failure:
                 # What failed is rejected, as the processor did; the rest is folded again from the last checkpoint.
-                self._core.quarantine(failure)
+                self._core.retry(failure)
                 left = self._records
                 continue
             rows += [value for output in checkpoint.outputs if (value := _row(output)) is not None]

@@ -3,16 +3,20 @@
 Exit codes: 0 all committed, 1 not, 2 settings, 3 topics, 4 replaced by another process of the same slot (do not start it again).
 """
 
+import dataclasses
 import logging
 import os
 import socket
 import sys
+from collections.abc import Mapping
 from typing import Final, NoReturn
 
 import structlog
 
 from services.processor.catalogue import APPLICATIONS
 from services.processor.engine.application.application import Application, NotCoPartitioned
+from services.processor.engine.application.failure_rules import FailureRules
+from services.processor.engine.application.failures import ReleaseBroken
 from services.processor.engine.routing import Owners
 from services.processor.runtime.http.routes import RequestLimits
 from services.processor.runtime.http.server import Endpoint, LookupServer
@@ -24,6 +28,7 @@ from services.processor.runtime.slot.replica import Replica
 from services.processor.runtime.standby.roles import Patience
 from services.processor.runtime.telemetry.record_traces import RecordTraces
 from services.processor.settings import ProcessorSettings
+from services.processor.version import code_version
 from services.rim.admin.admin import AdminServer
 from services.rim.kafka.connection import TopicsWrong, silence_clients, verify_topics
 from services.rim.process import garbage, malloc
@@ -38,6 +43,22 @@ from shared.topics import PRESENCE
 
 #: How long the folding thread keeps a commit's thread waiting for the interpreter, at each of its steps (Python's own: 0.005).
 SWITCH_SECONDS: Final = 0.001
+
+
+def _application(settings: ProcessorSettings, environ: Mapping[str, str]) -> Application:
+    """The application, as operators run it. Raises `SettingsError`."""
+    return dataclasses.replace(
+        APPLICATIONS[settings.application](environ),
+        version=settings.version or code_version(),
+        failure_rules=FailureRules(
+            quarantine_failures=settings.quarantine_failures,
+            window_records=settings.quarantine_window_records,
+            quarantined_keys_max=settings.quarantined_keys_max,
+            quarantined_bytes_max=settings.quarantined_bytes_max,
+            broken_release_keys=settings.broken_release_keys,
+            broken_release_records=settings.broken_release_records,
+        ),
+    )
 
 
 def _plan(settings: ProcessorSettings, application: Application, traces: Traces | None) -> Plan:
@@ -103,7 +124,7 @@ def main() -> int:
     try:
         environ = with_secrets(ProcessorSettings, os.environ)
         settings = ProcessorSettings.load(environ)
-        application = APPLICATIONS[settings.application](environ)
+        application = _application(settings, environ)
     except SettingsError as error:
         sys.stderr.write(f"processor: {error}\n")
         return 2
@@ -170,7 +191,7 @@ def _told(log: structlog.stdlib.BoundLogger, failure: Exception | None, *, is_cl
     if isinstance(failure, SlotFenced):
         log.error("replaced", error=str(failure))
         return 4
-    is_explained = isinstance(failure, WorkerFailed | ThreadDied)
+    is_explained = isinstance(failure, WorkerFailed | ThreadDied | ReleaseBroken)
     log.error("failed", error=str(failure), exc_info=None if is_explained else failure)
     return 1
 

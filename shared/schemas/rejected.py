@@ -15,4 +15,6 @@ Reason = Literal[
     "forbidden_origin",
     "unknown_version",
     "fold_failed",
+    "fire_failed",
+    "quarantined",
 ]

@@ -10,7 +10,6 @@ from confluent_kafka.admin import AdminClient
 
 from deploy.local.broker import Broker
 from services.processor.applications.video_views.stores import VIEWS
-from services.processor.engine.application.failures import FAILED_MAX
 from services.processor.engine.state.rows import pack
 from shared import codec, topics
 from shared.partitioning import partition_of
@@ -75,7 +74,7 @@ def test_a_view_whose_fold_raises_is_folded_without_what_it_raises_on_and_the_sl
     for number, value in enumerate(raising):
         scene.send(b"acme:raises", *([encoded("raises", 1, "viewstart")] if number == 0 else []), value)
         scene.send(b"acme:cursed", encoded("cursed", number + 1, custom_1=RAISES.decode()))
-        wait_until(lambda so_far=number + 1: len(slot.events("application_failed")) >= so_far, "the fold raised")
+        wait_until(lambda so_far=2 * (number + 1): len(scene.rejected()) == so_far, "what raised is rejected")
     scene.send(b"acme:raises", encoded("raises", 2, "viewend", view_watch_time=7))
     scene.also["raises"] = (2, 7, "clean")
     feed.finish()
@@ -107,16 +106,31 @@ def test_a_due_row_that_cannot_be_decoded_is_rejected_and_the_rest_goes_on(scene
     assert slot.terminate() == 0
 
 
-def test_an_application_that_fails_on_everything_stops_the_slot_instead_of_draining_its_input(scene: Scene) -> None:
-    for number in range(FAILED_MAX * 2):
-        scene.send(UNFINISHABLE + bytes([number]), encoded("unfinishable", 1, "viewstart"), partition=0)
-    slot = scene.slot()
+def test_many_keys_that_fail_at_once_end_no_slot(scene: Scene) -> None:
+    for number in range(200):
+        scene.send(b"acme:hostile-%d" % number, encoded(f"hostile-{number}", 1, custom_1=RAISES.decode()))
+    slot = scene.started(program=PROGRAM)
+    scene.feed(seconds=1)
+    scene.expect_truth()
+    wait_until(lambda: len(scene.rejected()) == 200, "all of them are rejected")
+    assert slot.terminate() == 0
+
+
+def test_a_release_that_fails_on_many_keys_stops_the_slot_instead_of_draining_its_input(scene: Scene) -> None:
+    slot = scene.started(program=PROGRAM, PROCESSOR_VERSION="1")
+    scene.send(b"acme:before", encoded("before", 1, "viewstart"), encoded("before", 2, "viewend"), partition=0)
+    scene.also["before"] = (2, 0, "clean")
+    scene.expect_truth()
+    assert slot.terminate() == 0
+    for number in range(100):
+        scene.send(b"acme:hostile-%d" % number, encoded(f"hostile-{number}", 1, custom_1=RAISES.decode()), partition=0)
+    slot.arm(PROCESSOR_VERSION="2")
     # A supervisor starts it again and again.
     for _ in range(2):
         slot.start()
         assert slot.ended() == 1
-        assert "mend it or roll it back" in slot.last_line()
-    assert len(scene.rejected()) <= FAILED_MAX
+        assert "correct it or roll it back" in slot.last_line()
+    assert len(scene.rejected()) <= 50
 
 
 def test_a_view_that_grows_without_end_is_truncated(scene: Scene) -> None:

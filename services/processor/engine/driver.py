@@ -4,7 +4,7 @@ It stands in for the runtime alone: what the core takes, folds and gives is what
 and builds a new one from what was committed, by replay of the changelog, as a takeover does.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal
 
 from services.processor.engine.application.access import Found
@@ -14,10 +14,11 @@ from services.processor.engine.application.media_requests import Corrupt, MediaO
 from services.processor.engine.application.requests import Query
 from services.processor.engine.core.checkpoint import Checkpoint
 from services.processor.engine.core.core import Core
+from services.processor.engine.core.quarantine import QuarantinedKey
 from services.processor.engine.inbox import Inbox
 from services.processor.engine.record import Output, Record
 from services.processor.engine.state.local import LocalMeta, MemoryStore
-from services.processor.engine.state.rows import META_KEY, decode_meta, encode_meta
+from services.processor.engine.state.rows import META_KEY, Meta, decode_meta, encode_meta
 from shared.topics import Topic
 
 #: calm: commits; after: crashes after each commit; before: crashes before each commit, then gives the records again.
@@ -68,6 +69,21 @@ class Driver:
     def tallies(self) -> dict[str, int]:
         """The numbers that the application keeps."""
         return self._core.tallies
+
+    @property
+    def committed(self) -> Meta:
+        """Where the core stands durably."""
+        return self._core.committed
+
+    @property
+    def quarantined(self) -> Mapping[bytes, QuarantinedKey]:
+        """The quarantined keys."""
+        return self._core.quarantined
+
+    def release(self, key: bytes) -> None:
+        """Ends the quarantine of a key, and commits that. Raises as `Core.release` does."""
+        self._core.release(key)
+        self._commit(None, None)
 
     def outputs(self, topic: Topic) -> list[Output]:
         """What was committed to `topic`, in order."""
@@ -152,7 +168,7 @@ class Driver:
                     self._core.advance_to(clock_ms)
                 self._work_media()
             except ApplicationFailed as failure:
-                self._core.quarantine(failure)
+                self._core.retry(failure)
                 self._read_anew()
             else:
                 return
@@ -206,7 +222,7 @@ class Driver:
             try:
                 return self._core.cut()
             except ApplicationFailed as failure:
-                self._core.quarantine(failure)
+                self._core.retry(failure)
                 self._read_anew()
                 self._fold(clock_ms, records_max)
 

@@ -26,7 +26,7 @@ from services.processor.engine.application.application import (
 from services.processor.engine.record import Record
 from services.processor.engine.windows import Tumbling
 from shared import codec, topics
-from shared.api_endpoints import place, remove
+from shared.api_endpoints import api_of, place, remove
 from shared.api_paths import Paths, display_path, publish_template
 from shared.codec import Undecodable
 from shared.schemas import api_anomaly, api_window
@@ -36,10 +36,18 @@ from shared.schemas.api_window import ApiWindow
 
 APIS: Final = StoreSpec(name="apis", id=1, encode=msgspec.msgpack.encode, decode=msgspec.msgpack.Decoder(Api).decode)
 ENDPOINTS: Final = StoreSpec(
-    name="endpoints", id=2, encode=msgspec.msgpack.encode, decode=msgspec.msgpack.Decoder(Endpoint).decode
+    name="endpoints",
+    id=2,
+    encode=msgspec.msgpack.encode,
+    decode=msgspec.msgpack.Decoder(Endpoint).decode,
+    record_key=api_of,
 )
 SEASONS: Final = StoreSpec(
-    name="seasons", id=3, encode=msgspec.msgpack.encode, decode=msgspec.msgpack.Decoder(Season).decode
+    name="seasons",
+    id=3,
+    encode=msgspec.msgpack.encode,
+    decode=msgspec.msgpack.Decoder(Season).decode,
+    record_key=api_of,
 )
 
 _OPEN_ANOMALIES: Final = "open_anomalies"

@@ -11,7 +11,7 @@ from services.processor.applications.api_schemas.lookup import Api, api_lookup, 
 from services.processor.engine.application.application import Application, Context, Processor, Store, StoreSpec
 from services.processor.engine.record import Record
 from shared import codec, topics
-from shared.api_endpoints import place, remove
+from shared.api_endpoints import api_of, place, remove
 from shared.api_paths import Paths, display_path, publish_template
 from shared.codec import Undecodable
 from shared.schemas.api_call import ApiCall
@@ -19,7 +19,11 @@ from shared.schemas.api_change import SCHEMA_VERSION, ApiChange
 
 APIS: Final = StoreSpec(name="apis", id=1, encode=msgspec.msgpack.encode, decode=msgspec.msgpack.Decoder(Api).decode)
 ENDPOINTS: Final = StoreSpec(
-    name="endpoints", id=2, encode=msgspec.msgpack.encode, decode=msgspec.msgpack.Decoder(Endpoint).decode
+    name="endpoints",
+    id=2,
+    encode=msgspec.msgpack.encode,
+    decode=msgspec.msgpack.Decoder(Endpoint).decode,
+    record_key=api_of,
 )
 
 

@@ -35,6 +35,7 @@ PAGES: Final = StoreSpec(
     id=3,
     encode=msgspec.msgpack.encode,
     decode=msgspec.msgpack.Decoder(list[StoredPayload]).decode,
+    record_key=lambda key: key.rpartition(b"/")[0],
 )
 
 

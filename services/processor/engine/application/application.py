@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, Protocol, Typ
 
 import msgspec
 
+from services.processor.engine.application.failure_rules import DEFAULT_RULES, FailureRules
 from services.processor.engine.application.media_requests import MediaRequest
 from services.processor.engine.record import Record
 from services.processor.engine.state.rows import Meta, NewerFormat
@@ -22,10 +23,13 @@ INPUT_WAIT_MS_MAX: Final = 10_000
 #: No row is larger, bytes: with its key and header it must fit into a record of the changelog.
 ROW_BYTES_MAX: Final = RECORD_BYTES_MAX - 50_000
 
+#: The engine's own store, of quarantined keys and their rows. No application has it.
+QUARANTINE_STORE_ID: Final = 254
+
 
 @dataclass(frozen=True)
 class StoreSpec(Generic[Row]):
-    """One keyed store of an application. `id` (1..255) is part of every stored key: it never changes.
+    """One keyed store of an application. `id` (1..253) is part of every stored key: it never changes.
 
     `encode` writes rows in `format` (1..255) and `decode` reads them. `also_reads` holds the decoders of other formats by
     number: a row in one of them is upgraded when it is read and written in `format` when it is put. A new format comes in
@@ -43,12 +47,16 @@ class StoreSpec(Generic[Row]):
     #: What makes a row larger is rejected: a record of the changelog that is too large would stop the partition for ever.
     row_bytes_max: int = ROW_BYTES_MAX
 
-    #: The name of the store whose rows these belong to, by their keys: when one of those is rejected, its own go with it.
+    #: The name of the store whose rows these belong to, by their keys: a row that is rejected takes them with it.
     goes_with: str | None = None
+    #: The record key of which a row's key is made: it begins with that key. Rows are quarantined with their record key.
+    record_key: Callable[[bytes], bytes] | None = None
 
     def __post_init__(self) -> None:
-        if not all(1 <= number <= 255 for number in (self.id, self.format, *self.also_reads)):
-            raise ValueError(f"store {self.name}: its id and its formats must be in 1..255")
+        if not 1 <= self.id <= QUARANTINE_STORE_ID:
+            raise ValueError(f"store {self.name}: its id must be in 1..{QUARANTINE_STORE_ID - 1}")
+        if not all(1 <= number <= 255 for number in (self.format, *self.also_reads)):
+            raise ValueError(f"store {self.name}: its formats must be in 1..255")
 
     def reads(self, row_format: int) -> bool:
         """Whether rows of this format can be read."""
@@ -151,12 +159,12 @@ class Processor(Protocol):
 
 @runtime_checkable
 class ReleasingRows(Protocol):
-    """A processor that has more to do when one of its rows is rejected."""
+    """A processor that has more to do when one of its rows is rejected or quarantined."""
 
     def release(self, spec: StoreSpec[Any], key: bytes) -> None:
-        """`fire` raised on the row, and it is being rejected: take back what it counts for elsewhere.
+        """The row is about to be removed: undo what it counts for elsewhere.
 
-        The row still stands; the engine deletes it then, and what `goes_with` it. Where this raises too, it is done without.
+        The row still exists. The engine then deletes it, and what `goes_with` it. If this raises, its changes are dropped.
         """
         ...
 
@@ -264,6 +272,13 @@ class Application:
     queries: tuple["Query", ...] = ()
     #: Names of the numbers that it keeps of each partition for operators to see.
     tallies: tuple[str, ...] = ()
+    #: The release that runs: any text that another release does not have.
+    version: str = ""
+    failure_rules: FailureRules = DEFAULT_RULES
+
+    def __post_init__(self) -> None:
+        if any(store.id == QUARANTINE_STORE_ID for store in self.stores):
+            raise ValueError(f"store id {QUARANTINE_STORE_ID} is the engine's own")
 
     @property
     def topics(self) -> tuple[Topic, ...]:

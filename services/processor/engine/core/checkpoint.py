@@ -1,4 +1,4 @@
-"""Checkpoint: what a core gives at a cut; and what it gathers for the next one."""
+"""Checkpoint: what a core returns at a cut; and what it gathers for the next one."""
 
 from typing import Final
 
@@ -17,18 +17,18 @@ class Checkpoint(msgspec.Struct, frozen=True):
     changes: dict[bytes, bytes | None]
     outputs: list[Output]
     meta: Meta
-    #: Records folded into it, and how many of these were rejected by reason.
+    #: Records folded into it, and how many records and rows were rejected, by reason.
     records: int
     rejected: dict[str, int]
 
 
 class Draft:
-    """The next checkpoint of an application, but for its rows."""
+    """The next checkpoint of an application, without its rows."""
 
     def __init__(self, application: str) -> None:
         self._application = application
         self.outputs: list[Output] = []
-        #: Records folded, what was rejected by reason, timers fired.
+        #: Records folded; records and rows rejected, by reason; timers fired.
         self.records = 0
         self.rejected: dict[str, int] = {}
         self.fired = 0
@@ -53,13 +53,23 @@ class Draft:
         self.outputs.append(Output(topic.name, key, value, headers, by_key))
         self.bytes += len(key) + value_bytes
 
+    def mark(self) -> tuple[int, int]:
+        """What `undo` needs to drop the outputs that come after."""
+        return len(self.outputs), self.bytes
+
+    def undo(self, mark: tuple[int, int]) -> None:
+        """Drops the outputs since `mark`."""
+        outputs, self.bytes = mark
+        del self.outputs[outputs:]
+
     def reject(self, key: bytes, value: bytes, reason: str, detail: str, origin: str) -> None:
-        """Adds a record of topic `rejected`. `origin` says where the bytes stood."""
+        """Adds a record of topic `rejected`. `origin` says where the bytes were."""
         headers = (
             ("reason", reason.encode()),
-            ("detail", detail[:_DETAIL_CHARACTERS_MAX].encode()),
+            ("detail", detail[:_DETAIL_CHARACTERS_MAX].encode(errors="replace")),
             ("service", self._application.encode()),
             ("origin", origin.encode()),
         )
         self.outputs.append(Output(REJECTED.name, key, value, headers))
+        self.bytes += len(key) + len(value)
         self.rejected[reason] = self.rejected.get(reason, 0) + 1

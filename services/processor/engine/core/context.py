@@ -7,12 +7,13 @@ from services.processor.engine.application.application import Application, Store
 from services.processor.engine.application.media_requests import MediaRequest
 from services.processor.engine.core.checkpoint import Draft
 from services.processor.engine.core.pending_media import PendingMediaRequests
+from services.processor.engine.record import Record
 from services.processor.engine.state.layers import Layers
 from shared.topics import Topic
 
 
 class CoreContext:
-    """The `Context` of a core's processor; the core sets what stands in it."""
+    """The `Context` of a core's processor; the core sets its fields."""
 
     def __init__(self, application: Application, partition: int, layers: Layers) -> None:
         self._application = application
@@ -25,6 +26,7 @@ class CoreContext:
         self.draft = Draft(application.name)
         #: The media requests that were made and are not done.
         self.pending_media = PendingMediaRequests(application, layers)
+        self._marked = self.draft.mark(), dict(self.tallies)
 
     def store(self, spec: StoreSpec[Any]) -> BoundStore:
         """The core's rows of a store that the application declared; raises ValueError for another."""
@@ -49,11 +51,34 @@ class CoreContext:
         self.tallies[name] += change
 
     def request_media(self, key: bytes, request: MediaRequest) -> None:
-        """Wants an object stored."""
+        """Requests that an object be stored."""
         self.pending_media.add(key, request)
 
-    def open_anew(self) -> Draft:
+    def reject(self, record: Record, reason: str, detail: str) -> None:
+        """Writes a record to topic `rejected`."""
+        origin = f"{record.topic}/{record.partition}/{record.offset}"
+        self.draft.reject(record.key or b"", record.value or b"", reason, detail, origin)
+
+    def reject_row(self, spec: StoreSpec[Any], key: bytes, payload: bytes, reason: str, detail: str) -> None:
+        """Writes a row to topic `rejected`."""
+        origin = f"{self._application.name}/{self.partition}/store {spec.name}"
+        self.draft.reject(key, payload, reason, detail, origin)
+
+    def mark(self) -> None:
+        """An `undo` keeps what was done until now."""
+        self._marked = self.draft.mark(), dict(self.tallies)
+        self.pending_media.mark()
+
+    def undo(self) -> None:
+        """Drops outputs, tallies and media requests since the last `mark`."""
+        marked, tallies = self._marked
+        self.draft.undo(marked)
+        self.tallies = dict(tallies)
+        self.pending_media.undo()
+
+    def begin_checkpoint(self) -> Draft:
         """The next checkpoint begins; returns what was gathered for this one."""
         done, self.draft = self.draft, Draft(self._application.name)
         self.is_late = False
+        self.pending_media.mark()
         return done

@@ -16,10 +16,12 @@ from services.processor.engine.application.failures import (
 )
 from services.processor.engine.application.media_requests import MediaOutcome, MediaRequest
 from services.processor.engine.application.requests import Query
+from services.processor.engine.core.attempts import Attempts
 from services.processor.engine.core.checkpoint import Checkpoint
 from services.processor.engine.core.context import CoreContext
 from services.processor.engine.core.event_time import EventTimes
-from services.processor.engine.core.quarantine import Quarantine
+from services.processor.engine.core.position import Position
+from services.processor.engine.core.quarantine import QUARANTINE, Quarantine, QuarantinedKey
 from services.processor.engine.core.row_callbacks import RowCallbacks
 from services.processor.engine.record import Record
 from services.processor.engine.state.cache import Cache
@@ -46,39 +48,26 @@ class Core:
         self._application = application
         self._event_times = None if application.event_time is None else EventTimes(application.event_time)
         self._cache = Cache(rows_max=CACHE_ROWS_MAX, bytes_max=CACHE_BYTES_MAX)
-        self._layers = Layers(application.stores, local, self._cache)
+        self._layers = Layers((*application.stores, QUARANTINE), local, self._cache)
         self._context = CoreContext(application, partition, self._layers)
-        self._specs = {spec.id: spec for spec in application.stores}
-        self._committed = meta or Meta(next_offsets={}, clock_ms=0, commit_number=0)
-        self._row_formats = application.row_formats(self._committed)
+        self._position = Position(meta or Meta(next_offsets={}, clock_ms=0, commit_number=0))
+        self._row_formats = application.row_formats(self.committed)
         self._dirty_bytes_max = DIRTY_BYTES_MAX
-        self._in_flight: Meta | None = None
-        self._quarantine = Quarantine(application.name, partition)
-        self._begin(self._committed)
         self._processor = application.start(self._context)
-        self._row_callbacks = RowCallbacks(
-            application,
-            self._processor,
-            self._context,
-            self._layers,
-            quarantine=self._quarantine,
-            note_failure=self._note_failure,
-        )
+        self._quarantine = Quarantine(application, self._processor, self._context, self._layers)
+        self._attempts = Attempts(application, self._processor, self._context, self._layers, self._quarantine)
+        self._row_callbacks = RowCallbacks(application, self._processor, self._context, self._layers, self._attempts)
+        self._begin()
 
-    def _begin(self, meta: Meta) -> None:
-        self._next_offsets = dict(meta.next_offsets)
-        self._context.clock_ms = meta.clock_ms
-        self._layers.counts.update({spec_id: meta.rows.get(spec_id, 0) for spec_id in self._specs})
-        #: Where the clock is to be; ahead of it only while more is due than one checkpoint may fire.
-        self._target_ms = meta.clock_ms
-        self._is_behind = False
-        #: The clock as it was last cut.
-        self._cut_clock_ms = meta.clock_ms
-        self._commit_number = meta.commit_number
-        self._context.tallies = {name: meta.tallies.get(name, 0) for name in self._application.tallies}
-        self._quarantine.begin(meta.failed_at)
-        self._context.pending_media.find()
-        self._context.open_anew()
+    def _begin(self) -> None:
+        meta, context = self.committed, self._context
+        context.clock_ms = meta.clock_ms
+        counts = self._layers.counts
+        counts.update({store_id: meta.rows.get(store_id, 0) for store_id in counts})
+        context.tallies = {name: meta.tallies.get(name, 0) for name in self._application.tallies}
+        self._quarantine.begin(meta)
+        context.pending_media.find()
+        context.begin_checkpoint()
 
     @property
     def clock_ms(self) -> int:
@@ -88,11 +77,11 @@ class Core:
     @property
     def committed(self) -> Meta:
         """Where the core stands durably."""
-        return self._committed
+        return self._position.committed
 
     def next_offset(self, topic: str) -> int | None:
         """The next offset to fold; None before the first record of a new partition."""
-        return self._next_offsets.get(topic)
+        return self._position.next_offsets.get(topic)
 
     @property
     def is_dirty(self) -> bool:
@@ -102,7 +91,7 @@ class Core:
     @property
     def is_full(self) -> bool:
         """Whether this checkpoint must be cut before another record is taken: timers wait, or its bytes are many."""
-        return self._context.clock_ms < self._target_ms or self.dirty_bytes >= self._dirty_bytes_max
+        return self._context.clock_ms < self._position.target_ms or self.dirty_bytes >= self._dirty_bytes_max
 
     @property
     def dirty_rows(self) -> int:
@@ -127,7 +116,7 @@ class Core:
     @property
     def waiting_timers(self) -> int:
         """Timers that are due and wait for the next checkpoint."""
-        return self._layers.waiting_timers(self._target_ms)
+        return self._layers.waiting_timers(self._position.target_ms)
 
     def look(self, lookup: Lookup, key: bytes) -> Found:
         """Answers a question from the rows as they are now. Raises `LookFailed`, `StoreFailed` or `NewerFormat`."""
@@ -143,22 +132,24 @@ class Core:
         return self._layers.committed_bytes
 
     def limit(self, *, cache_rows_max: int, cache_bytes_max: int, dirty_bytes_max: int) -> None:
-        """From now on so many decoded rows are kept (see `engine.cache`), and the core `is_full` at so many `dirty_bytes`."""
+        """From now on so many decoded rows are kept (see `state.cache`), and the core `is_full` at so many `dirty_bytes`."""
         self._cache.limit(rows_max=cache_rows_max, bytes_max=cache_bytes_max)
         self._dirty_bytes_max = dirty_bytes_max
 
     def fold(self, records: Sequence[Record]) -> int:
         """Folds records in order and returns how many it took: all, or fewer when `is_full`.
 
-        A record before the next offset was folded already and is passed over. Raises `ApplicationFailed`, `TooManyFailed`;
+        A record before the next offset was folded already and is passed over. Raises `ApplicationFailed`, `ReleaseBroken`;
         `NewerFormat` on a row that a newer version wrote; and, from the local store, `StoreFailed`.
         """
-        event_times, draft, next_offsets = self._event_times, self._context.draft, self._next_offsets
-        fold = self._processor.fold if event_times is None else self._fold_in_event_time
-        quarantined, suspects = self._quarantine.records, self._quarantine.suspects
+        position, event_times, draft = self._position, self._event_times, self._context.draft
         # What the last checkpoint had no room for comes first: no record may overtake a timer.
-        if not self.advance_to(self._target_ms):
+        if not self.advance_to(position.target_ms):
             return 0
+        if self._attempts.is_on(position.total):
+            return self._fold_carefully(records)
+        fold = self._processor.fold if event_times is None else self._fold_in_event_time
+        next_offsets, quarantined = position.next_offsets, self._quarantine.keys
         room_bytes = self._dirty_bytes_max - self.dirty_bytes
         taken = folded = folded_bytes = 0
         # What every record costs is paid here: the loop does nothing that can be done once for all of them.
@@ -170,20 +161,17 @@ class Core:
                     continue
                 if folded_bytes >= room_bytes:
                     return taken
-                is_quarantined = quarantined and (topic, offset) in quarantined
+                is_quarantined = quarantined and record.key in quarantined
                 at_ms = record.timestamp_ms if event_times is None else self._time_of(record, bool(is_quarantined))
-                if at_ms > self._target_ms and not self.advance_to(at_ms):
+                if at_ms > position.target_ms and not self.advance_to(at_ms):
                     return taken
                 try:
                     if is_quarantined:
-                        self._reject(record, "fold_failed", "the application raised on it")
-                        self._note_failure()
+                        self._quarantine.reject(record)
                     else:
                         fold(record)
-                        if suspects:
-                            self._layers.check(suspects)
                 except Undecodable as error:
-                    self._reject(record, "undecodable", str(error))
+                    self._context.reject(record, "undecodable", str(error))
                 except NOT_THE_APPLICATION:
                     raise
                 except Exception as error:
@@ -197,9 +185,38 @@ class Core:
             draft.bytes += folded_bytes
         return taken
 
+    def _fold_carefully(self, records: Sequence[Record]) -> int:
+        """As `fold`, but each record alone: one on which the application raises is rejected at once."""
+        position, event_times, draft = self._position, self._event_times, self._context.draft
+        fold = self._processor.fold if event_times is None else self._fold_in_event_time
+        for taken, record in enumerate(records):
+            if record.offset < position.next_offsets.get(record.topic, 0):
+                continue
+            if self.dirty_bytes >= self._dirty_bytes_max and draft.records:
+                return taken
+            is_quarantined, failed = record.key in self._quarantine.keys, None
+            try:
+                at_ms = record.timestamp_ms if event_times is None else self._time_of(record, is_quarantined)
+            except FoldFailed as error:
+                at_ms, failed = position.target_ms, error
+            if at_ms > position.target_ms and not self.advance_to(at_ms):
+                return taken
+            # A row that fired may have been quarantined with its key.
+            if record.key in self._quarantine.keys:
+                self._quarantine.reject(record)
+            elif failed is not None:
+                self._attempts.reject(record, failed, position.total)
+            else:
+                self._attempts.fold(record, fold, position.total)
+            position.next_offsets[record.topic] = record.offset + 1
+            draft.records += 1
+            draft.bytes += len(record.value or b"")
+        return len(records)
+
     def _time_of(self, record: Record, is_quarantined: bool) -> int:
         assert self._event_times is not None
-        return self._target_ms if is_quarantined else self._event_times.of(record, self._target_ms)
+        target_ms = self._position.target_ms
+        return target_ms if is_quarantined else self._event_times.of(record, target_ms)
 
     def _fold_in_event_time(self, record: Record) -> None:
         assert self._event_times is not None
@@ -212,93 +229,101 @@ class Core:
         So the result does not depend on the steps in which the clock is moved. False when more is due than this checkpoint
         may fire: the clock then lags; cut, and call again.
         """
-        self._target_ms = max(self._target_ms, clock_ms)
-        if self._layers.next_due_ms() <= self._target_ms:
-            limit = FIRED_MAX - self._context.draft.fired
-            for key, deadline_ms in self._layers.due(self._target_ms, limit, self._quarantine.rows):
-                self._context.draft.fired += 1
-                self._context.clock_ms = max(self._context.clock_ms, deadline_ms)
-                self._row_callbacks.fire(key, deadline_ms)
-            if self._layers.next_due_ms() <= self._target_ms:
-                self._is_behind = True
+        position, context, layers = self._position, self._context, self._layers
+        position.target_ms = max(position.target_ms, clock_ms)
+        if layers.next_due_ms() <= position.target_ms:
+            at = position.total
+            for key, deadline_ms in layers.due(position.target_ms, FIRED_MAX - context.draft.fired):
+                context.draft.fired += 1
+                context.clock_ms = max(context.clock_ms, deadline_ms)
+                self._row_callbacks.fire(key, deadline_ms, at)
+            if layers.next_due_ms() <= position.target_ms:
+                position.is_behind = True
                 return False
-        self._context.clock_ms = self._target_ms
-        self._is_behind = False
+        context.clock_ms = position.target_ms
+        position.is_behind = False
         return True
 
     @property
     def media_requests(self) -> Mapping[bytes, MediaRequest]:
-        """What is to be stored, by key. It may not be committed yet: who works it may do so in vain, and again."""
+        """What is to be stored, by key. It may not be committed yet: it may be stored in vain, and again."""
         return self._context.pending_media.requests
 
     def media_done(self, key: bytes, request: MediaRequest, outcome: MediaOutcome) -> None:
-        """A request was worked. One that does not stand any more (it was dropped with its checkpoint) is passed over.
+        """A request is done. One that is not pending any more (it was dropped with its checkpoint) is passed over.
 
         Raises `ApplicationFailed` and what `fold` raises from the local store.
         """
         if self.media_requests.get(key) == request:
-            self._row_callbacks.media_done(key, request, outcome)
+            self._row_callbacks.media_done(key, request, outcome, self._position.total)
 
-    def _reject(self, record: Record, reason: str, detail: str) -> None:
-        origin = f"{record.topic}/{record.partition}/{record.offset}"
-        self._context.draft.reject(record.key or b"", record.value or b"", reason, detail, origin)
+    # Failures of the application.
 
-    def _note_failure(self) -> None:
-        self._quarantine.note(sum(self._next_offsets.values()))
-
-    def quarantine(self, failure: ApplicationFailed) -> None:
-        """Aborts; what failed is from now on rejected, with its bytes and the reason, when its turn comes."""
+    def retry(self, failure: ApplicationFailed) -> None:
+        """Aborts. When the records are given again, each is folded alone, and what failed is rejected."""
+        at = self._position.total
         self.abort()
-        self._quarantine.add(failure)
+        self._attempts.begin(failure, at)
         if isinstance(failure, FireFailed):
             # Its timer was taken, and the row was not changed: the abort knows nothing of it.
             self._layers.rearm(failure.row_key)
+
+    @property
+    def quarantined(self) -> Mapping[bytes, QuarantinedKey]:
+        """The quarantined keys."""
+        return self._quarantine.keys
+
+    def release(self, key: bytes) -> None:
+        """Ends the quarantine of a key, with the next checkpoint. Raises KeyError when the key is not quarantined.
+
+        Raises `ApplicationFailed` when its rows cannot be put back: the key stays quarantined.
+        """
+        if key not in self._quarantine.keys:
+            raise KeyError(key)
+        error = self._attempts.attempt(lambda: self._quarantine.release(key))
+        if error is not None:
+            raise ApplicationFailed(f"key {key!r} stays quarantined: {type(error).__name__}: {error}") from error
+
+    # Checkpoints.
 
     def cut(self) -> Checkpoint:
         """Everything since the last cut, to be made durable; the core may fold on meanwhile. One in flight at a time.
 
         Raises `RowRefused` when a row cannot be stored.
         """
-        if self._in_flight is not None:
+        position, context = self._position, self._context
+        if position.in_flight is not None:
             raise RuntimeError("a checkpoint is in flight")
-        clock_ms = self._context.clock_ms
-        if self._is_behind:
-            # Of timers with one deadline, some may have fired and some not: a takeover begins before those that did not.
-            # Never before the last cut: a flush that ended late brings back index entries that have fired since.
-            clock_ms = max(self._cut_clock_ms, min(clock_ms, self._layers.next_due_ms() - 1))
-        self._cut_clock_ms = clock_ms
-        number, context = self._commit_number + 1, self._context
         meta = Meta(
-            dict(self._next_offsets),
-            clock_ms,
-            number,
+            dict(position.next_offsets),
+            position.cut_clock(context.clock_ms, self._layers.next_due_ms()),
+            position.commit_number + 1,
             store_formats=self._row_formats,
-            failed_at=self._quarantine.failed_at,
+            failing=self._quarantine.failing,
             rows=dict(self._layers.counts),
             tallies=dict(context.tallies),
+            version=self._application.version,
+            version_at=self._quarantine.version_at,
         )
         rows = self._layers.cut()
-        draft = context.open_anew()
-        self._in_flight = meta
-        self._commit_number = number
+        draft = context.begin_checkpoint()
+        position.begin_commit(meta)
         return Checkpoint(rows, draft.outputs, meta, draft.records, draft.rejected)
 
     def commit(self) -> None:
         """The checkpoint in flight is durable."""
-        if self._in_flight is None:
-            raise RuntimeError("no checkpoint is in flight")
+        self._position.commit()
         self._layers.commit()
-        self._committed, self._in_flight = self._in_flight, None
 
     def abort(self) -> None:
         """The checkpoint in flight failed: it and all since are dropped. Give the records again from `next_offset`."""
         self._layers.abort()
-        self._in_flight = None
-        self._begin(self._committed)
+        self._position.rewind()
+        self._begin()
 
     def begin_flush(self) -> tuple[dict[bytes, bytes | None], Meta]:
         """Freezes what the local store lacks and where it will stand with it; follow it by `end_flush`."""
-        return self._layers.begin_flush(), self._committed
+        return self._layers.begin_flush(), self.committed
 
     def end_flush(self) -> None:
         """The local store has what `begin_flush` gave."""

@@ -1,53 +1,209 @@
-"""Quarantine: what of a partition is rejected because the application raises on it, so that the rest goes on."""
+"""Quarantine: keys on which the application fails again and again. Their rows are kept aside and their records are rejected.
 
-from collections.abc import Iterable
+A quarantined key is a row of the engine's own store, and so are the rows that were kept aside with it. Both are part of the
+checkpoint: a takeover finds them again, and `release` puts the rows back.
+"""
 
-from services.processor.engine.application.failures import (
-    FAILED_MAX,
-    FAILED_WINDOW_RECORDS,
-    ApplicationFailed,
-    FireFailed,
-    FoldFailed,
-    RowRefused,
-    TooManyFailed,
+import hashlib
+from collections.abc import Callable
+from typing import Any, Final
+
+import msgspec
+
+from services.processor.engine.application.application import (
+    QUARANTINE_STORE_ID,
+    ROW_BYTES_MAX,
+    Application,
+    Processor,
+    ReleasingRows,
+    StoreSpec,
+)
+from services.processor.engine.application.failures import ReleaseBroken
+from services.processor.engine.core.context import CoreContext
+from services.processor.engine.core.failing import Failing
+from services.processor.engine.record import Record
+from services.processor.engine.state.layers import Layers
+from services.processor.engine.state.rows import Meta, unpack
+
+#: Rows of one key that are kept aside; more are rejected.
+ROWS_PER_KEY_MAX: Final = 1_000
+#: A longer record key is not quarantined: its failing records are rejected one by one.
+KEY_BYTES_MAX: Final = 4_096
+_REASON_CHARS_MAX: Final = 300
+
+#: A quarantined key stands under `k <key>`; each of its rows under `r <length of key, 2 bytes> <key> <row key>`.
+_KEY_PREFIX: Final = bytes([QUARANTINE_STORE_ID]) + b"k"
+_ROW_PREFIX: Final = bytes([QUARANTINE_STORE_ID]) + b"r"
+
+QUARANTINE: Final = StoreSpec[bytes](
+    name="quarantine",
+    id=QUARANTINE_STORE_ID,
+    encode=bytes,
+    decode=bytes,
+    # A row as it was stored, deadline included.
+    row_bytes_max=ROW_BYTES_MAX + 8,
 )
 
 
+class QuarantinedKey(msgspec.Struct, array_like=True):
+    """One quarantined key, for operators too."""
+
+    #: The partition's clock, ms since 1970.
+    since_ms: int
+    #: The last failure.
+    reason: str
+    failures: int
+    #: Records that were rejected since, unfolded.
+    rejected: int = 0
+    #: Rows kept aside, and their bytes.
+    rows: int = 0
+    row_bytes: int = 0
+    #: What the rows counted for: `release` adds it again.
+    tallies: dict[str, int] = {}
+
+
+_decode: Final = msgspec.msgpack.Decoder(QuarantinedKey).decode
+
+
 class Quarantine:
-    """On what of a partition the application failed; it is rejected when its turn comes again."""
+    """The quarantined keys of one partition, and the recent failures of the others."""
 
-    def __init__(self, application: str, partition: int) -> None:
-        self._of = f"{application} failed", f"partition {partition}"
-        #: Records by topic and offset, rows by key and deadline; of these, those that the application could not release.
-        self.records: set[tuple[str, int]] = set()
-        self.rows: set[tuple[bytes, int]] = set()
-        self.stuck_rows: set[tuple[bytes, int]] = set()
-        #: Rows that could not be stored: whatever changes one is looked at.
-        self.suspects: set[bytes] = set()
-        #: Where of late it was rejected (see `Meta.failed_at`).
-        self.failed_at: list[int] = []
+    def __init__(self, application: Application, processor: Processor, context: CoreContext, layers: Layers) -> None:
+        self._application = application
+        self._rules = application.failure_rules
+        self._processor = processor
+        self._context = context
+        self._layers = layers
+        self._failing = Failing(self._rules)
+        #: By record key; always this very dict.
+        self.keys: dict[bytes, QuarantinedKey] = {}
+        #: Of the version that runs: where it began, unless it is the first one.
+        self.version_at: int | None = None
 
-    def add(self, failure: ApplicationFailed) -> None:
-        """From now on, this is rejected."""
-        if isinstance(failure, FoldFailed):
-            self.records.add((failure.record.topic, failure.record.offset))
-        elif isinstance(failure, FireFailed):
-            row = failure.row_key, failure.deadline_ms
-            (self.stuck_rows if row in self.rows else self.rows).add(row)
-        elif isinstance(failure, RowRefused):
-            # Which record made it so is found out when they are given again.
-            self.suspects.add(failure.row_key)
+    def begin(self, meta: Meta) -> None:
+        """The core is where `meta` says."""
+        self._failing.begin(meta.failing)
+        self.version_at = meta.version_at
+        if meta.commit_number and meta.version != self._application.version:
+            self.version_at = sum(meta.next_offsets.values())
+        self.keys.clear()
+        if self._layers.counts[QUARANTINE_STORE_ID]:
+            for row_key in self._layers.keys(_KEY_PREFIX, self._rules.quarantined_keys_max):
+                entry = self._layers.entry(row_key)
+                assert entry is not None
+                self.keys[row_key[len(_KEY_PREFIX) :]] = _decode(entry.row)
 
-    def begin(self, failed_at: Iterable[int]) -> None:
-        """The core stands where so much had failed."""
-        self.failed_at = list(failed_at)
+    @property
+    def failing(self) -> dict[bytes, tuple[int, int]]:
+        """Recent failures, as `Meta` keeps them."""
+        return self._failing.keys
 
-    def note(self, at: int) -> None:
-        """Something was rejected where the next offsets add up to `at`. Raises `TooManyFailed`."""
-        self.failed_at = [earlier for earlier in self.failed_at if earlier > at - FAILED_WINDOW_RECORDS] + [at]
-        if len(self.failed_at) > FAILED_MAX:
-            failed, partition = self._of
-            raise TooManyFailed(
-                f"{failed} on {len(self.failed_at)} of the last {FAILED_WINDOW_RECORDS} records of {partition};"
-                f" more than {FAILED_MAX} are not rejected: mend it or roll it back"
-            )
+    def reject(self, record: Record) -> None:
+        """Rejects a record of a quarantined key."""
+        held = self.keys[record.key or b""]
+        held.rejected += 1
+        self._put(record.key or b"", held)
+        self._context.reject(record, "quarantined", held.reason)
+
+    def note(self, key: bytes, at: int, error: Exception, attempt: Callable[[Callable[[], None]], object]) -> None:
+        """The application failed on a record or row of `key`, where the next offsets add up to `at`.
+
+        `attempt` calls what the application is to do, and drops its changes where it fails. Raises `ReleaseBroken`.
+        """
+        rules = self._rules
+        failures = self._failing.note(digest_of(key), at)
+        if (
+            self.version_at is not None
+            and rules.broken_release_keys
+            and at - self.version_at < rules.broken_release_records
+        ):
+            failed = self._failing.distinct_since(self.version_at)
+            if failed > rules.broken_release_keys:
+                raise ReleaseBroken(
+                    f"{self._application.name} failed on {failed} keys of partition {self._context.partition} within"
+                    f" {rules.broken_release_records} records after its version changed: correct it or roll it back"
+                    f" ({_reason_of(error)})"
+                )
+        if failures >= rules.quarantine_failures and self._has_room(key):
+            self._hold(key, failures, error, attempt)
+
+    def _has_room(self, key: bytes) -> bool:
+        return len(self.keys) < self._rules.quarantined_keys_max and len(key) <= KEY_BYTES_MAX and key not in self.keys
+
+    def _hold(
+        self, key: bytes, failures: int, error: Exception, attempt: Callable[[Callable[[], None]], object]
+    ) -> None:
+        """Keeps the rows of the key aside."""
+        context, layers = self._context, self._layers
+        held = QuarantinedKey(context.clock_ms, _reason_of(error), failures)
+        room_bytes = self._rules.quarantined_bytes_max - sum(one.row_bytes for one in self.keys.values())
+        tallies = dict(context.tallies)
+        for spec in self._application.stores:
+            for row_key in self._rows_of(spec, key):
+                self._release_row(spec, row_key, attempt)
+                if not layers.stands(row_key):
+                    continue
+                row = layers.discard(row_key)
+                if spec is self._application.media:
+                    context.pending_media.forget(row_key[1:])
+                if held.rows < ROWS_PER_KEY_MAX and held.row_bytes + len(row) <= room_bytes:
+                    layers.put(_row_prefix(key) + row_key, row, 0)
+                    held.rows += 1
+                    held.row_bytes += len(row)
+                else:
+                    context.reject_row(spec, row_key[1:], unpack(row)[2], "quarantined", held.reason)
+        held.tallies = {
+            name: before - context.tallies[name] for name, before in tallies.items() if before != context.tallies[name]
+        }
+        self._failing.forget(digest_of(key))
+        self.keys[key] = held
+        self._put(key, held)
+
+    def _rows_of(self, spec: StoreSpec[Any], key: bytes) -> list[bytes]:
+        row_key, record_key = bytes([spec.id]) + key, spec.record_key
+        if record_key is None:
+            return [row_key] if self._layers.stands(row_key) else []
+        # All that begin with the key: those of longer keys are not of this one.
+        found = self._layers.keys(row_key, 100 * ROWS_PER_KEY_MAX)
+        return [one for one in found if record_key(one[1:]) == key]
+
+    def _release_row(
+        self, spec: StoreSpec[Any], row_key: bytes, attempt: Callable[[Callable[[], None]], object]
+    ) -> None:
+        processor = self._processor
+        if isinstance(processor, ReleasingRows):
+            attempt(lambda: processor.release(spec, row_key[1:]))
+
+    def release(self, key: bytes) -> None:
+        """Puts the rows of a quarantined key back; its later records are folded. Raises KeyError, and what decoders raise."""
+        context, layers = self._context, self._layers
+        held = self.keys[key]
+        prefix = _row_prefix(key)
+        for kept in layers.keys(prefix, ROWS_PER_KEY_MAX):
+            entry = layers.entry(kept)
+            assert entry is not None
+            row_key = kept[len(prefix) :]
+            layers.restore(row_key, entry.row, context.clock_ms)
+            layers.delete(kept)
+            if self._application.media is not None and row_key[0] == self._application.media.id:
+                context.pending_media.found(row_key[1:])
+        for name, number in held.tallies.items():
+            context.tally(name, number)
+        layers.delete(_KEY_PREFIX + key)
+        del self.keys[key]
+
+    def _put(self, key: bytes, held: QuarantinedKey) -> None:
+        self._layers.put(_KEY_PREFIX + key, msgspec.msgpack.encode(held), 0)
+
+
+def digest_of(key: bytes) -> bytes:
+    """What stands for a key where failures are counted."""
+    return hashlib.blake2b(key, digest_size=8).digest()
+
+
+def _row_prefix(key: bytes) -> bytes:
+    return _ROW_PREFIX + len(key).to_bytes(2, "big") + key
+
+
+def _reason_of(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}"[:_REASON_CHARS_MAX]

@@ -1,21 +1,24 @@
 """Layers: a core's rows from the newest to the oldest, so that the local store never sees an uncommitted one.
 
     open        rows changed since the last cut, decoded          dropped by an abort
+    sealed      bytes of rows changed since the last cut          dropped by an abort, kept by an undo
     in flight   bytes of the checkpoint being committed           dropped by an abort
     committed   bytes committed since the last flush began        in Kafka: never dropped, replayed after a crash
     flushing    bytes on their way into the local store
     local       the local store
 
-A cache of decoded rows lies over all of them (`engine.cache`). Timers live in the rows (their deadline); where to look for
-what is due is told by `engine.timers`, and an entry that its row does not confirm is nothing.
+A cache of decoded rows lies over all of them (`engine.cache`). Timers are the deadlines of rows. Where to look for what
+is due is in `state.timers`; an entry that its row does not confirm has no effect.
+
+While the application fails, the core seals after every record and row: what fails next is undone alone (`undo`).
 """
 
 import heapq
-from collections.abc import Callable, Container, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from services.processor.engine.application.application import StoreSpec
-from services.processor.engine.application.failures import FireFailed, RowRefused
+from services.processor.engine.application.failures import RowRefused
 from services.processor.engine.state.cache import Cache, Entry
 from services.processor.engine.state.local import LocalStore
 from services.processor.engine.state.rows import NewerFormat, deadline_of, envelope, unpack, word
@@ -36,6 +39,9 @@ class Layers:
         self._local = local
         self._open: dict[bytes, Entry] = {}
         self._open_bytes = 0
+        self._sealed: _Rows = {}
+        self._sealed_bytes = 0
+        self._sealed_counts: dict[int, int] = {}
         #: Of a row in the open layer it has the same entry, or none.
         self._cache = cache
         self.young = cache.young
@@ -68,13 +74,16 @@ class Layers:
 
     def look(self, key: bytes) -> tuple[Entry | None, bool]:
         """The row of `key` as it is now, or None, and whether that is committed. Leaves the cache as it is."""
-        is_committed = key not in self._open and key not in self._in_flight
+        is_committed = self._is_committed(key)
         entry = self._kept(key) or self._read(key)
         return (entry if entry is not None and entry.row is not None else None), is_committed
 
+    def _is_committed(self, key: bytes) -> bool:
+        return key not in self._open and key not in self._sealed and key not in self._in_flight
+
     def committed_row(self, key: bytes) -> Any:
         """The row of `key` as it is committed, decoded, or None. Leaves the cache as it is."""
-        if key not in self._open and key not in self._in_flight:
+        if self._is_committed(key):
             entry, _ = self.look(key)
             return None if entry is None else entry.row
         row = self._committed_as_bytes(key)
@@ -95,6 +104,21 @@ class Layers:
         rows.update(newer)
         standing = heapq.nsmallest(limit, (key for key, row in rows.items() if row is not None))
         return [(key, self._decoded(key, rows[key] or b"").row) for key in standing]
+
+    def keys(self, prefix: bytes, limit: int) -> list[bytes]:
+        """The first `limit` keys that begin with `prefix` of rows that exist now, in order.
+
+        Costs a look at each row that is not yet in the local store.
+        """
+        layers: tuple[Iterable[bytes], ...] = (
+            *(self._open, self._sealed, self._in_flight, self._committed, self._flushing),
+        )
+        newer = {key: self.stands(key) for layer in layers for key in layer if key.startswith(prefix)}
+        gone = sum(not stands for stands in newer.values())
+        found = {key for key, _ in self._local.page(prefix, end_of(prefix), limit + gone)}
+        if self._local.get(prefix) is not None:
+            found.add(prefix)
+        return heapq.nsmallest(limit, (key for key in found | newer.keys() if newer.get(key, True)))
 
     def put(self, key: bytes, row: Any, deadline_ms: int) -> None:
         """Sets the row of `key` and its deadline (ms since 1970; 0: no timer)."""
@@ -131,7 +155,7 @@ class Layers:
         self._cache.remember(key, gone)
 
     def discard(self, key: bytes) -> bytes:
-        """Deletes a row that stands, whether it can be decoded or not; returns what the application stored.
+        """Deletes a row that exists, whether it can be decoded or not; returns its bytes with its deadline.
 
         Raises `RowRefused` for a changed one that cannot be stored.
         """
@@ -139,7 +163,12 @@ class Layers:
         row = self._bytes(key) if entry is None else self._as_bytes([(key, entry)])[key]
         self.counts[key[0]] -= 1
         self._bury(key)
-        return b"" if row is None else unpack(row)[2]
+        return row or b""
+
+    def restore(self, key: bytes, row: bytes, after_ms: int) -> None:
+        """Puts back a row that `discard` returned; its deadline, if it has one, is after `after_ms`. Raises as its decoder does."""
+        entry = self._decoded(key, row)
+        self.put(key, entry.row, max(entry.deadline_ms, after_ms + 1) if entry.deadline_ms else 0)
 
     def stands(self, key: bytes) -> bool:
         """Whether there is a row of `key`; asks without decoding it."""
@@ -150,6 +179,8 @@ class Layers:
         return self._open.get(key) or self._cache.get(key)
 
     def _bytes(self, key: bytes) -> bytes | None:
+        if key in self._sealed:
+            return self._sealed[key]
         return self._in_flight[key] if key in self._in_flight else self._committed_as_bytes(key)
 
     def _committed_as_bytes(self, key: bytes) -> bytes | None:
@@ -179,40 +210,31 @@ class Layers:
         """Timers due by `clock_ms` that have not fired, as far as they are known in memory."""
         return self._timers.waiting(clock_ms)
 
-    def due(self, clock_ms: int, limit: int, undecoded: Container[tuple[bytes, int]]) -> Iterator[tuple[bytes, int]]:
+    def due(self, clock_ms: int, limit: int) -> Iterator[tuple[bytes, int]]:
         """Takes up to `limit` due rows as (key, deadline), by deadline; each must be given another deadline, or deleted.
 
-        Those among `undecoded` are not looked into. Raises `FireFailed` for a row that cannot be decoded.
+        A row is not decoded here, so that whoever fires it deals with one that cannot be.
         """
         found = self._timers.take_due(clock_ms, limit)
         while limit > 0 and (first := next(found, None)) is not None:
             deadline_ms, key = first
-            if self._is_due(key, deadline_ms, (key, deadline_ms) not in undecoded):
+            if self._is_due(key, deadline_ms):
                 limit -= 1
                 yield key, deadline_ms
 
-    def _is_due(self, key: bytes, deadline_ms: int, is_to_be_decoded: bool) -> bool:
+    def _is_due(self, key: bytes, deadline_ms: int) -> bool:
         entry = self._kept(key)
         if entry is not None:
             return entry.row is not None and entry.deadline_ms == deadline_ms
         row = self._bytes(key)
-        if row is None or deadline_of(row) != deadline_ms:
-            return False
-        if is_to_be_decoded:
-            try:
-                self._cache.remember(key, self._decoded(key, row))
-            except NewerFormat:
-                raise
-            except Exception as error:
-                raise FireFailed(self._specs[key[0]].name, key, deadline_ms, error) from error
-        return True
+        return row is not None and deadline_of(row) == deadline_ms
 
     # The life of a checkpoint.
 
     @property
     def dirty_rows(self) -> int:
         """Rows changed since the last cut."""
-        return len(self._open)
+        return len(self._open) + len(self._sealed)
 
     @property
     def dirty_bytes(self) -> int:
@@ -232,13 +254,30 @@ class Layers:
         rows = self._as_bytes(self._open.items())
         for entry in self._open.values():
             entry.is_open = False
+        if self._sealed:
+            rows = self._sealed | rows
+            self._sealed = {}
         self._in_flight = rows
         self._open, self._open_bytes = {}, 0
         return rows
 
-    def check(self, keys: Iterable[bytes]) -> None:
-        """Raises `RowRefused` when one of these rows has changed and cannot be stored."""
-        self._as_bytes((key, self._open[key]) for key in keys if key in self._open)
+    def seal(self) -> None:
+        """An `undo` keeps what has changed until now. Raises `RowRefused`, and seals nothing, when a row cannot be stored."""
+        self._sealed |= self._as_bytes(self._open.items())
+        for entry in self._open.values():
+            entry.is_open = False
+        self._open = {}
+        self._sealed_bytes, self._sealed_counts = self._open_bytes, dict(self.counts)
+
+    def undo(self) -> None:
+        """Drops every change of a row since the last `seal`; timers that were taken meanwhile are back."""
+        touched = self._open.keys()
+        self._open, self._open_bytes = {}, self._sealed_bytes
+        self.counts.update(self._sealed_counts)
+        # The whole cache: what failed may have changed a row that it never put.
+        self._cache.clear()
+        for key in touched:
+            self.rearm(key)
 
     def _as_bytes(self, entries: Iterable[tuple[bytes, Entry]]) -> _Rows:
         rows: _Rows = {}
@@ -252,12 +291,12 @@ class Layers:
             encode, payload_bytes_max, of_store = encoders[key[0]]
             try:
                 payload = encode(row)
+                rows[key] = packed = word(entry.deadline_ms, of_store) + payload
             except Exception as error:
-                # Whatever it is, it is the application's: its row must be named, or the partition would stop here for ever.
+                # The application's row or deadline is at fault. The error names the row, so that it can be rejected.
                 raise self._refused(key, f"{type(error).__name__}: {error}") from error
             if len(payload) > payload_bytes_max:
                 raise self._refused(key, f"{len(payload)} bytes; at most {payload_bytes_max} can be stored")
-            rows[key] = packed = word(entry.deadline_ms, of_store) + payload
             grown_bytes += len(packed) - entry.stored_bytes
             entry.stored_bytes = len(packed)
         self._cache.grow(grown_bytes)
@@ -274,8 +313,8 @@ class Layers:
 
     def abort(self) -> None:
         """Drops every row since the last commit; reads go back to what is committed, and so do timers."""
-        touched = self._open.keys() | self._in_flight.keys()
-        self._open, self._in_flight, self._open_bytes = {}, {}, 0
+        touched = self._open.keys() | self._sealed.keys() | self._in_flight.keys()
+        self._open, self._sealed, self._in_flight, self._open_bytes = {}, {}, {}, 0
         # The whole cache: a fold that raised may have changed a row that it never put.
         self._cache.clear()
         for key in touched:
@@ -301,6 +340,10 @@ class Layers:
         """The local store has the frozen rows."""
         written_ms = [deadline_of(row) for row in self._flushing.values() if row is not None]
         self._flushing = {}
-        self._timers.end_flush(
-            written_ms, lambda key: key in self._open or key in self._in_flight or key in self._committed
-        )
+        self._timers.end_flush(written_ms, lambda key: not self._is_committed(key) or key in self._committed)
+
+
+def end_of(prefix: bytes) -> bytes:
+    """The first key after all that begin with `prefix`, whose first byte is not 255."""
+    shortened = prefix.rstrip(b"\xff")
+    return shortened[:-1] + bytes([shortened[-1] + 1])

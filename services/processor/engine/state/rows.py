@@ -75,12 +75,16 @@ class Meta(msgspec.Struct, frozen=True, array_like=True):
     format: int = ROW_FORMAT
     #: By store id, the highest format in which a row was ever committed: a rollback too far is refused at the takeover.
     store_formats: dict[int, int] = {}
-    #: Where of late the application failed: the sum of the next offsets then (see `engine.failures`).
-    failed_at: list[int] = []
+    #: Keys on which the application failed lately, by their digest: how often, and where last. Where is the sum of the next
+    #: offsets, as in `version_at`.
+    failing: dict[bytes, tuple[int, int]] = {}
     #: Rows that stand, by store id.
     rows: dict[int, int] = {}
     #: The numbers that the application keeps, by name.
     tallies: dict[str, int] = {}
+    #: The version of the application that wrote this, and where it began; None for the first version.
+    version: str = ""
+    version_at: int | None = None
 
 
 class _MetaFormat(msgspec.Struct, frozen=True, array_like=True):

@@ -141,6 +141,7 @@ class Task:
             rows=core.rows,
             tallies=core.tallies,
             timers_due=core.waiting_timers,
+            quarantined_keys=len(core.quarantined),
             restore_left_records=0,
         )
 
@@ -221,7 +222,7 @@ class Task:
         self._failed = None
         self._counts.failed("application_failed", "")
         folded = self._inputs.folded(core)
-        core.quarantine(failure)
+        core.retry(failure)
         # Where there is nothing to read again, the time that has passed since has passed.
         self._resume(time_goes_on=self._inputs.folded(core) == folded)
 

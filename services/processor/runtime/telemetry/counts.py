@@ -2,10 +2,14 @@
 
 from collections import Counter
 
+import structlog
+
 from services.processor.engine.core.checkpoint import Checkpoint
 from services.rim.telemetry.metrics import counter, histogram
 from shared import metrics
 from shared.topics import LATE
+
+log = structlog.get_logger(__name__)
 
 
 class Counts:
@@ -27,6 +31,8 @@ class Counts:
         histogram(metrics.PROCESSOR_COMMIT_SECONDS).labels(application, at).observe(seconds)
         counter(metrics.PROCESSOR_RECORDS).labels(application).inc(checkpoint.records)
         self.rejected.update(checkpoint.rejected)
+        if checkpoint.rejected:
+            log.warning("rejected", partition=int(at), reasons=checkpoint.rejected)
         for reason, number in checkpoint.rejected.items():
             counter(metrics.PROCESSOR_REJECTED).labels(application, at, reason).inc(number)
         outputs = Counter(output.topic for output in checkpoint.outputs)

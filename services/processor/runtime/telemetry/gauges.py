@@ -12,6 +12,7 @@ _OF_PARTITION = (
     metrics.PROCESSOR_LAG_RECORDS,
     metrics.PROCESSOR_CLOCK_MS,
     metrics.PROCESSOR_TIMERS_DUE,
+    metrics.PROCESSOR_QUARANTINED_KEYS,
     metrics.PROCESSOR_RESTORE_LEFT_RECORDS,
 )
 
@@ -30,6 +31,7 @@ def show(slot: SlotStatus) -> None:
         gauge(metrics.PROCESSOR_LAG_RECORDS).labels(partition).set(status.lag_records or 0)
         gauge(metrics.PROCESSOR_CLOCK_MS).labels(partition).set(status.clock_ms or 0)
         gauge(metrics.PROCESSOR_TIMERS_DUE).labels(partition).set(status.timers_due or 0)
+        gauge(metrics.PROCESSOR_QUARANTINED_KEYS).labels(partition).set(status.quarantined_keys or 0)
         gauge(metrics.PROCESSOR_RESTORE_LEFT_RECORDS).labels(partition).set(status.restore_left_records or 0)
         for store, rows in status.rows.items():
             gauge(metrics.PROCESSOR_ROWS).labels(partition, store).set(rows)

@@ -29,6 +29,8 @@ class PartitionStatus(msgspec.Struct, frozen=True):
     #: Numbers that the application keeps, by name: `open_views`.
     tallies: dict[str, int] = {}
     timers_due: int | None = None
+    #: Keys whose records are rejected because the application failed on them again and again.
+    quarantined_keys: int | None = None
     #: Since the slot has the partition: checkpoints dropped by Kafka's code (or the outcome, where it had none); records and
     #: rows rejected by reason, those on which the application raised among them (`..._failed`); and late records.
     dropped_commits: dict[str, int] = {}

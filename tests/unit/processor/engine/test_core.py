@@ -9,13 +9,7 @@ import msgspec
 import pytest
 
 from services.processor.engine.application.application import Application, Context, StoreSpec
-from services.processor.engine.application.failures import (
-    FAILED_MAX,
-    FAILED_WINDOW_RECORDS,
-    FoldFailed,
-    RowRefused,
-    TooManyFailed,
-)
+from services.processor.engine.application.failures import FoldFailed, RowRefused
 from services.processor.engine.core import core as core_module
 from services.processor.engine.core.context import CoreContext
 from services.processor.engine.core.core import Core
@@ -192,29 +186,6 @@ def test_a_row_over_its_stores_limit_is_refused() -> None:
     layers.put(b"\x01a", bytes(11), 0)
     with pytest.raises(RowRefused, match="11 bytes; at most 10"):
         layers.cut()
-
-
-def test_a_broken_application_stops_instead_of_draining_its_input_even_across_crashes(drive: Drive) -> None:
-    driver = drive(APPLICATION)
-    for number in range(FAILED_MAX):
-        driver.pipe(BEACONS, b"a", b"poison" if number % 2 else b"huge", at_ms=1000)
-    assert len(driver.outputs(REJECTED)) == FAILED_MAX
-    with pytest.raises(TooManyFailed, match="mend it or roll it back"):
-        driver.pipe(BEACONS, b"a", b"poison", at_ms=1000)
-    assert len(driver.outputs(REJECTED)) == FAILED_MAX
-
-
-def test_failures_far_apart_do_not_stop_it() -> None:
-    core = Core(APPLICATION, 0, MemoryStore())
-    for number in range(FAILED_MAX + 10):
-        offset = number * (FAILED_WINDOW_RECORDS // FAILED_MAX + 1)
-        poison = record(offset, value=b"poison")
-        with pytest.raises(FoldFailed) as failed:
-            core.fold([poison])
-        core.quarantine(failed.value)
-        assert core.fold([poison]) == 1
-        core.cut()
-        core.commit()
 
 
 def test_a_store_that_fails_in_a_fold_is_no_fault_of_the_record() -> None:
