@@ -67,7 +67,9 @@ class ProcessorSettings(Settings):
     )
     media_threads: int = pydantic.Field(4, ge=1, le=64, description="objects of a slot that are stored at once")
     version: str = pydantic.Field(
-        "", max_length=64, description="of the application; by default a digest of its code: see quarantine in processor.md"
+        "",
+        max_length=64,
+        description="of the application; by default a digest of its code: see quarantine in processor.md",
     )
     quarantine_failures: int = pydantic.Field(
         10, ge=1, le=1_000, description="records and rows of one key that fail, then the key is quarantined"
@@ -80,7 +82,10 @@ class ProcessorSettings(Settings):
         64 * 1024 * 1024, ge=0, description="of the rows of a partition's quarantined keys"
     )
     broken_release_keys: int = pydantic.Field(
-        50, ge=0, le=200, description="distinct keys of a partition that fail after an upgrade, then the slot ends; 0: never"
+        50,
+        ge=0,
+        le=200,
+        description="distinct keys of a partition that fail after an upgrade, then the slot ends; 0: never",
     )
     broken_release_records: int = pydantic.Field(
         10_000, ge=1, description="of a partition after an upgrade in which these keys are counted"
