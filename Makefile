@@ -13,8 +13,8 @@ setup: ## make .venv and fetch the jars, pinned and checked; quick when done alr
 setup-test: ## setup, and what only tests need (a browser, an encoder, players and SDKs from npm)
 	@deploy/local/setup.sh test
 
-demo: $(if $(or $(filter all,$(APPS)),$(findstring recordings,$(APPS))),setup-test,setup) ## run everything with simulated players, compare with their truth [APPS=all] [VIEWS=n] [SEED=n] [KEEP=1]
-	@$(PYTHON) -m deploy.demo $(if $(VIEWS),--views $(VIEWS)) $(if $(SEED),--seed $(SEED)) $(if $(APPS),--apps $(APPS)) $(if $(KEEP),--keep)
+demo: $(if $(or $(filter all,$(APPS)),$(findstring recordings,$(APPS))),setup-test,setup) ## run everything with simulated players, compare with their truth [APPS=all] [VIEWS=n] [SEED=n] [KEEP=1 [LIVE=n]]
+	@$(PYTHON) -m deploy.demo $(if $(VIEWS),--views $(VIEWS)) $(if $(SEED),--seed $(SEED)) $(if $(APPS),--apps $(APPS)) $(if $(KEEP),--keep) $(if $(LIVE),--live $(LIVE))
 
 check: setup ## lint, format, types, layers
 	$(PYTHON) -m ruff check .

@@ -243,14 +243,14 @@ def _part(probes: list[Probe], given: argparse.Namespace) -> Part:
         command="python -m bench.e2e",
         checked=f"{len(probes)} probes: missing, doubled or wrong 0; each counted live, each one row with all its beacons",
         compared=[
-            told("beacon acked to viewer in topic live", live),
-            told(f"viewend acked to row in topic views, less {grace:g} s of grace", rows),
-            told(f"viewend acked to row in Postgres, less {grace:g} s of grace", served),
+            told("beacon acknowledged to viewer in topic live", live),
+            told(f"viewend acknowledged to row in topic views, minus the {grace:g} s grace period", rows),
+            told(f"viewend acknowledged to row in Postgres, minus the {grace:g} s grace period", served),
         ],
         lines=[
             (
                 f"The demo's processes on two cores, {given.views_per_second:g} simulated views a second beside a probe a second."
-                f" The live picture is told every {BUCKET_MS / 1_000:g} s, the finalizer takes a batch every {TRIGGER_SECONDS} s."
+                f" Live gauges are emitted every {BUCKET_MS / 1_000:g} s, the finalizer takes a batch every {TRIGGER_SECONDS} s."
             )
         ],
     )

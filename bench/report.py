@@ -1,81 +1,97 @@
-"""Writes bench/README.md and its chart from the figures that the benchmarks kept: `python -m bench.report`."""
+"""Writes every figure of the documents from the result files: `python -m bench.report`.
 
-import platform
-import subprocess
+Copies what the benchmarks wrote on this machine to `bench/results`, then writes bench/README.md, its chart, and the blocks
+between `<!-- figures: NAME -->` and `<!-- end of figures -->` of README.md, docs/results.md and docs/capacity.md.
+"""
+
+import re
 import sys
-from importlib.metadata import version
+from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
+from bench import figures
 from bench.chart import Bar, bars
 from bench.parts import PARTS
-from bench.processor import report as processor
-from bench.processor.systems import ALL
-from bench.results import Part, kept, table
+from bench.results import FOLDER, Part, adopt, kept, read, table
 
-_FOLDER: Final = Path(__file__).parent
+ROOT: Final = Path(__file__).parents[1]
+#: The documents that have blocks of figures.
+DOCUMENTS: Final = ("README.md", "docs/results.md", "docs/capacity.md")
 _CHART: Final = "processor.svg"
+_BLOCK: Final = re.compile(r"(<!-- figures: ([\w-]+) -->\n).*?(<!-- end of figures -->)", re.DOTALL)
 
 
 def main() -> int:
     """1 when there are no figures."""
-    found = [part for name in PARTS for part in kept(name)]
-    if not found:
+    for name in adopt():
+        print(f"bench/results/{name}.json is of this machine's last run")
+    if not any(FOLDER.glob("*.json")):
         print("no figures: run `make bench` first", file=sys.stderr)
         return 1
+    for file, text in written().items():
+        file.write_text(text)
+    return 0
+
+
+def written() -> dict[Path, str]:
+    """Each file that has figures, with its whole text as the result files have it."""
+    results = {file.stem: read(file) for file in sorted(FOLDER.glob("*.json"))}
+    blocks: dict[str, Callable[[], list[str]]] = {
+        **{name: lambda part=part: section(part) for name, part in results.items()},
+        "readme": lambda: figures.readme(results),
+        "capacity-cores": lambda: figures.cores(results),
+        "capacity-views": lambda: figures.views(results),
+    }
+
+    def filled(block: re.Match[str]) -> str:
+        return "\n".join([block[1], *blocks[block[2]](), "", block[3]])
+
+    documents = {ROOT / name: _BLOCK.sub(filled, (ROOT / name).read_text()) for name in DOCUMENTS}
+    folder = ROOT / "bench"
+    return documents | {folder / "README.md": _benchmarks(), folder / _CHART: _chart(results["processor"])}
+
+
+def section(part: Part) -> list[str]:
+    """When and how a result was measured, its goals and its figures."""
+    load = "" if part.load_average is None else f" Load average at the end: {part.load_average:g} on two cores."
+    goals = [*table([part], short=True), ""] if part.compared else []
+    return [f"`{part.command}`, {part.date}. Checked: {part.checked}.{load}", "", *goals, *part.lines]
+
+
+def _benchmarks() -> str:
+    found = [part for name in PARTS for part in kept(name, FOLDER)]
+    machines = sorted({part.machine for part in found})
     lines = [
         "# Benchmarks",
         "",
         (
-            "Written by `python -m bench.report` from the figures of the last runs. Read the ratios: they were measured side by"
-            " side, on the same input, on one machine. CPU time is counted, not wall time: other work shared the machine."
+            "`python -m bench.report` writes this page from the result files in `bench/results`. Compare the ratios: both sides of"
+            " a ratio were measured on the same input, on the same machine, one after the other. CPU time is counted, not elapsed"
+            " time, because other processes use the machine too."
         ),
         "",
-        (
-            f"Machine: {_machine()}. Kafka 4.3.1, one broker on the same machine; {_java()}; Python {platform.python_version()},"
-            f" confluent-kafka {version('confluent-kafka')}, msgspec {version('msgspec')}, rocksdict {version('rocksdict')}."
-        ),
+        *(f"Machine: {machine}. Kafka 4.3.1, one broker on the same machine." for machine in machines),
         "",
         *table(found),
         "",
-        *(line for part in found for line in _section(part)),
     ]
-    (_FOLDER / "README.md").write_text("\n".join(lines))
-    return 0
-
-
-def _section(part: Part) -> list[str]:
-    chart: list[str] = []
-    if part.name == "processor":
-        _draw()
-        chart = [f"![Beacons per CPU-second]({_CHART})", ""]
-    told = f"`{part.command}`, {part.date}; checked: {part.checked}. Load average at its end: {part.load_average:g} on two CPUs."
-    return [f"## {part.title}", "", told, "", *chart, *part.lines, ""]
-
-
-def _draw() -> None:
-    run = processor.kept()
-    rows = [
-        Bar(
-            f"{ALL[name].title}, {ALL[name].commit_ms} ms",
-            run.median(name, processor.rate),
-            ALL[name].family == "playhead",
+    for part in found:
+        chart = [f"![Beacons per CPU-second]({_CHART})", ""] if part.name == "processor" else []
+        without_goals = section(
+            Part(**{name: getattr(part, name) for name in part.__struct_fields__} | {"compared": []})
         )
-        for name in sorted(run.results, key=lambda name: -run.median(name, processor.rate))
+        lines += [f"## {part.title}", "", *without_goals[:2], *chart, *without_goals[2:], ""]
+    return "\n".join(lines)
+
+
+def _chart(processor: Part) -> str:
+    rows = [line.split("|")[1:4] for line in processor.lines if re.match(r"\| [PKQ]", line)]
+    found = [
+        Bar(f"{title.strip()}, {commit.strip()}", float(rate.replace(",", "")), title.strip().startswith("Playhead"))
+        for title, commit, rate in rows
     ]
-    (_FOLDER / _CHART).write_text(bars("Beacons per CPU-second of the processor, exactly once", rows))
-
-
-def _machine() -> str:
-    info = Path("/proc/cpuinfo").read_text()
-    models = [line.partition(":")[2].strip() for line in info.splitlines() if line.startswith("model name")]
-    memory_kib = int(Path("/proc/meminfo").read_text().split()[1])
-    return f"{len(models)} × {models[0] if models else 'CPU'}, {memory_kib / 1024 / 1024:.0f} GiB, {platform.system()}"
-
-
-def _java() -> str:
-    told = subprocess.run(["java", "-version"], capture_output=True, text=True, check=False).stderr
-    return told.splitlines()[0].replace('"', "") if told else "no Java"
+    return bars("Beacons per CPU-second of the processor, exactly once", sorted(found, key=lambda bar: -bar.value))
 
 
 if __name__ == "__main__":

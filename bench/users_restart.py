@@ -160,18 +160,18 @@ def _measure(slot: Slot, users: int, changed: int) -> None:
         results.Compared(
             "restart on its disk, s", f"{restart:.1f}", f"< {GOAL_SECONDS:g}", is_met=restart < GOAL_SECONDS
         ),
-        results.Compared("changelog rows read by it", f"{slot.replayed():,}"),
+        results.Compared("changelog rows read by the restart", f"{slot.replayed():,}"),
         results.Compared("start with an empty disk, s", f"{cold:.1f}"),
-        results.Compared("changelog rows read by it", f"{cold_rows:,}"),
+        results.Compared("changelog rows read by that start", f"{cold_rows:,}"),
     ]
     results.keep(
         results.Part(
             name="users_restart",
             title=f"Restart of a slot with {users:,} users",
             command=f"python -m bench.users_restart --users {users} --changed {changed}",
-            checked=f"every user stands; of {ASKED:,} drawn by lot, each is told as it was last changed",
+            checked=f"every user stands; of {ASKED:,} chosen at random, each is answered as it was last changed",
             compared=compared,
-            lines=[],
+            lines=[f"{changed:,} users are changed over the REST API before the restart."],
         )
     )
     print(f"{users:,} users on {PARTITIONS} partitions, {changed:,} changed before the restart")

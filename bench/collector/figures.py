@@ -83,7 +83,7 @@ def part(found: list[Measured]) -> Part:
     rows = [f"| {ALL[each.name].title} | {' | '.join(each.cells)} |" for each in found]
     settings = (
         "Real mux-embed events (text/plain, about 1 kB each) from a client on the same two cores, so requests a second and"
-        " latency are the client's too; CPU is that of the server's process. All: one thread that serves, acks=all, lz4,"
+        " latency include the client; CPU is that of the server's process. All servers: one thread, acks=all, lz4,"
         f" {LINGER_MS} ms of linger, 200 after the acks. The peers read each event's key and produce the event as it came, as the"
         " pass-through does; the full intake decodes, checks and writes canonical beacons. Karapace is not on PyPI: not compared."
     )

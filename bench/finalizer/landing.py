@@ -85,7 +85,7 @@ def merges(spark: SparkSession, grown: Sequence[Grown], batch: int) -> Part:
         lines=[
             (
                 f"{batch:,} views, half of them revisions of views that stand in the table: finding the slices where the old"
-                f" revisions count, then the merge. A day has {inputs.VIEWS_A_DAY:,} views in every table; turn by turn, best of"
+                f" revisions count, then the merge. A day has {inputs.VIEWS_A_DAY:,} views in every table; in turn, best of"
                 f" {ROUNDS} rounds. The batch's days are literals in the merge's condition, so no other day's file is read."
             ),
             "",
@@ -129,7 +129,7 @@ def rebuilds(spark: SparkSession, settings: FinalizerSettings, grown: Sequence[G
     smallest = rounds[grown[0].size]
     return Part(
         name="finalizer-rebuild",
-        title="Finalizer: slices counted anew",
+        title="Finalizer: recount of slices",
         command=f"python -m bench.finalizer --only rebuild --rows {_listed(grown)} --slices {slices}",
         checked="views and watch time of the slices equal a recount of table views by another implementation",
         compared=[
@@ -165,14 +165,14 @@ def large_hour(spark: SparkSession, settings: FinalizerSettings, views: int) -> 
     tell_rounds(f"rebuild of an hour of {views:,} views", rounds, views, "views")
     return Part(
         name="finalizer-hour",
-        title="Finalizer: a large hour counted anew",
+        title="Finalizer: recount of a large hour",
         command=f"python -m bench.finalizer --only hour --hour {views}" + (" --codegen" if settings.codegen else ""),
         checked="views and watch time of the slices equal a recount of table views by another implementation",
         compared=[],
         lines=[
             (
                 f"One hour of {inputs.CUSTOMERS} customers with {views:,} views: minutes, the hour, the day, in total and by"
-                f" {settings.rollup_by}. A batch pays this for every hour that it touches, so it bounds how large an hour may be."
+                f" {settings.rollup_by}. A batch recounts each hour that it touches: this bounds how large an hour may be."
             ),
             "",
             *head("views"),
@@ -240,7 +240,7 @@ def whole_path(spark: SparkSession, settings: FinalizerSettings, views: int) -> 
             (
                 f"{views:,} new views of {inputs.CUSTOMERS} customers, which end within {_told(slices)}: bronze, views, rollups"
                 f" by minute, hour and day, in total and by {settings.rollup_by}, and Postgres; best of {ROUNDS} rounds after"
-                f" {_WARM_ROUNDS} others, in which the JVM compiles, turn by turn. Records come from memory, not from Kafka."
+                f" {_WARM_ROUNDS} others, in which the JVM compiles, in turn. Records come from memory, not from Kafka."
             ),
             "",
             *head("views"),

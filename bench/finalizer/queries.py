@@ -64,8 +64,8 @@ async def run(dsn: str, days: int) -> Part:
         ],
         lines=[
             (
-                f"All that the page asks for a span, {QUERY_ROUNDS} times each, up to different hours of a week: sums and start-up"
-                " histograms of 100 customers, one connection."
+                f"All queries of the page for a span of hours, {QUERY_ROUNDS} times each, up to different hours of a"
+                " week: sums and start-up histograms of 100 customers, one connection."
             ),
             "",
             "| span, hours | p50, ms | p95, ms |",

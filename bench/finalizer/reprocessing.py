@@ -41,7 +41,7 @@ def run(spark: SparkSession, settings: FinalizerSettings, beacons: int) -> Part:
         tell(f"{beacons:,} beacons {what}", rounds, beacons, "beacons")
     return Part(
         name="finalizer-reprocess",
-        title="Finalizer: views made anew from beacons",
+        title="Finalizer: views reprocessed from beacons",
         command=f"python -m bench.finalizer --only reprocess --beacons {beacons}",
         checked=f"both folds come to the same {rows:,} rows, by their hash",
         compared=[

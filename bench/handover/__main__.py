@@ -95,7 +95,7 @@ def part(took: list[Took], went: list[Went], given: argparse.Namespace) -> Part:
                 " stream thread)."
             ),
             "",
-            "| system | standbys | way | stood still, s | records behind |",
+            "| system | standbys | way | without processing, s | records behind |",
             "|---|---|---|---|---|",
         ]
         lines += [

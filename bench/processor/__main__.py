@@ -99,7 +99,7 @@ def main() -> int:
                         return 1
                     drained[name].append(figures)
                     print(report.told_run(name, figures), flush=True)
-                    kept = report.keep(
+                    kept = report.gathered(
                         {name: all_of for name, all_of in drained.items() if all_of}, loaded, given.in_flight
                     )
     results.keep(report.part(kept))

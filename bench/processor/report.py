@@ -1,8 +1,6 @@
-"""Tells the figures: lines while it runs, a table and a section of bench/README.md at the end; keeps them."""
+"""The figures of a run: lines while it runs, a table and a section of bench/README.md at the end."""
 
-import os
 import statistics
-import time
 from collections.abc import Callable
 from typing import Final
 
@@ -11,9 +9,8 @@ import msgspec
 from bench.processor.beacons import Loaded
 from bench.processor.measure import Figures
 from bench.processor.systems import ALL, SETTINGS, System
-from bench.results import HOME, Compared, Part, against
+from bench.results import Compared, Part, against
 
-FILE: Final = HOME / "processor.json"
 COMMAND: Final = "python -m bench.processor"
 _MIB: Final = 1024 * 1024
 #: Beacons per CPU-second of the reduced fold to the best of a peer's configurations.
@@ -21,16 +18,13 @@ GOALS: Final = {"kafka streams": 2.0, "quix": 8.0}
 
 
 class Kept(msgspec.Struct):
-    """A run of the benchmark, as it is kept. `results` by the system's name, one for each round."""
+    """A run of the benchmark. `results` by the system's name, one for each round."""
 
-    date: str
     beacons: int
     beacon_bytes: float
     views: int
     in_flight: int
     results: dict[str, list[Figures]]
-    #: Of the last quarter of an hour, at the end of the run: what else the machine did.
-    load_average: float | None = None
 
     def median(self, name: str, figure: Callable[[Figures], float]) -> float:
         """The median of a system's rounds."""
@@ -47,25 +41,15 @@ def rate(figures: Figures) -> float:
     return figures.drained.beacons_a_cpu_second
 
 
-def keep(results: dict[str, list[Figures]], loaded: Loaded, in_flight: int) -> Kept:
-    """Keeps the figures for `bench.report`."""
-    kept = Kept(
-        date=time.strftime("%Y-%m-%d", time.gmtime()),
+def gathered(results: dict[str, list[Figures]], loaded: Loaded, in_flight: int) -> Kept:
+    """The figures with what was loaded."""
+    return Kept(
         beacons=loaded.beacons,
         beacon_bytes=loaded.value_bytes / loaded.beacons,
         views=len(loaded.views) + loaded.never_ended,
         in_flight=in_flight,
         results=results,
-        load_average=round(os.getloadavg()[2], 1),
     )
-    FILE.parent.mkdir(parents=True, exist_ok=True)
-    FILE.write_bytes(msgspec.json.encode(kept))
-    return kept
-
-
-def kept() -> Kept:
-    """The figures of the last run. Raises `FileNotFoundError` when there was none."""
-    return msgspec.json.decode(FILE.read_bytes(), type=Kept)
 
 
 def told_input(loaded: Loaded, in_flight: int, seconds: float) -> str:
@@ -156,25 +140,16 @@ def part(run: Kept) -> Part:
     )
 
 
-def _load(run: Kept) -> str:
-    if run.load_average is None:
-        return ""
-    return (
-        f" The load average at its end was {run.load_average:g} on {os.cpu_count()} CPUs: where it is far above them, everything"
-        " that costs by the second, not by the beacon, weighs more, and neighbouring rows were measured under unequal load."
-    )
-
-
 def section(run: Kept) -> list[str]:
     """The section of bench/README.md."""
     rounds = max(len(each) for each in run.results.values())
     return [
         (
-            f"`{COMMAND}`, {run.date}. {run.beacons:,} beacons of {run.beacon_bytes:.0f} B in 8 partitions, 25 a view,"
+            f"{run.beacons:,} beacons of {run.beacon_bytes:.0f} B in 8 partitions, 25 a view,"
             f" {run.views:,} views, up to {run.in_flight:,} in flight, 2 % duplicates, 2 % of the views never ended. Every system"
             " drained the same topic, exactly once; every view was checked with a read_committed consumer: 0 missing, 0 doubled,"
             f" 0 wrong. CPU is that of the whole process, over the part of the topic from one half to nine tenths; {rounds}"
-            f" round{'s, medians' if rounds > 1 else ''}.{_load(run)}"
+            f" round{'s, medians' if rounds > 1 else ''}."
         ),
         "",
         *table(run),

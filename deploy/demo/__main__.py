@@ -19,12 +19,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from deploy.demo import addresses
 from deploy.demo.applications import catalogue
 from deploy.demo.applications.part import Part, Refused
 from deploy.demo.applications.playing import play_all
 from deploy.demo.display import Display
 from deploy.demo.play import Playing
-from deploy.demo.services import Crowd, DemoServices, Players, shortened, snippets
+from deploy.demo.services import Crowd, DemoServices, Players, audience, shortened, snippets
 from deploy.demo.watch import Verdict, Watch
 from deploy.local.broker import Broker
 from deploy.local.leftovers import Leftovers
@@ -33,6 +34,7 @@ from deploy.local.postgres import Postgres
 from deploy.local.process import DeadlinePassed, ProcessDied
 from deploy.local.supervisor import Supervisor
 from deploy.topics import create_topics
+from loadtest.audience import VIEWERS_MAX
 from services.rim.kafka.connection import TopicsWrong
 from shared.settings import Settings
 
@@ -43,6 +45,8 @@ SECONDS_MAX: Final = 600
 #: Of these some two thirds play at the same time.
 VIEWS: Final = 600
 VIEWS_MAX: Final = 2_000
+#: Viewers who play while the demo stays up.
+LIVE: Final = 20
 EXIT_OK: Final = 0
 EXIT_DIFFERS: Final = 1
 EXIT_DIED: Final = 2
@@ -64,6 +68,8 @@ class Play:
     crowd: Crowd
     parts: Sequence[Part] = ()
     judged: Callable[[Verdict], None] = lambda _: None
+    #: How many go on playing while the demo stays up.
+    live: int = 0
 
 
 class Demo:
@@ -74,6 +80,7 @@ class Demo:
         self._how = play.crowd
         self._parts = play.parts
         self._judged = play.judged
+        self._live = play.live
         self._display = display
         self._broker = Broker(folder / "broker")
         self._postgres = Postgres(folder / "postgres")
@@ -83,6 +90,11 @@ class Demo:
         """Everything but the stopping; the exit code. Raises `ProcessDied`, `DeadlinePassed`, `TopicsWrong`."""
         settings = self._start_stores()
         services = self._start_services()
+        addresses.write(self._folder, services.addresses())
+        if keep:
+            self._display.say(
+                "The comparison covers every view until its table is printed: point a player of your own at this demo after that."
+            )
         with Watch(settings, services, self._postgres.dsn) as watch:
             playing = Playing(self._supervisor, watch, self._display)
             if self._how.waits_for_all:
@@ -91,6 +103,7 @@ class Demo:
             playing.play(self._how, services.collector_url, services.truth)
             playing.land(lambda: self._supervisor.wait_ready("finalizer"))
             verdict = watch.compare()
+        self._display.step("the comparison is over: what is sent from now on changes nothing of it")
         self._judged(verdict)
         verdict.show(self._display)
         lines = play_all(self._parts, services, self._supervisor, settings, self._display)
@@ -143,10 +156,14 @@ class Demo:
         return services
 
     def _keep(self, services: DemoServices) -> None:
-        self._display.say(
-            f"\nThe page stays open: {services.page_url}\n\n{snippets(services)}\nCtrl-C ends everything."
-        )
-        # That is the way to end it, and changes nothing of the verdict.
+        found = services.addresses()
+        self._display.say(f"\n{addresses.listed(found, self._folder / addresses.FILE_NAME)}\n\n{snippets(services)}\n")
+        if self._live:
+            # Another seed than the players': the same views would be repetitions.
+            self._supervisor.start(audience(services.collector_url, self._live, seed=self._how.seed + 1))
+            self._display.say(f"{self._live} simulated viewers play for as long as the demo is up (LIVE=n, 0: none).")
+        self._display.say(f"The page stays open: {services.page_url}\nCtrl-C ends everything.")
+        # Ctrl-C is the way to end it and changes nothing of the verdict.
         with suppress(KeyboardInterrupt):
             while True:
                 self._supervisor.check()
@@ -159,7 +176,7 @@ def main(arguments: Sequence[str]) -> int:
     display = Display()
     # `kill` is to end a demo as Ctrl-C does: cleanly.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    play = Play(Players(given.views, given.seconds, given.seed), given.apps)
+    play = Play(Players(given.views, given.seconds, given.seed), given.apps, live=given.live)
     return drive(given.folder, play, display, keep=given.keep)
 
 
@@ -223,6 +240,9 @@ def _parse(arguments: Sequence[str]) -> argparse.Namespace:
         "--keep", action="store_true", help="stay up after the table, for the page and for real players"
     )
     parser.add_argument(
+        "--live", type=int, default=LIVE, help=f"with --keep: viewers who play after the table, 0 to {VIEWERS_MAX}"
+    )
+    parser.add_argument(
         "--seconds", type=int, default=60, help=f"how long players play, {SECONDS_MIN} to {SECONDS_MAX}"
     )
     parser.add_argument(
@@ -235,6 +255,8 @@ def _parse(arguments: Sequence[str]) -> argparse.Namespace:
     given = parser.parse_args(arguments)
     if not 1 <= given.views <= VIEWS_MAX:
         parser.error(f"--views is 1 to {VIEWS_MAX}")
+    if not 0 <= given.live <= VIEWERS_MAX:
+        parser.error(f"--live is 0 to {VIEWERS_MAX}")
     if not SECONDS_MIN <= given.seconds <= SECONDS_MAX:
         parser.error(f"--seconds is {SECONDS_MIN} to {SECONDS_MAX}")
     try:

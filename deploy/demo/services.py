@@ -52,6 +52,10 @@ class Crowd(Protocol):
         """After so long all are gone, but for what is sent again."""
 
     @property
+    def seed(self) -> int:
+        """Of their stories."""
+
+    @property
     def told(self) -> str:
         """What begins, in words."""
 
@@ -90,6 +94,12 @@ class Players:
         return Service("players", ("-m", "loadtest.players", *words), stop_seconds=5.0, ends=True)
 
 
+def audience(url: str, viewers: int, seed: int) -> Service:
+    """Viewers who play for as long as the demo is up, after the comparison."""
+    words = ("--url", url, "--viewers", str(viewers), "--seed", str(seed))
+    return Service("audience", ("-m", "loadtest.audience", *words), stop_seconds=5.0)
+
+
 class DemoServices:
     """The processes of one demo; ports are chosen when it is made."""
 
@@ -108,6 +118,8 @@ class DemoServices:
         self._part_ports = {part.application: free_port() for part in parts}
         self.lookup_token = secrets.token_urlsafe(24)
         self.collector_admin_ports = [free_port() for _ in range(COLLECTORS)]
+        self._processor_admin_ports = [free_port() for _ in range(PROCESSORS)]
+        self._finalizer_admin_port = free_port()
 
     @property
     def collector_url(self) -> str:
@@ -118,6 +130,24 @@ class DemoServices:
     def page_url(self) -> str:
         """The dashboard's page."""
         return f"http://localhost:{self.dashboard_port}/"
+
+    def addresses(self) -> dict[str, str]:
+        """What the documents ask for, by the name of the shell variable."""
+        of_parts = {part.application.upper(): self.lookup_url(part.application) for part in self._parts}
+        return {
+            "COLLECTOR": self.collector_url,
+            "PAGE": self.page_url,
+            "LOOKUPS": f"http://{_HOST}:{self._lookup_ports[0]}",
+            "TOKEN": self.lookup_token,
+            **of_parts,
+            "FINALIZER_WAREHOUSE_DIR": str(self.warehouse),
+            "POSTGRES": self._postgres_dsn,
+            "KAFKA": self._common["PLAYHEAD_KAFKA_BOOTSTRAP"],
+            "COLLECTOR_ADMIN": f"http://{_HOST}:{self.collector_admin_ports[0]}",
+            "PROCESSOR_ADMIN": f"http://{_HOST}:{self._processor_admin_ports[0]}",
+            "FINALIZER_ADMIN": f"http://{_HOST}:{self._finalizer_admin_port}",
+            "LOGS": str(self._folder / "logs"),
+        }
 
     @property
     def warehouse(self) -> Path:
@@ -158,7 +188,7 @@ class DemoServices:
 
     def processors(self) -> list[Service]:
         """Two slots: each has half of the partitions."""
-        return [self._processor(number, free_port()) for number in range(PROCESSORS)]
+        return [self._processor(number, port) for number, port in enumerate(self._processor_admin_ports)]
 
     def slots(self) -> list[Service]:
         """One of each application that the demo has a part of."""
@@ -180,11 +210,10 @@ class DemoServices:
 
     def finalizer(self) -> Service:
         """The warehouse's writer."""
-        admin_port = free_port()
         return self._service(
             "finalizer",
             ("-m", "services.finalizer", "stream"),
-            admin_port,
+            self._finalizer_admin_port,
             {
                 "FINALIZER_WAREHOUSE_DIR": str(self.warehouse),
                 "FINALIZER_CHECKPOINT_DIR": str(self._folder / "checkpoint"),
@@ -194,7 +223,7 @@ class DemoServices:
                 "FINALIZER_DRIVER_MEMORY": "1g",
                 "FINALIZER_APPLICATIONS": ",".join(part.application for part in self._parts),
                 "FINALIZER_ADMIN_HOST": _HOST,
-                "FINALIZER_ADMIN_PORT": str(admin_port),
+                "FINALIZER_ADMIN_PORT": str(self._finalizer_admin_port),
             },
             ready_seconds=_FINALIZER_READY_SECONDS_MAX,
             stop_seconds=_FINALIZER_STOP_SECONDS_MAX,

@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 import yaml
 
+from bench import figures
+from bench.results import FOLDER, read
 from deploy.kubernetes.manifests import OVERLAYS
 from deploy.local.paths import ROOT
 from shared.topics import BEACONS, PROFILES
@@ -80,6 +82,13 @@ def test_the_sums_of_the_capacity_table_are_right() -> None:
         re.M,
     )
     assert [int(row[0].replace(",", "")) for row in rows] == [10_000, 100_000, 1_000_000]
+    # The page rounds the measured rates down.
+    measured = figures.planned({file.stem: read(file) for file in FOLDER.glob("*.json")})
+    assert 0.85 * measured["collector"] <= 10_000 <= 1.15 * measured["collector"]
+    assert 0.9 * measured["slot"] <= 29_000 <= measured["slot"]
+    assert measured["bronze"] / 2 >= 20_000
+    assert measured["views"] / 2 >= 1_600
+    assert measured["hour_us"] == pytest.approx(28, abs=1)
     for viewers, steady, planned, collectors, slots, finalizer, partitions, terabytes in rows:
         rate = int(steady.replace(",", ""))
         assert rate == int(viewers.replace(",", "")) / 10

@@ -12,7 +12,7 @@ import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
 
-from loadtest import players
+from loadtest import audience, players
 from loadtest.players import loopback_url
 
 
@@ -127,3 +127,12 @@ def test_the_command_refuses_what_is_out_of_bounds(
         players.main([*arguments, "--truth", str(tmp_path / "truth.json")])
     assert exit_info.value.code == 2
     assert not (tmp_path / "truth.json").exists()
+
+
+async def test_an_audience_plays_one_view_after_the_other_and_keeps_no_account(
+    collector: tuple[FakeCollector, str],
+) -> None:
+    fake, url = collector
+    await audience.play(url, viewers=3, seed=5, speed=50, stories=2)
+
+    assert len({view for view, _ in fake.stored}) == 6

@@ -1,9 +1,11 @@
 """The demo's processes: their settings are ones that the services know, and its output tells what it changed."""
 
+import subprocess
 from pathlib import Path
 
 import pytest
 
+from deploy.demo import addresses
 from deploy.demo.clients_doc import COLLECTOR_NAME, lines_to_paste
 from deploy.demo.services import DemoServices, Players, shortened, snippets
 from deploy.local.supervisor import Service
@@ -75,3 +77,17 @@ def test_the_players_are_told_where_to_post_and_where_to_write(services: DemoSer
         ("--seed", "3"),
         ("--truth", str(services.truth)),
     }
+
+
+def test_every_address_that_a_document_asks_for_is_written_and_only_its_owner_may_read_it(
+    services: DemoServices, tmp_path: Path
+) -> None:
+    found = services.addresses()
+    file = addresses.write(tmp_path, found)
+
+    assert file.stat().st_mode & 0o777 == 0o600
+    script = f". {file} && env"
+    said = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=True, env={}).stdout
+    assert {f"{name}={value}" for name, value in found.items()} <= set(said.splitlines())
+    listed = addresses.listed(found, file)
+    assert all(value in listed for value in found.values())

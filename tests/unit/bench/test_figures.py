@@ -1,0 +1,45 @@
+"""Every figure of the documents is what the committed result files say."""
+
+from pathlib import Path
+
+import pytest
+
+from bench import report, results
+from bench.results import FOLDER, Part, adopt, keep, read
+
+
+@pytest.mark.parametrize("file", sorted(report.written()), ids=lambda file: file.name)
+def test_a_document_has_the_figures_of_the_result_files(file: Path) -> None:
+    assert file.read_text() == report.written()[file], "run `python -m bench.report`"
+
+
+def test_every_result_is_shown_and_dated() -> None:
+    shown = "".join(file.read_text() for file in report.written())
+    for file in FOLDER.glob("*.json"):
+        part = read(file)
+        assert part.name == file.stem
+        assert part.date, file.name
+        assert part.machine, file.name
+        assert part.command in shown, part.command
+
+
+def test_a_missing_row_or_column_is_named() -> None:
+    part = Part(name="p", title="", command="", checked="", compared=[], lines=["| a | 1,200 |", "|---|---|"])
+    assert part.number("a", 1) == 1_200
+    for row, column in (("b", 1), ("a", 2)):
+        with pytest.raises(LookupError, match="result p has no row"):
+            part.cell(row, column)
+
+
+def test_a_run_of_this_machine_replaces_the_committed_result_unless_that_is_newer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(results, "HOME", tmp_path / "home")
+    monkeypatch.setattr(results, "FOLDER", tmp_path / "committed")
+    keep(Part(name="e2e", title="", command="", checked="", compared=[], lines=["first"]))
+    assert adopt() == ["e2e"]
+    kept = read(tmp_path / "committed" / "e2e.json")
+    assert (kept.lines, bool(kept.date), bool(kept.machine)) == (["first"], True, True)
+    newer = (tmp_path / "committed" / "e2e.json").read_text().replace(kept.date, "2999-01-01")
+    (tmp_path / "committed" / "e2e.json").write_text(newer)
+    assert adopt() == []
