@@ -7,6 +7,7 @@ between `<!-- figures: NAME -->` and `<!-- end of figures -->` of README.md, doc
 import re
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -38,10 +39,10 @@ def written() -> dict[Path, str]:
     """Each file that has figures, with its whole text as the result files have it."""
     results = {file.stem: read(file) for file in sorted(FOLDER.glob("*.json"))}
     blocks: dict[str, Callable[[], list[str]]] = {
-        **{name: lambda part=part: section(part) for name, part in results.items()},
-        "readme": lambda: figures.readme(results),
-        "capacity-cores": lambda: figures.cores(results),
-        "capacity-views": lambda: figures.views(results),
+        **{name: partial(section, part) for name, part in results.items()},
+        "readme": partial(figures.readme, results),
+        "capacity-cores": partial(figures.cores, results),
+        "capacity-views": partial(figures.views, results),
     }
 
     def filled(block: re.Match[str]) -> str:
