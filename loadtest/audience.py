@@ -10,6 +10,7 @@ import asyncio
 import signal
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import count
 from pathlib import Path
 from random import Random
@@ -24,7 +25,7 @@ from loadtest.playing import Clock, Playing, Stage
 from loadtest.story import tell
 
 VIEWERS_MAX: Final = 500
-#: A view and the pause before it take at most this long.
+#: A view takes at most this long.
 STORY_SECONDS: Final = 60
 _GIVES_UP_MS: Final = 2 * STORY_SECONDS * 1_000
 
@@ -40,7 +41,8 @@ async def play(url: str, *, viewers: int, seed: int, speed: float = 1.0, stories
             for played in count():
                 if played == stories:
                     return
-                story, clock = tell(seed, next(numbers), STORY_SECONDS), Clock(speed)
+                # Without the time until it arrives: as many play as there are viewers.
+                story, clock = replace(tell(seed, next(numbers), STORY_SECONDS), arrives_ms=0), Clock(speed)
                 # A ledger of its own: an account of all views would grow for as long as this runs.
                 stage = Stage(
                     clock, Poster(session, url, Ledger(seed, Path("unused"))), urlsplit(url).netloc, _GIVES_UP_MS

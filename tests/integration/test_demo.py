@@ -8,16 +8,19 @@ import subprocess
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from itertools import groupby
 from pathlib import Path
 
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 
+from deploy.demo import addresses
 from deploy.demo.__main__ import EXIT_DIED, EXIT_DIFFERS, EXIT_INTERRUPTED, EXIT_OK
 from deploy.demo.applications import catalogue
 from deploy.local.paths import ROOT
 from deploy.local.process import wait_until
 from shared.topics import PROFILES, VIEWS
+from tests.documents import Block, run_by
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(900)]
 
@@ -29,8 +32,17 @@ _PARTS_SECONDS_MAX = 600
 
 @pytest.mark.timeout(1500)
 def test_every_view_of_a_run_ends_up_as_its_player_knows_it(tmp_path: Path) -> None:
-    with _demo(tmp_path, "--views", "60", "--seconds", "30", "--seed", "11", "--apps", "all") as demo:
-        code = demo.wait(_LAND_SECONDS_MAX + _PARTS_SECONDS_MAX)
+    words = ("--views", "60", "--seconds", "30", "--seed", "11", "--apps", "all", "--keep", "--live", "2")
+    with _demo(tmp_path, *words) as demo:
+
+        def stays_up() -> bool:
+            assert demo.poll() is None, _output(tmp_path)
+            return "Ctrl-C ends everything." in _output(tmp_path)
+
+        wait_until(stays_up, _LAND_SECONDS_MAX + _PARTS_SECONDS_MAX, "the demo has compared and stays up")
+        _run_documents(tmp_path)
+        demo.send_signal(signal.SIGTERM)
+        code = demo.wait(_END_SECONDS_MAX)
 
     said = _output(tmp_path)
     assert code == EXIT_OK, said
@@ -117,6 +129,34 @@ def test_a_folder_that_is_no_demos_is_not_emptied(tmp_path: Path) -> None:
     assert run.returncode != 0
     assert "holds something else" in run.stderr
     assert precious.read_text() == "keep me"
+
+
+def _run_documents(tmp_path: Path) -> None:
+    """Every command of the documents that needs a running demo, in the documents' order."""
+    of_documents = groupby(run_by(__file__), key=lambda block: block.document)
+    scripts = {document: "\n".join(_as_shell(block) for block in found) for document, found in of_documents}
+    assert {"docs/tutorial.md", "docs/troubleshooting.md", "docs/users.md"} <= set(scripts)
+    environment = tmp_path / "demo" / addresses.FILE_NAME
+    for document, script in scripts.items():
+        whole = f". {environment}\n{script.replace(f'.local/demo/{addresses.FILE_NAME}', str(environment))}"
+        ran = subprocess.run(
+            ["bash", "-euo", "pipefail", "-c", whole],
+            cwd=ROOT,
+            capture_output=True,
+            text=True,
+            timeout=300,
+            check=False,
+        )
+        assert ran.returncode == 0, f"{document}:\n{ran.stdout}\n{ran.stderr}"
+        if document == "docs/tutorial.md":
+            assert re.search(r"acme +│ tutorial │ curl +│ +32000 │ +24000 │", ran.stdout), ran.stdout
+
+
+def _as_shell(block: Block) -> str:
+    """A block as a part of a script; Python is run by the interpreter of this test."""
+    if block.language == "python":
+        return f"{sys.executable} - <<'END_OF_BLOCK'\n{block.text}END_OF_BLOCK"
+    return block.text.replace(".venv/bin/python", sys.executable)
 
 
 def _double_a_row(said: str) -> None:

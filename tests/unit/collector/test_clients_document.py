@@ -59,3 +59,13 @@ async def test_no_address_has_words_that_ad_blockers_match() -> None:
     pasted = {f"{address.path}?{address.query}" for address in addresses}
     assert any("/v1/beacons.gif?key=" in address for address in pasted)
     assert [(url, word) for url in routes | pasted for word in MATCHED if word in url.lower()] == []
+
+
+def test_the_lines_of_the_readme_are_those_of_this_document() -> None:
+    readme = (Path(__file__).parents[3] / "README.md").read_text()
+    (lines,) = re.findall(r"```js\n(.*?)```", readme, re.DOTALL)
+    assert {urlsplit(address).path for address in re.findall(r"http://localhost:8080[^'\"]*", lines)} == {"/cmcd/acme"}
+    document = TEXT.replace("collect.example.com", "localhost:8080").replace(", 'ce'", "")
+    for said in ("beaconCollectionDomain: 'localhost:8080'", "data: { env_key: 'acme'", "['ps', 'e', 't', 'bc', 'rr']"):
+        assert said in lines
+        assert said in document

@@ -1,12 +1,14 @@
 """The application that CONTRIBUTING shows how to write works as it stands there."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from deploy.demo.applications.part import Part, Running, line
+from deploy.demo.compare import Line
 from services.processor.engine.application.application import Application
 from services.processor.engine.driver import Driver
 from shared import topics
@@ -45,3 +47,27 @@ def test_it_sets_a_record_without_a_key_aside(counts: Application, drive: Callab
     driver = drive(counts)
     driver.pipe(BEACONS, None, b"x", at_ms=1_000)
     assert [output.value for output in driver.outputs(REJECTED)] == [b"x"]
+
+
+class Counting:
+    """A running demo whose only application counts what is posted."""
+
+    def __init__(self) -> None:
+        self.posts = 0
+
+    def post(self, path: str, body: bytes) -> None:
+        self.posts += 1
+
+    def rows(self, table: str) -> list[dict[str, int]]:
+        return [{"count": self.posts}] if self.posts else []
+
+    def until(self, condition: Callable[[], bool]) -> bool:
+        return condition()
+
+
+def test_the_guides_part_of_the_demo_compares_what_it_sends() -> None:
+    (code,) = re.findall(r"```python\n(def play.*?)```", GUIDE.read_text(), re.DOTALL)
+    names: dict[str, Any] = {"Running": Running, "Sequence": Sequence, "Line": Line, "line": line, "Part": Part}
+    names["BEACON"] = b"{}"
+    exec(compile(code, str(GUIDE), "exec"), names)
+    assert [each.ok for each in names["PART"].play(Counting())] == [True]
