@@ -1,10 +1,12 @@
 """Customers from a table in Postgres: taken over while the collector runs; a table that is wrong or away changes nothing."""
 
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import LiteralString, cast
 from uuid import uuid4
 
 import aiohttp
@@ -58,6 +60,15 @@ def test_the_command_makes_the_table_and_says_what_is_wrong(postgres: Postgres) 
 
 def reloads(outcome: str) -> float:
     return REGISTRY.get_sample_value("playhead_collector_customers_reloads_total", {"outcome": outcome}) or 0
+
+
+def test_the_lines_of_the_document_list_a_customer_and_revoke_a_key(dsn: str, connection: psycopg.Connection) -> None:
+    page = (Path(__file__).parents[2] / "docs/collector.md").read_text()
+    (lines,) = re.findall(r"```sql\n(.*?)```", page, re.DOTALL)
+    connection.execute(cast("LiteralString", lines))
+    listed = CustomersTable(dsn).customers.find("acme-tv")
+    assert isinstance(listed, Found)
+    assert listed.terms.revoked_keys == ("acme-web",)
 
 
 def test_every_term_is_read(dsn: str, connection: psycopg.Connection) -> None:

@@ -3,19 +3,21 @@
 import asyncio
 import json
 import os
+import re
 import sys
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
+from typing import Any, LiteralString, cast
 
 import aiohttp
 import psycopg
 import pytest
 from confluent_kafka import Consumer, KafkaError, Message, Producer, TopicPartition
 
+from deploy.local.paths import ROOT
 from deploy.local.ports import free_port
 from deploy.local.postgres import Postgres
 from deploy.local.process import Child, wait_until
@@ -71,6 +73,14 @@ def front(postgres: Postgres, authority: Authority) -> Iterator[TlsFront]:
         connection.execute("GRANT SELECT ON ALL TABLES IN SCHEMA collector TO tls_collector")
     with TlsFront(postgres.dsn, authority) as front:
         yield front
+
+
+def rights_in_postgres() -> LiteralString:
+    """The lines of docs/security.md, with this test's names."""
+    (lines,) = re.findall(r"```sql\n(.*?)```", (ROOT / "docs/security.md").read_text(), re.DOTALL)
+    for name, ours in (("playhead", DATABASE), ("finalizer", "tls_finalizer"), ("dashboard", "tls_dashboard")):
+        lines = re.sub(rf"\b{name}\b", ours, lines)
+    return cast("LiteralString", lines)
 
 
 def asked(url: str, token: str = "") -> tuple[int, Any]:
@@ -153,8 +163,7 @@ def test_from_beacon_to_row_over_tls_with_the_documented_rights_alone(
             assert row.key == b"acme:view-1"
             assert finalizer.run_once() == 0
             with psycopg.connect(postgres.dsn_of(DATABASE), autocommit=True) as connection:
-                connection.execute("GRANT USAGE ON SCHEMA serving TO tls_dashboard")
-                connection.execute("GRANT SELECT ON ALL TABLES IN SCHEMA serving TO tls_dashboard")
+                connection.execute(rights_in_postgres())
             # Somebody is watching when the page opens, however long that took.
             asyncio.run(play(collector, mux_event(e="viewstart", xid="view-2", xsqno=1)))
             assert collector.child.stop(SECONDS_MAX) == 0

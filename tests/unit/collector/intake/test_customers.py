@@ -1,6 +1,7 @@
 """Customers: what the file may say, who is found by which key, and that a broken file changes nothing."""
 
 import os
+import re
 from pathlib import Path
 from unittest.mock import Mock
 
@@ -126,3 +127,11 @@ def test_a_file_that_cannot_be_read_for_a_moment_is_read_again(tmp_path: Path, m
 def test_a_file_that_is_not_there_is_not_started_with(tmp_path: Path) -> None:
     with pytest.raises(OSError, match="No such file"):
         CustomersFile(tmp_path / "none.toml")
+
+
+def test_the_file_that_the_document_shows_is_one() -> None:
+    page = (Path(__file__).parents[4] / "docs/collector.md").read_text()
+    (shown,) = re.findall(r"```toml\n(.*?)```", page, re.DOTALL)
+    customer = parsed_customers(shown.encode(), toml=True).find("acme-web")
+    assert isinstance(customer, Found)
+    assert (customer.id, customer.terms.ipv4_bits_kept) == ("acme", 24)
