@@ -6,9 +6,10 @@ dropped; its successor finds the requests in the state, and stores the same byte
 
 import threading
 import time
-from collections.abc import Generator
+from collections.abc import Generator, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
+from itertools import islice, zip_longest
 from typing import Final, NamedTuple
 
 import structlog
@@ -25,10 +26,11 @@ from shared.settings import Settings
 
 log = structlog.get_logger(__name__)
 
-#: Between tries of one request; doubled each time.
+#: Between two tries of one request: doubled each time, up to the maximum.
 RETRY_SECONDS_MIN: Final = 0.5
 RETRY_SECONDS_MAX: Final = 30.0
-#: Requests of one partition under way or waiting to be tried again, for each thread of the pool.
+_DOUBLINGS_MAX: Final = 10
+#: Requests of one partition in the pool at once, for each of its threads.
 AT_ONCE_BY_THREAD: Final = 2
 
 
@@ -98,11 +100,22 @@ class MediaPool:
         return outcome
 
 
+def retry_seconds(tries: int) -> float:
+    """How long a request waits that has failed `tries` times before this one, in seconds."""
+    return min(RETRY_SECONDS_MIN * 2.0 ** min(tries, _DOUBLINGS_MAX), RETRY_SECONDS_MAX)
+
+
 def media_pool(plan: Plan) -> MediaPool | None:
     """The pool of a slot whose application makes media requests."""
     if plan.objects is None or plan.application.media is None:
         return None
     return MediaPool(plan.settings, plan.application.name, plan.objects, plan.media_threads, plan.crash_points)
+
+
+def _by_turns(first: Iterable[bytes], second: Iterable[bytes]) -> Iterator[bytes]:
+    """One of each in turn; of one alone where the other has no more."""
+    for pair in zip_longest(first, second):
+        yield from (key for key in pair if key is not None)
 
 
 class _UnderWay(NamedTuple):
@@ -136,7 +149,7 @@ class Media:
             try:
                 done = outcome.result()
             except (Unread, ObjectsAway) as error:
-                seconds = min(RETRY_SECONDS_MIN * 2**tries, RETRY_SECONDS_MAX)
+                seconds = retry_seconds(tries)
                 self._waiting[key] = _Waiting(request, time.monotonic() + seconds, tries + 1)
                 counter(PROCESSOR_MEDIA).labels(self._application, "failed").inc()
                 log.warning("media_failed", object=request.name, error=str(error), again_in_seconds=seconds)
@@ -146,19 +159,31 @@ class Media:
                 core.media_done(key, request, done)
 
     def begin(self, core: Core) -> None:
-        """Begins what stands and is not under way, the oldest first, as far as there is room."""
-        if self._pool is None or not core.media_requests:
+        """Begins pending requests as far as there is room: by turns one that was never tried and one that is due again.
+
+        A request that waits holds no place, so requests that fail for good delay the others by their turns alone.
+        """
+        room = self._at_once - len(self._under_way)
+        if self._pool is None or room <= 0 or not core.media_requests:
             return
+        for key in islice(_by_turns(self._untried(core), self._due(core)), room):
+            waited = self._waiting.pop(key, None)
+            request = core.media_requests[key]
+            working = self._pool.submit(self._partition, request, self._stopped)
+            self._under_way[key] = _UnderWay(request, working, 0 if waited is None else waited.tries)
+
+    def _untried(self, core: Core) -> list[bytes]:
+        pending = (key for key in core.media_requests if key not in self._under_way and key not in self._waiting)
+        return list(islice(pending, self._at_once))
+
+    def _due(self, core: Core) -> list[bytes]:
         now = time.monotonic()
-        tries: dict[bytes, int] = {}
-        for key in [key for key, one in self._waiting.items() if now >= one.until]:
-            tries[key] = self._waiting.pop(key).tries
-        for key, request in core.media_requests.items():
-            if len(self._under_way) + len(self._waiting) >= self._at_once:
-                return
-            if key not in self._under_way and key not in self._waiting:
-                working = self._pool.submit(self._partition, request, self._stopped)
-                self._under_way[key] = _UnderWay(request, working, tries.get(key, 0))
+        for key in [key for key, one in self._waiting.items() if core.media_requests.get(key) != one.request]:
+            del self._waiting[key]
+        return sorted(
+            (key for key, one in self._waiting.items() if one.until <= now and key not in self._under_way),
+            key=lambda key: self._waiting[key].until,
+        )
 
     def forget(self) -> None:
         """The partition is given up, or taken anew: nothing of what is under way is wanted."""

@@ -11,8 +11,9 @@ import pytest
 from confluent_kafka import Producer
 
 from services.processor.engine.application.media_requests import MediaOutcome, MediaRequest, Run
+from services.processor.runtime.objects import media as media_module
 from services.processor.runtime.objects import media_reader, object_store
-from services.processor.runtime.objects.media import Media, MediaPool
+from services.processor.runtime.objects.media import RETRY_SECONDS_MAX, Media, MediaPool, retry_seconds
 from services.processor.runtime.objects.media_reader import Gone, MediaReader, Stopped, Unread
 from services.processor.runtime.objects.object_store import ObjectMissing, ObjectsAway, ObjectStore, ObjectsWrong
 from services.rim.process.crash_points import CrashPoints
@@ -184,6 +185,26 @@ def test_a_store_that_is_away_is_tried_again(broker: Broker, pool: MediaPool, tm
     assert core.told == []
     (tmp_path / "acme").unlink()
     turn_until(media, core, lambda: core.told == [(b"k", "stored")])
+
+
+def test_a_request_may_fail_for_days_and_waits_no_longer_than_the_maximum() -> None:
+    assert [retry_seconds(tries) for tries in (0, 1, 2)] == [0.5, 1.0, 2.0]
+    assert {retry_seconds(tries) for tries in (6, 100, 1_000_000)} == {RETRY_SECONDS_MAX}
+
+
+def test_requests_that_fail_for_good_hold_no_place_of_others(
+    broker: Broker, pool: MediaPool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(media_module, "RETRY_SECONDS_MIN", 0.01)
+    (tmp_path / "bad").write_text("in the way")
+    first = broker.append(b"content")
+    names = [*(f"bad/k{number}" for number in range(8)), *(f"good/k{number}" for number in range(50))]
+    core = Core(**{name.replace("/", "_"): request(f"{name}/000000", b"content", (first, 1)) for name in names})
+    media = Media(APPLICATION, 0, pool)
+    turn_until(media, core, lambda: len(core.told) == 50)
+    assert len(core.media_requests) == 8
+    (tmp_path / "bad").unlink()
+    turn_until(media, core, lambda: not core.media_requests)
 
 
 def test_what_is_dropped_while_it_is_worked_is_told_to_nobody_and_may_be_asked_for_anew(
