@@ -3,6 +3,7 @@
 rrweb is no part of Playhead: the page loads it from a folder that holds its package from npm.
 """
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
@@ -21,7 +22,16 @@ _PAGE: Final = Path(__file__).parent / "static" / "replay.html"
 SILENT_SECONDS_MAX: Final = 30.0
 PIECE_BYTES: Final = 256 * 1024
 #: What of the processor's answer the page is given.
-_HEADERS_PASSED_ON: Final = ("Content-Type", "Content-Encoding", "Content-Length", "Playhead-Sequence")
+_HEADERS_PASSED_ON: Final = ("Content-Encoding", "Content-Length", "Playhead-Content-Type", "Playhead-Sequence")
+#: A payload is what a client sent. On the dashboard's origin it must neither run nor be shown as a page.
+_PAYLOAD_HEADERS: Final = {
+    "Content-Type": "application/octet-stream",
+    "Content-Disposition": "attachment",
+    "Content-Security-Policy": "sandbox; default-src 'none'",
+    "Cross-Origin-Resource-Policy": "same-origin",
+}
+#: Of a session's payloads; the processor knows the exact range.
+_NUMBER_DIGITS_MAX: Final = 12
 #: A recorded page is styled as it was, without leave to run or load anything: rrweb puts it into a sandboxed frame.
 _PAGE_POLICY: Final = (
     "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data: blob:; font-src data:;"
@@ -58,18 +68,20 @@ class Replay:
     async def index(self, request: web.Request) -> web.StreamResponse:
         """What of a session is stored, in order; `from` begins later."""
         first = request.query.get("from", "0")
-        if not (first.isascii() and first.isdigit()):
+        if not _is_number(first):
             return _refused(400, "from", "from is a number")
-        return await self._passed_on(request, "/index", {"from": first})
+        return await self._passed_on(request, "/index", {"from": first}, {"Content-Type": "application/json"})
 
     async def payload(self, request: web.Request) -> web.StreamResponse:
         """One payload as it came."""
         number = request.query.get("number", "")
-        if not (number.isascii() and number.isdigit()):
+        if not _is_number(number):
             return _refused(400, "number", "number names a payload")
-        return await self._passed_on(request, f"/{number}", {})
+        return await self._passed_on(request, f"/{number}", {}, _PAYLOAD_HEADERS)
 
-    async def _passed_on(self, request: web.Request, what: str, parameters: dict[str, str]) -> web.StreamResponse:
+    async def _passed_on(
+        self, request: web.Request, what: str, parameters: dict[str, str], own_headers: Mapping[str, str]
+    ) -> web.StreamResponse:
         customer_id, session_id = request.query.get("customer", ""), request.query.get("session", "")
         if not CUSTOMER_ID.fullmatch(customer_id) or not SESSION_ID.fullmatch(session_id):
             return _refused(400, "name", "customer and session name a session")
@@ -80,7 +92,7 @@ class Replay:
                 if answer.status != 200:
                     return _of(answer.status)
                 headers = {name: answer.headers[name] for name in _HEADERS_PASSED_ON if name in answer.headers}
-                response = web.StreamResponse(headers=headers)
+                response = web.StreamResponse(headers={**headers, **own_headers})
                 await response.prepare(request)
                 await _pass_on(request, response, answer)
                 return response
@@ -108,6 +120,10 @@ async def _pass_on(request: web.Request, response: web.StreamResponse, answer: a
         log.warning("payload_broken_off", kind=type(error).__name__)
         if request.transport is not None:
             request.transport.abort()
+
+
+def _is_number(text: str) -> bool:
+    return text.isascii() and text.isdigit() and len(text) <= _NUMBER_DIGITS_MAX
 
 
 def _of(status: int) -> web.Response:

@@ -112,7 +112,7 @@ async def test_one_payload_is_given_out_as_it_came(scene: Scene) -> None:
                 except aiohttp.ClientError:
                     continue
         assert body == b"not gzip at all"
-        assert (told["Content-Type"], told["Content-Encoding"]) == ("application/json", "gzip")
+        assert (told["Playhead-Content-Type"], told["Content-Encoding"]) == ("application/json", "gzip")
         assert "sandbox" in told["Content-Security-Policy"]
         for path, expected in ((f"/recordings/s-9/1?customer={CUSTOMER}", 404), ("/recordings/none", 404)):
             async with client.get(asked.url + path) as answer:

@@ -60,5 +60,5 @@ class AdminServer(HttpThread):
         return web.Response(body=generate_latest(REGISTRY), headers={"Content-Type": CONTENT_TYPE_LATEST})
 
     def _may_read(self, request: web.Request) -> bool:
-        given = request.headers.get("Authorization", "").encode()
+        given = request.headers.get("Authorization", "").encode(errors="surrogateescape")
         return self._token is None or hmac.compare_digest(given, self._token)

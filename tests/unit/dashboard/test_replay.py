@@ -23,7 +23,7 @@ class Processor:
     async def answer(self, request: web.Request) -> web.Response:
         self.asked.append((request.path_qs, request.headers["Authorization"]))
         headers = {"Content-Encoding": "gzip", "Playhead-Sequence": "7", "Playhead-Sha256": "x"}
-        return web.Response(status=self.status, body=b"packed", content_type="application/json", headers=headers)
+        return web.Response(status=self.status, body=b"packed", content_type="text/html", headers=headers)
 
 
 @pytest.fixture
@@ -49,6 +49,10 @@ async def test_a_payload_is_passed_on_as_it_is(
         assert (answer.status, await answer.read()) == (200, b"packed")
         assert answer.headers["Content-Encoding"] == "gzip"
         assert "Playhead-Sha256" not in answer.headers
+        # A client chose the bytes and their type: no browser runs them on this origin, or shows them as a page.
+        assert answer.headers["Content-Type"] == "application/octet-stream"
+        assert answer.headers["Content-Disposition"] == "attachment"
+        assert answer.headers["Content-Security-Policy"].startswith("sandbox")
     assert processor.asked == [("/recordings/s-1/7?customer=acme", f"Bearer {TOKEN}")]
 
 
@@ -66,6 +70,8 @@ async def test_the_list_begins_where_it_is_asked_to(
         ("/api/recordings", {"customer": "acme"}),
         ("/api/recordings", {**WHO, "session": "../partitions"}),
         ("/api/recordings", {**WHO, "from": "-1"}),
+        ("/api/recordings", {**WHO, "from": "9" * 5_000}),
+        ("/api/recordings/payload", {**WHO, "number": "9" * 5_000}),
         ("/api/recordings/payload", WHO),
         ("/api/recordings/payload", {**WHO, "number": "index"}),
     ],

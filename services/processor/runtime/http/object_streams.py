@@ -1,7 +1,7 @@
 """Answers that are stored objects: one as it came, or many as the parts of one body, streamed from the object store.
 
-Many are `multipart/mixed` (RFC 2046): each part has the object's headers and its length. What is given out is what somebody
-posted, so a browser is told to run none of it.
+Many are `multipart/mixed` (RFC 2046): each part has the object's headers and its length. The bytes are those of a client, so
+no answer lets a browser run them: one object is `application/octet-stream`, and its own type stands in a header.
 """
 
 import asyncio
@@ -21,6 +21,9 @@ log = structlog.get_logger(__name__)
 WRITE_SECONDS_MAX: Final = 30.0
 #: Bodies being streamed at a time.
 STREAMS_MAX: Final = 32
+OCTETS: Final = "application/octet-stream"
+#: The type that the client gave the object.
+CONTENT_TYPE_GIVEN: Final = "Playhead-Content-Type"
 _GUARDED: Final = {
     "X-Content-Type-Options": "nosniff",
     "Content-Security-Policy": "sandbox; default-src 'none'",
@@ -60,7 +63,10 @@ class ObjectAnswers:
     async def _one(self, request: web.Request, stored: StoredObject) -> web.StreamResponse:
         pieces = self._objects.read(stored.name)
         first = await anext(pieces, b"")
-        response = web.StreamResponse(headers={**stored.headers, **_GUARDED})
+        given = stored.headers.get("Content-Type", OCTETS)
+        response = web.StreamResponse(
+            headers={**stored.headers, "Content-Type": OCTETS, CONTENT_TYPE_GIVEN: given, **_GUARDED}
+        )
         response.content_length = stored.size_bytes
         await response.prepare(request)
         await _send(request, response, _after(first, pieces))

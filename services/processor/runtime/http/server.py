@@ -75,7 +75,7 @@ class Endpoint:
                 return False
         elif scheme.lower() != "bearer":
             return False
-        return hmac.compare_digest(given.encode(), self.token.encode())
+        return hmac.compare_digest(given.encode(errors="surrogateescape"), self.token.encode())
 
 
 class LookupServer(HttpThread):

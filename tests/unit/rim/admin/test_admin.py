@@ -1,5 +1,6 @@
 """The admin endpoint: what it tells whom."""
 
+import socket
 from collections.abc import Iterator
 
 import aiohttp
@@ -40,3 +41,13 @@ async def test_with_a_token_only_who_has_it_is_told_more_than_yes_or_no(served: 
         assert await asked("/readyz", right) == (503, "draining\n")
         status, metrics = await asked("/metrics", right)
         assert (status, "python_info" in metrics) == (200, True)
+
+
+def test_a_token_that_is_no_utf8_is_a_wrong_token_and_no_error(served: tuple[str, bool]) -> None:
+    address, has_token = served
+    host, _, port = address.removeprefix("http://").partition(":")
+    with socket.create_connection((host, int(port)), timeout=30) as connection:
+        connection.sendall(
+            b"GET /metrics HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer \xff\r\nConnection: close\r\n\r\n"
+        )
+        assert connection.makefile("rb").readline().split()[1] == (b"401" if has_token else b"200")

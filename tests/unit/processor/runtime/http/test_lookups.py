@@ -39,6 +39,8 @@ from tests.unit.processor.runtime.http.stand_ins import PARTITIONS, TOKEN, Answe
         (f"Digest {TOKEN}", False),
         ("Basic " + base64.b64encode(f"{TOKEN}:anybody".encode()).decode(), False),
         ("Basic not base64", False),
+        # As the server reads a byte that is no UTF-8.
+        ("Bearer \udcff", False),
         ("Basic " + base64.b64encode(b"\xff\xfe").decode(), False),
     ],
 )

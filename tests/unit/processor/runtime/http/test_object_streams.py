@@ -69,6 +69,16 @@ async def parts_of(client: Client) -> list[tuple[str, bytes]]:
         return found
 
 
+async def test_no_browser_runs_one_object_whatever_type_its_client_gave_it(desk: Desk, client: Client) -> None:
+    desk.found = Objects([stored("a/0", **{"Content-Type": "text/html"})], is_one=True)
+    async with client.get("/") as answer:
+        assert (answer.status, await answer.read()) == (200, CONTENTS["a/0"])
+        assert answer.headers["Content-Type"] == "application/octet-stream"
+        assert answer.headers["Playhead-Content-Type"] == "text/html"
+        assert answer.headers["X-Content-Type-Options"] == "nosniff"
+        assert "sandbox" in answer.headers["Content-Security-Policy"]
+
+
 async def test_many_are_the_parts_of_one_body_in_their_order(desk: Desk, client: Client) -> None:
     desk.found = Objects([stored(name) for name in ("a/1", "a/0", "a/2")])
     assert await parts_of(client) == [("text/plain", CONTENTS[name]) for name in ("a/1", "a/0", "a/2")]
