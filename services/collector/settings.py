@@ -7,6 +7,7 @@ from typing import ClassVar, Self
 
 import pydantic
 
+from services.collector.http.bodies import BodyLimits
 from services.collector.http.reception import Limits
 from services.collector.http.uploads import UploadLimits
 from services.collector.intake.post import Rules
@@ -50,11 +51,26 @@ class CollectorSettings(Settings):
     head_seconds_max: float = pydantic.Field(10.0, gt=0, le=600, description="seconds for a request's head to arrive")
     body_bytes_max: int = pydantic.Field(2 * 1024 * 1024, ge=1_024, le=64 * 1024 * 1024, description="bytes")
     body_seconds_max: float = pydantic.Field(30.0, gt=0, le=600, description="seconds for a body to arrive")
+    body_bytes_per_second_min: float = pydantic.Field(
+        500.0, gt=0, le=1e9, description="bytes a second on average, once a body has taken a second"
+    )
+    slow_bodies_by_address_max: int = pydantic.Field(
+        32, ge=1, le=100_000, description="bodies of one address that take longer than a second"
+    )
+    slow_bodies_by_key_max: int = pydantic.Field(
+        256, ge=1, le=100_000, description="the same of one key, where path, query or headers have it"
+    )
     unpack_ratio_max: int = pydantic.Field(
         100, ge=2, le=10_000, description="times its size that a compressed body may unpack to"
     )
     in_flight_bytes_max: int = pydantic.Field(
         256 * 1024 * 1024, ge=1_024, le=2**40, description="bytes of bodies and records being received or stored"
+    )
+    in_flight_share_max: float = pydantic.Field(
+        0.25, gt=0, le=1, description="of the bytes in flight, what one address, and one key, may hold"
+    )
+    wasted_ms_per_second_max: float = pydantic.Field(
+        250.0, gt=0, le=1e6, description="ms of CPU a second that one address may take beyond what good requests need"
     )
     rejected_bytes_per_second_max: int = pydantic.Field(
         1024 * 1024,
@@ -161,15 +177,24 @@ class CollectorSettings(Settings):
             uploads_max=self.recording_uploads_max,
             chunks_max=max(1, self.recording_queue_bytes_max // CHUNK_BYTES_MAX),
             chunk_seconds_max=self.recording_chunk_seconds_max,
+            uploads_by_customer_max=max(1, self.recording_uploads_max // 2),
+            uploads_by_address_max=max(1, self.recording_uploads_max // 4),
         )
 
     def limits(self) -> Limits:
         """The part of these settings that bounds a request besides the intake's rules."""
         return Limits(
-            self.body_seconds_max,
-            self.in_flight_bytes_max,
-            self.throttle_seconds_max,
-            self.rejected_bytes_per_second_max,
+            bodies=BodyLimits(
+                seconds_max=self.body_seconds_max,
+                bytes_per_second_min=self.body_bytes_per_second_min,
+                slow_by_address_max=self.slow_bodies_by_address_max,
+                slow_by_key_max=self.slow_bodies_by_key_max,
+            ),
+            in_flight_bytes_max=self.in_flight_bytes_max,
+            party_share_max=self.in_flight_share_max,
+            wasted_seconds_per_second=self.wasted_ms_per_second_max / 1_000,
+            throttle_seconds_max=self.throttle_seconds_max,
+            rejected_bytes_per_second_max=self.rejected_bytes_per_second_max,
         )
 
     def rules(self, collector_id: str, customers: Customers) -> Rules:

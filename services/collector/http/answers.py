@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from aiohttp import web
 
-from services.collector.http.reception import Refusal
+from services.collector.http.bodies import Refusal
 from services.collector.intake.otlp import otlp
 from services.collector.intake.post import Outcome, Rejected
 

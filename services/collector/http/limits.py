@@ -1,6 +1,8 @@
-"""What one process takes on: token buckets by customer and for rejected inputs, bytes in flight. Pure: time is an argument."""
+"""What one process takes on: rates by customer and address, bytes in flight, slots. Pure: time is an argument."""
 
-from collections.abc import Mapping
+import threading
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -8,6 +10,9 @@ from services.collector.intake.sender.customers import Customer
 
 #: A bucket holds what its rate gives in so long: players send every ten seconds.
 BURST_SECONDS: Final = 10.0
+#: The same for CPU time that an address has wasted: less, since all others wait for it.
+WASTE_BURST_SECONDS: Final = 2.0
+ADDRESSES_REMEMBERED_MAX: Final = 8_192
 
 
 @dataclass(slots=True)
@@ -17,10 +22,12 @@ class _Bucket:
     rate: float
     tokens: float
     at_seconds: float
+    burst_seconds: float = BURST_SECONDS
 
     def wait_seconds(self, now_seconds: float) -> float:
         """How long until something may be taken; 0: now."""
-        self.tokens = min(self.tokens + (now_seconds - self.at_seconds) * self.rate, _capacity(self.rate))
+        capacity = max(1.0, self.rate * self.burst_seconds)
+        self.tokens = min(self.tokens + (now_seconds - self.at_seconds) * self.rate, capacity)
         self.at_seconds = now_seconds
         return 0.0 if self.tokens >= 1 else (1.0 - self.tokens) / self.rate
 
@@ -31,6 +38,8 @@ class Amount:
 
     beacons: int
     size_bytes: int
+    #: CPU time that reading it took.
+    cpu_ms: float = 0.0
 
 
 class RateLimits:
@@ -41,11 +50,12 @@ class RateLimits:
 
     def wait_seconds(self, amounts: Mapping[str, Amount], terms: Mapping[str, Customer], now_seconds: float) -> float:
         """0 when the amounts, by customer id, were taken from the buckets; else seconds until it is worth asking again."""
-        wanted: list[tuple[_Bucket, int]] = []
+        wanted: list[tuple[_Bucket, float]] = []
         for customer_id, amount in amounts.items():
             for kind, rate, tokens in (
                 ("beacons", terms[customer_id].beacons_per_second, amount.beacons),
                 ("bytes", terms[customer_id].bytes_per_second, amount.size_bytes),
+                ("cpu", terms[customer_id].cpu_ms_per_second, amount.cpu_ms),
             ):
                 if rate is not None:
                     wanted.append((self._bucket((customer_id, kind), rate, now_seconds), tokens))
@@ -54,6 +64,12 @@ class RateLimits:
             for bucket, tokens in wanted:
                 bucket.tokens -= tokens
         return wait
+
+    def give_back(self, customer_id: str, size_bytes: int) -> None:
+        """Bytes that were taken from the customer's bucket have not come; where it is negative, more have than were taken."""
+        bucket = self._buckets.get((customer_id, "bytes"))
+        if bucket is not None:
+            bucket.tokens += size_bytes
 
     def _bucket(self, name: tuple[str, str], rate: float, now_seconds: float) -> _Bucket:
         bucket = self._buckets.get(name)
@@ -65,48 +81,68 @@ class RateLimits:
 class RejectedRoom:
     """How much may go into topic `rejected`: so many bytes a second from listed customers, and as many from all others.
 
-    Whoever makes keys up can so neither fill the topic nor crowd out what a customer's broken player sends.
+    Invented keys can neither fill the topic nor crowd out what a customer's broken player sends. Safe to use from threads.
     """
 
     def __init__(self, bytes_per_second: float) -> None:
         self._rate = bytes_per_second
         self._buckets: dict[bool, _Bucket] = {}
+        self._lock = threading.Lock()
 
     def take(self, size_bytes: int, *, is_listed: bool, now_seconds: float) -> bool:
         """Whether an input of so many bytes is to be kept; if so it counts."""
-        bucket = self._buckets.get(is_listed)
-        if bucket is None:
-            bucket = self._buckets[is_listed] = _Bucket(self._rate, _capacity(self._rate), now_seconds)
-        if bucket.wait_seconds(now_seconds):
-            return False
-        bucket.tokens -= size_bytes
-        return True
+        with self._lock:
+            bucket = self._buckets.get(is_listed)
+            if bucket is None:
+                bucket = self._buckets[is_listed] = _Bucket(self._rate, _capacity(self._rate), now_seconds)
+            if bucket.wait_seconds(now_seconds):
+                return False
+            bucket.tokens -= size_bytes
+            return True
 
 
 class InFlight:
-    """Bytes that requests hold which are not yet answered: of their bodies, and of the records made of them."""
+    """Bytes that requests hold which are not yet answered: of their bodies, unpacked too, and of the records made of them.
 
-    def __init__(self, bytes_max: int) -> None:
+    Each party (an address, a key) holds `party_share_max` of them at most, so that none takes the room of all others.
+    """
+
+    def __init__(self, bytes_max: int, party_share_max: float = 1.0) -> None:
         self._bytes_max = bytes_max
+        self._party_bytes_max = int(bytes_max * party_share_max)
+        self._by_party: dict[str, int] = {}
         self.bytes = 0
 
-    def take(self, size_bytes: int) -> bool:
+    def take(self, size_bytes: int, *parties: str) -> bool:
         """Whether there is room for so many more; if so they count until given back."""
+        held = self._by_party
         if self.bytes + size_bytes > self._bytes_max:
             return False
+        for party in parties:
+            if held.get(party, 0) + size_bytes > self._party_bytes_max:
+                return False
+        for party in parties:
+            held[party] = held.get(party, 0) + size_bytes
         self.bytes += size_bytes
         return True
 
-    def give_back(self, size_bytes: int) -> None:
+    def give_back(self, size_bytes: int, *parties: str) -> None:
         """They are answered."""
         self.bytes -= size_bytes
+        for party in parties:
+            left = self._by_party[party] - size_bytes
+            if left:
+                self._by_party[party] = left
+            else:
+                del self._by_party[party]
 
 
 class Share:
     """What one request holds of the bytes in flight."""
 
-    def __init__(self, in_flight: InFlight) -> None:
+    def __init__(self, in_flight: InFlight, *parties: str) -> None:
         self._in_flight = in_flight
+        self._parties = parties
         self._bytes = 0
 
     def grow_to(self, size_bytes: int) -> bool:
@@ -114,15 +150,65 @@ class Share:
         more = size_bytes - self._bytes
         if more <= 0:
             return True
-        if not self._in_flight.take(more):
+        if not self._in_flight.take(more, *self._parties):
             return False
         self._bytes = size_bytes
         return True
 
     def give_back(self) -> None:
         """The request is answered."""
-        self._in_flight.give_back(self._bytes)
-        self._bytes = 0
+        if self._bytes:
+            self._in_flight.give_back(self._bytes, *self._parties)
+            self._bytes = 0
+
+
+class Slots:
+    """So many of a thing at a time for each party. A request is of several: its address, its customer."""
+
+    def __init__(self) -> None:
+        self._taken: Counter[str] = Counter()
+
+    def take(self, parties: Mapping[str, int]) -> bool:
+        """Whether each party has a slot left of as many as it may have; if so they are taken until given back."""
+        if any(self._taken[party] >= most for party, most in parties.items()):
+            return False
+        self._taken.update(dict.fromkeys(parties, 1))
+        return True
+
+    def give_back(self, parties: Iterable[str]) -> None:
+        """They are free again."""
+        for party in parties:
+            self._taken[party] -= 1
+            if not self._taken[party]:
+                del self._taken[party]
+
+
+class WastedSeconds:
+    """CPU time that addresses have taken beyond what their requests were worth, at a rate each.
+
+    What good requests take is not counted, so that many players behind one address are not slowed down. Only addresses that
+    have wasted something are remembered; when there are too many, the one that has wasted nothing for longest is forgotten.
+    """
+
+    def __init__(self, seconds_per_second: float) -> None:
+        self._rate_ms = seconds_per_second * 1_000
+        self._buckets: dict[str, _Bucket] = {}
+
+    def wait_seconds(self, address: str, now_seconds: float) -> float:
+        """How long until a request of this address is read again; 0: now."""
+        bucket = self._buckets.get(address)
+        return bucket.wait_seconds(now_seconds) if bucket is not None else 0.0
+
+    def add(self, address: str, seconds: float, now_seconds: float) -> None:
+        """The address has taken so many seconds more than its request was worth."""
+        bucket = self._buckets.pop(address, None)
+        if bucket is None:
+            if len(self._buckets) >= ADDRESSES_REMEMBERED_MAX:
+                del self._buckets[next(iter(self._buckets))]
+            bucket = _Bucket(self._rate_ms, self._rate_ms * WASTE_BURST_SECONDS, now_seconds, WASTE_BURST_SECONDS)
+        self._buckets[address] = bucket
+        bucket.wait_seconds(now_seconds)
+        bucket.tokens -= seconds * 1_000
 
 
 def _capacity(rate: float) -> float:

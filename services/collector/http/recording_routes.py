@@ -4,7 +4,8 @@ import orjson
 from aiohttp import web
 
 from services.collector.http.answers import STATUSES, native_refused
-from services.collector.http.reception import Reception, Refusal
+from services.collector.http.bodies import Refusal
+from services.collector.http.reception import Reception
 from services.collector.http.routes import key_of
 from services.collector.http.uploads import Uploads
 from services.collector.intake.post import Refused
@@ -22,16 +23,17 @@ class RecordingRoutes:
         """One payload, of any content type, kept as it came; 200 once all of it is on all in-sync replicas."""
         reception, uploads = self._reception, self._uploads
         try:
+            post = reception.post(request, key=key_of(request))
             head = head_of(
-                reception.post(request, b"", key=key_of(request)),
+                post,
                 request.match_info["session"],
                 request.query.get("sequence"),
                 request.content_length,
                 rules=reception.rules(),
                 bytes_max=uploads.bytes_max,
             )
-            reception.admit(head.customer_id, head.size_bytes or 0)
-            stored = await uploads.receive(head, request.content)
+            with reception.charging(head.customer_id, head.size_bytes) as charge:
+                stored = await uploads.receive(head, request.content, post.client.site, charge)
         except Refused as refused:
             return _answer(STATUSES.get(refused.reason, 400), {"reason": refused.reason, "detail": refused.detail})
         except Refusal as refusal:

@@ -22,7 +22,8 @@ from services.collector.http.answers import (
     pixel_answer,
     refused,
 )
-from services.collector.http.reception import Reception, Refusal
+from services.collector.http.bodies import Refusal
+from services.collector.http.reception import Reception
 from services.collector.intake import epas, native
 from services.collector.intake.api_calls import api_calls
 from services.collector.intake.cmcd import cmcd

@@ -13,7 +13,8 @@ from typing import Final
 import structlog
 from aiohttp import StreamReader, web
 
-from services.collector.http.reception import Refusal
+from services.collector.http.bodies import Refusal
+from services.collector.http.limits import Slots
 from services.collector.intake.post import Refused
 from services.collector.intake.recording import Head
 from services.collector.sink.records import Record
@@ -43,6 +44,15 @@ class UploadLimits:
     chunks_max: int
     #: From a chunk's first byte to its last.
     chunk_seconds_max: float
+    #: Uploads at a time of one customer, and of one address.
+    uploads_by_customer_max: int
+    uploads_by_address_max: int
+    #: How long a client may send nothing: longer than a phone takes to change cells.
+    silent_seconds_max: float = 5.0
+
+
+#: Counts bytes of a payload against its customer's rate as they come. Returns seconds until more may be read; 0: now.
+Charge = Callable[[int], float]
 
 
 @dataclass(frozen=True)
@@ -64,6 +74,7 @@ class Uploads:
         self._new_id = new_id
         self._room = asyncio.Semaphore(limits.chunks_max)
         self._active = 0
+        self._slots = Slots()
         #: The loop itself holds its tasks but weakly.
         self._storing: set[asyncio.Task[None]] = set()
         metrics.gauge(COLLECTOR_UPLOADS).set_function(lambda: self._active)
@@ -74,17 +85,23 @@ class Uploads:
         """Of one payload."""
         return self._limits.payload_bytes_max
 
-    async def receive(self, head: Head, content: StreamReader) -> Uploaded:
-        """Returns once every chunk is on all in-sync replicas. Raises `Refusal`, or `Refused` for what must not come again.
+    async def receive(self, head: Head, content: StreamReader, address: str, charge: Charge) -> Uploaded:
+        """Takes one payload in. `address` is the client's; one address and one customer leave slots for others.
+
+        Returns once every chunk is on all in-sync replicas. Raises `Refusal`, or `Refused` for what must not come again.
 
         After either, chunks of the upload may be stored: they never become a payload, since the last of them is not.
         """
-        if self._active >= self._limits.uploads_max:
+        slots = {
+            f"customer {head.customer_id}": self._limits.uploads_by_customer_max,
+            f"address {address}": self._limits.uploads_by_address_max,
+        }
+        if self._active >= self._limits.uploads_max or not self._slots.take(slots):
             raise Refusal("busy")
         self._active += 1
         try:
             upload = _Upload(head, self._new_id(), self._partitions)
-            async for chunk, is_last in self._chunks(content):
+            async for chunk, is_last in self._chunks(content, charge):
                 await self._send(upload, await upload.record(chunk, is_last=is_last))
             if not upload.end:
                 raise Refused("invalid", "the payload is empty")
@@ -93,6 +110,7 @@ class Uploads:
                 raise upload.failure
         finally:
             self._active -= 1
+            self._slots.give_back(slots)
         self._bytes.inc(upload.end)
         return Uploaded(upload.end, upload.index, upload.hash.hexdigest())
 
@@ -119,16 +137,24 @@ class Uploads:
             self._room.release()
             upload.window.release()
 
-    async def _chunks(self, content: StreamReader) -> AsyncIterator[tuple[bytes, bool]]:
+    async def _chunks(self, content: StreamReader, charge: Charge) -> AsyncIterator[tuple[bytes, bool]]:
         """The body in chunks, and whether each is the last. Raises `Refusal` or `Refused`."""
         loop = asyncio.get_running_loop()
         held, size_bytes = bytearray(), 0
         deadline = loop.time() + self._limits.chunk_seconds_max
+        held_back = 0.0
         while piece := await self._piece(content, deadline):
             size_bytes += len(piece)
             if size_bytes > self._limits.payload_bytes_max:
                 raise Refused("too_large", f"more than {self._limits.payload_bytes_max} bytes")
             held += piece
+            if wait := charge(len(piece)):
+                # TCP holds the client back meanwhile.
+                held_back += wait
+                if held_back > self._limits.chunk_seconds_max:
+                    raise Refusal("limited", wait)
+                await asyncio.sleep(wait)
+                deadline += wait
             # What fills a chunk is kept until more comes: the last one must be known as such.
             while len(held) > CHUNK_BYTES_MAX:
                 yield bytes(held[:CHUNK_BYTES_MAX]), False
@@ -139,7 +165,8 @@ class Uploads:
 
     async def _piece(self, content: StreamReader, deadline: float) -> bytes:
         try:
-            async with asyncio.timeout_at(deadline):
+            silent = asyncio.get_running_loop().time() + self._limits.silent_seconds_max
+            async with asyncio.timeout_at(min(deadline, silent)):
                 return await content.readany()
         except TimeoutError:
             log.warning("upload_too_slow", chunk_seconds_max=self._limits.chunk_seconds_max)

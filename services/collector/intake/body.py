@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import Final
 
 import brotli
+import msgspec
 import zstandard
 
 from services.collector.intake.post import Post, Refused, Rules
@@ -28,6 +29,8 @@ def unpacked(post: Post, rules: Rules) -> bytes:
     gzip and zstd are known by their first bytes: some clients say gzip and send plain text, others the reverse.
     """
     body, bytes_max = post.body, rules.body_bytes_max
+    if post.unpacked is not None:
+        return post.unpacked
     if not post.whole or len(body) > bytes_max:
         raise Refused("too_large", f"the body is longer than {bytes_max} bytes; its beginning is kept")
     unpack = _unpacker(body, post.content_encoding.strip().lower())
@@ -40,6 +43,34 @@ def unpacked(post: Post, rules: Rules) -> bytes:
     if len(data) > of_ratio:
         raise Refused("too_large", f"the body unpacks to more than {rules.unpack_ratio_max} times its size")
     return data
+
+
+def unpacked_bytes_max(post: Post, rules: Rules) -> int:
+    """What the body may take once it is unpacked, beside itself; 0 where it is not packed. Nothing is unpacked."""
+    try:
+        is_packed = _unpacker(post.body, post.content_encoding.strip().lower()) is not None
+    except Refused:
+        is_packed = False
+    of_ratio = max(len(post.body) * rules.unpack_ratio_max, RATIO_FREE_BYTES)
+    return min(rules.body_bytes_max, of_ratio) if is_packed else 0
+
+
+def small(post: Post, rules: Rules, bytes_max: int) -> Post | None:
+    """The POST, unpacked if need be, where its body takes at most so many bytes then; None where it takes more.
+
+    `bytes_max` is at most `RATIO_FREE_BYTES`. A body that is broken is small: the parser refuses it.
+    """
+    if len(post.body) > bytes_max:
+        return None if post.whole else post
+    if not unpacked_bytes_max(post, rules):
+        return post
+    unpack = _unpacker(post.body, post.content_encoding.strip().lower())
+    assert unpack is not None
+    try:
+        data = unpack(post.body, bytes_max + 1)
+    except Refused:
+        return post
+    return msgspec.structs.replace(post, unpacked=data) if len(data) <= bytes_max else None
 
 
 def _unpacker(body: bytes, encoding: str) -> _Unpack | None:

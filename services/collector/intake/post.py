@@ -42,6 +42,8 @@ class Post(msgspec.Struct, frozen=True, kw_only=True):
     #: The request path.
     origin: str
     body: bytes
+    #: The body unpacked, where that is known already.
+    unpacked: bytes | None = None
     #: False where the body was longer than what the collector takes: `body` is then its beginning.
     whole: bool = True
     content_type: str = ""

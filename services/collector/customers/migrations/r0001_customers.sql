@@ -8,6 +8,8 @@ CREATE TABLE collector.customers (
     revoked_keys       text[]           NOT NULL DEFAULT '{}',
     beacons_per_second double precision CHECK (beacons_per_second > 0),
     bytes_per_second   double precision CHECK (bytes_per_second > 0),
+    -- CPU time that reading its requests takes, ms a second.
+    cpu_ms_per_second  double precision CHECK (cpu_ms_per_second > 0),
     origins            text[]           NOT NULL DEFAULT '{}', -- none: all
     ipv4_bits_kept     int              NOT NULL DEFAULT 24 CHECK (ipv4_bits_kept BETWEEN 0 AND 24),
     ipv6_bits_kept     int              NOT NULL DEFAULT 48 CHECK (ipv6_bits_kept BETWEEN 0 AND 48),

@@ -38,6 +38,10 @@ class Place(msgspec.Struct, frozen=True):
     asn: int | None = None
 
 
+IPV4_BITS: Final = 32
+#: A site's network (RFC 6177).
+IPV6_SITE_BITS: Final = 64
+
 NO_AGENT: Final = Agent()
 NOWHERE: Final = Place()
 
@@ -53,6 +57,11 @@ class Client(msgspec.Struct, frozen=True, kw_only=True):
     origin: str | None = None
     #: The viewer asked not to be tracked: `DNT: 1` or `Sec-GPC: 1`.
     wants_privacy: bool = False
+
+    @property
+    def site(self) -> str:
+        """The address, or of IPv6 the network of a site: who has one address of such a network has all of them."""
+        return truncated_ip(self.address, IPV4_BITS, IPV6_SITE_BITS) or "(unknown)"
 
 
 class Sender(msgspec.Struct, frozen=True):

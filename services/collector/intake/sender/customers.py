@@ -36,6 +36,8 @@ class Customer(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     beacons_per_second: _Rate | None = None
     #: Bytes of bodies as they came.
     bytes_per_second: _Rate | None = None
+    #: CPU time that reading its requests takes, ms a second; 1,000 is one core.
+    cpu_ms_per_second: _Rate | None = None
     #: Pages that may send (`https://www.acme.example`); none given: all. What is no page sends no origin and always may.
     origins: frozenset[_Origin] = frozenset()
     #: How much of a client's address is kept; 0: nothing.

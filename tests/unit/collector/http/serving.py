@@ -4,12 +4,14 @@ import asyncio
 import itertools
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from ipaddress import ip_network
 from typing import Any
 
 import aiohttp
 
 from services.collector.http.app import Drain, make_app, make_runner
+from services.collector.http.bodies import BodyLimits
 from services.collector.http.clients import Clients
 from services.collector.http.connections import ConnectionLimits
 from services.collector.http.listener import Listener
@@ -29,8 +31,16 @@ RULES = Rules(collector_id="c-1", body_bytes_max=10_000)
 REJECTED_BYTES_PER_SECOND = 5_000
 
 
+BODIES = BodyLimits(seconds_max=0.3, bytes_per_second_min=1.0, slow_by_address_max=100, slow_by_key_max=100)
 CONNECTIONS = ConnectionLimits()
-UPLOADS = UploadLimits(payload_bytes_max=20_000_000, uploads_max=3, chunks_max=4, chunk_seconds_max=0.3)
+UPLOADS = UploadLimits(
+    payload_bytes_max=20_000_000,
+    uploads_max=3,
+    chunks_max=4,
+    chunk_seconds_max=0.3,
+    uploads_by_customer_max=3,
+    uploads_by_address_max=3,
+)
 PROXIES = [ip_network("127.0.0.0/8")]
 
 
@@ -40,9 +50,15 @@ class Served:
     def __init__(
         self,
         body_seconds_max: float = 0.3,
+        *,
         connections: ConnectionLimits = CONNECTIONS,
         handshake_seconds: float = 0.0,
         traces: Traces | None = None,
+        bodies: BodyLimits | None = None,
+        party_share_max: float = 1.0,
+        wasted_seconds_per_second: float = 1_000.0,
+        uploads: UploadLimits = UPLOADS,
+        cpu_seconds: Callable[[], float] = time.thread_time,
     ) -> None:
         self._connections = connections
         self._handshake_seconds = handshake_seconds
@@ -50,17 +66,25 @@ class Served:
         self.drain = Drain()
         self.rules = RULES
         limits = Limits(
-            body_seconds_max=body_seconds_max,
+            bodies=bodies or replace(BODIES, seconds_max=body_seconds_max),
             in_flight_bytes_max=100_000,
+            party_share_max=party_share_max,
+            wasted_seconds_per_second=wasted_seconds_per_second,
             throttle_seconds_max=0.05,
             rejected_bytes_per_second_max=REJECTED_BYTES_PER_SECOND,
         )
-        reception = Reception(
-            lambda: self.rules, Clients(PROXIES), PROFILES["laptop"], limits, now_ms=lambda: RECV_TIME_MS, traces=traces
+        reception = self.reception = Reception(
+            lambda: self.rules,
+            Clients(PROXIES),
+            PROFILES["laptop"],
+            limits,
+            now_ms=lambda: RECV_TIME_MS,
+            traces=traces,
+            cpu_seconds=cpu_seconds,
         )
-        uploads = itertools.count()
+        upload_numbers = itertools.count()
         routes = Routes(reception, self.sink, self.sink, new_session_id=lambda: "new-session")
-        self.uploads = Uploads(self.sink, PROFILES["laptop"], UPLOADS, new_id=lambda: f"u{next(uploads)}")
+        self.uploads = Uploads(self.sink, PROFILES["laptop"], uploads, new_id=lambda: f"u{next(upload_numbers)}")
         self.runner = make_runner(
             make_app(routes, RecordingRoutes(reception, self.uploads), self.drain), drain_seconds_max=5.0
         )

@@ -9,7 +9,7 @@ from services.collector.http.answers import (
     native_refused,
     retry_after,
 )
-from services.collector.http.reception import Refusal
+from services.collector.http.bodies import Refusal
 from services.collector.intake.post import Outcome, Rejected
 
 

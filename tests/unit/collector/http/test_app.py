@@ -207,8 +207,8 @@ async def test_more_bytes_than_fit_are_refused_and_room_is_given_back() -> None:
 
     held = [await asyncio.open_connection("127.0.0.1", served.port) for _ in range(11)]
     for _, writer in held:
-        writer.write(head)
-    await until(lambda: in_flight() == 99_000)
+        writer.write(head + b"x" * 8_990)
+    await until(lambda: in_flight() == 98_890)
     answer = await served.raw(head + b"x" * 9_000)
     assert answer.startswith(b"HTTP/1.1 503 ")
     assert b"Retry-After: " in answer

@@ -178,7 +178,7 @@ async def test_when_all_connections_are_busy_a_new_one_hears_so() -> None:
         for _, writer in busy:
             writer.write(HEAD + BODY[:-1])
         await until_told("connections", 2)
-        await until_told("in_flight_bytes", 2 * len(BODY))
+        await until_told("in_flight_bytes", 2 * (len(BODY) - 1))
         reader, writer = await connected(served)
         head = await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), SECONDS_MAX)
         assert head.startswith(b"HTTP/1.1 503 ")

@@ -255,3 +255,46 @@ async def test_more_than_a_customers_rate_is_told_to_come_later(served: Served) 
     async with served.client.post(URL, data=bytes(10), headers=headers) as answer:
         assert answer.status == 429
         assert int(answer.headers["Retry-After"]) >= 30
+
+
+async def test_a_payload_of_unknown_length_is_charged_as_it_comes(served: Served) -> None:
+    """42 MB passed in half a second at a limit of 10 kB/s, since a chunked body counted as nothing."""
+    served.rules = replace(served.rules, customers=Customers({"acme": Customer(bytes_per_second=10_000)}))
+    headers = {"Authorization": "Bearer acme"}
+    async with served.client.post(URL, data=streamed(*[bytes(100_000)] * 50), headers=headers) as answer:
+        assert answer.status == 429
+    assert sum(len(record.value) for record in served.sink.records) <= 1_000_000
+
+
+async def test_what_was_announced_and_did_not_come_is_given_back(served: Served) -> None:
+    served.rules = replace(served.rules, customers=Customers({"acme": Customer(bytes_per_second=1_000)}))
+    head = f"POST {URL}&key=acme HTTP/1.1\r\nHost: x\r\nContent-Length: 5000000\r\n\r\n"
+    assert b" 408 " in await served.raw(head.encode() + bytes(100))
+    async with served.client.post(URL, data=bytes(10), headers={"Authorization": "Bearer acme"}) as answer:
+        assert answer.status == 200
+
+
+async def test_slow_uploads_of_one_address_leave_slots_for_others() -> None:
+    limits = replace(UPLOADS, chunk_seconds_max=60.0, silent_seconds_max=60.0, uploads_by_address_max=2)
+    served = Served(uploads=limits)
+    await served.start()
+    head = "POST {} HTTP/1.1\r\nHost: x\r\nX-Forwarded-For: {}\r\nContent-Length: 5000000\r\n\r\n"
+    slow = [await asyncio.open_connection("127.0.0.1", served.port) for _ in range(4)]
+    for _, writer in slow:
+        writer.write(head.format(URL, "203.0.113.1").encode() + b"x")
+    refused = [asyncio.ensure_future(reader.readline()) for reader, _ in slow]
+    await until(lambda: sum(answer.done() for answer in refused) == 2)
+    async with served.client.post(URL, data=b"x", headers={"X-Forwarded-For": "198.51.100.9"}) as answer:
+        assert answer.status == 200
+    for answer_, (_, writer) in zip(refused, slow, strict=True):
+        answer_.cancel()
+        writer.close()
+    await served.stop()
+
+
+async def test_an_upload_that_falls_silent_is_given_up_long_before_its_chunk_is_due() -> None:
+    served = Served(uploads=replace(UPLOADS, chunk_seconds_max=60.0, silent_seconds_max=0.1))
+    await served.start()
+    head = f"POST {URL} HTTP/1.1\r\nHost: x\r\nContent-Length: 5000000\r\n\r\n"
+    assert b" 408 " in await served.raw(head.encode() + bytes(100))
+    await served.stop()

@@ -1,0 +1,117 @@
+"""Bodies read from the network within bounds on their size, their time and what is held of them. Raises `Refusal`."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final, Literal
+
+import structlog
+from aiohttp import StreamReader, web
+
+from services.collector.http.limits import Slots
+
+log = structlog.get_logger(__name__)
+
+#: A body that takes no longer is not slow.
+PROMPT_SECONDS: Final = 1.0
+
+#: `slow`: the body did not come in time. `gone`: the client broke off. `busy`: too many bytes in flight, or too many slow
+#: bodies. `limited`: more than its customer's rate, or its address's. `unstored`: the sink does not have it, or nobody knows.
+RefusalKind = Literal["slow", "gone", "busy", "limited", "unstored"]
+
+
+class Refusal(RuntimeError):
+    """The request is not stored, or not known to be. `wait_seconds`: when to try again, where that is known."""
+
+    def __init__(self, kind: RefusalKind, wait_seconds: float = 0.0) -> None:
+        super().__init__(kind)
+        self.kind: RefusalKind = kind
+        self.wait_seconds = wait_seconds
+
+
+@dataclass(frozen=True)
+class BodyLimits:
+    """How long bodies may take, and how many of them at a time."""
+
+    seconds_max: float
+    #: From the first second on, on average.
+    bytes_per_second_min: float
+    #: Bodies that take longer than a second, of one address, and of one key.
+    slow_by_address_max: int
+    slow_by_key_max: int
+
+
+class Bodies:
+    """Reads bodies. Use it on the event loop's thread."""
+
+    def __init__(self, limits: BodyLimits) -> None:
+        self._limits = limits
+        self._slow = Slots()
+
+    async def read(
+        self, request: web.Request, bytes_max: int, parties: Sequence[str], hold: Callable[[int], None]
+    ) -> tuple[bytes, bool]:
+        """The body, at most `bytes_max` bytes of it, and whether that is the whole of it.
+
+        `hold` counts what has come as in flight, and raises `Refusal`. What a client announces is not counted: it takes no
+        room from others. `parties` are the request's address and, where it has one, its key.
+        """
+        content = request.content
+        first = content.read_nowait()
+        hold(len(first))
+        if content.is_eof():
+            return first[:bytes_max], len(first) <= bytes_max
+        chunks = [first]
+        try:
+            await self._rest(content, chunks, bytes_max, parties, hold)
+        except TimeoutError:
+            log.warning("body_too_slow", path=request.path)
+            raise Refusal("slow") from None
+        except (web.RequestPayloadError, ConnectionError):
+            # Nobody hears the answer.
+            raise Refusal("gone") from None
+        body = b"".join(chunks)
+        return body[:bytes_max], len(body) <= bytes_max
+
+    async def _rest(
+        self,
+        content: StreamReader,
+        chunks: list[bytes],
+        bytes_max: int,
+        parties: Sequence[str],
+        hold: Callable[[int], None],
+    ) -> None:
+        """Adds what comes to `chunks`. Raises `TimeoutError` for what comes too slowly."""
+        loop = asyncio.get_running_loop()
+        size = len(chunks[0])
+        begun = loop.time()
+        last = begun + self._limits.seconds_max
+        prompt = begun + PROMPT_SECONDS
+        slots: dict[str, int] = {}
+        try:
+            while size <= bytes_max:
+                # The body is behind its rate once it has taken a second, and as long as its bytes last at that rate.
+                until = min(prompt + size / self._limits.bytes_per_second_min, last)
+                try:
+                    async with asyncio.timeout_at(until if slots else min(until, prompt)):
+                        chunk = await content.readany()
+                except TimeoutError:
+                    if slots or loop.time() >= until:
+                        raise
+                    slots = self._slots_of(parties)
+                    continue
+                if not chunk:
+                    return
+                chunks.append(chunk)
+                size += len(chunk)
+                hold(size)
+        finally:
+            self._slow.give_back(slots)
+
+    def _slots_of(self, parties: Sequence[str]) -> dict[str, int]:
+        """The slots that a slow body has now. Raises `Refusal`."""
+        most = (self._limits.slow_by_address_max, self._limits.slow_by_key_max)
+        slots = dict(zip(parties, most, strict=False))
+        if not self._slow.take(slots):
+            raise Refusal("busy")
+        return slots

@@ -1,0 +1,179 @@
+"""Clients that want to take from others: promises, slow bodies, CPU, room. Each takes from itself alone."""
+
+import asyncio
+import gzip
+import itertools
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from services.collector.http.limits import InFlight, Slots, WastedSeconds
+from services.collector.http.turns import TooManyWaiting, Turns
+from tests.unit.collector.http.serving import BODIES, RULES, Served, until
+from tests.unit.collector.intake.bodies import mux_body, mux_event
+
+HEAD = b"POST / HTTP/1.1\r\nHost: a\r\nX-Forwarded-For: %s\r\nContent-Length: %d\r\n\r\n"
+ATTACKER = b"203.0.113.1"
+
+
+@asynccontextmanager
+async def serving(**options: Any) -> AsyncIterator[Served]:
+    served = Served(60.0, **options)
+    await served.start()
+    try:
+        yield served
+    finally:
+        await served.stop()
+
+
+@asynccontextmanager
+async def connections(served: Served, count: int, sent: bytes) -> AsyncIterator[list[asyncio.StreamReader]]:
+    made = [await asyncio.open_connection("127.0.0.1", served.port) for _ in range(count)]
+    for _, writer in made:
+        writer.write(sent)
+    try:
+        yield [reader for reader, _ in made]
+    finally:
+        for _, writer in made:
+            writer.close()
+
+
+async def good(served: Served, address: str = "198.51.100.9") -> int:
+    headers = {"X-Forwarded-For": address}
+    async with served.client.post("/", data=mux_body(mux_event()), headers=headers) as answer:
+        return answer.status
+
+
+async def test_promises_take_no_room() -> None:
+    """130 connections that announce a whole body each and send one byte stopped the intake of everybody for 29 s."""
+    async with serving() as served, connections(served, 130, HEAD % (ATTACKER, 10_000) + b"{"):
+        await until(lambda: served.reception._in_flight.bytes == 130)
+        assert await good(served) == 200
+        assert await good(served, ATTACKER.decode()) == 200
+
+
+async def test_bytes_that_one_address_sends_leave_room_for_others() -> None:
+    async with (
+        serving(party_share_max=0.25) as served,
+        connections(served, 6, HEAD % (ATTACKER, 10_000) + b"x" * 9_000) as readers,
+    ):
+        answers = [asyncio.ensure_future(reader.readline()) for reader in readers]
+        await until(lambda: sum(answer.done() for answer in answers) == 4)
+        assert {answer.result() for answer in answers if answer.done()} == {b"HTTP/1.1 503 Service Unavailable\r\n"}
+        assert served.reception._in_flight.bytes == 18_000
+        assert await good(served) == 200
+        for answer in answers:
+            answer.cancel()
+
+
+async def test_a_body_that_is_slower_than_the_least_rate_is_given_up_after_a_second() -> None:
+    bodies = replace(BODIES, seconds_max=60.0, bytes_per_second_min=1_000.0)
+    async with serving(bodies=bodies) as served, connections(served, 1, HEAD % (ATTACKER, 10_000) + b"{") as (reader,):
+        answer = await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), 20)
+        assert answer.startswith(b"HTTP/1.1 503 ")
+        assert b"Retry-After: " in answer
+
+
+async def test_slow_bodies_are_bounded_by_address() -> None:
+    bodies = replace(BODIES, seconds_max=60.0, bytes_per_second_min=0.01, slow_by_address_max=2)
+    async with serving(bodies=bodies) as served, connections(served, 5, HEAD % (ATTACKER, 10_000) + b"{") as readers:
+        answers = [asyncio.ensure_future(reader.readline()) for reader in readers]
+        await until(lambda: sum(answer.done() for answer in answers) == 3)
+        async with connections(served, 1, HEAD % (b"198.51.100.9", 10_000) + b"{") as (other,):
+            # It is as slow, and has a slot of its own address.
+            await until(lambda: len(served.reception._bodies._slow._taken) == 2)
+            assert not other.at_eof()
+        assert sum(answer.done() for answer in answers) == 3
+        for answer in answers:
+            answer.cancel()
+
+
+async def test_cpu_that_an_address_wastes_is_taken_from_that_address() -> None:
+    ticks = itertools.count()
+    # Each body takes a second of CPU by this clock; a quarter of one is what an address may waste.
+    async with serving(wasted_seconds_per_second=0.25, cpu_seconds=lambda: float(next(ticks))) as served:
+        assert await good(served, ATTACKER.decode()) == 200
+        assert await good(served, ATTACKER.decode()) == 503
+        assert await good(served) == 200
+
+
+async def test_a_large_body_is_read_on_a_thread_and_means_the_same(served: Served) -> None:
+    served.rules = replace(RULES, body_bytes_max=90_000)
+    body = mux_body(*[mux_event(xsqno=number, c1="x" * 11_500) for number in range(3)])
+    assert len(body) > 32_768
+    async with served.client.post("/", data=body) as answer:
+        assert answer.status == 200
+    assert [beacon.seq for _, beacon in served.stored()] == [0, 1, 2]
+
+
+async def test_what_a_body_unpacks_to_is_in_flight_before_it_is_parsed() -> None:
+    async with serving() as served:
+        served.rules = replace(RULES, body_bytes_max=2_000_000)
+        body = gzip.compress(json.dumps([0] * 60_000 + list(range(3_000))).encode())
+        assert 1_000 < len(body) < 10_000
+        async with served.client.post("/", data=body) as answer:
+            assert answer.status == 503
+        assert served.stored() == []
+
+
+def test_each_party_has_its_part_of_the_room() -> None:
+    in_flight = InFlight(100, 0.5)
+    assert in_flight.take(50, "a", "k")
+    assert not in_flight.take(1, "a")
+    assert not in_flight.take(1, "b", "k")
+    assert in_flight.take(50, "b")
+    in_flight.give_back(50, "a", "k")
+    assert in_flight.take(50, "a", "k")
+    in_flight.give_back(50, "a", "k")
+    in_flight.give_back(50, "b")
+    assert (in_flight.bytes, in_flight._by_party) == (0, {})
+
+
+def test_slots_are_of_each_party() -> None:
+    slots = Slots()
+    assert slots.take({"a": 1, "k": 2})
+    assert not slots.take({"a": 1})
+    assert slots.take({"b": 1, "k": 2})
+    assert not slots.take({"c": 1, "k": 2})
+    slots.give_back(["a", "k"])
+    assert slots.take({"c": 1, "k": 2})
+
+
+def test_wasted_time_is_forgiven_at_its_rate_and_the_good_have_none() -> None:
+    wasted = WastedSeconds(0.25)
+    assert wasted.wait_seconds("good", 0.0) == 0
+    for _ in range(10):
+        wasted.add("bad", 0.1, 0.0)
+    # A burst of two seconds' worth is half a second of CPU: half a second is owed.
+    assert wasted.wait_seconds("bad", 0.0) == pytest.approx(2.0, abs=0.01)
+    assert wasted.wait_seconds("bad", 2.01) == 0
+    for number in range(20_000):
+        wasted.add(f"many {number}", 0.1, 3.0)
+    assert len(wasted._buckets) <= 8_192
+
+
+async def test_turns_go_round_the_parties() -> None:
+    turns = Turns(waiting_by_party_max=3, waiting_max=5)
+    order: list[str] = []
+    go_on = asyncio.Event()
+
+    async def ask(party: str) -> None:
+        async with turns.turn(party):
+            order.append(party)
+            await go_on.wait()
+
+    asked = [asyncio.create_task(ask(party)) for party in ["many", "many", "many", "one", "many", "other"]]
+    await until(lambda: turns.waiting == 5)
+    with pytest.raises(TooManyWaiting):
+        await ask("another")
+    asked[1].cancel()
+    go_on.set()
+    await asyncio.gather(*asked, return_exceptions=True)
+    # The one that was broken off had its turn all the same.
+    assert order == ["many", "one", "other", "many", "many"]
+    async with turns.turn("many"):
+        assert turns.waiting == 0
