@@ -146,6 +146,17 @@ REJECTED: Final = Topic(
     retention_ms=7 * _DAY_MS,
     retention_bytes=5 * _GIB,
 )
+#: Which records of `rejected` were produced to their inputs again (`python -m services.processor redrive`).
+REDRIVEN: Final = Topic(
+    name="redriven",
+    key="<application>",
+    schema="services.processor.runtime.redrive.Marker",
+    owner="processor",
+    cleanup="delete",
+    # A marker is younger than the records it names: it outlives them.
+    retention_ms=8 * _DAY_MS,
+    partitions_fixed=1,
+)
 VIDEO_VIEWS_CHANGELOG: Final = Topic(
     name="video_views.changelog",
     key="<store id><row key>, or meta",
@@ -326,7 +337,7 @@ PRESENCE: Final = Topic(
 )
 
 ALL: Final = (
-    *(BEACONS, VIEWS, VIEWS_PROTOBUF, LIVE, LATE, REJECTED, VIDEO_VIEWS_CHANGELOG, PRESENCE),
+    *(BEACONS, VIEWS, VIEWS_PROTOBUF, LIVE, LATE, REJECTED, REDRIVEN, VIDEO_VIEWS_CHANGELOG, PRESENCE),
     *(SPANS, TRACES, LATE_SPANS, TRACES_CHANGELOG),
     *(API_CALLS, API_CHANGES, API_SCHEMAS_CHANGELOG),
     *(RECORDINGS, RECORDING_INDEX, RECORDINGS_CHANGELOG),

@@ -13,6 +13,7 @@ from typing import Final, NoReturn
 
 import structlog
 
+from services.processor import commands
 from services.processor.catalogue import APPLICATIONS
 from services.processor.engine.application.application import Application, NotCoPartitioned
 from services.processor.engine.application.failure_rules import FailureRules
@@ -205,4 +206,4 @@ def _leave(code: int) -> NoReturn:
 
 
 if __name__ == "__main__":
-    _leave(main())
+    _leave(commands.run(sys.argv[1:]) if sys.argv[1:] else main())

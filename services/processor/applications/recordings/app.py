@@ -10,14 +10,15 @@ from services.processor.applications.recordings.session import (
     Payload,
     Session,
     SessionRules,
-    begin_next,
     drop_old_uploads,
     due_ms,
     end_working,
     give_up_gap,
     is_over,
+    may_begin,
     take_chunk,
 )
+from services.processor.applications.recordings.waiting import NUMBERS, WAITING, WaitingPayloads
 from services.processor.engine.application.application import (
     Application,
     Context,
@@ -46,6 +47,7 @@ class Recordings:
         self._rules = rules
         self._sessions: Store[Session] = context.store(SESSIONS)
         self._pages: Store[Page] = context.store(PAGES)
+        self._waiting = WaitingPayloads(context)
 
     def fold(self, record: Record) -> None:
         """Takes one chunk in; its bytes stay where they are."""
@@ -55,7 +57,16 @@ class Recordings:
         if session_id != chunk.session_id or recording_key(customer_id, session_id) != key:
             raise Undecodable("the key names another session than the headers")
         session = self._sessions.get(key) or Session()
-        taken = take_chunk(session, chunk, record.offset, self._context.clock_ms, self._rules)
+        taken, payload = take_chunk(
+            session,
+            chunk,
+            record.offset,
+            self._context.clock_ms,
+            rules=self._rules,
+            is_known=lambda number: self._waiting.has(key, number) or self._is_stored(key, number),
+        )
+        if payload is not None:
+            self._waiting.add(key, session, chunk.sequence, payload)
         if taken in {"again", "torn"}:
             self._context.tally("repeated_payloads" if taken == "again" else "torn_chunks", 1)
         self._go_on(key, session)
@@ -98,18 +109,30 @@ class Recordings:
     def _go_on(self, key: bytes, session: Session) -> None:
         """Whatever is to be done next in the session, and when to look again."""
         clock_ms = self._context.clock_ms
-        begun = begin_next(session, clock_ms)
-        while begun is None and (absent := give_up_gap(session, clock_ms, self._rules)) is not None:
+        while not self._begin_next(key, session):
+            absent = give_up_gap(session, self._waiting.first(key, session), clock_ms, self._rules)
+            if absent is None:
+                break
             self._context.tally("missing_payloads", absent[1] - absent[0] + 1)
             self._tell(key, session, absent, "missing")
-            begun = begin_next(session, clock_ms)
-        if begun is not None:
-            number, payload = begun
-            customer_id, _, session_id = key.decode().partition(":")
-            name = f"{customer_id}/{session_id}/{number:06d}"
-            request = MediaRequest(name, topics.RECORDINGS.name, payload.runs, payload.size_bytes, payload.sha256)
-            self._context.request_media(key, request)
         self._sessions.put(key, session, due_ms(session, clock_ms, self._rules))
+
+    def _begin_next(self, key: bytes, session: Session) -> bool:
+        """Has the payload stored whose turn it is; whether there is one."""
+        number = self._waiting.first(key, session)
+        if number is None or not may_begin(session, number, self._context.clock_ms):
+            return False
+        payload = self._waiting.take(key, session, number)
+        session.working = number, payload
+        customer_id, _, session_id = key.decode().partition(":")
+        name = f"{customer_id}/{session_id}/{number:06d}"
+        request = MediaRequest(name, topics.RECORDINGS.name, payload.runs, payload.size_bytes, payload.sha256)
+        self._context.request_media(key, request)
+        return True
+
+    def _is_stored(self, key: bytes, number: int) -> bool:
+        listed = self._pages.get(page_key(key, page_of(number))) or []
+        return any(one.sequence == number for one in listed)
 
     def _list(self, key: bytes, session: Session, number: int, payload: Payload, name: str) -> None:
         page = page_of(number)
@@ -119,6 +142,8 @@ class Recordings:
         entry = StoredPayload(
             number, payload.size_bytes, payload.sha256.hex(), payload.content_type, payload.content_encoding, name
         )
+        # One that was stored before is replaced.
+        payloads = [one for one in payloads if one.sequence != number]
         bisect.insort(payloads, entry, key=lambda one: one.sequence)
         self._pages.put(page_key(key, page), payloads)
 
@@ -168,7 +193,7 @@ def application(rules: SessionRules) -> Application:
         inputs=(topics.RECORDINGS,),
         outputs=(topics.RECORDING_INDEX, topics.REJECTED),
         changelog=topics.RECORDINGS_CHANGELOG,
-        stores=(SESSIONS, REQUESTS, PAGES),
+        stores=(SESSIONS, REQUESTS, PAGES, WAITING, NUMBERS),
         start=start,
         by_headers=True,
         media=REQUESTS,

@@ -109,7 +109,7 @@ def _answer(rows: Rows, subject: bytes) -> bytes | None:
         session_id=session_id,
         payloads=payloads[:LISTED_MAX],
         absent=session.absent,
-        waiting=len(session.waiting),
+        waiting=session.waiting,
         working=None if session.working is None else session.working[0],
         next=payloads[LISTED_MAX].sequence if len(payloads) > LISTED_MAX else None,
     )

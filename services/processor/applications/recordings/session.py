@@ -2,10 +2,14 @@
 
 A payload may be sent several times, whole or torn; the first whole one is it. Payloads are worked one at a time in the order of
 their numbers. A gap is waited for, then given up; what was given up and still comes is worked before anything else.
+
+Payloads that wait, and those that are stored, are rows of their own (`waiting`, `lookup.PAGES`). No payload that was answered
+for is dropped for lack of room.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal
+from typing import Final, Literal
 
 import msgspec
 
@@ -35,6 +39,13 @@ class SessionRules:
     waiting_max: int = 500
 
 
+#: Ranges of numbers given up that are listed apart. Of more, the two with the fewest numbers between them become one.
+ABSENT_RANGES_MAX: Final = 500
+
+#: Numbers from the first to the last.
+Range = tuple[int, int]
+
+
 class Payload(msgspec.Struct, array_like=True, frozen=True):
     """A whole payload: where its chunks are, and what they are together."""
 
@@ -62,11 +73,12 @@ class Session(msgspec.Struct, array_like=True):
 
     #: The number of the payload that is next; all before it are stored, or given up.
     next: int = 0
-    #: Ranges of numbers given up, first and last, in order.
+    #: Ranges of numbers given up, first and last, in order, to be listed: with too many of them, stored ones are among them.
     absent: list[tuple[int, int]] = []
     uploads: dict[str, Upload] = {}
-    #: Whole payloads that are not being worked, by number.
-    waiting: dict[int, Payload] = {}
+    #: Whole payloads that wait for their turn: how many, and pages of their numbers, in order (see `waiting`).
+    waiting: int = 0
+    waiting_pages: list[int] = []
     #: The number and payload that is being worked.
     working: tuple[int, Payload] | None = None
     #: Since when a gap is waited for; 0: none is.
@@ -78,8 +90,19 @@ class Session(msgspec.Struct, array_like=True):
     pages: list[int] = []
 
 
-def take_chunk(session: Session, chunk: Chunk, offset: int, clock_ms: int, rules: SessionRules) -> ChunkOutcome:
-    """Takes a chunk in, the record of which stands at `offset`."""
+def take_chunk(
+    session: Session,
+    chunk: Chunk,
+    offset: int,
+    clock_ms: int,
+    *,
+    rules: SessionRules,
+    is_known: Callable[[int], bool],
+) -> tuple[ChunkOutcome, Payload | None]:
+    """Takes a chunk in, whose record is at `offset`; what became of it, and the payload if it is whole for the first time.
+
+    `is_known` says whether a payload of this number waits or is stored.
+    """
     session.seen_ms = clock_ms
     upload = session.uploads.get(chunk.upload)
     if chunk.index == 0 and upload is None:
@@ -88,10 +111,10 @@ def take_chunk(session: Session, chunk: Chunk, offset: int, clock_ms: int, rules
             del session.uploads[oldest]
         upload = session.uploads[chunk.upload] = Upload(chunk.sequence, clock_ms)
     if upload is None:
-        return "torn"
+        return "torn", None
     if chunk.index != upload.next_index or chunk.sequence != upload.sequence or chunk.end < upload.end:
         del session.uploads[chunk.upload]
-        return "torn"
+        return "torn", None
     upload.next_index += 1
     upload.end = chunk.end
     first, count = upload.runs[-1] if upload.runs else (offset, 0)
@@ -100,11 +123,11 @@ def take_chunk(session: Session, chunk: Chunk, offset: int, clock_ms: int, rules
     else:
         upload.runs.append((offset, 1))
     if not chunk.is_last:
-        return "more"
+        return "more", None
     del session.uploads[chunk.upload]
-    if not _is_wanted(session, chunk.sequence):
-        return "again"
-    session.waiting[chunk.sequence] = Payload(
+    if is_known(chunk.sequence) or (session.working is not None and session.working[0] == chunk.sequence):
+        return "again", None
+    payload = Payload(
         runs=tuple(upload.runs),
         size_bytes=chunk.end,
         sha256=chunk.sha256,
@@ -113,32 +136,38 @@ def take_chunk(session: Session, chunk: Chunk, offset: int, clock_ms: int, rules
         content_type=chunk.content_type,
         content_encoding=chunk.content_encoding,
     )
-    return "whole"
+    return "whole", payload
 
 
-def begin_next(session: Session, clock_ms: int) -> tuple[int, Payload] | None:
-    """The payload whose turn it is, if none is being worked and there is one; a gap before it begins to be waited for."""
-    if session.working is not None or not session.waiting:
-        return None
-    number = min(session.waiting)
-    if number > session.next:
+def may_begin(session: Session, first: int | None, clock_ms: int) -> bool:
+    """Whether the first payload that waits may be worked now; a gap before it begins to be waited for."""
+    if session.working is not None or first is None:
+        return False
+    if first > session.next:
         session.gap_since_ms = session.gap_since_ms or clock_ms
-        return None
+        return False
     session.gap_since_ms = 0
-    session.working = number, session.waiting.pop(number)
-    return session.working
+    return True
 
 
-def give_up_gap(session: Session, clock_ms: int, rules: SessionRules) -> tuple[int, int] | None:
-    """The numbers that are not waited for any more, first and last; None where there are none."""
-    if not session.gap_since_ms or session.working is not None:
+def give_up_gap(session: Session, first: int | None, clock_ms: int, rules: SessionRules) -> Range | None:
+    """The numbers before the first payload that waits that are not waited for any more, first and last; None for none."""
+    if not session.gap_since_ms or session.working is not None or first is None:
         return None
-    if clock_ms < session.gap_since_ms + rules.gap_ms and len(session.waiting) <= rules.waiting_max:
+    if clock_ms < session.gap_since_ms + rules.gap_ms and session.waiting <= rules.waiting_max:
         return None
-    absent = session.next, min(session.waiting) - 1
-    session.absent.append(absent)
-    session.next, session.gap_since_ms = absent[1] + 1, 0
+    absent = session.next, first - 1
+    session.next, session.gap_since_ms = first, 0
+    _give_up(session, absent)
     return absent
+
+
+def _give_up(session: Session, absent: Range) -> None:
+    session.absent = sorted([*session.absent, absent])
+    while len(session.absent) > ABSENT_RANGES_MAX:
+        ranges = session.absent
+        at = min(range(1, len(ranges)), key=lambda number: ranges[number][0] - ranges[number - 1][1])
+        session.absent = [*ranges[: at - 1], (ranges[at - 1][0], ranges[at][1]), *ranges[at + 1 :]]
 
 
 def end_working(session: Session, *, is_stored: bool) -> tuple[int, Payload]:
@@ -148,9 +177,10 @@ def end_working(session: Session, *, is_stored: bool) -> tuple[int, Payload]:
     session.working = None
     session.next = max(session.next, number + 1)
     if is_stored:
-        session.absent = [part for span in session.absent for part in _without(span, number)]
+        absent = [part for span in session.absent for part in _without(span, number)]
+        session.absent = absent if len(absent) <= ABSENT_RANGES_MAX else session.absent
     elif not _is_absent(session, number):
-        session.absent = sorted([*session.absent, (number, number)])
+        _give_up(session, (number, number))
     return number, payload
 
 
@@ -177,17 +207,11 @@ def due_ms(session: Session, clock_ms: int, rules: SessionRules) -> int:
     return min(deadlines, default=max(session.seen_ms, clock_ms) + rules.kept_ms)
 
 
-def _is_wanted(session: Session, number: int) -> bool:
-    if number in session.waiting or (session.working is not None and session.working[0] == number):
-        return False
-    return number >= session.next or _is_absent(session, number)
-
-
 def _is_absent(session: Session, number: int) -> bool:
     return any(first <= number <= last for first, last in session.absent)
 
 
-def _without(span: tuple[int, int], number: int) -> list[tuple[int, int]]:
+def _without(span: Range, number: int) -> list[Range]:
     first, last = span
     if not first <= number <= last:
         return [span]

@@ -1,0 +1,64 @@
+"""Commands of operators: `python -m services.processor redrive`. Settings come from the environment, as a slot's do."""
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+from datetime import datetime
+
+import msgspec
+
+from services.processor.catalogue import APPLICATIONS
+from services.processor.runtime.redrive import RedriveFailed, Wanted, redrive
+from services.processor.settings import ProcessorSettings
+from services.rim.kafka.connection import TopicsWrong, verify_topics
+from services.rim.process.secrets import with_secrets
+from services.rim.telemetry import logs
+from shared.settings import SettingsError
+from shared.topics import REDRIVEN, REJECTED
+
+#: What a corrected application may fold now: its own failures, and what it was not given because of them.
+_REASONS = ("fold_failed", "quarantined")
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Runs a command. Exit codes: 0 done, 1 not, 2 wrong arguments or settings, 3 topics."""
+    parser = argparse.ArgumentParser(prog="python -m services.processor")
+    commands = parser.add_subparsers(dest="command", required=True)
+    again = commands.add_parser(
+        "redrive", help="produce records of topic `rejected` to the input of PROCESSOR_APPLICATION again, each once"
+    )
+    again.add_argument(
+        "--reason", action="append", help=f"may be given several times; by default {' and '.join(_REASONS)}"
+    )
+    again.add_argument("--from", dest="from_ms", type=_time_ms, help="rejected at or after this time (ISO 8601)")
+    again.add_argument("--until", dest="until_ms", type=_time_ms, help="rejected before this time (ISO 8601)")
+    asked = parser.parse_args(arguments)
+    try:
+        environ = with_secrets(ProcessorSettings, os.environ)
+        settings = ProcessorSettings.load(environ)
+        application = APPLICATIONS[settings.application](environ)
+    except SettingsError as error:
+        sys.stderr.write(f"processor: {error}\n")
+        return 2
+    logs.configure("processor", settings)
+    try:
+        verify_topics(settings, [*application.inputs, REJECTED, REDRIVEN])
+    except TopicsWrong as error:
+        sys.stderr.write(f"processor: {error}\n")
+        return 3
+    wanted = Wanted(frozenset(asked.reason or _REASONS), asked.from_ms, asked.until_ms)
+    try:
+        outcome = redrive(settings, application, wanted)
+    except RedriveFailed as error:
+        sys.stderr.write(f"processor: {error}\n")
+        return 1
+    sys.stdout.write(msgspec.json.encode(outcome).decode() + "\n")
+    return 0
+
+
+def _time_ms(text: str) -> int:
+    at = datetime.fromisoformat(text)
+    if at.tzinfo is None:
+        raise argparse.ArgumentTypeError(f"{text} names no time zone, as in 2026-11-23T04:00:00Z")
+    return round(at.timestamp() * 1000)
