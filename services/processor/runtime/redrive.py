@@ -141,7 +141,7 @@ def _again(
         if source is None:
             outcome.gone += 1
             return None
-        key, value, headers = source.key(), source.value(), list(source.headers() or [])
+        key, value, headers = source.key(), source.value(), list(dict(source.headers() or []).items())
     return _Again(origin.topic, origin.partition, key, value, headers, offset)
 
 
