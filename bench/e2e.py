@@ -2,9 +2,9 @@
 
 The whole system as `make demo` starts it, warmed up until the finalizer has published (Spark needs a minute or more for its first
 batch), then under a steady load of simulated players. Meanwhile a probe a second, each a customer of its own with one view: how
-long from the 200 of its first beacon until the live picture (topic `live`) counts its viewer, and from the 200 of its `viewend`
-until its row is in Postgres, less the grace that follows a player's goodbye. Checked before anything is told: every probe was
-counted, and its one row says what was played. Exit code 1 when not; nothing is kept then.
+long from the 200 of its first beacon until topic `live` counts its viewer, and from the 200 of its `viewend` until its row is in
+Postgres, minus the grace period of a closed view. Checked before any figure: every probe was counted, and its one row has what was
+played. Exit code 1 when not; then no result file is written.
 """
 
 import argparse

@@ -11,14 +11,14 @@ from deploy.demo.compare import Line, ViewKey, nearest_rank
 from shared.schemas.live import BUCKET_MS
 
 _EXPLANATION: Final = """\
-Beacon to live number: from the append of every beacon, which its answer follows, to the append of the first live gauge that
-counts it; gauges are told every {bucket:g} s, so half of that is the least one can expect. Goodbye to row: from the append of a
-view's last beacon to the append of its row in topic views, less the {grace:g} s of grace that follow a player's goodbye; over the
-{goodbyes:,} views whose player said goodbye, since only there it is certain which grace applied. What is left is the clock's step,
-the commit and Kafka. Goodbye to page's table: of the same views, with the same grace taken off, to the publishing of the first
-batch that had the row in the warehouse (published_at in Postgres, looked at about once a second, so a publish that another followed
-within a second counts as the other). Row to page's table: from the row's append to the same moment, over all rows, those included
-that waited for Spark to start. Both are a matter of the trigger and of the CPUs that everything here shares."""
+Beacon to live number: from the append of a beacon, which its answer follows, to the append of the first live gauge that counts it.
+Gauges are emitted every {bucket:g} s, so half of that is the least to expect.
+Closed view to row: from the append of a view's last beacon to the append of its row in topic views, minus the grace
+period of {grace:g} s.
+It is measured over the {closed:,} views whose player closed them, because only there it is certain which grace period applied.
+Closed view to page's table: the same views, to the publishing of the first batch that had the row in the warehouse. published_at in
+Postgres is read about once a second, so of two publishings within a second only the later is seen.
+Row to page's table: from the row's append to the same moment, over all rows, including those that waited for Spark to start."""
 
 
 @dataclass(frozen=True)
@@ -85,11 +85,11 @@ class LiveWaits:
 def latency_lines(
     rows: Iterable[Landed],
     published_ms: Collection[int],
-    goodbyes: Collection[ViewKey],
+    closed: Collection[ViewKey],
     grace_ms: int,
     live_ms: list[int],
 ) -> list[Line]:
-    """The table's lines on latency. `goodbyes` are the views whose player said goodbye; the others wait longer.
+    """The table's lines on latency. `closed` are the views that their player closed; the others wait longer.
 
     `live_ms`: how long each beacon waited for its live gauge.
     """
@@ -97,24 +97,24 @@ def latency_lines(
     to_row, to_table, from_row_to_table = [], [], []
     for row in rows:
         table_ms = published_after(row, ascending)
-        if row.key in goodbyes:
+        if row.key in closed:
             to_row.append(row.kafka_timestamp_ms - row.last_append_ms - grace_ms)
             if table_ms is not None:
                 to_table.append(table_ms - row.last_append_ms - grace_ms)
         if table_ms is not None:
             from_row_to_table.append(table_ms - row.kafka_timestamp_ms)
-    less = f"less {grace_ms / 1_000:g} s, p50 / p99"
+    less = f"minus {grace_ms / 1_000:g} s, p50 / p99"
     return [
         _line("beacon to live number, p50 / p99", live_ms),
-        _line(f"goodbye to row, {less}", to_row),
-        _line(f"goodbye to page's table, {less}", to_table),
+        _line(f"closed view to row, {less}", to_row),
+        _line(f"closed view to page's table, {less}", to_table),
         _line("row to page's table, p50 / p99", from_row_to_table),
     ]
 
 
-def explanation(goodbyes: int, grace_ms: int) -> str:
+def explanation(closed: int, grace_ms: int) -> str:
     """What these lines measure."""
-    return _EXPLANATION.format(bucket=BUCKET_MS / 1_000, grace=grace_ms / 1_000, goodbyes=goodbyes)
+    return _EXPLANATION.format(bucket=BUCKET_MS / 1_000, grace=grace_ms / 1_000, closed=closed)
 
 
 def _line(name: str, delays_ms: list[int]) -> Line:

@@ -64,8 +64,8 @@ class TopicsSeen:
     live_counts: Counter[str] = field(default_factory=Counter)
     #: (partition, customer) -> (newest bucket, views open at its end)
     live_open: dict[tuple[int, str], tuple[int, int]] = field(default_factory=dict)
-    #: Keys of views whose player said goodbye.
-    goodbyes: set[bytes] = field(default_factory=set)
+    #: Keys of views that their player closed.
+    closed: set[bytes] = field(default_factory=set)
     view_records: int = 0
     #: (view, generation, revision) of each record in topic `views`
     revisions: set[tuple[ViewKey, int, int]] = field(default_factory=set)
@@ -94,7 +94,7 @@ class TopicsSeen:
             self.beacons += 1
             self.live_waits.beacon(record.partition() or 0, key.partition(b":")[0].decode(), append_ms)
             if msgspec.json.decode(value, type=_Event).event == "viewend":
-                self.goodbyes.add(key)
+                self.closed.add(key)
         elif topic == topics.VIEWS.name:
             self._take_view(key, codec.VIEW.decode(value))
         else:
@@ -104,9 +104,9 @@ class TopicsSeen:
             # Buckets of one key come in order: the last is the newest.
             self.live_open[(bucket.partition, bucket.customer_id)] = (bucket.bucket_ms, bucket.open_now)
 
-    def goodbye_views(self) -> set[ViewKey]:
-        """The finished views whose player said goodbye."""
-        return {of for of, (key, _) in self.finished.items() if key in self.goodbyes}
+    def closed_views(self) -> set[ViewKey]:
+        """The finished views that their player closed."""
+        return {of for of, (key, _) in self.finished.items() if key in self.closed}
 
     def _take_view(self, key: bytes, view: View) -> None:
         of: ViewKey = (view.customer_id, view.view_id)

@@ -149,12 +149,12 @@ class Watch:
         fields = sorted({name for row in self._truth.views for name in row} & set(warehouse.fields()))
         views = compare_views(self._truth.views, warehouse.rows(fields or _KEY_FIELDS))
         lines = [*total_lines(self._truth, self._observed), *views.lines, *customer_lines(self._truth, self._observed)]
-        goodbyes, grace_ms = self._topics.seen.goodbye_views(), FINISH_MS["finish_clean_ms"]
+        closed, grace_ms = self._topics.seen.closed_views(), FINISH_MS["finish_clean_ms"]
         waits_ms, landings = self._topics.seen.live_waits.waits_ms(), warehouse.landings()
         return Verdict(
-            lines=[*lines, *latency_lines(landings, self._published_ms, goodbyes, grace_ms, waits_ms)],
+            lines=[*lines, *latency_lines(landings, self._published_ms, closed, grace_ms, waits_ms)],
             differences=views.differences,
-            explanation=explanation(len(goodbyes), grace_ms),
+            explanation=explanation(len(closed), grace_ms),
             ok=self._truth.done and all(line.ok is not False for line in lines),
         )
 

@@ -18,14 +18,14 @@ def test_a_row_is_on_the_page_by_the_first_publishing_after_it_was_written() -> 
 
 def test_the_grace_is_taken_off_where_it_is_known_and_only_there() -> None:
     rows = [
-        a_row("said goodbye", last_append_ms=10_000, kafka_timestamp_ms=12_300, landed_at_ms=15_000),
+        a_row("closed", last_append_ms=10_000, kafka_timestamp_ms=12_300, landed_at_ms=15_000),
         a_row("fell silent", last_append_ms=10_000, kafka_timestamp_ms=70_000, landed_at_ms=80_000),
     ]
-    lines = latency_lines(rows, {90_000, 16_000}, {("acme", "said goodbye")}, GRACE_MS, [400, 100])
+    lines = latency_lines(rows, {90_000, 16_000}, {("acme", "closed")}, GRACE_MS, [400, 100])
     assert {line.name: line.observed for line in lines} == {
         "beacon to live number, p50 / p99": "0.10 s / 0.40 s",
-        "goodbye to row, less 2 s, p50 / p99": "0.30 s / 0.30 s",
-        "goodbye to page's table, less 2 s, p50 / p99": "4.00 s / 4.00 s",
+        "closed view to row, minus 2 s, p50 / p99": "0.30 s / 0.30 s",
+        "closed view to page's table, minus 2 s, p50 / p99": "4.00 s / 4.00 s",
         "row to page's table, p50 / p99": "3.70 s / 20.00 s",
     }
 

@@ -30,14 +30,14 @@ def test_the_page_says_of_every_line_whether_it_is_right() -> None:
     lines = [
         Line("views <lost>", "1", "0", False),
         Line("views open", "0", "0", True),
-        Line("goodbye to row", "0.1 s / 0.2 s", "", None),
+        Line("closed view to row", "0.1 s / 0.2 s", "", None),
     ]
-    verdict = Verdict(lines, ["missing: acme:v1"], "Goodbye to row: …", False)
+    verdict = Verdict(lines, ["missing: acme:v1"], "Closed view to row: …", False)
     written = page("made so", verdict, routes(STATS.splitlines()), moments(HISTORY.splitlines()))
     assert "<h1>Load test: THERE ARE DIFFERENCES</h1>" in written
     assert '<tr class="differs"><td>views &lt;lost&gt;</td><td>1</td><td>0</td><td>DIFFERS</td></tr>' in written
     assert "<tr><td>views open</td><td>0</td><td>0</td><td>ok</td></tr>" in written
-    assert "<tr><td>goodbye to row</td><td>0.1 s / 0.2 s</td><td></td><td></td></tr>" in written
+    assert "<tr><td>closed view to row</td><td>0.1 s / 0.2 s</td><td></td><td></td></tr>" in written
     assert "<li>missing: acme:v1</li>" in written
     assert (
         "<tr><td>/cmcd/&lt;key&gt; (hls.js)</td><td>9</td><td>0</td><td>1.5</td><td>12</td><td>40</td><td>40</td></tr>"
