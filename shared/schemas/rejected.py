@@ -14,6 +14,8 @@ Reason = Literal[
     "revoked_key",
     "forbidden_origin",
     "unknown_version",
+    "unnumbered",
+    "sampled",
     "fold_failed",
     "fire_failed",
     "quarantined",

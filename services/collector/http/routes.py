@@ -1,7 +1,8 @@
 """HTTP to the reception and back; nothing is decided here but how an outcome is said to each kind of client.
 
-mux-embed and CMCD players are never answered with a 4xx for what a body holds: the one sends its batch again for ever, the
-others take it for delivered. What cannot be understood is stored in topic `rejected` and answered like the rest.
+mux-embed is never answered with a 4xx for what a body holds, since it sends its batch again for ever. CMCD players take a 4xx for
+delivered: they get one only where no record of a body has a sequence number. What cannot be understood is stored in topic
+`rejected` and answered like the rest.
 docs/collector.md has the table.
 """
 
@@ -72,8 +73,12 @@ class Routes:
             )
         except Refusal as refusal:
             return refused(refusal, limited=429)
+        reason = _reason(outcome)
+        if reason == "unnumbered" and not outcome.accepted:
+            # This player's records will never make a view; it takes 400 for delivered, and its developer sees why.
+            return web.Response(status=400, text=f"{outcome.rejected[0].detail}\n")
         # "Gone" makes a CMCD player stop sending for this session.
-        return web.Response(status=410 if _reason(outcome) == "revoked_key" else 204)
+        return web.Response(status=410 if reason == "revoked_key" else 204)
 
     async def epas(self, request: web.Request) -> web.Response:
         """EPAS: one event; `init` is answered with the session's id."""

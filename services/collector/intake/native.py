@@ -26,7 +26,7 @@ from services.collector.intake.post import (
 )
 from services.collector.intake.sender.client import sender_of, without_viewer
 from services.collector.intake.sender.customers import Found
-from services.collector.intake.values import WHOLE_MAX, check_attrs, whole
+from services.collector.intake.values import WHOLE_MAX, check_attrs, check_not_sampled, whole
 from shared.schemas.beacon import VIEW_ID_CHARS_MAX, Beacon, Event
 
 T = TypeVar("T")
@@ -136,7 +136,7 @@ def take_query(query: Iterable[tuple[str, str]], post: Post, rules: Rules) -> Ta
     read: NativeBeacon | Refused
     try:
         read = msgspec.convert(fields | {"attrs": pairs}, NativeBeacon)
-        check_attrs(read.attrs, rules, values=True)
+        _check(read, rules)
     except msgspec.ValidationError as error:
         read = Refused("invalid", str(error))
     except Refused as refused:
@@ -161,10 +161,15 @@ def _read(raw: bytes, rules: Rules) -> NativeBeacon | Refused:
         return Refused("too_large", f"the beacon takes {len(raw)} bytes; {BEACON_BYTES_MAX} are the most")
     try:
         beacon = decoded(_beacon, raw, "beacon")
-        check_attrs(beacon.attrs, rules, values=True)
+        _check(beacon, rules)
     except Refused as refused:
         return refused
     return beacon
+
+
+def _check(beacon: NativeBeacon, rules: Rules) -> None:
+    check_attrs(beacon.attrs, rules, values=True)
+    check_not_sampled(beacon.attrs.get("sample_rate"), "sample_rate")
 
 
 def _taken(

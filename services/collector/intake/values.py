@@ -53,6 +53,18 @@ def checked_sequence(value: object, name: str) -> int | None:
     return number
 
 
+def check_not_sampled(share: object, name: str) -> None:
+    """Raises `Refused` when a client says that it sends a share of its views only: every view counts once."""
+    if share is None or share == 1:
+        return
+    try:
+        is_whole = float(share) == 1  # type: ignore[arg-type]  # what is no number is refused, too
+    except (TypeError, ValueError, OverflowError):
+        is_whole = False
+    if not is_whole:
+        raise Refused("sampled", f"{name} is {str(share)[:40]}: views are counted, not estimated; send all of them")
+
+
 def checked_time_ms(value: object, name: str) -> int:
     """A client's time, ms since 1970; raises `Refused` when there is none or it is before 1970."""
     number = value if value.__class__ is int else whole(value)

@@ -111,7 +111,8 @@ def _checked_items(body: bytes, rules: Rules) -> bytes:
 
 def _text(body: bytes) -> str:
     try:
-        return body.decode("utf-8")
+        # A byte order mark at the beginning is no part of the first record.
+        return body.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise Refused("undecodable", f"the body is not UTF-8: {error.reason}") from error
 
@@ -143,6 +144,8 @@ def _beacon(
     event = checked_event(attrs.get("e"))
     client_time_ms = checked_time_ms(attrs.pop("ts", None), "ts")
     seq = checked_sequence(attrs.pop("sn", None), "sn")
+    if seq is None:
+        raise Refused("unnumbered", "the record has no sn: without sequence numbers no view can be made of a session")
     playhead_ms = promoted_whole(attrs, "pt")
     state = attrs.get("sta")
     if not isinstance(state, str) or len(state) > STATE_CHARS_MAX:

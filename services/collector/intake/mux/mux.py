@@ -29,7 +29,14 @@ from services.collector.intake.post import (
     rejected_body,
 )
 from services.collector.intake.sender.client import sender_of, without_viewer
-from services.collector.intake.values import check_attrs, checked_sequence, checked_time_ms, promoted_whole, whole
+from services.collector.intake.values import (
+    check_attrs,
+    check_not_sampled,
+    checked_sequence,
+    checked_time_ms,
+    promoted_whole,
+    whole,
+)
 from shared.schemas.beacon import Beacon
 
 _CANONICAL: Final = {
@@ -235,6 +242,8 @@ class _Reader:
         client_time_ms = checked_time_ms(pop("viewer_time", None), "viewer_time")
         if self._loose:
             _tighten(attrs)
+        if "mux_sample_rate" in attrs:
+            check_not_sampled(attrs["mux_sample_rate"], "mux_sample_rate")
         if self._is_private:
             without_viewer(attrs)
         fields = self._fields

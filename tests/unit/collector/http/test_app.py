@@ -49,6 +49,21 @@ async def test_cmcd_records_are_posted_to_a_customers_path(served: Served) -> No
     assert (topic, beacon.source, beacon.customer_id, beacon.view_id) == ("beacons", "cmcd", "acme", "s-1")
 
 
+async def test_a_cmcd_player_without_sequence_numbers_is_told_so(served: Served) -> None:
+    unnumbered = CMCD_RECORD.replace(",sn=", ",xn=")
+    assert unnumbered != CMCD_RECORD
+    async with served.client.post("/cmcd/acme", data=unnumbered.encode()) as answer:
+        assert (answer.status, "no sn" in await answer.text()) == (400, True)
+    # A body with a record that is stored is answered like any other.
+    async with served.client.post("/cmcd/acme", data=f"{CMCD_RECORD}\n{unnumbered}".encode()) as answer:
+        assert answer.status == 204
+    assert [topic if topic == "beacons" else one["reason"] for topic, one in served.stored()] == [
+        b"unnumbered",
+        "beacons",
+        b"unnumbered",
+    ]
+
+
 async def test_what_cannot_be_understood_is_stored_and_answered_like_the_rest(served: Served) -> None:
     body = mux_body(mux_event(), mux_event(ake="no good"))
     for path, data, status in (

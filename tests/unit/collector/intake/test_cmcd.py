@@ -191,8 +191,16 @@ def test_a_bad_record_is_set_aside_and_its_neighbours_are_not(line: str, reason:
     assert [(rejected.reason, rejected.value.decode()) for rejected in taken.rejected] == [(reason, line)]
 
 
-def test_a_record_without_a_number_is_a_beacon_without_a_number() -> None:
-    assert take(record(sn=None).encode()).accepted[0].seq is None
+def test_a_record_without_a_number_is_rejected_by_that_name() -> None:
+    taken = take("\n".join([record(sn="1"), record(sn=None)]).encode())
+    assert [beacon.seq for beacon in taken.accepted] == [1]
+    assert [one.reason for one in taken.rejected] == ["unnumbered"]
+
+
+@pytest.mark.parametrize("mark", [b"\xef\xbb\xbf", b""])
+def test_a_byte_order_mark_at_the_beginning_costs_no_record(mark: bytes) -> None:
+    taken = take(mark + "\n".join([record(sn="1"), record(sn="2")]).encode())
+    assert ([beacon.seq for beacon in taken.accepted], taken.rejected) == ([1, 2], [])
 
 
 @pytest.mark.parametrize(

@@ -140,7 +140,7 @@ def test_the_body_is_json_whatever_it_is_called_and_however_it_is_packed() -> No
 
 def test_a_roku_player_sends_text_for_numbers_and_no_metadata() -> None:
     event = mux_event(ake=..., property_ke="acme", xsqno="3", uti="1795176999000", pphti="1500.4", vsoisli="true")
-    event |= {"xwati": "2500", "msara": "0.5", "vtt": "1984", "pispa": "maybe", "xredu": "null", "xreco": ""}
+    event |= {"xwati": "2500", "msara": "1", "vtt": "1984", "pispa": "maybe", "xredu": "null", "xreco": ""}
     other = mux_event(xsqno="4", uti="1795176999500")
     beacon = accepted(json.dumps({"events": [event, other]}).encode())[0]
 
@@ -151,7 +151,7 @@ def test_a_roku_player_sends_text_for_numbers_and_no_metadata() -> None:
     assert beacon.attrs == {
         "video_source_is_live": True,
         "view_watch_time": 2500,
-        "mux_sample_rate": 0.5,
+        "mux_sample_rate": 1,
         "video_title": "1984",
         "player_is_paused": "maybe",
         "view_rebuffer_duration": "null",
@@ -167,6 +167,14 @@ def test_nested_values_stay_as_they_are() -> None:
 def test_half_a_character_does_not_cost_the_batch() -> None:
     body = mux_body(mux_event(vtt="cut"), mux_event(xsqno=8)).replace(b"cut", b"cut \\ud83d")
     assert [beacon.attrs.get("video_title") for beacon in accepted(body)] == ["cut ?", None]
+
+
+@pytest.mark.parametrize("share", [0.5, "0.1", 0, 2, "half", [1]])
+def test_a_player_that_samples_is_rejected_by_that_name(share: object) -> None:
+    taken = take(mux_body(mux_event(msara=share), mux_event(xsqno=8, msara=1), mux_event(xsqno=9, msara="1.0")))
+    assert [beacon.seq for beacon in taken.accepted] == [8, 9]
+    assert [one.reason for one in taken.rejected] == ["sampled"]
+    assert "mux_sample_rate" in taken.rejected[0].detail
 
 
 @pytest.mark.parametrize(

@@ -127,6 +127,18 @@ def test_half_a_character_is_no_excuse_for_what_is_no_json(broken: bytes) -> Non
     assert [rejected.reason for rejected in take(broken).rejected] == ["undecodable"]
 
 
+@pytest.mark.parametrize(
+    ("share", "accepted"), [(0.5, 0), ("0.5", 0), (True, 1), (1, 1), ("1", 1), (None, 1), ("all", 0)]
+)
+def test_a_client_that_samples_is_rejected_by_that_name(share: object, accepted: int) -> None:
+    taken = take(native_beacon(attrs={"sample_rate": share}))
+    assert len(taken.accepted) == accepted
+    assert all((one.reason, one.detail.startswith("sample_rate is")) == ("sampled", True) for one in taken.rejected)
+    query = [("view_id", "v"), ("event", "play"), ("time_ms", "1"), ("sample_rate", "0.5")]
+    queried = native.take_query(query, post(b"", key="acme"), RULES)
+    assert [one.reason for one in queried.rejected] == ["sampled"]
+
+
 def test_a_beacon_may_be_a_query() -> None:
     query = urlencode({"key": "acme", **native_beacon(seq=4, playhead_ms="1500"), "video_id": "v"})
     taken = native.take_query(parse_qsl(query), post(query.encode(), key="acme"), RULES)
