@@ -3,7 +3,7 @@
 Definitions are those of `docs/view.md`; a figure without a base (no views, no watch time) is None.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from shared.histogram import quantile
@@ -34,6 +34,9 @@ class Quality:
     views: int
     startup_ms_median: int | None
     startup_ms_p95: int | None
+    #: More than one: the median and p95 mix start-up times that are measured from different moments.
+    startup_sources: list[str]
+    #: Of the watch time, start-up and seeks included (Mux, rebuffer percentage).
     rebuffer_fraction: float | None
     failure_fraction: float | None
     startup_failure_fraction: float | None
@@ -41,12 +44,19 @@ class Quality:
     bitrate_bps: int | None
 
 
-def qualities(sums: Iterable[RollupSum], startups: Mapping[str, Mapping[int, int]]) -> list[Quality]:
-    """The quality of each customer; `startups` counts its startup times per histogram bucket."""
-    return [_quality(customer, startups.get(customer.customer_id, {})) for customer in sums]
+def qualities(
+    sums: Iterable[RollupSum],
+    startups: Mapping[str, Mapping[int, int]],
+    sources: Mapping[str, Sequence[str]],
+) -> list[Quality]:
+    """The quality of each customer; `startups` counts its startup times per histogram bucket, `sources` names their clients."""
+    return [
+        _quality(customer, startups.get(customer.customer_id, {}), sources.get(customer.customer_id, ()))
+        for customer in sums
+    ]
 
 
-def _quality(customer: RollupSum, startups: Mapping[int, int]) -> Quality:
+def _quality(customer: RollupSum, startups: Mapping[int, int], sources: Sequence[str]) -> Quality:
     median, p95 = quantile(startups, 0.5), quantile(startups, 0.95)
     bitrate = _fraction(customer.bitrate_integral, customer.bitrate_time_ms)
     return Quality(
@@ -54,6 +64,7 @@ def _quality(customer: RollupSum, startups: Mapping[int, int]) -> Quality:
         views=customer.views,
         startup_ms_median=None if median is None else round(median),
         startup_ms_p95=None if p95 is None else round(p95),
+        startup_sources=list(sources),
         rebuffer_fraction=_fraction(customer.rebuffer_ms, customer.watch_ms),
         failure_fraction=_fraction(customer.playback_failures, customer.views),
         startup_failure_fraction=_fraction(customer.startup_failures, customer.views),

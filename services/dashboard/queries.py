@@ -3,7 +3,7 @@
 import asyncio
 import os
 import socket
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Final, Protocol
 
@@ -47,6 +47,14 @@ _STARTUPS: Final = f"""{_WANTED}
         GROUP BY customer_id, bucket
     ) AS counts GROUP BY customer_id
 """  # noqa: S608 - SQL of ours
+#: Of each customer the clients whose start-up times are in its median: of the whole days that the hours lie in.
+_SOURCES: Final = """
+    SELECT customer_id, array_agg(DISTINCT members[1] ORDER BY members[1])
+    FROM serving.rollups
+    WHERE grain = 'day' AND dimensions = 'source' AND start >= %(since_day)s AND customer_id = ANY(%(customers)s)
+      AND cardinality(startup_ms_buckets) > 0 AND members[1] IS NOT NULL
+    GROUP BY customer_id
+"""
 _NEWEST: Final = "SELECT (SELECT max(hour) FROM serving.rollups_hourly), (SELECT published_at FROM serving.published)"
 
 
@@ -73,6 +81,8 @@ class Rollups:
     newest_hour: datetime | None
     #: When the finalizer last published anything, of any hour.
     published_at: datetime | None
+    #: customer → the clients whose start-up times are in `startups`
+    sources: dict[str, list[str]] = field(default_factory=dict)
     #: Customers with fewer views than those of `sums`, which holds `CUSTOMERS_MAX` at most.
     customers_omitted: int = 0
 
@@ -218,6 +228,10 @@ async def _read(connection: psycopg.AsyncConnection, since: datetime) -> Rollups
         # A row a customer: thousands of small rows would cost the page's process more than Postgres.
         for customer_id, buckets, counts in await cursor.fetchall():
             startups[customer_id] = dict(zip(buckets, counts, strict=True))
+        since_day = since.replace(hour=0, minute=0, second=0, microsecond=0)
+        customer_ids = [customer.customer_id for customer in sums]
+        await cursor.execute(_SOURCES, {"since_day": since_day, "customers": customer_ids})
+        sources: dict[str, list[str]] = dict(await cursor.fetchall())
         await cursor.execute(_NEWEST)
         newest_hour, published_at = await cursor.fetchone() or (None, None)
-    return Rollups(sums, startups, newest_hour, published_at, customers_omitted=customers - len(sums))
+    return Rollups(sums, startups, newest_hour, published_at, sources, customers_omitted=customers - len(sums))

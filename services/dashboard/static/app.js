@@ -200,15 +200,28 @@ function drawQuality() {
     customer: row.customer_id,
     cells: [
       [whole.format(row.views)],
-      [seconds(row.startup_ms_median)],
-      [seconds(row.startup_ms_p95)],
+      [startup(row, row.startup_ms_median)],
+      [startup(row, row.startup_ms_p95)],
       [fraction(row.rebuffer_fraction), row.rebuffer_fraction > 0.02 ? "is-warm" : ""],
       [fraction(row.failure_fraction), row.failure_fraction > 0.02 ? "is-bad" : ""],
       [fraction(row.exit_before_start_fraction)],
       [mbps(row.bitrate_bps)],
     ],
   }));
+  const mixed = quality.customers.filter((row) => row.startup_sources.length > 1);
+  say(
+    "quality-mixed",
+    mixed.length
+      ? `Start-up times marked * mix clients that measure from different moments (${[...new Set(mixed.flatMap((row) => row.startup_sources))].sort().join(", ")}): compare them by dimension source.`
+      : "",
+  );
   drawRows(byId("quality-table"), rows, "No finished view has reached the warehouse in this window.");
+}
+
+// Several clients measure start-up from different moments: a quantile over them is marked.
+function startup(row, ms) {
+  const shown = seconds(ms);
+  return shown && row.startup_sources.length > 1 ? `${shown} *` : shown;
 }
 
 function drawQualityNote() {

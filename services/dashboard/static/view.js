@@ -84,10 +84,15 @@ function fact([name, value]) {
   return made;
 }
 
+function unknownStartup(row) {
+  if (row.startup_unknown === "not_started") return row.playback_failed ? "failed" : "left before";
+  return row.startup_ms_max ? `not known, ${seconds(row.startup_ms_max)} at most` : "not known";
+}
+
 function facts(row) {
   const waiting = row.watch_ms ? ` (${share.format((row.rebuffer_ms ?? 0) / row.watch_ms)})` : "";
   const told = [
-    ["Startup", seconds(row.startup_ms ?? null) ?? (row.playback_failed ? "failed" : "left before")],
+    ["Startup", seconds(row.startup_ms ?? null) ?? unknownStartup(row)],
     ["Watched", seconds(row.watch_ms ?? 0)],
     ["Rebuffering", `${row.rebuffer_count ?? 0} × · ${seconds(row.rebuffer_ms ?? 0)}${waiting}`],
     ["Seeks", `${row.seek_count ?? 0} × · ${seconds(row.seek_ms ?? 0)}`],

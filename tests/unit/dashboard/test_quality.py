@@ -35,7 +35,7 @@ def test_figures_are_ratios_of_sums() -> None:
         bitrate_integral=3_000_000 * 500,
         bitrate_time_ms=500,
     )
-    (quality,) = qualities([figures], {})
+    (quality,) = qualities([figures], {}, {})
     assert quality.views == 200
     assert quality.rebuffer_fraction == 0.015
     assert quality.failure_fraction == 0.05
@@ -45,7 +45,7 @@ def test_figures_are_ratios_of_sums() -> None:
 
 
 def test_what_has_no_base_is_unknown_and_not_zero() -> None:
-    (quality,) = qualities([rollup()], {})
+    (quality,) = qualities([rollup()], {}, {})
     assert quality.rebuffer_fraction is None
     assert quality.failure_fraction is None
     assert quality.bitrate_bps is None
@@ -53,6 +53,9 @@ def test_what_has_no_base_is_unknown_and_not_zero() -> None:
 
 
 def test_the_startup_is_told_by_its_median_and_95th_percentile() -> None:
-    (quality,) = qualities([rollup(views=20)], {"acme": {bucket_of(1_000): 18, bucket_of(5_000): 2}})
+    (quality,) = qualities(
+        [rollup(views=20)], {"acme": {bucket_of(1_000): 18, bucket_of(5_000): 2}}, {"acme": ["cmcd", "mux"]}
+    )
+    assert quality.startup_sources == ["cmcd", "mux"]
     assert quality.startup_ms_median == pytest.approx(1_000, rel=0.01)
     assert quality.startup_ms_p95 == pytest.approx(5_000, rel=0.01)
