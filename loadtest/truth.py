@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from loadtest.story import Story
+from loadtest.story import Moment, Story
 from loadtest.tally import Tally, tally
 
 
@@ -40,8 +40,11 @@ def row(story: Story, delivered: Sequence[SimulatedBeacon]) -> dict[str, Any] | 
     if start is None or until_ms < start.at_ms:
         return None
     player, seen = story.player, tally(story, until_ms)
-    failed = seen.fatal is not None and not seen.fatal.business_exception
-    end_reason = _end_reason(story, seen, delivered)
+    error = seen.fatal
+    if error is None and player.source == "cmcd" and _ends_in_error(delivered):
+        error = seen.reported
+    failed = error is not None and not error.business_exception
+    end_reason = _end_reason(story, seen, error, delivered)
     names_all = player.client in ("mux-embed", "cmcd-reporter")
     return {
         "customer_id": player.customer_id,
@@ -50,6 +53,8 @@ def row(story: Story, delivered: Sequence[SimulatedBeacon]) -> dict[str, Any] | 
         "end_reason": end_reason,
         "view_dropped": end_reason == "timeout",
         "startup_ms": seen.startup_ms,
+        # Clients send in order and only an end is lost: never the first frame alone.
+        "startup_unknown": "not_started" if seen.startup_ms is None else None,
         "watch_ms": seen.watch_ms,
         "playing_ms": seen.in_state_ms["playing"],
         "rebuffer_count": seen.rebuffer_count,
@@ -65,12 +70,12 @@ def row(story: Story, delivered: Sequence[SimulatedBeacon]) -> dict[str, Any] | 
         "rendition_down": seen.rendition_down,
         "playback_failed": failed,
         "startup_failed": failed and seen.startup_ms is None,
-        "ebvs": seen.fatal is None and seen.startup_ms is None,
+        "ebvs": error is None and seen.startup_ms is None,
         "stream_type": "live" if player.live else "vod",
         "video_id": player.video_id,
         "cdn": player.cdn if names_all else None,
         "player_name": player.name if player.source == "mux" else None,
-        "error_code": seen.fatal.code if seen.fatal else None,
+        "error_code": error.code if error else None,
         "beacon_count": len(delivered),
         # Clients send in order and only an end is ever lost, so both ends seen means everything seen.
         "complete": end_reason == "clean",
@@ -78,7 +83,26 @@ def row(story: Story, delivered: Sequence[SimulatedBeacon]) -> dict[str, Any] | 
     }
 
 
-def _end_reason(story: Story, seen: Tally, delivered: Sequence[SimulatedBeacon]) -> str:
+def _ends_in_error(delivered: Sequence[SimulatedBeacon]) -> bool:
+    """Whether an `e` is left that no sign of playing follows (docs/view.md, "Failures of a CMCD play")."""
+    error_ms: int | None = None
+    state = ""
+    for beacon in sorted(delivered, key=lambda one: one.seq):
+        keys = dict(pair.split("=", 1) for pair in beacon.line.split(",") if "=" in pair)
+        told, at_ms = keys.get("sta", ""), int(keys["ts"])
+        if beacon.event == "e":
+            error_ms = at_ms
+        elif error_ms is not None:
+            plays = told == "p" and (beacon.event != "rr" or at_ms > error_ms)
+            is_left = told in ("a", "k", "q") and state == "p" and beacon.event != "rr"
+            if plays or is_left or (told == "e" and beacon.event != "rr"):
+                error_ms = None
+        if beacon.event != "rr":
+            state = told or state
+    return error_ms is not None
+
+
+def _end_reason(story: Story, seen: Tally, error: Moment | None, delivered: Sequence[SimulatedBeacon]) -> str:
     if story.player.source == "mux":
         # The `pause` that comes with an end has the same time, and tells of no end.
         is_clean = any(beacon.event in ("ended", "viewend") for beacon in delivered)
@@ -88,4 +112,4 @@ def _end_reason(story: Story, seen: Tally, delivered: Sequence[SimulatedBeacon])
         is_clean = closing_told or seen.state == "ended"
     if is_clean:
         return "clean"
-    return "error" if seen.fatal is not None else "timeout"
+    return "error" if error is not None else "timeout"

@@ -214,9 +214,13 @@ def nearest_rank(values: Sequence[float], q: float) -> float | None:
 
 def sums_of(rows: Sequence[Row]) -> dict[str, int]:
     """The rollup that these rows add up to."""
-    sums = {"views": len(rows), "started": sum(row["startup_ms"] is not None for row in rows)}
+    sums = {"views": len(rows), "started": sum(map(_has_started, rows))}
     sums |= {name: sum(bool(row[field]) for row in rows) for name, field in _COUNT_OF.items()}
     return sums | {name: sum(row[field] for row in rows) for name, field in _SUM_OF.items()}
+
+
+def _has_started(row: Row) -> bool:
+    return row["startup_ms"] is not None or row.get("startup_unknown") not in (None, "not_started")
 
 
 def _lines_of(customer: str, rows: Sequence[Row], rollup: Rollup | None) -> list[Line]:

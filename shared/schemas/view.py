@@ -31,6 +31,10 @@ Integral = Annotated[int, msgspec.Meta(ge=0, le=INTEGRAL_MAX)]
 #: Counted from 1.
 Ordinal = Annotated[int, msgspec.Meta(ge=1, le=NUMBER_MAX)]
 
+#: Why a start-up time is not known: nothing played; the view's beginning, or the beacon of its first frame, never came.
+StartupUnknown = Literal["not_started", "start_lost", "first_frame_lost"]
+#: What rebuffering is made of: counters of the client, states that it told, or stalls that it reported one by one.
+RebufferSource = Literal["counters", "states", "stalls"]
 EndReason = Literal["clean", "timeout", "error", "long_rebuffer", "superseded"]
 
 
@@ -70,7 +74,6 @@ class View(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     viewer_id: str | None = None
     viewer_user_id: str | None = None
     player_instance_id: str | None = None
-    sample_rate: float = 1.0
 
     video_id: str | None = None
     video_title: str | None = None
@@ -106,6 +109,9 @@ class View(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     experiment: str | None = None
 
     startup_ms: Amount | None = None
+    #: Why `startup_ms` is null; and where only the beacon of the first frame is missing, the most that it can have been.
+    startup_unknown: StartupUnknown | None = None
+    startup_ms_max: Amount | None = None
     content_startup_ms: Amount | None = None
     player_startup_ms: Amount | None = None
     page_load_ms: Amount | None = None
@@ -119,6 +125,10 @@ class View(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
 
     rebuffer_count: Amount = 0
     rebuffer_ms: Amount = 0
+    rebuffer_source: RebufferSource | None = None
+    #: Rebuffering / watch time (Mux); rebuffering / (rebuffering + playing) (CTA-2066). Of many views: ratios of sums.
+    rebuffer_fraction: float | None = None
+    rebuffer_ratio: float | None = None
     seek_count: Amount = 0
     seek_ms: Amount = 0
     max_seek_ms: Amount = 0

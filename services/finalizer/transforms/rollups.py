@@ -33,6 +33,8 @@ DIMENSIONS: Final = (
     "stream_type",
     "video_id",
     "experiment",
+    # Clients measure start-up from different moments (docs/view.md).
+    "source",
 )
 Sets = tuple[tuple[str, ...], ...]
 
@@ -94,14 +96,13 @@ _SUMS: Final = {
 #: Of every count of views the field that says whether a view counts, None for all.
 _COUNTS: Final[dict[str, str | None]] = {
     "views": None,
-    "started": "startup_ms",
+    "started": "startup_unknown",
     "startup_failures": "startup_failed",
     "playback_failures": "playback_failed",
     "exits_before_start": "ebvs",
     "views_dropped": "view_dropped",
 }
-#: What a group measures, by the type of its column, in the order of the serving table. Counts are unweighted: `sample_rate`
-#: stays in the view's row.
+#: What a group measures, by the type of its column, in the order of the serving table.
 MEASURES: Final[dict[str, str]] = {**dict.fromkeys(_COUNTS, "bigint"), **dict.fromkeys(_SUMS, "decimal(38,0)")}
 
 
@@ -112,10 +113,15 @@ _FIELDS: Final = tuple(dict.fromkeys((*filter(None, _COUNTS.values()), *_SUMS.va
 def measures() -> dict[str, Column]:
     """Each measure over views."""
     counts = {
-        name: sf.count("*") if field is None else sf.count(field) if name == "started" else sf.count_if(field)
+        name: sf.count("*") if field is None else sf.count_if(_has_started() if name == "started" else sf.col(field))
         for name, field in _COUNTS.items()
     }
     return {**counts, **{name: _sum(field) for name, field in _SUMS.items()}}
+
+
+def _has_started() -> Column:
+    """Whether a view played: its start-up time may be unknown all the same."""
+    return sf.col("startup_ms").isNotNull() | (sf.coalesce("startup_unknown", sf.lit("not_started")) != "not_started")
 
 
 def _sum(column: str) -> Column:

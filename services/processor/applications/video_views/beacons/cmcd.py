@@ -16,6 +16,7 @@ from services.processor.applications.video_views.beacons.values import (
 )
 from services.processor.applications.video_views.bounds import BITRATE_BPS_MAX, REQUEST_MS_MAX
 from shared.schemas.beacon import Beacon
+from shared.schemas.view import NUMBER_MAX
 
 _STATES: Final = {
     "s": step.STARTING,
@@ -69,6 +70,7 @@ def cmcd_step(beacon: Beacon, seq: int) -> Step:
     elif is_error or is_fatal:
         code = text(scalar(attrs.get("ec")))
     at_ms = whole(beacon.client_time_ms)
+    stalls = _stalls(attrs.get("bsd"))
     return Step(
         seq=seq,
         at_ms=at_ms,
@@ -78,7 +80,7 @@ def cmcd_step(beacon: Beacon, seq: int) -> Step:
         is_timed=not is_request,
         # dash.js tells of no change, but with everything what is on screen.
         is_rendition=beacon.event == "rendition" or ("pb" in attrs and not is_request),
-        playhead_ms=whole(beacon.playhead_ms),
+        playhead=measured(beacon.playhead_ms),
         bitrate_bps=0 if is_request else min(video_entry(attrs.get("pb", attrs.get("br"))) * 1000, BITRATE_BPS_MAX),
         counters=_counters(attrs, sta),
         dimensions=dimensions,
@@ -89,8 +91,12 @@ def cmcd_step(beacon: Beacon, seq: int) -> Step:
         request=_request(attrs, at_ms) if is_request else None,
         latency_ms=measured(scalar(attrs.get("ltc"))),
         is_error=is_error and not is_fatal,
-        stall_ms=whole(scalar(attrs.get("bsd"))),
-        resumes=sta == "p" and attrs.get("e") == "ps",
+        judges_errors=True,
+        tells_state=sta in _STATES and not is_request,
+        is_first_frame=beacon.event == "playing",
+        shows_playing=sta == "p",
+        stall_count=len(stalls),
+        stall_ms=min(sum(stalls), NUMBER_MAX),
     )
 
 
@@ -108,6 +114,16 @@ def _counters(attrs: dict[str, Any], sta: str) -> dict[str, int]:
         # dash.js 5.2 tells a start-up time of a few ms then, measured before there is anything to see.
         counters.pop("startup_ms", None)
     return counters
+
+
+def _stalls(told: Any) -> list[int]:
+    """The length of each stall in `bsd`: a list with an entry a stall, or one number."""
+    entries = (
+        [entry[0] if isinstance(entry, list) and entry else entry for entry in told]
+        if isinstance(told, list)
+        else [told]
+    )
+    return [length_ms for entry in entries if (length_ms := whole(entry)) > 0]
 
 
 def _request(attrs: dict[str, Any], at_ms: int) -> Request:

@@ -13,7 +13,6 @@ from services.processor.applications.video_views.beacons.values import (
     flag,
     measured,
     measured_real,
-    rate,
     text,
     text_of,
     whole,
@@ -120,10 +119,11 @@ FIELDS: Final[Mapping[str, tuple[int, str, int]]] = {
             "video_playback_range",
             "player_autoplay_on",
             "player_preload_on",
-            "mux_sample_rate",
         )
     },
 }
+#: Counters that are above 0 only when something has played.
+_PLAYED: Final = frozenset({"playing_ms", "content_playback_ms", "scale_time_ms", "rebuffer_count"})
 _PRELOADS: Final = ("none", "metadata", "auto")
 #: Further behind the live edge than this is watching a recording.
 BEHIND_EDGE_MS_MAX: Final = 300_000
@@ -165,7 +165,7 @@ def mux_step(beacon: Beacon, seq: int) -> Step:
         begins=event == "viewstart",
         ends=_ENDS.get(event, 0),
         is_rendition=event == "rendition",
-        playhead_ms=whole(beacon.playhead_ms),
+        playhead=measured(beacon.playhead_ms),
         bitrate_bps=bitrate_bps(attrs["video_source_bitrate"]) if "video_source_bitrate" in attrs else 0,
         counters=counters,
         dimensions=dimensions,
@@ -173,6 +173,8 @@ def mux_step(beacon: Beacon, seq: int) -> Step:
         ad=ADS.get(beacon.source_event, 0) if event == "ad" else 0,
         request=_request(beacon) if event == "request" else None,
         is_warning=event == "warning",
+        is_first_frame=event == "playing",
+        shows_playing=bool(counters) and not _PLAYED.isdisjoint(counters) and any(map(counters.get, _PLAYED)),
         # The goodbye repeats all that was last known: what was shown then is not what is shown now.
         latency_ms=_latency_ms(attrs, at_ms) if "player_program_time" in attrs and event != "viewend" else None,
     )
@@ -192,8 +194,6 @@ def _other(field: str, value: Any, attrs: Mapping[str, Any], counters: dict[str,
     elif field == "player_preload_on":
         # mux-embed tells the element's attribute, others whether there is any.
         dims["preload"] = value if value in _PRELOADS else "auto" if flag(value) else "none"
-    elif field == "mux_sample_rate":
-        dims["sample_rate"] = rate(value)
 
 
 def _failure(attrs: Mapping[str, Any]) -> Failure:

@@ -18,7 +18,6 @@ from services.processor.applications.video_views.beacons.values import (
     flag,
     measured,
     offset_ms,
-    rate,
     text,
     text_of,
     whole,
@@ -37,7 +36,7 @@ _STATES: Final = {
     "playing": step.PLAYING,
     "pause": step.PAUSED,
     "rebufferstart": step.REBUFFERING,
-    "rebufferend": step.PLAYING,
+    "rebufferend": step.STALL_OVER,
     "seekstart": step.SEEKING,
     "seekend": step.BEFORE_SEEK,
     "ended": step.ENDED,
@@ -121,8 +120,6 @@ def native_step(beacon: Beacon) -> Step:
     dimensions |= all_measured(attrs, NATIVE_NUMBERS)
     if "autoplay" in attrs:
         dimensions["autoplay"] = flag(attrs["autoplay"])
-    if "sample_rate" in attrs:
-        dimensions["sample_rate"] = rate(attrs["sample_rate"])
     if attrs.get("stream_type") in ("live", "vod"):
         dimensions["stream_type"] = attrs["stream_type"]
     if isinstance(attrs.get("custom"), dict):
@@ -189,7 +186,7 @@ def _step(
         begins=event in _BEGINS,
         ends=_ENDS.get(event, 0),
         is_rendition=event == "rendition",
-        playhead_ms=whole(beacon.playhead_ms),
+        playhead=measured(beacon.playhead_ms),
         bitrate_bps=rate_bps,
         counters=counters or {},
         dimensions=dimensions,
@@ -201,6 +198,8 @@ def _step(
         latency_ms=latency_ms,
         sizes=sizes,
         is_warning=event == "warning",
+        is_first_frame=event == "playing",
+        shows_playing=beacon.source == "epas" and event == "viewend" and beacon.attrs.get("reason") == "ended",
     )
 
 

@@ -18,6 +18,8 @@ FAILED: Final = 7
 BEFORE_SEEK: Final = 8
 #: The viewer wants to watch: starting, where nothing was told before.
 WANTED: Final = 9
+#: A stall is over: playing, where anything has played before, else starting.
+STALL_OVER: Final = 10
 
 #: The video was played to its end; the player said goodbye.
 PLAYED_OUT: Final = 1
@@ -36,6 +38,10 @@ AD_FAILED: Final = 7
 COMPLETED: Final = 1
 REQUEST_FAILED: Final = 2
 CANCELED: Final = 3
+
+
+#: Among dimensions: those that the collector derived, by field of the view's row.
+DERIVED: Final = "derived"
 
 
 class Failure(msgspec.Struct, frozen=True, array_like=True):
@@ -76,7 +82,8 @@ class Step(msgspec.Struct, frozen=True, array_like=True):
     #: Whether its time takes part in integrating states (the time of some beacons is that of something else).
     is_timed: bool = True
     is_rendition: bool = False
-    playhead_ms: int = 0
+    #: The position in the video, ms; None where the beacon does not give it.
+    playhead: int | None = None
     bitrate_bps: int = 0
     #: The client's own counters, by field of the view's row.
     counters: dict[str, Any] = {}
@@ -97,9 +104,15 @@ class Step(msgspec.Struct, frozen=True, array_like=True):
     sizes: dict[str, int] = {}
     #: An error that the client does not call fatal: it is, if nothing plays after it.
     is_error: bool = False
-    #: Playback goes on: no error before it was fatal.
-    resumes: bool = False
-    #: How long a stall that is over lasted, where the client tells it, once.
+    #: Whether what follows an error decides if it was fatal; and whether the step tells the player's state.
+    judges_errors: bool = False
+    tells_state: bool = False
+    #: It is the beacon of a first frame: the player begins to play, or goes on.
+    is_first_frame: bool = False
+    #: It shows that something played, by its time at the latest (`told_ms`, where that is given).
+    shows_playing: bool = False
+    #: Stalls that are over, where the client reports each once: how many, and how long they lasted together.
+    stall_count: int = 0
     stall_ms: int = 0
     #: What the client itself calls a warning: it is told in the timeline, and changes nothing.
     is_warning: bool = False

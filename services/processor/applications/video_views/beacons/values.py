@@ -53,12 +53,6 @@ def offset_ms(told: int | None) -> int | None:
     return told if told is None else max(-NUMBER_MAX, min(NUMBER_MAX, told))
 
 
-def rate(value: Any) -> float:
-    """The share of viewers that is sampled: above 0, up to 1; 1 for what is none."""
-    number = real(value)
-    return number if 0 < number <= 1 else 1.0
-
-
 def bitrate_bps(value: Any, unit_bps: int = 1) -> int:
     """A bitrate told in units of `unit_bps`, in bps, at most `BITRATE_BPS_MAX`."""
     return min(whole(value) * unit_bps, BITRATE_BPS_MAX)

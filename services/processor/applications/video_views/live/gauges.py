@@ -5,7 +5,7 @@ from typing import Any, Final
 from services.processor.applications.video_views.beacons import step
 from services.processor.applications.video_views.live.board import LiveBoard, LiveRow, SliceRow
 from services.processor.applications.video_views.view.finish import has_begun
-from services.processor.applications.video_views.view.state import ViewState, complete_progress
+from services.processor.applications.video_views.view.state import ViewState, complete_progress, stated
 from services.processor.engine.application.application import Context
 from shared.schemas.view import View
 from shared.sources import SOURCES
@@ -91,7 +91,8 @@ class Gauges:
             one.views_started += change
 
     def _slices(self, row: LiveRow, dimensions: dict[str, Any]) -> list[str]:
-        told = ((name, dimensions.get(name)) for name in self._dimensions)
+        known = stated(dimensions)
+        told = ((name, known.get(name)) for name in self._dimensions)
         return [self._board.slice_name(row, name, str(value)) for name, value in told if value is not None]
 
     def _show(self, view: ViewState, row: LiveRow, shown: int, bitrate_bps: int, shown_in: list[str]) -> None:

@@ -13,7 +13,7 @@ from services.processor.applications.video_views.plays.rearrange import PLACED_L
 from services.processor.applications.video_views.plays.session import Placed, Play, Session, Shelf
 from services.processor.applications.video_views.view.order import take
 from services.processor.applications.video_views.view.seen import Closed, add_key, has_number, numbered_key_of
-from services.processor.applications.video_views.view.state import Place, Taken, ViewState, place_of
+from services.processor.applications.video_views.view.state import Place, Taken, ViewState, newest_counters, place_of
 
 _DUPLICATE: Final = Taken(is_new=False, dimensions_changed=False)
 
@@ -85,10 +85,29 @@ def close(session: Session, view: ViewState | None) -> None:
         told = [place_of(one)[0] for one in (*view.recent, *view.held)]
         play.ended_ms = max(told + view.settled_at[:1], default=0)
         play.last_seq = view.held[-1].seq if view.held else view.next_seq - 1
+    before = session.plays[session.closed - 1].counters if session.closed else {}
+    play.counters = before if view is None else {**before, **newest_counters(view)}
     if session.closed:
         # What is told before any of them has ended is of them.
         play.ended_ms = max(play.ended_ms, session.plays[session.closed - 1].ended_ms)
     session.closed += 1
+
+
+def carry_counters(session: Session, shelf: Shelf) -> set[int]:
+    """Gives each open play the session's counters as they were before it; the ordinals of those whose rows change."""
+    changed = set()
+    before = session.plays[session.closed - 1].counters if session.closed else {}
+    for play in session.plays[session.closed :]:
+        opened = shelf.open(play.ordinal)
+        if opened is None:
+            continue
+        view = opened[0]
+        if view.counters_before != before:
+            view.counters_before = before
+            changed.add(play.ordinal)
+        if play is not session.plays[-1]:
+            before = {**before, **newest_counters(view)}
+    return changed
 
 
 def _home(session: Session, step: Step) -> Play | None:

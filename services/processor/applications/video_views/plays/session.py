@@ -21,6 +21,8 @@ class Play(msgspec.Struct, array_like=True):
     ended_ms: int = 0
     last_seq: int = 0
     has_begun: bool = False
+    #: Of a closed play: the newest values of the session's counters up to its end.
+    counters: dict[str, int] = {}
 
     @property
     def run(self) -> Place:

@@ -6,8 +6,9 @@ import msgspec
 
 from services.processor.applications.video_views.beacons import step
 from services.processor.applications.video_views.beacons.step import Failure
-from services.processor.applications.video_views.bounds import RANGES_MAX, STEP_MS_MAX
+from services.processor.applications.video_views.bounds import RANGES_MAX
 from services.processor.applications.video_views.row.scores import GoodRules, Measures, scores
+from services.processor.applications.video_views.row.startup import startup_fields, startup_of
 from services.processor.applications.video_views.view.ads import Ads
 from services.processor.applications.video_views.view.delivery import Requests, Scale
 from services.processor.applications.video_views.view.finish import end_reason
@@ -24,8 +25,10 @@ from services.processor.applications.video_views.view.state import (
     clock_offset_ms,
     complete_progress,
     missing,
+    since,
+    stated,
 )
-from shared.schemas.view import NUMBER_MAX, SCHEMA_VERSION, TimelineEvent, View
+from shared.schemas.view import NUMBER_MAX, SCHEMA_VERSION, RebufferSource, TimelineEvent, View
 from shared.sources import SOURCES
 
 _DAY_MS: Final = 86_400_000
@@ -33,6 +36,7 @@ _NO_FAILURE: Final = Failure()
 _NOTHING: Final = Progress()
 _NO_ADS: Final = Ads()
 _FIELDS: Final = frozenset(View.__struct_fields__)
+_REBUFFERING: Final = frozenset({"rebuffer_count", "rebuffer_ms"})
 
 _TIMELINE_NAMES: Final = {
     step.STARTING: "viewstart",
@@ -68,22 +72,23 @@ def to_row(
     """The view's row. `dimensions` are fields of `View` by name; the day is that of `first_append_ms`."""
     progress, dimensions = complete_progress(view, dimensions)
     offset_ms = clock_offset_ms(view)
-    counters = _counters(progress)
+    counters, rebuffer_source = _counters(view, progress)
     # What a client that counts for itself has not counted did not happen; for the others our own integration speaks.
     ours = _NOTHING if SOURCES[view.source].counts_itself else progress
-    startup_ms = counters.get("startup_ms", _since_begun(ours, ours.first_frame_at_ms))
+    startup = startup_of(progress, counters, counts_itself=SOURCES[view.source].counts_itself)
     had_failed = has_failed(progress)
     failure = (progress.failure if had_failed else None) or _NO_FAILURE
     failed = had_failed and not failure.business
     reason = end_reason(progress, is_superseded=view.is_superseded)
     begun_ms = counters.get("view_start_ms") or progress.begun_at_ms
     measures = Measures(
-        startup_ms=startup_ms,
+        startup_ms=startup.startup_ms,
+        has_started=startup.has_started,
         watch_ms=counters.get("watch_ms", ours.watch_ms),
         rebuffer_count=counters.get("rebuffer_count", ours.rebuffer_count),
         rebuffer_ms=counters.get("rebuffer_ms", ours.rebuffer_ms),
         playback_failed=failed,
-        ebvs=startup_ms is None and not had_failed,
+        ebvs=not startup.has_started and not had_failed,
         avg_bitrate_bps=progress.bitrate_integral // progress.bitrate_time_ms if progress.bitrate_time_ms else None,
         **_scale_fields(counters, ours.scale, ("upscale_integral", "scale_time_ms", "max_upscale")),
     )
@@ -101,61 +106,47 @@ def to_row(
         view_end_ms=progress.last_at_ms + offset_ms,
         end_reason=reason,
         view_dropped=reason in ("timeout", "long_rebuffer"),
-        startup_failed=failed and startup_ms is None,
+        startup_failed=failed and not startup.has_started,
         live_latency_ms_avg=_latency_ms(
             progress, dimensions, offset_ms if SOURCES[view.source].latency_by_clock else 0
         ),
         events=_timeline(progress, begun_ms),
         player_measured=sorted(counters.keys() & _FIELDS),
-        **msgspec.structs.asdict(measures),
+        **{name: value for name, value in msgspec.structs.asdict(measures).items() if name in _FIELDS},
         **msgspec.structs.asdict(scores(measures, good)),
         **_scale_fields(counters, ours.scale, ("downscale_integral", "max_downscale")),
-        **_startup_fields(progress, counters, startup_ms),
+        **startup_fields(progress, counters, startup),
+        **_rebuffer_fields(measures, counters.get("playing_ms", ours.playing_ms), rebuffer_source),
         **_playing_fields(progress, ours, counters),
         **_error_fields(failure, had_failed=had_failed),
         **_request_fields(progress.requests),
         **_ad_fields(progress.ads or _NO_ADS, counters),
         **_differences(progress, counters),
         **_completeness_fields(view, progress),
-        **dimensions,
+        **stated(dimensions),
     )
 
 
-def _counters(progress: Progress) -> dict[str, Any]:
-    """The client's counters; of stalls that it tells one by one (CMCD `bsd`) the sums, where neither states nor sums tell any."""
-    if not progress.stalls_told or progress.rebuffer_count or "rebuffer_ms" in progress.counters:
-        return progress.counters
-    return {"rebuffer_count": progress.stalls_told, "rebuffer_ms": progress.stalls_told_ms} | progress.counters
+def _counters(view: ViewState, progress: Progress) -> tuple[dict[str, Any], RebufferSource]:
+    """The client's counters since the view began, and what its rebuffering is made of.
 
-
-def _since_begun(progress: Progress, at_ms: int) -> int | None:
-    # A client's clock may be set back between the two, or on by years.
-    return min(max(0, at_ms - progress.begun_at_ms), STEP_MS_MAX) if at_ms else None
-
-
-def _startup_fields(progress: Progress, counters: dict[str, Any], startup_ms: int | None) -> dict[str, Any]:
-    """Startup of content, player, page, and all together (Mux, understand metric definitions: startup time metrics).
-
-    The content's is from the wish to play to its first frame, without ad breaks; the aggregate is page load + player
-    startup + video startup, of the first view of a page alone.
+    Stalls that a client reports one by one (CMCD `bsd`) stand in where neither states nor counters tell of any.
     """
-    content_ms = counters.get("content_startup_ms")
-    ads = progress.ads
-    if content_ms is None and ads is None:
-        content_ms = startup_ms
-    elif content_ms is None and progress.playing_at_ms and ads is not None:
-        begun_ms = _since_begun(progress, progress.playing_at_ms) or 0
-        content_ms = max(0, begun_ms - ads.before_content_ms)
-    page_ms, player_ms = counters.get("page_load_ms"), counters.get("player_startup_ms")
-    aggregate_ms = counters.get("aggregate_startup_ms")
-    is_first = counters.get("player_view_count", 1) == 1
-    if aggregate_ms is None and is_first and page_ms is not None and player_ms is not None and startup_ms is not None:
-        aggregate_ms = min(page_ms + player_ms + startup_ms, NUMBER_MAX)
+    counters = since(progress.counters, view.counters_before)
+    if progress.stalls_told and not progress.rebuffer_count and "rebuffer_ms" not in counters:
+        return {"rebuffer_count": progress.stalls_told, "rebuffer_ms": progress.stalls_told_ms} | counters, "stalls"
+    is_counted = SOURCES[view.source].counts_itself or not _REBUFFERING.isdisjoint(counters)
+    return counters, "counters" if is_counted else "states"
+
+
+def _rebuffer_fields(measures: Measures, playing_ms: int, rebuffer_source: RebufferSource) -> dict[str, Any]:
+    """The share of rebuffering of one view: of the watch time (Mux, rebuffer percentage), and of stalls and playing (CTA-2066)."""
+    stalled_ms = measures.rebuffer_ms
+    active_ms = stalled_ms + playing_ms
     return {
-        "content_startup_ms": content_ms,
-        "player_startup_ms": player_ms,
-        "page_load_ms": page_ms,
-        "aggregate_startup_ms": aggregate_ms,
+        "rebuffer_source": rebuffer_source,
+        "rebuffer_fraction": min(1.0, stalled_ms / measures.watch_ms) if measures.watch_ms else None,
+        "rebuffer_ratio": stalled_ms / active_ms if active_ms else None,
     }
 
 

@@ -32,6 +32,8 @@ class Measures(msgspec.Struct, frozen=True, kw_only=True):
     """What scores are made of; fields as in the view's row."""
 
     startup_ms: int | None
+    #: Whether anything played; its start-up time may be unknown all the same.
+    has_started: bool
     watch_ms: int
     rebuffer_count: int
     rebuffer_ms: int
@@ -114,6 +116,7 @@ def scores(measures: Measures, rules: GoodRules) -> Scores:
     if not measures.ebvs:
         if measures.startup_ms is not None:
             startup = startup_score(measures.startup_ms)
+        if measures.has_started:
             smooth = smoothness_score(measures.rebuffer_count, measures.rebuffer_ms, measures.watch_ms)
         if measures.scale_time_ms and measures.upscale_integral is not None:
             mean = measures.upscale_integral / measures.scale_time_ms
@@ -121,7 +124,7 @@ def scores(measures: Measures, rules: GoodRules) -> Scores:
     success = success_score(
         playback_failed=measures.playback_failed,
         ebvs=measures.ebvs,
-        has_started=measures.startup_ms is not None,
+        has_started=measures.has_started,
         waited_ms=measures.watch_ms,
     )
     parts = [part for part in (startup, smooth, quality) if part is not None]

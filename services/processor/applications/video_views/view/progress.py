@@ -7,9 +7,10 @@ import msgspec
 from services.processor.applications.video_views.beacons import step
 from services.processor.applications.video_views.beacons.step import Failure, Step
 from services.processor.applications.video_views.bounds import CDN_TRACE_MAX, STEP_MS_MAX, TIMELINE_EVENTS_MAX
-from services.processor.applications.video_views.view import ads, delivery
+from services.processor.applications.video_views.view import ads, delivery, started
 from services.processor.applications.video_views.view.ads import Ads
 from services.processor.applications.video_views.view.delivery import Requests, Scale
+from services.processor.applications.video_views.view.started import Started
 from shared.schemas.view import INTEGRAL_MAX, NUMBER_MAX
 
 #: Codes of the timeline beside the states (step.STARTING ...).
@@ -52,8 +53,6 @@ class Progress(msgspec.Struct, array_like=True):
     #: The client's own counters, newest values.
     counters: dict[str, Any] = {}
     failure: Failure | None = None
-    #: The first frame of anything, an ad's too.
-    first_frame_at_ms: int = 0
     #: The state before the end, for telling what the viewer last saw.
     state_before_end: int = 0
     latency_sum_ms: int = 0
@@ -64,70 +63,123 @@ class Progress(msgspec.Struct, array_like=True):
     cdn_trace: list[str] = []
     #: [client time, code, playhead, bitrate], at most `TIMELINE_EVENTS_MAX`.
     timeline: list[list[int]] = []
-    #: An error was told, and nothing has begun to play since.
+    #: An error that was not called fatal, and no sign of playing since; and nothing but errors since.
     error_is_open: bool = False
+    error_is_last: bool = False
+    #: When the newest error was, and whether what was loaded played on when it was called fatal.
+    error_at_ms: int = 0
+    plays_on: bool = False
+    #: Whether the client has told any state.
+    tells_state: bool = False
     #: Stalls as the client tells of each.
     stalls_told: int = 0
     stalls_told_ms: int = 0
+    started: Started = msgspec.field(default_factory=Started)
 
 
 _WATCHING: Final = frozenset({step.STARTING, step.PLAYING, step.REBUFFERING, step.SEEKING})
-_WAITING: Final = frozenset({step.STARTING, step.REBUFFERING, step.SEEKING})
+#: States that follow playing because the viewer wants it, not because playback cannot go on.
+_LEFT_BY_THE_VIEWER: Final = frozenset({step.PAUSED, step.SEEKING, step.ENDED})
 
 
 def fold(progress: Progress, next_step: Step) -> None:
     """Folds the next step, in order, into `progress`."""
+    if not progress.started.has_played:
+        started.count(progress.started, next_step)
     if next_step.is_timed:
         if progress.at_ms:
-            _integrate(progress, min(max(0, next_step.at_ms - progress.at_ms), STEP_MS_MAX))
+            _pass(progress, next_step, min(max(0, next_step.at_ms - progress.at_ms), STEP_MS_MAX))
         progress.at_ms = max(progress.at_ms, next_step.at_ms)
     progress.last_at_ms = max(progress.last_at_ms, next_step.at_ms)
     if next_step.begins and not progress.has_begun:
         progress.has_begun = True
         progress.begun_at_ms = next_step.at_ms
+        started.begin(progress.started, next_step)
     if next_step.bitrate_bps:
         _change_bitrate(progress, next_step)
+    before = progress.state
     if next_step.state:
         _enter(progress, next_step)
+    if next_step.judges_errors:
+        _judge_errors(progress, next_step, before)
+    if next_step.shows_playing or next_step.ends == step.PLAYED_OUT:
+        started.show(progress.started, next_step.told_ms or next_step.at_ms)
+    _take_values(progress, next_step)
+    if next_step.is_timed and not progress.started.has_played:
+        started.see_playhead(progress.started, next_step, progress.state)
+
+
+def _take_values(progress: Progress, next_step: Step) -> None:
+    """Takes in what does not depend on the state."""
     progress.ended = max(progress.ended, next_step.ends)
-    progress.playhead_ms = max(progress.playhead_ms, next_step.playhead_ms)
+    if next_step.playhead:
+        progress.playhead_ms = max(progress.playhead_ms, next_step.playhead)
     if next_step.counters:
         progress.counters.update(next_step.counters)
     if next_step.failure is not None:
         progress.failure = next_step.failure
-    if next_step.is_error or next_step.resumes or next_step.is_warning:
-        _hear_of_errors(progress, next_step)
+    if next_step.is_error or next_step.is_warning:
+        _note(progress, next_step, ON_ERROR if next_step.is_error else ON_WARNING)
     if next_step.dimensions:
         cdn, trace = next_step.dimensions.get("cdn"), progress.cdn_trace
         if cdn and (not trace or trace[-1] != cdn) and len(trace) < CDN_TRACE_MAX:
             trace.append(cdn)
-    has_rare = next_step.ad or next_step.sizes or next_step.stall_ms
+    has_rare = next_step.ad or next_step.sizes or next_step.stall_count
     if has_rare or next_step.request is not None or next_step.latency_ms is not None:
         _fold_rare(progress, next_step)
 
 
-def fold_out_of_place(progress: Progress, step: Step) -> None:
+def fold_out_of_place(progress: Progress, late: Step) -> None:
     """Folds what a step shows wherever it stands: it comes too late to be put in its place.
 
-    A view must not depend on the order of its beacons for its existence and its end.
+    A view must not depend on the order of its beacons for its existence, its start and its end.
     """
-    if step.begins and not progress.has_begun:
+    if late.begins and not progress.has_begun:
         progress.has_begun = True
-        progress.begun_at_ms = step.at_ms
-    progress.ended = max(progress.ended, step.ends)
-    progress.playhead_ms = max(progress.playhead_ms, step.playhead_ms)
-    for name, value in step.counters.items():
+        progress.begun_at_ms = late.at_ms
+        started.begin(progress.started, late)
+    if late.shows_playing or late.state == step.PLAYING or late.ends == step.PLAYED_OUT:
+        started.show(progress.started, late.told_ms or late.at_ms)
+    progress.ended = max(progress.ended, late.ends)
+    progress.playhead_ms = max(progress.playhead_ms, late.playhead or 0)
+    for name, value in late.counters.items():
         progress.counters.setdefault(name, value)
 
 
-def _hear_of_errors(progress: Progress, next_step: Step) -> None:
-    if next_step.is_warning:
-        _note(progress, next_step.at_ms, ON_WARNING, next_step.playhead_ms)
+def _pass(progress: Progress, next_step: Step, elapsed_ms: int) -> None:
+    """Integrates the time up to a timed step, of which the playhead may show that the view has played in its last part."""
+    advanced_ms = 0
+    if not progress.started.has_played and not (progress.ads and progress.ads.state):
+        advanced_ms = min(started.advanced_ms(progress.started, next_step, progress.state), elapsed_ms)
+    _integrate(progress, elapsed_ms - advanced_ms)
+    if advanced_ms:
+        progress.state = step.PLAYING
+        progress.playing_at_ms = next_step.at_ms - advanced_ms
+        _note(progress, next_step, step.PLAYING, at_ms=progress.playing_at_ms)
+        started.show(progress.started, next_step.at_ms)
+        _integrate(progress, advanced_ms)
+
+
+def _judge_errors(progress: Progress, next_step: Step, before: int) -> None:
+    """Whether errors were fatal shows in what follows them (docs/view.md, "Failures of a CMCD play")."""
+    progress.tells_state = progress.tells_state or next_step.tells_state
+    if next_step.is_error or next_step.state == step.FAILED:
+        progress.error_at_ms = next_step.at_ms
+        progress.error_is_last = True
+        if next_step.is_error:
+            progress.error_is_open = True
+        else:
+            progress.has_failed = True
+            progress.plays_on = next_step.shows_playing
         return
-    progress.error_is_open = next_step.is_error
-    progress.has_failed = progress.has_failed and not next_step.resumes
-    if next_step.is_error:
-        _note(progress, next_step.at_ms, ON_ERROR, next_step.playhead_ms)
+    progress.error_is_last = False
+    is_after = next_step.is_timed or next_step.at_ms > progress.error_at_ms
+    has_played_out = next_step.ends == step.PLAYED_OUT
+    is_left = next_step.state in _LEFT_BY_THE_VIEWER and before == step.PLAYING
+    if (next_step.shows_playing and is_after) or has_played_out or is_left:
+        progress.error_is_open = False
+        if not progress.plays_on or next_step.is_first_frame or has_played_out:
+            progress.has_failed = False
 
 
 def _fold_rare(progress: Progress, next_step: Step) -> None:
@@ -139,8 +191,8 @@ def _fold_rare(progress: Progress, next_step: Step) -> None:
     if next_step.latency_ms is not None:
         progress.latency_sum_ms = max(-INTEGRAL_MAX, min(progress.latency_sum_ms + next_step.latency_ms, INTEGRAL_MAX))
         progress.latency_count += 1
-    if next_step.stall_ms:
-        progress.stalls_told += 1
+    if next_step.stall_count:
+        progress.stalls_told += next_step.stall_count
         progress.stalls_told_ms = min(progress.stalls_told_ms + next_step.stall_ms, NUMBER_MAX)
     if next_step.sizes:
         progress.scale = progress.scale or Scale()
@@ -153,8 +205,8 @@ def last_seen(progress: Progress) -> int:
 
 
 def has_failed(progress: Progress) -> bool:
-    """Whether an error ended playback: it was called fatal, or the viewer waited in vain after it until the end."""
-    return progress.has_failed or (progress.error_is_open and last_seen(progress) in _WAITING)
+    """Whether an error ended playback: it was called fatal, or no sign of playing followed it."""
+    return progress.has_failed or (progress.error_is_open if progress.tells_state else progress.error_is_last)
 
 
 def copied(progress: Progress) -> Progress:
@@ -185,9 +237,10 @@ def _integrate(progress: Progress, elapsed_ms: int) -> None:
         ads.integrate(progress.ads, elapsed_ms, is_playing=is_playing, is_watched=is_watched, has_played=has_played)
 
 
-def _note(progress: Progress, at_ms: int, code: int, playhead_ms: int) -> None:
+def _note(progress: Progress, next_step: Step, code: int, at_ms: int | None = None) -> None:
     if len(progress.timeline) < TIMELINE_EVENTS_MAX:
-        progress.timeline.append([at_ms, code, playhead_ms, progress.bitrate_bps])
+        at_ms = next_step.at_ms if at_ms is None else at_ms
+        progress.timeline.append([at_ms, code, next_step.playhead or 0, progress.bitrate_bps])
 
 
 def _change_bitrate(progress: Progress, next_step: Step) -> None:
@@ -198,7 +251,7 @@ def _change_bitrate(progress: Progress, next_step: Step) -> None:
             progress.rendition_up += next_step.bitrate_bps > before
             progress.rendition_down += next_step.bitrate_bps < before
         if next_step.bitrate_bps != before:
-            _note(progress, next_step.at_ms, ON_RENDITION, next_step.playhead_ms)
+            _note(progress, next_step, ON_RENDITION)
 
 
 def _led_to(progress: Progress, told: int) -> int:
@@ -208,6 +261,8 @@ def _led_to(progress: Progress, told: int) -> int:
         return progress.state_before_seek if before == step.SEEKING else before
     if told == step.WANTED:
         return before or step.STARTING
+    if told == step.STALL_OVER:
+        return step.PLAYING if progress.playing_at_ms else step.STARTING
     if told == step.REBUFFERING and before in (step.SEEKING, step.FAILED):
         # Players tell of the wait for what the viewer sought: it is the seek's, which lasts until something plays. What
         # failed is waited for in vain.
@@ -217,9 +272,12 @@ def _led_to(progress: Progress, told: int) -> int:
 
 def _enter(progress: Progress, next_step: Step) -> None:
     before, after = progress.state, _led_to(progress, next_step.state)
+    if after == step.PLAYING:
+        is_first = next_step.is_first_frame
+        started.show(progress.started, next_step.at_ms, is_first_frame=is_first, state_before=before)
     if after == before:
         if next_step.state == step.FAILED:
-            _note(progress, next_step.at_ms, ON_ERROR, next_step.playhead_ms)
+            _note(progress, next_step, ON_ERROR)
         return
     if before == step.SEEKING:
         took_ms = min(next_step.at_ms - progress.seek_began_ms, STEP_MS_MAX)
@@ -233,7 +291,6 @@ def _enter(progress: Progress, next_step: Step) -> None:
         progress.rebuffer_count += 1
     elif after == step.PLAYING and not progress.playing_at_ms:
         progress.playing_at_ms = next_step.at_ms
-        progress.first_frame_at_ms = progress.first_frame_at_ms or next_step.at_ms
     elif after == step.FAILED:
         progress.has_failed = True
     if after == step.ENDED and before:
@@ -241,12 +298,12 @@ def _enter(progress: Progress, next_step: Step) -> None:
     progress.state = after
     # Where a client told nothing before its seek, there is no state to go back to.
     if after:
-        _note(progress, next_step.at_ms, after, next_step.playhead_ms)
+        _note(progress, next_step, after)
 
 
 def _show_ad(progress: Progress, next_step: Step) -> None:
     told = progress.ads = progress.ads or Ads()
     has_played, has_ended = progress.playing_at_ms > 0, progress.ended > 0
     if ads.show(told, next_step.ad, has_played=has_played, has_ended=has_ended):
-        progress.first_frame_at_ms = progress.first_frame_at_ms or next_step.at_ms
-    _note(progress, next_step.at_ms, ON_AD + next_step.ad, next_step.playhead_ms)
+        started.show(progress.started, next_step.at_ms, is_first_frame=True, state_before=progress.state)
+    _note(progress, next_step, ON_AD + next_step.ad)

@@ -4,7 +4,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from services.processor.applications.video_views.beacons.step import Step
+from services.processor.applications.video_views.beacons.step import DERIVED, Step
 from services.processor.applications.video_views.bounds import CUSTOM_VALUES_MAX, KEYS_MAX, VIEW_BYTES_MAX
 from services.processor.applications.video_views.view.progress import Progress, copied, fold
 from services.processor.applications.video_views.view.seen import (
@@ -68,6 +68,8 @@ class ViewState(msgspec.Struct, array_like=True):
     bytes_at_most: int = 0
     #: It grew too large: what comes later is counted, and not folded.
     is_truncated: bool = False
+    #: Of a play of a session: the newest values of the session's counters in the plays before it.
+    counters_before: dict[str, int] = {}
     #: In which slices the gauges count it among the started.
     started_in: list[str] = []
     #: The first sequence number that is its own.
@@ -190,11 +192,40 @@ def complete_progress(view: ViewState, dimensions: dict[str, Any]) -> tuple[Prog
     return progress, dimensions
 
 
+def newest_counters(view: ViewState) -> dict[str, int]:
+    """The newest values of the counters that are a session's, in the view's order."""
+    names = SOURCES[view.source].session_counters
+    found: dict[str, int] = {}
+    for counters in (view.progress.counters, *(held.counters for held in view.held)):
+        found.update((name, counters[name]) for name in names & counters.keys())
+    return found
+
+
+def since(counters: dict[str, Any], before: dict[str, int]) -> dict[str, Any]:
+    """The counters less those before; one that is lower than before counts again from 0."""
+    if not before:
+        return counters
+    return {
+        name: value - before[name] if name in before and value >= before[name] else value
+        for name, value in counters.items()
+    }
+
+
+def stated(dimensions: dict[str, Any]) -> dict[str, Any]:
+    """The dimensions as fields of the row: what the collector derived stands where the client states nothing."""
+    if DERIVED not in dimensions:
+        return dimensions
+    return {**dimensions[DERIVED], **{name: value for name, value in dimensions.items() if name != DERIVED}}
+
+
 def merge(dimensions: dict[str, Any], newer: dict[str, Any]) -> bool:
-    """Puts newer dimensions over older ones; whether anything changed."""
+    """Puts newer dimensions over older ones, but for derived ones, of which the first stay; whether anything changed."""
     changed = False
     for name, value in newer.items():
-        merged = _merged(dimensions.get(name, {}), value) if isinstance(value, dict) else value
+        if name == DERIVED:
+            merged = {**value, **dimensions.get(DERIVED, {})}
+        else:
+            merged = _merged(dimensions.get(name, {}), value) if isinstance(value, dict) else value
         if dimensions.get(name) != merged:
             dimensions[name] = merged
             changed = True

@@ -75,6 +75,7 @@ def test_overall(success: float, parts: list[float], score: float) -> None:
 def measures(**changed: object) -> Measures:
     plain: dict[str, object] = {
         "startup_ms": 1_000,
+        "has_started": True,
         "watch_ms": 100_000,
         "rebuffer_count": 0,
         "rebuffer_ms": 0,
@@ -106,7 +107,7 @@ def test_a_good_view_passes_every_threshold(changed: dict[str, object], good: bo
 
 
 def test_an_exit_before_the_first_frame_has_no_score_but_success() -> None:
-    left = scores.scores(measures(ebvs=True, startup_ms=None, watch_ms=3_000), GoodRules())
+    left = scores.scores(measures(ebvs=True, has_started=False, startup_ms=None, watch_ms=3_000), GoodRules())
     assert (left.score_startup, left.score_smooth, left.score_quality) == (None, None, None)
     assert (left.score_success, left.score_view, left.score_version) == (50.0, 50.0, 1)
 

@@ -71,7 +71,8 @@ def test_a_player_that_says_what_failed_by_its_state_alone(drive: Drive) -> None
 def test_a_player_that_never_tells_its_state_has_a_view_once_it_tells_its_startup_time(drive: Drive) -> None:
     row = row_of(drive, "cmcd-shaka-5.2.12-minified.txt")
     assert (row.startup_ms, row.req_count, row.avg_bitrate_bps) == (1_850, 7, 448_000)
-    assert (row.playback_failed, row.ebvs, row.end_reason) == (False, False, "timeout")
+    # Its last record is an error.
+    assert (row.playback_failed, row.startup_failed, row.ebvs, row.end_reason) == (True, False, False, "error")
 
 
 @pytest.mark.parametrize(

@@ -69,7 +69,7 @@ def large(story: list[Beacon], *names: str) -> list[Beacon]:
 def mux_stories() -> list[View]:
     ads = list(captured.mux_with_ads())
     said = {
-        "session_id": "s", "mux_viewer_id": "m", "mux_sample_rate": 0.5, "video_source_duration": 60_000,
+        "session_id": "s", "mux_viewer_id": "m", "video_source_duration": 60_000,
         "player_software_name": "hls", "player_software_version": "1.7", "viewer_connection_type": "wifi",
         "view_dropped_frame_count": 3, "view_total_downscaling": 9.0, "view_max_downscale_percentage": 0.1,
     }  # fmt: skip
@@ -86,9 +86,19 @@ def mux_stories() -> list[View]:
         mux(1, "viewstart", 0),
         *(mux(2 + n, "rendition", n, video_source_bitrate=rate) for n, rate in enumerate((3_000_000, 1_000_000))),
     ]
+    lost = [mux(1, "viewstart", 0), mux(3, "rebufferend", 900)]
     late = [mux(1, "viewstart", 0), *(mux(n, "heartbeat", n) for n in range(3, 270)), mux(2, "playing", 1)]
     return play(
-        ads, [*ads[:9], *ads[11:]], failed, business, left, switched, late, large(good, "video_title", "page_url"), good
+        ads,
+        [*ads[:9], *ads[11:]],
+        failed,
+        business,
+        left,
+        switched,
+        lost,
+        late,
+        large(good, "video_title", "page_url"),
+        good,
     )
 
 
@@ -108,11 +118,14 @@ def cmcd_stories() -> list[View]:
     whole[5] = msgspec.structs.replace(whole[5], playhead_ms=100)
     failed = [cmcd(0, "viewstart", 0, sta="s"), cmcd(1, "error", 900, sta="f", ec=27)]
     left = [cmcd(0, "viewstart", 0, sta="s"), cmcd(2, "heartbeat", 3_000, sta="s")]
+    lost = [cmcd(0, "viewstart", 0, sta="s"), cmcd(2, "heartbeat", 3_000, sta="p")]
     late = [
         cmcd(0, "viewstart", 0, sta="s"), *(cmcd(n, "heartbeat", n, sta="p") for n in range(2, 261)),
         cmcd(1, "heartbeat", 1, sta="p"),
     ]  # fmt: skip
-    return play([*captured.cmcd_stalled()], whole, failed, left, late, large(whole, "cdn", "h"), whole[:1] + whole[5:6])
+    return play(
+        [*captured.cmcd_stalled()], whole, failed, left, lost, late, large(whole, "cdn", "h"), whole[:1] + whole[5:6]
+    )
 
 
 def by_time(source: Any, start: dict[str, Any], playing: dict[str, Any], error: dict[str, Any]) -> list[View]:
@@ -129,8 +142,11 @@ def by_time(source: Any, start: dict[str, Any], playing: dict[str, Any], error: 
     whole[4] = msgspec.structs.replace(whole[4], playhead_ms=3_000)
     failed = [told(source, "viewstart", 0), told(source, "error", 900, **error)]
     left = [told(source, "viewstart", 0), told(source, "heartbeat", 3_000)]
+    lost = [
+        msgspec.structs.replace(told(source, "heartbeat" if at else "viewstart", at), playhead_ms=at) for at in (0, 900)
+    ]
     late = [told(source, "viewstart", n, n=n) for n in range(100, 170)] + [told(source, "heartbeat", 0)]
-    return play(whole, failed, left, late, large(whole, *texts), whole[:2])
+    return play(whole, failed, left, lost, late, large(whole, *texts), whole[:2])
 
 
 def epas_stories() -> list[View]:
@@ -144,7 +160,7 @@ def epas_stories() -> list[View]:
 
 def native_stories() -> list[View]:
     start: dict[str, Any] = dict.fromkeys(NATIVE_TEXTS, "x") | {
-        "custom": {"plan": "gold"}, "autoplay": True, "sample_rate": 0.5, "stream_type": "live", "asn": 64496,
+        "custom": {"plan": "gold"}, "autoplay": True, "stream_type": "live", "asn": 64496,
         "video_duration_ms": 60_000, "player_width": 1920, "player_height": 1080, "source_width": 1280,
         "source_height": 720, "startup_ms": 700, "player_startup_ms": 100, "page_load_ms": 50, "dropped_frames": 2,
     }  # fmt: skip
@@ -187,8 +203,6 @@ def test_what_a_client_can_tell_is_filled_and_nothing_else(source: str) -> None:
     found = [msgspec.structs.asdict(row) for row in STORIES[source]()]
     assert {row["source"] for row in found} == {source}
     filled = {name for name in FIELDS if any(row[name] not in UNKNOWN for row in found)}
-    if "sample_rate" in filled:
-        filled -= {"sample_rate"} if all(row["sample_rate"] == 1.0 for row in found) else set()
     # A difference of 0 is told, too.
     filled |= {name for name in FIELDS if "difference" in name and any(row[name] is not None for row in found)}
     promised = {name for name, mark in marks.items() if mark != "–"}

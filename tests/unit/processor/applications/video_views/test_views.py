@@ -249,14 +249,13 @@ def test_a_view_left_before_its_first_frame_is_an_exit_before_start(drive: Drive
 @pytest.mark.parametrize("nonsense", [-5, 1 << 62, 1 << 64, 1e300, "1e999", "nan", "-inf", "x", None, True, [], {}])
 def test_numbers_that_are_no_measurement_never_stop_a_partition(drive: Drive, nonsense: object) -> None:
     driver = driver_of(drive)
-    names = ("video_source_bitrate", "view_watch_time", "view_start", "mux_sample_rate", "player_width")
+    names = ("video_source_bitrate", "view_watch_time", "view_start", "player_width")
     pipe(driver, watch()[0])
     pipe(driver, mux(2, "playing", 10, **dict.fromkeys(names, nonsense)))
     pipe(driver, mux(3, "heartbeat", 10_000))
     driver.advance_to(T0 + HOUR_MS)
     (row,) = rows(driver)
     assert row.watch_ms >= 0
-    assert 0 < row.sample_rate <= 1
     assert row.bitrate_integral < 1 << 62
 
 
@@ -329,7 +328,7 @@ NAMES = {
     cmcd: {"sta", "e", "cid", "h", "cdn", "st", "br", "pb", "msd", "bsa", "bsda", "bsd", "dfa", "ec", "cen", "ltc", "rc",
            "ttfb", "ttlb"},
     native: {*native_epas.NATIVE_TEXTS, *native_epas.NATIVE_NUMBERS, *native_epas.NATIVE_COUNTERS,
-             *native_epas.NATIVE_SIZES, "autoplay", "sample_rate", "stream_type", "custom", "bitrate_bps", "error_code",
+             *native_epas.NATIVE_SIZES, "autoplay", "stream_type", "custom", "bitrate_bps", "error_code",
              "error_message", "business_exception", "ad_event", "request_outcome", "request_ms", "live_latency_ms"},
     epas: {"contentId", "contentTitle", "contentUrl", "userId", "deviceId", "deviceModel", "live", "duration", "bitrate",
            "width", "height", "code", "category", "message", "payload"},

@@ -1,0 +1,62 @@
+"""What a client states of its viewer wins over what the collector derives, and the first derived value over later ones."""
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from services.processor.applications.video_views.app import application
+from shared.schemas.beacon import Beacon
+from shared.schemas.view import View
+from tests.unit.processor.applications.video_views.beacons import RULES, Drive, live, mux, pipe
+from tests.unit.processor.applications.video_views.test_by_time import told
+from tests.unit.processor.applications.video_views.test_definitions import row_of
+
+TV = {"browser": "MyTVApp", "os": "Tizen", "country": "FR", "asn": 64_501}
+GUESS = {"browser": "Chrome", "os": "Linux", "device": "TV", "country": "DE", "asn": 64_496}
+OTHER_GUESS = {"browser": "Safari", "os": "iOS", "device": "Phone", "country": "US", "asn": 64_497}
+
+
+def derived(beacon: Beacon, guess: dict[str, Any]) -> Beacon:
+    return msgspec.structs.replace(beacon, **guess)
+
+
+def known(row: View) -> dict[str, Any]:
+    return {name: getattr(row, name) for name in GUESS}
+
+
+@pytest.mark.parametrize("later", ["play", "playing"])
+def test_what_a_native_client_states_at_its_start_is_not_overwritten(drive: Drive, later: str) -> None:
+    story = [derived(told("native", "viewstart", 0, **TV), GUESS), derived(told("native", later, 500), GUESS)]
+    assert known(row_of(drive, story)) == TV | {"device": "TV"}
+    # Nor is it where the statement comes after the guess.
+    story = [derived(told("native", "play", 0), GUESS), derived(told("native", "playing", 500, **TV), OTHER_GUESS)]
+    assert known(row_of(drive, story)) == TV | {"device": "TV"}
+
+
+@pytest.mark.parametrize("source", ["native", "epas"])
+def test_the_first_derived_values_stay(drive: Drive, source: Any) -> None:
+    story = [derived(told(source, "viewstart", 0), GUESS), derived(told(source, "playing", 500), OTHER_GUESS)]
+    assert known(row_of(drive, story)) == GUESS
+    assert known(row_of(drive, story[::-1])) == GUESS
+    # Where the first derived nothing, the next one may.
+    story = [derived(told(source, "viewstart", 0), {"os": "Linux"}), derived(told(source, "playing", 500), OTHER_GUESS)]
+    assert known(row_of(drive, story)) == OTHER_GUESS | {"os": "Linux"}
+
+
+def test_an_empty_statement_is_none(drive: Drive) -> None:
+    story = [
+        derived(mux(1, "viewstart", 0, viewer_device_name="Roku", viewer_os_family=""), GUESS),
+        mux(2, "playing", 500, viewer_device_name=None),
+    ]
+    row = row_of(drive, story)
+    assert (row.device, row.os, row.browser) == ("Roku", "Linux", "Chrome")
+
+
+def test_the_live_gauges_know_what_is_derived(drive: Drive) -> None:
+    driver = drive(application(RULES, live_dimensions=("country", "os")))
+    pipe(driver, derived(told("native", "viewstart", 0, os="Tizen"), GUESS))
+    pipe(driver, derived(told("native", "playing", 500), OTHER_GUESS))
+    driver.advance_to(driver.clock_ms + 10_000) if hasattr(driver, "clock_ms") else driver.advance_to(1_790_000_020_000)
+    slices = {name for bucket in live(driver) for name in bucket.slices}
+    assert slices == {"country=DE", "os=Tizen"}

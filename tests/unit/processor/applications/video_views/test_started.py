@@ -1,0 +1,156 @@
+"""Whether and when a view played, where the beacon of its first frame was lost (docs/view.md)."""
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from shared.schemas.beacon import Beacon
+from tests.unit.processor.applications.video_views.beacons import MINUTE_MS, Drive, cmcd, mux
+from tests.unit.processor.applications.video_views.test_by_time import told
+from tests.unit.processor.applications.video_views.test_definitions import row_of
+
+
+def epas(event: str, at_ms: int, playhead_ms: int | None = None, **attrs: Any) -> Beacon:
+    return msgspec.structs.replace(told("epas", event, at_ms, **attrs), playhead_ms=playhead_ms)
+
+
+PLAYED: dict[str, list[Beacon]] = {
+    "mux: the beacon of the first frame was lost, its counter with it": [
+        mux(1, "viewstart", 0),
+        mux(3, "heartbeat", 30_000, view_playing_time_ms_cumulative=29_000),
+        mux(4, "heartbeat", 570_000, view_playing_time_ms_cumulative=569_000),
+    ],
+    "cmcd: the next t says that it plays": [
+        cmcd(0, "viewstart", 0, sta="s"),
+        cmcd(2, "heartbeat", 30_000, sta="p"),
+        cmcd(3, "heartbeat", 570_000, sta="p"),
+    ],
+    "epas: a stall shows that it played, by the playhead": [
+        epas("viewstart", 0, 0),
+        epas("rebufferstart", 30_000, 29_000),
+        epas("rebufferend", 31_000, 29_000),
+    ],
+}
+
+
+@pytest.mark.parametrize("story", PLAYED.values(), ids=list(PLAYED))
+def test_a_view_that_played_has_started_though_its_first_frame_was_lost(drive: Drive, story: list[Beacon]) -> None:
+    row = row_of(drive, story)
+    assert (row.ebvs, row.startup_failed, row.startup_ms, row.content_startup_ms) == (False, False, None, None)
+    assert (row.startup_unknown, row.startup_ms_max) == ("first_frame_lost", 30_000)
+    assert (row.score_success, row.score_startup) == (100, None)
+
+
+def test_a_request_that_was_made_while_the_video_played_bounds_the_startup_time(drive: Drive) -> None:
+    story = [
+        cmcd(0, "viewstart", 0, sta="s"),
+        cmcd(2, "request", 5_000, sta="p", rc=200),
+        cmcd(3, "heartbeat", 30_000, sta="p"),
+    ]
+    row = row_of(drive, story)
+    assert (row.startup_ms, row.startup_unknown, row.startup_ms_max, row.ebvs) == (
+        None,
+        "first_frame_lost",
+        5_000,
+        False,
+    )
+    # A later first frame is not the first one.
+    row = row_of(drive, [*story[:2], cmcd(3, "playing", 30_000, sta="p")])
+    assert (row.startup_ms, row.startup_ms_max) == (None, 5_000)
+    # The state in a record of a request may be that of its end.
+    row = row_of(drive, [story[0], cmcd(2, "request", 5_000, sta="p", ttlb=1_000), *story[2:]])
+    assert row.startup_ms_max == 6_000
+
+
+@pytest.mark.parametrize(
+    ("story", "expected"),
+    [
+        ([cmcd(0, "viewstart", 0, sta="s"), cmcd(1, "playing", 700, sta="p")], (700, None)),
+        # dash.js waits before its first frame, and nothing was lost.
+        (
+            [
+                cmcd(0, "viewstart", 0, sta="s"),
+                cmcd(1, "rebufferstart", 300, sta="r"),
+                cmcd(2, "playing", 700, sta="p"),
+            ],
+            (700, None),
+        ),
+        # What was lost may have been the first frame, and the stall one of playback.
+        (
+            [
+                cmcd(0, "viewstart", 0, sta="s"),
+                cmcd(2, "rebufferstart", 300, sta="r"),
+                cmcd(3, "playing", 700, sta="p"),
+            ],
+            (None, "first_frame_lost"),
+        ),
+        # A request's record was lost: no state lies between.
+        ([cmcd(0, "viewstart", 0, sta="s"), cmcd(2, "playing", 700, sta="p")], (700, None)),
+        ([cmcd(1, "playing", 700, sta="p"), cmcd(2, "heartbeat", 900, sta="p")], (None, "start_lost")),
+        ([told("epas", "playing", 700), told("epas", "heartbeat", 900)], (None, "start_lost")),
+        ([cmcd(0, "viewstart", 0, sta="s"), cmcd(1, "heartbeat", 700, sta="s")], (None, "not_started")),
+        ([told("native", "viewstart", 0), told("native", "viewend", 700)], (None, "not_started")),
+        ([told("native", "viewstart", 0, startup_ms=450), told("native", "heartbeat", 700)], (450, None)),
+    ],
+)
+def test_a_startup_time_is_measured_or_has_a_reason_why_not(
+    drive: Drive, story: list[Beacon], expected: tuple[int | None, str | None]
+) -> None:
+    row = row_of(drive, story)
+    assert (row.startup_ms, row.startup_unknown) == expected
+    assert row.ebvs == (expected[1] == "not_started")
+
+
+def test_a_page_that_played_before_the_sdk_had_its_session_has_played(drive: Drive) -> None:
+    story = [
+        epas("viewstart", 0, 0),
+        epas("custom", 100, 0),
+        epas("rebufferstart", 4_500, 3_900),
+        epas("error", 9_000, 3_900, category="networkError", code="fragLoadError"),
+        epas("viewend", 9_500, 3_900),
+    ]
+    row = row_of(drive, story)
+    assert (row.playback_failed, row.startup_failed, row.ebvs, row.end_reason) == (True, False, False, "clean")
+    assert (row.startup_ms, row.startup_unknown, row.startup_ms_max) == (None, "first_frame_lost", 4_500)
+    # Of the time up to the stall as much has played as the playhead has advanced.
+    assert (row.playing_ms, row.watch_ms, row.rebuffer_count, row.rebuffer_ms) == (3_900, 9_000, 1, 4_500)
+    assert [(one.at_ms, one.event) for one in row.events][:2] == [(0, "viewstart"), (600, "playing")]
+
+
+@pytest.mark.parametrize(
+    ("playheads", "has_played"),
+    [
+        ((0, 249), False),
+        ((0, 250), True),
+        # To the live edge, or where the viewer left off: a jump.
+        ((0, 3_600_000), False),
+        ((3_600_000, 3_601_000), True),
+        ((None, 3_600_000), False),
+        ((5_000, 4_000), False),
+    ],
+)
+def test_a_playhead_that_advances_by_itself_shows_playing(
+    drive: Drive, playheads: tuple[int | None, int], has_played: bool
+) -> None:
+    story = [epas("viewstart", 0, playheads[0]), epas("heartbeat", 1_000, playheads[1])]
+    assert row_of(drive, story).ebvs is not has_played
+
+
+def test_a_playhead_that_was_sought_shows_nothing(drive: Drive) -> None:
+    story = [
+        epas("viewstart", 0, 0),
+        epas("seekstart", 1_000, 900),
+        epas("seekend", 1_500, 900),
+        epas("heartbeat", 2_000, 900),
+    ]
+    assert row_of(drive, story).ebvs
+
+
+def test_buffering_before_the_first_frame_is_over_without_a_first_frame(drive: Drive) -> None:
+    story = [
+        epas("viewstart", 0, 0), epas("rebufferstart", 100, 0), epas("rebufferend", 600, 0), epas("playing", 900, 0),
+        epas("viewend", 5 * MINUTE_MS, 290_000),
+    ]  # fmt: skip
+    row = row_of(drive, story)
+    assert (row.startup_ms, row.rebuffer_count, row.watch_ms) == (900, 0, 5 * MINUTE_MS)
