@@ -90,6 +90,11 @@ def kept(name: str, folder: Path | None = None) -> list[Part]:
     return [read(file) for file in files if file.exists()]
 
 
+def fenced(report: str) -> list[str]:
+    """A report in words as lines of Markdown."""
+    return ["```text", *report.splitlines(), "```"]
+
+
 def machine() -> str:
     """Processors, memory, and the versions that figures depend on."""
     models = [

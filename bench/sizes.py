@@ -13,6 +13,7 @@ from typing import Final
 
 from deltalake import DeltaTable
 
+from bench.results import Part, keep
 from deploy.demo.observe import read_truths
 from deploy.local.paths import LOCAL
 from shared import topics
@@ -60,10 +61,30 @@ def main() -> int:
         return 1
     print(f"{views:,} views, {beacons:,} beacons ({beacons / views:.1f} a view); bytes on disk")
     print(f"{'':<30}{'in all':>14}{'a view':>10}{'a beacon':>10}")
-    for size in sizes(folder):
+    found = sizes(folder)
+    for size in found:
         print(
             f"{size.place:<30}{size.size_bytes:>14,}{size.size_bytes / views:>10,.0f}{size.size_bytes / beacons:>10,.0f}"
         )
+    keep(
+        Part(
+            name="sizes",
+            title="What a load test leaves on disk",
+            command="python -m bench.sizes",
+            checked="the run is over and all its views are known",
+            compared=[],
+            lines=[
+                f"After a run of {views:,} views with {beacons / views:.1f} beacons each. One copy of everything.",
+                "",
+                "| place | bytes a view | bytes a beacon |",
+                "|---|---|---|",
+                *(
+                    f"| {size.place} | {size.size_bytes / views:,.0f} | {size.size_bytes / beacons:,.0f} |"
+                    for size in found
+                ),
+            ],
+        )
+    )
     return 0
 
 

@@ -5,6 +5,7 @@ the demo's. What became of the views, and how the requests went, goes to `--repo
 """
 
 import argparse
+import csv
 import html
 import os
 import signal
@@ -15,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from bench.results import Part, keep
 from deploy.demo.__main__ import NotOurs, Play, demo_folder, drive
 from deploy.demo.display import Display
 from deploy.demo.load_report import moments, page, routes
@@ -28,6 +30,8 @@ VIEWERS_MAX: Final = 2_000
 SECONDS_MIN: Final = 20
 SECONDS_MAX: Final = 4 * 3_600
 PROCESSES_MAX: Final = 16
+#: A run of as many is a result that docs/results.md shows.
+RESULT_VIEWERS: Final = 100
 #: The longest view, and what locust takes to begin and to end.
 _LAST_VIEWS_SECONDS_MAX: Final = 75
 #: Locust's figures, beside the truth.
@@ -90,6 +94,32 @@ class LocustCrowd:
         return page(told, verdict, routes(_lines_of(folder / _STATS)), moments(_lines_of(folder / _HISTORY)))
 
 
+def result(crowd: LocustCrowd, verdict: Verdict, stats: Sequence[str]) -> Part:
+    """The run as docs/results.md shows it: what was compared, and how long things took."""
+    observed = {line.name: line.observed for line in verdict.lines}
+    aggregated = next((row for row in csv.DictReader(stats) if row["Name"] == "Aggregated"), {})
+    posts = f"{int(aggregated.get('Request Count', 0)):,}"
+    waits = [line for line in verdict.lines if line.name.endswith("p50 / p99") and line.observed]
+    return Part(
+        name="loadtest",
+        title=f"Load test: {MEANING[crowd.shape]}",
+        command=f"make loadtest SHAPE={crowd.shape} VIEWERS={crowd.viewers} SECONDS={crowd.shape_seconds}",
+        checked="every view and row: 0 lost, 0 doubled, 0 wrong",
+        compared=[],
+        lines=[
+            (
+                f"{observed['views finished']} views, {observed['beacons answered 2xx']} beacons, {posts} POSTs; players,"
+                f" broker, Postgres and all services on {os.cpu_count()} cores."
+            ),
+            "",
+            "| what | p50 / p99 |",
+            "|---|---|",
+            f"| POST, all routes | {aggregated.get('50%', '')} ms / {aggregated.get('99%', '')} ms |",
+            *(f"| {line.name.removesuffix(', p50 / p99')} | {line.observed} |" for line in waits),
+        ],
+    )
+
+
 def _lines_of(file: Path) -> list[str]:
     return file.read_text(encoding="utf-8").splitlines() if file.exists() else []
 
@@ -102,6 +132,8 @@ def main(arguments: Sequence[str]) -> int:
 
     def judged(verdict: Verdict) -> None:
         crowd.report.write_text(crowd.page(verdict, folder), encoding="utf-8")
+        if verdict.ok and crowd.viewers >= RESULT_VIEWERS:
+            keep(result(crowd, verdict, _lines_of(folder / _STATS)))
 
     return drive(folder, Play(crowd, judged=judged), display)
 

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from bench import results
 from deploy.local.broker import Broker
 from deploy.topics import create_topics
 from shared.settings import Settings
@@ -36,6 +37,9 @@ SLOTS: Final = 2
 SECONDS_MAX: Final = 6 * 3600.0
 #: Sessions that are read back over the lookup and compared.
 READ_BACK: Final = 5
+
+#: A run with as many payloads is a result that docs/results.md shows.
+RESULT_PAYLOADS: Final = 5_000
 
 
 @dataclass(frozen=True)
@@ -155,9 +159,23 @@ def main() -> int:
     options = Options(told.payloads, told.sessions, told.mb * 1_000_000, told.seed, told.fault_seconds, told.uploads)
     is_right = False
     try:
-        for line in run(options, folder):
-            print(line)
+        lines = run(options, folder)
+        print("\n".join(lines))
         is_right = True
+        if told.payloads >= RESULT_PAYLOADS:
+            results.keep(
+                results.Part(
+                    name="chaos-recordings",
+                    title="Session recordings through kills",
+                    command=(
+                        f"python -m tests.chaos.recordings --payloads {told.payloads} --sessions {told.sessions}"
+                        f" --fault-seconds {told.fault_seconds:g} --seed {told.seed}"
+                    ),
+                    checked="every payload: 0 missing, 0 doubled, 0 out of order, 0 with other bytes",
+                    compared=[],
+                    lines=results.fenced("\n".join(lines)),
+                )
+            )
     finally:
         if is_right:
             shutil.rmtree(folder)

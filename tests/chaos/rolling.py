@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal, get_args
 
+from bench import results
 from deploy.local.broker import Broker
 from deploy.topics import create_topics
 from shared.settings import Settings
@@ -31,6 +32,9 @@ Way = Literal["replace", "standby", "leave"]
 WAYS: Final[tuple[Way, ...]] = get_args(Way)
 #: The exit code of a process that was replaced (`services.processor.__main__`).
 REPLACED: Final = 4
+#: The most that a restart may add to the lag, ms.
+ADDED_MS_GOAL: Final = 2_000
+_TITLES: Final[dict[Way, str]] = {"replace": "replaced by a new process", "standby": "with a standby"}
 #: Added to a slot's number, names the files of the process that replaces it.
 SUCCESSOR: Final = 100
 
@@ -215,16 +219,54 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--views-per-second", type=float, default=20.0)
     told = parser.parse_args()
+    found: dict[Way, Rolled] = {}
     for way in told.way or ("replace", "standby"):
         folder = Path(tempfile.mkdtemp(prefix="playhead-rolling-"))
         try:
-            print(table(roll(folder, way=way, seed=told.seed, views_per_second=told.views_per_second), way))
+            rolled = roll(folder, way=way, seed=told.seed, views_per_second=told.views_per_second)
+            print(table(rolled, way))
+            if way != "leave":
+                found[way] = rolled
         except BaseException:
             print(f"logs: {folder}", file=sys.stderr)
             raise
         shutil.rmtree(folder)
         print()
+    if len(found) == len(_TITLES) and not any(step.moved for rolled in found.values() for step in rolled.steps):
+        results.keep(_part(found))
     return 0
+
+
+def _part(found: dict[Way, Rolled]) -> results.Part:
+    """Both ways, as docs/results.md shows them."""
+    rows = []
+    for way, rolled in found.items():
+        slots = [f"slot {step.slot}" for step in rolled.steps]
+        for name, lags in zip(["before", *slots], [rolled.calm, *rolled.rolling], strict=True):
+            moved = "" if name == "before" else "none"
+            rows.append(f"| {_TITLES[way]}: {name} | {lags.p50_ms:,} | {lags.p99_ms:,} | {lags.max_ms:,} | {moved} |")
+    return results.Part(
+        name="rolling",
+        title="Rolling restart of every slot",
+        command="make rolling",
+        checked="no partition of a slot that stayed moved",
+        compared=[
+            results.Compared(
+                f"largest added lag, {_TITLES[way]}",
+                f"{rolled.added_ms / 1_000:.2f} s",
+                f"< {ADDED_MS_GOAL / 1_000:g} s",
+                rolled.added_ms < ADDED_MS_GOAL,
+            )
+            for way, rolled in found.items()
+        ],
+        lines=[
+            f"{SLOTS} slots on {PARTITIONS} partitions. From a beacon's append to the commit that folded it, ms:",
+            "",
+            "| restart | p50 | p99 | max | partitions of other slots moved |",
+            "|---|---|---|---|---|",
+            *rows,
+        ],
+    )
 
 
 if __name__ == "__main__":

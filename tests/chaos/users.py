@@ -13,9 +13,11 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
 from confluent_kafka import Consumer, TopicPartition
 
+from bench import results
 from deploy.local.broker import Broker
 from deploy.topics import create_topics
 from shared import topics
@@ -28,6 +30,9 @@ from tests.integration.tabling import TableSlot
 SETTLE_SECONDS_MAX = 300.0
 FAULTS = ("killed", "killed, back after its session", "stopped for a moment", "stopped past its session", "restarted")
 SESSION_SECONDS = 3.0
+
+#: A run of this length is a result that docs/results.md shows.
+RESULT_MINUTES: Final = 10
 
 
 @dataclass(frozen=True)
@@ -169,6 +174,17 @@ def main() -> int:
         result = run(Options(told.minutes * 60, told.seed, told.slots, told.clients), folder)
         is_right = not result.wrong
         print(result.table())
+        if is_right and told.minutes >= RESULT_MINUTES:
+            results.keep(
+                results.Part(
+                    name="chaos-users",
+                    title="Users: linearizable through kills",
+                    command=f"python -m tests.chaos.users --minutes {told.minutes:g}",
+                    checked="every history is linearizable, and the table is the same on every slot",
+                    compared=[],
+                    lines=results.fenced(result.table()),
+                )
+            )
     finally:
         if is_right:
             shutil.rmtree(folder)

@@ -149,7 +149,7 @@ def _run_documents(tmp_path: Path) -> None:
         )
         assert ran.returncode == 0, f"{document}:\n{ran.stdout}\n{ran.stderr}"
         if document == "docs/tutorial.md":
-            assert re.search(r"acme +│ tutorial │ curl +│ +32000 │ +24000 │", ran.stdout), ran.stdout
+            assert re.search(r"acme +│ tutorial +│ curl +│ +32000 │ +24000 │", ran.stdout), ran.stdout
 
 
 def _as_shell(block: Block) -> str:

@@ -1,6 +1,9 @@
 """The load test's page: every figure of locust's files and of the comparison is on it, and nothing of the machine."""
 
+from pathlib import Path
+
 from deploy.demo.compare import Line
+from deploy.demo.load import LocustCrowd, result
 from deploy.demo.load_report import POINTS_MAX, Moment, Route, moments, page, routes
 from deploy.demo.watch import Verdict
 
@@ -54,3 +57,18 @@ def test_a_page_of_a_long_run_stays_small() -> None:
     assert "<h1>Load test: every row is as the players know it</h1>" in written
     assert written.count(",") < 3 * 2 * POINTS_MAX
     assert "<svg" not in page("made so", Verdict([], [], "", True), [], [])
+
+
+def test_a_run_is_a_result_with_its_counts_and_latencies(tmp_path: Path) -> None:
+    crowd = LocustCrowd("kickoff", 100, 120, 7, 2, tmp_path / "report.html")
+    lines = [
+        Line("beacons answered 2xx", "6,699", "6,699", True),
+        Line("views finished", "363", "363", True),
+        Line("closed view to row, minus 2 s, p50 / p99", "0.17 s / 0.35 s", "", None),
+    ]
+    stats = ["Type,Name,Request Count,50%,99%", "POST,/,2000,8,30", ",Aggregated,2414,9,34"]
+    part = result(crowd, Verdict(lines, [], "", True), stats)
+    assert part.command == "make loadtest SHAPE=kickoff VIEWERS=100 SECONDS=120"
+    assert part.lines[0].startswith("363 views, 6,699 beacons, 2,414 POSTs")
+    assert part.cell("POST", 1) == "9 ms / 34 ms"
+    assert part.cell("closed view", 1) == "0.17 s / 0.35 s"
