@@ -74,3 +74,16 @@ def anchors(page: Path) -> set[str]:
     """The anchors of a page's headings, as GitHub makes them."""
     headings = re.findall(r"^#+ (.*)$", page.read_text(), re.M)
     return {re.sub(r"[^\w\- ]", "", heading.lower().replace("`", "")).replace(" ", "-") for heading in headings}
+
+
+def test_decisions_are_sorted_and_in_the_index() -> None:
+    index, _, rest = (ROOT / "DECISIONS.md").read_text().partition("\n## Superseded\n")
+    areas = {part.partition("\n")[0]: re.findall(r"^### (.*)$", part, re.M) for part in rest.split("\n## ")[1:]}
+    new = areas.pop("New entries")
+    assert re.findall(r"^\*\*(.*)\*\*$", index, re.M) == list(areas)
+    for entries in areas.values():
+        dates = [entry[:10] for entry in entries]
+        assert dates == sorted(dates)
+    titles = [entry.partition(" · ")[2] for entries in areas.values() for entry in entries]
+    assert re.findall(r"^- \[(.*)\]\(#", index, re.M) == titles
+    assert len(new) < 20, "move entries to their areas"
