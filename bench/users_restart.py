@@ -27,8 +27,9 @@ from deploy.local.broker import Broker
 from deploy.local.ports import free_port
 from deploy.local.process import Child
 from deploy.topics import create_topics
-from services.processor.applications.users.app import CLAIMS, USERS, UserRules, application
+from services.processor.applications.users.app import CLAIMS, USERS, application
 from services.processor.applications.users.claims import EmailClaim
+from services.processor.applications.users.settings import UserRules
 from services.processor.applications.users.user import UserRow
 from services.processor.engine.state.rows import META_KEY, Meta, encode_meta, pack
 from services.processor.runtime.kafka.clients import partition_producer

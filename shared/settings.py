@@ -21,87 +21,20 @@ class SettingsError(ValueError):
     """The environment does not describe settings this service can start with; the text says which variable and why."""
 
 
-class Settings(pydantic.BaseModel):
-    """What every service reads. Subclasses add their own fields under their `PREFIX`."""
+class SettingsGroup(pydantic.BaseModel):
+    """Variables under one `PREFIX`, each declared once: type, default, bounds, unit (in its name) and meaning.
+
+    The object that `load` returns is what the code works with: there is no second struct with the same fields.
+    """
 
     model_config = pydantic.ConfigDict(frozen=True, extra="forbid")
-    PREFIX: ClassVar[str] = _COMMON_PREFIX
-
-    kafka_bootstrap: str = pydantic.Field(
-        default="127.0.0.1:9092", min_length=1, description="host:port, comma separated"
-    )
-    topics_profile: ProfileName = pydantic.Field(
-        default="laptop", description="laptop, trial or production, see shared/topics.py"
-    )
-    kafka_security_protocol: Literal["plaintext", "ssl", "sasl_plaintext", "sasl_ssl"] = pydantic.Field(
-        default="plaintext", description="plaintext, ssl, sasl_plaintext or sasl_ssl"
-    )
-    kafka_ca_file: str = pydantic.Field(
-        default="", description="PEM file of the authorities that the brokers' certificates are checked with"
-    )
-    kafka_certificate_file: str = pydantic.Field(
-        default="", description="PEM file of this service's own certificate, where the brokers ask for one"
-    )
-    kafka_key_file: str = pydantic.Field(default="", description="PEM file of that certificate's key (PKCS #8)")
-    kafka_key_password: pydantic.SecretStr | None = pydantic.Field(default=None, description="of the key file")
-    kafka_sasl_mechanism: Literal["SCRAM-SHA-512", "SCRAM-SHA-256", "PLAIN"] = pydantic.Field(
-        default="SCRAM-SHA-512", description="SCRAM-SHA-512, SCRAM-SHA-256 or PLAIN"
-    )
-    kafka_username: str = pydantic.Field(default="", description="who this service is to Kafka")
-    kafka_password: pydantic.SecretStr | None = pydantic.Field(default=None, min_length=1)
-    admin_token: pydantic.SecretStr | None = pydantic.Field(
-        default=None, min_length=16, description="bearer token of the admin endpoint; without it anybody may ask"
-    )
-    log_format: Literal["json", "console"] = pydantic.Field(
-        default="json", description="json, or console to read in a terminal"
-    )
-    log_level: Literal["debug", "info", "warning", "error"] = "info"
-    trace_share: float = pydantic.Field(
-        default=0.0, ge=0, le=1, description="share of requests that are traced, as a fraction; 0: none"
-    )
-    trace_url: str = pydantic.Field(
-        default="",
-        pattern=r"(https?://[^\s@]+)?",
-        description="where spans go, as OTLP over HTTP: http://host/v1/traces",
-    )
-
-    @pydantic.model_validator(mode="after")
-    def _security_fits_together(self) -> Self:
-        protocol = self.kafka_security_protocol
-        has_sasl, has_tls = protocol.startswith("sasl"), protocol.endswith("ssl")
-        login = (self.kafka_username, self.kafka_password)
-        if has_sasl and not all(login):
-            raise ValueError(f"PLAYHEAD_KAFKA_USERNAME and PLAYHEAD_KAFKA_PASSWORD must be set for {protocol}")
-        if not has_sasl and any(login):
-            raise ValueError(f"PLAYHEAD_KAFKA_USERNAME and PLAYHEAD_KAFKA_PASSWORD mean nothing for {protocol}")
-        files = (self.kafka_ca_file, self.kafka_certificate_file, self.kafka_key_file)
-        if not has_tls and any(files):
-            raise ValueError(f"PLAYHEAD_KAFKA_CA_FILE, _CERTIFICATE_FILE and _KEY_FILE mean nothing for {protocol}")
-        if bool(self.kafka_certificate_file) != bool(self.kafka_key_file):
-            raise ValueError("PLAYHEAD_KAFKA_CERTIFICATE_FILE and PLAYHEAD_KAFKA_KEY_FILE go together")
-        return self
-
-    @pydantic.model_validator(mode="after")
-    def _traces_have_a_place(self) -> Self:
-        if self.trace_share and not self.trace_url:
-            raise ValueError("PLAYHEAD_TRACE_SHARE wants PLAYHEAD_TRACE_URL")
-        return self
-
-    @property
-    def certificate_files(self) -> list[Path]:
-        """PEM files of certificates that connections rest on."""
-        return [Path(name) for name in (self.kafka_ca_file, self.kafka_certificate_file) if name]
-
-    @property
-    def profile(self) -> Profile:
-        """The installation's size."""
-        return PROFILES[self.topics_profile]
+    PREFIX: ClassVar[str] = ""
 
     @classmethod
     def variable(cls, field: str) -> str:
         """The name of the environment variable that holds `field`."""
-        prefix = _COMMON_PREFIX if field in Settings.model_fields else cls.PREFIX
-        return prefix + field.upper()
+        is_common = issubclass(cls, Settings) and field in Settings.model_fields
+        return (_COMMON_PREFIX if is_common else cls.PREFIX) + field.upper()
 
     @classmethod
     def secret_variables(cls) -> list[str]:
@@ -144,3 +77,83 @@ class Settings(pydantic.BaseModel):
     @classmethod
     def _is_secret(cls, field: str) -> bool:
         return "Secret" in str(cls.model_fields[field].annotation)
+
+
+class Settings(SettingsGroup):
+    """What every service reads. Subclasses add their own fields under their `PREFIX`."""
+
+    PREFIX: ClassVar[str] = _COMMON_PREFIX
+
+    kafka_bootstrap: str = pydantic.Field(
+        default="127.0.0.1:9092", min_length=1, description="host:port, comma separated"
+    )
+    topics_profile: ProfileName = pydantic.Field(
+        default="laptop", description="laptop, trial or production, see shared/topics.py"
+    )
+    kafka_security_protocol: Literal["plaintext", "ssl", "sasl_plaintext", "sasl_ssl"] = pydantic.Field(
+        default="plaintext", description="plaintext, ssl, sasl_plaintext or sasl_ssl"
+    )
+    kafka_ca_file: str = pydantic.Field(
+        default="", description="PEM file of the authorities that the brokers' certificates are checked with"
+    )
+    kafka_certificate_file: str = pydantic.Field(
+        default="", description="PEM file of this service's own certificate, where the brokers ask for one"
+    )
+    kafka_key_file: str = pydantic.Field(default="", description="PEM file of that certificate's key (PKCS #8)")
+    kafka_key_password: pydantic.SecretStr | None = pydantic.Field(default=None, description="of the key file")
+    kafka_sasl_mechanism: Literal["SCRAM-SHA-512", "SCRAM-SHA-256", "PLAIN"] = pydantic.Field(
+        default="SCRAM-SHA-512", description="SCRAM-SHA-512, SCRAM-SHA-256 or PLAIN"
+    )
+    kafka_username: str = pydantic.Field(default="", description="who this service is to Kafka")
+    kafka_password: pydantic.SecretStr | None = pydantic.Field(
+        default=None, min_length=1, description="password of PLAYHEAD_KAFKA_USERNAME"
+    )
+    admin_token: pydantic.SecretStr | None = pydantic.Field(
+        default=None, min_length=16, description="bearer token of the admin endpoint; without it anybody may ask"
+    )
+    log_format: Literal["json", "console"] = pydantic.Field(
+        default="json", description="json, or console to read in a terminal"
+    )
+    log_level: Literal["debug", "info", "warning", "error"] = pydantic.Field(
+        default="info", description="least severe level that is logged"
+    )
+    trace_share: float = pydantic.Field(
+        default=0.0, ge=0, le=1, description="share of requests that are traced, as a fraction; 0: none"
+    )
+    trace_url: str = pydantic.Field(
+        default="",
+        pattern=r"(https?://[^\s@]+)?",
+        description="where spans go, as OTLP over HTTP: http://host/v1/traces",
+    )
+
+    @pydantic.model_validator(mode="after")
+    def _security_fits_together(self) -> Self:
+        protocol = self.kafka_security_protocol
+        has_sasl, has_tls = protocol.startswith("sasl"), protocol.endswith("ssl")
+        login = (self.kafka_username, self.kafka_password)
+        if has_sasl and not all(login):
+            raise ValueError(f"PLAYHEAD_KAFKA_USERNAME and PLAYHEAD_KAFKA_PASSWORD must be set for {protocol}")
+        if not has_sasl and any(login):
+            raise ValueError(f"PLAYHEAD_KAFKA_USERNAME and PLAYHEAD_KAFKA_PASSWORD mean nothing for {protocol}")
+        files = (self.kafka_ca_file, self.kafka_certificate_file, self.kafka_key_file)
+        if not has_tls and any(files):
+            raise ValueError(f"PLAYHEAD_KAFKA_CA_FILE, _CERTIFICATE_FILE and _KEY_FILE mean nothing for {protocol}")
+        if bool(self.kafka_certificate_file) != bool(self.kafka_key_file):
+            raise ValueError("PLAYHEAD_KAFKA_CERTIFICATE_FILE and PLAYHEAD_KAFKA_KEY_FILE go together")
+        return self
+
+    @pydantic.model_validator(mode="after")
+    def _traces_have_a_place(self) -> Self:
+        if self.trace_share and not self.trace_url:
+            raise ValueError("PLAYHEAD_TRACE_SHARE wants PLAYHEAD_TRACE_URL")
+        return self
+
+    @property
+    def certificate_files(self) -> list[Path]:
+        """PEM files of certificates that connections rest on."""
+        return [Path(name) for name in (self.kafka_ca_file, self.kafka_certificate_file) if name]
+
+    @property
+    def profile(self) -> Profile:
+        """The installation's size."""
+        return PROFILES[self.topics_profile]

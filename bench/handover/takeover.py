@@ -31,6 +31,7 @@ from services.processor.runtime.plan import Plan
 from services.processor.runtime.standby.copies import Standby
 from services.processor.runtime.store.rocksdb import RocksStore
 from services.processor.runtime.store.stores import Stores
+from services.processor.settings import ProcessorSettings
 from shared import topics
 from shared.partitioning import partition_of, view_key
 from shared.settings import Settings
@@ -81,15 +82,16 @@ def measure(sizes: list[int]) -> list[Took]:
 
 
 def _plan(settings: Settings, folder: str, slot: str) -> Plan:
-    return Plan(
-        settings,
-        _APPLICATION,
-        f"{slot}/0",
-        Path(folder) / "state",
+    of_slot = ProcessorSettings(
+        kafka_bootstrap=settings.kafka_bootstrap,
+        topics_profile=settings.topics_profile,
+        slot=f"{slot}/0",
+        state_dir=Path(folder) / "state",
         standbys=1,
         block_cache_bytes=CACHE_BYTES,
         write_buffer_bytes=CACHE_BYTES,
     )
+    return Plan(of_slot, _APPLICATION)
 
 
 def _fill(settings: Settings, views: int) -> dict[int, list[bytes]]:

@@ -21,10 +21,10 @@ from services.processor.runtime.plan import Plan
 from services.processor.runtime.slot.replica import Replica
 from services.processor.runtime.standby.roles import Patience
 from services.processor.runtime.telemetry.counts import Counts
+from services.processor.settings import ProcessorSettings
 from services.rim.process import garbage
 from services.rim.process.stopping import stop_on_signals
 from services.rim.telemetry import logs
-from shared.settings import Settings
 
 #: A view is told a second after its end: a run need not wait for the minute that operators would.
 FINISH_CLEAN_MS = 1_000
@@ -46,7 +46,14 @@ def main() -> int:
     parser.add_argument("--replica", type=int, default=0)
     parser.add_argument("--standbys", type=int, default=0)
     given = parser.parse_args()
-    settings = Settings(kafka_bootstrap=given.bootstrap)
+    settings = ProcessorSettings(
+        kafka_bootstrap=given.bootstrap,
+        slot=given.slot,
+        state_dir=Path(given.state_dir),
+        replica=given.replica,
+        standbys=given.standbys,
+        commit_interval_ms=int(given.commit_ms),
+    )
     logs.configure("processor", settings)
     stop = stop_on_signals()
     commits: list[float] = []
@@ -57,15 +64,7 @@ def main() -> int:
         counted(of_partition, checkpoint, seconds)
 
     Counts.committed = committed  # type: ignore[method-assign, assignment]
-    plan = Plan(
-        settings,
-        application(given.fold, given.name),
-        given.slot,
-        Path(given.state_dir),
-        replica=given.replica,
-        standbys=given.standbys,
-        commit_interval_ms=int(given.commit_ms),
-    )
+    plan = Plan(settings, application(given.fold, given.name))
     replica = Replica(plan, Patience(), lambda: None)
     garbage.look_seldom()
     sys.setswitchinterval(SWITCH_SECONDS)

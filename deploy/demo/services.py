@@ -13,7 +13,8 @@ from deploy.local.paths import RRWEB, SPARK_JARS
 from deploy.local.ports import free_port, preferred_or_free
 from deploy.local.supervisor import Service
 from services.finalizer.settings import FinalizerSettings
-from services.processor.settings import ApplicationName, VideoViewsSettings
+from services.processor.applications.video_views.settings import VideoViewsSettings
+from services.processor.settings import ApplicationName
 
 COLLECTOR_PORT: Final = 8080
 DASHBOARD_PORT: Final = 8090

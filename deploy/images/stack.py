@@ -22,7 +22,7 @@ from deploy.images.third_party import COMPOSE_FILE
 from deploy.local.ports import preferred_or_free
 from deploy.local.process import DeadlinePassed, wait_until
 from services.finalizer.settings import FinalizerSettings
-from services.processor.settings import VideoViewsSettings
+from services.processor.applications.video_views.settings import VideoViewsSettings
 from shared.settings import Settings
 
 #: Ports of this machine: variable of the compose file -> the one it has by default.

@@ -10,6 +10,7 @@ import pydantic
 from services.collector.http.bodies import BodyLimits
 from services.collector.http.reception import Limits
 from services.collector.http.uploads import UploadLimits
+from services.collector.intake.limits import IntakeLimits
 from services.collector.intake.post import Rules
 from services.collector.intake.sender.customers import ANYBODY, Customer, Customers
 from services.collector.intake.sender.peer import Network
@@ -21,108 +22,118 @@ from shared.settings import Settings
 _ID = re.compile(r"[A-Za-z0-9._-]{0,64}")
 
 
-class CollectorSettings(Settings):
+class CollectorSettings(IntakeLimits, Settings):
     """What the collector reads besides the common settings."""
 
     PREFIX: ClassVar[str] = "COLLECTOR_"
 
-    host: str = pydantic.Field("0.0.0.0", min_length=1, description="address that players' requests come in on")
-    port: int = pydantic.Field(8080, ge=0, le=65535, description="0 to 65535; several collectors may share one port")
-    admin_host: str = pydantic.Field("0.0.0.0", min_length=1, description="address of health and metrics")
-    admin_port: int = pydantic.Field(9101, ge=0, le=65535, description="0 to 65535")
-    id: str = pydantic.Field("", description="names this process in beacons; empty: host name and process id")
-    customers: str = pydantic.Field("", description="customer ids, comma separated; empty: any well-formed id")
+    host: str = pydantic.Field(default="0.0.0.0", min_length=1, description="address that players' requests come in on")
+    port: int = pydantic.Field(
+        default=8080, ge=0, le=65535, description="port of players' requests; several collectors may share one"
+    )
+    admin_host: str = pydantic.Field(default="0.0.0.0", min_length=1, description="address of health and metrics")
+    admin_port: int = pydantic.Field(default=9101, ge=0, le=65535, description="port of health and metrics")
+    id: str = pydantic.Field(default="", description="names this process in beacons; empty: host name and process id")
+    customers: str = pydantic.Field(default="", description="customer ids, comma separated; empty: any well-formed id")
 
     customers_file: str = pydantic.Field(
-        "", description="TOML or JSON file of customers, instead of COLLECTOR_CUSTOMERS"
+        default="", description="TOML or JSON file of customers, instead of COLLECTOR_CUSTOMERS"
     )
     customers_dsn: Dsn | None = pydantic.Field(
-        None, description="postgresql://... of a database with table collector.customers, instead of either"
+        default=None, description="postgresql://... of a database with table collector.customers, instead of either"
     )
     customers_seconds: float = pydantic.Field(
-        5.0, gt=0, le=3_600, description="seconds between looks at the file or table"
+        default=5.0, gt=0, le=3_600, description="seconds between looks at the file or table"
     )
     trusted_proxies: str = pydantic.Field(
-        "", description="networks whose X-Forwarded-For is believed, comma separated: 10.0.0.0/8"
+        default="", description="networks whose X-Forwarded-For is believed, comma separated: 10.0.0.0/8"
     )
-    places_files: str = pydantic.Field("", description="databases of MaxMind's format (country, ASN), comma separated")
+    places_files: str = pydantic.Field(
+        default="", description="databases of MaxMind's format (country, ASN), comma separated"
+    )
 
-    connections_max: int = pydantic.Field(10_000, ge=1, le=1_000_000, description="connections of clients at a time")
-    head_seconds_max: float = pydantic.Field(10.0, gt=0, le=600, description="seconds for a request's head to arrive")
-    body_bytes_max: int = pydantic.Field(2 * 1024 * 1024, ge=1_024, le=64 * 1024 * 1024, description="bytes")
-    body_seconds_max: float = pydantic.Field(30.0, gt=0, le=600, description="seconds for a body to arrive")
+    connections_max: int = pydantic.Field(
+        default=10_000, ge=1, le=1_000_000, description="connections of clients at a time"
+    )
+    head_seconds_max: float = pydantic.Field(
+        default=10.0, gt=0, le=600, description="seconds for a request's head to arrive"
+    )
+    body_seconds_max: float = pydantic.Field(default=30.0, gt=0, le=600, description="seconds for a body to arrive")
     body_bytes_per_second_min: float = pydantic.Field(
-        500.0, gt=0, le=1e9, description="bytes a second on average, once a body has taken a second"
+        default=500.0, gt=0, le=1e9, description="average rate of a body that takes longer than a second"
     )
     slow_bodies_by_address_max: int = pydantic.Field(
-        32, ge=1, le=100_000, description="bodies of one address that take longer than a second"
+        default=32, ge=1, le=100_000, description="bodies of one address that take longer than a second"
     )
     slow_bodies_by_key_max: int = pydantic.Field(
-        256, ge=1, le=100_000, description="the same of one key, where path, query or headers have it"
-    )
-    unpack_ratio_max: int = pydantic.Field(
-        100, ge=2, le=10_000, description="times its size that a compressed body may unpack to"
+        default=256, ge=1, le=100_000, description="the same of one key, where path, query or headers have it"
     )
     in_flight_bytes_max: int = pydantic.Field(
-        256 * 1024 * 1024, ge=1_024, le=2**40, description="bytes of bodies and records being received or stored"
+        default=256 * 1024 * 1024,
+        ge=1_024,
+        le=2**40,
+        description="bytes of bodies and records being received or stored",
     )
     in_flight_share_max: float = pydantic.Field(
-        0.25, gt=0, le=1, description="of the bytes in flight, what one address, and one key, may hold"
+        default=0.25, gt=0, le=1, description="of the bytes in flight, what one address, and one key, may hold"
     )
     wasted_ms_per_second_max: float = pydantic.Field(
-        250.0, gt=0, le=1e6, description="ms of CPU a second that one address may take beyond what good requests need"
+        default=250.0,
+        gt=0,
+        le=1e6,
+        description="ms of CPU a second that one address may take beyond what good requests need",
     )
     rejected_bytes_per_second_max: int = pydantic.Field(
-        1024 * 1024,
+        default=1024 * 1024,
         ge=1_024,
         le=2**40,
         description="bytes into topic rejected, from listed customers and from all others each; the rest is counted",
     )
     throttle_seconds_max: float = pydantic.Field(
-        5.0, ge=0, le=60, description="seconds a Mux client beyond its customer's rate is held back"
+        default=5.0, ge=0, le=60, description="seconds a Mux client beyond its customer's rate is held back"
     )
-    batch_beacons_max: int = pydantic.Field(3_600, ge=1, le=100_000, description="beacons in one request")
-    batch_spans_max: int = pydantic.Field(10_000, ge=1, le=100_000, description="OTLP spans in one request")
-    batch_calls_max: int = pydantic.Field(1_000, ge=1, le=100_000, description="API calls in one request")
-    body_items_max: int = pydantic.Field(131_072, ge=1_024, le=2**24, description="values of one body, counted unread")
-    attrs_max: int = pydantic.Field(1_000, ge=1, le=100_000, description="fields of one beacon, and values within them")
-    attrs_depth_max: int = pydantic.Field(8, ge=1, le=64, description="levels of values within values")
-    attrs_string_chars_max: int = pydantic.Field(65_536, ge=64, le=1_000_000, description="characters of one value")
 
-    queue_records_max: int = pydantic.Field(100_000, ge=1, le=10_000_000, description="records waiting for Kafka")
-    queue_kbytes_max: int = pydantic.Field(131_072, ge=1_024, le=2_097_151, description="KiB waiting for Kafka")
-    linger_ms: int = pydantic.Field(5, ge=0, le=1_000, description="ms a Kafka batch waits to fill")
-    ack_seconds_max: float = pydantic.Field(10.0, gt=0, le=110, description="seconds a request waits for Kafka")
+    queue_records_max: int = pydantic.Field(
+        default=100_000, ge=1, le=10_000_000, description="records waiting for Kafka"
+    )
+    queue_kbytes_max: int = pydantic.Field(default=131_072, ge=1_024, le=2_097_151, description="KiB waiting for Kafka")
+    linger_ms: int = pydantic.Field(default=5, ge=0, le=1_000, description="ms a Kafka batch waits to fill")
+    ack_seconds_max: float = pydantic.Field(default=10.0, gt=0, le=110, description="seconds a request waits for Kafka")
     recording_bytes_max: int = pydantic.Field(
-        100 * 1024 * 1024, ge=1_024, le=10 * 1024**3, description="bytes of one payload of a session recording"
+        default=100 * 1024 * 1024, ge=1_024, le=10 * 1024**3, description="bytes of one payload of a session recording"
     )
     recording_uploads_max: int = pydantic.Field(
-        32, ge=1, le=10_000, description="uploads at a time; each holds up to 1 MB, the others are told to come again"
+        default=32,
+        ge=1,
+        le=10_000,
+        description="uploads at a time; each holds up to 1 MB, the others are told to come again",
     )
     recording_queue_bytes_max: int = pydantic.Field(
-        32 * 1024 * 1024, ge=1024 * 1024, le=2**31, description="bytes of recordings on their way to Kafka"
+        default=32 * 1024 * 1024, ge=1024 * 1024, le=2**31, description="bytes of recordings on their way to Kafka"
     )
     recording_chunk_seconds_max: float = pydantic.Field(
-        60.0, gt=0, le=3_600, description="seconds for 1 MB of an upload to arrive"
+        default=60.0, gt=0, le=3_600, description="seconds for 1 MB of an upload to arrive"
     )
     recording_ack_seconds_max: float = pydantic.Field(
-        30.0, gt=0, le=110, description="seconds that a chunk waits for Kafka"
+        default=30.0, gt=0, le=110, description="seconds that a chunk waits for Kafka"
     )
     spool_dir: str = pydantic.Field(
-        "",
+        default="",
         description="folder of this process alone, on a disk that outlives it, for what Mux clients send; empty: none",
     )
-    spool_bytes_max: int = pydantic.Field(1024**3, ge=1024**2, le=2**50, description="bytes held back at most")
+    spool_bytes_max: int = pydantic.Field(default=1024**3, ge=1024**2, le=2**50, description="bytes held back at most")
     spool_seconds_max: float = pydantic.Field(
-        1_800.0,
+        default=1_800.0,
         gt=0,
         le=86_400,
         description="seconds; half the lateness window: nothing more is taken once the oldest is older",
     )
     drain_notice_seconds: float = pydantic.Field(
-        2.0, ge=0, le=300, description="seconds between readiness going away and no new connections"
+        default=2.0, ge=0, le=300, description="seconds between readiness going away and no new connections"
     )
-    drain_seconds_max: float = pydantic.Field(30.0, gt=0, le=600, description="seconds to finish what is under way")
+    drain_seconds_max: float = pydantic.Field(
+        default=30.0, gt=0, le=600, description="seconds to finish what is under way"
+    )
 
     @pydantic.field_validator("customers")
     @classmethod
@@ -200,17 +211,7 @@ class CollectorSettings(Settings):
     def rules(self, collector_id: str, customers: Customers) -> Rules:
         """The part of these settings that the intake goes by."""
         return Rules(
-            collector_id=collector_id,
-            customers=customers,
-            body_bytes_max=self.body_bytes_max,
-            unpack_ratio_max=self.unpack_ratio_max,
-            batch_beacons_max=self.batch_beacons_max,
-            batch_spans_max=self.batch_spans_max,
-            batch_calls_max=self.batch_calls_max,
-            items_max=self.body_items_max,
-            attrs_max=self.attrs_max,
-            attrs_depth_max=self.attrs_depth_max,
-            attrs_string_chars_max=self.attrs_string_chars_max,
+            collector_id=collector_id, customers=customers, **self.model_dump(include=set(IntakeLimits.model_fields))
         )
 
 

@@ -13,44 +13,50 @@ class DashboardSettings(Settings):
 
     PREFIX: ClassVar[str] = "DASHBOARD_"
 
-    host: str = pydantic.Field("0.0.0.0", min_length=1, description="address of the page")
-    port: int = pydantic.Field(8090, ge=0, le=65535, description="0 to 65535")
-    admin_host: str = pydantic.Field("0.0.0.0", min_length=1, description="address of health and metrics")
-    admin_port: int = pydantic.Field(9104, ge=0, le=65535, description="0 to 65535")
+    host: str = pydantic.Field(default="0.0.0.0", min_length=1, description="address of the page")
+    port: int = pydantic.Field(default=8090, ge=0, le=65535, description="port of the page")
+    admin_host: str = pydantic.Field(default="0.0.0.0", min_length=1, description="address of health and metrics")
+    admin_port: int = pydantic.Field(default=9104, ge=0, le=65535, description="port of health and metrics")
 
     postgres_dsn: Dsn = pydantic.Field(description="postgresql://... of the serving database")
-    postgres_connections_max: int = pydantic.Field(4, ge=1, le=100)
-    query_seconds_max: float = pydantic.Field(5.0, gt=0, le=60, description="then the page says that Postgres is away")
+    postgres_connections_max: int = pydantic.Field(
+        default=4, ge=1, le=100, description="connections to Postgres at a time"
+    )
+    query_seconds_max: float = pydantic.Field(
+        default=5.0, gt=0, le=60, description="then the page says that Postgres is away"
+    )
 
     lookup_url: str = pydantic.Field(
-        "",
+        default="",
         pattern=r"(https?://[^\s@]+)?",
         description="where lookups of any processor slot answer; without it and its token no single view can be shown",
     )
     lookup_token: pydantic.SecretStr | None = pydantic.Field(
-        None, min_length=16, description="PROCESSOR_LOOKUP_TOKEN of the slots"
+        default=None, min_length=16, description="PROCESSOR_LOOKUP_TOKEN of the slots"
     )
     recordings_lookup_url: str = pydantic.Field(
-        "",
+        default="",
         pattern=r"(https?://[^\s@]+)?",
         description="where lookups of any slot of application recordings answer, under the same token; for /replay",
     )
     rrweb_dir: pydantic.DirectoryPath | None = pydantic.Field(
-        None, description="a folder that holds the npm package rrweb, unpacked; for /replay"
+        default=None, description="a folder that holds the npm package rrweb, unpacked; for /replay"
     )
 
-    live_history_seconds_max: int = pydantic.Field(300, ge=30, le=3_600, description="how far back the live lines go")
-    live_settle_seconds: float = pydantic.Field(
-        7.0, gt=0, le=60, description="how long a bucket waits for all partitions"
+    live_history_seconds_max: int = pydantic.Field(
+        default=300, ge=30, le=3_600, description="how far back the live lines go"
     )
-    live_customers_max: int = pydantic.Field(200, ge=1, le=10_000, description="customers held in memory")
+    live_settle_seconds: float = pydantic.Field(
+        default=7.0, gt=0, le=60, description="how long a bucket waits for all partitions"
+    )
+    live_customers_max: int = pydantic.Field(default=200, ge=1, le=10_000, description="customers held in memory")
     unpublished_seconds_max: float = pydantic.Field(
-        120.0,
+        default=120.0,
         gt=0,
         le=3_600,
         description="how long a finished view may be missing in the quality table before the page calls the table old",
     )
-    streams_max: int = pydantic.Field(200, ge=1, le=10_000, description="pages that listen to live updates")
+    streams_max: int = pydantic.Field(default=200, ge=1, le=10_000, description="pages that listen to live updates")
     drain_seconds_max: float = pydantic.Field(
-        10.0, gt=0, le=600, description="to finish what is under way after SIGTERM"
+        default=10.0, gt=0, le=600, description="to finish what is under way after SIGTERM"
     )

@@ -26,7 +26,8 @@ _SECURITY: Final = (
     "password",
 )
 _APPLICATION: Final = f"({'|'.join(APPLICATIONS)})"
-_DAYS: Final = "days; 0 keeps for ever"
+_DAYS: Final = "how long rows are kept; 0: for ever"
+_DAYS_MAX: Final = 36_500
 
 #: A view counts within this many days of the day it is stored under: that of its session's first beacon.
 ROLLUP_DAYS_FROM_VIEW: Final = 7
@@ -41,62 +42,93 @@ class FinalizerSettings(Settings):
     checkpoint_dir: Location = pydantic.Field(description="the streams' checkpoints; one driver at a time")
     jars_dir: Path = pydantic.Field(description="folder with the Kafka connector's and Delta's jars")
     postgres_dsn: Dsn = pydantic.Field(description="postgresql://... of the serving database")
-    postgres_away_seconds_max: float = pydantic.Field(60.0, gt=0, le=3600, description="then the batch fails")
+    postgres_away_seconds_max: float = pydantic.Field(default=60.0, gt=0, le=3600, description="then the batch fails")
     views_bootstrap: str | None = pydantic.Field(
-        None, min_length=1, description="host:port of the cluster that has topic views, where it is another one"
+        default=None, min_length=1, description="host:port of the cluster that has topic views, where it is another one"
     )
     views_security_protocol: Literal["plaintext", "ssl", "sasl_plaintext", "sasl_ssl"] | None = pydantic.Field(
-        None, description="of that cluster, with all that follows; without it what holds for the first holds there too"
+        default=None,
+        description="of that cluster, with all that follows; without it what holds for the first holds there too",
     )
-    views_ca_file: str = pydantic.Field("", description="as PLAYHEAD_KAFKA_CA_FILE")
-    views_certificate_file: str = pydantic.Field("", description="as PLAYHEAD_KAFKA_CERTIFICATE_FILE")
-    views_key_file: str = pydantic.Field("", description="as PLAYHEAD_KAFKA_KEY_FILE")
-    views_key_password: pydantic.SecretStr | None = pydantic.Field(None, description="of the key file")
-    views_sasl_mechanism: Literal["SCRAM-SHA-512", "SCRAM-SHA-256", "PLAIN"] = "SCRAM-SHA-512"
-    views_username: str = pydantic.Field("", description="who the finalizer is to that cluster")
-    views_password: pydantic.SecretStr | None = pydantic.Field(None, min_length=1)
-    trigger_seconds: float = pydantic.Field(30.0, ge=0.1, le=3600)
-    offsets_per_trigger_max: int = pydantic.Field(100_000, ge=1, le=10_000_000, description="offsets of one batch")
+    views_ca_file: str = pydantic.Field(default="", description="as PLAYHEAD_KAFKA_CA_FILE")
+    views_certificate_file: str = pydantic.Field(default="", description="as PLAYHEAD_KAFKA_CERTIFICATE_FILE")
+    views_key_file: str = pydantic.Field(default="", description="as PLAYHEAD_KAFKA_KEY_FILE")
+    views_key_password: pydantic.SecretStr | None = pydantic.Field(default=None, description="of the key file")
+    views_sasl_mechanism: Literal["SCRAM-SHA-512", "SCRAM-SHA-256", "PLAIN"] = pydantic.Field(
+        default="SCRAM-SHA-512", description="as PLAYHEAD_KAFKA_SASL_MECHANISM"
+    )
+    views_username: str = pydantic.Field(default="", description="who the finalizer is to that cluster")
+    views_password: pydantic.SecretStr | None = pydantic.Field(
+        default=None, min_length=1, description="password of FINALIZER_VIEWS_USERNAME"
+    )
+    trigger_seconds: float = pydantic.Field(
+        default=30.0, ge=0.1, le=3600, description="time between the starts of two batches of a stream"
+    )
+    offsets_per_trigger_max: int = pydantic.Field(
+        default=100_000, ge=1, le=10_000_000, description="offsets of one batch"
+    )
     raw_offsets_per_trigger_max: int = pydantic.Field(
-        200_000, ge=1, le=10_000_000, description="the same, of each of the streams that fill bronze, late and rejected"
+        default=200_000,
+        ge=1,
+        le=10_000_000,
+        description="the same, of each of the streams that fill bronze, late and rejected",
     )
     slices_max: int = pydantic.Field(
-        500, ge=1, le=10_000, description="slices rebuilt and published in one transaction; a batch may take several"
+        default=500,
+        ge=1,
+        le=10_000,
+        description="slices rebuilt and published in one transaction; a batch may take several",
     )
     rollup_by: str = pydantic.Field(
-        ",".join(DIMENSIONS),
+        default=",".join(DIMENSIONS),
         pattern=rf"^({_DIMENSION}(\+{_DIMENSION}){{0,3}}(,{_DIMENSION}(\+{_DIMENSION}){{0,3}}){{0,19}})?$",
         description="what rollups are broken down by: dimensions, or several joined by +; a slice's total is always there",
     )
-    drain_seconds_max: float = pydantic.Field(60.0, gt=0, le=600, description="for the running batch after SIGTERM")
-    cores: int = pydantic.Field(2, ge=1, le=256, description="threads of the local Spark; spark-submit has its own")
-    shuffle_partitions: int = pydantic.Field(2, ge=1, le=1024)
+    drain_seconds_max: float = pydantic.Field(
+        default=60.0, gt=0, le=600, description="for the running batch after SIGTERM"
+    )
+    cores: int = pydantic.Field(
+        default=2, ge=1, le=256, description="threads of the local Spark; spark-submit has its own"
+    )
+    shuffle_partitions: int = pydantic.Field(default=2, ge=1, le=1024, description="tasks of one Spark shuffle")
     codegen: bool = pydantic.Field(
-        False, description="compile plans: pays for batches of hundreds of thousands of views"
+        default=False, description="compile plans: pays for batches of hundreds of thousands of views"
     )
     applications: str = pydantic.Field(
-        ",".join(APPLICATIONS),
+        default=",".join(APPLICATIONS),
         pattern=rf"^({_APPLICATION}(,{_APPLICATION})*)?$",
         description="whose topics are landed besides those of views",
     )
-    driver_memory: str = pydantic.Field("2g", pattern=r"^\d+[mg]$", description="heap of the JVM, as 2g or 900m")
-    admin_host: str = "0.0.0.0"
-    admin_port: int = pydantic.Field(9103, ge=0, le=65535)
-    crash_at: str | None = pydantic.Field(None, pattern=ARMED_PATTERN, description="tests only: see rim.crash_points")
-    auto_compact: bool = pydantic.Field(True, description="small files are joined as they become many")
-    maintenance_seconds: float = pydantic.Field(
-        3600.0, gt=0, le=604_800, description="between two rounds of compaction, retention and vacuum"
+    driver_memory: str = pydantic.Field(
+        default="2g", pattern=r"^\d+[mg]$", description="heap of the JVM, as 2g or 900m"
     )
-    vacuum_hours: int = pydantic.Field(168, ge=1, le=8760, description="files that no version needs are kept so long")
-    bronze_days: int = pydantic.Field(90, ge=0, description=_DAYS)
-    late_days: int = pydantic.Field(90, ge=0, description=_DAYS)
-    rejected_days: int = pydantic.Field(90, ge=0, description=_DAYS)
-    unparsed_days: int = pydantic.Field(0, ge=0, description=_DAYS)
-    applications_days: int = pydantic.Field(90, ge=0, description=f"of applications' tables; {_DAYS}")
-    views_days: int = pydantic.Field(0, ge=0, description=_DAYS)
-    minutes_days: int = pydantic.Field(0, ge=0, description=f"rollups by minute; {_DAYS}")
-    rollups_days: int = pydantic.Field(0, ge=0, description=f"rollups by hour and day, here and in Postgres; {_DAYS}")
-    recent_days: int = pydantic.Field(7, ge=0, le=100_000, description="days of finished views in Postgres; 0: none")
+    admin_host: str = pydantic.Field(default="0.0.0.0", min_length=1, description="address of health and metrics")
+    admin_port: int = pydantic.Field(default=9103, ge=0, le=65535, description="port of health and metrics")
+    crash_at: str | None = pydantic.Field(
+        default=None, pattern=ARMED_PATTERN, description="tests only: see rim.crash_points"
+    )
+    auto_compact: bool = pydantic.Field(default=True, description="small files are joined as they become many")
+    maintenance_seconds: float = pydantic.Field(
+        default=3600.0, gt=0, le=604_800, description="between two rounds of compaction, retention and vacuum"
+    )
+    vacuum_hours: int = pydantic.Field(
+        default=168, ge=1, le=8760, description="files that no version needs are kept so long"
+    )
+    bronze_days: int = pydantic.Field(default=90, ge=0, le=_DAYS_MAX, description=_DAYS)
+    late_days: int = pydantic.Field(default=90, ge=0, le=_DAYS_MAX, description=_DAYS)
+    rejected_days: int = pydantic.Field(default=90, ge=0, le=_DAYS_MAX, description=_DAYS)
+    unparsed_days: int = pydantic.Field(default=0, ge=0, le=_DAYS_MAX, description=_DAYS)
+    applications_days: int = pydantic.Field(
+        default=90, ge=0, le=_DAYS_MAX, description=f"of applications' tables; {_DAYS}"
+    )
+    views_days: int = pydantic.Field(default=0, ge=0, le=_DAYS_MAX, description=_DAYS)
+    minutes_days: int = pydantic.Field(default=0, ge=0, le=_DAYS_MAX, description=f"rollups by minute; {_DAYS}")
+    rollups_days: int = pydantic.Field(
+        default=0, ge=0, le=_DAYS_MAX, description=f"rollups by hour and day, here and in Postgres; {_DAYS}"
+    )
+    recent_days: int = pydantic.Field(
+        default=7, ge=0, le=100_000, description="days of finished views in Postgres; 0: none"
+    )
 
     @pydantic.model_validator(mode="after")
     def _rollups_rest_on_views(self) -> Self:

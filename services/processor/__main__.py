@@ -51,43 +51,17 @@ def _application(settings: ProcessorSettings, environ: Mapping[str, str]) -> App
     return dataclasses.replace(
         APPLICATIONS[settings.application](environ),
         version=settings.version or code_version(),
-        failure_rules=FailureRules(
-            quarantine_failures=settings.quarantine_failures,
-            window_records=settings.quarantine_window_records,
-            quarantined_keys_max=settings.quarantined_keys_max,
-            quarantined_bytes_max=settings.quarantined_bytes_max,
-            broken_release_keys=settings.broken_release_keys,
-            broken_release_records=settings.broken_release_records,
-        ),
+        failure_rules=FailureRules(**settings.model_dump(include=set(FailureRules.model_fields))),
     )
 
 
 def _plan(settings: ProcessorSettings, application: Application, traces: Traces | None) -> Plan:
     lookup_url = settings.lookup_url or f"http://{socket.gethostname()}:{settings.lookup_port}"
     return Plan(
-        settings=settings,
-        application=application,
-        slot=settings.slot,
-        replica=settings.replica,
-        standbys=settings.standbys,
-        state_dir=settings.state_dir,
+        settings,
+        application,
         lookup_url=lookup_url if settings.lookup_token is not None else None,
-        commit_interval_ms=settings.commit_interval_ms,
-        flush_interval_seconds=settings.flush_interval_ms / 1000,
-        session_ms=settings.session_ms,
-        commit_seconds_max=settings.commit_ms_max / 1000,
-        refused_seconds_max=settings.refused_ms_max / 1000,
-        revoke_seconds_max=settings.revoke_ms_max / 1000,
-        open_seconds_max=settings.store_open_ms_max / 1000,
-        block_cache_bytes=settings.block_cache_bytes,
-        write_buffer_bytes=settings.write_buffer_bytes,
-        cache_rows_max=settings.cache_rows_max,
-        cache_bytes_max=settings.cache_bytes_max,
-        waiting_bytes_max=settings.waiting_bytes_max,
-        dirty_bytes_max=settings.dirty_bytes_max,
-        unflushed_bytes_max=settings.unflushed_bytes_max,
         objects=ObjectStore(settings.objects) if application.media is not None else None,
-        media_threads=settings.media_threads,
         record_traces=None if traces is None else RecordTraces(traces),
         crash_points=CrashPoints(settings.crash_at),
     )

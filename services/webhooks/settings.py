@@ -28,13 +28,23 @@ class WebhooksSettings(Settings):
     secret: pydantic.SecretStr = pydantic.Field(
         min_length=16, description="what messages are signed with: text, or whsec_ and base64, as receivers have it"
     )
-    attempts_max: int = pydantic.Field(8, ge=1, le=20, description="then a message is written to topic webhooks_failed")
-    backoff_ms: int = pydantic.Field(
-        1_000, ge=1, le=60_000, description="longest wait after the first attempt; it doubles"
+    attempts_max: int = pydantic.Field(
+        default=8, ge=1, le=20, description="then a message is written to topic webhooks_failed"
     )
-    backoff_ms_max: int = pydantic.Field(300_000, ge=1, le=3_600_000, description="and is never longer than this")
-    answer_ms_max: int = pydantic.Field(10_000, ge=100, le=60_000, description="for the receiver to answer one attempt")
-    pending_max: int = pydantic.Field(1_000, ge=1, le=100_000, description="messages read and not yet delivered")
-    drain_seconds_max: float = pydantic.Field(5.0, gt=0, le=60, description="for what is being delivered, at the end")
-    admin_host: str = "0.0.0.0"
-    admin_port: int = pydantic.Field(9105, ge=0, le=65535)
+    backoff_ms: int = pydantic.Field(
+        default=1_000, ge=1, le=60_000, description="longest wait after the first attempt; it doubles"
+    )
+    backoff_ms_max: int = pydantic.Field(
+        default=300_000, ge=1, le=3_600_000, description="and is never longer than this"
+    )
+    answer_ms_max: int = pydantic.Field(
+        default=10_000, ge=100, le=60_000, description="for the receiver to answer one attempt"
+    )
+    pending_max: int = pydantic.Field(
+        default=1_000, ge=1, le=100_000, description="messages read and not yet delivered"
+    )
+    drain_seconds_max: float = pydantic.Field(
+        default=5.0, gt=0, le=60, description="for what is being delivered, at the end"
+    )
+    admin_host: str = pydantic.Field(default="0.0.0.0", min_length=1, description="address of health and metrics")
+    admin_port: int = pydantic.Field(default=9105, ge=0, le=65535, description="port of health and metrics")

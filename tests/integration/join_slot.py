@@ -10,9 +10,9 @@ from services.processor.engine.windows import Sessions
 from services.processor.runtime.plan import Plan
 from services.processor.runtime.slot.replica import Replica
 from services.processor.runtime.standby.roles import Patience
+from services.processor.settings import ProcessorSettings
 from services.rim.process.stopping import stop_on_signals
 from services.rim.telemetry import logs
-from shared.settings import Settings
 from tests.unit.processor.engine.joining import OPEN, Session, application
 
 #: So long that nothing is late and only a record far ahead closes a session: the result does not depend on the machine.
@@ -33,16 +33,18 @@ STORES = {
 def main() -> int:
     """Runs the slot until SIGTERM; 0 when everything folded was committed."""
     bootstrap, folder, number, store_format = sys.argv[1:]
-    settings = Settings(kafka_bootstrap=bootstrap)
+    settings = ProcessorSettings(
+        kafka_bootstrap=bootstrap,
+        slot=f"test/{number}",
+        state_dir=Path(folder) / number,
+        flush_interval_ms=500,
+        waiting_records_max=50,
+        poll_records_max=20,
+    )
     logs.configure("processor", settings)
     plan = Plan(
         settings,
         application(SESSIONS, STORES[store_format]),
-        f"test/{number}",
-        Path(folder) / number,
-        flush_interval_seconds=0.5,
-        waiting_records_max=50,
-        poll_records_max=20,
     )
     return 0 if Replica(plan, Patience(suspect=2.0, settle=5.0), lambda: None).run(stop_on_signals()) else 1
 

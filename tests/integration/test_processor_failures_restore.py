@@ -23,6 +23,7 @@ from services.processor.runtime.partition.transaction import Committer
 from services.processor.runtime.plan import Plan
 from services.processor.runtime.store.rocksdb import Memory, RocksStore
 from services.processor.runtime.store.stores import Stores
+from services.processor.settings import ProcessorSettings
 from services.rim.process.crash_points import CrashPoint, CrashPoints
 from shared.settings import Settings
 from tests.integration.failing import Scene, scene_on
@@ -129,7 +130,8 @@ def test_a_restore_in_which_the_partition_is_taken_away_goes_on_when_it_comes_ba
 ) -> None:
     rows = filled(scene)
     given_up, restoring = threading.Event(), Restoring()
-    plan = Plan(Settings(kafka_bootstrap=scene.broker.bootstrap), APPLICATION, "test/0", tmp_path / "state")
+    settings = ProcessorSettings(kafka_bootstrap=scene.broker.bootstrap, slot="test/0", state_dir=tmp_path / "state")
+    plan = Plan(settings, APPLICATION)
     leaving = replace(plan, crash_points=GivingUp(given_up))
     with pytest.raises(GivenUp):
         take_over(leaving, PARTITION, Stores(leaving), given_up, restoring=Restoring(), wait_seconds=0)

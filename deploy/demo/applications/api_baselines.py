@@ -9,7 +9,7 @@ import msgspec
 
 from deploy.demo.applications.part import Part, Running, line
 from deploy.demo.compare import Line
-from services.processor.settings import ApiBaselinesSettings
+from services.processor.applications.api_baselines.settings import BaselineRules
 
 _HOUR_MS: Final = 3_600_000
 HOST: Final = "baselines.demo"
@@ -85,8 +85,8 @@ PART: Final = Part(
     "api_baselines",
     play,
     {
-        ApiBaselinesSettings.variable("window_ms"): str(WINDOW_MS),
-        ApiBaselinesSettings.variable("grace_ms"): "2000",
-        ApiBaselinesSettings.variable("usual_windows_min"): "8",
+        BaselineRules.variable("window_ms"): str(WINDOW_MS),
+        BaselineRules.variable("grace_ms"): "2000",
+        BaselineRules.variable("usual_windows_min"): "8",
     },
 )

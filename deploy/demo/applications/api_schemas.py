@@ -8,7 +8,7 @@ import msgspec
 
 from deploy.demo.applications.part import Part, Running, line
 from deploy.demo.compare import Line
-from services.processor.settings import ApiSchemasSettings
+from services.processor.applications.api_schemas.settings import SchemaRules
 
 HOST: Final = "schemas.demo"
 CALLS: Final = 30
@@ -71,4 +71,4 @@ def _show(running: Running, document: Any) -> None:
     running.say(f"  learned of {_ENDPOINTS[0]}: {', '.join(fields)}")
 
 
-PART: Final = Part("api_schemas", play, {ApiSchemasSettings.variable("learning_ms"): "3000"})
+PART: Final = Part("api_schemas", play, {SchemaRules.variable("learning_ms"): "3000"})

@@ -8,7 +8,7 @@ import msgspec
 
 from deploy.demo.applications.part import Part, Running, line
 from deploy.demo.compare import Line
-from services.processor.settings import TracesSettings
+from services.processor.applications.traces.settings import TraceRules
 
 TRACES: Final = 20
 #: Service, name, id, parent, first and last ms. The children of `place order` work at the same time.
@@ -77,6 +77,4 @@ def _show(running: Running, trace: Any) -> None:
     )
 
 
-PART: Final = Part(
-    "traces", play, {TracesSettings.variable("gap_ms"): "1000", TracesSettings.variable("grace_ms"): "10000"}
-)
+PART: Final = Part("traces", play, {TraceRules.variable("gap_ms"): "1000", TraceRules.variable("grace_ms"): "10000"})

@@ -1,7 +1,6 @@
 """The customers file, read again whenever it changes. A broken one leaves the last good one in force."""
 
 import asyncio
-from dataclasses import replace
 from pathlib import Path
 from typing import Final, Protocol
 
@@ -84,5 +83,5 @@ class RulesNow:
     def __call__(self) -> Rules:
         """The rules for one request."""
         if self._source is not None and self._source.customers is not self._rules.customers:
-            self._rules = replace(self._rules, customers=self._source.customers)
+            self._rules = self._rules.model_copy(update={"customers": self._source.customers})
         return self._rules

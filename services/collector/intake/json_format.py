@@ -31,7 +31,7 @@ _fields: Final = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
 
 def check_items(body: bytes, rules: Rules, per_item: int = 1) -> None:
-    """Raises `Refused` when the document may hold more than `per_item * rules.items_max` values. It is not parsed.
+    """Raises `Refused` when the document may hold more than `per_item * rules.body_items_max` values. It is not parsed.
 
     Every value follows a comma or opens a list or an object; an object takes more memory and counts twice. Characters of
     strings count too, so the bound is far above what clients send.
@@ -39,8 +39,8 @@ def check_items(body: bytes, rules: Rules, per_item: int = 1) -> None:
     if len(body) <= ITEMS_FREE_BYTES:
         return
     items = body.count(b",") + body.count(b"[") + 2 * body.count(b"{")
-    if items > per_item * rules.items_max:
-        raise Refused("too_large", f"the body may hold {items} values; {per_item * rules.items_max} are the most")
+    if items > per_item * rules.body_items_max:
+        raise Refused("too_large", f"the body may hold {items} values; {per_item * rules.body_items_max} are the most")
 
 
 def decoded(decoder: msgspec.json.Decoder[T], raw: bytes | msgspec.Raw, what: str) -> T:

@@ -1,10 +1,11 @@
 """What goes into the intake and what comes out: one POST and the rules in, beacons and rejected inputs out."""
 
-from dataclasses import dataclass
 from typing import Any
 
 import msgspec
+import pydantic
 
+from services.collector.intake.limits import IntakeLimits
 from services.collector.intake.sender.client import Client, Sender
 from services.collector.intake.sender.customers import ANYBODY, Customers, Found
 from shared.schemas.api_call import ApiCall
@@ -17,23 +18,13 @@ EVENT_CHARS_MAX = 64
 DETAIL_CHARS_MAX = 300
 
 
-@dataclass(frozen=True, slots=True)
-class Rules:
-    """What the intake accepts. Sizes are after decompression."""
+class Rules(IntakeLimits):
+    """What the intake accepts: besides the limits, who accepts and for which customers."""
+
+    model_config = pydantic.ConfigDict(arbitrary_types_allowed=True)
 
     collector_id: str = ""
     customers: Customers = ANYBODY
-    body_bytes_max: int = 2 * 1024 * 1024
-    #: How many times its size a compressed body may unpack to.
-    unpack_ratio_max: int = 100
-    batch_beacons_max: int = 3600
-    batch_spans_max: int = 10_000
-    batch_calls_max: int = 1_000
-    #: Values of one body, in all its beacons.
-    items_max: int = 131_072
-    attrs_max: int = 1_000
-    attrs_depth_max: int = 8
-    attrs_string_chars_max: int = 65_536
 
 
 class Post(msgspec.Struct, frozen=True, kw_only=True):

@@ -16,7 +16,8 @@ from deploy.observability.dashboards import SOURCE
 from services.collector.settings import CollectorSettings
 from services.dashboard.settings import DashboardSettings
 from services.finalizer.settings import FinalizerSettings
-from services.processor.settings import ProcessorSettings, VideoViewsSettings
+from services.processor.applications.video_views.settings import VideoViewsSettings
+from services.processor.settings import ProcessorSettings
 from services.rim.admin.probe import PORTS
 from shared.settings import Settings
 from shared.topics import PROFILES

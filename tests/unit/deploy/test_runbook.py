@@ -14,7 +14,8 @@ from services.collector.settings import CollectorSettings
 from services.dashboard.settings import DashboardSettings
 from services.finalizer.__main__ import parser
 from services.finalizer.settings import FinalizerSettings
-from services.processor.settings import ProcessorSettings, VideoViewsSettings
+from services.processor.applications.video_views.settings import VideoViewsSettings
+from services.processor.settings import ProcessorSettings
 from shared import metrics
 
 TEXT = (ROOT / "docs/runbook.md").read_text()

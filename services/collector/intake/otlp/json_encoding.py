@@ -14,7 +14,7 @@ from services.collector.intake.json_format import check_items, decoded
 from services.collector.intake.otlp.span import Group, ReadSpan
 from services.collector.intake.post import Refused, Rules
 
-#: What is counted for values, of those that `Rules.items_max` allows: an attribute takes six and little memory.
+#: What is counted for values, of those that `IntakeLimits.body_items_max` allows: an attribute takes six and little memory.
 _PER_ITEM: Final = 2
 #: Longer texts are no numbers.
 _NUMBER_CHARS_MAX: Final = 40

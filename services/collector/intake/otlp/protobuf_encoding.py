@@ -14,15 +14,17 @@ from services.collector.intake.post import Refused, Rules
 #: The first byte of every field that is a message or a text of OTLP's traces: fields 1, 2, 5, 6, 9, 11, 13 and 15 of wire
 #: type 2 (https://protobuf.dev/programming-guides/encoding/). A message cannot be in a body without one of them.
 _TAGS: Final = tuple(bytes([number << 3 | 2]) for number in (1, 2, 5, 6, 9, 11, 13, 15))
-#: Such bytes, of the values that `Rules.items_max` allows: an attribute has three, and texts hold them too.
+#: Such bytes, of the values that `IntakeLimits.body_items_max` allows: an attribute has three, and texts hold them too.
 _TAGS_PER_ITEM: Final = 3
 
 
 def groups_of(body: bytes, rules: Rules) -> list[Group]:
     """The spans of a body by resource and scope. Raises `Refused` for what is no request, or may hold too much."""
     tags = sum(body.count(tag) for tag in _TAGS)
-    if tags > _TAGS_PER_ITEM * rules.items_max:
-        raise Refused("too_large", f"the body may hold {tags} fields; {_TAGS_PER_ITEM * rules.items_max} are the most")
+    if tags > _TAGS_PER_ITEM * rules.body_items_max:
+        raise Refused(
+            "too_large", f"the body may hold {tags} fields; {_TAGS_PER_ITEM * rules.body_items_max} are the most"
+        )
     request = ExportTraceServiceRequest()
     try:
         request.ParseFromString(body)

@@ -6,7 +6,7 @@ from typing import Any, Final
 import msgspec
 
 from services.processor.applications.api_baselines.anomaly import Told, close_all
-from services.processor.applications.api_baselines.endpoint import BaselineRules, Closed, Endpoint, absorb, close
+from services.processor.applications.api_baselines.endpoint import Closed, Endpoint, absorb, close
 from services.processor.applications.api_baselines.lookup import (
     Api,
     baselines_lookup,
@@ -14,6 +14,7 @@ from services.processor.applications.api_baselines.lookup import (
     season_key,
 )
 from services.processor.applications.api_baselines.season import Season
+from services.processor.applications.api_baselines.settings import BaselineRules
 from services.processor.applications.api_baselines.window import Window, ended_ms, take_call
 from services.processor.engine.application.application import (
     Application,

@@ -1,7 +1,6 @@
 """One endpoint of an API: its open windows, and what a window that has closed says. Pure."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Final, Literal, NamedTuple
 
 import msgspec
@@ -9,28 +8,11 @@ import msgspec
 from services.processor.applications.api_baselines.anomaly import Anomaly, Told, follow
 from services.processor.applications.api_baselines.judging import judge, usual
 from services.processor.applications.api_baselines.season import Season, baseline_at, hour_of_week, learn
+from services.processor.applications.api_baselines.settings import BaselineRules
 from services.processor.applications.api_baselines.window import Figures, Window, figures_of, join
 from shared.schemas.api_anomaly import Figure, Measure, SeasonName
 
 WindowState = Literal["learning", "usual", "anomalous"]
-
-
-@dataclass(frozen=True)
-class BaselineRules:
-    """How long windows are, what is usual, and when an anomaly is over. Times in ms."""
-
-    window_ms: int = 300_000
-    grace_ms: int = 60_000
-    #: Past windows of a season that make a baseline, and how many of them are remembered one by one.
-    usual_windows_min: int = 24
-    usual_windows_max: int = 100
-    #: Usual windows in a row that close an anomaly; one that lasts so long is the new usual.
-    closing_windows: int = 3
-    anomaly_ms_max: int = 86_400_000
-    #: An endpoint that is not called is kept for so long.
-    kept_ms: int = 14 * 86_400_000
-    #: Endpoints of one API.
-    endpoints_max: int = 500
 
 
 class Last(msgspec.Struct, array_like=True):

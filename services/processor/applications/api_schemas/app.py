@@ -1,13 +1,13 @@
 """api_schemas: topics, stores and the fold that learns an API's schema and tells what in it changes."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any, Final
 
 import msgspec
 
 from services.processor.applications.api_schemas.endpoint import Drift, Endpoint, join, learn, publish
 from services.processor.applications.api_schemas.lookup import Api, api_lookup, endpoint_key
+from services.processor.applications.api_schemas.settings import SchemaRules
 from services.processor.engine.application.application import Application, Context, Processor, Store, StoreSpec
 from services.processor.engine.record import Record
 from shared import codec, topics
@@ -25,16 +25,6 @@ ENDPOINTS: Final = StoreSpec(
     decode=msgspec.msgpack.Decoder(Endpoint).decode,
     record_key=api_of,
 )
-
-
-@dataclass(frozen=True)
-class SchemaRules:
-    """How long an endpoint is learned before its schema is published, and how long one that is not called is kept, ms."""
-
-    learning_ms: int = 3_600_000
-    kept_ms: int = 90 * 86_400_000
-    #: Endpoints of one API.
-    endpoints_max: int = 500
 
 
 class ApiSchemas:

@@ -9,7 +9,6 @@ from services.processor.applications.recordings.lookup import PAGES, SESSIONS, P
 from services.processor.applications.recordings.session import (
     Payload,
     Session,
-    SessionRules,
     drop_old_uploads,
     due_ms,
     end_working,
@@ -18,6 +17,7 @@ from services.processor.applications.recordings.session import (
     may_begin,
     take_chunk,
 )
+from services.processor.applications.recordings.settings import SessionRules
 from services.processor.applications.recordings.waiting import NUMBERS, WAITING, WaitingPayloads
 from services.processor.engine.application.application import (
     Application,

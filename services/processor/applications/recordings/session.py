@@ -8,11 +8,11 @@ for is dropped for lack of room.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Final, Literal
 
 import msgspec
 
+from services.processor.applications.recordings.settings import SessionRules
 from shared.chunks import Chunk
 
 #: Records next to each other: the offset of the first, and how many.
@@ -21,22 +21,6 @@ Run = tuple[int, int]
 #: `more`: the payload is not whole yet. `whole`: it is, for the first time. `again`: it was before. `torn`: the chunk belongs
 #: to an upload whose beginning, or a chunk of which, is not there: its client was not told that it is stored, and sends again.
 ChunkOutcome = Literal["more", "whole", "again", "torn"]
-
-
-@dataclass(frozen=True)
-class SessionRules:
-    """How long things are waited for, ms, and how many are kept."""
-
-    #: How long a missing payload holds back those after it.
-    gap_ms: int = 300_000
-    #: How long an upload may take from its first chunk.
-    upload_ms: int = 3_600_000
-    #: How long a session is known after its last chunk.
-    kept_ms: int = 7 * 86_400_000
-    #: Unfinished uploads of a session; one more, and the oldest is dropped.
-    uploads_max: int = 16
-    #: Whole payloads behind a gap; one more, and the gap is given up.
-    waiting_max: int = 500
 
 
 #: Ranges of numbers given up that are listed apart. Of more, the two with the fewest numbers between them become one.

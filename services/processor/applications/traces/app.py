@@ -7,7 +7,8 @@ import msgspec
 from services.processor.applications.traces.api_call import to_api_call
 from services.processor.applications.traces.lookup import trace_lookup
 from services.processor.applications.traces.row import absorbed_row, to_row
-from services.processor.applications.traces.trace import Part, TraceRules, TraceState, due_ms, forget, ready, take_span
+from services.processor.applications.traces.settings import TraceRules
+from services.processor.applications.traces.trace import Part, TraceState, due_ms, forget, ready, take_span
 from services.processor.engine.application.application import (
     Application,
     Context,

@@ -8,31 +8,13 @@ A part is told when the clock passes the gap after its last end, and again when 
 for a while after that, for questions and for spans that began long before: one that ended within the grace is never late.
 """
 
-from dataclasses import dataclass
-
 import msgspec
 
-from services.processor.engine.windows import Sessions, Window
+from services.processor.applications.traces.settings import TraceRules
+from services.processor.engine.windows import Window
 from shared.schemas.span import Span, SpanFields
 
 _FIELDS = SpanFields.__struct_fields__
-
-
-@dataclass(frozen=True)
-class TraceRules:
-    """How long a part lasts, ms: `gap_ms` of silence end it, `grace_ms` later it is closed, `kept_ms` later forgotten."""
-
-    gap_ms: int = 5_000
-    grace_ms: int = 60_000
-    kept_ms: int = 900_000
-    #: Spans of one trace id that are kept, and the bytes of their records: with its critical path a trace must fit into a record.
-    spans_max: int = 2_000
-    span_bytes_max: int = 500_000
-
-    @property
-    def sessions(self) -> Sessions:
-        """The windows that parts are."""
-        return Sessions(self.gap_ms, self.grace_ms)
 
 
 class Part(msgspec.Struct, array_like=True):

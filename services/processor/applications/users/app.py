@@ -11,7 +11,6 @@ A write that needs an address is a saga over two partitions, each step a record 
 Other writes of the same user wait meanwhile, in their order. A step that is not answered for long is taken again.
 """
 
-from dataclasses import dataclass, field
 from typing import Any, Final
 
 import msgspec
@@ -19,9 +18,10 @@ import msgspec
 from services.processor.applications.users import problems
 from services.processor.applications.users.claims import EmailClaim, claimed, confirmed, released
 from services.processor.applications.users.fields import email_key
-from services.processor.applications.users.outcomes import LEDGER, OUTCOMES, PLACES, KeepRules, Outcome, Outcomes
+from services.processor.applications.users.outcomes import LEDGER, OUTCOMES, PLACES, Outcome, Outcomes
 from services.processor.applications.users.problems import RequestRefused
 from services.processor.applications.users.routes import Stores, routes
+from services.processor.applications.users.settings import UserRules
 from services.processor.applications.users.user import UserRow, wanted
 from services.processor.engine.application.application import Application, Context, Processor, Store, StoreSpec
 from services.processor.engine.record import Record
@@ -70,15 +70,6 @@ CLAIMS: Final = StoreSpec[EmailClaim](
 )
 
 
-@dataclass(frozen=True)
-class UserRules:
-    """Times in ms of the partition's clock."""
-
-    kept: KeepRules = field(default_factory=KeepRules)
-    #: A claim or a release that is not answered for so long is asked for again.
-    claim_retry_ms: int = 30_000
-
-
 class Users:
     """The processor of one partition: of users and of addresses."""
 
@@ -88,7 +79,7 @@ class Users:
         self._users: Store[UserRow] = context.store(USERS)
         self._changes: Store[Change] = context.store(CHANGES)
         self._claims: Store[EmailClaim] = context.store(CLAIMS)
-        self._outcomes = Outcomes(context, rules.kept)
+        self._outcomes = Outcomes(context, rules)
 
     def fold(self, record: Record) -> None:
         """Takes one command in."""

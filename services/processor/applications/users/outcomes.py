@@ -4,11 +4,11 @@ Bounded by time, each by its deadline, and by number: places are given out in a 
 takes it away.
 """
 
-from dataclasses import dataclass
 from typing import Final
 
 import msgspec
 
+from services.processor.applications.users.settings import UserRules
 from services.processor.engine.application.application import Context, Store, StoreSpec
 from shared.schemas.user_command import Asked
 
@@ -45,20 +45,10 @@ def outcome_key(user_id: bytes, request_id: str) -> bytes:
     return user_id + b"\x00" + request_id.encode()
 
 
-@dataclass(frozen=True)
-class KeepRules:
-    """How long outcomes are kept, ms of the partition's clock, and how many in a partition."""
-
-    #: Of requests with an idempotency key; and of others: as long as somebody may wait for them.
-    keyed_ms: int = 86_400_000
-    unkeyed_ms: int = 60_000
-    outcomes_max: int = 100_000
-
-
 class Outcomes:
     """The outcomes of one partition."""
 
-    def __init__(self, context: Context, rules: KeepRules) -> None:
+    def __init__(self, context: Context, rules: UserRules) -> None:
         self._context = context
         self._rules = rules
         self._outcomes: Store[Outcome] = context.store(OUTCOMES)
@@ -83,7 +73,7 @@ class Outcomes:
             if displaced is not None and displaced.place == place - self._rules.outcomes_max:
                 self._outcomes.delete(former)
         self._places.put(at, key)
-        kept_ms = self._rules.keyed_ms if asked.is_keyed else self._rules.unkeyed_ms
+        kept_ms = self._rules.idempotency_ms if asked.is_keyed else self._rules.outcome_ms
         self._outcomes.put(key, msgspec.structs.replace(outcome, place=place), self._context.clock_ms + kept_ms)
 
     def forget(self, key: bytes) -> None:

@@ -1,27 +1,50 @@
 """FailureRules: when a key is quarantined, and when a release counts as broken."""
 
-from dataclasses import dataclass
-from typing import Final
+from typing import ClassVar, Final
+
+import pydantic
+
+from shared.settings import SettingsGroup
 
 #: Keys with recent failures of which a partition keeps count. With more, the one that failed longest ago is forgotten.
 FAILING_KEYS_MAX: Final = 256
 
 
-@dataclass(frozen=True)
-class FailureRules:
+class FailureRules(SettingsGroup):
     """When a key is quarantined, and when a release counts as broken. A partition applies them to itself alone."""
 
-    #: A key is quarantined when so many of its records and rows have failed ...
-    quarantine_failures: int = 10
-    #: ... and between two of these the partition has folded no more records than this.
-    window_records: int = 10_000
-    #: Quarantined keys of a partition, and the bytes of their rows. Of one more key, each failing record is rejected.
-    quarantined_keys_max: int = 1_000
-    quarantined_bytes_max: int = 64 * 1024 * 1024
-    #: The slot ends when more distinct keys than this have failed ... 0: it never ends for failures.
-    broken_release_keys: int = 50
-    #: ... within so many records of a partition after the application's version has changed.
-    broken_release_records: int = 10_000
+    PREFIX: ClassVar[str] = "PROCESSOR_"
+
+    quarantine_failures: int = pydantic.Field(
+        default=10, ge=1, le=1_000, description="failing records and rows of one key after which it is quarantined"
+    )
+    quarantine_window_records: int = pydantic.Field(
+        default=10_000,
+        ge=1,
+        le=1_000_000_000,
+        description="records of a partition between two failures of a key that count together",
+    )
+    quarantined_keys_max: int = pydantic.Field(
+        default=1_000,
+        ge=0,
+        le=10_000,
+        description="quarantined keys of one partition; of one more key each failing record is rejected",
+    )
+    quarantined_bytes_max: int = pydantic.Field(
+        default=64 * 1024 * 1024, ge=0, le=2**40, description="rows of a partition's quarantined keys"
+    )
+    broken_release_keys: int = pydantic.Field(
+        default=50,
+        ge=0,
+        le=200,
+        description="distinct keys of a partition that fail after an upgrade before the slot ends; 0: never",
+    )
+    broken_release_records: int = pydantic.Field(
+        default=10_000,
+        ge=1,
+        le=1_000_000_000,
+        description="records of a partition after an upgrade in which these keys are counted",
+    )
 
 
 DEFAULT_RULES: Final = FailureRules()

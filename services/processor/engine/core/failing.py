@@ -22,7 +22,7 @@ class Failing:
         # A new dict: the former one may be part of a checkpoint.
         keys = dict(self.keys)
         before, last_at = keys.pop(digest, (0, at))
-        number = before + 1 if at - last_at <= self._rules.window_records else 1
+        number = before + 1 if at - last_at <= self._rules.quarantine_window_records else 1
         if len(keys) >= FAILING_KEYS_MAX:
             del keys[next(iter(keys))]
         keys[digest] = (number, at)

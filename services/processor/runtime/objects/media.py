@@ -18,7 +18,6 @@ from services.processor.engine.application.media_requests import Corrupt, MediaO
 from services.processor.engine.core.core import Core
 from services.processor.runtime.objects.media_reader import Gone, MediaReader, Stopped, Unread
 from services.processor.runtime.objects.object_store import ObjectsAway, ObjectStore
-from services.processor.runtime.plan import Plan
 from services.rim.process.crash_points import CrashPoints
 from services.rim.telemetry.metrics import counter, histogram
 from shared.metrics import PROCESSOR_MEDIA, PROCESSOR_MEDIA_BYTES, PROCESSOR_MEDIA_SECONDS
@@ -103,13 +102,6 @@ class MediaPool:
 def retry_seconds(tries: int) -> float:
     """How long a request waits that has failed `tries` times before this one, in seconds."""
     return min(RETRY_SECONDS_MIN * 2.0 ** min(tries, _DOUBLINGS_MAX), RETRY_SECONDS_MAX)
-
-
-def media_pool(plan: Plan) -> MediaPool | None:
-    """The pool of a slot whose application makes media requests."""
-    if plan.objects is None or plan.application.media is None:
-        return None
-    return MediaPool(plan.settings, plan.application.name, plan.objects, plan.media_threads, plan.crash_points)
 
 
 def _by_turns(first: Iterable[bytes], second: Iterable[bytes]) -> Iterator[bytes]:

@@ -51,7 +51,7 @@ class Commits:
     @property
     def is_time(self) -> bool:
         """Whether the last cut is an interval ago."""
-        return time.monotonic() - self._cut_at >= self._plan.commit_interval_ms / 1000
+        return time.monotonic() - self._cut_at >= self._plan.settings.commit_interval_ms / 1000
 
     def cut(self, core: Core, committer: Committer, group_metadata: Any, deadline: float | None = None) -> None:
         """Cuts and commits; without a deadline (monotonic seconds) the commit has its usual time from its start.
@@ -63,7 +63,7 @@ class Commits:
         self._due_at = None
 
         def commit() -> Durable:
-            by = time.monotonic() + self._plan.commit_seconds_max if deadline is None else deadline
+            by = time.monotonic() + self._plan.settings.commit_ms_max / 1000 if deadline is None else deadline
             self._due_at = by + OVERDUE_SECONDS
             return committer.commit(checkpoint, group_metadata, by)
 

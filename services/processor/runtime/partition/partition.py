@@ -10,8 +10,8 @@ Everything here is called by the slot's one folding thread; commits, flushes and
 
 import threading
 from collections.abc import Callable, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Any, NamedTuple
+from concurrent.futures import Future
+from typing import Any
 
 import structlog
 
@@ -19,7 +19,7 @@ from services.processor.engine.application.application import Lookup
 from services.processor.engine.application.requests import Query
 from services.processor.engine.record import Record
 from services.processor.runtime.kafka.end_offsets import End
-from services.processor.runtime.objects.media import MediaPool
+from services.processor.runtime.partition.pools import Pools
 from services.processor.runtime.partition.takeover import TakenPartition
 from services.processor.runtime.partition.taking import Taking
 from services.processor.runtime.partition.task import TakeOverAgain, Task
@@ -31,15 +31,6 @@ from services.processor.runtime.telemetry.counts import Counts
 from services.processor.runtime.telemetry.status import PartitionStatus
 
 log = structlog.get_logger(__name__)
-
-
-class Pools(NamedTuple):
-    """The threads that wait for Kafka and disks in a slot's stead."""
-
-    commits: ThreadPoolExecutor
-    takeovers: ThreadPoolExecutor
-    #: None where the application makes no media requests.
-    media: MediaPool | None = None
 
 
 class Partition:

@@ -87,7 +87,7 @@ def take_over(
 
 
 def _fencing_producer(plan: Plan, partition: int, given_up: threading.Event) -> Producer:
-    refusals = Refusals(plan.refused_seconds_max)
+    refusals = Refusals(plan.settings.refused_ms_max / 1000)
     what = f"the transactions of {plan.application.name}.{partition}"
     while True:
         producer = partition_producer(plan.settings, plan.application, partition)
@@ -115,7 +115,7 @@ def _replay(
     restoring: Restoring,
 ) -> None:
     started = time.monotonic()
-    refusals = Refusals(plan.refused_seconds_max)
+    refusals = Refusals(plan.settings.refused_ms_max / 1000)
     what = f"the changelog, {plan.application.changelog.name}/{partition}"
     while True:
         try:

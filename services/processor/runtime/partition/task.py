@@ -73,7 +73,7 @@ class Task:
         partitions = {topic.name: topic.partitions(profile) for topic in (*application.topics, REJECTED)}
         self._committer = Committer(taken.producer, application, partition, partitions, plan.crash_points)
         self._inputs = Inputs(application)
-        self._flushes = Flushes(partition, pool, plan.flush_interval_seconds)
+        self._flushes = Flushes(partition, pool, plan.settings.flush_interval_ms / 1000)
         self._media = Media(application.name, partition, media)
         stored = taken.store.position()
         stands_at = Durable(stored.changelog_offset, stored.current_ms) if stored is not None else Durable(0, 0)
@@ -95,7 +95,10 @@ class Task:
     def is_overfull(self, topic: str) -> bool:
         """Whether so many records of an input wait that no more of it should be read."""
         waiting_records, waiting_bytes = self._inputs.waiting(topic)
-        return waiting_records >= self._plan.waiting_records_max or waiting_bytes >= self._limits.waiting_bytes_max
+        return (
+            waiting_records >= self._plan.settings.waiting_records_max
+            or waiting_bytes >= self._limits.waiting_bytes_max
+        )
 
     def look(self, lookup: Lookup, key: bytes, ends: Mapping[str, End]) -> Looked:
         """Answers a question from the core's rows as they are now. Raises `Unanswered` or `LookFailed`."""
@@ -212,7 +215,7 @@ class Task:
 
     @property
     def _is_full(self) -> bool:
-        return self._core.is_full or self._core.dirty_rows >= self._plan.dirty_rows_max
+        return self._core.is_full or self._core.dirty_rows >= self._plan.settings.dirty_rows_max
 
     def _reject(self) -> None:
         """The application failed on one record or row: everything since the last commit is done again without it."""

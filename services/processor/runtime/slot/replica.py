@@ -40,14 +40,14 @@ class Replica:
         self._patience = patience
         self._stores = Stores(plan)
         self._heartbeats: Heartbeats | None = None
-        if plan.standbys:
+        if plan.settings.standbys:
             self._heartbeats = Heartbeats(
                 plan.settings,
                 plan.application.name,
                 plan.slot,
-                plan.replica,
+                plan.settings.replica,
                 plan.lookup_url,
-                refused_seconds_max=plan.refused_seconds_max,
+                refused_seconds_max=plan.settings.refused_ms_max / 1000,
             )
         self._worker: Worker | None = None
         self._standby: Standby | None = None
@@ -64,7 +64,7 @@ class Replica:
         if self._worker is not None:
             return self._worker.is_alive()
         age = time.monotonic() - self._turned_at
-        return Check(age < self._plan.poll_interval_ms_max / 1000, f"last turn of the standby {age:.1f} s ago")
+        return Check(age < self._plan.settings.poll_interval_ms_max / 1000, f"last turn of the standby {age:.1f} s ago")
 
     def is_ready(self) -> Check:
         """Whether it does what its role asks."""
@@ -144,8 +144,10 @@ class Replica:
                 self._show_copies(standby.lags())
                 heartbeats.say("standby", standby.partitions, lags=self._lags)
                 now, since = time.monotonic(), heartbeats.listening_since
-                if may_go_active(self._plan.replica, others, now=now, listening_since=since, patience=self._patience):
-                    log.info("going_active", replica=self._plan.replica, copies=sorted(standby.partitions))
+                if may_go_active(
+                    self._plan.settings.replica, others, now=now, listening_since=since, patience=self._patience
+                ):
+                    log.info("going_active", replica=self._plan.settings.replica, copies=sorted(standby.partitions))
                     heartbeats.say("active", standby.partitions)
                     return standby.promote()
             return None
@@ -215,7 +217,7 @@ class Replica:
 
     def _is_home_ready(self, chosen: int | None) -> bool:
         """Whether the slot is to go back home: its replica there has stood by, caught up, for long enough."""
-        if self._plan.replica == 0 or chosen != 0:
+        if self._plan.settings.replica == 0 or chosen != 0:
             self._home_ready_since = None
             return False
         now = time.monotonic()

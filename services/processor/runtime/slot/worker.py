@@ -5,7 +5,7 @@ partition's producer, not the group, decides who may commit.
 """
 
 import time
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from functools import partial
 from typing import Any, Final
 
@@ -19,8 +19,8 @@ from services.processor.runtime.kafka.end_offsets import Ends
 from services.processor.runtime.kafka.positions import Positions, SeekFailed
 from services.processor.runtime.kafka.reader import Reader
 from services.processor.runtime.kafka.refusals import WorkerFailed
-from services.processor.runtime.objects.media import media_pool
-from services.processor.runtime.partition.partition import Partition, Pools
+from services.processor.runtime.partition.partition import Partition
+from services.processor.runtime.partition.pools import Pools
 from services.processor.runtime.plan import Plan
 from services.processor.runtime.questions import Looked, Questions, Unanswered
 from services.processor.runtime.slot.turns import Turns
@@ -35,10 +35,6 @@ log = structlog.get_logger(__name__)
 
 POLL_SECONDS: Final = 0.02
 GAUGE_SECONDS: Final = 1.0
-#: These threads wait for brokers and disks, they do not fold. Takeovers have their own: they may take long, and no commit
-#: may queue behind them.
-COMMIT_THREADS: Final = 16
-TAKEOVER_THREADS: Final = 16
 
 
 class Worker:
@@ -49,26 +45,22 @@ class Worker:
         self._topics = [topic.name for topic in plan.application.inputs]
         self._stores = stores
         self._warm = dict(warm or {})
-        self._pools = Pools(
-            commits=ThreadPoolExecutor(COMMIT_THREADS, thread_name_prefix="commit"),
-            takeovers=ThreadPoolExecutor(TAKEOVER_THREADS, thread_name_prefix="takeover"),
-            media=media_pool(plan),
-        )
+        self._pools = Pools.start(plan)
         self._ends = Ends(plan.settings)
         self._consumer: Consumer = group_consumer(
             plan.settings,
             plan.application,
             slot=plan.slot,
             lookup_url=plan.lookup_url,
-            session_ms=plan.session_ms,
-            poll_interval_ms_max=plan.poll_interval_ms_max,
-            fetch_kbytes_max=plan.fetch_kbytes_max,
+            session_ms=plan.settings.session_ms,
+            poll_interval_ms_max=plan.settings.poll_interval_ms_max,
+            fetch_kbytes_max=plan.settings.fetch_kbytes_max,
         )
         self._reader = Reader(
             self._consumer,
             self._topics,
-            records_max=plan.poll_records_max,
-            refused_seconds_max=plan.refused_seconds_max,
+            records_max=plan.settings.poll_records_max,
+            refused_seconds_max=plan.settings.refused_ms_max / 1000,
             by_headers=plan.application.by_headers,
             record_traces=plan.record_traces,
         )
@@ -90,7 +82,7 @@ class Worker:
     def is_alive(self) -> Check:
         """Whether the loop turns."""
         age = time.monotonic() - self._looped_at
-        return Check(age < self._plan.poll_interval_ms_max / 1000, f"last turn of the loop {age:.1f} s ago")
+        return Check(age < self._plan.settings.poll_interval_ms_max / 1000, f"last turn of the loop {age:.1f} s ago")
 
     def is_ready(self) -> Check:
         """Whether the slot is in the group and works every partition it has."""
@@ -217,7 +209,7 @@ class Worker:
 
     def _give_up(self, numbers: list[int], metadata: Any) -> None:
         """Commits what is folded of these partitions, all at once and under one deadline, and closes them."""
-        deadline = time.monotonic() + self._plan.revoke_seconds_max
+        deadline = time.monotonic() + self._plan.settings.revoke_ms_max / 1000
         leaving = [self._remove(number) for number in numbers if number in self._partitions]
         for partition in leaving:
             partition.begin_close(metadata, deadline)
@@ -258,7 +250,7 @@ class Worker:
         """Commits and leaves the group at once: a static member that only closes leaves when its session times out."""
         self._is_stopping = True
         self._consumer.unsubscribe()
-        deadline = time.monotonic() + self._plan.revoke_seconds_max + self._plan.session_ms / 1000
+        deadline = time.monotonic() + self._plan.settings.revoke_ms_max / 1000 + self._plan.settings.session_ms / 1000
         while self._partitions and time.monotonic() < deadline:
             self._reader.consume(0.1)
         if self._partitions:
@@ -285,10 +277,6 @@ class Worker:
             # After a fatal error the client may tell another one (SystemError is how one shows inside a callback). The
             # member is nobody's then, and a replica goes on standing by.
             log.warning("consumer_close_failed", error=str(error))
-        self._pools.commits.shutdown(wait=False, cancel_futures=True)
-        # What still waits here closes a store: all are given up, so nothing is taken any more.
-        self._pools.takeovers.shutdown(wait=False)
-        if self._pools.media is not None:
-            self._pools.media.close()
+        self._pools.close()
         for store in self._warm.values():
             store.close()

@@ -59,7 +59,7 @@ class Standby:
         self._stores = stores
         self._topic = plan.application.changelog.name
         self._copies: dict[int, Copy] = {}
-        self._refusals = Refusals(plan.refused_seconds_max)
+        self._refusals = Refusals(plan.settings.refused_ms_max / 1000)
         self._consumer: Consumer = standby_consumer(plan.settings, plan.application, plan.slot)
         #: What other threads ask of the copies; who drives the standby has them answered.
         self.questions = Questions()
@@ -166,7 +166,7 @@ class Standby:
             try:
                 if rows.get(partition):
                     copy.store.write(rows[partition], None)
-                if now - copy.saved_at >= self._plan.flush_interval_seconds:
+                if now - copy.saved_at >= self._plan.settings.flush_interval_ms / 1000:
                     copy.saved_at = now
                     self._save(copy)
             except StoreCorrupt as error:

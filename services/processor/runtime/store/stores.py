@@ -25,13 +25,15 @@ class Stores:
 
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
-        self._memory = Memory(block_cache_bytes=plan.block_cache_bytes, write_buffer_bytes=plan.write_buffer_bytes)
+        self._memory = Memory(
+            block_cache_bytes=plan.settings.block_cache_bytes, write_buffer_bytes=plan.settings.write_buffer_bytes
+        )
         self._deletions = Deletions(plan.settings, plan.application.changelog)
 
     def open(self, partition: int) -> RocksStore:
         """Opens the store of a partition, as it stands."""
         plan = self._plan
-        path, seconds_max = plan.store_path(partition), plan.open_seconds_max
+        path, seconds_max = plan.store_path(partition), plan.settings.store_open_ms_max / 1000
         return RocksStore(path, self._memory, open_seconds_max=seconds_max, crash_points=plan.crash_points)
 
     def discard(self, partition: int, why: str) -> None:

@@ -4,7 +4,6 @@ import asyncio
 import gzip
 import json
 from collections.abc import AsyncIterator
-from dataclasses import replace
 from typing import Any
 
 import orjson
@@ -114,7 +113,7 @@ async def test_a_key_that_is_unknown_is_told_from_one_that_is_revoked(served: Se
     customers = Customers(
         {"acme": Customer(keys=("new",), revoked_keys=("old",), origins=frozenset({"https://a.example"}))}
     )
-    served.rules = replace(RULES, customers=customers)
+    served.rules = RULES.model_copy(update={"customers": customers})
     answers = [await posted(served, f"/v1/beacons?key={key}", native_beacon()) for key in ("stranger", "old", "new")]
     assert [(status, body.get("reason")) for status, body, _ in answers] == [
         (401, "unknown_customer"),
@@ -142,7 +141,7 @@ async def test_a_key_that_is_unknown_is_told_from_one_that_is_revoked(served: Se
 
 
 async def test_a_customer_beyond_its_rate_is_told_when_to_come_back(served: Served) -> None:
-    served.rules = replace(RULES, customers=Customers({"acme": Customer(beacons_per_second=0.1)}))
+    served.rules = RULES.model_copy(update={"customers": Customers({"acme": Customer(beacons_per_second=0.1)})})
     statuses = [(await posted(served, "/v1/beacons?key=acme", native_beacon()))[0] for _ in range(2)]
     assert statuses == [200, 429]
     status, body, headers = await posted(served, "/v1/beacons?key=acme", native_beacon())
@@ -242,7 +241,7 @@ async def test_headers_beyond_their_limit_are_refused(served: Served) -> None:
 
 async def test_what_waits_for_kafka_counts_by_what_it_has_become(served: Served) -> None:
     """A packed body is small, its records are not: they count while they wait, and are given back."""
-    served.rules = replace(RULES, body_bytes_max=100_000)
+    served.rules = RULES.model_copy(update={"body_bytes_max": 100_000})
     events = [mux_event(xsqno=number) for number in range(300)]
     packed = gzip.compress(mux_body(*events))
     assert len(packed) < 5_000
@@ -262,7 +261,7 @@ async def test_made_up_keys_cannot_fill_the_topic_of_rejected_inputs(served: Ser
             REGISTRY.get_sample_value("playhead_collector_rejected_dropped_total", {"reason": "unknown_customer"}) or 0
         )
 
-    served.rules = replace(RULES, customers=Customers({"acme": Customer(keys=("acme-web",))}))
+    served.rules = RULES.model_copy(update={"customers": Customers({"acme": Customer(keys=("acme-web",))})})
     before = dropped()
     # The second is a key that nobody has, though it is a customer's id.
     for key in ("nobody", "acme"):

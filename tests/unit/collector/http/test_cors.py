@@ -1,7 +1,6 @@
 """Every answer on every route can be read by the page that asked, errors included: a table."""
 
 import asyncio
-from dataclasses import replace
 
 import orjson
 import pytest
@@ -63,7 +62,7 @@ async def asked(served: Served, method: str, path: str, body: bytes, expected: i
 
 @pytest.mark.parametrize(("method", "path", "body", "expected"), ANSWERS)
 async def test_an_answer_can_be_read(served: Served, method: str, path: str, body: bytes, expected: int) -> None:
-    served.rules = replace(RULES, customers=CUSTOMERS)
+    served.rules = RULES.model_copy(update={"customers": CUSTOMERS})
     await asked(served, method, path, body, expected)
 
 
@@ -71,7 +70,7 @@ async def test_an_answer_can_be_read(served: Served, method: str, path: str, bod
 async def test_that_a_customer_is_beyond_its_rate_can_be_read(
     served: Served, path: str, body: bytes, expected: int
 ) -> None:
-    served.rules = replace(RULES, customers=CUSTOMERS)
+    served.rules = RULES.model_copy(update={"customers": CUSTOMERS})
     await asked(served, "POST", path, body, 200 if "cmcd" not in path else 204)
     await asked(served, "POST", path, body, expected)
 
@@ -108,7 +107,7 @@ async def test_that_a_body_did_not_come_can_be_read(served: Served, path: str, e
 @pytest.mark.parametrize("method", ["POST", "GET", "PUT"])
 async def test_a_preflight_never_fails(served: Served, path: str, method: str) -> None:
     """Not even while nothing can be stored, nor for pages and keys that may not send: that is decided with the beacons."""
-    served.rules = replace(RULES, customers=CUSTOMERS)
+    served.rules = RULES.model_copy(update={"customers": CUSTOMERS})
     served.sink.failing = "dead"
     served.drain.begun = True
     headers = {"Origin": ORIGIN, "Access-Control-Request-Method": method, "Access-Control-Request-Headers": "x-a"}

@@ -102,7 +102,7 @@ async def test_cpu_that_an_address_wastes_is_taken_from_that_address() -> None:
 
 
 async def test_a_large_body_is_read_on_a_thread_and_means_the_same(served: Served) -> None:
-    served.rules = replace(RULES, body_bytes_max=90_000)
+    served.rules = RULES.model_copy(update={"body_bytes_max": 90_000})
     body = mux_body(*[mux_event(xsqno=number, c1="x" * 11_500) for number in range(3)])
     assert len(body) > 32_768
     async with served.client.post("/", data=body) as answer:
@@ -112,7 +112,7 @@ async def test_a_large_body_is_read_on_a_thread_and_means_the_same(served: Serve
 
 async def test_what_a_body_unpacks_to_is_in_flight_before_it_is_parsed() -> None:
     async with serving() as served:
-        served.rules = replace(RULES, body_bytes_max=2_000_000)
+        served.rules = RULES.model_copy(update={"body_bytes_max": 2_000_000})
         body = gzip.compress(json.dumps([0] * 60_000 + list(range(3_000))).encode())
         assert 1_000 < len(body) < 10_000
         async with served.client.post("/", data=body) as answer:

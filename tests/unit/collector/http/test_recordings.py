@@ -148,7 +148,9 @@ async def test_what_names_no_payload_is_refused_and_says_why(
 
 
 async def test_keys_are_those_of_customers(served: Served) -> None:
-    served.rules = replace(served.rules, customers=Customers({"acme": Customer(keys=("k1",), revoked_keys=("k0",))}))
+    served.rules = served.rules.model_copy(
+        update={"customers": Customers({"acme": Customer(keys=("k1",), revoked_keys=("k0",))})}
+    )
     for key, status in (("k1", 200), ("k0", 410), ("k2", 401), ("", 401)):
         async with served.client.post(URL, data=b"x", headers={"Authorization": f"Bearer {key}"}) as answer:
             assert answer.status == status
@@ -248,7 +250,7 @@ async def test_a_client_that_goes_away_leaves_no_payload(served: Served) -> None
 
 
 async def test_more_than_a_customers_rate_is_told_to_come_later(served: Served) -> None:
-    served.rules = replace(served.rules, customers=Customers({"acme": Customer(bytes_per_second=1_000)}))
+    served.rules = served.rules.model_copy(update={"customers": Customers({"acme": Customer(bytes_per_second=1_000)})})
     headers = {"Authorization": "Bearer acme"}
     async with served.client.post(URL, data=bytes(50_000), headers=headers) as answer:
         assert answer.status == 200
@@ -259,7 +261,7 @@ async def test_more_than_a_customers_rate_is_told_to_come_later(served: Served) 
 
 async def test_a_payload_of_unknown_length_is_charged_as_it_comes(served: Served) -> None:
     """42 MB passed in half a second at a limit of 10 kB/s, since a chunked body counted as nothing."""
-    served.rules = replace(served.rules, customers=Customers({"acme": Customer(bytes_per_second=10_000)}))
+    served.rules = served.rules.model_copy(update={"customers": Customers({"acme": Customer(bytes_per_second=10_000)})})
     headers = {"Authorization": "Bearer acme"}
     async with served.client.post(URL, data=streamed(*[bytes(100_000)] * 50), headers=headers) as answer:
         assert answer.status == 429
@@ -267,7 +269,7 @@ async def test_a_payload_of_unknown_length_is_charged_as_it_comes(served: Served
 
 
 async def test_what_was_announced_and_did_not_come_is_given_back(served: Served) -> None:
-    served.rules = replace(served.rules, customers=Customers({"acme": Customer(bytes_per_second=1_000)}))
+    served.rules = served.rules.model_copy(update={"customers": Customers({"acme": Customer(bytes_per_second=1_000)})})
     head = f"POST {URL}&key=acme HTTP/1.1\r\nHost: x\r\nContent-Length: 5000000\r\n\r\n"
     assert b" 408 " in await served.raw(head.encode() + bytes(100))
     async with served.client.post(URL, data=bytes(10), headers={"Authorization": "Bearer acme"}) as answer:

@@ -42,7 +42,7 @@ def test_a_body_cut_short_or_followed_by_something_is_refused(encoding: str) -> 
 
 
 @pytest.mark.parametrize("encoding", PACKERS)
-@pytest.mark.parametrize(("size", "ratio"), [(60_000_000, 100_000), (1_900_000, 100)])
+@pytest.mark.parametrize(("size", "ratio"), [(60_000_000, 10_000), (1_900_000, 100)])
 def test_a_bomb_is_never_unpacked_whole(encoding: str, size: int, ratio: int) -> None:
     bomb = post(PACKERS[encoding](b" " * size), content_encoding=encoding)
     tracemalloc.start()

@@ -3,7 +3,6 @@
 import asyncio
 import gzip
 import json
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -239,14 +238,14 @@ def test_each_bad_span_is_set_aside_with_its_place_and_the_others_are_kept() -> 
 def test_a_body_that_is_no_request_is_set_aside_as_a_whole(
     body: bytes, content_type: str, fields: dict[str, Any], reason: str
 ) -> None:
-    taken = take(body, content_type, replace(RULES, batch_spans_max=10), **fields)
+    taken = take(body, content_type, RULES.model_copy(update={"batch_spans_max": 10}), **fields)
     assert [(rejected.reason, rejected.place, rejected.value) for rejected in taken.rejected] == [(reason, None, body)]
 
 
 def test_without_a_key_spans_are_the_default_customers_where_any_key_will_do() -> None:
     body = request_json(span_json())
     assert take(body, key="").accepted[0].customer_id == "default"
-    listed = replace(RULES, customers=Customers({"acme": Customer()}))
+    listed = RULES.model_copy(update={"customers": Customers({"acme": Customer()})})
     assert take(body, key="", rules=listed).rejected[0].reason == "unknown_customer"
 
 
@@ -316,7 +315,7 @@ async def test_what_is_no_request_is_refused_for_good_and_what_is_not_stored_for
     served.sink.failing = "queue_full"
     status, body, _, headers = await sent(served, json.dumps(request_json(span_json())).encode(), otlp.JSON)
     assert (status, json.loads(body)["code"], int(headers["Retry-After"]) > 0) == (503, 14, True)
-    served.rules = replace(RULES, customers=Customers({"acme": Customer(beacons_per_second=0.1)}))
+    served.rules = RULES.model_copy(update={"customers": Customers({"acme": Customer(beacons_per_second=0.1)})})
     served.sink.failing = None
     body = json.dumps(request_json(span_json())).encode()
     assert [(await sent(served, body, otlp.JSON))[0] for _ in range(2)] == [200, 429]

@@ -12,7 +12,8 @@ from deploy.local.supervisor import Service
 from services.collector.settings import CollectorSettings
 from services.dashboard.settings import DashboardSettings
 from services.finalizer.settings import FinalizerSettings
-from services.processor.settings import ProcessorSettings, VideoViewsSettings
+from services.processor.applications.video_views.settings import VideoViewsSettings
+from services.processor.settings import ProcessorSettings
 from shared.settings import Settings
 
 

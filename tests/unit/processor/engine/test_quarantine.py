@@ -107,7 +107,7 @@ def test_a_row_that_fails_is_rejected_and_its_key_counts_as_failing(drive: Drive
 
 
 def test_failures_far_apart_do_not_add_up(drive: Drive) -> None:
-    driver = drive(dataclasses.replace(RULED, failure_rules=dataclasses.replace(RULES, window_records=3)))
+    driver = drive(dataclasses.replace(RULED, failure_rules=RULES.model_copy(update={"quarantine_window_records": 3})))
     for _ in range(5):
         poison(driver, b"a", 1)
         for _ in range(3):
@@ -173,7 +173,7 @@ def test_what_a_failed_record_changed_is_undone_alone(drive: Drive) -> None:
 
 
 def test_the_quarantine_is_bounded_by_keys_and_bytes(drive: Drive) -> None:
-    rules = dataclasses.replace(RULES, quarantined_keys_max=2, quarantined_bytes_max=10)
+    rules = RULES.model_copy(update={"quarantined_keys_max": 2, "quarantined_bytes_max": 10})
     driver = drive(dataclasses.replace(RULED, failure_rules=rules))
     for key in (b"a", b"b", b"c"):
         driver.pipe(BEACONS, key, b"", at_ms=1000)
@@ -208,7 +208,7 @@ def test_a_new_version_that_fails_on_many_keys_ends_the_slot_even_across_crashes
     assert len(driver.outputs(REJECTED)) == rejected
 
 
-@pytest.mark.parametrize("rules", [RULES, dataclasses.replace(RULES, broken_release_keys=0)])
+@pytest.mark.parametrize("rules", [RULES, RULES.model_copy(update={"broken_release_keys": 0})])
 def test_long_after_an_upgrade_or_by_a_setting_no_number_of_keys_ends_it(drive: Drive, rules: FailureRules) -> None:
     driver = drive(RULED)
     driver.pipe(BEACONS, b"a", b"", at_ms=1000)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from services.processor.applications.api_baselines.app import application
-from services.processor.applications.api_baselines.endpoint import BaselineRules
+from services.processor.applications.api_baselines.settings import BaselineRules
 from services.processor.engine.driver import Driver
 from shared import codec, topics
 from shared.partitioning import api_key

@@ -9,8 +9,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.random import Generator, default_rng
 
-from services.processor.applications.api_baselines.endpoint import BaselineRules, Endpoint, close
+from services.processor.applications.api_baselines.endpoint import Endpoint, close
 from services.processor.applications.api_baselines.season import Season
+from services.processor.applications.api_baselines.settings import BaselineRules
 from services.processor.applications.api_baselines.window import Window
 from shared.histogram import bucket_of
 from tests.unit.processor.applications.api_baselines.calls import T0

@@ -1,7 +1,6 @@
 """Stories of baselines: windows, what is usual, anomalies that open, go on and close; each in three weathers."""
 
 from collections.abc import Callable
-from dataclasses import replace
 
 import pytest
 
@@ -168,7 +167,11 @@ def test_what_lasts_very_long_is_the_new_usual(drive: Drive) -> None:
 
 
 def test_each_hour_has_its_own_baseline(drive: Drive) -> None:
-    driver = drive(application(replace(RULES, window_ms=5 * WINDOW_MS, kept_ms=10 * DAY_MS, anomaly_ms_max=DAY_MS)))
+    driver = drive(
+        application(
+            RULES.model_copy(update={"window_ms": 5 * WINDOW_MS, "kept_ms": 10 * DAY_MS, "anomaly_ms_max": DAY_MS})
+        )
+    )
 
     def hours(day: int, *loads: Load) -> None:
         """One hour after the other, from midnight on."""
@@ -198,7 +201,7 @@ def test_words_that_turn_out_to_be_data_are_one_endpoint(drive: Drive) -> None:
 
 
 def test_an_endpoint_that_is_not_called_is_forgotten_and_its_anomalies_with_it(drive: Drive) -> None:
-    driver = drive(application(replace(RULES, kept_ms=5 * WINDOW_MS)))
+    driver = drive(application(RULES.model_copy(update={"kept_ms": 5 * WINDOW_MS})))
     pipe(driver, windows(*jittered(LEARNED, seed=1)))
     close(driver, LEARNED + 5)
     assert brief(driver)[0] == ("traffic", 1, "open", None)

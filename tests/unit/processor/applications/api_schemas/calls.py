@@ -7,7 +7,8 @@ from openapi_spec_validator import OpenAPIV31SpecValidator
 
 from services.collector.intake.api_calls import api_calls
 from services.collector.intake.post import Rules, Taken
-from services.processor.applications.api_schemas.app import SchemaRules, application
+from services.processor.applications.api_schemas.app import application
+from services.processor.applications.api_schemas.settings import SchemaRules
 from services.processor.engine.driver import Driver
 from shared import codec, topics
 from shared.partitioning import api_key

@@ -4,7 +4,8 @@ import random
 from collections.abc import Callable
 
 from services.processor.applications.recordings.app import application
-from services.processor.applications.recordings.session import ABSENT_RANGES_MAX, SessionRules
+from services.processor.applications.recordings.session import ABSENT_RANGES_MAX
+from services.processor.applications.recordings.settings import SessionRules
 from services.processor.engine.application.application import Application
 from services.processor.engine.driver import Driver
 from shared import topics

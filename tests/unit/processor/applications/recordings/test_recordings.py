@@ -7,7 +7,7 @@ import random
 import pytest
 
 from services.processor.applications.recordings.app import application
-from services.processor.applications.recordings.session import SessionRules
+from services.processor.applications.recordings.settings import SessionRules
 from services.processor.engine.driver import Driver
 from shared import topics
 from shared.chunks import chunk_of, headers_of

@@ -3,7 +3,7 @@
 from typing import Any
 
 from services.processor.applications.traces.app import application
-from services.processor.applications.traces.trace import TraceRules
+from services.processor.applications.traces.settings import TraceRules
 from services.processor.engine.driver import Driver
 from shared import codec, topics
 from shared.partitioning import trace_key

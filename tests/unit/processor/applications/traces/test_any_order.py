@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from services.processor.applications.traces.app import application
-from services.processor.applications.traces.trace import TraceRules
+from services.processor.applications.traces.settings import TraceRules
 from services.processor.engine.driver import Driver
 from shared import codec, topics
 from shared.schemas.span import Span

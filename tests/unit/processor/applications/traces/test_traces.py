@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from services.processor.applications.traces.app import application
-from services.processor.applications.traces.trace import TraceRules
+from services.processor.applications.traces.settings import TraceRules
 from services.processor.engine.application.application import Application
 from services.processor.engine.driver import Driver
 from shared import codec, topics

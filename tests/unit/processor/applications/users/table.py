@@ -4,11 +4,10 @@ import itertools
 import json
 import random
 from collections import deque
-from dataclasses import replace
 from typing import Any
 
-from services.processor.applications.users.app import UserRules, application
-from services.processor.applications.users.outcomes import KeepRules
+from services.processor.applications.users.app import application
+from services.processor.applications.users.settings import UserRules
 from services.processor.engine.application.application import Application
 from services.processor.engine.application.requests import Ask, Reply, Request, Submit
 from services.processor.engine.driver import Driver, Weather
@@ -17,7 +16,7 @@ from shared.partitioning import partition_of
 
 PARTITIONS = 3
 T0 = 1_795_000_000_000
-RULES = UserRules(KeepRules(keyed_ms=600_000, unkeyed_ms=60_000), claim_retry_ms=30_000)
+RULES = UserRules(idempotency_ms=600_000, outcome_ms=60_000, claim_retry_ms=30_000)
 _nonces = itertools.count(1)
 
 
@@ -170,7 +169,7 @@ def go(*calls: Call) -> bool:
 
 def keeping(outcomes_max: int) -> UserRules:
     """Rules under which few outcomes are kept, for as long as a test takes."""
-    return replace(RULES, kept=replace(RULES.kept, outcomes_max=outcomes_max, unkeyed_ms=100_000_000))
+    return RULES.model_copy(update={"outcomes_max": outcomes_max, "outcome_ms": 100_000_000})
 
 
 def _matched(pattern: str, path: str) -> dict[str, str] | None:

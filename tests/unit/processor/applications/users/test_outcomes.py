@@ -2,7 +2,8 @@
 
 from typing import Any, cast
 
-from services.processor.applications.users.outcomes import OUTCOMES, KeepRules, Outcome, Outcomes, outcome_key
+from services.processor.applications.users.outcomes import OUTCOMES, Outcome, Outcomes, outcome_key
+from services.processor.applications.users.settings import UserRules
 from services.processor.engine.application.application import Context
 from shared.schemas.user_command import Asked
 
@@ -35,7 +36,7 @@ def asked(name: str) -> Asked:
 
 def test_the_oldest_goes_and_one_that_was_told_anew_keeps_its_newer_place() -> None:
     context = Stores()
-    outcomes = Outcomes(cast("Context", context), KeepRules(outcomes_max=3))
+    outcomes = Outcomes(cast("Context", context), UserRules().model_copy(update={"outcomes_max": 3}))
     kept = context.rows[OUTCOMES.name]
     refused, done = Outcome("fingerprint", 503, b"", is_final=False), Outcome("fingerprint", 200, b"")
     outcomes.tell(b"u", asked("a"), refused)

@@ -16,12 +16,13 @@ from services.processor.runtime.kafka.refusals import KafkaRefused, WorkerFailed
 from services.processor.runtime.partition import commits as commits_module
 from services.processor.runtime.partition import taking as taking_module
 from services.processor.runtime.partition import task as working_module
-from services.processor.runtime.partition.partition import Partition, Pools
+from services.processor.runtime.partition.partition import Partition
+from services.processor.runtime.partition.pools import Pools
 from services.processor.runtime.partition.takeover import TakenPartition
 from services.processor.runtime.partition.transaction import Aborted, Durable, Fenced, Unclear
 from services.processor.runtime.plan import Limits, Plan
 from services.processor.runtime.questions import Unanswered
-from shared.settings import Settings
+from services.processor.settings import ProcessorSettings
 from shared.topics import BEACONS
 from tests.unit.processor.engine.counting import APPLICATION
 
@@ -80,7 +81,9 @@ class Scene:
         self.rewinds: list[int | None] = []
         monkeypatch.setattr(taking_module, "take_over", self._take_over)
         monkeypatch.setattr(working_module, "Committer", lambda *_: self.broker)
-        plan = Plan(Settings(), APPLICATION, "test/0", Path("unused"), commit_interval_ms=0, commit_seconds_max=0.0)
+        settings = ProcessorSettings(slot="test/0", state_dir=Path("unused"))
+        # Shorter than an operator may set them.
+        plan = Plan(settings.model_copy(update={"commit_interval_ms": 0, "commit_ms_max": 0}), APPLICATION)
         self.partition = Partition(
             plan,
             0,
@@ -372,14 +375,15 @@ def test_a_slow_flush_does_not_hold_up_giving_the_partition_away(scene: Scene) -
 
 @pytest.mark.parametrize("partitions", [0, 1, 8, 64, 100_000])
 def test_a_slots_memory_is_shared_out_by_its_partitions(partitions: int) -> None:
-    plan = Plan(Settings(), APPLICATION, "test/0", Path("unused"))
+    settings = ProcessorSettings()
+    plan = Plan(settings, APPLICATION)
     limits = plan.limits(partitions)
     floor = 1 << 20
     for share, whole in (
-        (limits.cache_bytes_max, plan.cache_bytes_max),
-        (limits.waiting_bytes_max, plan.waiting_bytes_max),
-        (limits.dirty_bytes_max, plan.dirty_bytes_max),
-        (limits.unflushed_bytes_max, plan.unflushed_bytes_max),
+        (limits.cache_bytes_max, settings.cache_bytes_max),
+        (limits.waiting_bytes_max, settings.waiting_bytes_max),
+        (limits.dirty_bytes_max, settings.dirty_bytes_max),
+        (limits.unflushed_bytes_max, settings.unflushed_bytes_max),
     ):
         assert share == floor or floor < share <= whole / max(1, partitions)
 

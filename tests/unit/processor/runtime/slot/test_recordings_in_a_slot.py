@@ -16,15 +16,15 @@ from services.collector.http.uploads import UploadLimits, Uploads
 from services.collector.intake.recording import Head
 from services.collector.sink.kafka_sink import KafkaSink, producer_config
 from services.processor.applications.recordings.app import application
-from services.processor.applications.recordings.session import SessionRules
+from services.processor.applications.recordings.settings import SessionRules
 from services.processor.runtime.objects.object_store import ObjectStore
 from services.processor.runtime.plan import Plan
 from services.processor.runtime.slot.worker import Worker
 from services.processor.runtime.store.deletions import Deletions
 from services.processor.runtime.store.stores import Stores
+from services.processor.settings import ProcessorSettings
 from shared import codec, topics
 from shared.schemas.recording import RecordingRow
-from shared.settings import Settings
 
 #: That broker makes topics of so many partitions, and no others.
 PARTITIONS = 4
@@ -43,7 +43,7 @@ class Content:
 
 
 @pytest.fixture
-def settings(monkeypatch: pytest.MonkeyPatch) -> Iterator[Settings]:
+def settings(monkeypatch: pytest.MonkeyPatch) -> Iterator[ProcessorSettings]:
     profile = dataclasses.replace(
         topics.PROFILES["laptop"], recording_partitions=PARTITIONS, view_partitions=PARTITIONS
     )
@@ -54,7 +54,9 @@ def settings(monkeypatch: pytest.MonkeyPatch) -> Iterator[Settings]:
     broker = Producer(config)
     for topic in APPLICATION.topics:
         brokers = broker.list_topics(topic.name, timeout=20).brokers.values()
-    yield Settings(kafka_bootstrap=",".join(f"{one.host}:{one.port}" for one in brokers), topics_profile="laptop")
+    yield ProcessorSettings(
+        kafka_bootstrap=",".join(f"{one.host}:{one.port}" for one in brokers), topics_profile="laptop"
+    )
     # It lives as long as this client of it.
     broker.flush(1)
 
@@ -63,7 +65,7 @@ def content_of(session: str, sequence: int) -> bytes:
     return f"{session}/{sequence} ".encode() * (SIZES[session, sequence] // 6)
 
 
-async def upload_all(settings: Settings) -> None:
+async def upload_all(settings: ProcessorSettings) -> None:
     limits = {"queue_records_max": 1_000, "queue_kbytes_max": 64 * 1024}
     config = producer_config(settings, "test", linger_ms=0, **limits)
     sink = KafkaSink(config, ack_seconds_max=60, on_death=print, **limits)
@@ -89,7 +91,7 @@ def turn_until(worker: Worker, condition: Callable[[], bool]) -> None:
 class Rows:
     """What stands in topic `recording_index`."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: ProcessorSettings) -> None:
         self._consumer = Consumer(
             {"bootstrap.servers": settings.kafka_bootstrap, "group.id": "test", "isolation.level": "read_committed"}
         )
@@ -105,11 +107,12 @@ class Rows:
 
 
 async def test_what_is_uploaded_is_stored_told_once_and_found_again_by_the_next_owner(
-    settings: Settings, tmp_path: Path
+    settings: ProcessorSettings, tmp_path: Path
 ) -> None:
     await upload_all(settings)
     objects = tmp_path / "objects"
-    plan = Plan(settings, APPLICATION, "test/0", tmp_path / "state", objects=ObjectStore(str(objects)))
+    settings = settings.model_copy(update={"slot": "test/0", "state_dir": tmp_path / "state"})
+    plan = Plan(settings, APPLICATION, objects=ObjectStore(str(objects)))
     rows = Rows(settings)
     former = Worker(plan, Stores(plan))
     former.start()
@@ -117,7 +120,7 @@ async def test_what_is_uploaded_is_stored_told_once_and_found_again_by_the_next_
     # Whatever is stored by now, and not committed, is stored again, and told once.
     former.abandon()
     former.close()
-    successor_plan = dataclasses.replace(plan, state_dir=tmp_path / "other")
+    successor_plan = dataclasses.replace(plan, settings=settings.model_copy(update={"state_dir": tmp_path / "other"}))
     successor = Worker(successor_plan, Stores(successor_plan))
     successor.start()
     turn_until(successor, lambda: rows.read() >= len(SIZES))

@@ -1,0 +1,40 @@
+"""Pools: the threads of a slot that wait for Kafka and disks, so that the folding thread does not."""
+
+from concurrent.futures import ThreadPoolExecutor
+from typing import Final, NamedTuple, Self
+
+from services.processor.runtime.objects.media import MediaPool
+from services.processor.runtime.plan import Plan
+
+#: Takeovers have threads of their own: they may take long, and no commit may queue behind them.
+COMMIT_THREADS: Final = 16
+TAKEOVER_THREADS: Final = 16
+
+
+class Pools(NamedTuple):
+    """Shared by all partitions of a slot."""
+
+    commits: ThreadPoolExecutor
+    takeovers: ThreadPoolExecutor
+    #: None where the application makes no media requests.
+    media: MediaPool | None = None
+
+    @classmethod
+    def start(cls, plan: Plan) -> Self:
+        """The pools of a slot; threads start when they are first used."""
+        media = None
+        if plan.objects is not None and plan.application.media is not None:
+            name, threads = plan.application.name, plan.settings.media_threads
+            media = MediaPool(plan.settings, name, plan.objects, threads, plan.crash_points)
+        return cls(
+            commits=ThreadPoolExecutor(COMMIT_THREADS, thread_name_prefix="commit"),
+            takeovers=ThreadPoolExecutor(TAKEOVER_THREADS, thread_name_prefix="takeover"),
+            media=media,
+        )
+
+    def close(self) -> None:
+        """Ends the threads. Every partition has been released: what still waits only closes stores."""
+        self.commits.shutdown(wait=False, cancel_futures=True)
+        self.takeovers.shutdown(wait=False)
+        if self.media is not None:
+            self.media.close()
