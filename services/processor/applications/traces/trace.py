@@ -72,7 +72,7 @@ def take_span(trace: TraceState, span: Span, size_bytes: int, rules: TraceRules,
         part.window, part.is_told = grown, False
     if known is not None:
         part.duplicates += 1
-        _put(part, _fields(span))
+        _replace(trace, part, _fields(span), size_bytes, rules)
     elif has_room:
         part.span_bytes += size_bytes
         _put(part, _fields(span))
@@ -128,6 +128,20 @@ def _joined(trace: TraceState, touched: list[Part]) -> Part:
                 part.duplicates += 1
             _put(part, fields)
     return part
+
+
+def _replace(trace: TraceState, part: Part, fields: SpanFields, size_bytes: int, rules: TraceRules) -> None:
+    """Puts a span that was sent again, if it has the later end and there is room for what it is larger by."""
+    known = part.spans[fields.span_id]
+    if _rank(fields) <= _rank(known):
+        return
+    # A record is no smaller than its fields: what is counted is never less than what is kept.
+    more_bytes = size_bytes - len(msgspec.json.encode(known))
+    if sum(one.span_bytes for one in trace.parts) + more_bytes > rules.span_bytes_max:
+        trace.dropped += 1
+        return
+    part.span_bytes += more_bytes
+    _put(part, fields)
 
 
 def _put(part: Part, fields: SpanFields) -> None:
