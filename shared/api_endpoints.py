@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
-from shared.api_paths import Paths, generalise, known_template, prune, template_of
+from shared.api_paths import Paths, bytes_of, generalise, known_template, prune, template_of
 from shared.partitioning import api_key
 from shared.schemas.api_call import HOST_CHARS_MAX, ApiCall
 from shared.schemas.beacon import CUSTOMER_ID
@@ -15,6 +15,12 @@ from shared.schemas.span import DEFAULT_CUSTOMER
 
 #: What an API answers with where it has no endpoint.
 _NO_ENDPOINT: Final = frozenset({404, 405})
+
+
+#: Of the paths and the names of endpoints of one API, bytes. A call of one more endpoint than there is room for is dropped.
+API_BYTES_MAX: Final = 400_000
+#: What a place costs beside its texts, bytes.
+_PLACE_BYTES: Final = 32
 
 
 class Api(Protocol):
@@ -67,7 +73,7 @@ def place(api: Api, call: ApiCall, *, endpoints_max: int) -> Placed | None:
         if call.status in _NO_ENDPOINT:
             api.unmatched += 1
             return None
-        if len(api.endpoints) >= endpoints_max:
+        if len(api.endpoints) >= endpoints_max or _bytes_with(api, name) > API_BYTES_MAX:
             api.dropped += 1
             return None
     template, is_changed = template_of(api.paths, call.path)
@@ -78,6 +84,24 @@ def place(api: Api, call: ApiCall, *, endpoints_max: int) -> Placed | None:
     moved = generalise(api.paths, sorted(api.endpoints))
     api.endpoints = sorted({moved.get(one, one) for one in api.endpoints})
     return Placed(moved.get(name, name), new=name, moved=moved, is_changed=True)
+
+
+def _bytes_with(api: Api, name: str) -> int:
+    """About the bytes of an API with one endpoint more. Each part of its path may be stored with all parts before it."""
+    template = name.partition(" ")[2]
+    befores = [template[:at] for at, character in enumerate(template) if character == "/"]
+    return (
+        bytes_of(api.paths)
+        + sum(_stored_bytes(one) for one in api.endpoints)
+        + sum(_stored_bytes(before) for before in befores)
+        # Its words, its name, and its name once more while words are taken for data.
+        + 3 * _stored_bytes(name)
+        + _PLACE_BYTES * len(befores)
+    )
+
+
+def _stored_bytes(text: str) -> int:
+    return len(text.encode(errors="surrogatepass")) + 5
 
 
 def remove(api: Api, name: str) -> None:

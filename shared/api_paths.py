@@ -14,6 +14,8 @@ import msgspec
 DATA: Final = "{}"
 #: Words at one place that have the same calls under them; with more of them they are data.
 WORDS_MAX: Final = 20
+#: Forms of the data of one place; more are not noted.
+FORMS_MAX: Final = 20
 
 
 class Place(msgspec.Struct, array_like=True):
@@ -31,6 +33,11 @@ class Paths(msgspec.Struct, array_like=True):
     """The paths of one API: places by the template of what stands before them."""
 
     places: dict[str, Place] = {}
+
+
+def bytes_of(paths: Paths) -> int:
+    """The bytes of the paths as they are stored."""
+    return len(msgspec.msgpack.encode(paths))
 
 
 def template_of(paths: Paths, parts: list[str]) -> tuple[str, bool]:
@@ -124,7 +131,7 @@ def _name(place: Place, part: str) -> tuple[str, bool]:
     """What stands for the part in a template, and whether it is noted only now."""
     if part.startswith("{"):
         form = part[1:-1]
-        if form in place.forms:
+        if form in place.forms or len(place.forms) >= FORMS_MAX:
             return DATA, False
         place.forms = sorted([*place.forms, form])
         # A route says that whatever stands here is data.

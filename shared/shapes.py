@@ -82,6 +82,17 @@ def discreet(shape: Shape) -> Shape:
     )
 
 
+def without_words(shape: Shape) -> Shape:
+    """The shape without enumerations: its texts are taken for free ones, now and in whatever is merged with it."""
+    return msgspec.structs.replace(
+        shape,
+        text=None if shape.text is None else _freed(shape.text),
+        items=None if shape.items is None else without_words(shape.items),
+        values=None if shape.values is None else without_words(shape.values),
+        fields={name: without_words(field) for name, field in shape.fields.items()},
+    )
+
+
 def size_of(shape: Shape) -> int:
     """How many places the shape tells of."""
     inner = [one for one in (shape.items, shape.values, *shape.fields.values()) if one is not None]

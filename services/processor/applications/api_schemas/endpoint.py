@@ -8,12 +8,20 @@ import msgspec
 from shared.schemas.api_call import ApiCall
 from shared.schemas.api_change import ChangeKind
 from shared.schemas.shape import Shape
-from shared.shapes import discreet, merged, size_of
+from shared.shapes import discreet, merged, size_of, without_words
 
 #: Calls in a row without a field that all had: then it has vanished.
 VANISHED_CALLS: Final = 10
-#: Places of one endpoint's payloads that are learned.
+#: Places of one endpoint's payloads that are learned, and their bytes. Beyond these bytes no text is an enumeration any more;
+#: a call that would still pass them is counted, and adds nothing.
 PLACES_MAX: Final = 2_000
+SHAPE_BYTES_MAX: Final = 300_000
+#: Bytes of the names of what is published, and of what was found new since. Beyond them nothing new is noted, nor told.
+KNOWN_BYTES_MAX: Final = 200_000
+#: What a place that is known costs beside its name, bytes.
+_KNOWN_PLACE_BYTES: Final = 48
+#: Different statuses that are counted apart.
+STATUSES_MAX: Final = 500
 #: Headers come and go with proxies and clients: they are learned, and not told as drift.
 _NO_DRIFT: Final = frozenset({"/request/headers"})
 #: Which of its names a call has says nothing: a request has no body, a response one status.
@@ -48,6 +56,8 @@ class Endpoint(msgspec.Struct, array_like=True):
     truncated: int = 0
     #: Once it is published.
     known: Known | None = None
+    #: About the bytes of `known`.
+    known_bytes: int = 0
 
 
 class Drift(msgspec.Struct, frozen=True):
@@ -64,13 +74,17 @@ def learn(endpoint: Endpoint, call: ApiCall) -> list[Drift]:
     endpoint.count += 1
     endpoint.first_ms, endpoint.last_ms = min(endpoint.first_ms, call.at_ms), max(endpoint.last_ms, call.at_ms)
     status = str(call.status)
-    endpoint.statuses[status] = endpoint.statuses.get(status, 0) + 1
+    _count(endpoint.statuses, status, 1)
     if call.shape is None:
         return []
     _add(endpoint, call.shape)
     if endpoint.known is None:
         return []
-    return list(_drift(endpoint.known, call.shape, ""))
+    room = _Room(KNOWN_BYTES_MAX - endpoint.known_bytes)
+    drifts = list(_drift(endpoint.known, call.shape, "", room))
+    endpoint.known_bytes = KNOWN_BYTES_MAX - room.bytes
+    endpoint.truncated += room.is_short
+    return drifts
 
 
 def join(endpoint: Endpoint, other: Endpoint) -> None:
@@ -82,7 +96,7 @@ def join(endpoint: Endpoint, other: Endpoint) -> None:
     endpoint.count += other.count
     endpoint.truncated += other.truncated
     for status, count in other.statuses.items():
-        endpoint.statuses[status] = endpoint.statuses.get(status, 0) + count
+        _count(endpoint.statuses, status, count)
     if other.shape is not None:
         _add(endpoint, other.shape)
 
@@ -91,14 +105,57 @@ def publish(endpoint: Endpoint) -> None:
     """What was learned so far is what later calls are held against."""
     shape = endpoint.shape
     endpoint.known = Known(["object"]) if shape is None else _known(shape, "")
+    endpoint.known_bytes = 0 if shape is None else _known_bytes("", shape)
 
 
 def _add(endpoint: Endpoint, shape: Shape) -> None:
     whole = shape if endpoint.shape is None else merged(endpoint.shape, shape)
     if size_of(whole) > PLACES_MAX:
         endpoint.truncated += 1
-    else:
-        endpoint.shape = discreet(whole)
+        return
+    whole = discreet(whole)
+    if _bytes_of(whole) > SHAPE_BYTES_MAX:
+        whole = without_words(whole)
+    if _bytes_of(whole) > SHAPE_BYTES_MAX:
+        endpoint.truncated += 1
+        return
+    endpoint.shape = whole
+
+
+def _bytes_of(shape: Shape) -> int:
+    return len(msgspec.msgpack.encode(shape))
+
+
+def _count(statuses: dict[str, int], status: str, number: int) -> None:
+    if status in statuses or len(statuses) < STATUSES_MAX:
+        statuses[status] = statuses.get(status, 0) + number
+
+
+def _known_bytes(name: str, shape: Shape) -> int:
+    """About the bytes of what is known of a place and all below it."""
+    inner = [("", one) for one in (shape.items, shape.values) if one is not None]
+    return (
+        _KNOWN_PLACE_BYTES
+        + len(name.encode(errors="surrogatepass"))
+        + sum(_known_bytes(*one) for one in (*inner, *shape.fields.items()))
+    )
+
+
+class _Room:
+    """How many bytes more may be known."""
+
+    def __init__(self, room_bytes: int) -> None:
+        self.bytes = room_bytes
+        self.is_short = False
+
+    def take(self, name: str, shape: Shape) -> bool:
+        """Whether there is room for a place and all below it, which is taken then."""
+        needed = _known_bytes(name, shape)
+        if needed > self.bytes:
+            self.is_short = True
+            return False
+        self.bytes -= needed
+        return True
 
 
 def _known(shape: Shape, pointer: str) -> Known:
@@ -115,8 +172,8 @@ def _known(shape: Shape, pointer: str) -> Known:
     )
 
 
-def _drift(known: Known, shape: Shape, pointer: str) -> Iterator[Drift]:
-    """What in `shape` is not in `known`, which from then on has it."""
+def _drift(known: Known, shape: Shape, pointer: str, room: _Room) -> Iterator[Drift]:
+    """What in `shape` is not in `known`, which from then on has it, as far as there is room."""
     if pointer in _NO_DRIFT or (pointer.startswith("/response/") and pointer.endswith("/headers")):
         return
     fresh = [
@@ -128,24 +185,24 @@ def _drift(known: Known, shape: Shape, pointer: str) -> Iterator[Drift]:
     for name, field in shape.fields.items():
         below = _below(pointer, name)
         inner = known.fields.get(name)
-        if inner is None:
+        if inner is not None:
+            inner.missed = 0
+            yield from _drift(inner, field, below, room)
+        elif room.take(name, field):
             known.fields[name] = _known(field, below)
             yield Drift("new_field", below, [], list(field.types))
-        else:
-            inner.missed = 0
-            yield from _drift(inner, field, below)
     if "object" in shape.types:
         yield from _vanished(known, shape, pointer)
     if shape.items is not None:
-        if known.items is None:
+        if known.items is not None:
+            yield from _drift(known.items, shape.items, f"{pointer}/*", room)
+        elif room.take("", shape.items):
             known.items = _known(shape.items, f"{pointer}/*")
-        else:
-            yield from _drift(known.items, shape.items, f"{pointer}/*")
     if shape.values is not None:
-        if known.values is None:
+        if known.values is not None:
+            yield from _drift(known.values, shape.values, f"{pointer}/*", room)
+        elif room.take("", shape.values):
             known.values = _known(shape.values, f"{pointer}/*")
-        else:
-            yield from _drift(known.values, shape.values, f"{pointer}/*")
 
 
 def _vanished(known: Known, shape: Shape, pointer: str) -> Iterator[Drift]:

@@ -7,7 +7,15 @@ https://opentelemetry.io/docs/specs/semconv/http/http-spans.
 from typing import Any
 from urllib.parse import urlsplit
 
-from shared.schemas.api_call import HOST_CHARS_MAX, METHOD_CHARS_MAX, SCHEMA_VERSION, ApiCall, path_of
+from shared.schemas.api_call import (
+    HOST_CHARS_MAX,
+    METHOD_CHARS_MAX,
+    SCHEMA_VERSION,
+    STATUS_MAX,
+    STATUS_MIN,
+    ApiCall,
+    path_of,
+)
 from shared.schemas.span import Span
 
 _USUAL_PORTS = frozenset({80, 443})
@@ -21,7 +29,9 @@ def to_api_call(span: Span) -> ApiCall | None:
     status = _whole(span, "http.response.status_code", "http.status_code")
     host = _host(span)
     path = path_of(_path(span))
-    if not method.isalpha() or len(method) > METHOD_CHARS_MAX or status is None or path is None:
+    if not method.isalpha() or len(method) > METHOD_CHARS_MAX or path is None:
+        return None
+    if status is None or not STATUS_MIN <= status <= STATUS_MAX or not host.isprintable():
         return None
     return ApiCall(
         schema_version=SCHEMA_VERSION,

@@ -227,7 +227,7 @@ class Core:
         """Lets the clock run to `clock_ms`; what is due on the way fires, each with the clock at its own deadline.
 
         So the result does not depend on the steps in which the clock is moved. False when more is due than this checkpoint
-        may fire: the clock then lags; cut, and call again.
+        may fire, by number or by bytes: the clock then lags; cut, and call again.
         """
         position, context, layers = self._position, self._context, self._layers
         position.target_ms = max(position.target_ms, clock_ms)
@@ -237,6 +237,8 @@ class Core:
                 context.draft.fired += 1
                 context.clock_ms = max(context.clock_ms, deadline_ms)
                 self._row_callbacks.fire(key, deadline_ms, at)
+                if self.dirty_bytes >= self._dirty_bytes_max:
+                    break
             if layers.next_due_ms() <= position.target_ms:
                 position.is_behind = True
                 return False

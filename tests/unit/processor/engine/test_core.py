@@ -293,6 +293,28 @@ def test_no_record_is_taken_while_more_timers_are_due_than_a_checkpoint_holds(mo
     assert core.fold(late) == 1
 
 
+def test_a_checkpoint_is_bounded_by_bytes_when_timers_fire_too() -> None:
+    """300 large traces that were due at once made a checkpoint of 265 MB."""
+
+    class Large(Counting):
+        def fire(self, spec: StoreSpec[Any], key: bytes) -> None:
+            super().fire(spec, key)
+            self._context.emit(VIEWS, key, bytes(1_000))
+
+    core = Core(dataclasses.replace(APPLICATION, start=Large), 0, MemoryStore())
+    core.fold([record(offset, key=b"key-%d" % offset) for offset in range(50)])
+    core.limit(cache_rows_max=100, cache_bytes_max=10_000, dirty_bytes_max=10_000)
+    core.cut()
+    core.commit()
+    fired: list[bytes] = []
+    while not core.advance_to(5000) or core.is_dirty:
+        assert core.dirty_bytes < 12_000
+        fired += [output.key for output in core.cut().outputs if len(output.value or b"") == 1_000]
+        core.commit()
+    assert sorted(fired) == sorted(b"key-%d" % number for number in range(50))
+    assert core.clock_ms == 5000
+
+
 def test_a_record_folded_before_is_passed_over() -> None:
     core = Core(APPLICATION, 0, MemoryStore())
     core.fold([record(0), record(1)])
