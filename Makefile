@@ -23,9 +23,10 @@ check: setup ## lint, format, types, layers
 	$(PYTHON) -c 'import sys; from importlinter.cli import lint_imports; sys.exit(lint_imports())'
 
 unit: setup ## the tests that need nothing but Python
-	$(PYTHON) -m pytest tests/unit tests/contracts -m 'not integration'
+	$(PYTHON) -m pytest -n 2 --dist load tests/unit tests/contracts -m 'not integration'
 
 integration: setup-test ## the tests with a real broker, Spark, Postgres, browser
+	$(PYTHON) -m tests.class_archives
 	$(PYTHON) -m pytest -m integration
 
 test: setup-test check ## everything, as continuous integration runs it

@@ -4,14 +4,14 @@
 """
 
 import os
+from typing import Any
 
 import pytest
 from hypothesis import settings
+from xdist.scheduler import Scheduling
 
 from deploy.local.ports import PORT_MAX, PORT_MIN, RANGE_VARIABLE
-
-#: Each for one of the two workers.
-LONGEST_FILES = ("test_restating.py", "test_warehouse.py")
+from tests import scheduling
 
 settings.register_profile("default", deadline=None)
 settings.register_profile("many", deadline=None, max_examples=10_000)
@@ -34,8 +34,14 @@ def pytest_make_parametrize_id(val: object, argname: str) -> str | None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The longest files first: begun last, one worker would wait for them while the other has nothing left."""
-    items.sort(key=lambda item: item.path.name not in LONGEST_FILES)
+    """The longest first."""
+    items.sort(key=lambda item: scheduling.rank(item.nodeid))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Scheduling | None:
+    """Groups of tests in place of files, where files are what was asked for."""
+    return scheduling.ByGroup(config, log) if config.getoption("dist") == "loadfile" else None
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -1,8 +1,7 @@
-"""Everything, as `make test` runs it: two files at a time, then alone whatever failed.
+"""Everything, as `make test` runs it: two workers; a test that fails fails the run.
 
-The tests start brokers, JVMs and browsers on whatever machine there is, and one of them may run into its deadline because another
-took the machine. A test that failed is therefore run once more, with nothing beside it; failing again, it has failed. One
-that passes then is named as unsteady at the end, for somebody to look at.
+Before the run the archives of Java classes are made, unless they are there. After it, what failed runs once more with nothing
+beside it. That attempt changes no result: it says which tests are broken, and which are unsteady and pass only alone.
 """
 
 import json
@@ -11,11 +10,13 @@ import sys
 from pathlib import Path
 from typing import Final
 
+from tests import class_archives
+
 _PYTEST: Final = (sys.executable, "-m", "pytest")
-#: Two files at a time: most tests wait for the processes they have started. No reordering, so that the long files begin early.
-_BESIDE_EACH_OTHER: Final = ("-n", "2", "--dist", "loadfile", "--no-loadscope-reorder")
+#: `tests/scheduling.py` says what runs where and in which order; xdist's own order would start the long files late.
+_TWO_WORKERS: Final = ("-n", "2", "--dist", "loadfile", "--no-loadscope-reorder")
 _ALONE: Final = ("--last-failed", "--last-failed-no-failures", "none")
-#: More failures than these are no matter of a busy machine.
+#: More failures than these are not examined again.
 AGAIN_MAX = 12
 _CACHE: Final = Path(".pytest_cache/v/cache/lastfailed")
 _FAILED: Final = 1
@@ -27,18 +28,21 @@ def failed_tests(cache: Path) -> list[str]:
 
 
 def run(cache: Path = _CACHE, pytest: tuple[str, ...] = _PYTEST) -> int:
-    """Runs all tests; 0 when each passed, at the second attempt at the latest."""
+    """Runs all tests; 0 when each passed at its first attempt."""
     cache.unlink(missing_ok=True)
-    code = subprocess.run([*pytest, *_BESIDE_EACH_OTHER], check=False).returncode
+    code = subprocess.run([*pytest, *_TWO_WORKERS], check=False).returncode
     failed = failed_tests(cache)
     if code != _FAILED or not 0 < len(failed) <= AGAIN_MAX:
         return code
-    print(f"\n{len(failed)} failed beside others; once more, alone", flush=True)
-    code = subprocess.run([*pytest, *_ALONE], check=False).returncode
-    if code == 0:
-        print("\nunsteady, passed only alone:", *failed, sep="\n  ", flush=True)
+    print(f"\n{len(failed)} FAILED; once more, alone, to see which are unsteady", flush=True)
+    again = subprocess.run([*pytest, *_ALONE], check=False).returncode
+    broken = set(failed_tests(cache)) if again else set()
+    unsteady = [name for name in failed if name not in broken]
+    if unsteady:
+        print("\nUNSTEADY, passed only alone (a fault to mend):", *unsteady, sep="\n  ", flush=True)
     return code
 
 
 if __name__ == "__main__":
+    class_archives.ensure()
     sys.exit(run())

@@ -5,7 +5,7 @@ The figures of requests are those of locust's CSV files (`--csv`), which it reck
 
 import csv
 import html
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -49,19 +49,24 @@ class Moment:
 
 
 def routes(stats: Iterable[str]) -> list[Route]:
-    """The lines of locust's `_stats.csv`, the sum of all as the last."""
-    return [
-        Route(
-            row["Name"],
-            int(row["Request Count"]),
-            int(row["Failure Count"]),
-            _number(row["Requests/s"]),
-            _number(row["50%"]),
-            _number(row["99%"]),
-            _number(row["Max Response Time"]),
-        )
-        for row in csv.DictReader(stats)
-    ]
+    """The lines of locust's `_stats.csv`, the sum of all as the last.
+
+    Locust rounds times before it counts them, the maximum excepted: its percentiles may be above it, and are bounded by it here.
+    """
+    return [_route_of(row) for row in csv.DictReader(stats)]
+
+
+def _route_of(row: Mapping[str, str]) -> Route:
+    max_ms = _number(row["Max Response Time"])
+    return Route(
+        row["Name"],
+        int(row["Request Count"]),
+        int(row["Failure Count"]),
+        _number(row["Requests/s"]),
+        min(_number(row["50%"]), max_ms),
+        min(_number(row["99%"]), max_ms),
+        max_ms,
+    )
 
 
 def moments(history: Iterable[str]) -> list[Moment]:

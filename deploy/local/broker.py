@@ -13,6 +13,7 @@ from typing import Final, Self
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
+from deploy.local import class_archives
 from deploy.local.paths import KAFKA_JARS, KAFKA_LOG4J
 from deploy.local.ports import free_port
 from deploy.local.process import Child, ProcessDied
@@ -187,6 +188,7 @@ class Broker:
             "-XX:+UseSerialGC",
             # Start-up is most of a short run's time on few cores: the first compiler is enough for one machine's load.
             "-XX:TieredStopAtLevel=1",
+            *(class_archives.options(class_archives.KAFKA) if self._jars == KAFKA_JARS else ()),
             f"-Dlog4j2.configurationFile={KAFKA_LOG4J.as_uri()}",
             "-cp",
             f"{self._jars}/*",

@@ -12,6 +12,7 @@ from deploy.local.postgres import Postgres
 from deploy.topics import create_topics
 from services.finalizer.warehouse import session as finalizer_session
 from shared.settings import Settings
+from tests.integration.finalizing import spark_environment
 from tests.integration.warehousing import Warehouse, finalizer_settings
 
 
@@ -53,8 +54,8 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """The finalizer's own Spark session, one for all tests: starting a JVM costs more than most of them."""
     settings = finalizer_settings(tmp_path_factory.mktemp("spark"), "postgresql://nobody@127.0.0.1/none", cores="2")
     with pytest.MonkeyPatch.context() as patch:
-        # Its life is short: what the second compiler does never pays.
-        patch.setenv("JAVA_TOOL_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
+        for name, value in spark_environment().items():
+            patch.setenv(name, value)
         session = finalizer_session.start(settings)
     session.sparkContext.setLogLevel("OFF")
     yield session

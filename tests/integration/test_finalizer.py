@@ -31,6 +31,7 @@ from shared.topics import BEACONS, LATE, REJECTED, VIEWS
 from tests.integration.finalizing import (
     HOUR_MS,
     RUN_SECONDS_MAX,
+    SPARK_CLASS_PATH,
     START_SECONDS_MAX,
     Installation,
     RawRecord,
@@ -264,6 +265,8 @@ def test_it_runs_unchanged_on_a_cluster_with_the_views_from_another_kafka(
         "PYSPARK_PYTHON": sys.executable,
         "PYTHONPATH": os.pathsep.join([str(REPOSITORY), os.environ.get("PYTHONPATH", "")]),
     }
+    # The jars come with the job alone, as on a cluster that has none of them.
+    del environment[SPARK_CLASS_PATH]
     url = f"spark://127.0.0.1:{free_port()}"
     port = url.rpartition(":")[2]
 

@@ -1,4 +1,4 @@
-"""What `make test` makes of failures: a test gets a second attempt, alone, and no third."""
+"""What `make test` makes of failures: a second attempt, alone, says which tests are unsteady; the run has failed."""
 
 import json
 import sys
@@ -36,20 +36,28 @@ def test_what_passes_is_run_once(tmp_path: Path) -> None:
     assert (code, len(calls)) == (0, 1)
 
 
-def test_what_failed_is_run_again_alone_and_told(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_what_passes_only_alone_is_named_and_fails_the_run(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     code, calls = run(tmp_path, (1, ["tests/a.py::test_one"]), (0, []))
-    assert (code, len(calls)) == (0, 2)
+    assert (code, len(calls)) == (1, 2)
     assert "-n" in calls[0].split()
     assert "-n" not in calls[1].split()
     assert "--last-failed" in calls[1].split()
-    assert "unsteady, passed only alone:\n  tests/a.py::test_one" in capfd.readouterr().out
+    assert capfd.readouterr().out.endswith("to mend):\n  tests/a.py::test_one\n")
 
 
-def test_what_fails_twice_has_failed(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_of_several_that_failed_those_are_named_that_pass_alone(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    code, _ = run(tmp_path, (1, ["tests/a.py::test_one", "tests/b.py::test_two"]), (1, ["tests/b.py::test_two"]))
+    assert code == 1
+    assert capfd.readouterr().out.endswith("to mend):\n  tests/a.py::test_one\n")
+
+
+def test_what_fails_twice_is_not_called_unsteady(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     failed = ["tests/a.py::test_one"]
     code, calls = run(tmp_path, (1, failed), (1, failed))
     assert (code, len(calls)) == (1, 2)
-    assert "unsteady" not in capfd.readouterr().out
+    assert "UNSTEADY" not in capfd.readouterr().out
 
 
 @pytest.mark.parametrize(

@@ -29,6 +29,13 @@ def test_locusts_files_are_read() -> None:
     assert moments([]) == []
 
 
+def test_no_percentile_is_above_the_maximum() -> None:
+    # Locust rounds 7.66 ms to 8 ms in its percentiles, and not in its maximum.
+    rounded = STATS.splitlines()[0] + "\n,Aggregated,57,8,1,7.65,1.5,8,8,8,8,8,8,8,8,8,8,8\n"
+    (whole,) = routes(rounded.splitlines())
+    assert (whole.p50_ms, whole.p99_ms, whole.max_ms) == (7.65, 7.65, 7.65)
+
+
 def test_the_page_says_of_every_line_whether_it_is_right() -> None:
     lines = [
         Line("views <lost>", "1", "0", False),

@@ -1,0 +1,39 @@
+"""What runs together in a worker of `make test`, and in which order."""
+
+import re
+from pathlib import Path
+
+from tests import scheduling
+
+INTEGRATION = Path(__file__).parents[1] / "integration"
+
+
+def nodeid(file: str, test: str = "test_one") -> str:
+    return f"tests/integration/{file}::{test}"
+
+
+def test_every_file_that_uses_the_spark_session_is_in_its_group() -> None:
+    uses = {
+        path.name
+        for path in INTEGRATION.glob("test_*.py")
+        if re.search(r"\b(spark: SparkSession|warehouse: Warehouse)\b", path.read_text())
+    }
+    assert uses == set(scheduling.SHARING_SPARK)
+    assert {scheduling.group_of(nodeid(name)) for name in uses} == {"spark"}
+
+
+def test_a_group_is_a_file_unless_its_tests_are_apart() -> None:
+    files = [nodeid("test_broker.py"), nodeid("test_broker.py", "test_two[::1]"), "tests/unit/test_whole.py::test_one"]
+    assert [scheduling.group_of(one) for one in files] == [
+        "tests/integration/test_broker.py",
+        "tests/integration/test_broker.py",
+        "tests/unit/test_whole.py",
+    ]
+    first, second = nodeid("test_finalizer.py"), nodeid("test_finalizer.py", "test_two")
+    assert scheduling.group_of(first) != scheduling.group_of(second)
+
+
+def test_the_longest_begin_first_and_exist() -> None:
+    assert all((INTEGRATION / name).exists() for name in scheduling.LONGEST)
+    given = [nodeid("test_broker.py"), "tests/unit/test_rows.py::test_one", nodeid("test_warehouse.py")]
+    assert sorted(given, key=scheduling.rank) == [given[2], given[0], given[1]]
