@@ -1,6 +1,6 @@
 # The words of this project; each is one command. `make` lists them.
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-test demo check unit integration test chaos rolling bench loadtest images images-test compose-demo compose-test kubernetes-test lock clean
+.PHONY: help setup setup-test demo check unit integration test oracle fuzz chaos rolling bench loadtest images images-test compose-demo compose-test kubernetes-test lock clean
 
 PYTHON := .venv/bin/python
 
@@ -31,6 +31,12 @@ integration: setup-test ## the tests with a real broker, Spark, Postgres, browse
 
 test: setup-test check ## everything, as continuous integration runs it
 	$(PYTHON) -m tests.whole
+
+oracle: setup ## rows of generated sessions of every client beside those of a second implementation of docs/view.md [SESSIONS=n] [SEED=n]
+	@$(PYTHON) -m tests.oracle $(if $(SESSIONS),--sessions $(SESSIONS)) $(if $(SEED),--seed $(SEED))
+
+fuzz: setup ## hostile requests through the intake of every route and the fold of every application, in memory [CASES=n] [SEED=n]
+	@$(PYTHON) -m tests.fuzz $(if $(CASES),--cases $(CASES)) $(if $(SEED),--seed $(SEED))
 
 chaos: setup ## slots killed, stopped, added, removed under load, every view compared with the truth [MINUTES=n] [SEED=n]
 	@$(PYTHON) -m tests.chaos $(if $(MINUTES),--minutes $(MINUTES)) $(if $(SEED),--seed $(SEED))

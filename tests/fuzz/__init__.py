@@ -1,0 +1,1 @@
+"""Hostile requests through the real intake of every route and the real fold of every application, in memory."""

@@ -1,0 +1,71 @@
+"""The oracle's reading of advertisement events."""
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from tests.oracle.playing import shows_view
+from tests.oracle.walk import Span
+
+_FIELDS: Final = (
+    "ad_breaks",
+    "ad_preroll_breaks",
+    "ad_midroll_breaks",
+    "ad_postroll_breaks",
+    "ad_attempts",
+    "ad_impressions",
+    "ad_errors",
+    "ad_playing_ms",
+    "ad_preroll_playing_ms",
+)
+
+
+def ads(spans: Sequence[Span]) -> dict[str, Any]:
+    """Breaks, attempts, impressions and errors of a play, and how long its ads played."""
+    row = dict.fromkeys(_FIELDS, 0)
+    playing = has_played = has_ended = paused = False
+    for span in spans:
+        one = span.step
+        has_played = has_played or is_first_frame(span)
+        has_ended = has_ended or one.name == "ended" or (one.name == "ps" and one.state == "ended")
+        match one.ad:
+            case "adbreakstart":
+                row["ad_breaks"] += 1
+                place = "postroll" if has_ended else "midroll" if has_played else "preroll"
+                row[f"ad_{place}_breaks"] += 1
+            case "adplay":
+                row["ad_attempts"] += 1
+            case "adplaying":
+                row["ad_attempts"] += one.source == "cmcd"
+                row["ad_impressions"] += not paused
+                playing, paused = True, False
+            case "adpause":
+                playing, paused = False, True
+            case "aderror" | "adended" | "adbreakend":
+                row["ad_errors"] += one.ad == "aderror"
+                playing = paused = False
+        if playing:
+            row["ad_playing_ms"] += span.ms
+            row["ad_preroll_playing_ms"] += 0 if has_played else span.ms
+    return row
+
+
+def content_startup_ms(row: dict[str, Any], spans: Sequence[Span]) -> int | None:
+    """From the start to the content's first frame, without the time in ad breaks; without ads the start-up time."""
+    if not row["ad_breaks"]:
+        return row["startup_ms"]
+    begun = next((span for span in spans if shows_view(span.step)), None)
+    frame = next((span for span in spans if is_first_frame(span)), None)
+    if begun is None or frame is None:
+        return None
+    in_break, break_ms = False, 0
+    for span in spans:
+        if span is frame:
+            break
+        in_break = span.step.ad == "adbreakstart" or (in_break and span.step.ad != "adbreakend")
+        break_ms += span.ms + span.gap_ms if in_break else 0
+    return max(0, frame.at_ms - begun.at_ms - break_ms)
+
+
+def is_first_frame(span: Span) -> bool:
+    """Whether a beacon says that content plays."""
+    return span.step.name == "playing" or (span.step.name == "ps" and span.step.state == "playing")

@@ -1,0 +1,204 @@
+"""The oracle's reading of beacons: one of each, in their order, each with the state after it; plays of a CMCD session.
+
+Written from the words of `docs/view.md` (Events, Order, Plays of a CMCD session, State). It shares no code with the fold.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple
+
+_STATES: Final = {
+    "viewstart": "starting",
+    "playing": "playing",
+    "pause": "paused",
+    "rebufferstart": "rebuffering",
+    "rebufferend": "playing",
+    "seekstart": "seeking",
+    "ended": "ended",
+    "viewend": "ended",
+    "error": "failed",
+}
+_STA: Final = {
+    "s": "starting",
+    "p": "playing",
+    "a": "paused",
+    "r": "rebuffering",
+    "w": "rebuffering",
+    "k": "seeking",
+    "e": "ended",
+    "q": "ended",
+    "f": "failed",
+    "d": "none",
+}
+#: Canonical names of the clients' own, where they differ.
+_NAMES: Final = {
+    "mux": {
+        "seeking": "seekstart",
+        "seeked": "seekend",
+        "renditionchange": "rendition",
+        "requestcompleted": "request",
+        "requestfailed": "request",
+        "requestcanceled": "request",
+    },
+    "epas": {
+        "loading": "viewstart",
+        "paused": "pause",
+        "buffering": "rebufferstart",
+        "buffered": "rebufferend",
+        "seeking": "seekstart",
+        "seeked": "seekend",
+        "bitrate_changed": "rendition",
+        "stopped": "viewend",
+    },
+    "native": {},
+}
+#: An ad that begins is an attempt and an impression.
+_CMCD_ADS: Final = {"abs": "adbreakstart", "abe": "adbreakend", "as": "adplaying", "ae": "adended", "sk": "adended"}
+#: Of beacons of one time without numbers: what begins comes first, what ends last.
+_RANKS: Final = {"viewstart": 0, "play": 1, "playing": 3, "ended": 5, "viewend": 6}
+
+
+@dataclass(slots=True)
+class Step:
+    """One beacon as the definitions see it."""
+
+    beacon: dict[str, Any]
+    #: The client's clock, ms since 1970; `append_ms` is the broker's.
+    at_ms: int
+    append_ms: int
+    name: str
+    own_name: str
+    attrs: dict[str, Any]
+    #: The state after it; empty where it says none.
+    state: str = ""
+
+    @property
+    def seq(self) -> int:
+        """Its number; 0 where it has none."""
+        return int(self.beacon.get("seq") or 0)
+
+    @property
+    def source(self) -> str:
+        """The kind of client."""
+        return str(self.beacon["source"])
+
+    @property
+    def offset_ms(self) -> int:
+        """What to add to its client time to get server time."""
+        return int(self.beacon["clock_offset_ms"])
+
+    @property
+    def playhead_ms(self) -> int | None:
+        """Where playback was, as it says."""
+        return self.beacon.get("playhead_ms")
+
+    @property
+    def is_seek(self) -> bool:
+        """Whether it begins or ends a seek."""
+        return self.name in ("seekstart", "seekend") or (self.name == "ps" and self.state == "seeking")
+
+    @property
+    def ad(self) -> str:
+        """What it says of ads, in mux's words."""
+        if self.source == "cmcd":
+            return _CMCD_ADS.get(self.name, "")
+        name = str(self.attrs.get("ad_event", "")) if self.name == "ad" else self.own_name
+        return name if name.startswith("ad") else ""
+
+    @property
+    def is_request(self) -> bool:
+        """Whether it is a CMCD request record, whose time is that of the request's start."""
+        return self.own_name == "rr"
+
+
+def step(append_ms: int, beacon: dict[str, Any]) -> Step:
+    """What one beacon says."""
+    attrs = beacon.get("attrs", {})
+    own = beacon["source_event"]
+    at_ms = beacon["client_time_ms"]
+    if beacon["source"] == "cmcd":
+        event = own.partition(":")[0]
+        state = "" if event == "rr" else _STA.get(str(attrs.get("sta", "")), "")
+        return Step(beacon, at_ms, append_ms, event, event, attrs, state)
+    name = _NAMES[beacon["source"]].get(own, own)
+    if name == "error" and attrs.get("player_error_severity") == "warning":
+        name = "warning"
+    return Step(beacon, at_ms, append_ms, name, own, attrs, _STATES.get(name, ""))
+
+
+def identity(beacon: dict[str, Any]) -> object:
+    """What makes two beacons the same."""
+    if beacon["source"] == "mux":
+        return beacon["seq"]
+    if beacon["source"] == "cmcd":
+        return beacon["seq"], beacon["client_time_ms"]
+    return beacon["client_time_ms"], str(
+        {name: beacon.get(name) for name in ("source_event", "seq", "playhead_ms", "attrs")}
+    )
+
+
+def ordered(steps: Sequence[Step]) -> list[Step]:
+    """The steps of one play in their order."""
+    numbered = all(one.beacon.get("seq") is not None for one in steps)
+    if steps[0].source == "native" and numbered:
+        return sorted(steps, key=lambda one: (one.seq, one.at_ms, _RANKS.get(one.name, 4)))
+    if steps[0].source in ("mux", "cmcd"):
+        return sorted(steps, key=lambda one: one.seq)
+    return sorted(steps, key=lambda one: (one.at_ms, _RANKS.get(one.name, 4)))
+
+
+class Play(NamedTuple):
+    """Its beacons in their order; `goes_on` where another play of the same run of numbers comes before it."""
+
+    steps: list[Step]
+    goes_on: bool = False
+
+
+def plays(steps: Sequence[Step]) -> list[Play]:
+    """A CMCD session's plays; any other view is one."""
+    if steps[0].source != "cmcd":
+        return [Play(ordered(steps))]
+    found = []
+    for run in _runs(steps):
+        play = Play([])
+        content = None
+        for one in ordered(run):
+            cid = None if one.is_request else one.attrs.get("cid")
+            if cid is not None and content is not None and cid != content:
+                found.append(play)
+                play = Play([], goes_on=True)
+            content = cid or content
+            play.steps.append(one)
+        found.append(play)
+    return found
+
+
+def _told_ms(one: Step) -> int:
+    return one.at_ms + int(one.attrs.get("ttlb", 0)) if one.is_request else one.at_ms
+
+
+def _runs(steps: Sequence[Step]) -> list[list[Step]]:
+    """The sequence begins anew with each beacon 0, and where a number comes a second time."""
+    beginnings = sorted(_told_ms(one) for one in steps if one.seq == 0)
+    groups: dict[int, list[Step]] = {}
+    for one in steps:
+        groups.setdefault(sum(begun <= _told_ms(one) for begun in beginnings), []).append(one)
+    early = groups.pop(0, [])
+    runs = [group for _, group in sorted(groups.items())]
+    if early and runs and not {one.seq for one in early} & {one.seq for one in runs[0]}:
+        runs[0] += early
+    elif early:
+        runs.insert(0, early)
+    return [part for run in runs for part in _split(run)]
+
+
+def _split(run: list[Step]) -> list[list[Step]]:
+    parts: list[list[Step]] = [[]]
+    numbers: set[int] = set()
+    for one in sorted(run, key=_told_ms):
+        if one.seq in numbers:
+            parts.append([])
+            numbers = set()
+        parts[-1].append(one)
+        numbers.add(one.seq)
+    return parts

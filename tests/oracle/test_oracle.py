@@ -1,0 +1,44 @@
+"""The fold's rows are the oracle's: 2,000 generated sessions of every client; `--hypothesis-profile many` compares 20,000."""
+
+import msgspec
+import pytest
+from hypothesis import settings
+
+from shared.schemas.view import View
+from tests.oracle.__main__ import report
+from tests.oracle.comparison import ALLOWED, NOT_COMPARED, PENDING, expected_rows, settled_differences
+from tests.oracle.viewer import CLIENTS, session
+
+SEED = 1
+CHUNKS = 10
+SESSIONS = 20_000 if settings().max_examples > 1_000 else 2_000
+
+
+@pytest.mark.parametrize("chunk", range(CHUNKS))
+def test_the_folds_rows_are_the_oracles(chunk: int) -> None:
+    size = SESSIONS // CHUNKS
+    found = list(settled_differences(SEED, range(chunk * size, (chunk + 1) * size)))
+    assert not found, f"{len(found)} views differ, the first:\n{report(found[0], SEED)}"
+
+
+def test_every_field_of_a_row_is_compared_or_has_a_reason() -> None:
+    compared = {name for row in expected_rows(SEED, range(60)) for name in row}
+    fields = {field.name for field in msgspec.structs.fields(View)}
+    assert fields <= compared | NOT_COMPARED.keys()
+    assert {one.field for one in ALLOWED} | PENDING.keys() <= compared
+
+
+def test_the_sessions_hold_all_that_disturbs_a_view() -> None:
+    sessions = [session(SEED, number) for number in range(500)]
+    kinds = {moment.kind for one in sessions for play in one.plays for moment in play.moments}
+    assert {"sleep", "step", "rate", "adplaying", "stall", "seek", "error", "crash"} <= kinds
+    assert {one.client for one in sessions} == set(CLIENTS)
+    disturbed = [
+        any(one.losses for one in sessions),
+        any(one.resends for one in sessions),
+        any(one.disorder for one in sessions),
+        any(one.spool[1] for one in sessions),
+        any(len(one.plays) == 2 for one in sessions),
+        any(play.live for one in sessions for play in one.plays),
+    ]
+    assert all(disturbed)

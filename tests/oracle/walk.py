@@ -1,0 +1,172 @@
+"""The oracle's walk along a play: the state after each beacon, and the time that counts until the next one.
+
+Written from `docs/view.md`, sections State, Time, gaps and clocks, and Whether and when a view played.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from tests.oracle.reading import Step
+
+DAY_MS: Final = 86_400_000
+_COUNTING: Final = ("starting", "playing", "rebuffering", "seeking")
+_HEARTBEATS: Final = ("hb", "heartbeat", "t")
+
+
+@dataclass(slots=True)
+class Span:
+    """One timed beacon and what lies between it and the next one. Times in ms; `at_ms` is corrected for clock steps."""
+
+    step: Step
+    at_ms: int
+    state: str
+    before: str
+    #: Whether anything played before or at it.
+    has_played: bool
+    #: What counts until the next beacon; the last `played_ms` of it count as playing, whatever the state.
+    ms: int = 0
+    played_ms: int = 0
+    gap_ms: int = 0
+    stepped: bool = False
+    #: Whether an ad plays after it.
+    in_ad: bool = False
+
+
+class Walk:
+    """The spans of one play, made in its order."""
+
+    def __init__(self, play: Sequence[Step]) -> None:
+        self.spans: list[Span] = []
+        self._beats: list[int] = []
+        self._intervals: list[int] = []
+        self._requests: list[int] = []
+        self._before_seek = ""
+        self._seeks_stall = False
+        self._failed = False
+        self._in_break = self._in_ad = False
+        self._elapsed_ms = 0
+        self._playhead: tuple[int, int] | None = None
+        for one in play:
+            if one.is_request:
+                self._requests.append(one.at_ms + int(one.attrs.get("ttlb", 0)))
+            else:
+                self._take(one)
+
+    def _take(self, one: Step) -> None:
+        before, at_ms = "none", one.at_ms
+        if self.spans:
+            last = self.spans[-1]
+            at_ms = self._between(last, one)
+            before = "playing" if last.played_ms else last.state
+        has_played = bool(self.spans) and (self.spans[-1].has_played or self.spans[-1].played_ms > 0)
+        state = self._after(one, before, has_played=has_played)
+        self.spans.append(Span(one, at_ms, state, before, has_played or state == "playing"))
+        self._requests = []
+        self._advertise(one)
+        self.spans[-1].in_ad = self._in_ad
+        if state == "seeking":
+            self._playhead = None
+        elif one.playhead_ms is not None:
+            self._playhead = one.playhead_ms, at_ms
+
+    def _advertise(self, one: Step) -> None:
+        match one.ad:
+            case "adbreakstart":
+                self._in_break = True
+            case "adbreakend":
+                self._in_break = self._in_ad = False
+            case "adplaying":
+                self._in_ad = True
+            case "adpause" | "adended" | "aderror":
+                self._in_ad = False
+
+    def _after(self, one: Step, before: str, *, has_played: bool) -> str:
+        """The state after a beacon."""
+        after = one.state
+        if one.name == "play" and not has_played:
+            after = "starting"
+        if one.name == "rebufferend" and one.source != "mux" and not has_played:
+            after = "starting"
+        if one.name == "seekend":
+            return self._before_seek if before == "seeking" else before
+        if after == "rebuffering" and before == "seeking" and one.source != "cmcd":
+            after = ""
+        if after == "seeking" and before != "seeking":
+            self._before_seek = before
+        return after or before
+
+    def _between(self, last: Span, one: Step) -> int:
+        """Settles what counts between the last beacon and this one; returns this one's corrected time."""
+        counting = last.state in _COUNTING or self._in_ad
+        advance = self._advance(last, one)
+        elapsed, last.stepped = self._elapsed(last, one, advance, counting=counting)
+        elapsed = min(elapsed, DAY_MS)
+        self._elapsed_ms += elapsed
+        at_ms = last.at_ms + elapsed
+        if one.name in _HEARTBEATS:
+            if self._beats and len(self._intervals) < 15:
+                self._intervals.append(at_ms - self._beats[-1])
+            self._beats.append(at_ms)
+        if counting:
+            last.gap_ms = self._gap(last, one, elapsed, advance)
+        last.ms = elapsed - last.gap_ms
+        last.played_ms = self._shown(last, one, at_ms)
+        return at_ms
+
+    @staticmethod
+    def _advance(last: Span, one: Step) -> int | None:
+        """How far the playhead went where that is a witness of what played."""
+        from_ms, to_ms = last.step.playhead_ms, one.playhead_ms
+        if last.state != "playing" or one.is_seek or from_ms is None or to_ms is None or to_ms < from_ms:
+            return None
+        return to_ms - from_ms
+
+    def _elapsed(self, last: Span, one: Step, advance: int | None, *, counting: bool) -> tuple[int, bool]:
+        client = one.at_ms - last.step.at_ms
+        sends = one.beacon.get("sent_time_ms") is not None
+        if sends:
+            first = self.spans[0].step
+            server = one.at_ms + one.offset_ms - first.at_ms - first.offset_ms - self._elapsed_ms
+        else:
+            server = one.at_ms + one.offset_ms - last.step.at_ms - last.step.offset_ms
+        if client < 0:
+            return server if server >= 0 else advance if advance is not None else 0, True
+        witnessed = advance is not None and advance >= client / 2
+        if client > 90_000 and server < client - 30_000 and not witnessed and (sends or counting):
+            return max(server, 0), True
+        if 20_000 < client <= 90_000 and advance is not None and max(advance, server) < client - 10_000:
+            return max(server, 0), True
+        return client, False
+
+    def _limit_ms(self, one: Step, advance: int | None) -> int | None:
+        if one.source == "mux":
+            return 90_000
+        if len(self._intervals) >= 3:
+            return max(90_000, 3 * sorted(self._intervals)[(len(self._intervals) - 1) // 2])
+        return 300_000 if self._beats or advance is not None else None
+
+    def _gap(self, last: Span, one: Step, elapsed: int, advance: int | None) -> int:
+        if last.step.own_name == "devicesleep":
+            return elapsed
+        silence, before = 0, last.at_ms
+        shift = last.at_ms - last.step.at_ms
+        for at_ms in [*(ended + shift for ended in self._requests), last.at_ms + elapsed]:
+            silence = max(silence, at_ms - before)
+            before = max(before, at_ms)
+        limit = self._limit_ms(one, advance)
+        if limit is None or silence <= limit:
+            return 0
+        if advance is not None and advance <= 2 * elapsed:
+            return elapsed - advance if elapsed - advance > 10_000 else 0
+        return min(silence, elapsed)
+
+    def _shown(self, last: Span, one: Step, at_ms: int) -> int:
+        """How long it played by the playhead alone, while the beacons still said that it was starting."""
+        early = last.state in ("starting", "rebuffering") and not last.has_played
+        if self._playhead is None or one.playhead_ms is None or self._in_break or not early:
+            return 0
+        advance = one.playhead_ms - self._playhead[0]
+        if advance < 250 or advance > 2 * (at_ms - self._playhead[1]) or one.state == "seeking":
+            return 0
+        return min(advance, last.ms)
