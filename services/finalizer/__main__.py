@@ -14,26 +14,19 @@ from pyspark.sql import DataFrame
 
 from services.finalizer import commands, folding
 from services.finalizer.driver import Driver, clock_ms, writing
+from services.finalizer.failures import JobFailed
 from services.finalizer.health import Health
-from services.finalizer.jobs.forget import TooManyViews
-from services.finalizer.jobs.maintenance import Maintenance, MaintenanceFailed
-from services.finalizer.jobs.reprocess import BeaconsGone, GenerationSwapped, NothingReprocessed
-from services.finalizer.jobs.swap import SwapOutOfOrder
-from services.finalizer.serving.database import Fenced, ServingAway
+from services.finalizer.jobs.maintenance import Maintenance
 from services.finalizer.settings import FinalizerSettings
 from services.finalizer.streaming import raw, stream
 from services.finalizer.streaming.batches import Batches
 from services.finalizer.streaming.raw import RawLanding
 from services.finalizer.streaming.rows import RowLanding
 from services.finalizer.streaming.stalls import Stalls
-from services.finalizer.streaming.stream import DataLost
 from services.finalizer.warehouse import identity
-from services.finalizer.warehouse.checkpoint_lock import CheckpointInUse
-from services.finalizer.warehouse.identity import CheckpointForeign
 from services.finalizer.warehouse.locations import is_local
 from services.finalizer.warehouse.row_topics import RowTopic
-from services.finalizer.warehouse.session import JarsMissing
-from services.finalizer.warehouse.tables import ALL, OF_VIEWS, RAW, ROWS, UNPARSED_ROWS, TableDiffers, told
+from services.finalizer.warehouse.tables import ALL, OF_VIEWS, RAW, ROWS, UNPARSED_ROWS, told
 from services.rim.admin.admin import AdminServer
 from services.rim.database.migrations import DatabaseNewer
 from services.rim.database.postgres import certificate_files
@@ -49,24 +42,7 @@ log = structlog.get_logger("services.finalizer")
 EXIT_SETTINGS: Final = 2
 
 #: What ends a job with a message that says what to do, and needs no trace.
-EXPECTED: Final = (
-    BeaconsGone,
-    CheckpointForeign,
-    CheckpointInUse,
-    DataLost,
-    DatabaseNewer,
-    Fenced,
-    GenerationSwapped,
-    JarsMissing,
-    MaintenanceFailed,
-    NothingReprocessed,
-    OSError,
-    ServingAway,
-    SwapOutOfOrder,
-    TableDiffers,
-    TooManyViews,
-    TopicsWrong,
-)
+EXPECTED: Final = (JobFailed, DatabaseNewer, OSError, TopicsWrong)
 
 
 def main(arguments: Sequence[str], environ: Mapping[str, str]) -> int:

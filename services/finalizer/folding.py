@@ -8,9 +8,9 @@ from typing import Any, Final
 
 from services.processor.catalogue import APPLICATIONS
 from services.processor.engine.application.application import Application
-from services.processor.engine.application.failures import ApplicationFailed
 from services.processor.engine.core.core import Core
 from services.processor.engine.record import Output, Record
+from services.processor.engine.state.failures import ApplicationFailed
 from services.processor.engine.state.local import LocalMeta, MemoryStore
 from shared.topics import BEACONS, VIEWS
 

@@ -17,8 +17,8 @@ from services.processor import commands
 from services.processor.catalogue import APPLICATIONS
 from services.processor.engine.application.application import Application, NotCoPartitioned
 from services.processor.engine.application.failure_rules import FailureRules
-from services.processor.engine.application.failures import ReleaseBroken
 from services.processor.engine.routing import Owners
+from services.processor.engine.state.failures import ReleaseBroken
 from services.processor.runtime.http.routes import RequestLimits
 from services.processor.runtime.http.server import Endpoint, LookupServer
 from services.processor.runtime.kafka.ownership import Ownership

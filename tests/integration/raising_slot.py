@@ -8,8 +8,8 @@ from typing import Final
 
 from services.processor.__main__ import main
 from services.processor.applications.video_views.app import VideoViews
-from services.processor.engine.application.application import ROW_BYTES_MAX
 from services.processor.engine.record import Record
+from services.processor.engine.state.store_spec import ROW_BYTES_MAX
 
 PROGRAM: Final = ("tests.integration.raising_slot",)
 #: A beacon that holds this is folded, and then the fold raises: what it has changed by then must be taken back.

@@ -9,6 +9,7 @@ from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as sf
 
 from services.finalizer.driver import Driver
+from services.finalizer.failures import JobFailed
 from services.finalizer.jobs.maintenance import vacuum
 from services.finalizer.serving.published import Slice
 from services.finalizer.transforms.rows import columns_of
@@ -25,7 +26,7 @@ log = structlog.get_logger(__name__)
 VIEWS_MAX = 100_000
 
 
-class TooManyViews(RuntimeError):
+class TooManyViews(JobFailed):
     """The id fits more views than one viewer has."""
 
 

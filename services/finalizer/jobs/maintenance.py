@@ -10,6 +10,7 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
+from services.finalizer.failures import JobFailed
 from services.finalizer.serving.database import Serving
 from services.finalizer.settings import FinalizerSettings
 from services.finalizer.transforms.views import DAY_MS
@@ -21,7 +22,7 @@ from shared.metrics import FINALIZER_MAINTENANCE_FAILURES, FINALIZER_MAINTENANCE
 log = structlog.get_logger(__name__)
 
 
-class MaintenanceFailed(RuntimeError):
+class MaintenanceFailed(JobFailed):
     """Some tables could not be maintained; the text names them. Nothing is lost: the next round does it again."""
 
 

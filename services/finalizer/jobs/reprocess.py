@@ -10,6 +10,7 @@ from typing import Any, Final, NamedTuple
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
+from services.finalizer.failures import JobFailed
 from services.finalizer.transforms.views import DAY_MS, latest_per_view, parse
 from services.finalizer.warehouse import tables
 from services.finalizer.warehouse.views_table import read
@@ -27,15 +28,15 @@ _OPEN_MS_MAX: Final = DAY_MS
 REVISION: Final = 0
 
 
-class NothingReprocessed(RuntimeError):
+class NothingReprocessed(JobFailed):
     """There is no such generation."""
 
 
-class BeaconsGone(RuntimeError):
+class BeaconsGone(JobFailed):
     """Table `bronze` does not reach back to the days that are asked for; the text says from when on it does."""
 
 
-class GenerationSwapped(RuntimeError):
+class GenerationSwapped(JobFailed):
     """The generation is read already, on some of these days: what it says there is not made over."""
 
 

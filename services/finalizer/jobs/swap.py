@@ -11,6 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
 from services.finalizer.driver import Driver, clock_ms
+from services.finalizer.failures import JobFailed
 from services.finalizer.jobs.reprocess import days_of, of_generation
 from services.finalizer.serving.published import Slice
 from services.finalizer.warehouse import tables
@@ -19,7 +20,7 @@ from services.finalizer.warehouse.views_table import KEY, NEWER, listed, read, s
 log = structlog.get_logger(__name__)
 
 
-class SwapOutOfOrder(RuntimeError):
+class SwapOutOfOrder(JobFailed):
     """Another generation lies over this one, or this one is not swapped in; the text says what to do."""
 
 

@@ -11,6 +11,7 @@ from typing import Final, TypeVar
 import psycopg
 import structlog
 
+from services.finalizer.failures import JobFailed
 from services.finalizer.serving.migrate import migrate
 from services.finalizer.serving.published import (
     Rebuilt,
@@ -31,11 +32,11 @@ _STATEMENT_MS_MAX: Final = 60_000
 _BACKOFF_SECONDS_MAX: Final = 5.0
 
 
-class Fenced(RuntimeError):
+class Fenced(JobFailed):
     """Another driver has taken over the serving database: this one must end."""
 
 
-class ServingAway(RuntimeError):
+class ServingAway(JobFailed):
     """The serving database could not be reached for as long as the settings allow."""
 
 

@@ -12,6 +12,7 @@ from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
+from services.finalizer.failures import JobFailed
 from services.finalizer.settings import FinalizerSettings
 from services.finalizer.streaming.batches import Batches
 from services.rim.kafka.security import for_java
@@ -29,7 +30,7 @@ class DrainExceeded(RuntimeError):
     """The running batch did not end within the time a stop may take. It is run again at the next start."""
 
 
-class DataLost(RuntimeError):
+class DataLost(JobFailed):
     """Kafka no longer has records that were never landed; the text says what to do."""
 
 

@@ -9,10 +9,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from services.finalizer.failures import JobFailed
 from services.finalizer.warehouse.locations import is_local
 
 
-class CheckpointInUse(RuntimeError):
+class CheckpointInUse(JobFailed):
     """Another driver works on this checkpoint; two would race."""
 
 

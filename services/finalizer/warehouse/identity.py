@@ -8,6 +8,7 @@ from confluent_kafka import TopicCollection
 from confluent_kafka.admin import AdminClient
 from pyspark.sql import SparkSession
 
+from services.finalizer.failures import JobFailed
 from services.finalizer.warehouse import tables
 from services.rim.kafka.connection import BOOT_SECONDS_MAX, client_config
 from shared.settings import Settings
@@ -17,7 +18,7 @@ log = structlog.get_logger(__name__)
 _FORMAT: Final = 2
 
 
-class CheckpointForeign(RuntimeError):
+class CheckpointForeign(JobFailed):
     """The checkpoint was made for another warehouse or a topic that is gone, or is no whole one; the text says what to do."""
 
 

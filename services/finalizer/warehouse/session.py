@@ -12,6 +12,7 @@ from typing import Final
 
 from pyspark.sql import SparkSession
 
+from services.finalizer.failures import JobFailed
 from services.finalizer.settings import FinalizerSettings
 
 _LOG4J: Final = Path(__file__).parent / "log4j2.properties"
@@ -26,7 +27,7 @@ _JARS: Final = (
 )
 
 
-class JarsMissing(RuntimeError):
+class JarsMissing(JobFailed):
     """The jars folder lacks a jar that the session needs; the text names it."""
 
 

@@ -20,6 +20,7 @@ from pyspark.sql.types import (
     StructType,
 )
 
+from services.finalizer.failures import JobFailed
 from services.finalizer.transforms.rollups import MEASURES, METRICS
 from services.finalizer.transforms.rows import columns_of
 from services.finalizer.warehouse import row_topics
@@ -31,7 +32,7 @@ from shared.schemas.view import View
 log = structlog.get_logger(__name__)
 
 
-class TableDiffers(RuntimeError):
+class TableDiffers(JobFailed):
     """A table that is there has a column of another type than this code writes; the text names both."""
 
 

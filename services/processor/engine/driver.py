@@ -9,7 +9,6 @@ from typing import Literal
 
 from services.processor.engine.application.access import Found
 from services.processor.engine.application.application import Application, Lookup
-from services.processor.engine.application.failures import ApplicationFailed
 from services.processor.engine.application.media_requests import Corrupt, MediaOutcome, MediaRequest, Verifying
 from services.processor.engine.application.requests import Query
 from services.processor.engine.core.checkpoint import Checkpoint
@@ -17,6 +16,7 @@ from services.processor.engine.core.core import Core
 from services.processor.engine.core.quarantine import QuarantinedKey
 from services.processor.engine.inbox import Inbox
 from services.processor.engine.record import Output, Record
+from services.processor.engine.state.failures import ApplicationFailed
 from services.processor.engine.state.local import LocalMeta, MemoryStore
 from services.processor.engine.state.rows import META_KEY, Meta, decode_meta, encode_meta
 from shared.topics import Topic

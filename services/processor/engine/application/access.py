@@ -6,10 +6,11 @@ from typing import Any, Protocol
 
 import msgspec
 
-from services.processor.engine.application.application import Lookup, Row, StoreSpec
-from services.processor.engine.application.failures import NOT_THE_APPLICATION
+from services.processor.engine.application.application import Lookup
 from services.processor.engine.application.requests import Query
+from services.processor.engine.state.failures import NOT_THE_APPLICATION
 from services.processor.engine.state.layers import Layers
+from services.processor.engine.state.store_spec import Row, StoreSpec
 
 
 class Clocked(Protocol):

@@ -1,97 +1,50 @@
-"""Application: what a processor runs - topics, time, stores, a fold, lookups - and what these may do while it runs."""
+"""Application: what a processor runs - topics, time, stores, a fold, lookups - and what these may do while it runs.
+
+Applications import from here the declarations of their stores too (`engine.state.store_spec`).
+"""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, Protocol, TypeVar, runtime_checkable
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple, Protocol, runtime_checkable
 
 import msgspec
 
 from services.processor.engine.application.failure_rules import DEFAULT_RULES, FailureRules
 from services.processor.engine.application.media_requests import MediaRequest
+from services.processor.engine.application.requests import Query, Route
 from services.processor.engine.record import Record
 from services.processor.engine.state.rows import Meta, NewerFormat
-from shared.topics import RECORD_BYTES_MAX, Profile, Topic
+from services.processor.engine.state.store_spec import QUARANTINE_STORE_ID, Row, Store, StoreSpec
+from shared.topics import Profile, Topic
 
-if TYPE_CHECKING:
-    from services.processor.engine.application.requests import Query, Route
-
-Row = TypeVar("Row")
+__all__ = [
+    "INPUT_WAIT_MS_MAX",
+    "Application",
+    "Candidate",
+    "Context",
+    "EventTime",
+    "Lookup",
+    "LookupWrong",
+    "NotCoPartitioned",
+    "Objects",
+    "Processor",
+    "ReleasingRows",
+    "Row",
+    "Rows",
+    "Store",
+    "StoreSpec",
+    "StoredObject",
+    "media_store",
+]
 
 #: How long an input that is behind, or whose leader is silent, holds the others back, ms; see `engine.inbox`.
 INPUT_WAIT_MS_MAX: Final = 10_000
-
-#: No row is larger, bytes: with its key and header it must fit into a record of the changelog.
-ROW_BYTES_MAX: Final = RECORD_BYTES_MAX - 50_000
-
-#: The engine's own store, of quarantined keys and their rows. No application has it.
-QUARANTINE_STORE_ID: Final = 254
-
-
-@dataclass(frozen=True)
-class StoreSpec(Generic[Row]):
-    """One keyed store of an application. `id` (1..253) is part of every stored key: it never changes.
-
-    `encode` writes rows in `format` (1..255) and `decode` reads them. `also_reads` holds the decoders of other formats by
-    number: a row in one of them is upgraded when it is read and written in `format` when it is put. A new format comes in
-    two releases, so that either can be rolled back: the first reads it and still writes the former one, the second
-    writes it. A store, once declared, stays declared.
-    """
-
-    name: str
-    id: int
-    encode: Callable[[Row], bytes]
-    decode: Callable[[bytes], Row]
-    format: int = 1
-    also_reads: Mapping[int, Callable[[bytes], Row]] = field(default_factory=dict)
-
-    #: What makes a row larger is rejected: a record of the changelog that is too large would stop the partition for ever.
-    row_bytes_max: int = ROW_BYTES_MAX
-
-    #: The name of the store whose rows these belong to, by their keys: a row that is rejected takes them with it.
-    goes_with: str | None = None
-    #: The record key of which a row's key is made: it begins with that key. Rows are quarantined with their record key.
-    record_key: Callable[[bytes], bytes] | None = None
-
-    def __post_init__(self) -> None:
-        if not 1 <= self.id <= QUARANTINE_STORE_ID:
-            raise ValueError(f"store {self.name}: its id must be in 1..{QUARANTINE_STORE_ID - 1}")
-        if not all(1 <= number <= 255 for number in (self.format, *self.also_reads)):
-            raise ValueError(f"store {self.name}: its formats must be in 1..255")
-
-    def reads(self, row_format: int) -> bool:
-        """Whether rows of this format can be read."""
-        return row_format == self.format or row_format in self.also_reads
-
-    def refusal(self, row_format: int) -> str:
-        """Why rows of this format cannot be worked with."""
-        known = ", ".join(str(number) for number in sorted({self.format, *self.also_reads}))
-        return f"store {self.name} has rows of format {row_format}; this version reads {known}: upgrade it"
 
 
 def media_store(store_id: int) -> StoreSpec[MediaRequest]:
     """The store of an application's media requests."""
     decoder = msgspec.msgpack.Decoder(MediaRequest)
     return StoreSpec(name="media_requests", id=store_id, encode=msgspec.msgpack.encode, decode=decoder.decode)
-
-
-class Store(Protocol[Row]):
-    """A core's rows of one `StoreSpec`. A row that was changed in place must be put, or the change is lost."""
-
-    def get(self, key: bytes) -> Row | None:
-        """The row of `key`, or None."""
-        ...
-
-    def put(self, key: bytes, row: Row, deadline_ms: int = 0) -> None:
-        """Sets the row, and the clock time at which the processor's `fire` is to see it (0: never)."""
-        ...
-
-    def deadline_ms(self, key: bytes) -> int:
-        """The deadline set for `key`, or 0."""
-        ...
-
-    def delete(self, key: bytes) -> None:
-        """Deletes the row and its deadline."""
-        ...
 
 
 class Context(Protocol):
@@ -268,8 +221,8 @@ class Application:
     media: StoreSpec[MediaRequest] | None = None
     lookups: tuple[Lookup, ...] = ()
     #: What it answers over HTTP in steps, and the questions that these ask its owners.
-    routes: tuple["Route", ...] = ()
-    queries: tuple["Query", ...] = ()
+    routes: tuple[Route, ...] = ()
+    queries: tuple[Query, ...] = ()
     #: Names of the numbers that it keeps of each partition for operators to see.
     tallies: tuple[str, ...] = ()
     #: The release that runs: any text that another release does not have.

@@ -9,7 +9,7 @@ from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
-from services.processor.engine.application.application import Row, StoreSpec
+from services.processor.engine.state.store_spec import Row, StoreSpec
 from shared.topics import Topic
 
 

@@ -7,18 +7,19 @@ folds the same records again in this way, and goes on in it for a while.
 from collections.abc import Callable
 from typing import Any, Final
 
-from services.processor.engine.application.application import Application, Processor, ReleasingRows, StoreSpec
-from services.processor.engine.application.failures import (
+from services.processor.engine.application.application import Application, Processor, ReleasingRows
+from services.processor.engine.core.context import CoreContext
+from services.processor.engine.core.quarantine import Quarantine
+from services.processor.engine.record import Record
+from services.processor.engine.state.failures import (
     NOT_THE_APPLICATION,
     ApplicationFailed,
     FireFailed,
     RowRefused,
 )
-from services.processor.engine.core.context import CoreContext
-from services.processor.engine.core.quarantine import Quarantine
-from services.processor.engine.record import Record
 from services.processor.engine.state.layers import Layers
 from services.processor.engine.state.rows import unpack
+from services.processor.engine.state.store_spec import StoreSpec
 from shared.codec import Undecodable
 
 #: For so many records after a failure every one is folded alone: a client whose records fail has more of them.

@@ -3,12 +3,13 @@
 from typing import Any
 
 from services.processor.engine.application.access import BoundStore
-from services.processor.engine.application.application import Application, StoreSpec
+from services.processor.engine.application.application import Application
 from services.processor.engine.application.media_requests import MediaRequest
 from services.processor.engine.core.checkpoint import Draft
 from services.processor.engine.core.pending_media import PendingMediaRequests
 from services.processor.engine.record import Record
 from services.processor.engine.state.layers import Layers
+from services.processor.engine.state.store_spec import StoreSpec
 from shared.topics import Topic
 
 

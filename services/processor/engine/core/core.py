@@ -8,12 +8,6 @@ from collections.abc import Mapping, Sequence
 
 from services.processor.engine.application.access import Found, ask, look
 from services.processor.engine.application.application import Application, Lookup
-from services.processor.engine.application.failures import (
-    NOT_THE_APPLICATION,
-    ApplicationFailed,
-    FireFailed,
-    FoldFailed,
-)
 from services.processor.engine.application.media_requests import MediaOutcome, MediaRequest
 from services.processor.engine.application.requests import Query
 from services.processor.engine.core.attempts import Attempts
@@ -25,6 +19,12 @@ from services.processor.engine.core.quarantine import QUARANTINE, Quarantine, Qu
 from services.processor.engine.core.row_callbacks import RowCallbacks
 from services.processor.engine.record import Record
 from services.processor.engine.state.cache import Cache
+from services.processor.engine.state.failures import (
+    NOT_THE_APPLICATION,
+    ApplicationFailed,
+    FireFailed,
+    FoldFailed,
+)
 from services.processor.engine.state.layers import Layers
 from services.processor.engine.state.local import LocalStore
 from services.processor.engine.state.rows import Meta

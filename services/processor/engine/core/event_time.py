@@ -1,8 +1,8 @@
 """EventTimes: when the records of an application on event time happened, one after the other."""
 
 from services.processor.engine.application.application import EventTime
-from services.processor.engine.application.failures import FoldFailed
 from services.processor.engine.record import Record
+from services.processor.engine.state.failures import FoldFailed
 from shared.codec import Undecodable
 
 

@@ -10,20 +10,14 @@ from typing import Any, Final
 
 import msgspec
 
-from services.processor.engine.application.application import (
-    QUARANTINE_STORE_ID,
-    ROW_BYTES_MAX,
-    Application,
-    Processor,
-    ReleasingRows,
-    StoreSpec,
-)
-from services.processor.engine.application.failures import ReleaseBroken
+from services.processor.engine.application.application import Application, Processor, ReleasingRows
 from services.processor.engine.core.context import CoreContext
 from services.processor.engine.core.failing import Failing
 from services.processor.engine.record import Record
+from services.processor.engine.state.failures import ReleaseBroken
 from services.processor.engine.state.layers import Layers
 from services.processor.engine.state.rows import Meta, unpack
+from services.processor.engine.state.store_spec import QUARANTINE_STORE_ID, ROW_BYTES_MAX, StoreSpec
 
 #: Rows of one key that are kept aside; more are rejected.
 ROWS_PER_KEY_MAX: Final = 1_000

@@ -3,12 +3,13 @@
 from collections.abc import Callable
 from typing import Any
 
-from services.processor.engine.application.application import Application, Processor, StoreSpec
-from services.processor.engine.application.failures import NOT_THE_APPLICATION, FireFailed
+from services.processor.engine.application.application import Application, Processor
 from services.processor.engine.application.media_requests import MediaOutcome, MediaRequest, TakingMedia
 from services.processor.engine.core.attempts import Attempts
 from services.processor.engine.core.context import CoreContext
+from services.processor.engine.state.failures import NOT_THE_APPLICATION, FireFailed
 from services.processor.engine.state.layers import Layers
+from services.processor.engine.state.store_spec import StoreSpec
 
 
 class RowCallbacks:

@@ -17,11 +17,11 @@ import heapq
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from services.processor.engine.application.application import StoreSpec
-from services.processor.engine.application.failures import RowRefused
 from services.processor.engine.state.cache import Cache, Entry
+from services.processor.engine.state.failures import RowRefused
 from services.processor.engine.state.local import LocalStore
 from services.processor.engine.state.rows import NewerFormat, deadline_of, envelope, unpack, word
+from services.processor.engine.state.store_spec import StoreSpec
 from services.processor.engine.state.timers import Timers
 
 _Rows = dict[bytes, bytes | None]

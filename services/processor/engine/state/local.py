@@ -11,8 +11,8 @@ from typing import Final, Protocol
 
 import msgspec
 
-from services.processor.engine.application.application import Row, StoreSpec
 from services.processor.engine.state.rows import Meta, NewerFormat, deadline_of, decode_meta, unpack
+from services.processor.engine.state.store_spec import Row, StoreSpec
 
 #: One entry of the index of timers: (deadline in ms, row key). It is a hint: the row's own deadline decides.
 TimerEntry = tuple[int, bytes]

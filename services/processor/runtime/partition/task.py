@@ -9,10 +9,10 @@ import msgspec
 import structlog
 
 from services.processor.engine.application.application import Lookup
-from services.processor.engine.application.failures import ApplicationFailed
 from services.processor.engine.application.requests import Query
 from services.processor.engine.core.core import Core
 from services.processor.engine.record import Record
+from services.processor.engine.state.failures import ApplicationFailed
 from services.processor.engine.state.local import StoreCorrupt
 from services.processor.runtime.kafka.end_offsets import End
 from services.processor.runtime.kafka.refusals import WorkerFailed

@@ -9,13 +9,13 @@ import msgspec
 import pytest
 
 from services.processor.engine.application.application import Application, Context, StoreSpec
-from services.processor.engine.application.failures import FoldFailed, RowRefused
 from services.processor.engine.core import core as core_module
 from services.processor.engine.core.context import CoreContext
 from services.processor.engine.core.core import Core
 from services.processor.engine.driver import Driver
 from services.processor.engine.record import Record
 from services.processor.engine.state.cache import Cache
+from services.processor.engine.state.failures import FoldFailed, RowRefused
 from services.processor.engine.state.layers import Layers
 from services.processor.engine.state.local import LocalMeta, MemoryStore, StoreCorrupt
 from services.processor.engine.state.rows import META_KEY, Meta, NewerFormat, decode_meta, encode_meta

@@ -9,10 +9,10 @@ import pytest
 
 from services.processor.engine.application.application import Application, Context, StoreSpec
 from services.processor.engine.application.failure_rules import FAILING_KEYS_MAX, FailureRules
-from services.processor.engine.application.failures import ReleaseBroken
 from services.processor.engine.core.core import Core
 from services.processor.engine.driver import Driver
 from services.processor.engine.record import Output, Record
+from services.processor.engine.state.failures import ReleaseBroken
 from services.processor.engine.state.local import MemoryStore
 from shared.topics import BEACONS, REJECTED, VIDEO_VIEWS_CHANGELOG, VIEWS
 from tests.unit.processor.engine.counting import APPLICATION, COUNTS, Counting

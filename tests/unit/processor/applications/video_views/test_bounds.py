@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from services.processor.applications.video_views.app import application
 from services.processor.applications.video_views.bounds import KEYS_MAX
-from services.processor.engine.application.application import ROW_BYTES_MAX
 from services.processor.engine.driver import Driver
+from services.processor.engine.state.store_spec import ROW_BYTES_MAX
 from shared import codec, topics
 from shared.partitioning import view_key
 from shared.schemas.beacon import Beacon
