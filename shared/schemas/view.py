@@ -197,7 +197,12 @@ class View(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     duplicate_count: Amount = 0
     seq_gaps: Amount = 0
     late_count: Amount = 0
-    #: Whether the row rests on every beacon of the view: no gap, not truncated, both ends seen.
+    #: Time in which nothing was heard of a view that should have sent beacons (the device slept), and how often; how often
+    #: the client's clock was seen to step (docs/view.md, "Time, gaps and clocks").
+    gap_ms: Amount = 0
+    gap_count: Amount = 0
+    clock_step_count: Amount = 0
+    #: Whether the row rests on every beacon of the view: no number missing, not truncated, both ends seen.
     complete: bool = False
 
     #: Fields of this row that the player measured itself; the others we integrate from the states it told.

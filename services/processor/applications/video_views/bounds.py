@@ -33,6 +33,8 @@ TIMELINE_EVENTS_MAX: Final = 200
 CDN_TRACE_MAX: Final = 32
 #: No more time than the longest view passes between two steps, ms, whatever a client's clock says.
 STEP_MS_MAX: Final = 86_400_000
+#: Intervals between heartbeats from which a client's rhythm is known.
+HEARTBEAT_INTERVALS_MAX: Final = 15
 #: 10 Gbps.
 BITRATE_BPS_MAX: Final = 10_000_000_000
 #: No request takes longer, ms, for the order of what was told.

@@ -4,7 +4,6 @@ from typing import Any
 
 from services.processor.applications.video_views.beacons.sources import to_step
 from services.processor.applications.video_views.beacons.step import Step
-from services.processor.applications.video_views.beacons.values import offset_ms
 from services.processor.applications.video_views.live import board
 from services.processor.applications.video_views.outputs import Outputs, ids_of, of_another
 from services.processor.applications.video_views.sessions import Sessions
@@ -19,7 +18,6 @@ from services.processor.applications.video_views.view.state import (
     closed_of,
     is_too_large,
     may_grow,
-    note_offset,
     truncate,
 )
 from services.processor.engine.application.application import StoreSpec
@@ -68,8 +66,7 @@ class VideoViews:
             truncate(view, dimensions.values)
             dimensions_changed = True
         board = self._live.of(beacon.customer_id)
-        is_nearer = next_step.clock_offset_ms is None and note_offset(view, offset_ms(beacon.clock_offset_ms))
-        if taken.is_new or is_nearer or taken.is_nearer:
+        if taken.is_new or taken.is_nearer:
             # A duplicate may have travelled faster than the original: then the row changes, and the view is open again.
             reopen(view, board, record.timestamp_ms, is_new=taken.is_new)
         if taken.is_new:

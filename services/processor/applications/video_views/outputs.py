@@ -61,7 +61,7 @@ class Outputs:
         self._emit(row)
         if self._exports_protobuf:
             headers = (("revision", str(revision).encode()),)
-            value = to_video_view(row, clock_offset_ms(view))
+            value = to_video_view(row, clock_offset_ms(view, view.progress))
             self._stores.context.emit(topics.VIEWS_PROTOBUF, _key_of(row), value, headers)
         return row
 

@@ -71,6 +71,7 @@ def cmcd_step(beacon: Beacon, seq: int) -> Step:
         code = text(scalar(attrs.get("ec")))
     at_ms = whole(beacon.client_time_ms)
     stalls = _stalls(attrs.get("bsd"))
+    offset = offset_ms(beacon.clock_offset_ms)
     return Step(
         seq=seq,
         at_ms=at_ms,
@@ -86,7 +87,12 @@ def cmcd_step(beacon: Beacon, seq: int) -> Step:
         dimensions=dimensions,
         failure=Failure(code=code) if code is not None else None,
         told_ms=min(at_ms + whole(scalar(attrs.get("ttlb"))), at_ms + REQUEST_MS_MAX) if is_request else at_ms,
-        clock_offset_ms=offset_ms(beacon.clock_offset_ms),
+        clock_offset_ms=offset,
+        recv_ms=beacon.recv_time_ms,
+        server_ms=beacon.recv_time_ms if offset is None else at_ms + offset,
+        is_stamped=beacon.sent_time_ms is not None,
+        is_heartbeat=beacon.event == "heartbeat",
+        moves_playhead=sta == "k",
         ad=_ADS.get(beacon.source_event.partition(":")[0], 0) if beacon.event == "ad" else 0,
         request=_request(attrs, at_ms) if is_request else None,
         latency_ms=measured(scalar(attrs.get("ltc"))),

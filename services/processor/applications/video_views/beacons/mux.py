@@ -13,12 +13,14 @@ from services.processor.applications.video_views.beacons.values import (
     flag,
     measured,
     measured_real,
+    offset_ms,
     text,
     text_of,
     whole,
 )
 from services.processor.applications.video_views.bounds import CHARS_MAX, RANGES_CHARS_MAX, TEXT_CHARS_MAX
 from shared.schemas.beacon import Beacon
+from shared.sources import SOURCES
 
 _STATES: Final = {
     "viewstart": step.STARTING,
@@ -127,6 +129,8 @@ _PLAYED: Final = frozenset({"playing_ms", "content_playback_ms", "scale_time_ms"
 _PRELOADS: Final = ("none", "metadata", "auto")
 #: Further behind the live edge than this is watching a recording.
 BEHIND_EDGE_MS_MAX: Final = 300_000
+HEARTBEAT_MS: Final = SOURCES["mux"].heartbeat_ms
+_SEEKS: Final = frozenset({"seekstart", "seekend"})
 
 
 def mux_step(beacon: Beacon, seq: int) -> Step:
@@ -158,6 +162,7 @@ def mux_step(beacon: Beacon, seq: int) -> Step:
             _other(field, value, attrs, counters, dimensions)
     event = beacon.event
     at_ms = whole(beacon.client_time_ms)
+    offset = offset_ms(beacon.clock_offset_ms)
     return Step(
         seq=seq,
         at_ms=at_ms,
@@ -175,8 +180,15 @@ def mux_step(beacon: Beacon, seq: int) -> Step:
         is_warning=event == "warning",
         is_first_frame=event == "playing",
         shows_playing=bool(counters) and not _PLAYED.isdisjoint(counters) and any(map(counters.get, _PLAYED)),
-        # The goodbye repeats all that was last known: what was shown then is not what is shown now.
-        latency_ms=_latency_ms(attrs, at_ms) if "player_program_time" in attrs and event != "viewend" else None,
+        # `viewend` repeats the last values: what was shown then is not what is shown now.
+        program_ms=_program_ms(attrs) if "player_program_time" in attrs and event != "viewend" else 0,
+        clock_offset_ms=offset,
+        recv_ms=beacon.recv_time_ms,
+        server_ms=beacon.recv_time_ms if offset is None else at_ms + offset,
+        is_stamped=beacon.sent_time_ms is not None,
+        heartbeat_ms=HEARTBEAT_MS,
+        sleeps=event == "background" and beacon.source_event == "devicesleep",
+        moves_playhead=event in _SEEKS,
     )
 
 
@@ -219,10 +231,7 @@ def _request(beacon: Beacon) -> Request:
     )
 
 
-def _latency_ms(attrs: Mapping[str, Any], at_ms: int) -> int | None:
-    """On the client's clock: the row adds the clock offset."""
+def _program_ms(attrs: Mapping[str, Any]) -> int:
     shown_ms = whole(attrs["player_program_time"])
     edge_ms = whole(attrs.get("player_live_edge_program_time"))
-    if not shown_ms or (edge_ms and edge_ms - shown_ms > BEHIND_EDGE_MS_MAX):
-        return None
-    return at_ms - shown_ms
+    return 0 if edge_ms and edge_ms - shown_ms > BEHIND_EDGE_MS_MAX else shown_ms

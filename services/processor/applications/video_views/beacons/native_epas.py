@@ -139,6 +139,7 @@ def native_step(beacon: Beacon) -> Step:
         ),
         request=_native_request(attrs) if beacon.event == "request" else None,
         latency_ms=measured(attrs.get("live_latency_ms")),
+        heartbeat_ms=whole(attrs.get("heartbeat_interval_ms")),
         sizes=all_measured(attrs, NATIVE_SIZES),
     )
 
@@ -177,11 +178,13 @@ def _step(
     counters: dict[str, Any] | None = None,
     request: Request | None = None,
     latency_ms: int | None = None,
+    heartbeat_ms: int = 0,
 ) -> Step:
     event = beacon.event
+    at_ms, offset = whole(beacon.client_time_ms), offset_ms(beacon.clock_offset_ms)
     return Step(
         seq=beacon.seq if beacon.seq is not None and 0 < beacon.seq <= SEQ_MAX else 0,
-        at_ms=whole(beacon.client_time_ms),
+        at_ms=at_ms,
         state=_STATES.get(event, 0),
         begins=event in _BEGINS,
         ends=_ENDS.get(event, 0),
@@ -192,7 +195,13 @@ def _step(
         dimensions=dimensions,
         failure=failure if event == "error" else None,
         tie=_tie(beacon),
-        clock_offset_ms=offset_ms(beacon.clock_offset_ms),
+        clock_offset_ms=offset,
+        recv_ms=beacon.recv_time_ms,
+        server_ms=beacon.recv_time_ms if offset is None else at_ms + offset,
+        is_stamped=beacon.sent_time_ms is not None,
+        heartbeat_ms=heartbeat_ms,
+        is_heartbeat=event == "heartbeat",
+        moves_playhead=event in ("seekstart", "seekend"),
         ad=ADS.get(_ad_event(beacon), 0) if event == "ad" else 0,
         request=request,
         latency_ms=latency_ms,

@@ -116,3 +116,17 @@ class Step(msgspec.Struct, frozen=True, array_like=True):
     stall_ms: int = 0
     #: What the client itself calls a warning: it is told in the timeline, and changes nothing.
     is_warning: bool = False
+    #: The collector's clock when it received the beacon, and the beacon's time on that clock as its request showed it.
+    recv_ms: int = 0
+    server_ms: int = 0
+    #: Whether its request says when it was sent.
+    is_stamped: bool = False
+    #: The interval of heartbeats that the client promises; 0: none, or not given.
+    heartbeat_ms: int = 0
+    is_heartbeat: bool = False
+    #: The device sleeps from now on.
+    sleeps: bool = False
+    #: A seek begins or ends: the playhead is not where playing brought it.
+    moves_playhead: bool = False
+    #: The program time that is shown, on the server's clock: latency is measured by the client's clock then. 0: not given.
+    program_ms: int = 0

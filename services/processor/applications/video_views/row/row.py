@@ -24,6 +24,7 @@ from services.processor.applications.video_views.view.state import (
     ViewState,
     clock_offset_ms,
     complete_progress,
+    has_numbers,
     missing,
     since,
     stated,
@@ -71,7 +72,7 @@ def to_row(
 ) -> View:
     """The view's row. `dimensions` are fields of `View` by name; the day is that of `first_append_ms`."""
     progress, dimensions = complete_progress(view, dimensions)
-    offset_ms = clock_offset_ms(view)
+    offset_ms = clock_offset_ms(view, progress)
     counters, rebuffer_source = _counters(view, progress)
     # What a client that counts for itself has not counted did not happen; for the others our own integration speaks.
     ours = _NOTHING if SOURCES[view.source].counts_itself else progress
@@ -79,7 +80,8 @@ def to_row(
     had_failed = has_failed(progress)
     failure = (progress.failure if had_failed else None) or _NO_FAILURE
     failed = had_failed and not failure.business
-    reason = end_reason(progress, is_superseded=view.is_superseded)
+    counted_ms = counters.get("rebuffer_ms", 0) if SOURCES[view.source].counts_itself else 0
+    reason = end_reason(progress, rebuffer_ms=counted_ms, is_superseded=view.is_superseded)
     begun_ms = counters.get("view_start_ms") or progress.begun_at_ms
     measures = Measures(
         startup_ms=startup.startup_ms,
@@ -191,14 +193,19 @@ def _error_fields(failure: Failure, *, had_failed: bool) -> dict[str, Any]:
 
 def _completeness_fields(view: ViewState, progress: Progress) -> dict[str, Any]:
     """How much of the view came: whether the row rests on all of it."""
-    gaps = missing(view)
+    gaps, clock = missing(view), progress.clock
+    # Where the beacons have numbers none is missing in a silence; where they have none, some may have been lost.
+    has_all = not gaps and (has_numbers(view) or not clock.gap_count)
     return {
         "beacon_count": view.beacon_count,
         "duplicate_count": view.duplicate_count,
         "seq_gaps": gaps,
         "late_count": view.late_count,
         "truncated": view.is_truncated,
-        "complete": bool(progress.ended) and not gaps and not view.late_count and not view.is_truncated,
+        "gap_ms": clock.gap_ms,
+        "gap_count": clock.gap_count,
+        "clock_step_count": clock.step_count,
+        "complete": bool(progress.ended) and has_all and not view.late_count and not view.is_truncated,
     }
 
 
@@ -226,7 +233,7 @@ def _timeline(progress: Progress, begun_ms: int) -> list[TimelineEvent]:
         TimelineEvent(
             at_ms=at_ms - begun_ms,
             event=_TIMELINE_NAMES[code],
-            playhead_ms=playhead_ms or None,
+            playhead_ms=playhead_ms if playhead_ms > 0 else None,
             bitrate_bps=bitrate_bps or None,
         )
         for at_ms, code, playhead_ms, bitrate_bps in progress.timeline

@@ -62,4 +62,4 @@ def startup_fields(progress: Progress, counters: dict[str, Any], startup: Startu
 
 def _since_begun(progress: Progress, at_ms: int) -> int | None:
     # A client's clock may be set back between the two, or on by years.
-    return min(max(0, at_ms - progress.begun_at_ms), STEP_MS_MAX) if at_ms else None
+    return min(max(0, at_ms - progress.begun_at_ms - progress.clock.gap_ms_before_play), STEP_MS_MAX) if at_ms else None

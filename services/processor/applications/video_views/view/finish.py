@@ -69,10 +69,10 @@ def due_ms(view: ViewState, rules: FinishRules) -> int:
     return min(finishes_ms, view.last_append_ms + rules.live_silence_ms) if view.shown else finishes_ms
 
 
-def end_reason(progress: Progress, *, is_superseded: bool) -> EndReason:
-    """Why the view ended, from its beacons alone: the same whenever it is asked."""
-    if last_seen(progress) == step.REBUFFERING and progress.rebuffer_ms >= LONG_REBUFFER_MS:
-        # Players that give up after so long say goodbye; the viewer did not.
+def end_reason(progress: Progress, *, rebuffer_ms: int, is_superseded: bool) -> EndReason:
+    """Why the view ended, from its beacons alone. `rebuffer_ms` is what the client itself counted, 0 where it does not."""
+    if last_seen(progress) == step.REBUFFERING and max(progress.rebuffer_ms, rebuffer_ms) >= LONG_REBUFFER_MS:
+        # Players that give up after so long end the view; the viewer did not.
         return "long_rebuffer"
     if progress.ended:
         return "clean"

@@ -2,7 +2,10 @@
 
 Sources with sequence numbers: the steps up to the first gap are folded into `Progress`; those after it wait in `held` until
 the gap closes. Only when too many wait is the gap given up (and counted). Sources without are put in order by the client's
-time: the newest steps stay in `recent`, so that one that comes late is folded in its place.
+time, or by numbers where every beacon of the view has one: the newest steps stay in `recent`, so that one that comes late is
+folded in its place.
+
+The row follows from the set of beacons alone, so of the copies of a beacon the one that was received first counts.
 """
 
 from collections.abc import Iterable
@@ -12,7 +15,14 @@ import msgspec
 
 from services.processor.applications.video_views.beacons.step import Step
 from services.processor.applications.video_views.bounds import HELD_STEPS_MAX, KEYS_MAX, RECENT_STEPS_MAX
-from services.processor.applications.video_views.view.progress import Progress, copied, fold, fold_out_of_place
+from services.processor.applications.video_views.view.clock import ORDINARY_MS, First, is_nearer_copy
+from services.processor.applications.video_views.view.progress import (
+    Progress,
+    copied,
+    elapsed_to,
+    fold,
+    fold_out_of_place,
+)
 from services.processor.applications.video_views.view.seen import Ranges, add_key, add_number, is_by_time, key_of
 from services.processor.applications.video_views.view.state import (
     Taken,
@@ -30,6 +40,8 @@ _DUPLICATE: Final = Taken(is_new=False, dimensions_changed=False)
 def take(view: ViewState, dimensions: dict[str, Any], next_step: Step) -> Taken:
     """Takes a step in wherever it belongs, once. `dimensions` follow the order too."""
     if is_by_time(view.source):
+        if view.is_numbered and not next_step.seq:
+            _order_by_time(view, dimensions)
         by_time = _take_truncated if view.is_truncated else _take_by_time
         taken = by_time(view, dimensions, next_step)
         if taken.is_new and next_step.seq:
@@ -45,7 +57,7 @@ def take(view: ViewState, dimensions: dict[str, Any], next_step: Step) -> Taken:
         return _hold(view, dimensions, next_step)
     if _fill(view.given_up, seq):
         return take_late(view, dimensions, next_step)
-    return _again(view, next_step)
+    return _again(view, dimensions, next_step)
 
 
 def take_late(view: ViewState, dimensions: dict[str, Any], step: Step) -> Taken:
@@ -92,12 +104,28 @@ def _take_truncated(view: ViewState, dimensions: dict[str, Any], step: Step) -> 
 
 
 def _apply(view: ViewState, dimensions: dict[str, Any], next_step: Step) -> bool:
+    keeps = SOURCES[view.source].takes_back or view.settled is not None
+    if not keeps and _is_clock_step(view.progress, next_step):
+        # From here on the row depends on which copy of a beacon was received first, which a later copy may change.
+        view.settled, view.settled_dimensions = copied(view.progress), dict(dimensions)
+        view.settled_next_seq = view.next_seq
+        keeps = True
     fold(view.progress, next_step)
     view.next_seq = next_step.seq + 1
-    if SOURCES[view.source].takes_back:
+    if keeps:
         view.recent.append(next_step)
         _settle(view)
+    else:
+        note_offset(view, next_step.clock_offset_ms)
     return bool(next_step.dimensions) and merge(dimensions, next_step.dimensions)
+
+
+def _is_clock_step(progress: Progress, next_step: Step) -> bool:
+    if not progress.at_ms or not next_step.is_timed:
+        return False
+    if 0 <= next_step.at_ms + progress.clock.shift_ms - progress.at_ms <= ORDINARY_MS:
+        return False
+    return elapsed_to(progress, next_step).is_step
 
 
 def _settle(view: ViewState) -> None:
@@ -111,7 +139,7 @@ def _settle(view: ViewState) -> None:
         note_offset(view, oldest.clock_offset_ms)
         view.settled_next_seq = oldest.seq + 1
         if is_by_time(view.source):
-            view.settled_at = [oldest.at_ms, oldest.tie]
+            view.settled_at = list(_place_in_view(view, oldest))
             view.settled_keys = [*view.settled_keys[1 - KEYS_MAX :], key_of(oldest)]
         else:
             view.settled_at = max(view.settled_at, list(place_of(oldest)))
@@ -124,20 +152,56 @@ def _back_to_settled(view: ViewState, dimensions: dict[str, Any]) -> None:
     view.recent = []
 
 
-def _again(view: ViewState, duplicate: Step) -> Taken:
-    """A duplicate measures the clock offset too, wherever the first one stands."""
-    offset_ms = duplicate.clock_offset_ms
-    if offset_ms is None:
-        return _DUPLICATE
-    before = clock_offset_ms(view)
+def _fold_again(view: ViewState, dimensions: dict[str, Any], steps: list[Step]) -> None:
+    """Folds these steps in the place of the recent ones."""
+    _back_to_settled(view, dimensions)
+    for one in steps:
+        _apply(view, dimensions, one)
+
+
+def _again(view: ViewState, dimensions: dict[str, Any], duplicate: Step) -> Taken:
+    """A duplicate measures the clock offset too; where it was received before the first one, its times count instead."""
+    had_stepped, offset_ms = view.progress.clock.step_count > 0, clock_offset_ms(view, view.progress)
+    is_received_first = _put_copy(view, dimensions, duplicate)
+    has_stepped = had_stepped or view.progress.clock.step_count > 0
+    is_nearer = (is_received_first and has_stepped) or clock_offset_ms(view, view.progress) != offset_ms
+    return _DUPLICATE._replace(is_nearer=is_nearer)
+
+
+def _put_copy(view: ViewState, dimensions: dict[str, Any], copy: Step) -> bool:
+    """Notes what a copy of a step shows; whether it was received before the one that is known."""
     for steps in (view.recent, view.held):
         for at, one in enumerate(steps):
-            if one.seq == duplicate.seq and one.tie == duplicate.tie and one.at_ms == duplicate.at_ms:
-                if one.clock_offset_ms is None or offset_ms < one.clock_offset_ms:
-                    steps[at] = msgspec.structs.replace(one, clock_offset_ms=offset_ms)
-                return _DUPLICATE._replace(is_nearer=clock_offset_ms(view) != before)
-    note_offset(view, offset_ms)
-    return _DUPLICATE._replace(is_nearer=clock_offset_ms(view) != before)
+            if one.seq == copy.seq and one.tie == copy.tie and one.at_ms == copy.at_ms:
+                is_first = is_nearer_copy(copy, one.recv_ms, one.server_ms)
+                steps[at] = _of_both(one, copy, is_first=is_first)
+                if is_first and steps is view.recent:
+                    _fold_again(view, dimensions, steps)
+                return is_first
+    note_offset(view, copy.clock_offset_ms)
+    first = view.progress.clock.first
+    if first is None or (first.seq, first.tie, first.at_ms) != (copy.seq, copy.tie, copy.at_ms):
+        return False
+    if not is_nearer_copy(copy, first.recv_ms, first.server_ms):
+        return False
+    for progress in (view.settled, view.progress):
+        if progress is not None:
+            progress.clock.first = First(copy.seq, copy.tie, copy.at_ms, copy.recv_ms, copy.server_ms)
+    if view.recent:
+        _fold_again(view, dimensions, view.recent)
+    return True
+
+
+def _of_both(one: Step, copy: Step, *, is_first: bool) -> Step:
+    offsets = [step.clock_offset_ms for step in (one, copy) if step.clock_offset_ms is not None]
+    received = copy if is_first else one
+    return msgspec.structs.replace(
+        one,
+        clock_offset_ms=min(offsets, default=None),
+        recv_ms=received.recv_ms,
+        server_ms=received.server_ms,
+        is_stamped=received.is_stamped,
+    )
 
 
 def _release(view: ViewState, dimensions: dict[str, Any]) -> bool:
@@ -159,7 +223,7 @@ def _hold(view: ViewState, dimensions: dict[str, Any], next_step: Step) -> Taken
     while at and view.held[at - 1].seq > next_step.seq:
         at -= 1
     if at and view.held[at - 1].seq == next_step.seq:
-        return _again(view, next_step)
+        return _again(view, dimensions, next_step)
     view.held = [*view.held[:at], next_step, *view.held[at:]]
     changed = False
     if len(view.held) > HELD_STEPS_MAX:
@@ -178,23 +242,34 @@ def _fill(given_up: Ranges, seq: int) -> bool:
     return False
 
 
+def _place_in_view(view: ViewState, one: Step) -> tuple[int, int, int]:
+    """Where a step stands in a view that is put in order by time, or by numbers where every beacon has one."""
+    return (one.seq if view.is_numbered else 0, one.at_ms, one.tie)
+
+
+def _order_by_time(view: ViewState, dimensions: dict[str, Any]) -> None:
+    """A beacon without a number has come: numbers put the view in order no more."""
+    view.is_numbered = False
+    view.settled_at[:1] = [0] * len(view.settled_at[:1])
+    in_order = sorted(view.recent, key=lambda one: _place_in_view(view, one))
+    if in_order != view.recent:
+        _fold_again(view, dimensions, in_order)
+
+
 def _take_by_time(view: ViewState, dimensions: dict[str, Any], next_step: Step) -> Taken:
-    place = (next_step.at_ms, next_step.tie)
+    place = _place_in_view(view, next_step)
     recent = view.recent
     at = len(recent)
-    while at and (recent[at - 1].at_ms, recent[at - 1].tie) > place:
+    while at and _place_in_view(view, recent[at - 1]) > place:
         at -= 1
-    if at and (recent[at - 1].at_ms, recent[at - 1].tie) == place:
-        return _again(view, next_step)
+    if at and _place_in_view(view, recent[at - 1]) == place:
+        return _again(view, dimensions, next_step)
     if not at and view.settled is not None and place <= tuple(view.settled_at):
         if not add_key(view.settled_keys, key_of(next_step)):
-            return _again(view, next_step)
+            return _again(view, dimensions, next_step)
         note_offset(view, next_step.clock_offset_ms)
         return take_late(view, dimensions, next_step)
     if at == len(recent):
         return Taken(is_new=True, dimensions_changed=_apply(view, dimensions, next_step))
-    steps = [*recent[:at], next_step, *recent[at:]]
-    _back_to_settled(view, dimensions)
-    for one in steps:
-        _apply(view, dimensions, one)
+    _fold_again(view, dimensions, [*recent[:at], next_step, *recent[at:]])
     return Taken(is_new=True, dimensions_changed=True)

@@ -7,8 +7,9 @@ import msgspec
 from services.processor.applications.video_views.beacons import step
 from services.processor.applications.video_views.beacons.step import Failure, Step
 from services.processor.applications.video_views.bounds import CDN_TRACE_MAX, STEP_MS_MAX, TIMELINE_EVENTS_MAX
-from services.processor.applications.video_views.view import ads, delivery, started
+from services.processor.applications.video_views.view import ads, clock, delivery, started
 from services.processor.applications.video_views.view.ads import Ads
+from services.processor.applications.video_views.view.clock import ORDINARY_MS, Clock
 from services.processor.applications.video_views.view.delivery import Requests, Scale
 from services.processor.applications.video_views.view.started import Started
 from shared.schemas.view import INTEGRAL_MAX, NUMBER_MAX
@@ -26,7 +27,7 @@ class Progress(msgspec.Struct, array_like=True):
 
     state: int = 0
     state_before_seek: int = 0
-    #: Client time of the last timed step; 0 before the first.
+    #: The last timed step; 0 before the first.
     at_ms: int = 0
     begun_at_ms: int = 0
     last_at_ms: int = 0
@@ -45,7 +46,8 @@ class Progress(msgspec.Struct, array_like=True):
     seek_ms: int = 0
     seek_count: int = 0
     longest_seek_ms: int = 0
-    seek_began_ms: int = 0
+    #: `seek_ms` when the last seek began.
+    seek_ms_before: int = 0
     bitrate_integral: int = 0
     bitrate_time_ms: int = 0
     rendition_up: int = 0
@@ -75,6 +77,7 @@ class Progress(msgspec.Struct, array_like=True):
     stalls_told: int = 0
     stalls_told_ms: int = 0
     started: Started = msgspec.field(default_factory=Started)
+    clock: Clock = msgspec.field(default_factory=Clock)
 
 
 _WATCHING: Final = frozenset({step.STARTING, step.PLAYING, step.REBUFFERING, step.SEEKING})
@@ -86,11 +89,8 @@ def fold(progress: Progress, next_step: Step) -> None:
     """Folds the next step, in order, into `progress`."""
     if not progress.started.has_played:
         started.count(progress.started, next_step)
-    if next_step.is_timed:
-        if progress.at_ms:
-            _pass(progress, next_step, min(max(0, next_step.at_ms - progress.at_ms), STEP_MS_MAX))
-        progress.at_ms = max(progress.at_ms, next_step.at_ms)
-    progress.last_at_ms = max(progress.last_at_ms, next_step.at_ms)
+    had_played = progress.started.has_played
+    next_step = _take_time(progress, next_step)
     if next_step.begins and not progress.has_begun:
         progress.has_begun = True
         progress.begun_at_ms = next_step.at_ms
@@ -107,6 +107,60 @@ def fold(progress: Progress, next_step: Step) -> None:
     _take_values(progress, next_step)
     if next_step.is_timed and not progress.started.has_played:
         started.see_playhead(progress.started, next_step, progress.state)
+    if progress.started.has_played and not had_played:
+        progress.clock.gap_ms_before_play = progress.clock.gap_ms
+
+
+def _take_time(progress: Progress, next_step: Step) -> Step:
+    """Takes in the time of a step and integrates the time up to it; the step in corrected time."""
+    of_view = progress.clock
+    if next_step.is_timed:
+        elapsed_ms = 0
+        if progress.at_ms:
+            elapsed_ms = next_step.at_ms + of_view.shift_ms - progress.at_ms
+            if not 0 <= elapsed_ms <= ORDINARY_MS or of_view.sleeps:
+                elapsed_ms = _judge(progress, next_step)
+        else:
+            clock.begin(of_view, next_step)
+        in_place = clock.corrected(next_step, of_view.shift_ms) if of_view.shift_ms else next_step
+        if progress.at_ms:
+            _pass(progress, in_place, elapsed_ms)
+        progress.at_ms = in_place.at_ms
+        clock.note(of_view, next_step, in_place.at_ms)
+    else:
+        in_place = clock.corrected(next_step, of_view.shift_ms) if of_view.shift_ms else next_step
+        if progress.at_ms:
+            clock.note_sign_of_life(of_view, progress.at_ms, in_place.told_ms)
+        if of_view.step_count:
+            # It is not known on which side of the step a request began.
+            return in_place
+    progress.last_at_ms = max(progress.last_at_ms, in_place.at_ms)
+    return in_place
+
+
+def _judge(progress: Progress, next_step: Step) -> int:
+    """The time up to a step that counts to the state before it, by all that witnesses it; notes gaps and clock steps."""
+    found = elapsed_to(progress, next_step)
+    of_view = progress.clock
+    of_view.step_count += found.is_step
+    # Corrected time passes by what has elapsed, also where the client's difference is out of bounds.
+    of_view.shift_ms = progress.at_ms + found.elapsed_ms - next_step.at_ms
+    if found.gap_ms:
+        of_view.gap_ms += found.gap_ms
+        of_view.gap_count += 1
+    return found.elapsed_ms - found.gap_ms
+
+
+def elapsed_to(progress: Progress, next_step: Step) -> clock.Elapsed:
+    """The time from the last timed step to the one that follows it."""
+    is_in_ad = progress.ads is not None and progress.ads.state == step.AD_PLAYING
+    return clock.elapsed(
+        progress.clock,
+        progress.at_ms,
+        next_step,
+        is_playing=progress.state == step.PLAYING,
+        is_counting=is_in_ad or progress.state in _WATCHING,
+    )
 
 
 def _take_values(progress: Progress, next_step: Step) -> None:
@@ -124,7 +178,7 @@ def _take_values(progress: Progress, next_step: Step) -> None:
         cdn, trace = next_step.dimensions.get("cdn"), progress.cdn_trace
         if cdn and (not trace or trace[-1] != cdn) and len(trace) < CDN_TRACE_MAX:
             trace.append(cdn)
-    has_rare = next_step.ad or next_step.sizes or next_step.stall_count
+    has_rare = next_step.ad or next_step.sizes or next_step.stall_count or next_step.program_ms
     if has_rare or next_step.request is not None or next_step.latency_ms is not None:
         _fold_rare(progress, next_step)
 
@@ -188,8 +242,9 @@ def _fold_rare(progress: Progress, next_step: Step) -> None:
     if next_step.request is not None:
         progress.requests = progress.requests or Requests()
         delivery.count_request(progress.requests, next_step.request)
-    if next_step.latency_ms is not None:
-        progress.latency_sum_ms = max(-INTEGRAL_MAX, min(progress.latency_sum_ms + next_step.latency_ms, INTEGRAL_MAX))
+    latency_ms = next_step.at_ms - next_step.program_ms if next_step.program_ms else next_step.latency_ms
+    if latency_ms is not None:
+        progress.latency_sum_ms = max(-INTEGRAL_MAX, min(progress.latency_sum_ms + latency_ms, INTEGRAL_MAX))
         progress.latency_count += 1
     if next_step.stall_count:
         progress.stalls_told += next_step.stall_count
@@ -280,11 +335,11 @@ def _enter(progress: Progress, next_step: Step) -> None:
             _note(progress, next_step, ON_ERROR)
         return
     if before == step.SEEKING:
-        took_ms = min(next_step.at_ms - progress.seek_began_ms, STEP_MS_MAX)
+        took_ms = min(progress.seek_ms - progress.seek_ms_before, STEP_MS_MAX)
         progress.longest_seek_ms = max(progress.longest_seek_ms, took_ms)
     if after == step.SEEKING:
         progress.seek_count += 1
-        progress.seek_began_ms = next_step.at_ms
+        progress.seek_ms_before = progress.seek_ms
         progress.state_before_seek = before
     elif after == step.REBUFFERING and progress.playing_at_ms and next_step.state == step.REBUFFERING:
         # A seek within it ends no stall: the same one goes on.

@@ -76,6 +76,8 @@ class ViewState(msgspec.Struct, array_like=True):
     first_seq: int = 0
     #: The numbers that have come: of a truncated view, and of one put in order by time whose client numbers its beacons.
     numbers: Ranges = []
+    #: Of a source that is put in order by time: each of its beacons has a number, so numbers put them in order.
+    is_numbered: bool = True
 
 
 class Taken(NamedTuple):
@@ -97,7 +99,7 @@ def may_grow(view: ViewState, taken: Taken, next_step: Step) -> bool:
     if not taken.is_new or view.is_truncated:
         return False
     grows = taken.dimensions_changed or view.held or view.given_up or next_step.failure is not None
-    return bool(grows or next_step.state or next_step.ad or SOURCES[view.source].takes_back)
+    return bool(grows or next_step.state or next_step.ad or view.recent)
 
 
 def is_too_large(view: ViewState, dimensions: dict[str, Any], beacon_bytes: int) -> bool:
@@ -111,7 +113,7 @@ def is_too_large(view: ViewState, dimensions: dict[str, Any], beacon_bytes: int)
 
 def truncate(view: ViewState, dimensions: dict[str, Any]) -> None:
     """Ends the folding of a view that is too large. What waits is folded as it came; of each beacon stays that it came."""
-    view.settled_offset_ms = clock_offset_ms(view) if _offsets(view) else None
+    view.settled_offset_ms = min(_offsets(view), default=None)
     if is_by_time(view.source):
         view.settled_keys = [*view.settled_keys, *map(key_of, view.recent)][-KEYS_MAX:]
     else:
@@ -145,8 +147,14 @@ def _numbers(view: ViewState) -> Ranges:
     return numbers_of(view.first_seq, view.next_seq, view.given_up, [one.seq for one in view.held])
 
 
-def clock_offset_ms(view: ViewState) -> int:
-    """What to add to client times: as the fastest of the view's requests showed it, since it is the least delayed one."""
+def clock_offset_ms(view: ViewState, progress: Progress) -> int:
+    """What to add to corrected times: as the fastest of the view's requests showed it, since it is the least delayed one.
+
+    Where the client's clock stepped, requests of after the step show another clock's: the first beacon's counts.
+    """
+    first = progress.clock.first
+    if progress.clock.step_count and first is not None:
+        return first.server_ms - first.at_ms
     return min(_offsets(view), default=0)
 
 
@@ -164,6 +172,11 @@ def note_offset(view: ViewState, offset_ms: int | None) -> bool:
         return False
     view.settled_offset_ms = offset_ms
     return True
+
+
+def has_numbers(view: ViewState) -> bool:
+    """Whether the beacons of the view are numbered, each of them."""
+    return view.is_numbered or not is_by_time(view.source)
 
 
 def missing(view: ViewState) -> int:

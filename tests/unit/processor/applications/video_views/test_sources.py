@@ -15,7 +15,7 @@ from services.processor.engine.driver import Driver
 from shared.schemas.beacon import Beacon
 from shared.schemas.view import View
 from tests.unit.processor.applications.video_views import captured
-from tests.unit.processor.applications.video_views.beacons import HOUR_MS, T0, cmcd, mux, pipe, rows
+from tests.unit.processor.applications.video_views.beacons import HOUR_MS, SKEW_MS, T0, cmcd, mux, pipe, rows
 from tests.unit.processor.applications.video_views.test_by_time import told
 
 DOCUMENT = Path(__file__).parents[5] / "docs" / "view.md"
@@ -66,6 +66,21 @@ def large(story: list[Beacon], *names: str) -> list[Beacon]:
     ]
 
 
+def interrupted(start: Beacon, playing: Beacon, heartbeat: Beacon) -> list[Beacon]:
+    """The device sleeps for 40 minutes; then its clock goes on by 5 hours, which the server's clock denies."""
+
+    def beat(number: int, at_ms: int, stepped_ms: int) -> Beacon:
+        return msgspec.structs.replace(
+            heartbeat,
+            seq=None if heartbeat.seq is None else heartbeat.seq + number,
+            client_time_ms=T0 + at_ms + stepped_ms,
+            recv_time_ms=T0 + at_ms + SKEW_MS,
+            clock_offset_ms=SKEW_MS - stepped_ms,
+        )
+
+    return [start, playing, heartbeat, beat(1, 40 * 60_000, 0), beat(2, 40 * 60_000 + 10_000, 5 * HOUR_MS)]
+
+
 def mux_stories() -> list[View]:
     ads = list(captured.mux_with_ads())
     said = {
@@ -88,7 +103,9 @@ def mux_stories() -> list[View]:
     ]
     lost = [mux(1, "viewstart", 0), mux(3, "rebufferend", 900)]
     late = [mux(1, "viewstart", 0), *(mux(n, "heartbeat", n) for n in range(3, 270)), mux(2, "playing", 1)]
+    slept = interrupted(mux(1, "viewstart", 0), mux(2, "playing", 500), mux(3, "heartbeat", 9_000))
     return play(
+        slept,
         ads,
         [*ads[:9], *ads[11:]],
         failed,
@@ -123,8 +140,19 @@ def cmcd_stories() -> list[View]:
         cmcd(0, "viewstart", 0, sta="s"), *(cmcd(n, "heartbeat", n, sta="p") for n in range(2, 261)),
         cmcd(1, "heartbeat", 1, sta="p"),
     ]  # fmt: skip
+    slept = interrupted(
+        cmcd(0, "viewstart", 0, sta="s"), cmcd(1, "playing", 500, sta="p"), cmcd(2, "heartbeat", 9_000, sta="p")
+    )
     return play(
-        [*captured.cmcd_stalled()], whole, failed, left, lost, late, large(whole, "cdn", "h"), whole[:1] + whole[5:6]
+        slept,
+        [*captured.cmcd_stalled()],
+        whole,
+        failed,
+        left,
+        lost,
+        late,
+        large(whole, "cdn", "h"),
+        whole[:1] + whole[5:6],
     )
 
 
@@ -146,7 +174,8 @@ def by_time(source: Any, start: dict[str, Any], playing: dict[str, Any], error: 
         msgspec.structs.replace(told(source, "heartbeat" if at else "viewstart", at), playhead_ms=at) for at in (0, 900)
     ]
     late = [told(source, "viewstart", n, n=n) for n in range(100, 170)] + [told(source, "heartbeat", 0)]
-    return play(whole, failed, left, lost, late, large(whole, *texts), whole[:2])
+    slept = interrupted(whole[0], whole[1], told(source, "heartbeat", 9_000))
+    return play(slept, whole, failed, left, lost, late, large(whole, *texts), whole[:2])
 
 
 def epas_stories() -> list[View]:

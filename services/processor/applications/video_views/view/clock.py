@@ -1,0 +1,188 @@
+"""The time between two beacons: what elapsed although the client's clock may step, and what of it is a gap (docs/view.md).
+
+Times are ms. Corrected time is the client's time with every step of its clock taken out.
+"""
+
+from typing import Final, NamedTuple
+
+import msgspec
+
+from services.processor.applications.video_views.beacons.step import Step
+from services.processor.applications.video_views.bounds import HEARTBEAT_INTERVALS_MAX, STEP_MS_MAX
+from shared.schemas.view import NUMBER_MAX
+
+#: A difference of client times up to this is believed without witnesses.
+ORDINARY_MS: Final = 20_000
+#: Above this difference the server's clock alone may deny it, if it is smaller by `DENIED_MS`.
+LONG_MS: Final = 90_000
+DENIED_MS: Final = 30_000
+#: How much smaller than a shorter difference both the playhead and the server's clock must be to deny it.
+BOTH_DENY_MS: Final = 10_000
+#: Silences up to this are no gap: browsers delay the timers of hidden pages to one a minute.
+SILENCE_MS_MIN: Final = 90_000
+#: The limit of a client whose rhythm is not measured yet.
+UNKNOWN_SILENCE_MS: Final = 300_000
+#: A silence is a gap beyond so many heartbeats.
+SILENT_HEARTBEATS: Final = 3
+#: Heartbeat intervals that make a rhythm.
+INTERVALS_MIN: Final = 3
+#: A part of a silence that the playhead does not witness is no gap up to this.
+UNWITNESSED_MS_MAX: Final = 10_000
+
+
+class First(msgspec.Struct, array_like=True):
+    """The first timed beacon of a view: what identifies it, and the copy of it that was received first."""
+
+    seq: int
+    tie: int
+    at_ms: int
+    recv_ms: int
+    server_ms: int
+
+
+class Clock(msgspec.Struct, array_like=True):
+    """What is known of a view's time after its last timed beacon."""
+
+    first: First | None = None
+    #: What to add to client times now to get corrected times.
+    shift_ms: int = 0
+    #: Of the last timed beacon: its time on the server's clock, and its playhead.
+    server_ms: int = 0
+    playhead_ms: int | None = None
+    #: It says that the device sleeps now.
+    sleeps: bool = False
+    step_count: int = 0
+    gap_ms: int = 0
+    gap_count: int = 0
+    #: The gaps before the view played.
+    gap_ms_before_play: int = 0
+    #: Since the last timed beacon: corrected time of the last sign of life, and the longest stretch without one.
+    heard_ms: int = 0
+    quiet_ms: int = 0
+    #: Corrected time of the last heartbeat (0: none), and the first intervals between two.
+    heartbeat_ms: int = 0
+    intervals: list[int] = []
+    #: The interval of heartbeats that the client declares; 0: none.
+    declared_ms: int = 0
+
+
+class Elapsed(NamedTuple):
+    """The time between two timed beacons."""
+
+    elapsed_ms: int
+    gap_ms: int = 0
+    is_step: bool = False
+
+
+def elapsed(clock: Clock, at_ms: int, step: Step, *, is_playing: bool, is_counting: bool) -> Elapsed:
+    """The time from the last timed beacon, at corrected time `at_ms`, to `step`, which the client sends next.
+
+    `is_playing` and `is_counting` describe the state between them.
+    """
+    client_ms = step.at_ms + clock.shift_ms - at_ms
+    shown_ms = _shown_ms(clock, step) if is_playing else None
+    server_ms = _server_ms(clock, at_ms, step)
+    took_ms = _stepped(client_ms, server_ms, shown_ms, can_judge=is_counting or step.is_stamped)
+    is_step = took_ms is not None
+    bounded_ms = max(0, min(client_ms if took_ms is None else took_ms, STEP_MS_MAX, NUMBER_MAX - at_ms))
+    if not is_counting:
+        return Elapsed(bounded_ms, 0, is_step)
+    if clock.sleeps:
+        return Elapsed(bounded_ms, bounded_ms, is_step)
+    quiet_ms = bounded_ms
+    if clock.heard_ms:
+        quiet_ms = min(bounded_ms, max(clock.quiet_ms, at_ms + bounded_ms - clock.heard_ms))
+    limit_ms = _limit_ms(clock, at_ms + bounded_ms, step, has_witness=shown_ms is not None)
+    if quiet_ms <= limit_ms:
+        return Elapsed(bounded_ms, 0, is_step)
+    if shown_ms is not None and shown_ms <= 2 * bounded_ms:
+        unwitnessed_ms = bounded_ms - shown_ms
+        return Elapsed(bounded_ms, unwitnessed_ms if unwitnessed_ms > UNWITNESSED_MS_MAX else 0, is_step)
+    return Elapsed(bounded_ms, quiet_ms, is_step)
+
+
+def _shown_ms(clock: Clock, step: Step) -> int | None:
+    """The advance of the playhead while nothing was sought; None where that is not known."""
+    if step.moves_playhead or step.playhead is None or clock.playhead_ms is None:
+        return None
+    shown_ms = step.playhead - clock.playhead_ms
+    return shown_ms if shown_ms >= 0 else None
+
+
+def _server_ms(clock: Clock, at_ms: int, step: Step) -> int:
+    """The elapsed time by the server's clock.
+
+    Where requests say when they were sent, their offsets are comparable over the whole view. The first beacon's is taken,
+    since a beacon that waits for its request while the clock steps has an offset of after the step.
+    """
+    first = clock.first
+    if step.is_stamped and first is not None:
+        return step.server_ms - (first.server_ms - first.at_ms) - at_ms
+    return step.server_ms - clock.server_ms
+
+
+def _stepped(client_ms: int, server_ms: int, shown_ms: int | None, *, can_judge: bool) -> int | None:
+    """The elapsed time by the witnesses, if they show that the client's clock stepped; else None."""
+    if client_ms < 0:
+        return server_ms if server_ms >= 0 else (shown_ms or 0)
+    if client_ms > LONG_MS:
+        is_denied = server_ms < client_ms - DENIED_MS and can_judge
+        if is_denied and (shown_ms is None or 2 * shown_ms < client_ms):
+            return server_ms
+    elif client_ms > ORDINARY_MS and shown_ms is not None and max(shown_ms, server_ms) < client_ms - BOTH_DENY_MS:
+        return server_ms
+    return None
+
+
+def _limit_ms(clock: Clock, at_ms: int, step: Step, *, has_witness: bool) -> int:
+    """The longest silence of this client that is no gap."""
+    declared_ms = step.heartbeat_ms or clock.declared_ms
+    if declared_ms:
+        return max(SILENCE_MS_MIN, SILENT_HEARTBEATS * declared_ms)
+    intervals = clock.intervals
+    if step.is_heartbeat and clock.heartbeat_ms and len(intervals) < HEARTBEAT_INTERVALS_MAX:
+        intervals = [*intervals, at_ms - clock.heartbeat_ms]
+    if len(intervals) >= INTERVALS_MIN:
+        return max(SILENCE_MS_MIN, SILENT_HEARTBEATS * sorted(intervals)[(len(intervals) - 1) // 2])
+    if has_witness or clock.heartbeat_ms or step.is_heartbeat:
+        return UNKNOWN_SILENCE_MS
+    return STEP_MS_MAX
+
+
+def begin(clock: Clock, step: Step) -> None:
+    """Notes the first timed beacon of a view."""
+    clock.first = First(step.seq, step.tie, step.at_ms, step.recv_ms, step.server_ms)
+
+
+def corrected(step: Step, shift_ms: int) -> Step:
+    """The step in corrected time."""
+    told_ms = step.told_ms + shift_ms if step.told_ms else 0
+    return msgspec.structs.replace(step, at_ms=step.at_ms + shift_ms, told_ms=told_ms)
+
+
+def note(clock: Clock, step: Step, at_ms: int) -> None:
+    """Notes a timed step at this corrected time."""
+    clock.server_ms = step.server_ms
+    clock.playhead_ms = step.playhead
+    clock.sleeps = step.sleeps
+    if clock.heard_ms:
+        clock.heard_ms = clock.quiet_ms = 0
+    if step.heartbeat_ms:
+        clock.declared_ms = step.heartbeat_ms
+    if step.is_heartbeat:
+        if clock.heartbeat_ms and len(clock.intervals) < HEARTBEAT_INTERVALS_MAX:
+            clock.intervals.append(at_ms - clock.heartbeat_ms)
+        clock.heartbeat_ms = at_ms
+
+
+def note_sign_of_life(clock: Clock, at_ms: int, told_ms: int) -> None:
+    """Notes an untimed beacon of this corrected time, after a timed one at corrected time `at_ms`."""
+    heard_ms = max(clock.heard_ms, at_ms)
+    told_ms = max(heard_ms, told_ms)
+    clock.quiet_ms = max(clock.quiet_ms, told_ms - heard_ms)
+    clock.heard_ms = told_ms
+
+
+def is_nearer_copy(step: Step, recv_ms: int, server_ms: int) -> bool:
+    """Whether this copy of a beacon is the one that counts beside one with these times."""
+    return (step.recv_ms, step.server_ms) < (recv_ms, server_ms)

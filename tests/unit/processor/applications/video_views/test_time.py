@@ -1,0 +1,214 @@
+"""The time between beacons (docs/view.md, "Time, gaps and clocks"): sleep, clocks that step, lost and delayed beacons."""
+
+import random
+from collections.abc import Iterable
+from typing import Any, Literal
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from shared.schemas.beacon import Beacon
+from tests.unit.processor.applications.video_views.beacons import HOUR_MS, MINUTE_MS, SKEW_MS, T0, cmcd, mux
+from tests.unit.processor.applications.video_views.test_any_order import row_of
+
+Client = Literal["mux", "cmcd", "native", "epas"]
+CLIENTS: tuple[Client, ...] = ("mux", "cmcd", "native", "epas")
+#: What a CMCD client says of its state with the event.
+STATES = {"viewstart": "s", "playing": "p", "rebufferstart": "r", "rebufferend": "p", "pause": "a", "viewend": "q"}
+#: Where a clock differs from the true time: from when on (true ms), by how much.
+Steps = tuple[tuple[int, int], ...]
+#: True ms, event, playhead, attributes.
+Told = tuple[int, str, int | None, dict[str, Any]]
+
+
+def story(client: Client, told: Iterable[Told], steps: Steps = (), *, numbered: bool = True) -> list[Beacon]:
+    """The beacons of a view, each sent at once, by a client whose clock has these steps."""
+    beacons, state = [], "s"
+    for number, (at_ms, event, playhead_ms, attrs) in enumerate(told):
+        stepped_ms = sum(by_ms for from_ms, by_ms in steps if at_ms >= from_ms)
+        state = STATES.get(event, state)
+        more = {"sta": state} if client == "cmcd" else {}
+        made = (
+            cmcd(number, event, at_ms, **attrs, **more) if client == "cmcd" else mux(number + 1, event, at_ms, **attrs)
+        )
+        has_number = client in ("mux", "cmcd") or (client == "native" and numbered)
+        beacons.append(
+            msgspec.structs.replace(
+                made,
+                source=client,
+                view_id="v1",
+                seq=made.seq if has_number else None,
+                source_event=attrs.get("name", event),
+                playhead_ms=playhead_ms,
+                client_time_ms=T0 + at_ms + stepped_ms,
+                recv_time_ms=T0 + at_ms + SKEW_MS,
+                sent_time_ms=T0 + at_ms + stepped_ms if client in ("mux", "native") else None,
+                clock_offset_ms=SKEW_MS - stepped_ms,
+            )
+        )
+    return beacons
+
+
+def beats(from_ms: int, to_ms: int, every_ms: int = 10_000) -> list[Told]:
+    return [(at_ms, "heartbeat", None, {}) for at_ms in range(from_ms, to_ms + 1, every_ms)]
+
+
+RATE = {"video_source_bitrate": 2_000_000, "bitrate_bps": 2_000_000, "bitrate": 2_000, "br": [[2_000, "v"]]}
+SLEPT: list[Told] = [
+    (0, "viewstart", None, {}),
+    (1_000, "playing", None, RATE),
+    *beats(11_000, 61_000),
+    *beats(2_461_000, 2_511_000),
+    (2_521_000, "viewend", None, {}),
+]
+
+
+def times(row: dict[str, Any]) -> tuple[int, int, int, int, int]:
+    """Playing as we integrate it, the same with a known bitrate, and what was not counted."""
+    playing_ms = row["playing_ms"] if row["source"] != "mux" else row["bitrate_time_ms"]
+    return playing_ms, row["bitrate_time_ms"], row["gap_ms"], row["gap_count"], row["clock_step_count"]
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+def test_sleep_is_not_playing(client: Client) -> None:
+    row = row_of(story(client, SLEPT))
+    assert times(row) == (120_000, 120_000, 2_400_000, 1, 0)
+    if client != "mux":
+        assert row["watch_ms"] == 121_000
+    # Every beacon of a numbered view came; without numbers some may have been lost in the silence.
+    assert row["complete"] == (client != "epas")
+    assert (row["view_start_ms"], row["view_end_ms"]) == (T0 + SKEW_MS, T0 + SKEW_MS + 2_521_000)
+
+
+def test_mux_says_that_the_device_sleeps_however_short() -> None:
+    told: list[Told] = [
+        (0, "viewstart", None, {}), (100, "playing", 0, RATE), *beats(10_000, 60_000),
+        (60_100, "background", 60_000, {"name": "devicesleep"}), (100_100, "background", 60_000, {"name": "devicewake"}),
+        (101_000, "viewend", 60_900, {"view_playing_time_ms_cumulative": 60_900}),
+    ]  # fmt: skip
+    assert times(row_of(story("mux", told))) == (60_900, 60_900, 40_000, 1, 0)
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+def test_lost_beacons_of_a_view_that_plays_on_are_no_gap_and_a_sleep_among_them_is(client: Client) -> None:
+    start: list[Told] = [(0, "viewstart", 0, {}), (1_000, "playing", 0, RATE), (11_000, "heartbeat", 10_000, {})]
+    lost = [*start, (211_000, "heartbeat", 209_500, {}), (221_000, "viewend", 219_500, {})]
+    assert times(row_of(story(client, lost)))[1:] == (220_000, 0, 0, 0)
+    slept = [*start, (711_000, "heartbeat", 60_000, {}), (721_000, "viewend", 70_000, {})]
+    assert times(row_of(story(client, slept)))[1:] == (70_000, 650_000, 1, 0)
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+def test_a_pause_and_slow_timers_are_no_gap(client: Client) -> None:
+    told: list[Told] = [
+        (0, "viewstart", None, {}), (1_000, "playing", None, RATE), *beats(61_000, 301_000, 60_000),
+        (310_000, "pause", None, {}), (1_910_000, "playing", None, {}), (1_920_000, "viewend", None, {}),
+    ]  # fmt: skip
+    assert times(row_of(story(client, told)))[1:] == (319_000, 0, 0, 0)
+
+
+def test_a_client_without_heartbeats_has_no_gaps_and_one_with_slow_ones_is_measured() -> None:
+    silent: list[Told] = [(0, "viewstart", None, {}), (1_000, "playing", None, RATE), (1_501_000, "viewend", None, {})]
+    assert times(row_of(story("cmcd", silent)))[1:] == (1_500_000, 0, 0, 0)
+    slow = [*silent[:2], *beats(241_000, 1_441_000, 240_000), (2_041_000, "heartbeat", None, {}), silent[2]]
+    assert times(row_of(story("cmcd", [*slow[:-1], (2_050_000, "viewend", None, {})])))[1:] == (2_049_000, 0, 0, 0)
+    declared = [*silent[:1], (1_000, "playing", None, RATE | {"heartbeat_interval_ms": 600_000}), silent[2]]
+    assert times(row_of(story("native", declared)))[1:] == (1_500_000, 0, 0, 0)
+
+
+def test_requests_between_two_heartbeats_are_signs_of_life() -> None:
+    told = [*SLEPT[:8], (1_261_000, "request", None, {"ttlb": 1_000}), *SLEPT[8:]]
+    row = row_of(story("cmcd", told))
+    assert (row["playing_ms"], row["gap_ms"]) == (1_319_000, 1_201_000)
+
+
+STEPPED: list[Told] = [
+    (0, "viewstart", None, {}),
+    (900, "playing", None, RATE),
+    (10_900, "heartbeat", None, {}),
+    (20_900, "rebufferstart", None, {}),
+    (23_900, "rebufferend", None, {}),
+    *beats(33_900, 53_900),
+    (63_900, "viewend", None, {}),
+]
+
+
+@pytest.mark.parametrize("client", ["mux", "cmcd", "native"])
+@pytest.mark.parametrize("from_ms", [500, 15_000, 22_000, 40_000])
+@pytest.mark.parametrize("by_ms", [-HOUR_MS, 5 * HOUR_MS, -2 * MINUTE_MS, 2 * MINUTE_MS])
+def test_a_step_of_the_clock_is_not_counted(client: Client, from_ms: int, by_ms: int) -> None:
+    plain, row = (row_of(story(client, STEPPED, steps)) for steps in ((), ((from_ms, by_ms),)))
+    assert (plain.pop("clock_step_count"), row.pop("clock_step_count")) == (0, 1)
+    assert (row["bitrate_time_ms"], row["complete"], row["view_end_ms"]) == (60_000, True, T0 + SKEW_MS + 63_900)
+    if client != "mux":
+        assert (row["startup_ms"], row["watch_ms"], row["rebuffer_ms"]) == (900, 63_900, 3_000)
+    assert row == plain
+
+
+def test_a_step_among_beacons_that_wait_for_one_request_is_not_counted() -> None:
+    """mux-embed collects beacons for 10 s: those of before the step travel with an offset of after it."""
+    for by_ms in (-HOUR_MS, 5 * HOUR_MS):
+        beacons = story("mux", [(at, e, at, a) for at, e, _, a in STEPPED], ((40_000, by_ms),))
+        for at in (4, 5, 6):
+            beacons[at] = msgspec.structs.replace(
+                beacons[at], recv_time_ms=T0 + 43_900 + SKEW_MS, clock_offset_ms=SKEW_MS - by_ms
+            )
+        row = row_of(beacons)
+        assert (row["bitrate_time_ms"], row["gap_ms"], row["clock_step_count"]) == (60_000, 0, 1)
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+@pytest.mark.parametrize("at_once", [True, False])
+def test_what_is_delivered_late_is_no_step(client: Client, at_once: bool) -> None:
+    """All of a view is delivered after an hour: in one request, or in one request each, in quick succession."""
+    beacons = story(client, [told for told in SLEPT if told[0] < 70_000])
+    late = []
+    for number, beacon in enumerate(beacons):
+        recv_ms = T0 + HOUR_MS + (0 if at_once else 20 * number)
+        latest_ms = beacons[-1].client_time_ms if at_once else beacon.client_time_ms
+        sent_ms = None if beacon.sent_time_ms is None else recv_ms - SKEW_MS
+        offset_ms = recv_ms - (latest_ms if sent_ms is None else sent_ms)
+        late.append(
+            msgspec.structs.replace(beacon, recv_time_ms=recv_ms, sent_time_ms=sent_ms, clock_offset_ms=offset_ms)
+        )
+    assert times(row_of(late)) == (60_000, 60_000, 0, 0, 0)
+
+
+def any_story(seed: int) -> list[Beacon]:
+    """A view with sleeps, pauses, stalls, lost beacons and steps of its clock."""
+    random_ = random.Random(seed)
+    client = random_.choice(CLIENTS)
+    told: list[Told] = [(0, "viewstart", 0, {}), (700, "playing", 0, RATE)]
+    at_ms, playhead_ms = 700, 0
+    for _ in range(random_.randint(2, 14)):
+        took_ms = random_.choice([100, 3_000, 10_000, 10_000, 10_000, 25_000, 80_000, 400_000, 2_400_000])
+        at_ms += took_ms
+        playhead_ms += random_.choice([0, took_ms])
+        event = random_.choice(["heartbeat", "heartbeat", "playing", "pause", "rebufferstart", "background", "request"])
+        names = {"background": "devicesleep"}
+        attrs = {"name": names[event]} if event in names else {}
+        told.append((at_ms, event, random_.choice([None, playhead_ms]), attrs))
+    hours = [random_.choice([-HOUR_MS, 5 * HOUR_MS, 45_000]) for _ in range(random_.randint(0, 2))]
+    steps = tuple((random_.randint(1, at_ms), by_ms) for by_ms in hours)
+    return story(client, told, steps, numbered=random_.random() < 0.8)
+
+
+@given(seed=st.integers(0, 1 << 32), data=st.data())
+def test_the_row_follows_from_the_set_of_beacons_and_the_copy_received_first_counts(
+    seed: int, data: st.DataObject
+) -> None:
+    beacons = any_story(seed)
+    copies = []
+    for beacon in data.draw(st.lists(st.sampled_from(beacons), max_size=4)):
+        delay_ms = data.draw(st.integers(-3_000, 40_000))
+        copies.append(
+            msgspec.structs.replace(
+                beacon,
+                recv_time_ms=beacon.recv_time_ms + delay_ms,
+                clock_offset_ms=(beacon.clock_offset_ms or 0) + delay_ms,
+            )
+        )
+    shuffled = data.draw(st.permutations([*beacons, *copies]))
+    assert row_of(shuffled) == row_of([*beacons, *copies])
