@@ -9,7 +9,7 @@ from services.processor.applications.video_views.outputs import Outputs, ids_of,
 from services.processor.applications.video_views.sessions import Sessions
 from services.processor.applications.video_views.stores import CLOSED_VIEWS, SESSIONS, VIEWS, Dimensions, Stores, reopen
 from services.processor.applications.video_views.view.finish import due_ms as due_of
-from services.processor.applications.video_views.view.finish import finishes_at_ms, has_begun
+from services.processor.applications.video_views.view.finish import finishes_at_ms, has_begun, writes_at_ms
 from services.processor.applications.video_views.view.order import take
 from services.processor.applications.video_views.view.progress import Progress
 from services.processor.applications.video_views.view.seen import is_late
@@ -133,6 +133,10 @@ class VideoViews:
                 return
         elif clock_ms >= finishes_at_ms(view, rules):
             self._finish(key, view)
+        elif clock_ms >= writes_at_ms(view, rules):
+            view.written_ms = clock_ms
+            if has_begun(view):
+                self._emit_row(key, view)
         elif view.shown and clock_ms >= view.last_append_ms + rules.live_silence_ms:
             customer_id, _ = ids_of(key)
             self._gauges.hide(view, self._live.of(customer_id))
@@ -153,18 +157,22 @@ class VideoViews:
         gauges.hide(view, board)
         view.finished_ms = finishes_at_ms(view, self._stores.rules)
         gauges.count(view, board, {})
-        is_of_session = SOURCES[view.source].has_plays
-        if not has_begun(view):
-            # No view, so no row; but its start may still come within the lateness window.
-            view.dropped_count = view.beacon_count
-            board.dropped += view.dropped_count
-            if is_of_session:
-                self._sessions.take_back_row(key, view)
+        if has_begun(view):
+            self._emit_row(key, view)
             return
-        told = self._sessions.finish(key, view) if is_of_session else None
+        # No view, so no row; but its start may still come within the lateness window.
+        view.dropped_count = view.beacon_count
+        board.dropped += view.dropped_count
+        if SOURCES[view.source].has_plays:
+            self._sessions.take_back_row(key, view)
+
+    def _emit_row(self, key: bytes, view: ViewState) -> None:
+        customer_id, _ = ids_of(key)
+        board = self._live.of(customer_id)
+        told = self._sessions.finish(key, view) if SOURCES[view.source].has_plays else None
         view.revision, first_append_ms = told or (view.revision + 1, view.first_append_ms)
         row = self._outputs.row(key, view, view.revision, first_append_ms)
         if view.revision > 1:
             board.views_revised += 1
         else:
-            gauges.finish(board, row)
+            self._gauges.finish(board, row)

@@ -28,7 +28,7 @@ class FinishRules:
     silent_ms: int = 5 * _MINUTE_MS
     #: While silence is normal: paused, or not begun yet.
     paused_ms: int = _HOUR_MS
-    #: No view is longer than this.
+    #: While a view goes on, its row is written each time that this has passed since its first beacon.
     view_max_ms: int = 24 * _HOUR_MS
     #: After the finish a beacon still reopens the view for this long ...
     lateness_ms: int = _HOUR_MS
@@ -53,7 +53,12 @@ def finishes_at_ms(view: ViewState, rules: FinishRules) -> int:
         quiet_ms = rules.paused_ms
     else:
         quiet_ms = rules.silent_ms
-    return min(view.last_append_ms + quiet_ms, view.first_append_ms + rules.view_max_ms)
+    return view.last_append_ms + quiet_ms
+
+
+def writes_at_ms(view: ViewState, rules: FinishRules) -> int:
+    """The clock time at which the row of an open view is written although the view goes on."""
+    return (view.written_ms or view.first_append_ms) + max(rules.view_max_ms, _MINUTE_MS)
 
 
 def has_begun(view: ViewState) -> bool:
@@ -65,7 +70,7 @@ def due_ms(view: ViewState, rules: FinishRules) -> int:
     """The next clock time at which something happens to the view without a beacon."""
     if view.finished_ms:
         return view.finished_ms + rules.lateness_ms
-    finishes_ms = finishes_at_ms(view, rules)
+    finishes_ms = min(finishes_at_ms(view, rules), writes_at_ms(view, rules))
     return min(finishes_ms, view.last_append_ms + rules.live_silence_ms) if view.shown else finishes_ms
 
 

@@ -78,6 +78,8 @@ class ViewState(msgspec.Struct, array_like=True):
     numbers: Ranges = []
     #: Of a source that is put in order by time: each of its beacons has a number, so numbers put them in order.
     is_numbered: bool = True
+    #: When the row was due last because the view goes on for long (see `finish.writes_at_ms`); 0: never.
+    written_ms: int = 0
 
 
 class Taken(NamedTuple):
