@@ -87,3 +87,14 @@ def test_decisions_are_sorted_and_in_the_index() -> None:
     titles = [entry.partition(" · ")[2] for entries in areas.values() for entry in entries]
     assert re.findall(r"^- \[(.*)\]\(#", index, re.M) == titles
     assert len(new) < 20, "move entries to their areas"
+
+
+@pytest.mark.parametrize("name", ["ARCHITECTURE.md", "docs/engine.md", "docs/video_views.md", "docs/warehouse.md"])
+def test_every_module_that_a_page_about_the_code_names_is_there(name: str) -> None:
+    files = [
+        str(path.relative_to(ROOT))
+        for top in ("services", "shared", "deploy", "tests", "bench")
+        for path in (ROOT / top).rglob("*")
+    ]
+    for named in re.findall(r"`([\w/]+(?:\.py|/))`", (ROOT / name).read_text()):
+        assert any(f"/{file}".endswith(f"/{named.rstrip('/')}") for file in files) or (ROOT / named).exists(), named
