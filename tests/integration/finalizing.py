@@ -54,6 +54,7 @@ def a_view(name: str, *, customer: str = "acme", revision: int = 1, hour: int = 
     """A view of `customer` that ends in the `hour`th hour after `MORNING_MS`; its beacons came in within three hours."""
     end_ms = MORNING_MS + hour * HOUR_MS + 60_000
     given: dict[str, Any] = {
+        "source": "mux",
         "day": MORNING_MS // 86_400_000,
         "first_append_ms": MORNING_MS,
         "last_append_ms": MORNING_MS + 3 * HOUR_MS,
@@ -64,7 +65,7 @@ def a_view(name: str, *, customer: str = "acme", revision: int = 1, hour: int = 
         "beacon_count": 5,
         **fields,
     }
-    return View(schema_version=1, customer_id=customer, view_id=name, revision=revision, source="mux", **given)
+    return View(schema_version=1, customer_id=customer, view_id=name, revision=revision, **given)
 
 
 def newest(revisions: Iterable[View]) -> list[View]:

@@ -108,6 +108,19 @@ class Installation:
                 (int(hour.timestamp()) // 3_600, customer_id),
             )
 
+    def publish_sources(self, customer_id: str, *sources: str) -> None:
+        """Says that each of these clients has given start-up times today."""
+        day = datetime.fromtimestamp(time.time() // 86_400 * 86_400, UTC)
+        with psycopg.connect(self.postgres.dsn) as connection:
+            for source in sources:
+                connection.execute(
+                    f"INSERT INTO serving.rollups (grain, start, customer_id, dimensions, members, {', '.join(MEASURES)}, uniques,"
+                    " startup_ms_buckets, startup_ms_counts, rebuffer_ms_buckets, rebuffer_ms_counts)"
+                    f" VALUES ('day', %s, %s, 'source', ARRAY[%s], {', '.join('1' for _ in MEASURES)}, '',"
+                    " '{5}', '{1}', '{}', '{}')",
+                    (day, customer_id, source),
+                )
+
     def published(self, seconds_ago: int) -> None:
         """Says that the finalizer published then, and not since."""
         with psycopg.connect(self.postgres.dsn) as connection:
@@ -299,6 +312,12 @@ def test_the_table_shows_the_quality_of_finished_views(installation: Installatio
     assert texts == ["1.5%", "5.0%", "2.0%", "3.21 Mbps"]
     expect(page.locator("#quality-note")).to_contain_text("published 4 min ago")
     expect(page.locator("#quality-notice")).to_be_hidden()
+    # One client: its start-up times are of one definition.
+    expect(page.locator("#quality-mixed")).to_be_hidden()
+    installation.publish_sources("acme", "mux", "cmcd")
+    page.locator("#hours").select_option("24")
+    expect(page.locator("#quality-mixed")).to_contain_text("(cmcd, mux)", timeout=SOON_MS)
+    expect(row.locator("td").nth(1)).to_have_text(re.compile(r" s \*$"))
 
 
 def test_the_table_is_told_to_be_old_when_views_that_finished_are_not_in_it(

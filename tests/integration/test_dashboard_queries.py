@@ -51,6 +51,22 @@ async def test_sums_that_64_bits_do_not_hold_are_told(serving: PostgresServing, 
     assert found.sums[0].rebuffer_ms / found.sums[0].watch_ms == pytest.approx(0.01)
 
 
+async def test_the_clients_in_a_startup_median_are_named(serving: PostgresServing, dsn: str) -> None:
+    publish(dsn, {Slice(30, "acme"): dict.fromkeys(MEASURES, 1), Slice(30, "other"): dict.fromkeys(MEASURES, 1)})
+    with psycopg.connect(dsn) as connection:
+        for day, source, buckets in ((0, "epas", [5]), (1, "cmcd", [5]), (1, "mux", [5]), (1, "native", [])):
+            connection.execute(
+                f"INSERT INTO serving.rollups (grain, start, customer_id, dimensions, members, {', '.join(MEASURES)}, uniques,"
+                " startup_ms_buckets, startup_ms_counts, rebuffer_ms_buckets, rebuffer_ms_counts)"
+                f" VALUES ('day', to_timestamp(%s), 'acme', 'source', ARRAY[%s], {', '.join('1' for _ in MEASURES)}, '',"
+                " %s::int[], %s::bigint[], '{}', '{}')",
+                (day * 86_400, source, buckets, buckets),
+            )
+    assert (await serving.rollups_since(EVER)).sources == {"acme": ["cmcd", "epas", "mux"]}
+    # Of the days that the hours lie in; a client without start-up times is in no median.
+    assert (await serving.rollups_since(datetime.fromtimestamp(30 * 3_600, UTC))).sources == {"acme": ["cmcd", "mux"]}
+
+
 async def test_customers_beyond_the_limit_are_counted(serving: PostgresServing, dsn: str) -> None:
     figures = dict.fromkeys(MEASURES, 1)
     publish(dsn, {Slice(0, f"customer_{number}"): figures for number in range(CUSTOMERS_MAX + 7)})

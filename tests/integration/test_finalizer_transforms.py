@@ -7,7 +7,7 @@ import pytest
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as sf
 
-from services.finalizer.transforms.rollups import MEASURES, coarser, minutes, narrow, wide
+from services.finalizer.transforms.rollups import DIMENSIONS, MEASURES, coarser, minutes, narrow, wide
 from services.finalizer.transforms.views import parse
 from shared.codec import VIEW
 from shared.schemas.view import INTEGRAL_MAX, NUMBER_MAX, View
@@ -76,6 +76,21 @@ def test_groups_widened_and_narrowed_again_add_up_to_the_same(spark: SparkSessio
     assert [row["views"] for row in straight if row["dimensions"] == ""] == [30]
     estimate = merged.where(sf.col("dimensions") == "").select(sf.hll_sketch_estimate("uniques"))
     assert estimate.collect()[0][0] == 7
+
+
+def test_a_view_that_played_has_started_without_a_startup_time_and_sources_are_kept_apart(spark: SparkSession) -> None:
+    views = [
+        a_view("measured", startup_ms=700),
+        a_view("of another client", startup_ms=9, source="cmcd"),
+        a_view("lost", startup_ms=None, startup_unknown="first_frame_lost", startup_ms_max=5_000),
+        a_view("begun unseen", startup_ms=None, startup_unknown="start_lost"),
+        a_view("left", startup_ms=None, startup_unknown="not_started", ebvs=True),
+    ]
+    rows = wide(minutes(parse(records(spark, *views)), ((), ("source",)))).collect()
+    assert sum(row["started"] for row in rows if row["dimensions"] == "") == 4
+    by_source = {row["members"][0]: row for row in rows if row["dimensions"] == "source"}
+    assert {name: sum(row["startup_ms_histogram"].values()) for name, row in by_source.items()} == {"mux": 1, "cmcd": 1}
+    assert "source" in DIMENSIONS
 
 
 @pytest.mark.parametrize("field", ["watch_ms", "rebuffer_count", "startup_ms", "duplicate_count", "bitrate_integral"])
