@@ -16,6 +16,7 @@ from services.dashboard.quality import qualities
 from services.dashboard.queries import NotPublished, PostgresAway, QueryRefused, Serving
 from services.dashboard.replay import Replay
 from services.dashboard.views import LookupsAway, LookupsRefused, Views
+from services.rim.admin.guarded_runner import GuardedRunner
 from services.rim.telemetry import metrics
 from shared.metrics import DASHBOARD_REQUESTS, DASHBOARD_STREAMS
 from shared.schemas.beacon import CUSTOMER_ID, VIEW_ID_CHARS_MAX
@@ -72,9 +73,7 @@ def make_app(
 
 def make_runner(app: web.Application, drain_seconds_max: float) -> web.AppRunner:
     """The application ready to listen; a page that goes away ends its handlers."""
-    return web.AppRunner(
-        app, access_log=None, handle_signals=False, handler_cancellation=True, shutdown_timeout=drain_seconds_max
-    )
+    return GuardedRunner(app, handler_cancellation=True, shutdown_timeout=drain_seconds_max)
 
 
 class Routes:
@@ -96,7 +95,8 @@ class Routes:
         self._streams_max = streams_max
         self._unpublished_ms_max = unpublished_ms_max
         self._now_ms = now_ms
-        self._streams = 0
+        #: The tasks that send them, the longest open first.
+        self._streams: dict[asyncio.Task[Any], None] = {}
         self._streams_gauge = metrics.gauge(DASHBOARD_STREAMS)
 
     async def index(self, _: web.Request) -> web.FileResponse:
@@ -108,11 +108,22 @@ class Routes:
         return web.Response(body=self._board.picture, content_type="application/json")
 
     async def stream(self, request: web.Request) -> web.StreamResponse:
-        """The live picture whenever it changes, as server-sent events, until either side goes away."""
-        if self._streams >= self._streams_max or self._board.is_closed:
-            return _json({"error": "busy", "detail": "too many pages are listening"}, status=503)
+        """The live picture whenever it changes, as server-sent events, until either side goes away.
+
+        With as many streams as may be open, the one that has been open longest ends: its page listens again after a moment,
+        and no number of open streams keeps a page out.
+        """
+        if self._board.is_closed:
+            return _json({"error": "busy", "detail": "the server is stopping"}, status=503)
+        task = asyncio.current_task()
+        assert task is not None
+        if len(self._streams) >= self._streams_max:
+            oldest = next(iter(self._streams))
+            self._forget_stream(oldest)
+            oldest.cancel()
         response = web.StreamResponse(headers={"Content-Type": "text/event-stream", "X-Accel-Buffering": "no"})
-        self._count_stream(+1)
+        self._streams[task] = None
+        self._streams_gauge.set(len(self._streams))
         try:
             await response.prepare(request)
             await self._send_pictures(response)
@@ -121,7 +132,7 @@ class Routes:
             if request.transport is not None:
                 request.transport.abort()
         finally:
-            self._count_stream(-1)
+            self._forget_stream(task)
         return response
 
     async def quality(self, request: web.Request) -> web.Response:
@@ -196,9 +207,9 @@ class Routes:
             version, picture = newer
             await _write(response, b"data: " + picture + b"\n\n")
 
-    def _count_stream(self, change: int) -> None:
-        self._streams += change
-        self._streams_gauge.set(self._streams)
+    def _forget_stream(self, task: asyncio.Task[Any]) -> None:
+        self._streams.pop(task, None)
+        self._streams_gauge.set(len(self._streams))
 
 
 def _ms(at: datetime | None) -> int | None:

@@ -14,6 +14,7 @@ SCHEMA_VERSION: Final = 1
 #: What a session id may be: it stands in names of objects.
 SESSION_ID: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
 SEQUENCE_MAX: Final = 999_999
+SEQUENCE_DIGITS_MAX: Final = len(str(SEQUENCE_MAX))
 
 #: `stored`: the object is there. `missing`: did not come while it was waited for. `lost`: Kafka had dropped it before it was
 #: stored. `corrupt`: its bytes are not what the collector took in. Of the last three a repetition is still taken.

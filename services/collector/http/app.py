@@ -10,6 +10,7 @@ from services.collector.http.recording_routes import RecordingRoutes
 from services.collector.http.routes import Routes
 from services.collector.sink.sink import Sink
 from services.rim.admin.admin import Check
+from services.rim.admin.guarded_runner import GuardedRunner
 from services.rim.telemetry import metrics
 from shared.metrics import COLLECTOR_REQUESTS
 
@@ -56,9 +57,7 @@ def make_app(routes: Routes, recordings: RecordingRoutes, drain: Drain) -> web.A
 
 def make_runner(app: web.Application, drain_seconds_max: float) -> web.AppRunner:
     """The application ready to listen. A client that hangs up does not cancel its request: what it sent is stored."""
-    return web.AppRunner(
-        app, access_log=None, handle_signals=False, handler_cancellation=False, shutdown_timeout=drain_seconds_max
-    )
+    return GuardedRunner(app, handler_cancellation=False, shutdown_timeout=drain_seconds_max)
 
 
 def _finisher(drain: Drain) -> Callable[[web.Request, web.StreamResponse], Awaitable[None]]:
@@ -69,7 +68,8 @@ def _finisher(drain: Drain) -> Callable[[web.Request, web.StreamResponse], Await
     async def finish(request: web.Request, response: web.StreamResponse) -> None:
         headers = response.headers
         origin = request.headers.get("Origin")
-        if origin is None:
+        # Browsers write origins in ASCII.
+        if origin is None or not origin.isascii():
             headers["Access-Control-Allow-Origin"] = "*"
         else:
             # Whether the page asked with credentials cannot be seen, and "*" fails those that did.

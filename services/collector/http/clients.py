@@ -2,6 +2,7 @@
 
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
@@ -13,15 +14,19 @@ import ua_parser
 from aiohttp import web
 
 from services.collector.intake.post import USER_AGENT_CHARS_MAX
-from services.collector.intake.sender.client import NO_AGENT, NOWHERE, Agent, Client, Place
+from services.collector.intake.sender.client import NO_AGENT, NOWHERE, Agent, Client, Place, site_of
 from services.collector.intake.sender.peer import Network, client_address
+from services.collector.intake.values import whole_characters
 
 log = structlog.get_logger(__name__)
 
 AGENTS_REMEMBERED_MAX: Final = 8_192
 PLACES_REMEMBERED_MAX: Final = 65_536
-#: Whoever makes user agents up costs at most so many searches a second, each of about a millisecond; the rest stay unparsed.
-AGENTS_PARSED_PER_SECOND_MAX: Final = 50
+#: A user agent that is not remembered takes 8 to 19 ms. So many a second are parsed of all addresses, the rest stay unparsed.
+AGENTS_PARSED_PER_SECOND_MAX: Final = 20
+#: The same of one address, in so many seconds: players of one household have a few.
+AGENTS_PARSED_BY_ADDRESS_MAX: Final = 5
+ADDRESS_SECONDS: Final = 10
 #: The parser's word for whatever crawls.
 _SPIDER: Final = "Spider"
 
@@ -34,9 +39,11 @@ class Agents:
         self._known: dict[str, Agent] = {}
         self._second = 0
         self._parsed = 0
+        self._window = 0
+        self._by_address: Counter[str] = Counter()
 
-    def parse(self, user_agent: str | None) -> Agent:
-        """The families in `user_agent`; nothing while too many new ones come at once."""
+    def parse(self, user_agent: str | None, address: str) -> Agent:
+        """The families in `user_agent`; nothing while too many new ones come at once, from all or from this address."""
         if not user_agent:
             return NO_AGENT
         known = self._known.get(user_agent)
@@ -45,9 +52,13 @@ class Agents:
         second = int(self._now_seconds())
         if second != self._second:
             self._second, self._parsed = second, 0
-        if self._parsed >= AGENTS_PARSED_PER_SECOND_MAX:
+        if second // ADDRESS_SECONDS != self._window:
+            self._window = second // ADDRESS_SECONDS
+            self._by_address.clear()
+        if self._parsed >= AGENTS_PARSED_PER_SECOND_MAX or self._by_address[address] >= AGENTS_PARSED_BY_ADDRESS_MAX:
             return NO_AGENT
         self._parsed += 1
+        self._by_address[address] += 1
         if len(self._known) >= AGENTS_REMEMBERED_MAX:
             # The oldest goes: dicts keep their order.
             del self._known[next(iter(self._known))]
@@ -123,11 +134,11 @@ class Clients:
             address = client_address(address, headers.getall("X-Forwarded-For", []), self._proxies)
         user_agent = headers.get("User-Agent")
         if user_agent is not None:
-            user_agent = user_agent[:USER_AGENT_CHARS_MAX]
+            user_agent = whole_characters(user_agent[:USER_AGENT_CHARS_MAX])
         return Client(
             address=address,
             user_agent=user_agent,
-            agent=self._agents.parse(user_agent),
+            agent=self._agents.parse(user_agent, site_of(address)),
             place=self._places.find(address),
             origin=headers.get("Origin"),
             wants_privacy=headers.get("Sec-GPC") == "1" or headers.get("DNT") == "1",

@@ -7,7 +7,6 @@ one that has waited longest first. So whoever opens connections and sends nothin
 
 import asyncio
 import contextlib
-import logging
 import random
 import resource
 from collections.abc import Awaitable, Callable
@@ -16,8 +15,8 @@ from typing import Any, Final
 
 import structlog
 from aiohttp import web
-from aiohttp.http_exceptions import HttpProcessingError
 
+from services.rim.admin.guarded_runner import HTTP_LOG
 from services.rim.telemetry import metrics
 from shared.metrics import COLLECTOR_CONNECTIONS, COLLECTOR_CONNECTIONS_CLOSED
 
@@ -37,14 +36,10 @@ FIRST_REQUEST_SECONDS_MAX: Final = 1.0
 _SWEEP_SECONDS: Final = 0.25
 _RETRY_SECONDS: Final = (2, 10)
 
-_http_log: Final = logging.getLogger(__name__)
-# What is no HTTP is answered 400. Whoever scans the internet must not be able to fill the log with it.
-_http_log.addFilter(lambda line: line.exc_info is None or not isinstance(line.exc_info[1], HttpProcessingError))
-
 #: How the server below reads requests. Bodies are unpacked by the intake, so that what it rejects is kept as it came.
 _OPTIONS: Final[dict[str, Any]] = {
     "access_log": None,
-    "logger": _http_log,
+    "logger": HTTP_LOG,
     "auto_decompress": False,
     "keepalive_timeout": KEEPALIVE_SECONDS,
     "max_line_size": LINE_BYTES_MAX,

@@ -66,7 +66,7 @@ _INPUT_SECONDS: Final[dict[Source, float]] = {
     "otlp": 100e-6,
     "api": 1e-3,
 }
-_BYTE_SECONDS: Final = 0.25e-6
+_BYTE_SECONDS: Final = 0.05e-6
 _REQUEST_SECONDS: Final = 200e-6
 #: Large bodies that wait for their turn: of one address, and of all.
 LARGE_WAITING_BY_ADDRESS_MAX: Final = 8

@@ -165,11 +165,10 @@ class Routes:
 
         Which pages may send is decided with the beacons: what another page sent is rejected, by its reason.
         """
+        wanted = request.headers.get("Access-Control-Request-Headers", PREFLIGHT_HEADERS_DEFAULT)
         headers = {
             "Access-Control-Allow-Methods": "POST, GET, OPTIONS",
-            "Access-Control-Allow-Headers": request.headers.get(
-                "Access-Control-Request-Headers", PREFLIGHT_HEADERS_DEFAULT
-            ),
+            "Access-Control-Allow-Headers": wanted if wanted.isascii() else PREFLIGHT_HEADERS_DEFAULT,
             "Access-Control-Max-Age": PREFLIGHT_SECONDS,
         }
         return web.Response(status=204, headers=headers)

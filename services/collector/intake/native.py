@@ -26,7 +26,13 @@ from services.collector.intake.post import (
 )
 from services.collector.intake.sender.client import sender_of, without_viewer
 from services.collector.intake.sender.customers import Found
-from services.collector.intake.values import WHOLE_MAX, check_attrs, check_not_sampled, whole
+from services.collector.intake.values import (
+    WHOLE_MAX,
+    check_attrs,
+    check_not_sampled,
+    whole,
+    whole_characters,
+)
 from shared.schemas.beacon import VIEW_ID_CHARS_MAX, Beacon, Event
 
 T = TypeVar("T")
@@ -125,7 +131,7 @@ def take_query(query: Iterable[tuple[str, str]], post: Post, rules: Rules) -> Ta
         customer = checked_customer(post.key, post, rules)
     except Refused as refused:
         return rejected_body(post, refused, claimed_customer(post.key, rules))
-    pairs = {_whole_characters(name): _whole_characters(value) for name, value in query}
+    pairs = {whole_characters(name): whole_characters(value) for name, value in query}
     pairs.pop("key", None)
     sent_time_ms = whole(pairs.pop("sent_time_ms", None))
     fields: dict[str, Any] = {name: pairs.pop(name) for name in _QUERY_TEXTS & pairs.keys()}
@@ -142,11 +148,6 @@ def take_query(query: Iterable[tuple[str, str]], post: Post, rules: Rules) -> Ta
     except Refused as refused:
         read = refused
     return _taken([(read, post.body)], sent_time_ms, post, rules, customer)
-
-
-def _whole_characters(text: str) -> str:
-    """`text` without the halves of characters that bytes which are no UTF-8 leave in a query: they become "?"."""
-    return text if text.isascii() else text.encode("utf-8", "replace").decode()
 
 
 def _opened(body: bytes) -> tuple[list[msgspec.Raw], int | None]:

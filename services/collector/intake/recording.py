@@ -7,10 +7,10 @@ import msgspec
 
 from services.collector.intake.post import Post, Refused, Rules, checked_customer
 from shared.chunks import CHUNK_BYTES_MAX, is_header_text
-from shared.schemas.recording import SEQUENCE_MAX, SESSION_ID
+from shared.schemas.recording import SEQUENCE_DIGITS_MAX, SEQUENCE_MAX, SESSION_ID
 from shared.schemas.span import DEFAULT_CUSTOMER
 
-_NUMBER: Final = re.compile(rf"[0-9]{{1,{len(str(SEQUENCE_MAX))}}}")
+_NUMBER: Final = re.compile(rf"[0-9]{{1,{SEQUENCE_DIGITS_MAX}}}")
 
 
 class Head(msgspec.Struct, frozen=True):

@@ -12,6 +12,11 @@ WHOLE_MAX: Final = 2**53
 _NUMBER_CHARS_MAX: Final = 40
 
 
+def whole_characters(text: str) -> str:
+    """`text` with "?" for the halves of characters that stand for bytes which are no UTF-8: they cannot be stored."""
+    return text if text.isascii() else text.encode("utf-8", "replace").decode()
+
+
 def whole(value: object) -> int | None:
     """`value` as a whole number: an int, a finite float (rounded), or either one's text; None when it is no such thing."""
     if isinstance(value, bool):

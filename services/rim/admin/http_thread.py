@@ -6,6 +6,8 @@ from collections.abc import Callable
 
 from aiohttp import web
 
+from services.rim.admin.guarded_runner import GuardedRunner
+
 START_SECONDS_MAX = 10.0
 
 
@@ -38,7 +40,7 @@ class HttpThread:
 
     def _run(self) -> None:
         asyncio.set_event_loop(self._loop)
-        runner = web.AppRunner(self._make_app(), access_log=None, handle_signals=False)
+        runner = GuardedRunner(self._make_app())
         try:
             self._loop.run_until_complete(runner.setup())
             self._loop.run_until_complete(web.TCPSite(runner, self._host, self._port).start())

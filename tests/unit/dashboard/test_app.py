@@ -1,16 +1,19 @@
 """The HTTP application on a board and a serving database in memory."""
 
 import asyncio
+import contextlib
 import json
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import aiohttp
 import pytest
-from aiohttp import ClientResponse
+from aiohttp import ClientResponse, web
 from aiohttp.test_utils import TestClient, TestServer
+from prometheus_client import REGISTRY
 
-from services.dashboard.app import make_app
+from services.dashboard.app import make_app, make_runner
 from services.dashboard.live import LiveHistory
 from services.dashboard.live_board import LiveBoard
 from services.dashboard.quality import RollupSum
@@ -18,6 +21,7 @@ from services.dashboard.queries import NotPublished, PostgresAway, QueryRefused,
 from services.dashboard.views import LookupsAway, LookupsRefused
 from shared.schemas.live import BUCKET_MS
 from tests.unit.dashboard.records import live, slice_of
+from tests.unit.hostile_requests import hostile_requests, status_of
 
 NOW = datetime(2026, 5, 17, 14, 25, 31, tzinfo=UTC)
 NOW_MS = round(NOW.timestamp() * 1_000)
@@ -158,17 +162,20 @@ async def test_records_may_be_handed_over_from_another_thread(desk: Desk) -> Non
     assert picture["customers"]["*"]["now"]["viewers_now"] == 9
 
 
-async def test_streams_beyond_the_limit_are_refused_and_room_comes_back(desk: Desk) -> None:
+async def test_open_streams_lock_no_page_out(desk: Desk) -> None:
+    """With as many as may be, the one that has been open longest ends."""
     streams = [await desk.client.get("/api/live/stream") for _ in range(STREAMS_MAX)]
     for stream in streams:
         await next_picture(stream)
-    assert (await desk.json("/api/live/stream", 503))["error"] == "busy"
-    streams[0].close()
-    async with asyncio.timeout(SECONDS_MAX):
-        while (answer := await desk.client.get("/api/live/stream")).status != 200:
-            pass
-    answer.close()
-    streams[1].close()
+    page = await desk.client.get("/api/live/stream")
+    await next_picture(page)
+    with contextlib.suppress(aiohttp.ClientError):
+        async with asyncio.timeout(SECONDS_MAX):
+            await streams[0].content.read()
+    assert streams[0].content.at_eof() or streams[0].content.exception() is not None
+    assert REGISTRY.get_sample_value("playhead_dashboard_streams") == STREAMS_MAX
+    for stream in (*streams[1:], page):
+        stream.close()
 
 
 async def test_closing_the_board_ends_every_stream(desk: Desk) -> None:
@@ -287,3 +294,32 @@ async def test_a_view_that_cannot_be_told_says_why(
 async def test_what_names_no_view_is_not_asked_for(desk: Desk, query: str) -> None:
     assert (await desk.json(f"/api/view{query}", 400))["error"] == "name"
     assert desk.views.asked == []
+
+
+async def test_no_request_is_answered_500(caplog: pytest.LogCaptureFixture) -> None:
+    app = make_app(
+        LiveBoard(LiveHistory(history_ms=600_000, settle_ms=0, customers_max=10), now_ms=lambda: NOW_MS),
+        FakeServing(),
+        FakeViews(),
+        streams_max=STREAMS_MAX,
+        unpublished_ms_max=120_000,
+        now_ms=lambda: NOW_MS,
+    )
+    runner = make_runner(app, 1.0)
+    await runner.setup()
+    site = web.TCPSite(runner, "127.0.0.1", 0)
+    await site.start()
+    paths = [
+        "/",
+        "/api/live",
+        "/api/live/slices",
+        "/api/quality?hours=24",
+        "/api/view?customer=a&view=v",
+        "/static/",
+        "/x",
+    ]
+    for request in hostile_requests(300, paths, [b"", b"{"]):
+        status = await status_of(runner.addresses[0][1], request)
+        assert status < 500 or status == 503, request[:2_000]
+    assert not [record for record in caplog.records if record.exc_info]
+    await runner.cleanup()

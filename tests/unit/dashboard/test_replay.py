@@ -103,3 +103,12 @@ async def test_a_processor_that_is_away_is_told() -> None:
         async with client.get("/replay") as answer:
             assert answer.status == 404
             assert "DASHBOARD_RRWEB_DIR" in (await answer.json())["detail"]
+
+
+async def test_a_number_of_thousands_of_digits_is_refused(
+    client: TestClient[web.Request, web.Application], processor: Processor
+) -> None:
+    for path, name in (("/api/recordings", "from"), ("/api/recordings/payload", "number")):
+        async with client.get(path, params={**WHO, name: "9" * 5_000}) as answer:
+            assert answer.status == 400
+    assert processor.asked == []

@@ -84,8 +84,7 @@ def shape_of(value: Any, at_ms: int, places: Places, name: str = "", depth: int 
         case bool():
             return Shape(types=["boolean"], **shape)
         case int() | float():
-            # JSON knows no infinity; what is written as `1e999` is a number all the same.
-            size = float(value) if not personal and math.isfinite(value) else None
+            size = None if personal else _size(value)
             return Shape(types=["integer" if isinstance(value, int) else "number"], low=size, high=size, **shape)
         case str():
             return Shape(types=["string"], text=_text(value, is_personal=bool(personal)), **shape)
@@ -111,6 +110,15 @@ def names_of(values: Mapping[str, Any], at_ms: int, places: Places) -> Shape:
 def word_hash(word: str) -> str:
     """What a word is counted under."""
     return hashlib.blake2b(word.encode(), digest_size=6).hexdigest()
+
+
+def _size(value: float) -> float | None:
+    """A number's size for ranges; None where a double does not hold it: `1e999`, or a whole number of 400 digits."""
+    try:
+        size = float(value)
+    except OverflowError:
+        return None
+    return size if math.isfinite(size) else None
 
 
 def _items(value: list[Any], at_ms: int, places: Places, name: str, depth: int) -> list[Shape]:

@@ -61,7 +61,12 @@ class Client(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def site(self) -> str:
         """The address, or of IPv6 the network of a site: who has one address of such a network has all of them."""
-        return truncated_ip(self.address, IPV4_BITS, IPV6_SITE_BITS) or "(unknown)"
+        return site_of(self.address)
+
+
+def site_of(address: str | None) -> str:
+    """What limits by address count by."""
+    return truncated_ip(address, IPV4_BITS, IPV6_SITE_BITS) or "(unknown)"
 
 
 class Sender(msgspec.Struct, frozen=True):

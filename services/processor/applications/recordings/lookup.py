@@ -17,7 +17,7 @@ from services.processor.engine.application.application import (
 )
 from shared.partitioning import recording_key
 from shared.schemas.beacon import CUSTOMER_ID
-from shared.schemas.recording import SEQUENCE_MAX, SESSION_ID, StoredPayload
+from shared.schemas.recording import SEQUENCE_DIGITS_MAX, SEQUENCE_MAX, SESSION_ID, StoredPayload
 from shared.schemas.span import DEFAULT_CUSTOMER
 
 #: The list is stored in pages of so many numbers, so that a long session's is not written anew with every payload.
@@ -123,7 +123,8 @@ def _answer_one(rows: Rows, subject: bytes) -> bytes | None:
 
 def _candidates_of(parts: Mapping[str, str]) -> tuple[Candidate, ...]:
     first = parts.get("from", "0")
-    if not (first.isascii() and first.isdigit()) or int(first) > SEQUENCE_MAX:
+    # The length first: Python refuses to read a number of thousands of digits.
+    if not (first.isascii() and first.isdigit()) or len(first) > SEQUENCE_DIGITS_MAX or int(first) > SEQUENCE_MAX:
         raise LookupWrong(f"from is a number up to {SEQUENCE_MAX}")
     return _asked(parts, int(first), SEQUENCE_MAX)
 

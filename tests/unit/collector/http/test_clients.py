@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.collector.http.clients import AGENTS_PARSED_PER_SECOND_MAX, Agents, Places
+from services.collector.http.clients import AGENTS_PARSED_BY_ADDRESS_MAX, AGENTS_PARSED_PER_SECOND_MAX, Agents, Places
 from services.collector.intake.sender.client import NO_AGENT, NOWHERE, Agent, Place
 from services.collector.intake.sender.peer import client_address
 
@@ -53,17 +53,29 @@ def test_no_header_is_too_strange(forwarded: list[str]) -> None:
     ],
 )
 def test_a_user_agent_is_told_by_its_families(user_agent: str | None, agent: Agent) -> None:
-    assert Agents().parse(user_agent) == agent
+    assert Agents().parse(user_agent, "203.0.113.7") == agent
 
 
 def test_made_up_agents_cost_only_so_much() -> None:
     now = 0.0
     agents = Agents(lambda: now)
-    found = [agents.parse(CHROME.format(number)).browser for number in range(AGENTS_PARSED_PER_SECOND_MAX + 5)]
-    assert found == ["Chrome"] * AGENTS_PARSED_PER_SECOND_MAX + [None] * 5
-    assert agents.parse(CHROME.format(0)).browser == "Chrome"
+
+    def browser(number: int, address: str) -> str | None:
+        return agents.parse(CHROME.format(number), address).browser
+
+    # One address has a budget of its own, and leaves the others theirs.
+    mine = [browser(number, "203.0.113.1") for number in range(AGENTS_PARSED_BY_ADDRESS_MAX + 5)]
+    assert mine == ["Chrome"] * AGENTS_PARSED_BY_ADDRESS_MAX + [None] * 5
+    left = AGENTS_PARSED_PER_SECOND_MAX - AGENTS_PARSED_BY_ADDRESS_MAX
+    others = [browser(1_000 + number, f"198.51.100.{number}") for number in range(left + 5)]
+    assert others == ["Chrome"] * left + [None] * 5
+    # What is known costs nothing.
+    assert browser(0, "203.0.113.1") == "Chrome"
     now = 1.0
-    assert agents.parse(CHROME.format(9_999)).browser == "Chrome"
+    assert browser(9_999, "203.0.113.1") is None
+    assert browser(9_999, "198.51.100.1") == "Chrome"
+    now = 10.0
+    assert browser(9_998, "203.0.113.1") == "Chrome"
 
 
 def database(values: dict[str, object]) -> bytes:

@@ -1,0 +1,40 @@
+"""An aiohttp runner for hostile requests: none makes the server log a traceback or answer 500 before a handler has seen it."""
+
+import logging
+from collections.abc import Awaitable, Callable
+from typing import Any, Final
+
+from aiohttp import web
+from aiohttp.http_exceptions import HttpProcessingError
+
+#: What clients cause: requests that are no HTTP, and bodies that are not what their heads say and that no handler has read.
+_OF_CLIENTS: Final = (HttpProcessingError, web.RequestPayloadError)
+#: Where the server logs. A scan of the internet cannot fill it with the above.
+HTTP_LOG: Final = logging.getLogger("playhead.http")
+HTTP_LOG.addFilter(lambda line: line.exc_info is None or not isinstance(line.exc_info[1], _OF_CLIENTS))
+
+_Handler = Callable[[web.BaseRequest], Awaitable[Any]]
+
+
+class GuardedRunner(web.AppRunner):
+    """`web.AppRunner` with the log above. It refuses an `Expect` header that the server below fails on."""
+
+    def __init__(self, app: web.Application, **options: Any) -> None:
+        super().__init__(app, **{"access_log": None, "handle_signals": False, "logger": HTTP_LOG} | options)
+
+    async def setup(self) -> None:
+        """Sets the server up."""
+        await super().setup()
+        assert self.server is not None
+        self.server.request_handler = _expecting_text(self.server.request_handler)
+
+
+def _expecting_text(handle: _Handler) -> _Handler:
+    """`handle` for all requests but those that expect what is no ASCII, which aiohttp quotes: 417 (RFC 9110, 10.1.1)."""
+
+    async def answer(request: web.BaseRequest) -> Any:
+        if not request.headers.get("Expect", "").isascii():
+            return web.Response(status=417)
+        return await handle(request)
+
+    return answer
