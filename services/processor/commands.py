@@ -3,6 +3,8 @@
 import argparse
 import os
 import sys
+import urllib.parse
+import urllib.request
 from collections.abc import Sequence
 from datetime import datetime
 
@@ -19,6 +21,7 @@ from shared.topics import REDRIVEN, REJECTED
 
 #: What a corrected application may fold now: its own failures, and what it was not given because of them.
 _REASONS = ("fold_failed", "quarantined")
+_ANSWER_SECONDS_MAX = 30.0
 
 
 def run(arguments: Sequence[str]) -> int:
@@ -33,6 +36,9 @@ def run(arguments: Sequence[str]) -> int:
     )
     again.add_argument("--from", dest="from_ms", type=_time_ms, help="rejected at or after this time (ISO 8601)")
     again.add_argument("--until", dest="until_ms", type=_time_ms, help="rejected before this time (ISO 8601)")
+    held = commands.add_parser("quarantine", help="list quarantined keys of all slots, or release them")
+    held.add_argument("--release", metavar="KEY", help="fold this key's records again, from its rows as they were kept")
+    held.add_argument("--release-all", action="store_true")
     asked = parser.parse_args(arguments)
     try:
         environ = with_secrets(ProcessorSettings, os.environ)
@@ -41,6 +47,8 @@ def run(arguments: Sequence[str]) -> int:
     except SettingsError as error:
         sys.stderr.write(f"processor: {error}\n")
         return 2
+    if asked.command == "quarantine":
+        return _quarantine(settings, asked.release, release_all=asked.release_all)
     logs.configure("processor", settings)
     try:
         verify_topics(settings, [*application.inputs, REJECTED, REDRIVEN])
@@ -54,6 +62,29 @@ def run(arguments: Sequence[str]) -> int:
         sys.stderr.write(f"processor: {error}\n")
         return 1
     sys.stdout.write(msgspec.json.encode(outcome).decode() + "\n")
+    return 0
+
+
+def _quarantine(settings: ProcessorSettings, release: str | None, *, release_all: bool) -> int:
+    """Asks the slot that the settings name; it asks the others."""
+    if settings.lookup_token is None:
+        sys.stderr.write("processor: set PROCESSOR_LOOKUP_TOKEN, as for slots\n")
+        return 2
+    base = settings.lookup_url or f"http://127.0.0.1:{settings.lookup_port}"
+    is_release = release_all or release is not None
+    parameters = urllib.parse.urlencode({"all": "1"} if release_all else {"key": release or ""})
+    request = urllib.request.Request(  # noqa: S310 - the settings allow http and https alone
+        f"{base}/quarantine/release?{parameters}" if is_release else f"{base}/quarantine",
+        headers={"Authorization": f"Bearer {settings.lookup_token.get_secret_value()}"},
+        method="POST" if is_release else "GET",
+    )
+    try:
+        with urllib.request.urlopen(request, timeout=_ANSWER_SECONDS_MAX) as answer:  # noqa: S310
+            body = answer.read().decode()
+    except OSError as error:
+        sys.stderr.write(f"processor: {base} did not answer: {error}\n")
+        return 1
+    sys.stdout.write(body + "\n")
     return 0
 
 

@@ -21,6 +21,7 @@ from yarl import URL
 
 from services.processor.engine.application.access import LookFailed
 from services.processor.engine.application.application import Application, Lookup, LookupWrong, Objects
+from services.processor.runtime.http import quarantine
 from services.processor.runtime.http.confirmation import OwnershipConfirmation
 from services.processor.runtime.http.lookups import (
     ANSWER_SECONDS_MAX,
@@ -112,6 +113,8 @@ class LookupServer(HttpThread):
         for lookup in self._application.lookups:
             app.router.add_get(lookup.path, partial(self._look, lookup))
         app.router.add_get("/partitions", self._partitions)
+        app.router.add_get(quarantine.PATH, self._show_quarantine)
+        app.router.add_post(quarantine.RELEASE_PATH, self._release_quarantined)
         app.cleanup_ctx.append(self._connected)
         if has_routes:
             app.cleanup_ctx.append(self._serving)
@@ -144,6 +147,7 @@ class LookupServer(HttpThread):
         )
         confirmation = self._confirmation = OwnershipConfirmation(self._ownership)
         self._answering = Answering(self._slot, self._replica, self._ownership, confirmation, self._session)
+        self._quarantine = quarantine.QuarantineRoutes(self._replica, self._ownership, self._session)
         self._operators = Operators(
             self._application.name, self._slot, self._ownership, self._session, self._replica.standby_lag
         )
@@ -219,6 +223,12 @@ class LookupServer(HttpThread):
         return await self._answering.answer(lookup, candidates, asked, stale="stale" in url.query)
 
     # Operators.
+
+    async def _show_quarantine(self, request: web.Request) -> web.Response:
+        return await self._quarantine.show(request)
+
+    async def _release_quarantined(self, request: web.Request) -> web.Response:
+        return await self._quarantine.release(request)
 
     async def _partitions(self, request: web.Request) -> web.Response:
         worker = self._replica.worker

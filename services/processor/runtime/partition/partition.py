@@ -28,7 +28,7 @@ from services.processor.runtime.questions import Looked, Unanswered
 from services.processor.runtime.store.rocksdb import RocksStore
 from services.processor.runtime.store.stores import Stores
 from services.processor.runtime.telemetry.counts import Counts
-from services.processor.runtime.telemetry.status import PartitionStatus
+from services.processor.runtime.telemetry.status import PartitionStatus, QuarantinedKeyStatus
 
 log = structlog.get_logger(__name__)
 
@@ -95,6 +95,10 @@ class Partition:
     def commit_number(self) -> int | None:
         """Of the last commit taken in; None while the partition is being taken."""
         return None if self._task is None else self._task.commit_number
+
+    def quarantined(self, release: bytes | None) -> list[QuarantinedKeyStatus]:
+        """The quarantined keys; with `release` those that are released now: that key, or every one where it is empty."""
+        return [] if self._task is None else self._task.quarantined(release)
 
     def status(self, ends: Mapping[str, End]) -> PartitionStatus:
         """What operators see of it."""

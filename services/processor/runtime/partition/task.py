@@ -1,5 +1,6 @@
 """Task: one partition at work, from its takeover until it is given up or must be taken anew."""
 
+import base64
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -25,7 +26,7 @@ from services.processor.runtime.partition.transaction import Aborted, Committer,
 from services.processor.runtime.plan import Limits, Plan
 from services.processor.runtime.questions import Looked, Unanswered
 from services.processor.runtime.telemetry.counts import Counts
-from services.processor.runtime.telemetry.status import PartitionStatus
+from services.processor.runtime.telemetry.status import PartitionStatus, QuarantinedKeyStatus
 from shared.topics import REJECTED
 
 log = structlog.get_logger(__name__)
@@ -125,6 +126,40 @@ class Task:
             return self._core.ask(query, subject)
         except StoreCorrupt as error:
             raise Unanswered("the local store cannot be read") from error
+
+    def quarantined(self, release: bytes | None) -> list[QuarantinedKeyStatus]:
+        """The quarantined keys; with `release` those that are released now: that key, or every one where it is empty.
+
+        A release is part of the next checkpoint. Raises `Unanswered` when a key cannot be released.
+        """
+        if self._failed is not None:
+            raise Unanswered("a record is being rejected")
+        wanted = [key for key in self._core.quarantined if not release or key == release]
+        told = [self._quarantined(key) for key in wanted]
+        if release is not None:
+            for key in wanted:
+                try:
+                    self._core.release(key)
+                except ApplicationFailed as error:
+                    raise Unanswered(str(error)) from error
+                except StoreCorrupt as error:
+                    raise Unanswered("the local store cannot be read") from error
+                log.info("released", partition=self._partition, key=key.decode(errors="replace"))
+        return told
+
+    def _quarantined(self, key: bytes) -> QuarantinedKeyStatus:
+        held = self._core.quarantined[key]
+        return QuarantinedKeyStatus(
+            partition=self._partition,
+            key=key.decode(errors="replace"),
+            key_base64=base64.b64encode(key).decode(),
+            since_ms=held.since_ms,
+            reason=held.reason,
+            failures=held.failures,
+            rejected=held.rejected,
+            rows=held.rows,
+            row_bytes=held.row_bytes,
+        )
 
     @property
     def commit_number(self) -> int:

@@ -28,7 +28,7 @@ from services.processor.runtime.slot.watches import Watches
 from services.processor.runtime.store.rocksdb import RocksStore
 from services.processor.runtime.store.stores import Stores
 from services.processor.runtime.telemetry import gauges
-from services.processor.runtime.telemetry.status import SlotStatus, Usage, rss_bytes
+from services.processor.runtime.telemetry.status import QuarantinedKeyStatus, SlotStatus, Usage, rss_bytes
 from services.rim.admin.admin import Check
 
 log = structlog.get_logger(__name__)
@@ -143,6 +143,10 @@ class Worker:
             rss_bytes=rss_bytes(),
             cpu_us_per_record=None if per_record is None else round(per_record * 1_000_000, 2),
         )
+
+    def quarantined(self, release: bytes | None) -> list[QuarantinedKeyStatus]:
+        """The quarantined keys; with `release` those that are released now: that key, or every one where it is empty."""
+        return [one for _, partition in sorted(self._partitions.items()) for one in partition.quarantined(release)]
 
     # The loop.
 

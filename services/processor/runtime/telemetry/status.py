@@ -10,6 +10,23 @@ import msgspec
 _PAGE_BYTES: Final = resource.getpagesize()
 
 
+class QuarantinedKeyStatus(msgspec.Struct, frozen=True):
+    """One key whose records are rejected because the application failed on it again and again."""
+
+    partition: int
+    #: As text, where it is text, and in any case as base64.
+    key: str
+    key_base64: str
+    #: The partition's clock then, ms since 1970; and the last failure.
+    since_ms: int
+    reason: str
+    failures: int
+    #: Records rejected since, and rows kept aside with their bytes.
+    rejected: int
+    rows: int
+    row_bytes: int
+
+
 class PartitionStatus(msgspec.Struct, frozen=True):
     """One partition. What is not known, or has not happened yet, is null."""
 
