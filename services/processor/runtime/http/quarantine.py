@@ -62,7 +62,8 @@ class QuarantineRoutes:
         if worker is not None:
             try:
                 asked = worker.questions.ask(here)
-                answer.keys += await asyncio.wait_for(asyncio.wrap_future(asked), ANSWER_SECONDS_MAX)
+                keys = await asyncio.wait_for(asyncio.wrap_future(asked), ANSWER_SECONDS_MAX)
+                answer.keys += keys
             except (TimeoutError, Unanswered) as error:
                 answer.problems[self._ownership.owners.url] = str(error) or "busy"
         if PROXIED not in request.headers:
