@@ -7,7 +7,7 @@ import pytest
 
 from deploy.demo import addresses
 from deploy.demo.clients_doc import COLLECTOR_NAME, lines_to_paste
-from deploy.demo.services import DemoServices, Players, shortened, snippets
+from deploy.demo.services import FINISH_MS, DemoServices, Players, shortened, snippets
 from deploy.local.supervisor import Service
 from services.collector.settings import CollectorSettings
 from services.dashboard.settings import DashboardSettings
@@ -26,12 +26,13 @@ def test_every_service_accepts_its_settings(services: DemoServices) -> None:
     expected: list[tuple[Service, type[Settings]]] = [
         *((service, CollectorSettings) for service in services.collectors()),
         *((service, ProcessorSettings) for service in services.processors()),
-        *((service, VideoViewsSettings) for service in services.processors()),
         (services.finalizer(), FinalizerSettings),
         (services.dashboard(), DashboardSettings),
     ]
     for service, kind in expected:
         assert kind.load(service.env).kafka_bootstrap == "127.0.0.1:19092"
+    for service in services.processors():
+        assert VideoViewsSettings.load(service.env).finish_clean_ms == FINISH_MS["finish_clean_ms"]
 
 
 def test_no_two_processes_share_a_port_but_the_collectors_their_own(services: DemoServices) -> None:
