@@ -98,7 +98,7 @@ def schema() -> None:
 
 
 def land(settings: FinalizerSettings, stop: threading.Event, *, once: bool) -> None:
-    """Lands until told to stop; `once`: until all that there is has landed."""
+    """Lands until `stop` is set; `once`: until all that there is has landed."""
     health = Health()
     for name, location in (("warehouse", settings.warehouse_dir), ("checkpoint", settings.checkpoint_dir)):
         if is_local(location):
@@ -161,7 +161,7 @@ def _start(driver: Driver, *, once: bool) -> list[stream.Stream]:
 def _start_views(driver: Driver, *, once: bool) -> stream.Stream:
     settings = driver.settings
     offsets_max = settings.offsets_per_trigger_max
-    # Whatever is read again is merged by revision.
+    # Rows that are read again are merged by revision.
     records = stream.read(driver.spark, settings.views_kafka, VIEWS.name, offsets_max=offsets_max, starting="earliest")
     kept = [table for table in OF_VIEWS if table not in RAW.values()]
     if settings.row_topics:
@@ -185,7 +185,7 @@ def _start_raw(driver: Driver, topic: str, topic_id: str, starting: str, *, once
 def _start_rows(driver: Driver, told: RowTopic, *, once: bool) -> stream.Stream:
     settings = driver.settings
     offsets_max = settings.raw_offsets_per_trigger_max
-    # Whatever is read again is merged by its key.
+    # Rows that are read again are merged by its key.
     records = stream.read(driver.spark, settings, told.name, offsets_max=offsets_max, starting="earliest")
     landing = RowLanding(settings.warehouse_dir, told, clock_ms=clock_ms, crash_points=driver.crash_points)
     maintenance = Maintenance.of(settings, [ROWS[told.name]], clock_ms, driver.stop)

@@ -1,4 +1,4 @@
-"""The finalizer's jobs other than the stream: what each is given, and what it tells.
+"""The finalizer's jobs other than the stream: the arguments of each, and what it prints.
 
 Those that write `views` take the stream's place: they refuse to run beside it, and Kafka keeps what comes meanwhile.
 """

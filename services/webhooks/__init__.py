@@ -1,1 +1,1 @@
-"""webhooks: tells others of anomalies by HTTP, so that no application waits for them."""
+"""webhooks: sends anomalies to others by HTTP, so that no application waits for them."""

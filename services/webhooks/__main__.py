@@ -32,7 +32,7 @@ EXIT_BOOT = 3
 
 
 def main() -> int:
-    """Runs until told to stop; the exit code."""
+    """Runs until stopped; the exit code."""
     try:
         settings = WebhooksSettings.load(with_secrets(WebhooksSettings, os.environ))
         key = key_of(settings.secret.get_secret_value())

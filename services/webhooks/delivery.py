@@ -71,7 +71,7 @@ class Delivery:
         return why
 
     async def _attempt(self, message: Message) -> tuple[int, str]:
-        """The status, 0 without an answer, and what to tell of it. The address is not told: it may hold a token."""
+        """The status, 0 without an answer, and what to log of it. The address is left out: it may hold a token."""
         signed = headers(self._key, message.id, int(time.time()), message.body)
         try:
             async with self._session.post(

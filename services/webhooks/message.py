@@ -1,4 +1,4 @@
-"""Which revisions of an anomaly others are told of, and in which words. Pure."""
+"""Which revisions of an anomaly are sent, and in which words. Pure."""
 
 import hashlib
 from dataclasses import dataclass
@@ -27,7 +27,7 @@ def message_of(value: bytes) -> Message | None:
     if anomaly.state == "open" and anomaly.revision > 1:
         return None
     kind = "opened" if anomaly.state == "open" else "closed"
-    # As the specification proposes: type, time, data. The time is that of the anomaly: a replay tells the same message.
+    # As the specification proposes: type, time, data. The time is that of the anomaly: a replay sends the same message.
     at_ms = anomaly.opened_ms if kind == "opened" else anomaly.last_ms
     at = datetime.fromtimestamp(at_ms / 1000, UTC).isoformat(timespec="milliseconds")
     body = msgspec.json.encode({"type": f"api_anomaly.{kind}", "timestamp": at, "data": anomaly})

@@ -56,7 +56,7 @@ class Reading:
         self.is_assigned = False
 
     async def run(self, stop: threading.Event) -> None:
-        """Reads and delivers until told to stop. Raises what ended it: `KafkaException`, or a fault."""
+        """Reads and delivers until stopped. Raises what ended it: `KafkaException`, or a fault."""
         self._consumer.subscribe([API_ANOMALIES.name], on_assign=self._assigned, on_revoke=self._revoked)
         try:
             while not stop.is_set() and self._death is None:
@@ -99,7 +99,7 @@ class Reading:
         try:
             self._consumer.store_offsets(offsets=[TopicPartition(taken.topic, taken.partition, taken.offset + 1)])
         except KafkaException as error:
-            # It went to another meanwhile, who tells it again: receivers know it by its id.
+            # It went to another member meanwhile, which sends it again: receivers know it by its id.
             if error.args[0].code() != KafkaError._STATE:
                 raise
 
@@ -144,7 +144,7 @@ class Reading:
 
     def _revoked(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
         try:
-            # What is delivered is not to be delivered again by whoever gets the partition.
+            # What is delivered is not to be delivered again by the next owner of the partition.
             consumer.commit(asynchronous=False)
         except KafkaException as error:
             log.info("not_committed", error=error.args[0].name())

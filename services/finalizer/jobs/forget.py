@@ -111,7 +111,7 @@ def _keys(customer_id: str, view: Row) -> set[bytes]:
 def _of_raw(records: DataFrame, customer_id: str, viewer_id: str, keys: Collection[bytes]) -> DataFrame:
     of_views = records.sparkSession.createDataFrame([(bytearray(key),) for key in keys], "key binary")
     of_customer = sf.startswith(sf.col("key"), sf.lit(bytearray(f"{customer_id}:".encode())))
-    # What was rejected may have no key; then nothing tells whose it is but its bytes.
+    # What was rejected may have no key; then only its bytes show whose it is.
     by_id = _holding(records.where(sf.col("key").isNull() | of_customer), viewer_id)
     return (
         records.join(sf.broadcast(of_views), "key", "left_semi")
@@ -155,7 +155,7 @@ _PLACE: Final = ("kafka_partition", "kafka_offset", "kafka_timestamp_ms")
 
 
 def _delete_records(driver: Driver, table: Table, theirs: DataFrame, partition: Sequence[str]) -> int:
-    """Deletes records by their place in their topic; the append time tells one that was made anew from the former."""
+    """Deletes records by their place in their topic; the append time separates one of a recreated topic from a former one."""
     places = theirs.select(*_PLACE, *partition).distinct().persist()
     try:
         count = places.count()

@@ -163,7 +163,7 @@ class Maintenance:
         spark.sql(f"OPTIMIZE {name}")
         today = now_ms // DAY_MS
         if table.cluster_by and self._clustered.get(table.name) != today:
-            # Clustering writes a day's files anew: once, when hardly anything comes to it any more.
+            # Clustering rewrites a day's files: once, when hardly anything comes to it any more.
             spark.sql(f"OPTIMIZE {name} WHERE day = {today - 2} ZORDER BY ({', '.join(table.cluster_by)})")
             self._clustered[table.name] = today
         vacuum(spark, self._location, table, hours=self._vacuum_hours)

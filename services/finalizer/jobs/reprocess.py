@@ -1,4 +1,4 @@
-"""Makes views anew from table `bronze`, as a new generation in table `reprocessed`, beside the one that is read.
+"""Folds views again from table `bronze`, as a new generation in table `reprocessed`, beside the one that is read.
 
 `compare` tells what the generation would change, `swap` brings it to readers. Each step may be repeated after a crash.
 """
@@ -20,10 +20,10 @@ _DAYS_BEFORE: Final = 1
 _DAYS_AFTER: Final = 2
 #: A row that stands is looked for under so many days before those that are made: its first beacons may be gone.
 _DAYS_STORED_BEFORE: Final = 7
-#: So long a view may be open, ms: one whose newest beacons are younger may not be told to its end.
+#: So long a view may be open, ms: one whose newest beacons are younger may not be complete.
 _OPEN_MS_MAX: Final = DAY_MS
 
-#: Rows made anew are older than every live revision of their generation, whatever number the fold gave them: under other limits
+#: Rows of a reprocess are older than every live revision of their generation, for any number that the fold gives: with other limits
 #: it may count more revisions than the processor did.
 REVISION: Final = 0
 
@@ -41,7 +41,7 @@ class GenerationSwapped(JobFailed):
 
 
 class Made(NamedTuple):
-    """How many views were made anew, and of how many `bronze` holds only a part: their rows stay as they are."""
+    """How many views were folded again, and of how many `bronze` holds only a part: their rows stay as they are."""
 
     views: int
     partial: int
@@ -102,7 +102,7 @@ def _refuse_swapped(spark: SparkSession, warehouse: str, days: tuple[int, int], 
 
 
 def _stored(spark: SparkSession, warehouse: str, days: tuple[int, int]) -> DataFrame:
-    """Of views that may be those made anew: when their first and last beacons came."""
+    """Of views that may be those folded again: when their first and last beacons came."""
     first, last = days
     views = read(spark, warehouse, tables.VIEWS).where(sf.col("day").between(first - _DAYS_STORED_BEFORE, last))
     return views.select(

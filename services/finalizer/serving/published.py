@@ -122,7 +122,7 @@ def upsert_recent(connection: psycopg.Connection, recent: Sequence[RecentView]) 
     )
 
 
-#: Postgres tells no later time that psycopg could read back.
+#: psycopg cannot read a later time back from Postgres.
 _TIME_S_MAX: Final = 253_402_300_799
 
 

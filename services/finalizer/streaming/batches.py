@@ -1,4 +1,4 @@
-"""The batch function of a stream: does its work between two looks at whether the service stops, and tells of it."""
+"""The batch function of a stream: does its work between two looks at whether the service stops, and measures it."""
 
 import threading
 import time

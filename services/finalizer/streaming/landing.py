@@ -107,7 +107,7 @@ class Landing:
     def _mark_and_merge(self, spark: SparkSession, rows: DataFrame, summary: Summary) -> None:
         views = rows.where(sf.col("reason").isNull())
         # 2. The slices that are about to change, old places and new, are durably dirty before anything changes: after
-        #    the merge the old places could not be told any more. A crash here costs a needless rebuild.
+        #    the merge the old places could not be found any more. A crash here costs a needless rebuild.
         with timed("mark"):
             slices = set(summary.slices)
             if summary.revises:

@@ -103,7 +103,7 @@ def starting_offsets(spark: SparkSession, warehouse: str, settings: Settings, to
 
 
 def held(spark: SparkSession, warehouse: str, table: Table, topic_id: str) -> Mapping[int, int]:
-    """The offset after the last that the table holds of this very topic, by partition: one made anew counts from 0 again."""
+    """The offset after the last that the table holds of this topic, by partition: a recreated one counts from 0 again."""
     # Rows without an id are of a version before it was kept.
     of_topic = read(spark, warehouse, table).where(sf.coalesce("topic_id", sf.lit(topic_id)) == topic_id)
     last = of_topic.groupBy("kafka_partition").agg(sf.max("kafka_offset").alias("last"))

@@ -1,4 +1,4 @@
-"""Tells of topics that stand still because a transaction stays open: a reader of committed records waits, and sees no lag."""
+"""Reports topics that stand still because a transaction stays open: a reader of committed records waits, and sees no lag."""
 
 import time
 from collections.abc import Mapping, Sequence

@@ -150,6 +150,6 @@ def _observe(query: StreamingQuery) -> None:
 
 
 def _offsets(text: str | None) -> dict[str, dict[str, int]]:
-    """`{"views": {"0": 17, ...}}`, as Spark tells offsets. What it does not know yet is absent, or the word null."""
+    """`{"views": {"0": 17, ...}}`, as Spark reports offsets. What it does not know yet is absent, or the word null."""
     told = json.loads(text) if text else None
     return dict(told) if told else {}

@@ -62,7 +62,7 @@ def newest(rows: DataFrame, told: RowTopic) -> DataFrame:
 
 
 def _reason(told: RowTopic) -> Column:
-    """Why the flat row cannot be used, or null. The first that holds is told."""
+    """Why the flat row cannot be used, or null. The first that holds is given."""
     unreadable = sf.col("value").isNull() | ~sf.col("is_text") | sf.col(_CORRUPT).isNotNull()
     reason = (
         sf.when(sf.col("schema_version") > told.schema_version, sf.lit("unknown_version"))

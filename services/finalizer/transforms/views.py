@@ -93,7 +93,7 @@ def _columns() -> list[Column]:
 
 
 def _reason() -> Column:
-    """Why the flat row cannot be used, or null. The first that holds is told."""
+    """Why the flat row cannot be used, or null. The first that holds is given."""
     missing = _any(sf.col(name).isNull() for name in required(View))
     return (
         sf.when(sf.col("schema_version") > SCHEMA_VERSION, sf.lit("unknown_version"))

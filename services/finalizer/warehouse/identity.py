@@ -29,7 +29,7 @@ def warehouse_id(spark: SparkSession, warehouse: str) -> str:
 
 
 def topic_ids(settings: Settings, topics: list[str]) -> dict[str, str]:
-    """The ids that the cluster gave the topics: a topic that is made anew gets another."""
+    """The ids that the cluster gave the topics: a topic that is recreated gets another."""
     admin = AdminClient(client_config(settings, "finalizer-identity"))
     asked = admin.describe_topics(TopicCollection(topics), request_timeout=BOOT_SECONDS_MAX)
     return {name: str(answer.result().topic_id) for name, answer in asked.items()}
@@ -77,7 +77,7 @@ def _make_anew(spark: SparkSession, folder: str, identity: str) -> None:
     if files.exists(where):
         log.info("checkpoint_made_anew", folder=folder)
         files.delete(where, True)
-    # A crash in here leaves a checkpoint without offsets: the next start makes it anew.
+    # A crash in here leaves a checkpoint without offsets: the next start creates it again.
     _, files, where = _file(spark, f"{folder}/identity.json")
     stream = files.create(where, True)
     try:

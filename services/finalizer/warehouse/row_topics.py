@@ -12,7 +12,7 @@ from shared import topics
 from shared.schemas import api_anomaly, api_change, api_window, recording, trace, user
 from shared.topics import Topic
 
-#: Where a record stands: what a row is known by that is never revised. The append time tells a topic made anew from the former.
+#: Where a record stands: what a row is known by that is never revised. The append time separates a recreated topic from the former.
 PLACE: Final = ("kafka_partition", "kafka_offset", "kafka_timestamp_ms")
 #: What is newer in a compacted topic, where the records of a key stand in one partition.
 APPENDED: Final = ("kafka_timestamp_ms", "kafka_offset")

@@ -38,7 +38,7 @@ def start(settings: FinalizerSettings) -> SparkSession:
     configuration = _configuration(settings)
     if not is_submitted():
         jars = find_jars(settings.jars_dir)
-        # Else Spark's workers take whatever python stands first on the PATH.
+        # Else Spark's workers take the python that stands first on the PATH.
         os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
         builder = builder.master(f"local[{settings.cores}]")
@@ -76,7 +76,7 @@ def _local(settings: FinalizerSettings, jars: list[Path]) -> dict[str, str]:
 
 
 def jvm_options() -> str:
-    """What the JVM is told besides its memory.
+    """The options of the JVM besides its memory.
 
     Batches want throughput: nobody waits for a pause, and G1 takes a sixth more CPU time than the parallel collector. But a JVM
     does not start with two, so one that the environment asks for stays alone.

@@ -62,7 +62,7 @@ def allowed_values(struct: type[msgspec.Struct]) -> dict[str, tuple[str, ...]]:
 
 
 def bounds(struct: type[msgspec.Struct]) -> dict[str, tuple[int, int]]:
-    """The least and the largest value a field may have, for every integer; raises `NotTabular` where one is not told."""
+    """The least and the largest value a field may have, for every integer; raises `NotTabular` where one is not declared."""
     found: dict[str, tuple[int, int]] = {}
     for field in _info(struct).fields:
         kind, _ = _without_none(field.type)

@@ -89,7 +89,7 @@ VIEWS: Final = Table(
 )
 
 #: A new generation of views, made from `bronze`, beside the one that is read: the rows, by generation and view. `is_partial`
-#: marks views of which `bronze` holds only a part: they are told, and never swapped in.
+#: marks views of which `bronze` holds only a part: they are reported, and never swapped in.
 REPROCESSED: Final = Table(
     name="reprocessed",
     schema=StructType([*VIEWS.schema.fields, *_fields(is_partial=BooleanType())]),
@@ -132,7 +132,7 @@ _RECORD: Final = [
         "headers", ArrayType(StructType([StructField("key", StringType()), StructField("value", BinaryType())]))
     ),
     StructField("landed_at_ms", LongType()),
-    # The cluster's id of the topic: one that is made anew counts its offsets again.
+    # The cluster's id of the topic: one that is recreated counts its offsets again.
     StructField("topic_id", StringType()),
 ]
 _RAW_PROPERTIES: Final = {

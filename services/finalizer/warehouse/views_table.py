@@ -33,7 +33,7 @@ def insert_unparsed(
     columns = tables.UNPARSED.schema.fieldNames()
     aside = rows.where(sf.col("reason").isNotNull())
     aside.withColumn("landed_at_ms", sf.lit(landed_at_ms)).select(columns).createOrReplaceTempView("aside")
-    # The append time tells a topic that was made anew from the former one, whose offsets it counts again.
+    # The append time separates a recreated topic from the former one, whose offsets it counts again.
     same_record = " AND ".join(f"stored.{name} = aside.{name}" for name in _RECORD)
     spark.sql(
         f"MERGE INTO {tables.UNPARSED.sql_name(warehouse)} AS stored USING aside"  # noqa: S608 - our names, integers

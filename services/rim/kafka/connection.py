@@ -59,7 +59,7 @@ def client_config(settings: Settings, client_id: str) -> dict[str, Any]:
 
 
 def log_client_error(client: str) -> Callable[[KafkaError], None]:
-    """An `error_cb` that logs what librdkafka says; connections it mends by itself, and its log has told of them."""
+    """An `error_cb` that logs what librdkafka says; connections it mends by itself, and its log has reported them."""
 
     def callback(error: KafkaError) -> None:
         if error.code() in _IN_LOG and not error.fatal():
@@ -87,7 +87,7 @@ def verify_topics(settings: Settings, topics: Iterable[Topic]) -> None:
     try:
         found = admin.list_topics(timeout=BOOT_SECONDS_MAX).topics
     except KafkaException as error:
-        # The client tells by callback alone that it was not let in, and only now.
+        # The client reports by callback alone that it was not let in, and only now.
         admin.poll(0)
         why = [one.str() for one in told if one.code() in _REFUSES] or [error.args[0].str()]
         raise TopicsWrong(f"no broker at {settings.kafka_bootstrap}: {why[-1]}") from error

@@ -37,7 +37,7 @@ class Answer(msgspec.Struct, frozen=True):
     #: Who answered.
     slot: str
     partition: int
-    #: Whether a standby's copy answered: it may lack what the owner has told already.
+    #: Whether a standby's copy answered: it may lack what the owner has answered already.
     stale: bool
     #: Since the owner's last commit; of a copy, for how long it may have lacked something, at the most.
     age_ms: int

@@ -36,7 +36,7 @@ def overview(
     *,
     standby_lag: Callable[[int], int | None],
 ) -> Overview:
-    """Every partition once: as its owner tells of it, else as the group does; with the lag of its freshest copy."""
+    """Every partition once: as its owner describes it, else as the group does; with the lag of its freshest copy."""
     told = {status.partition: status for slot in slots for status in slot.partitions}
     rows = []
     for partition in range(partitions):

@@ -34,7 +34,7 @@ class Hop(msgspec.Struct, frozen=True, array_like=True):
     query: str
     partition: int
     subject: bytes
-    #: Whether to wait for an answer where there is none; and how long all may take.
+    #: Whether to wait until there is an answer; and how long all may take.
     waits: bool
     seconds_max: float
 

@@ -128,7 +128,7 @@ class Rest:
             log.exception("request_failed", path=route.path, error=str(error))
             return _RAISED
         except Exception as error:
-            # Whatever it is, it is the application's, and of this request alone.
+            # The fault is the application's, and of this request alone.
             log.exception("request_failed", path=route.path, error=f"{type(error).__name__}: {error}")
             return _RAISED
         finally:
@@ -177,7 +177,7 @@ def add_routes(router: web.UrlDispatcher, application: Application, rest: Callab
 
 @web.middleware
 async def as_problems(request: web.Request, handler: Any) -> web.StreamResponse:
-    """What the server itself refuses is told as a problem too."""
+    """What the server itself refuses is answered as a problem too."""
     try:
         response: web.StreamResponse = await handler(request)
     except web.HTTPException as refused:

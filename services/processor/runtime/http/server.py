@@ -60,7 +60,7 @@ _Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 @dataclass(frozen=True)
 class Endpoint:
-    """Where the endpoint listens, and what it wants to be told first."""
+    """Where the endpoint listens, and the token that it requires."""
 
     host: str
     port: int
@@ -153,7 +153,7 @@ class LookupServer(HttpThread):
         )
 
         def on_news() -> None:
-            # The loop may have ended just before its thread is told to stop.
+            # The loop may have ended just before its thread is asked to stop.
             with contextlib.suppress(RuntimeError):
                 loop.call_soon_threadsafe(confirmation.spread_news)
 
@@ -196,7 +196,7 @@ class LookupServer(HttpThread):
         return response
 
     async def _given(self, lookup: Lookup, request: web.Request, told: Told) -> web.StreamResponse:
-        """What was told, in the form in which this lookup gives it to others than slots."""
+        """The answer, in the form in which this lookup gives it to others than slots."""
         if not lookup.is_document or told.status != 200 or PROXIED in request.headers:
             return _json(told.status, told.body)
         objects_of = lookup.objects_of

@@ -31,7 +31,7 @@ class End:
 
 
 class Ends:
-    """Keeps the confirmed ends of the partitions it is told to watch, from a thread of its own.
+    """Keeps the confirmed ends of the partitions that `watch` names, from a thread of its own.
 
     The broker being away means no confirmation, and so no running on of any clock: an outage makes no view look idle.
     """

@@ -26,7 +26,7 @@ log = structlog.get_logger(__name__)
 ASK_SECONDS: Final = 0.5
 PACE_SECONDS: Final = 0.02
 ANSWER_SECONDS_MAX: Final = 2.0
-#: The state of a group that is not about to share its partitions out anew.
+#: The state of a group that is not about to rebalance.
 _SETTLED: Final = "Stable"
 
 

@@ -1,4 +1,4 @@
-"""Reader: the slot's consumer, read a batch at a time, its errors told by kind."""
+"""Reader: the slot's consumer, read a batch at a time, its errors handled by kind."""
 
 from collections.abc import Iterable
 from typing import Final
@@ -43,7 +43,7 @@ class Reader:
         by_headers: bool = False,
         record_traces: RecordTraces | None = None,
     ) -> None:
-        """`by_headers`: records are told by their headers, without their values. `record_traces` sees every message."""
+        """`by_headers`: records are read by their headers, without their values. `record_traces` sees every message."""
         self._consumer = consumer
         self._refusals = Refusals(refused_seconds_max)
         self._topics = ", ".join(topics)
@@ -96,7 +96,7 @@ class Reader:
             self._check(exception.args[0], "the group")
             return []
         except SystemError as error:
-            # The client tells of a time-out after a pause with an error that is no exception. More than that is no pause.
+            # The client reports a time-out after a pause by an error that is no exception. More than that is no pause.
             self._strange_errors += 1
             if self._strange_errors > STRANGE_ERRORS_MAX:
                 raise WorkerFailed(f"the consumer is dead: {error}") from error

@@ -56,11 +56,11 @@ class Refusals:
         self._since.pop(what, None)
 
     def forget(self) -> None:
-        """Everything is asked for anew."""
+        """Everything is asked for again."""
         self._since.clear()
 
     def check(self) -> None:
-        """Raises `KafkaRefused` when something was refused for too long: the client tells of it once, and falls silent."""
+        """Raises `KafkaRefused` when something was refused for too long: the client reports it once only."""
         for what, (since, told) in self._since.items():
             if time.monotonic() - since >= self._seconds_max:
                 raise KafkaRefused(

@@ -60,7 +60,7 @@ class MediaPool:
         """
         begun = time.monotonic()
         try:
-            # Closed at once, whatever came of it: the reader is this thread's next request's.
+            # Closed at once, with any outcome: the reader is this thread's next request's.
             with closing(self._verified(partition, request, stopped)) as values:
                 self._objects.put(request.name, values, request.size_bytes)
         except Gone as error:
@@ -135,7 +135,7 @@ class Media:
         self._stopped = threading.Event()
 
     def settle(self, core: Core) -> None:
-        """Tells the core what is done. Raises what `Core.media_done` raises."""
+        """Gives the core the outcomes. Raises what `Core.media_done` raises."""
         for key in [key for key, one in self._under_way.items() if one.outcome.done()]:
             request, outcome, tries = self._under_way.pop(key)
             try:
@@ -178,7 +178,7 @@ class Media:
         )
 
     def forget(self) -> None:
-        """The partition is given up, or taken anew: nothing of what is under way is wanted."""
+        """The partition is given up, or taken over again: nothing of what is under way is wanted."""
         self._stopped.set()
         for one in self._under_way.values():
             one.outcome.cancel()

@@ -18,7 +18,7 @@ PIECE_BYTES: Final = 256 * 1024
 
 
 class ObjectsAway(RuntimeError):
-    """The store did not do it, for whatever reason: try again later."""
+    """The store failed; a later try may succeed."""
 
 
 class ObjectMissing(RuntimeError):
@@ -79,7 +79,7 @@ class ObjectStore:
 
 
 def _make_durable(root: Path, path: Path) -> None:
-    """The file, and the folders that lead to it: a machine that loses its power must not lose what was told as stored."""
+    """The file, and the folders that lead to it: a machine that loses its power must not lose what was reported as stored."""
     _sync(path)
     for folder in path.parents:
         _sync(folder)

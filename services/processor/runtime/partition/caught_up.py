@@ -26,7 +26,7 @@ class CaughtUp:
         if self._is_true:
             return True
         for topic, end in ends.items():
-            # The first end counts: later ones grow under load, and what came since nobody has told yet.
+            # The first end counts: later ones grow under load, and nobody has answered from what came since.
             if end.asked_at > self._since:
                 self._goals.setdefault(topic, end.offset)
         has_read_all = read_at is not None and read_at > self._since

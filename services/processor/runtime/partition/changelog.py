@@ -23,7 +23,7 @@ from shared.settings import Settings
 log = structlog.get_logger(__name__)
 
 BATCH_RECORDS_MAX: Final = 5_000
-#: A replay that gets nothing for this long has failed: it must be told, not waited for.
+#: A replay that gets nothing for this long has failed: it is reported, not waited for.
 NO_PROGRESS_SECONDS_MAX: Final = 30.0
 QUERY_SECONDS_MAX: Final = 5.0
 #: After so many rows a long replay notes where it stands, so that one that is interrupted goes on from there.
@@ -159,7 +159,7 @@ class _Replay:
         self._rows = 0
         self._rows_at_position = 0
         self._restoring = restoring
-        # A replay that failed may have gone before: it counts anew.
+        # A replay that failed may have gone before: the count starts at 0.
         restoring.rows = 0
         self._restored = counter(PROCESSOR_RESTORED_ROWS).labels(application.name, str(partition))
         self._partition = partition

@@ -70,7 +70,7 @@ class Commits:
         self._committing = self._pool.submit(commit)
 
     def finish(self, core: Core) -> None:
-        """Takes the outcome in; waits for it where there is none yet: a commit has a deadline. Raises what the commit raised."""
+        """Takes the outcome in; waits until there is one: a commit has a deadline. Raises what the commit raised."""
         committing, checkpoint = self._committing, self._checkpoint
         assert committing is not None
         assert checkpoint is not None

@@ -33,7 +33,7 @@ class Inputs:
     # What comes in.
 
     def start(self, core: Core, *, time_goes_on: bool = False) -> None:
-        """Everything is read anew, from where the core stands. `time_goes_on`: the clock does not wait for that."""
+        """Everything is read again, from where the core stands. `time_goes_on`: the clock does not wait for that."""
         self._inbox.start(self.folded(core))
         now = time.monotonic()
         if not time_goes_on:
@@ -45,7 +45,7 @@ class Inputs:
         self._inbox.add(topic, records, position, time.monotonic())
 
     def confirm(self, ends: Mapping[str, End]) -> None:
-        """The leaders have told their ends."""
+        """The leaders have reported their ends."""
         for topic, end in ends.items():
             self._inbox.confirm(topic, end.offset, end.asked_at)
 

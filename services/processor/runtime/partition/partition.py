@@ -34,7 +34,7 @@ log = structlog.get_logger(__name__)
 
 
 class Partition:
-    """One partition of this slot, of all inputs. `rewind` is told the topic and offset that reading must go on from."""
+    """One partition of this slot, of all inputs. `rewind` gets the topic and offset from which reading goes on."""
 
     def __init__(
         self,

@@ -72,7 +72,7 @@ def take_over(
             return TakenPartition(producer, store)
         except (StoreCorrupt, StoreTooOld) as error:
             discard = str(error)
-        # One that cannot even be opened is none.
+        # There is none where it could not be opened.
         if store is not None:
             store.close()
             store = None
@@ -95,7 +95,7 @@ def _fencing_producer(plan: Plan, partition: int, given_up: threading.Event) -> 
         try:
             producer.init_transactions(INIT_SECONDS_MAX)
         except (KafkaException, SystemError) as error:
-            # SystemError is how a fatal error shows inside a callback; a new producer begins anew.
+            # SystemError is how a fatal error shows inside a callback; a new producer starts from the beginning.
             log.warning("init_transactions_failed", partition=partition, error=str(error))
             if isinstance(error, KafkaException):
                 refusals.note(what, error.args[0])

@@ -1,4 +1,4 @@
-"""Task: one partition at work, from its takeover until it is given up or must be taken anew."""
+"""Task: one partition at work, from its takeover until it is given up or must be taken over again."""
 
 import base64
 import time
@@ -37,7 +37,7 @@ UNCLEAR_SECONDS: Final = 0.2
 
 
 class TakeOverAgain(Exception):
-    """Core and producer are to be thrown away, and the partition taken anew after `wait_seconds`.
+    """Core and producer are to be thrown away, and the partition taken over again after `wait_seconds`.
 
     `discard` says why its local store is to be deleted before, where it is.
     """
@@ -49,7 +49,7 @@ class TakeOverAgain(Exception):
 
 
 class Task:
-    """A partition's core with all that makes its checkpoints durable. `rewind` is told where reading must go on from."""
+    """A partition's core with all that makes its checkpoints durable. `rewind` gets the offsets from which reading goes on."""
 
     def __init__(
         self,
@@ -108,7 +108,7 @@ class Task:
         try:
             found = self._core.look(lookup, key)
         except StoreCorrupt as error:
-            # The next turn that reads the store meets it too, and takes the partition anew.
+            # The next turn that reads the store meets it too, and takes the partition over again.
             raise Unanswered("the local store cannot be read") from error
         if found.json is None and not self._inputs.has_caught_up(self._core, ends):
             raise Unanswered("not there yet: the partition was taken or rolled back and has not caught up")
@@ -336,5 +336,5 @@ class Task:
         try:
             self._flushes.abandon()
         finally:
-            # Whatever became of the flush: an open store locks its files for the rest of the process's life.
+            # With any outcome of the flush: an open store locks its files for the rest of the process's life.
             self._store.close()

@@ -43,7 +43,7 @@ class Aborted(CommitFailed):
 
 
 class Unclear(CommitFailed):
-    """Nobody knows whether the transaction was committed. Throw the core and the producer away and take the partition anew."""
+    """The outcome is unknown. Throw the core and the producer away and take the partition over again."""
 
 
 class Fenced(Unclear):
@@ -75,7 +75,7 @@ class Committer:
         self._changelog = application.changelog.name
         self._partition = partition
         self._partitions = partitions
-        #: The client tells that deliveries failed, and why only by record. Asked for after that happened: it costs by record.
+        #: The client reports a reason only by record, which costs time. It is asked for after a delivery has failed once.
         self._asks_why = False
         self._undelivered: KafkaError | None = None
 

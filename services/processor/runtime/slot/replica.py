@@ -31,7 +31,7 @@ SUCCESSOR_POLL_SECONDS: Final = 0.02
 
 
 class Replica:
-    """Takes the roles of a slot in turn, until told to stop."""
+    """Takes the roles of a slot in turn, until stopped."""
 
     def __init__(self, plan: Plan, patience: Patience, check: Callable[[], None]) -> None:
         """`check` is called in every turn of the loop; what it raises ends the replica's work."""
@@ -80,7 +80,7 @@ class Replica:
         return self._worker
 
     def url_of(self, slot: str) -> str | None:
-        """Where the lookups of the replica that works `slot` listen, as the heartbeats tells; None where it does not."""
+        """Where the lookups of the replica that works `slot` listen, as its heartbeats say; None where it sends none."""
         if self._heartbeats is None:
             return None
         if slot == self._plan.slot and self._worker is not None:
@@ -100,7 +100,7 @@ class Replica:
         return [beat.url for beat in self._standbys(partition) if beat.url is not None]
 
     def standby_lag(self, partition: int) -> int | None:
-        """How many changelog records the freshest copy of `partition` lacks, here or elsewhere; None where there is none."""
+        """How many changelog records the freshest copy of `partition` lacks, here or elsewhere; None without a copy."""
         lags = [beat.lags[partition] for beat in self._standbys(partition)]
         here = self._lags.get(partition)
         return min(lags if here is None else [*lags, here], default=None)
@@ -128,7 +128,7 @@ class Replica:
         return self._is_clean
 
     def _stand_by(self, stop: threading.Event, heartbeats: Heartbeats) -> dict[int, RocksStore] | None:
-        """Keeps copies until the slot is to be taken; None when told to stop before."""
+        """Keeps copies until the slot is to be taken; None when stopped before."""
         standby = self._standby = Standby(self._plan, self._stores)
         try:
             while not stop.is_set():

@@ -243,7 +243,7 @@ class Worker:
         return self._partitions.pop(number)
 
     def _watch(self) -> None:
-        """The partitions are others than before: their ends are asked for, and the slot's memory is shared out anew."""
+        """The partitions are others than before: their ends are asked for, and the slot's memory is divided again."""
         self._reader.start_anew()
         self._ends.watch([(topic, number) for topic in self._topics for number in self._partitions])
         limits = self._plan.limits(len(self._partitions))

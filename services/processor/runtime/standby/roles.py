@@ -50,7 +50,7 @@ def may_go_active(
 
 
 def successor(others: Mapping[int, Heard], partitions: frozenset[int], *, now: float, patience: Patience) -> int | None:
-    """The first standby that lives and has a fresh copy of all `partitions`; None when there is none."""
+    """The first standby that lives and has a fresh copy of all `partitions`; None without one."""
     for replica in sorted(others):
         heard = others[replica]
         lags = heard.beat.lags

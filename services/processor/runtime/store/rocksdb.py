@@ -240,7 +240,7 @@ def _failures(path: Path) -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        # A subclass is none of RocksDB's: rocksdict raises `Exception` itself.
+        # A subclass is not RocksDB's: rocksdict raises `Exception` itself.
         if type(error) is not Exception:
             raise
         raise _failed(path, error) from error

@@ -49,7 +49,7 @@ def show_copies(lags: Mapping[int, int], before: Mapping[int, int]) -> None:
 
 
 def forget(application: Application, partition: int) -> None:
-    """Another slot tells of the partition from now on."""
+    """Another slot reports the partition from now on."""
     labels: list[tuple[metrics.Metric, tuple[str, ...]]] = [(metric, (str(partition),)) for metric in _OF_PARTITION]
     labels += [(metrics.PROCESSOR_ROWS, (str(partition), store.name)) for store in application.stores]
     labels += [(metrics.PROCESSOR_TALLY, (str(partition), name)) for name in application.tallies]

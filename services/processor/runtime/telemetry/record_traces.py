@@ -28,13 +28,13 @@ class _Traced(NamedTuple):
 
 
 class RecordTraces:
-    """Tells two spans of a traced record: `fold`, to the commit that has it; `row`, to that of the first output of its key."""
+    """Exports two spans of a traced record: `fold`, to the commit that has it; `row`, to that of the first output of its key."""
 
     def __init__(self, traces: Traces) -> None:
         self._traces = traces
         #: By partition, then by topic and offset: read, and not committed yet.
         self._read: defaultdict[int, dict[tuple[str, int], _Traced]] = defaultdict(dict)
-        #: By key: committed, and its row not told yet.
+        #: By key: committed, and its row not exported yet.
         self._open: OrderedDict[bytes, _Traced] = OrderedDict()
         self._lock = threading.Lock()
 

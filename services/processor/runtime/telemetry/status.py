@@ -57,7 +57,7 @@ class PartitionStatus(msgspec.Struct, frozen=True):
     restored_rows: int | None = None
     restored_rows_per_second: int | None = None
     restore_left_records: int | None = None
-    #: How far the best standby copy is behind the changelog; null where there is none.
+    #: How far the best standby copy is behind the changelog; null without one.
     standby_lag_records: int | None = None
 
 
