@@ -6,7 +6,7 @@ import pytest
 
 from loadtest import cmcd, mux
 from loadtest.story import Moment, Story
-from loadtest.truth import SimulatedBeacon, row
+from loadtest.truth import SimulatedBeacon, _ends_in_error, row
 from tests.unit.loadtest.stories import EVENTFUL, story
 
 
@@ -171,3 +171,28 @@ def test_a_view_of_which_only_the_page_load_was_delivered_is_no_view() -> None:
     told = story(*EVENTFUL)
     assert row(told, [b for b in all_beacons(told) if b.at_ms < 1_000]) is None
     assert row(told, []) is None
+
+
+@pytest.mark.parametrize(
+    ("after", "ends_in_error"),
+    [
+        ([], True),
+        ([("t", "r", 40)], True),
+        ([("t", "p", 40)], False),
+        ([("rr", "p", 10)], True),
+        ([("rr", "p", 30)], False),
+        ([("ps", "a", 40)], False),
+        ([("ps", "e", 40)], False),
+        ([("t", "p", 40), ("e", "p", 50)], True),
+    ],
+)
+def test_an_error_of_cmcd_is_fatal_unless_something_plays_after_it(
+    after: list[tuple[str, str, int]], ends_in_error: bool
+) -> None:
+    told = [("ps", "s", 0), ("ps", "p", 1), ("e", "p", 20), *after]
+    delivered = [
+        SimulatedBeacon(seq, at_ms, event, line=f"e={event},sta={sta},ts={at_ms}")
+        for seq, (event, sta, at_ms) in enumerate(told)
+    ]
+    assert _ends_in_error(delivered) is ends_in_error
+    assert _ends_in_error(delivered[::-1]) is ends_in_error
