@@ -184,7 +184,8 @@ class Lookup:
 class EventTime:
     """The time of an application that trusts its clients: what the records say, not when the broker got them.
 
-    The clock is the largest event time seen. `of` gives a record's, in ms since 1970, and raises `shared.codec.Undecodable` for
+    The clock is the largest event time seen, and never ahead of the broker's append time: a client whose clock is ahead makes
+    nobody else late. `of` gives a record's, in ms since 1970, and raises `shared.codec.Undecodable` for
     one without. A record older than the clock by more than `grace_ms` is late. One that is ahead of its append time by more
     than `ahead_ms_max` is rejected: a single wrong clock would make all others late.
     """

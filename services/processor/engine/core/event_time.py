@@ -29,7 +29,8 @@ class EventTimes:
         else:
             ahead_ms = self._event_ms - record.timestamp_ms
             if ahead_ms <= self._told.ahead_ms_max:
-                return self._event_ms
+                # Never ahead of the broker's time: one client whose clock is ahead makes nobody else late.
+                return min(self._event_ms, record.timestamp_ms)
             self._refusal = f"its time is {ahead_ms} ms ahead of its append time"
         return clock_ms
 

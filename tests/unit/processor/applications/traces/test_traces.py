@@ -96,6 +96,16 @@ def test_a_span_before_its_grace_is_over_is_not_late(drive: Drive) -> None:
     assert driver.outputs(topics.LATE_SPANS) == []
 
 
+def test_a_client_whose_clock_is_ahead_makes_nobody_else_late(drive: Drive) -> None:
+    driver = drive(APPLICATION)
+    ahead = span("x", 0, 55_000, trace_id="e" * 32)
+    pipe(driver, ahead, at_ms=100)
+    pipe(driver, span("a", 0, 100), at_ms=200)
+    assert driver.outputs(topics.LATE_SPANS) == []
+    pass_time(driver, 1_102)
+    assert [names(row) for row in rows(driver)] == ["a"]
+
+
 def test_a_silence_longer_than_the_gap_makes_two_parts(drive: Drive) -> None:
     driver = drive(APPLICATION)
     pipe(driver, span("a", 0, 100), span("b", 1_101, 1_200, "a"))
