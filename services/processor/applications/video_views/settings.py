@@ -35,7 +35,10 @@ class VideoViewsSettings(SettingsGroup):
         default=FinishRules.paused_ms, ge=1_000, le=31_622_400_000, description="silence while paused or not started"
     )
     view_max_ms: int = pydantic.Field(
-        default=FinishRules.view_max_ms, ge=1_000, le=31_622_400_000, description="longest view"
+        default=FinishRules.view_max_ms,
+        ge=1_000,
+        le=31_622_400_000,
+        description="how often the row of a view that goes on is written, 1 min at least",
     )
     lateness_ms: int = pydantic.Field(
         default=FinishRules.lateness_ms,
