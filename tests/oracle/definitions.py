@@ -128,7 +128,7 @@ def _row(
         **startup(play, spans),
         **client_knows(play, last, times.scaled),
         **requests(play),
-        **stream(play, last, offset_ms),
+        **stream(play, spans, last, offset_ms),
     }
     row["content_startup_ms"] = content_startup_ms(row, spans)
     if row["source"] == "mux":

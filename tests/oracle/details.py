@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from tests.oracle.playing import shows_view
 from tests.oracle.reading import Step
+from tests.oracle.walk import Span
 
 LIVE_EDGE_MS: Final = 300_000
 #: Fields that are one attribute, as it was said last.
@@ -97,7 +98,7 @@ def requests(play: Sequence[Step]) -> dict[str, Any]:
     }
 
 
-def stream(play: Sequence[Step], last: dict[str, Any], offset_ms: int) -> dict[str, Any]:
+def stream(play: Sequence[Step], spans: Sequence[Span], last: dict[str, Any], offset_ms: int) -> dict[str, Any]:
     """Kind of stream, CDNs, live latency."""
     latencies: list[int] = []
     kind: str | None
@@ -105,7 +106,8 @@ def stream(play: Sequence[Step], last: dict[str, Any], offset_ms: int) -> dict[s
         case "mux":
             live = last.get("video_source_is_live")
             kind = None if live is None else "live" if live else "vod"
-            for one in play:
+            for span in spans:
+                one = span.step
                 program, edge = (one.attrs.get(f"player_{name}program_time") for name in ("", "live_edge_"))
                 if (
                     program is not None
@@ -113,7 +115,7 @@ def stream(play: Sequence[Step], last: dict[str, Any], offset_ms: int) -> dict[s
                     and one.name != "viewend"
                     and edge - program <= LIVE_EDGE_MS
                 ):
-                    latencies.append(one.at_ms - program + offset_ms)
+                    latencies.append(span.at_ms - program + offset_ms)
         case "cmcd":
             kind = {"v": "vod", "l": "live", "ll": "live"}.get(str(last.get("st")))
             latencies = [one.attrs["ltc"] for one in play if "ltc" in one.attrs]

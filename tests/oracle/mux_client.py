@@ -144,8 +144,8 @@ def _fields(session: Session, play: Play, moment: Moment, meter: Meter, clock_ms
         }
     if play.live:
         fields |= {
-            "player_program_time": clock_ms - 8_000 - playing_ms % 900,
-            "player_live_edge_program_time": clock_ms - 2_000,
+            "player_program_time": T0 + moment.at_ms - 8_000 - playing_ms % 900,
+            "player_live_edge_program_time": T0 + moment.at_ms - 2_000,
         }
     return fields | _error(session, meter)
 

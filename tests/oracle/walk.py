@@ -59,6 +59,8 @@ class Walk:
             last = self.spans[-1]
             at_ms = self._between(last, one)
             before = "playing" if last.played_ms else last.state
+        else:
+            self._note_heartbeat(one, at_ms)
         has_played = bool(self.spans) and (self.spans[-1].has_played or self.spans[-1].played_ms > 0)
         state = self._after(one, before, has_played=has_played)
         self.spans.append(Span(one, at_ms, state, before, has_played or state == "playing"))
@@ -69,6 +71,13 @@ class Walk:
             self._playhead = None
         elif one.playhead_ms is not None:
             self._playhead = one.playhead_ms, at_ms
+
+    def _note_heartbeat(self, one: Step, at_ms: int) -> None:
+        if one.name not in _HEARTBEATS:
+            return
+        if self._beats and len(self._intervals) < 15:
+            self._intervals.append(at_ms - self._beats[-1])
+        self._beats.append(at_ms)
 
     def _advertise(self, one: Step) -> None:
         match one.ad:
@@ -104,10 +113,7 @@ class Walk:
         elapsed = min(elapsed, DAY_MS)
         self._elapsed_ms += elapsed
         at_ms = last.at_ms + elapsed
-        if one.name in _HEARTBEATS:
-            if self._beats and len(self._intervals) < 15:
-                self._intervals.append(at_ms - self._beats[-1])
-            self._beats.append(at_ms)
+        self._note_heartbeat(one, at_ms)
         if counting:
             last.gap_ms = self._gap(last, one, elapsed, advance)
         last.ms = elapsed - last.gap_ms
