@@ -22,6 +22,10 @@ from shared.settings import Settings
 _ID = re.compile(r"[A-Za-z0-9._-]{0,64}")
 
 
+#: Of COLLECTOR_TRUSTED_PROXIES: players connect to the collector itself.
+NO_PROXIES = "none"
+
+
 class CollectorSettings(IntakeLimits, Settings):
     """What the collector reads besides the common settings."""
 
@@ -46,12 +50,25 @@ class CollectorSettings(IntakeLimits, Settings):
         default=5.0, gt=0, le=3_600, description="seconds between looks at the file or table"
     )
     trusted_proxies: str = pydantic.Field(
-        default="", description="networks whose X-Forwarded-For is believed, comma separated: 10.0.0.0/8"
+        default="",
+        description="networks whose X-Forwarded-For is read, comma separated: 10.0.0.0/8; or none",
     )
     places_files: str = pydantic.Field(
         default="", description="databases of MaxMind's format (country, ASN), comma separated"
     )
 
+    customer_beacons_per_second: float = pydantic.Field(
+        default=10_000.0,
+        gt=0,
+        le=1e12,
+        description="beacons, spans and API calls of a listed customer that has no rate",
+    )
+    customer_bytes_per_second: float = pydantic.Field(
+        default=10_000_000.0, gt=0, le=1e12, description="bytes of bodies and recordings of such a customer"
+    )
+    customer_cpu_ms_per_second: float = pydantic.Field(
+        default=500.0, gt=0, le=1e12, description="ms of CPU a second that reading such a customer's requests takes"
+    )
     connections_max: int = pydantic.Field(
         default=10_000, ge=1, le=1_000_000, description="connections of clients at a time"
     )
@@ -146,8 +163,9 @@ class CollectorSettings(IntakeLimits, Settings):
     @pydantic.field_validator("trusted_proxies")
     @classmethod
     def _proxies_well_formed(cls, value: str) -> str:
-        for name in _split(value):
-            ipaddress.ip_network(name)
+        if value.strip() != NO_PROXIES:
+            for name in _split(value):
+                ipaddress.ip_network(name)
         return value
 
     @pydantic.model_validator(mode="after")
@@ -155,6 +173,23 @@ class CollectorSettings(IntakeLimits, Settings):
         if sum(map(bool, (self.customers, self.customers_file, self.customers_dsn))) > 1:
             raise ValueError(
                 "COLLECTOR_CUSTOMERS, COLLECTOR_CUSTOMERS_FILE and COLLECTOR_CUSTOMERS_DSN: only one of them can be set"
+            )
+        return self
+
+    @pydantic.model_validator(mode="after")
+    def _production_is_not_open(self) -> Self:
+        """In production beacons are those of customers, and limits by address are by the client's own."""
+        if self.topics_profile != "production":
+            return self
+        if not (self.customers or self.customers_file or self.customers_dsn):
+            raise ValueError(
+                "profile production: COLLECTOR_CUSTOMERS_DSN, COLLECTOR_CUSTOMERS_FILE or COLLECTOR_CUSTOMERS must be set;"
+                " without one anybody is a customer"
+            )
+        if not self.trusted_proxies.strip():
+            raise ValueError(
+                "profile production: COLLECTOR_TRUSTED_PROXIES must be set, to the networks of what stands before the"
+                f" collector, or to {NO_PROXIES}"
             )
         return self
 
@@ -174,6 +209,8 @@ class CollectorSettings(IntakeLimits, Settings):
     @property
     def proxies(self) -> list[Network]:
         """The networks of `trusted_proxies`."""
+        if self.trusted_proxies.strip() == NO_PROXIES:
+            return []
         return [ipaddress.ip_network(name) for name in _split(self.trusted_proxies)]
 
     @property
@@ -206,6 +243,11 @@ class CollectorSettings(IntakeLimits, Settings):
             wasted_seconds_per_second=self.wasted_ms_per_second_max / 1_000,
             throttle_seconds_max=self.throttle_seconds_max,
             rejected_bytes_per_second_max=self.rejected_bytes_per_second_max,
+            customer_rates=Customer(
+                beacons_per_second=self.customer_beacons_per_second,
+                bytes_per_second=self.customer_bytes_per_second,
+                cpu_ms_per_second=self.customer_cpu_ms_per_second,
+            ),
         )
 
     def rules(self, collector_id: str, customers: Customers) -> Rules:

@@ -216,7 +216,10 @@ def test_what_is_not_named_is_forbidden_on_the_network(overlay: str) -> None:
         labels = one["spec"]["template"]["metadata"]["labels"]
         assert labels["playhead.dev/kafka"] == "client", name
         wants_postgres = any(
-            "POSTGRES" in v["name"] for _, c in containers(overlay) if _ == name for v in c.get("env", [])
+            str(v.get("value")).endswith("postgres-dsn")
+            for _, c in containers(overlay)
+            if _ == name
+            for v in c.get("env", [])
         )
         assert ("playhead.dev/postgres" in labels) == wants_postgres, name
     open_to_all = [

@@ -163,7 +163,7 @@ def test_metrics_are_asked_for_with_the_token_that_services_want(overlay: str) -
 @overlays
 def test_postgres_has_to_prove_its_name(overlay: str) -> None:
     clients = [name for name, one in workloads(overlay).items() if "postgres" in str(one["spec"]["template"]["spec"])]
-    assert sorted(clients) == ["dashboard", "finalizer"]
+    assert sorted(clients) == ["collector", "dashboard", "finalizer"]
     for name in clients:
         (container,) = pods(overlay)[name]["containers"]
         assert variables(overlay, container)["PGSSLMODE"] == "verify-full"

@@ -13,7 +13,14 @@ from deploy.kubernetes.cluster import PROGRAMS, Cluster, missing_programs
 from tests.kubernetes import stand_ins
 
 #: Keys of the Secret that docs/kubernetes.md has made.
-KEYS = ("admin-token", "lookup-token", "finalizer-postgres-dsn", "dashboard-postgres-dsn", "postgres-ca.crt")
+KEYS = (
+    "admin-token",
+    "lookup-token",
+    "collector-postgres-dsn",
+    "finalizer-postgres-dsn",
+    "dashboard-postgres-dsn",
+    "postgres-ca.crt",
+)
 #: A namespace with this quota takes no pod whose containers do not say all of it. The limits are larger than any overlay's sums.
 QUOTA = {"requests.cpu": "1k", "requests.memory": "4Ti", "limits.cpu": "1k", "limits.memory": "4Ti"}
 _UNITS = {"m": Decimal("0.001"), "k": Decimal(1_000), "Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40}

@@ -13,6 +13,7 @@ BURST_SECONDS: Final = 10.0
 #: The same for CPU time that an address has wasted: less, since all others wait for it.
 WASTE_BURST_SECONDS: Final = 2.0
 ADDRESSES_REMEMBERED_MAX: Final = 8_192
+NO_RATES: Final = Customer()
 
 
 @dataclass(slots=True)
@@ -43,19 +44,24 @@ class Amount:
 
 
 class RateLimits:
-    """The buckets of customers that have limits. A customer whose rates change starts with full buckets."""
+    """The buckets of customers. A customer whose rates change starts with full buckets.
 
-    def __init__(self) -> None:
+    `defaults` are the rates of customers that have none of their own.
+    """
+
+    def __init__(self, defaults: Customer = NO_RATES) -> None:
+        self._defaults = defaults
         self._buckets: dict[tuple[str, str], _Bucket] = {}
 
     def wait_seconds(self, amounts: Mapping[str, Amount], terms: Mapping[str, Customer], now_seconds: float) -> float:
         """0 when the amounts, by customer id, were taken from the buckets; else seconds until it is worth asking again."""
         wanted: list[tuple[_Bucket, float]] = []
         for customer_id, amount in amounts.items():
+            own, defaults = terms[customer_id], self._defaults
             for kind, rate, tokens in (
-                ("beacons", terms[customer_id].beacons_per_second, amount.beacons),
-                ("bytes", terms[customer_id].bytes_per_second, amount.size_bytes),
-                ("cpu", terms[customer_id].cpu_ms_per_second, amount.cpu_ms),
+                ("beacons", own.beacons_per_second or defaults.beacons_per_second, amount.beacons),
+                ("bytes", own.bytes_per_second or defaults.bytes_per_second, amount.size_bytes),
+                ("cpu", own.cpu_ms_per_second or defaults.cpu_ms_per_second, amount.cpu_ms),
             ):
                 if rate is not None:
                     wanted.append((self._bucket((customer_id, kind), rate, now_seconds), tokens))

@@ -18,7 +18,7 @@ from aiohttp import web
 
 from services.collector.http.bodies import Bodies, BodyLimits, Refusal
 from services.collector.http.clients import Clients
-from services.collector.http.limits import Amount, InFlight, RateLimits, RejectedRoom, Share, WastedSeconds
+from services.collector.http.limits import NO_RATES, Amount, InFlight, RateLimits, RejectedRoom, Share, WastedSeconds
 from services.collector.http.turns import TooManyWaiting, Turns
 from services.collector.intake.body import small, unpacked_bytes_max
 from services.collector.intake.post import Outcome, Post, Rejected, Rules, Taken
@@ -87,6 +87,8 @@ class Limits:
     #: How long a request may be held back that is beyond its customer's rate.
     throttle_seconds_max: float
     rejected_bytes_per_second_max: float
+    #: The rates of listed customers that have none of their own.
+    customer_rates: Customer = NO_RATES
 
 
 @dataclass(frozen=True)
@@ -136,7 +138,7 @@ class Reception:
         self._now_ms = now_ms
         self._traces = traces
         self._cpu_seconds = cpu_seconds
-        self._rates = RateLimits()
+        self._rates = RateLimits(limits.customer_rates)
         self._rejected_room = RejectedRoom(limits.rejected_bytes_per_second_max)
         self._in_flight = InFlight(limits.in_flight_bytes_max, limits.party_share_max)
         self._wasted = WastedSeconds(limits.wasted_seconds_per_second)

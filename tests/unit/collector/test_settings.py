@@ -47,3 +47,17 @@ def test_a_collector_with_wrong_settings_says_so_in_one_line_and_does_not_start(
     said = capsys.readouterr().err
     assert said.count("\n") == 1
     assert "COLLECTOR_PORT='http'" in said
+
+
+PRODUCTION = {"PLAYHEAD_TOPICS_PROFILE": "production"}
+
+
+def test_production_does_not_start_open() -> None:
+    customers, proxies = {"COLLECTOR_CUSTOMERS": "acme"}, {"COLLECTOR_TRUSTED_PROXIES": "10.0.0.0/8"}
+    with pytest.raises(SettingsError, match="COLLECTOR_CUSTOMERS_DSN"):
+        CollectorSettings.load(PRODUCTION | proxies)
+    with pytest.raises(SettingsError, match="COLLECTOR_TRUSTED_PROXIES"):
+        CollectorSettings.load(PRODUCTION | customers)
+    assert len(CollectorSettings.load(PRODUCTION | customers | proxies).proxies) == 1
+    # That nothing stands before the collector is a decision too.
+    assert CollectorSettings.load(PRODUCTION | customers | {"COLLECTOR_TRUSTED_PROXIES": "none"}).proxies == []

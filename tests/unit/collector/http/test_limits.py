@@ -34,6 +34,15 @@ def test_a_customer_without_limits_has_none() -> None:
     assert all(limits.wait_seconds({"a": Amount(10**9, 10**9)}, {"a": Customer()}, 0.0) == 0 for _ in range(3))
 
 
+def test_a_customer_without_rates_has_the_default_ones() -> None:
+    limits = RateLimits(Customer(beacons_per_second=1, cpu_ms_per_second=100))
+    terms = {"a": Customer(), "b": Customer(beacons_per_second=100)}
+    assert limits.wait_seconds({"a": Amount(20, 0), "b": Amount(20, 0)}, terms, 0.0) == 0
+    assert limits.wait_seconds({"a": Amount(1, 0)}, terms, 0.0) == 11
+    assert limits.wait_seconds({"b": Amount(1, 0, cpu_ms=2_000)}, terms, 0.0) == 0
+    assert limits.wait_seconds({"b": Amount(1, 0)}, terms, 0.0) > 9
+
+
 def test_bytes_in_flight_are_bounded() -> None:
     in_flight = InFlight(100)
     assert in_flight.take(60)
