@@ -87,7 +87,7 @@ def _make_anew(spark: SparkSession, folder: str, identity: str) -> None:
 
 
 def _read(spark: SparkSession, path: str) -> Any:
-    """A JSON file, or None where there is none or an empty one."""
+    """A JSON file; None where it is absent or empty."""
     jvm, files, where = _file(spark, path)
     if not files.exists(where):
         return None

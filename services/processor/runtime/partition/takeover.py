@@ -72,7 +72,7 @@ def take_over(
             return TakenPartition(producer, store)
         except (StoreCorrupt, StoreTooOld) as error:
             discard = str(error)
-        # There is none where it could not be opened.
+        # It is None where it could not be opened.
         if store is not None:
             store.close()
             store = None

@@ -167,7 +167,7 @@ class Task:
         return self._core.committed.commit_number
 
     def tell(self, told: PartitionStatus, ends: Mapping[str, End]) -> PartitionStatus:
-        """Adds what operators see of it to what is `told` already."""
+        """Adds to `told` what operators see of a task."""
         core, commits = self._core, self._commits
         return msgspec.structs.replace(
             told,
