@@ -151,7 +151,7 @@ REDRIVEN: Final = Topic(
     name="redriven",
     key="<application>",
     schema="services.processor.runtime.redrive.Marker",
-    owner="processor",
+    owner="operator",
     cleanup="delete",
     # A marker is younger than the records it names: it outlives them.
     retention_ms=8 * _DAY_MS,

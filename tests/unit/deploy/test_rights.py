@@ -11,7 +11,7 @@ from shared import topics
 
 APPLICATION_NAMES = tuple(APPLICATIONS)
 #: Users that are no application of the processor; `topics` makes topics and neither reads nor writes any.
-OTHERS = ("collector", "finalizer", "dashboard", "webhooks", "topics")
+OTHERS = ("collector", "finalizer", "dashboard", "webhooks", "operator", "topics")
 
 
 def allowed(user: str, operation: str) -> set[str]:
@@ -41,7 +41,8 @@ def test_every_row_of_the_table_is_read() -> None:
 @pytest.mark.parametrize("topic", topics.ALL, ids=lambda topic: topic.name)
 def test_a_topic_is_written_by_its_owners_and_nobody_else(topic: topics.Topic) -> None:
     writers = {user for user in (*APPLICATION_NAMES, *OTHERS) if topic.name in allowed(user, "Write")}
-    assert writers == owners(topic.owner)
+    # Operators give rejected records back to the inputs.
+    assert writers - {"operator"} == owners(topic.owner) - {"operator"}
 
 
 @pytest.mark.parametrize("name", APPLICATION_NAMES)
@@ -58,6 +59,22 @@ def test_an_application_may_use_its_topics_and_no_others(name: str) -> None:
         Right(name, "group", f"{name}*", "Read"),
         Right(name, "transactional id", f"{name}.*", "Write"),
     ]
+
+
+def test_an_operator_may_redrive_each_application_and_do_nothing_else() -> None:
+    inputs = {topic.name for make in APPLICATIONS.values() for topic in make({}).inputs}
+    assert allowed("operator", "Write") == inputs | {topics.REDRIVEN.name}
+    assert allowed("operator", "Read") == {topics.REJECTED.name, topics.REDRIVEN.name}
+    assert allowed("operator", "DescribeConfigs") == inputs | {topics.REJECTED.name, topics.REDRIVEN.name}
+    others = {right for right in documented() if right.user == "operator" and right.resource != "topic"}
+    assert others == {
+        right
+        for name in APPLICATION_NAMES
+        for right in (
+            Right("operator", "group", f"{name}.redrive", "Read"),
+            Right("operator", "transactional id", f"{name}.redrive", "Write"),
+        )
+    }
 
 
 def test_a_star_ends_a_prefix_and_alone_is_every_name() -> None:
