@@ -70,7 +70,14 @@ async def upload_all(settings: ProcessorSettings) -> None:
     config = producer_config(settings, "test", linger_ms=0, **limits)
     sink = KafkaSink(config, ack_seconds_max=60, on_death=print, **limits)
     numbers = itertools.count()
-    bounds = UploadLimits(payload_bytes_max=10_000_000, uploads_max=8, chunks_max=16, chunk_seconds_max=30)
+    bounds = UploadLimits(
+        payload_bytes_max=10_000_000,
+        uploads_max=8,
+        chunks_max=16,
+        chunk_seconds_max=30,
+        uploads_by_customer_max=8,
+        uploads_by_address_max=8,
+    )
     uploads = Uploads(sink, settings.profile, bounds, new_id=lambda: f"u{next(numbers)}")
     for session, sequence in SIZES:
         content = content_of(session, sequence)
