@@ -83,7 +83,7 @@ async def upload_all(settings: ProcessorSettings) -> None:
         content = content_of(session, sequence)
         for _ in range(2 if sequence == 1 else 1):
             head = Head("acme", session, sequence, "text/plain", "", len(content))
-            told = await uploads.receive(head, Content(content))  # type: ignore[arg-type]
+            told = await uploads.receive(head, Content(content), "203.0.113.0", lambda _: 0.0)  # type: ignore[arg-type]
             assert told.sha256 == hashlib.sha256(content).hexdigest()
     assert await sink.close(30) == 0
 
