@@ -65,6 +65,8 @@ def make_app(
     app.router.add_get("/api/live/slices", routes.slices, name="slices")
     app.router.add_get("/api/quality", routes.quality, name="quality")
     app.router.add_get("/api/view", routes.view, name="view")
+    app.router.add_get("/partitions", routes.partitions_page, name="partitions-page")
+    app.router.add_get("/api/partitions", routes.partitions, name="partitions")
     app.router.add_static("/static/", STATIC, name="static")
     if replay is not None:
         replay.add_to(app)
@@ -176,21 +178,31 @@ class Routes:
             body=self._board.slices(request.query.get("customer", ALL)), content_type="application/json"
         )
 
-    async def view(self, request: web.Request) -> web.Response:
-        """One `view` of a `customer`, as the processor tells it now: its row and its timeline."""
+    async def partitions_page(self, _: web.Request) -> web.FileResponse:
+        """The operators' page: partitions and slots of the processor."""
+        return web.FileResponse(STATIC / "partitions.html")
+
+    async def partitions(self, _: web.Request) -> web.Response:
+        """Partitions and slots as the processor says them now."""
         if self._views is None:
-            return _json(
-                {"error": "off", "detail": "DASHBOARD_LOOKUP_URL and DASHBOARD_LOOKUP_TOKEN are not set"}, status=404
-            )
+            return _lookups_off()
+        try:
+            found = await self._views.partitions()
+        except (LookupsAway, LookupsRefused) as error:
+            return _not_looked_up(error, "its partitions")
+        return web.Response(body=found, content_type="application/json")
+
+    async def view(self, request: web.Request) -> web.Response:
+        """One `view` of a `customer`, as the processor says it now: its row and its timeline."""
+        if self._views is None:
+            return _lookups_off()
         customer_id, view_id = request.query.get("customer", ""), request.query.get("view", "")
         if not CUSTOMER_ID.fullmatch(customer_id) or not 0 < len(view_id) <= VIEW_CHARS_MAX:
             return _json({"error": "name", "detail": "customer and view name a view"}, status=400)
         try:
             found = await self._views.view(customer_id, view_id)
-        except LookupsAway:
-            return _json({"error": "away", "detail": "no slot of the processor answers for this view"}, status=503)
-        except LookupsRefused:
-            return _json({"error": "refused", "detail": "the processor refuses the question"}, status=502)
+        except (LookupsAway, LookupsRefused) as error:
+            return _not_looked_up(error, "this view")
         if found is None:
             return _json({"error": "unknown", "detail": "the processor knows no such view"}, status=404)
         return web.Response(body=found, content_type="application/json")
@@ -210,6 +222,17 @@ class Routes:
     def _forget_stream(self, task: asyncio.Task[Any]) -> None:
         self._streams.pop(task, None)
         self._streams_gauge.set(len(self._streams))
+
+
+def _lookups_off() -> web.Response:
+    detail = "DASHBOARD_LOOKUP_URL and DASHBOARD_LOOKUP_TOKEN are not set"
+    return _json({"error": "off", "detail": detail}, status=404)
+
+
+def _not_looked_up(error: LookupsAway | LookupsRefused, what: str) -> web.Response:
+    if isinstance(error, LookupsAway):
+        return _json({"error": "away", "detail": f"no slot of the processor answers for {what}"}, status=503)
+    return _json({"error": "refused", "detail": "the processor refuses the question"}, status=502)
 
 
 def _ms(at: datetime | None) -> int | None:

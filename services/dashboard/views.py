@@ -1,4 +1,7 @@
-"""One view, asked of the processor's lookups: it knows every view that is open or finished within its lateness window."""
+"""Questions to the processor's lookups: one view, and the partitions with their slots.
+
+The processor knows every view that is open, or finished within its lateness window.
+"""
 
 from typing import Final, Protocol
 from urllib.parse import quote
@@ -27,9 +30,13 @@ class Views(Protocol):
         """The processor's answer, JSON; None where it knows no such view. Raises `LookupsAway` or `LookupsRefused`."""
         ...
 
+    async def partitions(self) -> bytes:
+        """Every partition with its owner and state, as the slot says that is asked; JSON. Raises as `view` does."""
+        ...
+
 
 class ProcessorViews:
-    """`Views` over HTTP; any slot will do, since each passes a question on to its owner."""
+    """`Views` over HTTP. Any slot answers, since each passes a question on to the owner."""
 
     def __init__(self, url: str, token: str, *, seconds_max: float) -> None:
         self._url = url.rstrip("/")
@@ -48,10 +55,19 @@ class ProcessorViews:
 
     async def view(self, customer_id: str, view_id: str) -> bytes | None:
         """See `Views`. A standby's copy is better than nothing: the answer says that it is one."""
+        return await self._answer(f"/views/{quote(customer_id, safe='')}/{quote(view_id, safe='')}?stale=allow")
+
+    async def partitions(self) -> bytes:
+        """See `Views`."""
+        found = await self._answer("/partitions")
+        if found is None:
+            raise LookupsRefused("404")
+        return found
+
+    async def _answer(self, path: str) -> bytes | None:
         assert self._session is not None, "not opened"
-        path = f"{self._url}/views/{quote(customer_id, safe='')}/{quote(view_id, safe='')}?stale=allow"
         try:
-            async with self._session.get(path, allow_redirects=False) as answer:
+            async with self._session.get(f"{self._url}{path}", allow_redirects=False) as answer:
                 if (answer.content_length or 0) > ANSWER_BYTES_MAX:
                     raise LookupsRefused(f"an answer of {answer.content_length} bytes")
                 body = await answer.read()

@@ -1,13 +1,12 @@
 """Lookups while a slot's owner dies and its standby takes over: what a copy says, and where the question is passed on to."""
 
-import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from deploy.local.broker import Broker
-from tests.integration.asked import TOKEN, VIEW_IDS, Asked, partition, send
+from tests.integration.asked import VIEW_IDS, Asked, partition, send
 from tests.integration.slots import wait_until
 
 pytestmark = pytest.mark.integration
@@ -59,8 +58,6 @@ def test_a_standby_tells_its_lag_answers_stale_and_is_found_once_it_works_the_sl
     assert {row["partition"] for row in home.partitions() if row["owner"] == "test/0"} == partitions
     lag_of = 'playhead_processor_standby_lag_records{{partition="{}"}}'
     wait_until(lambda: all(standby.metrics().get(lag_of.format(one)) == 0 for one in partitions), "its metrics say so")
-    assert f"<td>{TOKEN}</td>" not in page(home)
-    assert page(home).count("<tr>") >= 9
 
     mine = [view_id for view_id in VIEW_IDS if partition(view_id) in partitions]
     for view_id in mine:
@@ -83,10 +80,3 @@ def test_a_standby_tells_its_lag_answers_stale_and_is_found_once_it_works_the_sl
         assert (answer["slot"], answer["stale"]) == ("test/0", False)
     wait_until(lambda: copied(other) == set(), "there is no copy any more")
     assert not any(lag_of.format(one) in standby.metrics() for one in partitions)
-
-
-def page(asked: Asked) -> str:
-    request = urllib.request.Request(f"{asked.url}/partitions", headers={"Accept": "text/html"})
-    request.add_header("Authorization", f"Bearer {TOKEN}")
-    with urllib.request.urlopen(request, timeout=10) as answer:
-        return str(answer.read().decode())

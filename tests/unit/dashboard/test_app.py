@@ -50,6 +50,12 @@ class FakeViews:
         self.answer: bytes | Exception | None = None
         self.asked: list[tuple[str, str]] = []
 
+    async def partitions(self) -> bytes:
+        if isinstance(self.answer, Exception):
+            raise self.answer
+        assert self.answer is not None
+        return self.answer
+
     async def view(self, customer_id: str, view_id: str) -> bytes | None:
         self.asked.append((customer_id, view_id))
         if isinstance(self.answer, Exception):
@@ -323,3 +329,13 @@ async def test_no_request_is_answered_500(caplog: pytest.LogCaptureFixture) -> N
         assert status < 500 or status == 503, request[:2_000]
     assert not [record for record in caplog.records if record.exc_info]
     await runner.cleanup()
+
+
+async def test_partitions_are_passed_on_and_have_a_page(desk: Desk) -> None:
+    desk.views.answer = b'{"application": "video_views"}'
+    assert await desk.json("/api/partitions") == {"application": "video_views"}
+    page = await (await desk.client.get("/partitions")).text()
+    assert "/static/partitions.js" in page
+    for problem, status in ((LookupsAway(""), 503), (LookupsRefused(""), 502)):
+        desk.views.answer = problem
+        assert (await desk.json("/api/partitions", status))["detail"]

@@ -4,8 +4,6 @@ On a port and thread of its own, behind a bearer token.
 """
 
 import asyncio
-import base64
-import binascii
 import contextlib
 import hmac
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
@@ -33,7 +31,7 @@ from services.processor.runtime.http.lookups import (
     candidates_asked,
 )
 from services.processor.runtime.http.object_streams import Busy, ObjectAnswers
-from services.processor.runtime.http.partitions_page import TAKES_HTML, Operators
+from services.processor.runtime.http.partitions import Operators
 from services.processor.runtime.http.producer import Submitter
 from services.processor.runtime.http.queries import Asking
 from services.processor.runtime.http.routes import RequestLimits, Rest, add_routes, as_problems
@@ -67,14 +65,9 @@ class Endpoint:
     token: str
 
     def admits(self, authorization: str) -> bool:
-        """Whether an Authorization header holds the token: as bearer, or as the password of Basic (browsers know no other)."""
+        """Whether an Authorization header holds the token, as a bearer token."""
         scheme, _, given = authorization.partition(" ")
-        if scheme.lower() == "basic":
-            try:
-                given = base64.b64decode(given, validate=True).decode().partition(":")[2]
-            except (binascii.Error, UnicodeDecodeError):
-                return False
-        elif scheme.lower() != "bearer":
+        if scheme.lower() != "bearer":
             return False
         return hmac.compare_digest(given.encode(errors="surrogateescape"), self.token.encode())
 
@@ -166,8 +159,7 @@ class LookupServer(HttpThread):
     async def _admit(self, request: web.Request, handler: _Handler) -> web.StreamResponse:
         if self._endpoint.admits(request.headers.get("Authorization", "")):
             return await handler(request)
-        scheme = "Basic" if TAKES_HTML in request.headers.get("Accept", "") else "Bearer"
-        headers = {"WWW-Authenticate": f'{scheme} realm="playhead lookups"'}
+        headers = {"WWW-Authenticate": 'Bearer realm="playhead lookups"'}
         raise web.HTTPUnauthorized(headers=headers, text="a bearer token is wanted\n")
 
     # Lookups.
@@ -239,7 +231,7 @@ class LookupServer(HttpThread):
                 here = await asyncio.wait_for(asyncio.wrap_future(asked), ANSWER_SECONDS_MAX)
         if PROXIED in request.headers:
             return _json(200, msgspec.json.encode(here)) if here else _later("no slot is worked here, or it is busy")
-        return await self._operators.answer(here, request.headers.get("Accept", ""))
+        return await self._operators.answer(here)
 
 
 _fields: Final = msgspec.json.Decoder(dict[str, msgspec.Raw])

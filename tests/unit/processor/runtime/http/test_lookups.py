@@ -30,21 +30,18 @@ from tests.unit.processor.runtime.http.stand_ins import PARTITIONS, TOKEN, Answe
     [
         (f"Bearer {TOKEN}", True),
         (f"bearer {TOKEN}", True),
-        ("Basic " + base64.b64encode(f"anybody:{TOKEN}".encode()).decode(), True),
         ("", False),
         ("Bearer", False),
         (f"Bearer {TOKEN} ", False),
         ("Bearer caf\u00e9", False),
         (TOKEN, False),
         (f"Digest {TOKEN}", False),
-        ("Basic " + base64.b64encode(f"{TOKEN}:anybody".encode()).decode(), False),
-        ("Basic not base64", False),
+        ("Basic " + base64.b64encode(f"anybody:{TOKEN}".encode()).decode(), False),
         # As the server reads a byte that is no UTF-8.
         ("Bearer \udcff", False),
-        ("Basic " + base64.b64encode(b"\xff\xfe").decode(), False),
     ],
 )
-def test_the_token_opens_as_bearer_and_as_a_password(authorization: str, expected: bool) -> None:
+def test_the_token_opens_as_bearer_alone(authorization: str, expected: bool) -> None:
     assert Endpoint("127.0.0.1", 1, TOKEN).admits(authorization) is expected
 
 
@@ -150,8 +147,7 @@ def owned_by(slot: str, url: str | None, *, asked: Setup) -> Owners:
 def test_nothing_is_told_without_the_token(setup: Setup) -> None:
     status, _, headers = setup.get("/counts/there", Authorization="Bearer wrong")
     assert (status, headers["WWW-Authenticate"]) == (401, 'Bearer realm="playhead lookups"')
-    status, _, headers = setup.get("/partitions", Authorization="", Accept="text/html")
-    assert (status, headers["WWW-Authenticate"]) == (401, 'Basic realm="playhead lookups"')
+    assert setup.get("/partitions", Authorization="", Accept="text/html")[0] == 401
 
 
 def test_what_the_group_confirms_is_told_and_nothing_else(setup: Setup) -> None:
@@ -298,10 +294,3 @@ def test_every_partition_tells_of_its_freshest_copy(setup: Setup) -> None:
     setup.here.worker.status = lambda: SlotStatus("test/0", [PartitionStatus(0, "test/0", "working")])
     seen = setup.get("/partitions")[1]["partitions"]
     assert [row["standby_lag_records"] for row in seen] == [7] * PARTITIONS
-    assert "<td>7</td>" in page_of(setup)
-
-
-def page_of(setup: Setup) -> str:
-    headers = {"Authorization": f"Bearer {TOKEN}", "Accept": "text/html"}
-    with urllib.request.urlopen(urllib.request.Request(f"{setup.url}/partitions", headers=headers)) as answer:
-        return str(answer.read().decode())

@@ -1,0 +1,76 @@
+// The operators' page: every partition of the processor with its owner and state, and every slot. docs/processor.md has the fields.
+
+import { byId, element, fetchSoon, say, whole } from "./format.js";
+
+const EVERY_MS = 5_000;
+
+// Title, and how a partition's or a slot's cell reads; null is shown as a dash.
+const PARTITIONS = [
+  ["Partition", (one) => String(one.partition)],
+  ["Owner", (one) => one.owner],
+  ["State", (one) => one.state],
+  ["Lag, records", (one) => number(one.lag_records)],
+  ["Clock", (one) => moment(one.clock_ms)],
+  ["Last commit, ms", (one) => number(one.commit_ms)],
+  ["Age, ms", (one) => number(one.age_ms)],
+  ["Rows", (one) => listed(one.rows)],
+  ["Tallies", (one) => listed(one.tallies)],
+  ["Timers due", (one) => number(one.timers_due)],
+  ["Commits dropped", (one) => listed(one.dropped_commits)],
+  ["Quarantined keys", (one) => number(one.quarantined_keys)],
+  ["Rejected", (one) => listed(one.rejected)],
+  ["Late", (one) => number(one.late)],
+  ["Restored, rows", (one) => number(one.restored_rows)],
+  ["Rows/s", (one) => number(one.restored_rows_per_second)],
+  ["To restore, records", (one) => number(one.restore_left_records)],
+  ["Standby lag, records", (one) => number(one.standby_lag_records)],
+];
+const SLOTS = [
+  ["Slot", (one) => one.slot],
+  ["Problem", (one) => one.problem],
+  ["RSS, MiB", (one) => (one.rss_bytes === null ? null : number(Math.round(one.rss_bytes / 2 ** 20)))],
+  ["CPU, µs a record", (one) => number(one.cpu_us_per_record)],
+];
+const WRONG = { unowned: "is-bad", unanswered: "is-warm", taking: "is-warm" };
+
+const number = (value) => (value === null || value === undefined ? null : whole.format(value));
+const moment = (ms) => (ms ? new Date(ms).toISOString().slice(0, 19).replace("T", " ") : null);
+const listed = (numbers) =>
+  Object.entries(numbers ?? {}).map(([name, value]) => `${name} ${whole.format(value)}`).join(", ");
+
+function draw(table, columns, rows) {
+  const head = document.createElement("tr");
+  for (const [title] of columns) {
+    const cell = element("th", title);
+    cell.scope = "col";
+    head.append(cell);
+  }
+  table.tHead.replaceChildren(head);
+  table.tBodies[0].replaceChildren(
+    ...rows.map((one) => {
+      const row = document.createElement("tr");
+      for (const [, read] of columns) {
+        const text = read(one);
+        row.append(element("td", text || "–", text ? WRONG[text] : "none"));
+      }
+      return row;
+    }),
+  );
+}
+
+async function ask() {
+  try {
+    const answer = await fetchSoon("/api/partitions");
+    const content = await answer.json();
+    say("notice", answer.ok ? "" : `The figures are not up to date: ${content.detail}.`);
+    if (!answer.ok) return;
+    byId("asked").textContent = `${content.application}, as ${content.asked} sees it`;
+    draw(byId("partitions"), PARTITIONS, content.partitions);
+    draw(byId("slots"), SLOTS, content.slots);
+  } catch {
+    say("notice", "The figures are not up to date: the dashboard's server does not answer.");
+  }
+}
+
+ask();
+setInterval(ask, EVERY_MS);
