@@ -1,1 +1,1 @@
-"""The processor: Kafka in, state, Kafka out; one core a partition, exactly once."""
+"""The processor: reads topics, keeps state, writes topics. One core per partition, exactly once."""

@@ -1,4 +1,4 @@
-"""The version of an application: a digest of the code that runs, so that no release can have another's."""
+"""The version of an application: a digest of its code, so that two releases never have the same version."""
 
 import hashlib
 from pathlib import Path

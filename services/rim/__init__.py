@@ -1,1 +1,1 @@
-"""IO that every service has in common: logs, metrics, the admin endpoint, Kafka clients, signals."""
+"""IO that all services share: logs, metrics, the admin endpoint, Kafka clients, signals."""

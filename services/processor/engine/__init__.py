@@ -1,1 +1,1 @@
-"""How streams are worked. Pure: no Kafka, no RocksDB, no clock, no thread."""
+"""The stream-processing engine. Pure: no Kafka, no RocksDB, no clock, no thread."""

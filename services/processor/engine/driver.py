@@ -1,7 +1,7 @@
 """Driver: runs the production `Core` in memory under a hand-set clock, for tests, replays and notebooks.
 
-It stands in for the runtime alone: what the core takes, folds and gives is what happens in service. A crash drops the core
-and builds a new one from what was committed, by replay of the changelog, as a takeover does.
+It replaces the runtime only: the core takes records, folds them and returns checkpoints as in production. A crash drops the core
+and builds a new one from the committed changelog, as a takeover does.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -57,7 +57,7 @@ class Driver:
 
     @property
     def rows(self) -> dict[str, int]:
-        """Rows that stand, by the name of their store."""
+        """Number of existing rows, by the name of their store."""
         return self._core.rows
 
     @property
@@ -72,7 +72,7 @@ class Driver:
 
     @property
     def committed(self) -> Meta:
-        """Where the core stands durably."""
+        """The core's durable position."""
         return self._core.committed
 
     @property

@@ -1,10 +1,10 @@
-"""Inbox: which of a partition's buffered records is next - of several inputs, the one with the lowest time.
+"""Inbox: chooses the next of a partition's buffered records. With several inputs, it is the record with the lowest time.
 
-Each input's records stay in the order of their offsets. The first records of all inputs are compared, so an input with
-nothing buffered holds the others back, as Kafka Streams' `max.task.idle.ms` does: until a record comes, until its leader
-confirms that there was none at a time when the others' first record was here already, or until the stated wait is over.
-Whether a record is held back depends on what has been read; the order in which records come out does not, unless a wait
-ran out. So a replay in other batches gives the same. Times named `at` or `now` are monotonic seconds.
+Each input's records stay in the order of their offsets. The first records of all inputs are compared, so an input without buffered
+records holds the others back, as Kafka Streams' `max.task.idle.ms` does. This ends when a record arrives, or when the wait ends. It
+also ends when the leader confirms that there was no record at a time when the others' first record was already buffered. Whether a
+record is held back depends on what has been read. The order of the records does not, unless a wait ended, so a replay in other
+batches gives the same order. Times named `at` or `now` are monotonic seconds.
 """
 
 from collections import deque
@@ -24,7 +24,7 @@ class _Input:
     def __init__(self) -> None:
         #: Records, when they came, and the bytes of their values.
         self.batches: deque[tuple[list[Record], float, int]] = deque()
-        #: Where in the first batch its next record stands, and that record's time.
+        #: The index of its next record in the first batch, and that record's time.
         self.index = 0
         self.next_ms = 0
         self.records = 0
@@ -169,7 +169,7 @@ class Inbox:
         try:
             source.next_ms = self._time_of(record)
         except Exception:  # noqa: BLE001  (the core asks again, and tells what it was)
-            # It will be rejected, whatever its turn: it goes as if it were as old as the one before it.
+            # The core rejects it. Its order has no meaning, so it keeps the time of the record before it.
             return
 
 

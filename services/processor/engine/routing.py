@@ -1,4 +1,4 @@
-"""Routing: where a key's questions are answered, given who owns what."""
+"""Routing: which slot answers for a key, given the owners of the partitions."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ class Owners:
     by_partition: Mapping[int, Owner]
 
     def renewed(self, described: Mapping[int, Owner], *, is_settled: bool) -> "Owners":
-        """With what the group said. While it rebalances it names nobody: the last known owners are the best guess."""
+        """With the owners that the group reported. During a rebalance it reports none, so the last known owners are kept."""
         known = described if is_settled else {**self.by_partition, **described}
         return Owners(self.url, self.partitions, known)
 
@@ -42,7 +42,7 @@ class Remote:
 
 @dataclass(frozen=True)
 class Nobody:
-    """Nobody who answers is known to have the key's partition."""
+    """No slot with a lookup address is known to own the key's partition."""
 
 
 def route(key: bytes, owners: Owners) -> Local | Remote | Nobody:

@@ -1,8 +1,8 @@
-"""Windows: which stretch of time a record belongs to and when it closes; arithmetic only.
+"""Windows: which window of time a record belongs to and when the window closes; arithmetic only.
 
-A window is closed once the clock has passed its end by the grace. A record that is not late (`Context.is_late`, under the
-same grace) finds every window of its time open, in both kinds. Put `closes_ms` as the deadline of the row that
-holds the window: `fire` then sees it with the clock at that very time, however the clock was moved.
+A window is closed once the clock has passed its end by the grace. For a record that is not late (`Context.is_late`, with the same
+grace) every window of its time is open, in both kinds. Use `closes_ms` as the deadline of the row that holds the window. `fire`
+then runs with the clock at exactly that time.
 """
 
 from collections.abc import Iterable

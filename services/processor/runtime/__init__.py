@@ -1,1 +1,1 @@
-"""The rim of the processor: Kafka, RocksDB, threads and clocks; no business."""
+"""The processor's IO: Kafka, RocksDB, threads and clocks. It knows no application."""

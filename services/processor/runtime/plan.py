@@ -1,4 +1,4 @@
-"""Plan: what the runtime of a slot works with: the application, the settings, and each partition's share of the memory."""
+"""Plan: the configuration of a slot's runtime: the application, the settings, and each partition's share of the memory."""
 
 from dataclasses import dataclass, field
 from pathlib import Path

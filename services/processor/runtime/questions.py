@@ -1,4 +1,4 @@
-"""Questions: how other threads ask the slot's loop, the one thread that touches cores. Bounded, and answered within a turn."""
+"""Questions: how other threads query the slot's loop, the only thread that touches cores. Bounded, and answered within a turn."""
 
 import queue
 from collections.abc import Callable
@@ -15,7 +15,7 @@ ANSWERED_PER_TURN_MAX: Final = 128
 
 
 class Unanswered(RuntimeError):
-    """Nobody can say now; ask again in a moment. The text says why."""
+    """No slot can answer now; ask again soon. The text says why."""
 
 
 class Looked(NamedTuple):

@@ -1,4 +1,4 @@
-"""An aiohttp runner for hostile requests: none makes the server log a traceback or answer 500 before a handler has seen it."""
+"""An aiohttp runner for hostile requests: no request causes a logged traceback or a 500 before a handler has seen it."""
 
 import logging
 from collections.abc import Awaitable, Callable

@@ -1,6 +1,6 @@
 """Asks this container's own admin endpoint: `python -m services.rim.admin.probe [livez|readyz]`; exit code 0 when it says yes.
 
-Which port it is on is told by the service's name in `PLAYHEAD_SERVICE` and its `..._ADMIN_PORT`.
+The port follows from the service's name in `PLAYHEAD_SERVICE` and its `..._ADMIN_PORT`.
 """
 
 import http.client

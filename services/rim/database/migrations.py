@@ -1,4 +1,4 @@
-"""Brings a service's part of a database to the schema its code needs: Alembic runs what is missing, in one transaction.
+"""Migrates a service's part of a database to the schema that its code needs: Alembic runs the missing revisions in one transaction.
 
 A revision is a module beside its plain SQL file. Revisions only go forward. Each service has a history of its own, in table
 `public.<service>_revision`.

@@ -1,4 +1,4 @@
-"""How services name their Postgres: a checked connection string, and log lines that can quote no part of it."""
+"""The connection string of a service's Postgres: it is checked, and log lines cannot contain a part of it."""
 
 import logging
 import re
@@ -37,7 +37,7 @@ def certificate_files(dsn: pydantic.SecretStr | None) -> list[Path]:
     """PEM files of certificates that connections of this string rest on."""
     parts = conninfo_to_dict(dsn.get_secret_value()) if dsn is not None else {}
     named = (parts.get(name) for name in ("sslrootcert", "sslcert"))
-    # `system` stands for the authorities that the machine trusts.
+    # `system` means the authorities that the machine trusts.
     return [Path(str(name)) for name in named if name and name != "system"]
 
 

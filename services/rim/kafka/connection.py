@@ -59,7 +59,7 @@ def client_config(settings: Settings, client_id: str) -> dict[str, Any]:
 
 
 def log_client_error(client: str) -> Callable[[KafkaError], None]:
-    """An `error_cb` that logs what librdkafka says; connections it mends by itself, and its log has reported them."""
+    """An `error_cb` that logs librdkafka's errors. It skips connection errors: librdkafka reconnects, and its log reports them."""
 
     def callback(error: KafkaError) -> None:
         if error.code() in _IN_LOG and not error.fatal():
@@ -76,7 +76,7 @@ def silence_clients() -> None:
 
 
 def verify_topics(settings: Settings, topics: Iterable[Topic]) -> None:
-    """Raises `TopicsWrong` unless every topic exists as the profile declares it; the text names the command that mends it.
+    """Raises `TopicsWrong` unless every topic exists as the profile declares it; the text names the command that repairs it.
 
     Verified are partitions, replicas, `VERIFIED_SETTINGS`, and that `MIN_INSYNC` is at least as declared. A broker that is
     away, refuses or does not answer within `BOOT_SECONDS_MAX` raises `TopicsWrong` too.
@@ -105,7 +105,7 @@ def verify_topics(settings: Settings, topics: Iterable[Topic]) -> None:
 
 
 def _configs(admin: AdminClient, topics: list[Topic]) -> dict[str, dict[str, str]]:
-    """Of each topic the settings that are verified; raises `TopicsWrong` when the broker does not tell them."""
+    """The settings to verify, by topic; raises `TopicsWrong` when the broker does not return them."""
     configs = {}
     for name, answer in describe_topics(admin, [topic.name for topic in topics], seconds_max=BOOT_SECONDS_MAX).items():
         try:

@@ -1,6 +1,6 @@
-"""What is logged while a broker cannot be reached: one line when it goes, one every ten seconds with a count, one when it is back.
+"""Logs an unreachable broker: a line when it becomes unreachable, a count every ten seconds, a line when it is back.
 
-Every Kafka client of a process tells of every connection that fails, in its log and by a callback, many times a second each.
+Every Kafka client of a process reports every failed connection, in its log and by a callback, many times a second.
 """
 
 import logging
@@ -19,7 +19,7 @@ log = structlog.get_logger(__name__)
 TELL_SECONDS: Final = 10.0
 #: A broker that takes connections again is back once none has failed for so long: one that refuses a login takes them too.
 QUIET_SECONDS: Final = 5.0
-#: One that nobody has tried for so long is asked for by nobody any more. Clients give a silent address up after 30 s.
+#: A broker that no client has tried for so long is not used any more. Clients give up a silent address after 30 s.
 FORGET_SECONDS: Final = 120.0
 _LOOK_SECONDS: Final = 1.0
 _CONNECT_SECONDS_MAX: Final = 1.0
@@ -146,7 +146,7 @@ def address_of(text: str) -> Address:
 
 
 def takes_connections(address: Address) -> bool:
-    """Whether somebody listens there; of an unnamed broker nobody can say."""
+    """Whether a process listens at the address; True if the address has no port, since it cannot be tried."""
     if not address[1]:
         return True
     try:

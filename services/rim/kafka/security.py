@@ -1,4 +1,4 @@
-"""The settings that make a Kafka connection safe, in the words of each client: librdkafka's, and the Java client's (Spark).
+"""The security settings of a Kafka connection, under each client's names: librdkafka's, and the Java client's (Spark).
 
 Names: librdkafka's CONFIGURATION.md; Kafka's documentation, "Consumer Configs" (PEM stores are KIP-651).
 """

@@ -1,8 +1,7 @@
-"""Named points at which a test lets a process kill or stop itself, to show that a crash between any two steps heals.
+"""Named points at which a test makes a process kill or stop itself, to show recovery from a crash between any two steps.
 
-A point is armed by a service's `..._CRASH_AT` alone: `<point>[:<n>][:stop]`. The process kills itself there (as `kill -9`
-would) when it comes there for the n-th time, or stops (as a stalled machine would) until it is sent SIGCONT. Unarmed,
-nothing happens.
+A point is armed by a service's `..._CRASH_AT` alone: `<point>[:<n>][:stop]`. When the process reaches the point for the n-th time,
+it kills itself (as `kill -9` would) or stops (as a stalled machine would) until SIGCONT. A point that is not armed has no effect.
 """
 
 import os

@@ -1,4 +1,4 @@
-"""When Python looks for reference cycles: seldom, in a process whose work leaves none but in errors."""
+"""When Python searches for reference cycles: rarely, since only errors leave cycles in these processes."""
 
 import gc
 from typing import Final

@@ -1,4 +1,4 @@
-"""The C library's memory: few arenas, so that what one thread frees another can use."""
+"""The C library's allocator: few arenas, so that a thread can use memory that another thread freed."""
 
 import ctypes
 

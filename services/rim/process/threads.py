@@ -1,6 +1,6 @@
-"""The death of any thread is remembered, so that the loop on which a process depends can end it with a word why.
+"""Remembers the death of any thread, so that the process's main loop can end the process and log the reason.
 
-A thread that dies unseen leaves a process that looks healthy and lacks a part.
+Otherwise a dead thread would leave a process that looks healthy and does only a part of its work.
 """
 
 import threading

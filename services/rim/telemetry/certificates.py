@@ -1,4 +1,4 @@
-"""When the certificates run out that a process was given, asked when its metrics are: one that was renewed is seen at once."""
+"""When a process's certificates expire. Read at each scrape of the metrics, so that a renewed certificate is seen at once."""
 
 from functools import partial
 from pathlib import Path
@@ -10,7 +10,7 @@ from shared.metrics import CERTIFICATE_END_SECONDS
 
 
 def watch(*files: Path) -> None:
-    """From now on metrics tell of the certificates in these PEM files, by the file's name."""
+    """From now on metrics report the certificates in these PEM files, by the file's name."""
     for file in files:
         gauge(CERTIFICATE_END_SECONDS).labels(file.name).set_function(partial(end_seconds, file))
 

@@ -1,4 +1,4 @@
-"""How full the disks are that a process writes, asked when its metrics are."""
+"""How full the disks are that a process writes to. Read at each scrape of the metrics."""
 
 import shutil
 from functools import partial
@@ -11,7 +11,7 @@ _UNKNOWN = float("nan")
 
 
 def watch(name: str, folder: Path) -> None:
-    """From now on metrics tell of the disk of `folder`, under `name` (the same on every host). It may be made later."""
+    """From now on metrics report the disk of `folder`, under `name` (the same on every host). The folder may be created later."""
     gauge(DISK_FREE_BYTES).labels(name).set_function(partial(_bytes, folder, "free"))
     gauge(DISK_BYTES).labels(name).set_function(partial(_bytes, folder, "total"))
 

@@ -1,4 +1,4 @@
-"""Structured logs: one JSON object a line in services, readable colours in a terminal."""
+"""Structured logs: one JSON object per line in services, coloured text in a terminal."""
 
 import logging
 import sys

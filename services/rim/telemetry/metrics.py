@@ -1,4 +1,4 @@
-"""Makes the metrics declared in `shared.metrics` countable, on one registry a process."""
+"""Creates the metrics declared in `shared.metrics`, in one registry per process."""
 
 import threading
 from functools import cache

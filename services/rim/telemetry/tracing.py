@@ -1,4 +1,5 @@
-"""Traces of sampled requests, by OpenTelemetry: off unless `PLAYHEAD_TRACE_SHARE` is over 0, and not even imported then.
+"""Traces of sampled requests, by OpenTelemetry. Off unless `PLAYHEAD_TRACE_SHARE` is over 0; while off, OpenTelemetry is not
+imported.
 
 The context of a trace goes with its records in Kafka header `traceparent` (W3C Trace Context). Spans leave as OTLP over HTTP,
 from a thread that drops what it cannot send: nothing waits for a trace.

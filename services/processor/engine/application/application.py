@@ -139,7 +139,7 @@ class Candidate(NamedTuple):
 
     #: The input key whose core has the rows.
     key: bytes
-    #: What is asked of that core: the key itself, or what the application makes of it.
+    #: What that core looks up: the key itself, or a value that the application derives from it.
     subject: bytes
 
 
@@ -184,10 +184,9 @@ class Lookup:
 class EventTime:
     """The time of an application that trusts its clients: what the records say, not when the broker got them.
 
-    The clock is the largest event time seen, and never ahead of the broker's append time: a client whose clock is ahead makes
-    nobody else late. `of` gives a record's, in ms since 1970, and raises `shared.codec.Undecodable` for
-    one without. A record older than the clock by more than `grace_ms` is late. One that is ahead of its append time by more
-    than `ahead_ms_max` is rejected: a single wrong clock would make all others late.
+    The clock is the largest event time seen, but never later than the broker's append time. So a client whose clock is ahead makes
+    no other record late. `of` gives a record's, in ms since 1970, and raises `shared.codec.Undecodable` for one without. A record
+    older than the clock by more than `grace_ms` is late. A record ahead of its append time by more than `ahead_ms_max` is rejected.
     """
 
     of: Callable[[Record], int]
@@ -216,7 +215,8 @@ class Application:
     start: Callable[[Context], Processor]
     event_time: EventTime | None = None
     input_wait_ms_max: int = INPUT_WAIT_MS_MAX
-    #: Whether its records are told by their headers alone: large values stay in Kafka, and what is rejected names its place.
+    #: Whether the application gets only the headers of its records. Large values stay in Kafka, and a rejected record names its
+    #: place there.
     by_headers: bool = False
     #: The one of its stores that holds its media requests (`engine.media_requests`); its processor is `TakingMedia`.
     media: StoreSpec[MediaRequest] | None = None

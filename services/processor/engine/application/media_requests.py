@@ -1,10 +1,10 @@
-"""Media requests: what an application wants put together from its input's records and stored as an object, off the fold's thread.
+"""Media requests: an application asks the runtime to join the values of input records and to store them as one object.
 
-The state holds where the bytes are, never the bytes. A request is a row of the application's media store, so it stands as
-long as its checkpoint does: a takeover finds it again. The runtime reads the records, verifies them, stores the object, and
-tells the core, which tells the application. So an object is stored before the checkpoint that says so is committed, and a
-crash in between stores it again: under the same name, with the same bytes, which is why name and content must follow from
-the input alone.
+The work runs outside the folding thread. The state holds where the bytes are, never the bytes. A request is a row of the
+application's media store, so it is part of a checkpoint and a takeover finds it again. The runtime reads the records, verifies
+them, stores the object, and reports the outcome to the core, which calls the application. So an object is stored before the
+checkpoint that records it is committed. A crash in between stores the object again, under the same name and with the same bytes.
+Therefore name and content must depend on the input alone.
 """
 
 import hashlib
@@ -38,7 +38,7 @@ class TakingMedia(Protocol):
     """A processor that makes media requests."""
 
     def media_done(self, key: bytes, request: MediaRequest, outcome: MediaOutcome) -> None:
-        """The request under `key` was worked, and does not stand any more: another may be made under the same key."""
+        """The request under `key` is done and its row is deleted: another may be made under the same key."""
         ...
 
 

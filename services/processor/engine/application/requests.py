@@ -1,8 +1,8 @@
-"""Requests: what an application answers over HTTP beside its lookups, as steps that the runtime takes for it.
+"""Requests: what an application answers over HTTP in addition to its lookups, as steps that the runtime executes.
 
-A handler is a generator: it yields the next step, is sent what came of it, and returns the reply. So it knows no client, loop
-or owner, and a test can take the steps in memory. Every step but `Submit` is about one partition and is answered by its owner,
-from committed rows alone. What cannot be done in time ends the request: the runtime then answers for it.
+A handler is a generator: it yields the next step, receives the step's result, and returns the reply. So it knows no client, loop or
+owner, and a test can execute the steps in memory. Every step except `Submit` concerns one partition; its owner answers from
+committed rows only. If a step cannot be done in time, the request ends and the runtime sends the answer.
 """
 
 from collections.abc import Callable, Generator, Mapping

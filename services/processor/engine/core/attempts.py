@@ -1,7 +1,7 @@
-"""Attempts: a record or row is worked alone, so that what fails is undone and rejected and everything else goes on.
+"""Attempts: processes one record or row at a time, so that a failing one is undone and rejected alone.
 
-Working so costs several times as much, so the core begins with it only once something has failed: it drops the checkpoint,
-folds the same records again in this way, and goes on in it for a while.
+This mode costs several times as much, so the core enters it only after a failure. It then drops the checkpoint, folds the same
+records again in this mode, and stays in it for a while.
 """
 
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Checkpoint: what a core returns at a cut; and what it gathers for the next one."""
+"""Checkpoint: what a core returns at a cut, and what it collects for the next cut."""
 
 from typing import Final
 

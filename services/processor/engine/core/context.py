@@ -1,4 +1,4 @@
-"""What a core offers the processor of its application: the `Context` of one checkpoint after the other."""
+"""The `Context` that a core passes to its application's processor, one for each checkpoint."""
 
 from typing import Any
 

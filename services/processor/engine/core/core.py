@@ -1,7 +1,7 @@
-"""Core: one application at work on one partition. Records and time in, checkpoints out; making them durable is not its business.
+"""Core: runs one application on one partition. Takes records and time, returns checkpoints; the runtime makes these durable.
 
-A checkpoint is all that must become durable together. The core folds on while one is in flight; when that one fails, both
-it and everything since are dropped, and the records are to be given again from `next_offset`.
+A checkpoint is all that must become durable together. The core continues to fold while one checkpoint is in flight. If that
+checkpoint fails, it and all later changes are dropped, and the caller must give the records again from `next_offset`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -42,7 +42,7 @@ class Core:
     """One application on one partition."""
 
     def __init__(self, application: Application, partition: int, local: LocalStore) -> None:
-        """Begins where `local` stands. Raises `NewerFormat` when a newer version of the application wrote it."""
+        """Begins at the position of `local`. Raises `NewerFormat` when a newer version of the application wrote it."""
         stored = local.position()
         meta = stored.meta if stored is not None else None
         self._application = application
@@ -76,7 +76,7 @@ class Core:
 
     @property
     def committed(self) -> Meta:
-        """Where the core stands durably."""
+        """The core's durable position."""
         return self._position.committed
 
     def next_offset(self, topic: str) -> int | None:
@@ -105,7 +105,7 @@ class Core:
 
     @property
     def rows(self) -> dict[str, int]:
-        """Rows that stand, by the name of their store."""
+        """Number of existing rows, by the name of their store."""
         return {spec.name: self._layers.counts[spec.id] for spec in self._application.stores}
 
     @property
@@ -324,7 +324,7 @@ class Core:
         self._begin()
 
     def begin_flush(self) -> tuple[dict[bytes, bytes | None], Meta]:
-        """Freezes what the local store lacks and where it will stand with it; follow it by `end_flush`."""
+        """Freezes the rows that the local store lacks and the position it will have with them; call `end_flush` afterwards."""
         return self._layers.begin_flush(), self.committed
 
     def end_flush(self) -> None:

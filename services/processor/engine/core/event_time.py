@@ -1,4 +1,4 @@
-"""EventTimes: when the records of an application on event time happened, one after the other."""
+"""EventTimes: the event time of each record, for an application whose clock is event time."""
 
 from services.processor.engine.application.application import EventTime
 from services.processor.engine.record import Record
@@ -29,7 +29,7 @@ class EventTimes:
         else:
             ahead_ms = self._event_ms - record.timestamp_ms
             if ahead_ms <= self._told.ahead_ms_max:
-                # Never ahead of the broker's time: one client whose clock is ahead makes nobody else late.
+                # Never ahead of the broker's time, so that a client whose clock is ahead makes no other record late.
                 return min(self._event_ms, record.timestamp_ms)
             self._refusal = f"its time is {ahead_ms} ms ahead of its append time"
         return clock_ms

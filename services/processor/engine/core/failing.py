@@ -1,4 +1,4 @@
-"""Failing: how often the application failed of late, by key. Bounded: a client that makes up keys pushes others out, no more."""
+"""Failing: how often the application failed recently, by key. Bounded: a client that invents keys only displaces other keys."""
 
 from collections.abc import Mapping
 

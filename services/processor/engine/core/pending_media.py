@@ -1,4 +1,4 @@
-"""PendingMediaRequests: the media requests of a core that were made and are not done, found from their rows."""
+"""PendingMediaRequests: the media requests of a core that are not done yet, found from their rows."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -43,7 +43,7 @@ class PendingMediaRequests:
         self._set(key, request)
 
     def found(self, key: bytes) -> None:
-        """The request's row has come back."""
+        """The request's row exists again."""
         entry = self._layers.entry(self.row_key(key))
         assert entry is not None
         self._set(key, entry.row)

@@ -1,4 +1,4 @@
-"""Position: where a core is - what it has folded, its clock, its commits."""
+"""Position: how far a core is: what it has folded, its clock, its commits."""
 
 from services.processor.engine.state.rows import Meta
 

@@ -1,7 +1,7 @@
-"""Quarantine: keys on which the application fails again and again. Their rows are kept aside and their records are rejected.
+"""Quarantine: keys on which the application fails repeatedly. Their rows are moved aside and their records are rejected.
 
-A quarantined key is a row of the engine's own store, and so are the rows that were kept aside with it. Both are part of the
-checkpoint: a takeover finds them again, and `release` puts the rows back.
+A quarantined key is a row of the engine's own store; so is each row that was moved aside with it. Both are part of the checkpoint:
+a takeover finds them again, and `release` puts the rows back.
 """
 
 import hashlib
@@ -25,7 +25,7 @@ ROWS_PER_KEY_MAX: Final = 1_000
 KEY_BYTES_MAX: Final = 4_096
 _REASON_CHARS_MAX: Final = 300
 
-#: A quarantined key stands under `k <key>`; each of its rows under `r <length of key, 2 bytes> <key> <row key>`.
+#: A quarantined key is stored under `k <key>`; each of its rows under `r <length of key, 2 bytes> <key> <row key>`.
 _KEY_PREFIX: Final = bytes([QUARANTINE_STORE_ID]) + b"k"
 _ROW_PREFIX: Final = bytes([QUARANTINE_STORE_ID]) + b"r"
 
@@ -191,7 +191,7 @@ class Quarantine:
 
 
 def digest_of(key: bytes) -> bytes:
-    """What stands for a key where failures are counted."""
+    """The short form of a key under which its failures are counted."""
     return hashlib.blake2b(key, digest_size=8).digest()
 
 

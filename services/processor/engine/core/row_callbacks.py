@@ -1,4 +1,4 @@
-"""RowCallbacks: calls the processor about a row, when its deadline has come or its media request is done."""
+"""RowCallbacks: calls the processor about a row, when its deadline is reached or its media request is done."""
 
 from collections.abc import Callable
 from typing import Any

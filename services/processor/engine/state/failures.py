@@ -1,4 +1,4 @@
-"""Failures: what an application can do wrong, by what must follow."""
+"""Failures: the errors of an application, one class for each reaction of the runtime."""
 
 from typing import Final
 

@@ -7,10 +7,10 @@
     flushing    bytes on their way into the local store
     local       the local store
 
-A cache of decoded rows lies over all of them (`engine.cache`). Timers are the deadlines of rows. Where to look for what
-is due is in `state.timers`; an entry that its row does not confirm has no effect.
+A cache of decoded rows is above all of them (`state.cache`). Timers are the deadlines of rows. `state.timers` says which rows to
+check; an entry that its row does not confirm has no effect.
 
-While the application fails, the core seals after every record and row: what fails next is undone alone (`undo`).
+While the application fails, the core seals after every record and row, so that the next failure is undone alone (`undo`).
 """
 
 import heapq
@@ -50,7 +50,7 @@ class Layers:
         self._committed_bytes = 0
         self._flushing: _Rows = {}
         self._timers = Timers(local)
-        #: Rows that stand, by store id; the core keeps it with each checkpoint.
+        #: Number of existing rows, by store id; the core keeps it with each checkpoint.
         self.counts: dict[int, int] = dict.fromkeys(self._specs, 0)
 
     # Rows.
@@ -99,7 +99,7 @@ class Layers:
             key: row for layer in (self._flushing, self._committed) for key, row in layer.items() if start < key < end
         }
         gone = sum(row is None for row in newer.values())
-        # So many more that `limit` of them stand: beyond the last of these nothing is wanted.
+        # Newer layers may delete `gone` of the local keys, so it reads that many more.
         rows: _Rows = dict(self._local.page(start, end, limit + gone))
         rows.update(newer)
         standing = heapq.nsmallest(limit, (key for key, row in rows.items() if row is not None))
@@ -213,7 +213,7 @@ class Layers:
     def due(self, clock_ms: int, limit: int) -> Iterator[tuple[bytes, int]]:
         """Takes up to `limit` due rows as (key, deadline), by deadline; each must be given another deadline, or deleted.
 
-        A row is not decoded here, so that whoever fires it deals with one that cannot be.
+        A row is not decoded here: the caller that fires it handles a row that cannot be decoded.
         """
         found = self._timers.take_due(clock_ms, limit)
         while limit > 0 and (first := next(found, None)) is not None:

@@ -1,4 +1,4 @@
-"""LocalStore: a core's rows on this machine, behind the changelog; and its twin in memory.
+"""LocalStore: a core's rows on this machine, which may be behind the changelog; and its implementation in memory.
 
 It never holds uncommitted rows. Its rows may be ahead of its meta (a crash in the middle of a write): the replay of
 the changelog from `changelog_offset` overwrites them. Its meta is never ahead of its rows.
@@ -35,7 +35,7 @@ class StoreFull(StoreFailed):
 
 
 class LocalMeta(msgspec.Struct, frozen=True, array_like=True):
-    """Where a local store stands: a core's meta, and the changelog offset after the commit it belongs to."""
+    """The position of a local store: a core's meta, and the changelog offset after the commit it belongs to."""
 
     meta: Meta | None
     changelog_offset: int
@@ -61,7 +61,8 @@ def encode_position(position: LocalMeta) -> bytes:
 
 
 def decode_position(data: bytes) -> LocalMeta:
-    """The position in `data`. Raises `NewerFormat` when a newer version wrote it, `msgspec.MsgspecError` when it is none."""
+    """The position in `data`. Raises `NewerFormat` when a newer version wrote it, `msgspec.MsgspecError` when it is not a
+    position."""
     stored = _POSITION_DECODER.decode(data)
     meta = None if bytes(stored.meta) == _NOTHING else decode_meta(bytes(stored.meta))
     return LocalMeta(meta, stored.changelog_offset, stored.current_ms)
@@ -73,7 +74,7 @@ def first_after(position: LocalMeta | None) -> TimerEntry:
 
 
 class LocalStore(Protocol):
-    """Rows by key, an index of their deadlines, and where they stand."""
+    """Rows by key, an index of their deadlines, and their position."""
 
     def get(self, key: bytes) -> bytes | None:
         """The row of `key`, or None."""
@@ -90,12 +91,12 @@ class LocalStore(Protocol):
     def write(self, rows: Mapping[bytes, bytes | None], position: LocalMeta | None) -> None:
         """Writes rows (None deletes) with their timer entries, then, last, `position`, and makes all of it durable.
 
-        Every row that stands has its deadline after the position's clock: timer entries up to there are dropped.
+        Every existing row has its deadline after the position's clock, so timer entries up to that clock are dropped.
         """
         ...
 
     def position(self) -> LocalMeta | None:
-        """Where the store stands; None when it is new. Raises `NewerFormat` when a newer version wrote it."""
+        """The store's position; None when it is new. Raises `NewerFormat` when a newer version wrote it."""
         ...
 
     def close(self) -> None:

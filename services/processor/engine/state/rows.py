@@ -4,8 +4,8 @@ A row is one big-endian word of 8 bytes, then the payload. The word is
 
     envelope format (1 byte) | format of the store (1 byte) | deadline (6 bytes, ms since 1970; 0: none)
 
-The deadline stands in front so that the index of timers can be rebuilt from rows without decoding them. A row's key is
-`store id (1 byte) | key`. Envelope 1, still read, was `1 (1 byte) | deadline (8 bytes) | payload`, its store format 1.
+The deadline is in front so that the index of timers can be rebuilt from rows without decoding them. A row's key is `store id (1
+byte) | key`. Envelope 1, still read, was `1 (1 byte) | deadline (8 bytes) | payload`, its store format 1.
 """
 
 import struct
@@ -66,7 +66,7 @@ def unpack(row: bytes) -> tuple[int, int, bytes]:
 
 
 class Meta(msgspec.Struct, frozen=True, array_like=True):
-    """Where a core stands: the last row of every commit, and what a takeover starts from."""
+    """A core's position: the last row of every commit, and the start of a takeover."""
 
     #: The next offset to read, by input topic.
     next_offsets: dict[str, int]
@@ -78,7 +78,7 @@ class Meta(msgspec.Struct, frozen=True, array_like=True):
     #: Keys on which the application failed lately, by their digest: how often, and where last. Where is the sum of the next
     #: offsets, as in `version_at`.
     failing: dict[bytes, tuple[int, int]] = {}
-    #: Rows that stand, by store id.
+    #: Number of existing rows, by store id.
     rows: dict[int, int] = {}
     #: The numbers that the application keeps, by name.
     tallies: dict[str, int] = {}
@@ -106,7 +106,8 @@ def encode_meta(meta: Meta) -> bytes:
 
 
 def decode_meta(data: bytes) -> Meta:
-    """The meta row in `data`. Raises `NewerFormat` when a newer version wrote it, `msgspec.MsgspecError` when it is none."""
+    """The meta row in `data`. Raises `NewerFormat` when a newer version wrote it, `msgspec.MsgspecError` when it is not a meta
+    row."""
     # First of all: what else a newer version has changed in it, only that version knows.
     check_format(_META_FORMAT_DECODER.decode(data).format)
     return _META_DECODER.decode(data)

@@ -1,4 +1,4 @@
-"""StoreSpec and Store: one keyed store of an application, as it is declared and as a core offers it."""
+"""StoreSpec and Store: one keyed store of an application, as declared and as a core implements it."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field

@@ -1,6 +1,6 @@
-"""Timers: which rows may be due, in order. Deadlines live in the rows; what is kept here only says where to look.
+"""Timers: which rows may be due, in order. The deadlines are in the rows; entries here only say which rows to check.
 
-An entry that its row does not confirm is nothing: nobody takes one back when a deadline moves.
+An entry that its row does not confirm has no effect, so a moved deadline needs no removal of its old entry.
 """
 
 import heapq
@@ -67,7 +67,7 @@ class Timers:
     def end_flush(self, written_ms: Iterable[int], is_newer: Callable[[bytes], bool]) -> None:
         """The local store has rows with these deadlines (0: none): what its index knows need not be kept here.
 
-        `is_newer` tells whether there is a row of a key that the local store does not have.
+        `is_newer` returns whether a key has a row that the local store does not have.
         """
         earliest = min((deadline_ms for deadline_ms in written_ms if deadline_ms), default=NEVER_MS)
         self._scanned = min(self._scanned, (earliest, b""))

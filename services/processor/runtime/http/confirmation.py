@@ -1,7 +1,7 @@
-"""OwnershipConfirmation: an answer is safe when the group, queried after the rows were read, names this member as the owner.
+"""OwnershipConfirmation: an answer is sent only if the group, queried after the rows were read, names this member as the owner.
 
-No clock is trusted: a slot that was paused, evicted or replaced gives no stale answer (see `ownership`). Runs on the lookup
-thread's loop.
+No clock is used: a slot that was paused, evicted or replaced gives no stale answer (see `ownership`). Runs on the lookup thread's
+loop.
 """
 
 import asyncio

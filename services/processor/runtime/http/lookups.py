@@ -1,7 +1,8 @@
-"""Answers to lookups: from this process's cores, from the owner's elsewhere or, where the asker takes it, from a standby's copy.
+"""Answers lookups: from this process's cores, from the owner in another process or, if the client accepts it, from a standby's
+copy.
 
-Never touches a core: it asks the loop that does. What the loop says is given only when the group, asked afterwards, confirms
-that the slot was the owner (see `confirmation`). A copy's answer says that it is stale, and never that there is nothing.
+It never touches a core: it asks the slot's loop. The loop's answer is sent only if the group, asked afterwards, confirms that the
+slot was the owner (see `confirmation`). A copy's answer says that it is stale, and is never 404.
 """
 
 import asyncio
@@ -155,7 +156,7 @@ class Answering:
         if asked.is_proxied:
             raise Unanswered("this slot does not have the partition")
         if not isinstance(route(key, self._ownership.owners), Remote):
-            # What is known names nobody, or this slot before it knows of it: worth one newer answer.
+            # The known owners name no slot, or this slot before its loop has the partition: ask the group once again.
             await self._confirmation.newer(began_at, began_at + ANSWER_SECONDS_MAX)
         where = route(key, self._ownership.owners)
         if isinstance(where, Remote):

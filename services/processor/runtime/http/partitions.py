@@ -1,4 +1,4 @@
-"""The operator's view: every partition of an application, gathered from its owners, as JSON."""
+"""The operator's view: every partition of an application, collected from the owners, as JSON."""
 
 import asyncio
 from collections.abc import Callable, Mapping

@@ -1,4 +1,4 @@
-"""Submitting: records that requests make for the application's inputs, on all in-sync replicas before it goes on."""
+"""Submitting: produces records of requests to the application's inputs, and waits until all in-sync replicas have them."""
 
 import asyncio
 import contextlib

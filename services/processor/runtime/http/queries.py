@@ -1,6 +1,6 @@
-"""Asking: takes the steps of a request that ask an owner - here, or in one hop elsewhere; waits while a partition moves.
+"""Queries: executes the steps of a request that query an owner, here or by one hop to another slot. Waits while a partition moves.
 
-An owner answers under its confirmation alone (see `confirmation`). Runs on the lookup thread's loop.
+An owner's answer needs its confirmation (see `confirmation`). Runs on the lookup thread's loop.
 """
 
 import asyncio
@@ -22,7 +22,7 @@ from services.processor.runtime.slot.replica import Replica
 
 #: Where owners are asked by other slots.
 HOP_PATH: Final = "/-/ask"
-#: Between two tries while nobody can answer.
+#: Between two tries while no owner can answer.
 PAUSE_SECONDS: Final = 0.05
 #: What the way there and back may add to what the owner was given.
 WAY_SECONDS_MAX: Final = 1.0
@@ -63,7 +63,7 @@ class Asking:
         self._session = session
 
     async def run(self, step: Ask | Await, deadline: float) -> bytes | None:
-        """Takes the step, again and again while nobody can answer; until `deadline` (`boot_seconds`).
+        """Executes the step, and repeats it while no owner can answer; until `deadline` (`boot_seconds`).
 
         Raises `Unanswered` or `LookFailed`.
         """

@@ -1,4 +1,4 @@
-"""Rest: serves an application's routes: drives its handlers, takes their steps, and answers for what cannot be done in time."""
+"""Routes: serves an application's routes. Runs its handlers, executes their steps, and answers when a step exceeds its time."""
 
 import time
 import uuid

@@ -1,4 +1,4 @@
-"""The lookup endpoint: every slot answers for every key, itself or through the key's owner; and the operator's view.
+"""The lookup endpoint: every slot answers for every key, itself or through the key's owner. Also serves the operator's page.
 
 On a port and thread of its own, behind a bearer token.
 """
@@ -47,7 +47,7 @@ from shared.settings import Settings
 log = structlog.get_logger(__name__)
 
 RETRY_AFTER_SECONDS: Final = 1
-#: What begins the names of headers that say around a document what stands around `found` elsewhere.
+#: The prefix of headers of a document's answer. They hold the fields that in other answers are beside `found`.
 SAID: Final = "Playhead-"
 #: What the owner may take, with its own share of it.
 PROXY_SECONDS_MAX: Final = 2.0

@@ -1,4 +1,4 @@
-"""The processor's Kafka clients and their settings (why each is as it is stands beside it)."""
+"""The processor's Kafka clients and their settings, each with its reason."""
 
 from typing import Any, Final
 
@@ -33,7 +33,7 @@ def group_consumer(
             **client_config(settings, client_id(application.name, slot, lookup_url)),
             "error_cb": log_client_error("consumer"),
             "group.id": application.name,
-            # Static: a slot that is killed and comes back has the same partitions, and nobody else's move.
+            # Static: a slot that is killed and starts again has the same partitions, and no other slot's partitions move.
             "group.instance.id": f"{application.name}/{slot}",
             "partition.assignment.strategy": "cooperative-sticky",
             "session.timeout.ms": session_ms,

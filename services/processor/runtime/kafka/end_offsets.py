@@ -1,4 +1,4 @@
-"""Asks the partition leaders for the ends of the input, so that cores know when they have read everything."""
+"""Asks the partition leaders for the end offsets of the input, so that cores know when they have read everything."""
 
 import threading
 import time
@@ -85,8 +85,8 @@ class Ends:
                 log.debug("end_unknown", topic=at.topic, partition=at.partition, code=exception.args[0].name())
         self._failed_asks = self._failed_asks + 1 if failed else 0
         if self._failed_asks == FAILED_ASKS_MAX:
-            # After an outage the client may have forgotten the leaders (_NOENT), and it never asks for them again: without
-            # another one the clocks would stand still for ever.
+            # After an outage the client may have forgotten the leaders (_NOENT), and it never asks for them again: without another
+            # request the clocks would stop for ever.
             log.warning("ends_client_renewed", unknown=failed)
             self._admin = AdminClient(client_config(self._settings, "ends"))
             self._failed_asks = 0

@@ -1,8 +1,8 @@
-"""Ownership: which member of the group has which partition, by the coordinator's own account.
+"""Ownership: which member of the group has which partition, as the group coordinator reports it.
 
-It routes questions, and it is what makes answers safe: an answer is given only when the coordinator, asked after the rows were
-read, names the very member that read them. So a slot that was paused, evicted or replaced cannot tell old news, however short
-the pause and whatever the clocks.
+It routes queries, and it prevents stale answers: an answer is sent only if the coordinator, asked after the rows were read, names
+the member that read them. So a slot that was paused, evicted or replaced gives no stale answer. This does not depend on the length
+of the pause or on clocks.
 """
 
 import struct
@@ -22,7 +22,7 @@ from shared.settings import Settings
 
 log = structlog.get_logger(__name__)
 
-#: How often the group is asked when nobody waits, and the least time between two questions when somebody does.
+#: How often the group is asked when no request waits, and the least time between two queries when one does.
 ASK_SECONDS: Final = 0.5
 PACE_SECONDS: Final = 0.02
 ANSWER_SECONDS_MAX: Final = 2.0
@@ -48,7 +48,7 @@ def boot_seconds() -> float:
 
 @dataclass(frozen=True)
 class Described:
-    """What the group said to a question asked at `asked_at` (`boot_seconds`). A group that rebalances names nobody."""
+    """The group's reply to a query sent at `asked_at` (`boot_seconds`). A group that rebalances names no owner."""
 
     asked_at: float = 0.0
     owners: Mapping[int, Owner] = field(default_factory=dict)

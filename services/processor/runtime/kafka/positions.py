@@ -1,4 +1,4 @@
-"""Positions: from where the slot's consumer reads each input, and of which it reads nothing for now."""
+"""Positions: from which offset the slot's consumer reads each input, and which partitions are paused."""
 
 import time
 from collections.abc import Callable, Iterable

@@ -1,4 +1,4 @@
-"""Reader: the slot's consumer, read a batch at a time, its errors handled by kind."""
+"""Reader: reads the slot's consumer a batch at a time and handles its errors by kind."""
 
 from collections.abc import Iterable
 from typing import Final
@@ -106,7 +106,7 @@ class Reader:
         return messages
 
     def _check(self, error: KafkaError, what: str) -> None:
-        """Errors by kind: what librdkafka mends by itself is logged; what it cannot ends the slot."""
+        """Errors by kind: an error from which librdkafka recovers is logged; any other ends the slot."""
         if error.code() == KafkaError._AUTO_OFFSET_RESET:
             raise WorkerFailed(
                 f"records of {self._topics} that were not folded yet are gone from Kafka (retention): {error.str()}."

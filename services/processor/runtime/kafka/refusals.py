@@ -1,4 +1,4 @@
-"""What ends a slot; and what Kafka refuses: no repetition heals that, but who may grant it may be about to."""
+"""The errors that end a slot, and the errors by which Kafka refuses a request until an operator grants the right."""
 
 import time
 from typing import Final

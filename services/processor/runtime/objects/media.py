@@ -1,7 +1,7 @@
-"""Media: works the media requests of a partition on threads of the slot's pool, and takes the outcomes in.
+"""Media: executes the media requests of a partition on threads of the slot's pool, and passes the outcomes to the core.
 
-Neither the folding thread nor the group's heartbeat waits for any of it. What is under way when a partition is given up is
-dropped; its successor finds the requests in the state, and stores the same bytes under the same names.
+Neither the folding thread nor the group's heartbeat waits for any of it. Unfinished work is dropped when the partition is released.
+The new owner finds the requests in the state, and stores the same bytes under the same names.
 """
 
 import threading
@@ -54,8 +54,8 @@ class MediaPool:
     def work(self, partition: int, request: MediaRequest, stopped: threading.Event) -> MediaOutcome:
         """Reads, verifies, stores. Raises `Unread`, `ObjectsAway` (try again), or `Stopped`.
 
-        1. Read the records and store them as they are verified; the object appears only when all of it was right. A crash:
-           nothing is there, or a part of an upload that nobody sees.
+        1. Read the records and store them as they are verified; the object appears only when all of it was right. A crash: no
+           object exists, or a part of an upload that no reader can see.
         2. The object is durable. A crash right after: it is stored once more, under its name and with its bytes.
         """
         begun = time.monotonic()

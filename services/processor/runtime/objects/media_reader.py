@@ -1,4 +1,4 @@
-"""MediaReader: the values of runs of records, read again by their offsets, outside the group."""
+"""MediaReader: reads the values of ranges of records again, by their offsets, outside the group."""
 
 import threading
 import time
@@ -31,7 +31,7 @@ class Unread(RuntimeError):
 
 
 class Stopped(RuntimeError):
-    """The partition was given up: nobody wants it any more."""
+    """The partition was released: the result is not needed any more."""
 
 
 class MediaReader:

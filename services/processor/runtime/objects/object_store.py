@@ -1,4 +1,4 @@
-"""The object store: a folder on this machine, or S3 and its kin. Puts are atomic: nobody sees a part of an object."""
+"""The object store: a folder on this machine, or S3 and compatible stores. Puts are atomic: no reader sees a part of an object."""
 
 import os
 from collections.abc import AsyncIterator, Iterator

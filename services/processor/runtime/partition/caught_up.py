@@ -1,6 +1,7 @@
-"""CaughtUp: whether a core knows again all that was there when its rows were taken or rolled back.
+"""CaughtUp: whether a core has read all input that existed when the partition was taken over or rolled back.
 
-Before that a missing row proves nothing: the former owner may have folded, and told, what this core has still to read.
+Before that a missing row proves nothing: the former owner may have folded records, and answered from them, that this core has not
+read yet.
 """
 
 from collections.abc import Iterable, Mapping
@@ -26,7 +27,7 @@ class CaughtUp:
         if self._is_true:
             return True
         for topic, end in ends.items():
-            # The first end counts: later ones grow under load, and nobody has answered from what came since.
+            # The first end offset counts. Later ones grow under load, and no owner has answered from records after the first.
             if end.asked_at > self._since:
                 self._goals.setdefault(topic, end.offset)
         has_read_all = read_at is not None and read_at > self._since

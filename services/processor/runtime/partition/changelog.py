@@ -1,4 +1,4 @@
-"""The changelog: replayed into the local store when a partition is taken."""
+"""The changelog: replayed into the local store when a partition is taken over."""
 
 import threading
 import time
@@ -26,7 +26,7 @@ BATCH_RECORDS_MAX: Final = 5_000
 #: A replay that gets nothing for this long has failed: it is reported, not waited for.
 NO_PROGRESS_SECONDS_MAX: Final = 30.0
 QUERY_SECONDS_MAX: Final = 5.0
-#: After so many rows a long replay notes where it stands, so that one that is interrupted goes on from there.
+#: After so many rows a long replay stores its position, so that an interrupted replay continues from there.
 POSITION_EVERY_ROWS: Final = 50_000
 #: A long replay says this often how far it is.
 TELL_SECONDS: Final = 5.0
@@ -42,7 +42,7 @@ class GivenUp(RuntimeError):
 
 @dataclass(frozen=True)
 class Replayed:
-    """What a replay did: rows written, and where the store stands now."""
+    """What a replay did: rows written, and the store's new position."""
 
     rows: int
     position: LocalMeta | None

@@ -1,4 +1,4 @@
-"""Commits: the checkpoint of one partition that is being made durable, on a thread of the pool. One at a time."""
+"""Commits: makes the checkpoints of one partition durable on a thread of the pool, one at a time."""
 
 import time
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -23,7 +23,7 @@ class Commits:
     def __init__(
         self, plan: Plan, partition: int, counts: Counts, pool: ThreadPoolExecutor, stands_at: Durable
     ) -> None:
-        """The partition was taken: its core stands at a commit."""
+        """The partition was taken over: its core is at a commit."""
         self._plan = plan
         self._partition = partition
         self._counts = counts
@@ -32,9 +32,9 @@ class Commits:
         self._checkpoint: Checkpoint | None = None
         #: When the commit in flight must have an outcome; None until its thread has begun.
         self._due_at: float | None = None
-        #: Where the last commit stands in the changelog.
+        #: The position of the last commit in the changelog.
         self.stands_at = stands_at
-        #: When the core last stood at a commit (monotonic seconds), and how long the last commit took from its cut.
+        #: When the core was last at a commit (monotonic seconds), and how long the last commit took from its cut.
         self._cut_at = self.committed_at = time.monotonic()
         self.seconds: float | None = None
 

@@ -1,4 +1,4 @@
-"""Flushes: the committed rows of one partition on their way into its local store, on a thread of the pool. One at a time."""
+"""Flushes: writes the committed rows of one partition to its local store on a thread of the pool, one at a time."""
 
 import time
 from concurrent.futures import Future, ThreadPoolExecutor

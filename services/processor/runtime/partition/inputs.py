@@ -1,6 +1,6 @@
-"""Inputs: what a partition has read of its inputs and not yet folded, and what time that makes it.
+"""Inputs: the records that a partition has read and not yet folded, and the partition's clock.
 
-The clock runs on by this machine's time only while everything that the inputs' leaders have is known to be folded.
+The clock advances by this machine's time only while all records that the inputs' leaders have are known to be folded.
 """
 
 import time
@@ -26,14 +26,14 @@ class Inputs:
         self.topics = [topic.name for topic in application.inputs]
         self._application = application
         self._inbox = Inbox(application)
-        #: The clock, and when on this machine's monotonic clock it stood there at the latest.
+        #: The clock, and the latest monotonic time of this machine at which it had this value.
         self._anchor = (0, 0.0)
         self._caught_up = CaughtUp(self.topics)
 
     # What comes in.
 
     def start(self, core: Core, *, time_goes_on: bool = False) -> None:
-        """Everything is read again, from where the core stands. `time_goes_on`: the clock does not wait for that."""
+        """Everything is read again, from the core's position. `time_goes_on`: the clock does not wait for that."""
         self._inbox.start(self.folded(core))
         now = time.monotonic()
         if not time_goes_on:
@@ -57,7 +57,7 @@ class Inputs:
         return bool(self._inbox.ready(time.monotonic()))
 
     def fold_slice(self, core: Core) -> bool:
-        """Folds the next records, a slice at the most. False when there are none, or the core did not take all of them."""
+        """Folds the next records, at most one slice. False when there is no record, or the core did not take all of them."""
         unwaited = self._inbox.unwaited
         try:
             ready = self._inbox.ready(time.monotonic())[:SLICE_RECORDS]

@@ -1,4 +1,4 @@
-"""Partition: one partition that this slot has, from being taken to being given up.
+"""Partition: one partition of this slot, from its takeover to its release.
 
     taking   its thread fences, opens and replays (`takeover`)         the partition is paused
     working  records are folded, checkpoints committed

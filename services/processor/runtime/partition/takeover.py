@@ -1,4 +1,4 @@
-"""Taking a partition: fence, open, replay. The one path after an assignment, a crash and any unclear outcome.
+"""Takeover of a partition: fence, open, replay. The only path after an assignment, a crash or an unclear outcome.
 
 Runs on a thread of its own, so that neither the other cores nor the group's heartbeat wait for it.
 """
@@ -50,8 +50,8 @@ def take_over(
 
     `warm` is a standby's copy, still open; it is used, or closed.
 
-    1. `init_transactions`: fences the former owner and aborts what it left open. A crash right after: nobody owns the
-       partition until the next successor comes here.
+    1. `init_transactions`: fences the former owner and aborts what it left open. A crash right after: the partition has no owner
+       until the next takeover.
     2. Open the store. It holds only what was committed, up to its last flush. When its files cannot be relied on (they
        are known to be bad: `discard` says why; or turn out to be), they are deleted, once: the changelog has everything.
     3. Replay the changelog from there to its end. A crash: rows ahead of the store's position, overwritten by the next.
@@ -72,7 +72,7 @@ def take_over(
             return TakenPartition(producer, store)
         except (StoreCorrupt, StoreTooOld) as error:
             discard = str(error)
-        # It is None where it could not be opened.
+        # None if it could not be opened.
         if store is not None:
             store.close()
             store = None

@@ -1,4 +1,4 @@
-"""Taking: a partition on its way to this slot, on a thread of the pool."""
+"""Taking: a partition whose takeover runs on a thread of the pool."""
 
 import threading
 from collections.abc import Callable

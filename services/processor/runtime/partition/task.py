@@ -1,4 +1,4 @@
-"""Task: one partition at work, from its takeover until it is given up or must be taken over again."""
+"""Task: folds and commits one partition, from its takeover until it is released or must be taken over again."""
 
 import base64
 import time
@@ -80,7 +80,8 @@ class Task:
         stands_at = Durable(stored.changelog_offset, stored.current_ms) if stored is not None else Durable(0, 0)
         self._counts = counts
         self._commits = Commits(plan, partition, counts, pool, stands_at)
-        #: On what the application raised: the core stands in the middle of it, and is not touched until that is rejected.
+        #: The error that the application raised. The core is in the middle of a record, and is not touched until that record is
+        #: rejected.
         self._failed: ApplicationFailed | None = None
         #: Whether records or timers wait that there was no time for.
         self.has_more = False
@@ -118,7 +119,7 @@ class Task:
     def ask(self, query: Query, subject: bytes) -> bytes | None:
         """Answers a question from the core's committed rows. Raises `Unanswered` or `LookFailed`.
 
-        All that was ever told from them is in the changelog: a core that has just been taken knows it too.
+        All answers given from them are in the changelog: a core that has just been taken over has them too.
         """
         if self._failed is not None:
             raise Unanswered("a record is being rejected")
@@ -167,7 +168,7 @@ class Task:
         return self._core.committed.commit_number
 
     def tell(self, told: PartitionStatus, ends: Mapping[str, End]) -> PartitionStatus:
-        """Adds to `told` what operators see of a task."""
+        """Adds a task's figures for operators to `told`."""
         core, commits = self._core, self._commits
         return msgspec.structs.replace(
             told,
@@ -265,7 +266,7 @@ class Task:
         self._resume(time_goes_on=self._inputs.folded(core) == folded)
 
     def _resume(self, *, time_goes_on: bool = False) -> None:
-        """Reading goes on from where the core stands."""
+        """Reading continues from the core's position."""
         self._inputs.start(self._core, time_goes_on=time_goes_on)
         for topic in self._inputs.topics:
             self._rewind(topic, self._partition, self._core.next_offset(topic))
@@ -294,7 +295,7 @@ class Task:
             )
 
     def _unclear(self, outcome: str, code: str, why: str) -> TakeOverAgain:
-        """Nobody knows how the commit ended: the takeover finds out."""
+        """The outcome of the commit is unknown: the takeover determines it."""
         log.warning("commit_unclear", partition=self._partition, outcome=outcome, error=why)
         self._counts.failed(outcome, code)
         return TakeOverAgain(wait_seconds=FENCED_SECONDS if outcome == "fenced" else UNCLEAR_SECONDS)

@@ -1,4 +1,4 @@
-"""Makes a checkpoint durable: one Kafka transaction. Runs on a thread of its own while the core folds on."""
+"""Makes a checkpoint durable in one Kafka transaction. Runs on a thread of its own while the core continues to fold."""
 
 import time
 from collections.abc import Iterable, Mapping
@@ -51,7 +51,7 @@ class Fenced(Unclear):
 
 
 class Durable(NamedTuple):
-    """Where a commit stands in the changelog: the offset after it, and the broker's time of it, ms since 1970."""
+    """A commit's position in the changelog: the offset after it, and the broker's time of it, ms since 1970."""
 
     changelog_offset: int
     append_ms: int
@@ -80,7 +80,7 @@ class Committer:
         self._undelivered: KafkaError | None = None
 
     def commit(self, checkpoint: Checkpoint, group_metadata: Any, deadline: float) -> Durable:
-        """Commits a checkpoint and returns where it stands. Raises `Aborted`, `Unclear`, `Fenced` or `KafkaRefused`.
+        """Commits a checkpoint and returns its position. Raises `Aborted`, `Unclear`, `Fenced` or `KafkaRefused`.
 
         `group_metadata` was read by the polling thread at the cut. `deadline` is on the monotonic clock, in seconds.
 

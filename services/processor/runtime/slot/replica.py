@@ -1,7 +1,7 @@
-"""Replica: one process of a slot. Works the slot while it is active, keeps warm copies while it stands by.
+"""Replica: one process of a slot. It runs the slot while it is active, and keeps warm copies while it is a standby.
 
-Without standbys a slot has one replica, always active. With them, the replica at home (0) and those on other hosts share the
-slot's static id in the group: who joins last has its partitions, at once and without moving anybody else's.
+Without standbys a slot has one replica, always active. With them, the replica at home (0) and those on other hosts share the slot's
+static id in the group: the replica that joins last has its partitions, at once and without moving partitions of other slots.
 """
 
 import threading
@@ -92,11 +92,11 @@ class Replica:
 
     @property
     def standby(self) -> Standby | None:
-        """Who keeps copies, while it stands by here."""
+        """The object that keeps copies while this replica is a standby."""
         return self._standby
 
     def standby_urls(self, partition: int) -> list[str]:
-        """Where the lookups of others listen that have a copy of `partition`, the freshest first."""
+        """The lookup addresses of other replicas with a copy of `partition`, the most recent copy first."""
         return [beat.url for beat in self._standbys(partition) if beat.url is not None]
 
     def standby_lag(self, partition: int) -> int | None:
@@ -188,7 +188,7 @@ class Replica:
                 raise
             log.warning("fenced", error=str(error))
         except BaseException:
-            # A core may stand in the middle of a record: nothing of it may be committed on the way out.
+            # A core may be in the middle of a record: its changes must not be committed during shutdown.
             worker.abandon()
             raise
         finally:
@@ -216,7 +216,7 @@ class Replica:
         return found
 
     def _is_home_ready(self, chosen: int | None) -> bool:
-        """Whether the slot is to go back home: its replica there has stood by, caught up, for long enough."""
+        """Whether the slot returns to its home replica, which has been a caught-up standby for long enough."""
         if self._plan.settings.replica == 0 or chosen != 0:
             self._home_ready_since = None
             return False

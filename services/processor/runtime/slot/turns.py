@@ -1,7 +1,7 @@
-"""Turns: the time in which the slot's one thread folds, shared out among its partitions.
+"""Turns: divides the folding time of the slot's one thread among its partitions.
 
-Between two turns the loop polls the group, answers questions and sees a SIGTERM: so a turn is short, however many partitions
-catch up at once. None of them is passed over: who had no time is the first of the next turn.
+Between two turns the loop polls the group, answers queries and checks for SIGTERM. So a turn is short, for any number of partitions
+that catch up. A partition that got no time is the first of the next turn.
 """
 
 import time

@@ -1,4 +1,4 @@
-"""Watches: questions that wait for an answer, asked again after every commit of their partition. Used by the slot's loop alone."""
+"""Watches: queries that wait for an answer, repeated after every commit of their partition. Used by the slot's loop only."""
 
 import time
 from collections.abc import Callable, Mapping
@@ -27,7 +27,7 @@ class _Watch(NamedTuple):
 
 
 class Watches:
-    """Bounded. A watch that nobody wants any more is dropped when its turn comes, or its place is wanted."""
+    """Bounded. A watch whose client has gone is dropped at its turn, or when its place is needed."""
 
     def __init__(self, watches_max: int = WATCHES_MAX) -> None:
         self._watches_max = watches_max
@@ -50,7 +50,7 @@ class Watches:
         return answer
 
     def turn(self, commits: Mapping[int, int | None]) -> None:
-        """Asks where something was committed since, or where there is nobody to wait for; `commits` by partition."""
+        """Repeats the queries of each partition that has a new commit or is no longer here; `commits` by partition."""
         if not self._watches:
             return
         changed = {
@@ -64,7 +64,7 @@ class Watches:
 
 
 def _is_over(watch: _Watch) -> bool:
-    """Asks once more: whether nobody waits any more."""
+    """Repeats the query. Returns whether the watch is over: answered, failed, or without a client."""
     if not watch.is_wanted:
         return True
     try:

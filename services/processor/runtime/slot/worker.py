@@ -1,7 +1,7 @@
-"""Worker: the slot's loop. Poll, give each partition its records, let each take its turn.
+"""Worker: the slot's loop. It polls, gives each partition its records, and gives each its turn.
 
-The one thread that touches the consumer and the cores. The group decides which partitions the slot has; the fence of each
-partition's producer, not the group, decides who may commit.
+It is the only thread that touches the consumer and the cores. The group decides which partitions the slot has. The fence of each
+partition's producer, not the group, decides which process may commit.
 """
 
 import time
@@ -278,8 +278,8 @@ class Worker:
         try:
             self._consumer.close()
         except (KafkaException, SystemError) as error:
-            # After a fatal error the client may tell another one (SystemError is how one shows inside a callback). The
-            # member is nobody's then, and a replica goes on standing by.
+            # After a fatal error the client may raise another one (an error inside a callback appears as SystemError). The member
+            # then has no process, and a replica remains a standby.
             log.warning("consumer_close_failed", error=str(error))
         self._pools.close()
         for store in self._warm.values():

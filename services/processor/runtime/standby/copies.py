@@ -1,7 +1,7 @@
-"""Standby: keeps a warm copy of every store of the slot's active replica, from the changelog, ready to take over.
+"""Copies: a standby's warm copy of every store of the slot's active replica, read from the changelog.
 
-Rows are written as they come, undecoded. A copy's position moves only with a meta row, so it always stands at a commit;
-rows ahead of it are overwritten by the replay of the tail.
+Rows are written as they arrive, undecoded. A copy's position moves only with a meta row, so it is always at a commit. The replay at
+a takeover overwrites rows ahead of the position.
 """
 
 import time
@@ -226,7 +226,7 @@ class Standby:
         return {partition: store for partition, store in given_up.items() if store is not None}
 
     def _given_up(self, partition: int, copy: Copy) -> RocksStore | None:
-        """The copy's store, standing where it was read to; None for one that was corrupt, which is deleted."""
+        """The copy's store, at the position up to which it was read; None for a corrupt store, which is deleted."""
         try:
             self._save(copy)
         except StoreCorrupt as error:
@@ -236,7 +236,7 @@ class Standby:
         return copy.store
 
     def close(self) -> None:
-        """Closes what is left; each copy goes on from where it stands at the next start."""
+        """Closes the remaining copies; each continues from its position at the next start."""
         self._consumer.close()
         for store in self.promote().values():
             store.close()

@@ -1,7 +1,7 @@
-"""The heartbeats: says several times a second that this replica lives, and hears the others of its application.
+"""Heartbeats: sends several heartbeats a second for this replica, and reads those of the application's other replicas.
 
-Beats go through Kafka, so a replica that hears its own beat hears everybody's. While it does not (the broker is away, this process
-was stopped), silence means nothing and `listening_since` moves on.
+Heartbeats go through Kafka, so a replica that reads its own heartbeat reads all of them. While it does not (the broker is
+unreachable, this process was stopped), silence means nothing and `listening_since` moves on.
 """
 
 import threading

@@ -1,7 +1,7 @@
-"""Which replica of a slot works: decided by each from what it hears. Pure.
+"""Roles: each replica decides from the heartbeats which replica of a slot is active. Pure.
 
-A wrong decision costs a hand-over and never a row: whoever joins the group last under the slot's static id has its partitions,
-and the producers of the others are fenced.
+A wrong decision costs a hand-over and never a row: the replica that joins the group last under the slot's static id has its
+partitions, and the producers of the others are fenced.
 """
 
 from collections.abc import Iterable, Mapping
@@ -30,7 +30,7 @@ class Patience:
     listen: float = 0.7
     #: A copy this close behind (records) can take over.
     lag_records_max: int = 10_000
-    #: How long the replica at home stands by, caught up, before the slot is handed back to it.
+    #: How long the home replica is a caught-up standby before the slot is handed back to it.
     settle: float = 10.0
 
 

@@ -1,4 +1,4 @@
-"""Deletions: for how long the changelog keeps them, as its broker says now; the operator may have changed it since boot."""
+"""Deletions: how long the changelog keeps them. Asks the broker each time, since the operator may change it after boot."""
 
 import threading
 import time

@@ -1,4 +1,4 @@
-"""LocalStore on RocksDB: one database a partition, written seldom and without a write-ahead log (the changelog is that).
+"""LocalStore on RocksDB: one database per partition, written rarely and without a write-ahead log (the changelog is one).
 
     r <row key>                      row
     t <deadline, 8 bytes> <row key>  timer entry
@@ -70,8 +70,8 @@ class Memory:
 class RocksStore:
     """A core's rows on disk. Used by one thread for reads while another may write.
 
-    Whatever is called raises `StoreCorrupt`, `StoreFull`, or `StoreFailed` for any other trouble of the files;
-    opening raises `StoreLocked` too.
+    Every method raises `StoreCorrupt`, `StoreFull`, or `StoreFailed` for any other error of the files; opening also raises
+    `StoreLocked`.
     """
 
     def __init__(
@@ -169,7 +169,7 @@ class RocksStore:
             self._crash_points.reach("rows_written")
             batch = WriteBatch(raw_mode=True)
             batch.delete_range(_TIMER, _timer_key(first_after(position)))
-            # Last: a position must never stand without its rows.
+            # Last: a position must never be stored without its rows.
             batch.put(_POSITION, encode_position(position))
             self._db.write(batch, self._no_wal)
             self._db.flush()

@@ -1,4 +1,4 @@
-"""Local stores in a process's life: opened where the plan says, and thrown away when they cannot be relied on."""
+"""Local stores of a process: opened in the plan's folder, and deleted when they cannot be trusted."""
 
 import structlog
 
@@ -17,7 +17,7 @@ class StoreTooOld(RuntimeError):
 
 
 class StoreAhead(RuntimeError):
-    """The local store stands beyond the changelog's end: the changelog lost committed records. Do not go on."""
+    """The local store's position is after the changelog's end: the changelog lost committed records. Do not continue."""
 
 
 class Stores:
@@ -31,7 +31,7 @@ class Stores:
         self._deletions = Deletions(plan.settings, plan.application.changelog)
 
     def open(self, partition: int) -> RocksStore:
-        """Opens the store of a partition, as it stands."""
+        """Opens the store of a partition at its present position."""
         plan = self._plan
         path, seconds_max = plan.store_path(partition), plan.settings.store_open_ms_max / 1000
         return RocksStore(path, self._memory, open_seconds_max=seconds_max, crash_points=plan.crash_points)

@@ -1,4 +1,4 @@
-"""Counts at the edges of the runtime, a checkpoint at a time; never in the fold."""
+"""Counters, increased once per checkpoint at the edges of the runtime; never in the fold."""
 
 from collections import Counter
 

@@ -1,4 +1,4 @@
-"""Gauges of a slot and of each partition it has, set about once a second from what operators see."""
+"""Gauges of a slot and of each of its partitions, set about once a second from the status for operators."""
 
 import contextlib
 from collections.abc import Mapping

@@ -1,6 +1,6 @@
-"""RecordTraces: the traced records that this slot has read, until what they lead to is committed.
+"""RecordTraces: the traced records that this slot has read, until their outputs are committed.
 
-They are known to this process alone: a hand-over or a crash ends a trace early, never a record.
+Only this process knows them: a hand-over or a crash ends a trace early, and loses no record.
 """
 
 import threading

@@ -1,4 +1,4 @@
-"""What operators see of a slot: its partitions and what it uses. All of it is JSON as it stands here."""
+"""The status of a slot for operators: its partitions and the resources it uses. The classes are the JSON documents."""
 
 import resource
 import time
@@ -31,7 +31,7 @@ class PartitionStatus(msgspec.Struct, frozen=True):
     """One partition. What is not known, or has not happened yet, is null."""
 
     partition: int
-    #: The slot that has it; null while nobody does.
+    #: The slot that has it; null while no slot does.
     owner: str | None = None
     #: `unanswered`: its owner has lookups off, or did not answer in time.
     state: Literal["working", "taking", "unowned", "unanswered"] = "unowned"
@@ -41,7 +41,7 @@ class PartitionStatus(msgspec.Struct, frozen=True):
     #: How long the last commit took, and how long ago it was.
     commit_ms: int | None = None
     age_ms: int | None = None
-    #: Rows that stand, by store.
+    #: Number of existing rows, by store.
     rows: dict[str, int] = {}
     #: Numbers that the application keeps, by name: `open_views`.
     tallies: dict[str, int] = {}

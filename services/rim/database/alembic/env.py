@@ -1,4 +1,4 @@
-"""What Alembic runs for every command: the revisions of one service, on the connection that `rim.migrations` gives it."""
+"""Alembic runs this module for every command: the revisions of one service, on the connection from `rim.database.migrations`."""
 
 from alembic import context
 
