@@ -1,1 +1,1 @@
-"""The collector: HTTP in, Kafka out. What it answers 200 or 204 to is on all in-sync replicas."""
+"""The collector: receives HTTP requests and produces to Kafka. It answers 200 or 204 after all in-sync replicas have the data."""

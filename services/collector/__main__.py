@@ -1,7 +1,7 @@
-"""Starts the collector: settings, then topics, then sink, application and listener; and ends it without losing anything.
+"""Starts the collector: settings, topics, sink, application, listener. Stops it without losing a record.
 
-Exit codes: 0 done, 1 records were left unstored, 2 wrong settings, 3 topics or ports not to be had, 4 the producer died,
-5 the spool could not be drained, 6 nobody looks at the customers any more.
+Exit codes: 0 done, 1 records were left unstored, 2 wrong settings, 3 topics or ports not available, 4 the producer died, 5 the
+spool could not be drained, 6 the thread that reloads the customers died.
 """
 
 import asyncio
@@ -56,7 +56,7 @@ EXIT_CUSTOMERS = 6
 
 
 def main() -> int:
-    """Runs the collector until it is told to stop; the exit code."""
+    """Runs the collector until a signal stops it; returns the exit code."""
     try:
         settings = CollectorSettings.load(with_secrets(CollectorSettings, os.environ))
     except SettingsError as error:
@@ -118,7 +118,7 @@ async def serve(settings: CollectorSettings, stop: threading.Event) -> int:
     try:
         listener = Listener(runner, settings.host, settings.port, limits)
         await listener.start()
-        # Last: who asks whether this process is ready is told so only once it listens.
+        # Last: `/readyz` says yes only once the process listens.
         admin.start()
     except OSError as error:
         log.error("cannot_listen", problem=str(error))
@@ -213,7 +213,7 @@ async def _drain(listener: Listener, sink: Sink, recordings: Sink, drain: Drain,
 
     1. Readiness goes away and answers ask clients to leave, while connections are still taken: a load balancer needs
        time to notice, and a client that comes meanwhile is served.
-    2. No new connections; whoever was let in is heard, and what is under way is finished and answered.
+    2. No new connections; requests of accepted connections are finished and answered.
     3. The producers are flushed. What they still hold then was answered 503 or not at all.
     """
     drain.begun = True

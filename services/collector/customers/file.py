@@ -1,4 +1,4 @@
-"""The customers file, read again whenever it changes. A broken one leaves the last good one in force."""
+"""The customers file, read again when it changes. If the new file is invalid, the last valid one stays in force."""
 
 import asyncio
 from pathlib import Path
@@ -33,7 +33,7 @@ class CustomersFile:
             if stamp == self._seen:
                 return
             data = self._data()
-            # Only now: one that could not be read is tried again; one that is broken is told once.
+            # Only now: a file that could not be read is tried again; an invalid file is reported once.
             self._seen = stamp
             self.customers = self._parsed(data)
         except (OSError, CustomersWrong) as error:
@@ -50,7 +50,7 @@ class CustomersFile:
             await asyncio.to_thread(self.reload_when_changed)
 
     def _stamp(self) -> tuple[int, int, int]:
-        # A mounted volume swaps files by renaming: the inode tells what an equal time and size would hide.
+        # A mounted volume replaces files by renaming: the inode shows a change that an equal time and size would hide.
         stat = self._path.stat()
         return stat.st_mtime_ns, stat.st_size, stat.st_ino
 

@@ -1,4 +1,4 @@
-"""The customers table in Postgres, read again whenever it changes. A broken one leaves the last good one in force."""
+"""The customers table in Postgres, read again when it changes. If the new one is invalid, the last valid one stays in force."""
 
 import asyncio
 from pathlib import Path

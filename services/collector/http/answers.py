@@ -1,4 +1,4 @@
-"""What an outcome is in HTTP: refusals with a time to come back at, and the native format's answer for each beacon."""
+"""Outcomes as HTTP answers: refusals with a `Retry-After`, and the native format's answer for each beacon."""
 
 import random
 from dataclasses import dataclass, field
@@ -88,7 +88,7 @@ def _otlp(status: int, body: bytes, content_type: str) -> web.Response:
 
 
 def pixel_answer() -> web.Response:
-    """The image: whatever became of the beacon, nobody reads more."""
+    """The image: the answer for every outcome of the beacon, since the client reads nothing else."""
     return web.Response(body=_PIXEL, content_type="image/gif", headers={"Cache-Control": "no-store"})
 
 

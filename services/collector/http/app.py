@@ -1,4 +1,4 @@
-"""The collector's HTTP application: which path goes where, and what every answer carries."""
+"""The collector's HTTP application: its paths, and the headers of every answer."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -42,7 +42,7 @@ def make_app(routes: Routes, recordings: RecordingRoutes, drain: Drain) -> web.A
     app.router.add_post("/cmcd/{key}", routes.cmcd, name="cmcd")
     app.router.add_post("/epas/{key}", routes.epas, name="epas")
     app.router.add_post("/v1/beacons", routes.native, name="native")
-    # Who asks for the image's head alone shows it to nobody.
+    # A HEAD request for the image shows it to no viewer.
     app.router.add_get("/v1/beacons.gif", routes.pixel, name="pixel", allow_head=False)
     app.router.add_get("/v1/beacons/schema.json", routes.schema, name="schema")
     app.router.add_post("/v1/traces", routes.otlp, name="otlp")

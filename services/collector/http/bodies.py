@@ -1,4 +1,4 @@
-"""Bodies read from the network within bounds on their size, their time and what is held of them. Raises `Refusal`."""
+"""Reads bodies from the network, within limits on size, time and bytes in memory. Raises `Refusal`."""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -15,8 +15,9 @@ log = structlog.get_logger(__name__)
 #: A body that takes no longer is not slow.
 PROMPT_SECONDS: Final = 1.0
 
-#: `slow`: the body did not come in time. `gone`: the client broke off. `busy`: too many bytes in flight, or too many slow
-#: bodies. `limited`: more than its customer's rate, or its address's. `unstored`: the sink does not have it, or nobody knows.
+#: `slow`: the body did not come in time. `gone`: the client closed the connection. `busy`: too many bytes in flight, or too many
+#: slow bodies. `limited`: more than its customer's rate, or its address's. `unstored`: the sink does not have it, or its outcome is
+#: unknown.
 RefusalKind = Literal["slow", "gone", "busy", "limited", "unstored"]
 
 
@@ -53,8 +54,8 @@ class Bodies:
     ) -> tuple[bytes, bool]:
         """The body, at most `bytes_max` bytes of it, and whether that is the whole of it.
 
-        `hold` counts what has come as in flight, and raises `Refusal`. What a client announces is not counted: it takes no
-        room from others. `parties` are the request's address and, where it has one, its key.
+        `hold` counts received bytes as in flight, and raises `Refusal`. A length that a client announces is not counted, so it
+        takes no room from others. `parties` are the request's address and, where it has one, its key.
         """
         content = request.content
         first = content.read_nowait()
@@ -68,7 +69,7 @@ class Bodies:
             log.warning("body_too_slow", path=request.path)
             raise Refusal("slow") from None
         except (web.RequestPayloadError, ConnectionError):
-            # Nobody hears the answer.
+            # The client does not read the answer.
             raise Refusal("gone") from None
         body = b"".join(chunks)
         return body[:bytes_max], len(body) <= bytes_max

@@ -1,4 +1,4 @@
-"""Looks up what the intake may know of a request's sender: address behind proxies, place, software, wishes."""
+"""Finds what the intake may know about a request's sender: address behind proxies, place, software, privacy signals."""
 
 import threading
 import time
@@ -27,7 +27,7 @@ AGENTS_PARSED_PER_SECOND_MAX: Final = 20
 #: The same of one address, in so many seconds: players of one household have a few.
 AGENTS_PARSED_BY_ADDRESS_MAX: Final = 5
 ADDRESS_SECONDS: Final = 10
-#: The parser's word for whatever crawls.
+#: The parser's word for crawlers.
 _SPIDER: Final = "Spider"
 
 
@@ -80,7 +80,7 @@ def warm_up() -> None:
 
 
 class Places:
-    """Addresses looked up in databases of MaxMind's format. Raises `OSError` or `ValueError` for a file that is none."""
+    """Addresses looked up in databases of MaxMind's format. Raises `OSError` or `ValueError` for a file that is not a database."""
 
     def __init__(self, files: Sequence[Path]) -> None:
         try:

@@ -1,8 +1,8 @@
-"""The collector's connections: how many there may be, and how long and how large a request's head may be.
+"""Limits of the collector's connections: their number, and the time and size of a request's head.
 
-The server below parses, and bounds a line, a header and their number. What it leaves open is bounded here: a head that never
-ends, and more connections than the process has room for. A connection that waits for a request is given up for a new one, the
-one that has waited longest first. So whoever opens connections and sends nothing, or a byte a second, takes no one's place.
+aiohttp parses, and limits a line, a header and their number. This module limits the rest: a head that never ends, and more
+connections than the process can hold. When the limit is reached, a new connection replaces the one that has waited longest for a
+request. So a client that opens connections and sends nothing, or one byte a second, displaces no other client.
 """
 
 import asyncio
@@ -148,7 +148,7 @@ class _Connection(web.RequestHandler):
 
     @property
     def is_new(self) -> bool:
-        """Whether no request has come on it yet."""
+        """Whether it has not received a request yet."""
         return self._request_count == 0
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -188,7 +188,7 @@ class _Connection(web.RequestHandler):
             connections.heads[self] = self._loop.time()
 
     def wait(self) -> None:
-        """The connection is new, or a request was answered and no other has come behind it."""
+        """The connection is new, or its last request was answered and no other has arrived."""
         if self._is_here and not self._messages:
             self._is_waiting = True
             self._connections.waiting[self] = None

@@ -1,4 +1,4 @@
-"""What one process takes on: rates by customer and address, bytes in flight, slots. Pure: time is an argument."""
+"""Limits of one process: rates by customer and address, bytes in flight, slots. Pure: time is an argument."""
 
 import threading
 from collections import Counter

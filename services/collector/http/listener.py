@@ -1,8 +1,8 @@
-"""The port that players connect to, which several processes may share, and how a process leaves it without resetting anyone.
+"""The port that players connect to. Several processes may share it, and a process leaves it without resetting a connection.
 
-The kernel completes handshakes for a listening socket and queues them until they are accepted; whoever is still in a
-handshake or in the queue when the socket is closed is reset. So a process that leaves takes part in no new handshake, sees
-those through that have begun, accepts everybody, and closes then.
+The kernel completes handshakes for a listening socket and queues the connections until they are accepted. If the socket is closed,
+it resets connections that are still in a handshake or in the queue. So a process that leaves takes part in no new handshake,
+completes those that have begun, accepts all connections, and then closes.
 """
 
 import asyncio
@@ -20,8 +20,8 @@ log = structlog.get_logger(__name__)
 
 #: Connections that the kernel holds for a process that is busy.
 BACKLOG: Final = 1_024
-#: How long a handshake that has begun may take to complete once the process leaves its port. Clients begin again one second
-#: after the first packet of a handshake that nobody answered (RFC 6298): less, so that they then meet another process.
+#: How long a handshake that has begun may take to complete once the process leaves its port. Clients repeat the first packet of an
+#: unanswered handshake after one second (RFC 6298). This time is shorter, so that they then reach another process.
 HANDSHAKE_SECONDS: Final = 0.5
 
 #: A classic BPF program over a TCP segment, from its header on (Documentation/networking/filter.rst of the kernel's sources,
@@ -39,7 +39,7 @@ _SO_ATTACH_FILTER: Final = 26
 
 
 def drop_new_handshakes(listening: socket.socket) -> None:
-    """From now on nobody new is let in; clients send the first packet of a handshake again, by then to another process.
+    """From now on no new handshake begins; clients repeat their first packet, which then reaches another process.
 
     Raises `OSError` where the kernel knows no such filters.
     """
@@ -85,7 +85,8 @@ class Listener:
         )
 
     async def close(self) -> None:
-        """Accepts no more, answers what has come, and ends. No connection that the kernel took on for it is reset."""
+        """Accepts no more, answers the requests that have arrived, and ends. No connection that the kernel queued for it is
+        reset."""
         if self._server is not None and self._connections is not None:
             server, self._server = self._server, None
             await self._leave_port()
@@ -97,19 +98,19 @@ class Listener:
         await self._runner.cleanup()
 
     async def _leave_port(self) -> None:
-        """Begins no handshake any more and sees through those that have begun; whoever completes one is served meanwhile."""
+        """Begins no new handshake and completes those that have begun; their connections are served meanwhile."""
         try:
             drop_new_handshakes(self._socket)
         except OSError as error:
-            # Not Linux. Whoever comes between the last accept and the close is reset, and sends again.
+            # Not Linux. A connection between the last accept and the close is reset, and the client sends again.
             log.warning("handshakes_not_dropped", problem=str(error))
             return
         await asyncio.sleep(self._handshake_seconds)
 
     async def _let_in(self, connections: Connections) -> None:
-        """Takes in whoever still waits at the socket: the kernel resets them when it is closed.
+        """Accepts the connections that still wait at the socket: the kernel would reset them at the close.
 
-        The loop's listener is gone, and this second handle has kept the socket open. It is closed as soon as nobody waits.
+        The loop's listener is gone, and this second handle has kept the socket open. It is closed as soon as no connection waits.
         """
         taken: list[socket.socket] = []
         self._socket.setblocking(False)
@@ -119,7 +120,7 @@ class Listener:
             except ConnectionAbortedError:
                 continue
             except OSError:
-                # Nobody waits any more, or no file may be opened for whoever does.
+                # No connection waits any more, or no file descriptor is left for one.
                 break
         self._socket.close()
         loop = asyncio.get_running_loop()

@@ -1,6 +1,6 @@
-"""One request from its bytes to its records in the sink: the path that every client's route shares.
+"""Reception: takes one request from its bytes to its records in the sink. All routes of clients use it.
 
-A `Refusal` says that nothing was stored (or that nobody knows); how a client hears of it is its route's business.
+A `Refusal` says that nothing was stored, or that the outcome is unknown. The client's route turns it into an answer.
 """
 
 import asyncio
@@ -366,7 +366,7 @@ class Reception:
 
     def _keeps(self, rejected: Rejected, rules: Rules, kept: list[Rejected]) -> bool:
         """Whether a rejected input is kept; if so it is put into `kept`. What is not is counted."""
-        # An unknown key may be equal to the id of a customer, and is still nobody's.
+        # An unknown key may equal the id of a customer, and still belongs to no customer.
         is_listed = rejected.reason != "unknown_customer" and rules.customers.lists(rejected.customer_id)
         size = len(rejected.value) + RECORD_OVERHEAD_BYTES
         if not self._rejected_room.take(size, is_listed=is_listed, now_seconds=time.monotonic()):

@@ -1,4 +1,4 @@
-"""`POST /recordings/<session>?sequence=n`: HTTP to and from uploads; nothing is decided here but statuses."""
+"""`POST /recordings/<session>?sequence=n`: translates HTTP to and from uploads; decides only the statuses."""
 
 import orjson
 from aiohttp import web

@@ -1,9 +1,8 @@
-"""HTTP to the reception and back; nothing is decided here but how an outcome is said to each kind of client.
+"""Translates HTTP to the reception and back; decides only how each kind of client gets an outcome.
 
-mux-embed is never answered with a 4xx for what a body holds, since it sends its batch again for ever. CMCD players take a 4xx for
-delivered: they get one only where no record of a body has a sequence number. What cannot be understood is stored in topic
-`rejected` and answered like the rest.
-docs/collector.md has the table.
+mux-embed never gets a 4xx for the content of a body, since it would send its batch again for ever. CMCD players treat a 4xx as
+delivered: they get one only if no record of a body has a sequence number. Invalid input is written to topic `rejected` and answered
+like valid input. docs/collector.md has the table.
 """
 
 import uuid
@@ -116,7 +115,7 @@ class Routes:
         return _json(native_answer(outcome))
 
     async def pixel(self, request: web.Request) -> web.Response:
-        """One native beacon as a query string, for whoever can only load an image."""
+        """One native beacon as a query string, for clients that can only load an image."""
 
         def take(post: Post, rules: Rules) -> Taken:
             return native.take_query(request.query.items(), post, rules)

@@ -1,4 +1,4 @@
-"""Turns at what only one request may do at a time, fair to parties: whoever asks for many waits behind those that ask for one."""
+"""Turns: lets one request at a time do some work, fair to parties. A party that asks for many turns waits behind others."""
 
 import asyncio
 from collections import deque
@@ -57,7 +57,7 @@ class Turns:
             if queue:
                 self._waiting[party] = queue
             if not called.cancelled():
-                # It stays taken: whoever is called has it before anybody else can ask.
+                # It stays taken: the waiter that is called has it before any other can ask.
                 called.set_result(None)
                 return
         self._is_taken = False

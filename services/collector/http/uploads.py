@@ -1,7 +1,7 @@
-"""Uploads: payloads of session recordings, streamed into Kafka in chunks and never held whole.
+"""Uploads: streams payloads of session recordings into Kafka in chunks, and never holds one whole.
 
-Bytes in memory are bounded for each upload (the chunk that is being filled) and for all together (chunks on their way): while
-there is no room, nothing more is read, and TCP holds the client back.
+Bytes in memory are limited for each upload (the chunk that is being filled) and for all together (chunks in flight). While a limit
+is reached, nothing more is read, and TCP flow control slows the client.
 """
 
 import asyncio
@@ -172,7 +172,7 @@ class Uploads:
             log.warning("upload_too_slow", chunk_seconds_max=self._limits.chunk_seconds_max)
             raise Refusal("slow") from None
         except (web.RequestPayloadError, ConnectionError):
-            # Nobody hears the answer.
+            # The client does not read the answer.
             raise Refusal("gone") from None
 
 

@@ -1,1 +1,1 @@
-"""What players send, understood: bytes and headers in, accepted beacons and rejected inputs out. Pure."""
+"""The intake: parses what players send. Bytes and headers in, accepted beacons and rejected inputs out. Pure."""

@@ -1,4 +1,4 @@
-"""A POST's body unpacked, within limits on what it may unpack to."""
+"""Decompresses a POST's body, within limits on the decompressed size."""
 
 import zlib
 from collections.abc import Callable

@@ -1,7 +1,7 @@
-"""The intake of EPAS (Eyevinn Player Analytics Specification 0.2 and 0.3): one event a POST; the key stands in the path.
+"""The intake of EPAS (Eyevinn Player Analytics Specification 0.2 and 0.3): one event a POST; the key is in the path.
 
-An event has no sequence number: its session's events are put in order by their time. Source of names and units: the
-specification and `@eyevinn/player-analytics-client-sdk-web` 0.2.0.
+An event has no sequence number: the events of a session are ordered by their time. Source of names and units: the specification and
+`@eyevinn/player-analytics-client-sdk-web` 0.2.0.
 """
 
 import math
@@ -57,7 +57,7 @@ class TakenEvent(msgspec.Struct, frozen=True):
 
 
 def take(post: Post, rules: Rules, new_session_id: str) -> TakenEvent:
-    """The POST's beacon, or the body set aside. A session that begins without an id gets `new_session_id`."""
+    """The POST's beacon, or the rejected body. A session that begins without an id gets `new_session_id`."""
     try:
         customer = checked_customer(post.key, post, rules)
     except Refused as refused:
@@ -115,7 +115,7 @@ def _beacon(fields: dict[str, Any], session_id: object, post: Post, rules: Rules
 
 
 def _attrs(fields: dict[str, Any], post: Post) -> dict[str, Any]:
-    """The payload's fields, what else stands beside it, and the duration in ms."""
+    """The payload's fields, the fields beside it, and the duration in ms."""
     payload = fields.get("payload")
     attrs = {
         name: value

@@ -1,7 +1,7 @@
-"""What the JSON formats share: how a body is read and refused, and the JSON Schema of a format of our own.
+"""Common to the JSON formats: reading and rejecting a body, and the JSON Schema of Playhead's own formats.
 
-Scripts that crop a text may cut a character in half (JavaScript: `title.slice(0, 100)`), and write `\\ud83d` alone for it, which
-is no character of any encoding. It is read as "?": half a character must not cost a batch.
+A script that crops a text may cut a character in half (JavaScript: `title.slice(0, 100)`), and then writes `\\ud83d` alone. This is
+not a character in any encoding. It is read as "?", so that half a character does not reject a batch.
 """
 
 import re
@@ -44,7 +44,7 @@ def check_items(body: bytes, rules: Rules, per_item: int = 1) -> None:
 
 
 def decoded(decoder: msgspec.json.Decoder[T], raw: bytes | msgspec.Raw, what: str) -> T:
-    """`raw` as the decoder's type. Raises `Refused`; `what` is what the client is told it should be."""
+    """`raw` as the decoder's type. Raises `Refused`; `what` names for the client what was expected."""
     try:
         return decoder.decode(raw)
     except NO_JSON as error:

@@ -1,7 +1,6 @@
 """The intake of Playhead's own format: one beacon or a batch as JSON, or one beacon as a query string.
 
-`NativeBeacon` and `Batch` are the format's one home: bodies are decoded with them, and the JSON Schema that is
-published is made from them.
+`NativeBeacon` and `Batch` define the format: bodies are decoded with them, and the published JSON Schema is generated from them.
 """
 
 from collections.abc import Iterable
@@ -108,7 +107,7 @@ def json_schema() -> bytes:
 
 
 def take(post: Post, rules: Rules) -> Taken:
-    """The POST's beacons; each that is none is rejected with its place in the batch, a body that is none as a whole."""
+    """The POST's beacons; an invalid item is rejected with its index in the batch, an invalid body as a whole."""
     try:
         customer = checked_customer(post.key, post, rules)
     except Refused as refused:

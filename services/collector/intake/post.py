@@ -1,4 +1,4 @@
-"""What goes into the intake and what comes out: one POST and the rules in, beacons and rejected inputs out."""
+"""Input and output of the intake: one POST and the rules in, beacons and rejected inputs out."""
 
 from typing import Any
 
@@ -88,7 +88,7 @@ class Taken(msgspec.Struct, frozen=True):
 
 
 class Outcome(msgspec.Struct, frozen=True):
-    """What became of one POST: how many beacons it held, and what of it was none. What is waiting for Kafka needs no more."""
+    """The outcome of one POST: the number of its beacons, and its rejected items. A request that waits for Kafka needs no more."""
 
     accepted: int
     rejected: list[Rejected]
@@ -104,7 +104,7 @@ class Refused(ValueError):
 
 
 def rejected_body(post: Post, refused: Refused, customer_id: str | None = None) -> Taken:
-    """The whole body set aside as it came."""
+    """The whole body, rejected unchanged."""
     rejected = Rejected(
         reason=refused.reason, detail=refused.detail, value=post.body, customer_id=customer_id, encoded=True
     )
@@ -133,7 +133,7 @@ def checked_view_id(view_id: object) -> str:
 
 
 def claimed_customer(key: object, rules: Rules) -> str | None:
-    """The customer under whose name something rejected is kept: the key's, or the key itself where it is nobody's."""
+    """The customer under whose name a rejected input is kept: the key's, or the key itself if it belongs to no customer."""
     if not isinstance(key, str) or CUSTOMER_ID.fullmatch(key) is None:
         return None
     found = rules.customers.find(key)

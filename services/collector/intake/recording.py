@@ -1,4 +1,4 @@
-"""The intake of session recordings: what a request's head says of the payload that follows. The body is not looked into."""
+"""The intake of session recordings: reads from a request's head what the payload is. It does not read the body."""
 
 import re
 from typing import Final

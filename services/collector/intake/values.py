@@ -13,7 +13,7 @@ _NUMBER_CHARS_MAX: Final = 40
 
 
 def whole_characters(text: str) -> str:
-    """`text` with "?" for the halves of characters that stand for bytes which are no UTF-8: they cannot be stored."""
+    """`text` with "?" for lone surrogates, which represent bytes that are not UTF-8: they cannot be stored."""
     return text if text.isascii() else text.encode("utf-8", "replace").decode()
 
 
@@ -38,7 +38,7 @@ def whole(value: object) -> int | None:
 
 
 def promoted_whole(attrs: dict[str, Any], name: str) -> int | None:
-    """Takes `name` out of `attrs` as a whole number; what is none stays in `attrs` as the client said it."""
+    """Removes `name` from `attrs` and returns it as an integer; any other value stays in `attrs` as the client sent it."""
     value = attrs.get(name)
     if value.__class__ is not int or not -WHOLE_MAX <= value <= WHOLE_MAX:
         value = whole(value)
@@ -71,7 +71,7 @@ def check_not_sampled(share: object, name: str) -> None:
 
 
 def checked_time_ms(value: object, name: str) -> int:
-    """A client's time, ms since 1970; raises `Refused` when there is none or it is before 1970."""
+    """A client's time, ms since 1970; raises `Refused` when it is missing or before 1970."""
     number = value if value.__class__ is int else whole(value)
     if not isinstance(number, int) or not 0 <= number <= WHOLE_MAX:
         raise Refused("invalid", f"{name} is no time in ms since 1970")

@@ -1,4 +1,4 @@
-"""The sink on Kafka: one producer, acks from all in-sync replicas, delivery reports gathered by a thread of their own."""
+"""The sink on Kafka: one producer, acks from all in-sync replicas, and a thread that collects delivery reports."""
 
 import asyncio
 import threading
@@ -126,7 +126,7 @@ class KafkaSink:
         return self._waiting_records
 
     def health(self) -> Check:
-        """Dead after a fatal error, or when nobody gathers delivery reports; a broker that is away is neither."""
+        """Dead after a fatal error, or when the thread that collects delivery reports died; an unreachable broker is neither."""
         if self._death is not None:
             return Check(False, self._death)
         if time.monotonic() - self._polled_at > POLL_AGE_SECONDS_MAX:
@@ -146,7 +146,7 @@ class KafkaSink:
     def _refuse_when_full(self, records: int, size_bytes: int) -> None:
         if self._death is not None:
             raise Unstored("dead", self._death)
-        # A lone request passes whatever its size: the queue itself then decides.
+        # A single request passes at any size: the queue itself then decides.
         waiting = self._waiting_records
         if waiting and (waiting + records > self._shed_records or self._waiting_bytes + size_bytes > self._shed_bytes):
             raise Unstored("queue_full", f"{waiting} records wait for Kafka")

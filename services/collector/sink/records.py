@@ -1,4 +1,4 @@
-"""What a request becomes in Kafka: records with topic, partition, key and value. Pure."""
+"""The Kafka records of a request: topic, partition, key and value. Pure."""
 
 from collections.abc import Callable, Mapping
 from operator import attrgetter

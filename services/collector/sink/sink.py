@@ -1,4 +1,4 @@
-"""Where a request's records go: the port, and its twin in memory."""
+"""Sink: the interface to which a request's records go, and its implementation in memory."""
 
 from collections.abc import Sequence
 from typing import Literal, Protocol
@@ -37,7 +37,7 @@ class Sink(Protocol):
 
 
 class MemorySink:
-    """A `Sink` that keeps records in a list, and fails when told to."""
+    """A `Sink` that keeps records in a list, and fails on request."""
 
     def __init__(self) -> None:
         self.records: list[Record] = []

@@ -1,8 +1,8 @@
 """Requests on disk, first in first out, each durable before `append` returns. Blocking: call it from one thread.
 
-A folder holds segments, files of frames: length, checksum, time, then a request's records as MessagePack. A segment goes
-when all it holds has been taken out; what was taken out of a segment that is still there is taken out again after a
-crash (duplicates, which the fold knows).
+A folder holds segments, files of frames: length, checksum, time, then a request's records as MessagePack. A segment is deleted when
+all its requests have been taken out. After a crash, requests that were taken out of an existing segment are taken out again:
+duplicates, which the fold recognizes.
 """
 
 import fcntl
@@ -86,7 +86,7 @@ class Spool:
             file.flush()
             os.fsync(file.fileno())
         except OSError:
-            # What part of it is there nobody knows: the segment ends before it, and the next begins a file of its own.
+            # It is unknown which part of it was written: the segment ends before it, and the next begins a new file.
             self._end_segment()
             raise
         segment.end += len(frames)
@@ -135,7 +135,7 @@ class Spool:
             if len(self._segments) == 1:
                 self._end_segment()
             if segment.torn:
-                # Never answered with success, but nobody knows what else may have broken it: kept for whoever looks.
+                # Never answered with success, but the cause of the damage is unknown: kept for an operator.
                 segment.path.rename(segment.path.with_suffix(".torn"))
             else:
                 segment.path.unlink()

@@ -1,4 +1,4 @@
-"""The sink of clients whose retries amplify: what Kafka does not take now is spooled, and sent when it does."""
+"""The sink of clients whose retries amplify: spools requests that Kafka does not accept now, and sends them when it does."""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -138,7 +138,7 @@ class SpooledSink:
         return Unstored("spool_full", detail)
 
     async def _write(self) -> None:
-        """Writes what has come in, all of it with one fsync, until nothing more comes."""
+        """Writes the waiting requests, all of them with one fsync, until none is left."""
         loop = asyncio.get_running_loop()
         try:
             while self._incoming:
@@ -166,7 +166,7 @@ class SpooledSink:
         loop = asyncio.get_running_loop()
         while True:
             await self._wake.wait()
-            # What is written from here on wakes it anew.
+            # A request that is written from here on wakes it again.
             self._wake.clear()
             oldest = await loop.run_in_executor(self._thread, self._spool.oldest, DRAIN_BYTES)
             if not oldest.size_bytes:

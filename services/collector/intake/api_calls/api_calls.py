@@ -1,6 +1,6 @@
-"""The intake of API calls: one call or a batch as JSON. Of a call only its shape goes on: no value is stored, none is logged.
+"""The intake of API calls: one call or a batch as JSON. Only the shape of a call is kept: no value is stored or logged.
 
-`NativeCall` and `Batch` are the format's one home: bodies are decoded with them, and the JSON Schema is made from them.
+`NativeCall` and `Batch` define the format: bodies are decoded with them, and the JSON Schema is generated from them.
 """
 
 from functools import cache
@@ -89,7 +89,7 @@ def json_schema() -> bytes:
 
 
 def take(post: Post, rules: Rules) -> Taken:
-    """The POST's calls; each that is none is told with its place. What is rejected is kept without its bytes."""
+    """The POST's calls; each invalid item is reported with its index. A rejected item is kept without its bytes."""
     key = post.key or DEFAULT_CUSTOMER
     customer_id = claimed_customer(key, rules)
     try:

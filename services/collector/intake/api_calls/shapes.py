@@ -1,7 +1,7 @@
-"""The shape of one value: what is left of a payload. Values go no further than this module.
+"""The shape of one value: the only part of a payload that is kept. Values do not leave this module.
 
-Two things of a value are kept where it is not likely personal: a number's size, for ranges; and a word that may be one of an
-enumeration (`shared.formats.WORD`). What is likely personal is told by its field's name or by what it looks like.
+Two things are kept of a value that is probably not personal: a number's size, for ranges; and a word that may be one of an
+enumeration (`shared.formats.WORD`). A value is probably personal by its field's name or by its format.
 """
 
 import hashlib
@@ -74,7 +74,7 @@ class Places:
 
 
 def shape_of(value: Any, at_ms: int, places: Places, name: str = "", depth: int = 0) -> Shape:
-    """The shape of a JSON value that stands under `name` at the time `at_ms`. Raises `Refused` beyond `places`."""
+    """The shape of a JSON value under `name` at the time `at_ms`. Raises `Refused` beyond `places`."""
     places.take(1)
     personal = _personal(name, value)
     shape: dict[str, Any] = {"count": 1, "first_ms": at_ms, "last_ms": at_ms, "personal": personal}

@@ -1,6 +1,6 @@
-"""The intake of CMCD version 2 in event mode (CTA-5004-B): one record a line; the customer stands in the path.
+"""The intake of CMCD version 2 in event mode (CTA-5004-B): one record a line; the customer is in the path.
 
-A record's session id is its view id: the fold tells the plays within one session apart.
+A record's session id is its view id: the fold separates the plays within one session.
 """
 
 from typing import Any, Final
@@ -34,7 +34,8 @@ RECORD_CHARS_MAX: Final = 256 * 1024
 ITEMS_MAX: Final = 131_072
 STATE_CHARS_MAX: Final = 8
 
-#: How the name (`cen`) of our own custom event begins: a fatal error, its code follows. For players that tell of none.
+#: The prefix of the name (`cen`) of Playhead's custom event: a fatal error, its code follows. For players that report no fatal
+#: errors.
 FATAL_ERROR: Final = "playhead-error:"
 
 _CANONICAL: Final = {
@@ -63,7 +64,7 @@ _CANONICAL_STATES: Final = {
 
 
 def take(post: Post, rules: Rules) -> Taken:
-    """The POST's beacons; lines that are none are rejected one by one, a body that is none as a whole."""
+    """The POST's beacons; an invalid line is rejected alone, an invalid body as a whole."""
     try:
         customer = checked_customer(post.key, post, rules)
     except Refused as refused:

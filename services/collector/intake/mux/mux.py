@@ -1,7 +1,7 @@
 """The intake of mux-embed and the other Mux SDKs: `{"metadata": {...}, "events": [{...}, ...]}` with short field names.
 
-The customer stands in each event (`env_key`; Roku says `property_key`), and one POST may hold two views. Every event but
-the first, `viewstart` and `viewend` carries only what changed.
+The customer is in each event (`env_key`; on Roku `property_key`), and one POST may hold two views. Every event but the first,
+`viewstart` and `viewend` carries only what changed.
 """
 
 import contextlib
@@ -145,7 +145,7 @@ _raw_body: Final = msgspec.json.Decoder(_RawBody)
 
 
 def take(post: Post, rules: Rules) -> Taken:
-    """The POST's beacons; events that are none are rejected one by one, a body that is none as a whole."""
+    """The POST's beacons; an invalid event is rejected alone, an invalid body as a whole."""
     try:
         body = unpacked(post, rules)
         check_items(body, rules)
@@ -186,7 +186,7 @@ def _opened(body: bytes) -> tuple[dict[str, Any], list[Any], bool]:
 
 
 def _as_written(body: bytes) -> Sequence[msgspec.Raw]:
-    """The events byte for byte, but for halves of characters; none where they cannot be told apart."""
+    """The events byte for byte, except halves of characters; an empty result if they cannot be separated."""
     for text in (body, with_whole_characters(body)):
         with contextlib.suppress(*NO_JSON):
             return _raw_body.decode(text).events
@@ -207,7 +207,7 @@ class _Reader:
         self._key: object = _NONE_YET
         self._view_id: object = _NONE_YET
         self._is_private = False
-        #: The fields of the beacon being read: those that all share stay, the others are set anew for each.
+        #: The fields of the beacon being read: shared fields stay, the others are set again for each.
         self._fields: dict[str, Any] = {
             "source": "mux",
             "sent_time_ms": self._sent_time_ms,
@@ -216,7 +216,7 @@ class _Reader:
         }
 
     def beacon(self, event: Any) -> Beacon:
-        """The beacon that `event` is; raises `Refused` when it is none."""
+        """The beacon in `event`; raises `Refused` when it is not a beacon."""
         if event.__class__ is not dict:
             raise Refused("invalid", "the event is not an object")
         attrs = _full_names.spelled_out(event)
@@ -266,7 +266,7 @@ def _clock_offset_ms(sent_time_ms: int | None, events: list[Any], post: Post) ->
 
 
 def _other_event(source_event: str, attrs: dict[str, Any]) -> str:
-    """The canonical name of an event that is not told by its own name alone."""
+    """The canonical name of an event whose own name is not sufficient."""
     if source_event == "error":
         return "warning" if attrs.get("player_error_severity") == "warning" else "error"
     return "ad" if source_event.startswith("ad") else "custom"

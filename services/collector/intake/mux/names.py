@@ -1,7 +1,7 @@
 """mux-embed's short field names spelled out: `xwati` is `view_watch_time`.
 
-A name's words stand one after another without a separator: the first as one letter, later ones as two, an integer as its
-digits, a word the tables do not know as itself between underscores (`_word_`; as the first word, `word_`).
+A name's words follow each other without a separator: the first as one letter, later ones as two, an integer as its digits, a word
+the tables do not know as itself between underscores (`_word_`; as the first word, `word_`).
 """
 
 from typing import Any, Final
@@ -20,7 +20,7 @@ def full_name(short: str) -> str:
         later = _later_words(short, 1)
         if later is not None:
             return "_".join([first, *later])
-    # A first word that has no letter stands in full, closed by an underscore.
+    # A first word that has no letter is written in full, closed by an underscore.
     unknown, underscore, _ = short.partition("_")
     if unknown and underscore:
         later = _later_words(short, len(unknown) + 1)

@@ -1,4 +1,4 @@
-"""OTLP's JSON: protobuf's JSON mapping, but that ids are hex and enums numbers; unknown fields are passed over.
+"""OTLP's JSON: protobuf's JSON mapping, except that ids are hexadecimal and enums are numbers; unknown fields are ignored.
 
 Source: https://opentelemetry.io/docs/specs/otlp/#json-protobuf-encoding.
 """

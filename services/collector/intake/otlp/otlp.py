@@ -54,7 +54,7 @@ def media_type(content_type: str) -> str:
 
 
 def take(post: Post, rules: Rules) -> Taken:
-    """The POST's spans; each that is none is rejected with its place, a body that is no request as a whole.
+    """The POST's spans; an invalid span is rejected with its index, an invalid body as a whole.
 
     Without a key it is the default customer's, where any key will do.
     """

@@ -1,4 +1,4 @@
-"""What both encodings of OTLP are read into, and what of it is a span."""
+"""The common form of both OTLP encodings, and its conversion to spans."""
 
 import math
 from typing import Any, Final, NamedTuple, get_args

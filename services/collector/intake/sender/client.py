@@ -1,4 +1,4 @@
-"""Who sent a request, and how much of that a customer's beacons may say."""
+"""The sender of a request, and which of its attributes a customer's beacons may hold."""
 
 from typing import Any, Final
 
@@ -7,7 +7,7 @@ import msgspec
 from services.collector.intake.sender.customers import Customer
 from services.collector.intake.sender.peer import truncated_ip
 
-#: Attributes that tell one viewer from another over time, in the clients' own names.
+#: Attributes that identify a viewer over time, under the clients' own names.
 VIEWER_NAMES: Final = frozenset(
     {
         "mux_viewer_id",
@@ -88,6 +88,6 @@ def sender_of(client: Client, terms: Customer) -> Sender:
 
 
 def without_viewer(attrs: dict[str, Any]) -> None:
-    """Takes out of `attrs` what tells viewers apart."""
+    """Removes from `attrs` the attributes that identify a viewer."""
     for name in attrs.keys() & VIEWER_NAMES:
         del attrs[name]

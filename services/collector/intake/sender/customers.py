@@ -1,4 +1,4 @@
-"""Whose beacons are taken, and on what terms: the customers file as typed values, found by write key. Pure.
+"""Customers: whose beacons are accepted, and under which rules. The customers file as typed values, found by write key. Pure.
 
 Without a file every well-formed id is a customer and its own key.
 """
@@ -43,7 +43,8 @@ class Customer(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     #: How much of a client's address is kept; 0: nothing.
     ipv4_bits_kept: Annotated[int, msgspec.Meta(ge=0, le=IPV4_BITS_KEPT)] = IPV4_BITS_KEPT
     ipv6_bits_kept: Annotated[int, msgspec.Meta(ge=0, le=IPV6_BITS_KEPT)] = IPV6_BITS_KEPT
-    #: What a viewer's `DNT: 1` or `Sec-GPC: 1` does: `honour` takes out what tells viewers apart, `ignore` nothing.
+    #: What a viewer's `DNT: 1` or `Sec-GPC: 1` does: `honour` removes the attributes that identify viewers, `ignore` removes
+    #: nothing.
     privacy_signals: Literal["honour", "ignore"] = "honour"
 
 
@@ -62,7 +63,7 @@ _NO_TERMS: Final = Customer()
 
 
 class Customers:
-    """Customers by key. `None` instead of a mapping: whatever is well-formed is a customer."""
+    """Customers by key. `None` instead of a mapping: every well-formed key is a customer."""
 
     def __init__(self, customers: Mapping[str, Customer] | None = None) -> None:
         self._by_key: dict[str, Found] | None = None
@@ -94,7 +95,7 @@ class Customers:
         return len(self._by_key or ())
 
 
-#: Whatever is well-formed is a customer.
+#: Every well-formed key is a customer.
 ANYBODY: Final = Customers()
 
 
@@ -109,9 +110,9 @@ def parsed_customers(data: bytes, *, toml: bool) -> Customers:
 
 
 def listed(customers: Mapping[str, Customer]) -> Customers:
-    """These customers and no others; raises `CustomersWrong` when there are none, or when keys collide."""
+    """These customers and no others; raises `CustomersWrong` without a customer, or when keys collide."""
     if not customers:
-        # Nobody wants a collector that rejects everything; somebody may have emptied a file or a table by mistake.
+        # An empty file or table is probably a mistake: the collector would reject everything.
         raise CustomersWrong("there are no customers in it")
     return Customers(customers)
 

@@ -1,4 +1,4 @@
-"""A client's address: found behind proxies that are known, and shortened so that it no longer names a person."""
+"""A client's address: found behind known proxies, and shortened so that it no longer identifies a person."""
 
 import ipaddress
 from collections.abc import Sequence
@@ -13,10 +13,10 @@ Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 
 def client_address(peer: str | None, forwarded_for: Sequence[str], proxies: Sequence[Network]) -> str | None:
-    """The address of the client: the rightmost one that is no proxy of ours.
+    """The address of the client: the rightmost one that is not a known proxy.
 
-    `forwarded_for` are the X-Forwarded-For headers in their order. Each proxy adds the address it was called from on the
-    right; what stands left of the first stranger is that stranger's claim.
+    `forwarded_for` are the X-Forwarded-For headers in their order. Each proxy adds the address of its caller on the right.
+    Addresses left of the first unknown address are claims of that client.
     """
     if not proxies or not forwarded_for:
         return peer

@@ -1,4 +1,4 @@
-"""The lookup endpoint: every slot answers for every key, itself or through the key's owner. Also serves the operator's page.
+"""The lookup endpoint: every slot answers for every key, itself or through the key's owner. Also serves the operator's view.
 
 On a port and thread of its own, behind a bearer token.
 """
