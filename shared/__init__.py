@@ -1,1 +1,1 @@
-"""The vocabulary of the whole system: pure values, no IO, no clock, no service."""
+"""The definitions that all services share: pure values, no IO, no clock, no service."""

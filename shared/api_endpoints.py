@@ -1,6 +1,6 @@
-"""Which endpoint of its API a call is of: a method and a path's template (`GET /users/{}`). Pure.
+"""Endpoints: finds the endpoint of a call, which is a method and a path template (`GET /users/{}`). Pure.
 
-Whoever reads the same calls in the same order finds the same endpoints.
+The same calls in the same order always give the same endpoints.
 """
 
 from collections.abc import Mapping
@@ -62,12 +62,12 @@ def asked_key(parts: Mapping[str, str]) -> bytes:
 
 
 def api_of(row_key: bytes) -> bytes:
-    """The key of the API that an endpoint's row is of: what stands before the first zero byte."""
+    """The key of the API of an endpoint's row: the bytes before the first zero byte."""
     return row_key.partition(b"\x00")[0]
 
 
 def place(api: Api, call: ApiCall, *, endpoints_max: int) -> Placed | None:
-    """The call's endpoint, noted in `api` if there is none yet; None for a call that belongs to none, which is counted."""
+    """The call's endpoint, added to `api` if it is new; None for a call without an endpoint, which is counted."""
     name = f"{call.method} {known_template(api.paths, call.path)}"
     if name not in api.endpoints:
         if call.status in _NO_ENDPOINT:

@@ -1,8 +1,8 @@
-"""Which paths are one endpoint's: `/users/123` and `/users/124` are `/users/{}`. Pure.
+"""Path templates: which paths belong to one endpoint: `/users/123` and `/users/124` are `/users/{}`. Pure.
 
-A part of a path is data when it looks like it (`shared.formats.segment_of`), when a route says so, or when there are very many of
-its kind: more words than `WORDS_MAX` at one place, below the first part, under each of which there are the same calls. What is
-published stays: its words are never taken for data later, and new words beside them are told as what they are.
+A part of a path is data in three cases: it has the format of data (`shared.formats.segment_of`), a route says so, or there are very
+many like it. The last means more words than `WORDS_MAX` at one place, below the first part, with the same calls under each. A
+published template stays: its words never become data later, and new words beside them are reported as words.
 """
 
 from collections.abc import Iterator
@@ -23,14 +23,14 @@ class Place(msgspec.Struct, array_like=True):
 
     #: Words, and whether each is published.
     words: dict[str, bool] = {}
-    #: Forms of the data that came here, such as `integer`; empty where there was none.
+    #: Formats of the data seen here, such as `integer`; empty if there was no data.
     forms: list[str] = []
     #: Whether any word that is not known here is data.
     is_data: bool = False
 
 
 class Paths(msgspec.Struct, array_like=True):
-    """The paths of one API: places by the template of what stands before them."""
+    """The paths of one API: places by the template of the path before them."""
 
     places: dict[str, Place] = {}
 
@@ -128,13 +128,13 @@ def forms_of(paths: Paths, template: str) -> list[list[str]]:
 
 
 def _name(place: Place, part: str) -> tuple[str, bool]:
-    """What stands for the part in a template, and whether it is noted only now."""
+    """The template's word for the part, and whether it is new."""
     if part.startswith("{"):
         form = part[1:-1]
         if form in place.forms or len(place.forms) >= FORMS_MAX:
             return DATA, False
         place.forms = sorted([*place.forms, form])
-        # A route says that whatever stands here is data.
+        # A route says that every part at this place is data.
         place.is_data = place.is_data or form == "route"
         return DATA, True
     if part in place.words:

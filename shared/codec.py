@@ -1,7 +1,7 @@
 """Schema to bytes and back: the only place where records are encoded.
 
-Values are JSON (readable with any console consumer, and by Spark's `from_json`); `schema_version` is in every one. The
-export for others (`VIDEO_VIEW`) is in the format they read.
+Values are JSON (readable with any console consumer, and by Spark's `from_json`); `schema_version` is in every one. The export
+(`VIDEO_VIEW`) is in Mux's format.
 """
 
 from typing import Final, Generic, TypeVar
@@ -46,7 +46,7 @@ class Codec(Generic[T]):
         return self._encoder.encode(record)
 
     def decode(self, data: bytes) -> T:
-        """The record in `data`; raises `Undecodable` when it is none, or one of a newer version."""
+        """The record in `data`; raises `Undecodable` when it is not such a record, or is of a newer version."""
         try:
             record = self._decoder.decode(data)
         except (msgspec.DecodeError, UnicodeDecodeError) as error:

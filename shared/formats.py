@@ -1,10 +1,10 @@
-"""What a text looks like: the formats of JSON Schema, the words of an enumeration, and the parts of a path that are data."""
+"""Recognizes the format of a text: JSON Schema's formats, words of an enumeration, and parts of a path that are data."""
 
 import ipaddress
 import re
 from typing import Final
 
-#: A word that may stand for itself in an enumeration.
+#: A word that may be a value of an enumeration.
 WORD: Final = re.compile(r"[A-Za-z][A-Za-z0-9_.-]{0,31}")
 _TEXT_CHARS_MAX: Final = 256
 

@@ -1,7 +1,7 @@
-"""Log-bucket histograms: the one home of the bucket formulas. Quantiles are within 1 % of the true value at any size.
+"""Log-bucket histograms: the only place of the bucket formulas. Quantiles are within 1 % of the true value at any size.
 
-A value x > 0 falls into bucket floor(ln x / ln GAMMA); everything else into `BUCKET_OF_ZERO`, which means 0. Counts of buckets
-add up and subtract exactly, in any order and any engine.
+A value x > 0 is in bucket floor(ln x / ln GAMMA); every other value is in `BUCKET_OF_ZERO`, which means 0. Counts of buckets add up
+and subtract exactly, in any order and any engine.
 """
 
 import math
@@ -19,12 +19,12 @@ def bucket_of(value: float) -> int:
 
 
 def value_of(bucket: int) -> float:
-    """The value that stands for a bucket: none in it is more than 1 % away."""
+    """The representative value of a bucket: every value in the bucket is at most 1 % away."""
     return 0.0 if bucket == BUCKET_OF_ZERO else 2 * math.pow(GAMMA, bucket + 1) / (1 + GAMMA)
 
 
 def quantile(counts: Mapping[int, int], q: float) -> float | None:
-    """The `q` quantile (0..1, nearest rank) of the values counted per bucket; None when there are none."""
+    """The `q` quantile (0..1, nearest rank) of the values counted per bucket; None without a value."""
     if not 0 <= q <= 1:
         raise ValueError(f"a quantile is 0 to 1, not {q}")
     total = sum(counts.values())

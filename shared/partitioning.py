@@ -1,4 +1,4 @@
-"""Key to partition: murmur2 as the Java client does it, for every producer and every lookup.
+"""Maps a key to its partition: murmur2 as in the Java client, for every producer and every lookup.
 
 Source of the algorithm: MurmurHash2 (32 bit, seed 0x9747b28c) as in Apache Kafka's `Utils.murmur2`; the partition is
 `(hash & 0x7fffffff) % partitions` as in its `BuiltInPartitioner`. The number of partitions of a topic never changes.

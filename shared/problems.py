@@ -1,4 +1,4 @@
-"""Problems: how a request that cannot be done is answered (RFC 9457, `application/problem+json`)."""
+"""Problems: the answer to a request that cannot be executed (RFC 9457, `application/problem+json`)."""
 
 from typing import Final
 

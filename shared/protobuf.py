@@ -1,7 +1,7 @@
 """Protocol buffers, writing only: messages as plain dicts by a table of their fields.
 
-The wire format is the public one (protobuf.dev/programming-guides/encoding): each field is a key `number << 3 | wire type`
-and its value; None and what has no field are left out. One message a few hundred times a second needs no more.
+The wire format is the public one (protobuf.dev/programming-guides/encoding): each field is a key `number << 3 | wire type` and its
+value; None and names without a field are omitted. A few hundred messages a second need no faster writer.
 """
 
 import struct

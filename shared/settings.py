@@ -1,8 +1,8 @@
-"""Settings: read from the environment once, typed, refused with a message that says what is wrong and what is allowed.
+"""Settings: read once from the environment and typed. An error message says what is wrong and what is allowed.
 
-A service's class names its variables: field `port` of a class with `PREFIX = "COLLECTOR_"` is `COLLECTOR_PORT`; what all
-services share is `PLAYHEAD_...`. A variable with the service's prefix that nothing reads is refused too: it is a typo.
-docs/security.md has what of it makes connections safe.
+A service's class names its variables: field `port` of a class with `PREFIX = "COLLECTOR_"` is `COLLECTOR_PORT`; what all services
+share is `PLAYHEAD_...`. A variable with the service's prefix that nothing reads is refused too: it is a typo. docs/security.md has
+the settings of secure connections.
 """
 
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""Merging shapes. Order and grouping do not matter; on what is learned, which is all but the counts, repetition does not either.
+"""Merges shapes. Order and grouping do not matter; for all but the counts, repetition does not matter either.
 
 So a schema is the same however its calls were spread over time; counts are sums of what was merged.
 """
@@ -14,7 +14,7 @@ T = TypeVar("T")
 
 #: Names of one object: of more the first in order are kept, and the object counts as a map.
 FIELDS_MAX: Final = 500
-#: Words of one enumeration; with more it is none.
+#: Words of one enumeration; a text with more words is not an enumeration.
 WORDS_MAX: Final = 12
 #: A word is spelled out once it came so often: what is seldom may be somebody's.
 SPELLED_COUNT_MIN: Final = 5
@@ -83,7 +83,7 @@ def discreet(shape: Shape) -> Shape:
 
 
 def without_words(shape: Shape) -> Shape:
-    """The shape without enumerations: its texts are taken for free ones, now and in whatever is merged with it."""
+    """The shape without enumerations: its texts count as free text, also after a merge with any other shape."""
     return msgspec.structs.replace(
         shape,
         text=None if shape.text is None else _freed(shape.text),
@@ -94,7 +94,7 @@ def without_words(shape: Shape) -> Shape:
 
 
 def size_of(shape: Shape) -> int:
-    """How many places the shape tells of."""
+    """The number of places in the shape."""
     inner = [one for one in (shape.items, shape.values, *shape.fields.values()) if one is not None]
     return 1 + sum(size_of(one) for one in inner)
 

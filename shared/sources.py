@@ -1,4 +1,4 @@
-"""The kinds of client and their traits, in one table: all that services must know of a client besides its wire format."""
+"""The kinds of client and their traits, in one table: all facts about a client except its wire format."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

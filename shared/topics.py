@@ -1,7 +1,7 @@
 """Every topic, once: name, key, schema, partitions, cleanup, retention, owner. Pure data.
 
-`deploy.topics` creates them; every service verifies its own at boot and refuses to start when one is missing or its
-partition count, cleanup policy or kind of timestamp is not as declared here. Auto-creation is off on the broker.
+`deploy.topics` creates them; every service verifies its own at boot. It refuses to start when one is missing, or differs from its
+declaration here in partition count, cleanup policy or kind of timestamp. Auto-creation is off on the broker.
 """
 
 from collections.abc import Mapping

@@ -1,6 +1,6 @@
-"""Starts the dashboard: settings, then topics, then feed, queries, application and listener; and ends it cleanly.
+"""Starts the dashboard: settings, topics, feed, queries, application, listener. Stops it cleanly.
 
-Exit codes: 0 done, 2 wrong settings, 3 topics or ports not to be had, 4 the live feed died.
+Exit codes: 0 done, 2 wrong settings, 3 topics or ports not available, 4 the live feed died.
 """
 
 import asyncio
@@ -40,7 +40,7 @@ EXIT_DEAD = 4
 
 
 def main() -> int:
-    """Runs the dashboard until it is told to stop; the exit code."""
+    """Runs the dashboard until a signal stops it; returns the exit code."""
     try:
         settings = DashboardSettings.load(with_secrets(DashboardSettings, os.environ))
     except SettingsError as error:
@@ -169,7 +169,7 @@ async def _serve(settings: DashboardSettings, stop: threading.Event) -> int:
 async def _listen(parts: _Parts, settings: DashboardSettings) -> None:
     await parts.runner.setup()
     await web.TCPSite(parts.runner, settings.host, settings.port).start()
-    # Last: who asks whether this process is ready is told so only once it listens.
+    # Last: `/readyz` says yes only once the process listens.
     parts.admin.start()
 
 

@@ -29,7 +29,7 @@ VIEW_CHARS_MAX: Final = VIEW_ID_CHARS_MAX + 4
 ALIVE_SECONDS: Final = 3.0
 #: A page that does not take what it is sent for this long is disconnected.
 WRITE_SECONDS_MAX: Final = 10.0
-#: What a page waits before it listens anew.
+#: How long a page waits before it connects again.
 RECONNECT_MS: Final = 2_000
 
 _POLICY: Final = "Content-Security-Policy"
@@ -130,7 +130,7 @@ class Routes:
             await response.prepare(request)
             await self._send_pictures(response)
         except (ConnectionResetError, TimeoutError):
-            # The page is gone, or does not read; there is nobody to tell.
+            # The page is closed, or does not read: no answer is possible.
             if request.transport is not None:
                 request.transport.abort()
         finally:
@@ -156,7 +156,7 @@ class Routes:
             return _json({"error": "unpublished", "detail": "the finalizer has not published yet"}, status=503)
         except QueryRefused:
             return _json({"error": "refused", "detail": "Postgres refuses the query"}, status=500)
-        # Nobody watching is no reason to call the table old; a view that has finished and is not in it is one.
+        # The table is not old because there are no viewers. It is old if a finished view is not in it.
         published_ms = _ms(found.published_at)
         missing_since_ms = self._board.finished_after(published_ms or 0)
         return _json(

@@ -1,4 +1,4 @@
-"""LargestCustomers: which customers the live picture shows apart from the others, bucket by bucket. Pure; bounded."""
+"""LargestCustomers: which customers the live picture shows separately, bucket by bucket. Pure; bounded."""
 
 import heapq
 from dataclasses import dataclass
@@ -90,7 +90,7 @@ class LargestCustomers:
             self._members = chosen
 
     def _largest(self, count: int) -> list[str]:
-        """The customers with the most viewers. Of equal ones a member stays, so that nobody comes and goes without a reason."""
+        """The customers with the most viewers. Of equal ones a present member stays, so that the set changes only with a reason."""
 
         def rank(customer_id: str) -> tuple[int, bool]:
             size = self._sizes[customer_id]

@@ -1,8 +1,8 @@
-"""Live records to what the page shows: sums over partitions, bucket by bucket, for the last minutes. Pure; bounded.
+"""Turns live records into the page's picture: sums over partitions, bucket by bucket, for the last minutes. Pure; bounded.
 
-Each partition counts on a clock of its own, so the records of one bucket come at different times. A bucket is shown when
-every partition heard of lately has reached it, or when it has waited `settle_ms` since its first record: then a partition is
-behind or gone, and the picture must not stop for it. What comes later still corrects a bucket that is shown already.
+Each partition counts on its own clock, so the records of one bucket arrive at different times. A bucket is shown when every
+recently active partition has reached it, or `settle_ms` after its first record: then a partition is behind or gone, and the picture
+must not stop for it. Later records still correct a bucket that is already shown.
 """
 
 from collections import defaultdict
@@ -14,8 +14,8 @@ import msgspec
 from services.dashboard.largest import LargestCustomers
 from shared.schemas.live import BUCKET_MS, IDLE_MS, Live
 
-#: As at the bucket's end. Where a partition has left a bucket out, its last gauges stand for this long: views do not end
-#: because their partition moves to another slot.
+#: As at the bucket's end. If a partition has no record of a bucket, its last gauges count for this long: views do not end because
+#: their partition moves to another slot.
 GAUGES: Final = ("viewers_now", "rebuffering_now", "open_now", "bitrate_bps_now", "bitrate_viewers_now")
 CARRY_MS: Final = 30_000
 #: What happened in the bucket; never carried.
@@ -60,7 +60,7 @@ class LiveHistory:
         self.shown_ms: int | None = None
 
     def take_record(self, live: Live, now_ms: int) -> None:
-        """One record has come at `now_ms`. The same record again replaces itself, unless its customer is omitted."""
+        """One record arrived at `now_ms`. The same record again replaces itself, unless its customer is omitted."""
         bucket_ms = live.bucket_ms
         newest_ms = max(self._newest.values(), default=bucket_ms)
         if bucket_ms <= newest_ms - self._history_ms - CARRY_MS:
@@ -176,7 +176,7 @@ class LiveHistory:
             self._remember(bucket_ms, known)
             figures: dict[str, Figures] = defaultdict(lambda: dict.fromkeys((*GAUGES, *COUNTS), 0))
             spoke = {partition for partitions in self._buckets.get(bucket_ms, {}).values() for partition in partitions}
-            # A bucket without any record is unknown, not carried: then nobody is counting.
+            # A bucket without any record is unknown, not carried over: no processor is counting.
             for (customer_id, _), live in known.items() if bucket_ms in self._buckets else ():
                 is_of_bucket = live.bucket_ms == bucket_ms
                 moved = customer_id == _OMITTED or not self._largest.is_member(customer_id, bucket_ms)

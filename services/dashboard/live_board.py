@@ -1,4 +1,4 @@
-"""The live picture as it stands, handed to every page that listens: fed by the feed's thread, published on the loop."""
+"""The present live picture, sent to every connected page. The feed's thread updates it; the event loop publishes it."""
 
 import asyncio
 from collections.abc import Callable, Sequence

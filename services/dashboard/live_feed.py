@@ -23,7 +23,7 @@ log = structlog.get_logger(__name__)
 
 POLL_SECONDS: Final = 0.5
 RECORDS_PER_POLL_MAX: Final = 2_000
-#: How often the broker is asked whether it is there, when nothing has come.
+#: How often the broker is probed while no record arrives.
 PROBE_SECONDS: Final = 3.0
 ANSWER_SECONDS_MAX: Final = 2.0
 STOP_SECONDS_MAX: Final = 10.0
@@ -75,7 +75,7 @@ class LiveFeed:
             finally:
                 consumer.close()
         except Exception as error:
-            # The thread's top: whatever it dies of must be known.
+            # The thread's top: every error that ends it must be known.
             log.exception("live_feed_died")
             self._on_death(f"{type(error).__name__}: {error}")
 
@@ -101,7 +101,7 @@ class LiveFeed:
         for message in messages:
             error = message.error()
             if error is not None:
-                # Connections mend by themselves; the probe tells whether they have.
+                # Connections recover by themselves; the probe finds out whether they have.
                 log.warning("live_feed", code=error.name(), error=error.str())
                 if error.code() == KafkaError._AUTO_OFFSET_RESET:
                     raise KafkaException(error)

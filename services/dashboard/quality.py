@@ -19,7 +19,7 @@ class RollupSum:
     startup_failures: int
     playback_failures: int
     exits_before_start: int
-    #: Sums of any size: only their ratios are told.
+    #: Sums of any size: only their ratios are shown.
     watch_ms: float
     rebuffer_ms: float
     bitrate_integral: float

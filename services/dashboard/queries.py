@@ -1,4 +1,4 @@
-"""What the dashboard asks Postgres: sums of hours in schema `serving`, by blocks of hours, and nothing else."""
+"""The dashboard's queries to Postgres: only sums of hours in schema `serving`, by blocks of hours."""
 
 import asyncio
 import os
@@ -191,7 +191,7 @@ class PostgresServing:
 
 
 def _forget(task: asyncio.Task[Rollups]) -> None:
-    """Nobody waits for the outcome any more; its error is that of the abandoned connection."""
+    """The outcome is not needed any more; its error is that of the abandoned connection."""
     if not task.cancelled():
         task.exception()
 

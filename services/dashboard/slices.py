@@ -1,11 +1,11 @@
-"""Live slices: what the chosen dimensions say of the newest minute, from live records. Pure; bounded."""
+"""Live slices: the figures of the newest minute by the chosen dimensions, from live records. Pure; bounded."""
 
 from collections.abc import Sequence
 from typing import Any, Final
 
 from shared.schemas.live import BUCKET_MS, OTHER, SLICE_VALUES_MAX, UNKNOWN, Live
 
-#: As at the newest bucket's end; a partition's last ones stand while it leaves buckets out.
+#: As at the newest bucket's end; a partition's last values count while it has no record of a bucket.
 _GAUGES: Final = ("viewers_now", "rebuffering_now", "bitrate_bps_now", "bitrate_viewers_now")
 #: Summed over the buckets.
 _COUNTS: Final = ("views_started", "views_finished", "playback_failures", "startup_failures", "exits_before_start")

@@ -16,7 +16,7 @@ ANSWER_BYTES_MAX: Final = 4 * 1024 * 1024
 
 
 class LookupsAway(RuntimeError):
-    """No slot answered, or nobody owns the view's partition just now; ask again."""
+    """No slot answered, or the view's partition has no owner at the moment; ask again."""
 
 
 class LookupsRefused(RuntimeError):
@@ -45,7 +45,7 @@ class ProcessorViews:
         self._session: aiohttp.ClientSession | None = None
 
     async def open(self) -> None:
-        """Makes the client; connects to nobody yet."""
+        """Makes the client; opens no connection yet."""
         self._session = aiohttp.ClientSession(timeout=self._timeout, headers=self._headers)
 
     async def close(self) -> None:

@@ -165,7 +165,7 @@ def _start_views(driver: Driver, *, once: bool) -> stream.Stream:
     records = stream.read(driver.spark, settings.views_kafka, VIEWS.name, offsets_max=offsets_max, starting="earliest")
     kept = [table for table in OF_VIEWS if table not in RAW.values()]
     if settings.row_topics:
-        # Streams only append to it, which stands in nobody's way.
+        # Streams only append to it, which conflicts with no other writer.
         kept.append(UNPARSED_ROWS)
     maintenance = Maintenance.of(settings, kept, clock_ms, driver.stop, driver.serving)
     batches = Batches("views", _land_and_maintain(driver.landing, maintenance), driver.stop)

@@ -1,6 +1,6 @@
-"""The finalizer's jobs other than the stream: the arguments of each, and what it prints.
+"""The finalizer's jobs other than the stream: the arguments and the output of each.
 
-Those that write `views` take the stream's place: they refuse to run beside it, and Kafka keeps what comes meanwhile.
+Jobs that write `views` refuse to run while the stream runs. Kafka keeps the records that arrive meanwhile.
 """
 
 import argparse

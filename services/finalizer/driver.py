@@ -1,4 +1,4 @@
-"""What every job needs: the checkpoint's lock, the serving database, a Spark session, and tables that are as declared."""
+"""The driver that every job needs: the checkpoint's lock, the serving database, a Spark session, and verified tables."""
 
 import threading
 import time

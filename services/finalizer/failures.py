@@ -1,4 +1,4 @@
-"""JobFailed: what ends a job of the finalizer with a message that says what to do."""
+"""JobFailed: an error that ends a job of the finalizer with a message that says what to do."""
 
 
 class JobFailed(RuntimeError):

@@ -1,6 +1,6 @@
 """The processor's own fold over records of table `bronze`: its application on its core, in memory, without Kafka.
 
-The one module of the finalizer that knows the processor: a second way to fold would be a second truth.
+It is the only module of the finalizer that imports the processor: a second fold could give other results.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -75,7 +75,8 @@ class Replay:
     def rows(self) -> list[bytes]:
         """Folds what waits and returns the rows that were finished: values of topic `views`.
 
-        The clock runs to the last record's append time and no further: what is not finished by then is the processor's to tell.
+        The clock advances to the last record's append time and no further: the processor writes the views that are not finished by
+        then.
         """
         rows: list[bytes] = []
         left = self._records

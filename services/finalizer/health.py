@@ -1,4 +1,4 @@
-"""What the finalizer answers to `/livez` and `/readyz`."""
+"""The finalizer's answers to `/livez` and `/readyz`."""
 
 import time
 from collections.abc import Sequence

@@ -1,1 +1,1 @@
-"""webhooks: sends anomalies to others by HTTP, so that no application waits for them."""
+"""webhooks: sends anomalies to receivers by HTTP, so that no application waits for a receiver."""

@@ -1,6 +1,6 @@
-"""Starts webhooks: settings, topics, then reading; and ends it cleanly. `python -m services.webhooks`.
+"""Starts webhooks: settings, topics, then reading. Stops it cleanly. `python -m services.webhooks`.
 
-Exit codes: 0 done, 1 it could not go on, 2 wrong settings, 3 topics or a port not to be had.
+Exit codes: 0 done, 1 it could not continue, 2 wrong settings, 3 topics or a port not available.
 """
 
 import asyncio

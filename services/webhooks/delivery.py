@@ -1,4 +1,4 @@
-"""One message to one receiver: attempts, with waits between them that grow and are drawn by lot."""
+"""Delivers one message to one receiver: attempts with exponential backoff and jitter."""
 
 import asyncio
 import random
@@ -17,7 +17,7 @@ from shared.metrics import WEBHOOKS_ATTEMPTS
 
 log = structlog.get_logger(__name__)
 
-#: "There is nobody, and will not be": asking again would be rude.
+#: The receiver is gone for ever: another attempt has no use.
 _GONE: Final = 410
 
 

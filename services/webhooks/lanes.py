@@ -1,6 +1,6 @@
-"""Lanes: one a partition, which delivers its messages in order, so that an anomaly opens before it closes.
+"""Lanes: one per partition. A lane delivers its messages in order, so that an anomaly opens before it closes.
 
-A lane that waits for its receiver holds up no other, and no application: these write the topic and know nothing of receivers.
+A lane that waits for its receiver delays no other lane and no application: applications only write the topic.
 """
 
 import asyncio

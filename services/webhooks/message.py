@@ -1,4 +1,4 @@
-"""Which revisions of an anomaly are sent, and in which words. Pure."""
+"""Which revisions of an anomaly are sent, and the text of the message. Pure."""
 
 import hashlib
 from dataclasses import dataclass

@@ -18,7 +18,7 @@ _Address = Annotated[pydantic.SecretStr, pydantic.AfterValidator(_checked)]
 
 
 class WebhooksSettings(Settings):
-    """Whom to tell, how often it is tried, and how much is in hand."""
+    """The receiver, the number and time of attempts, and the limit of pending messages."""
 
     PREFIX: ClassVar[str] = "WEBHOOKS_"
 

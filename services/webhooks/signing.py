@@ -1,7 +1,7 @@
-"""Messages as receivers verify them: headers and signature of Standard Webhooks 1.0.0. Pure.
+"""Signs messages so that receivers can verify them: headers and signature of Standard Webhooks 1.0.0. Pure.
 
-Source: https://github.com/standard-webhooks/standard-webhooks/blob/main/spec/standard-webhooks.md. What is signed is
-`<id>.<seconds>.<body>`, by HMAC-SHA256; the timestamp within it keeps a recorded message from being played again.
+Source: https://github.com/standard-webhooks/standard-webhooks/blob/main/spec/standard-webhooks.md. The signature is HMAC-SHA256 of
+`<id>.<seconds>.<body>`; the timestamp in it prevents the replay of a recorded message.
 """
 
 import base64

@@ -1,1 +1,1 @@
-"""One module a schema; every struct carries a version and is encoded by `shared.codec` alone."""
+"""One module per schema; every struct has a version and only `shared.codec` encodes it."""

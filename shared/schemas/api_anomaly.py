@@ -1,7 +1,7 @@
-"""One time in which an endpoint of an API was not as it usually is, window after window.
+"""The anomaly: a period of consecutive windows in which an endpoint of an API differed from its baseline.
 
-The value of topic `api_anomalies`. Rows are known by (customer, host, method, path, measure, opened_ms), and of equal ones the
-highest revision holds.
+The value of topic `api_anomalies`. The key of a row is (customer, host, method, path, measure, opened_ms); the highest revision is
+valid.
 """
 
 from typing import Final, Literal

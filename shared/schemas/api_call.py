@@ -1,4 +1,4 @@
-"""One call of an API, without its values: what was called and the shape of what went and came. The value of topic `api_calls`."""
+"""One call of an API, without its values: the endpoint, and the shapes of request and response. The value of topic `api_calls`."""
 
 from typing import Final, Literal
 
@@ -19,7 +19,7 @@ SEGMENT_CHARS_MAX: Final = 100
 
 
 class ApiCall(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
-    """One call. `path` has its parts as `shared.formats.segment_of` tells them: words as they are, data by its form."""
+    """One call. `path` has its parts as `shared.formats.segment_of` returns them: words unchanged, data as its format."""
 
     schema_version: int
     customer_id: str
@@ -31,7 +31,7 @@ class ApiCall(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     #: When it was called, ms since 1970; and how long it took, where that is known.
     at_ms: int
     duration_us: int | None = None
-    #: Who told: the native format, or a server span.
+    #: The source: the native format, or a server span.
     source: Literal["native", "span"]
     #: An object of `query`, `request` and `response`, these of `headers` and `body`; None where nothing is known of them.
     shape: Shape | None = None

@@ -11,7 +11,7 @@ ChangeKind = Literal["learned", "new_endpoint", "new_field", "vanished_field", "
 
 
 class ApiChange(msgspec.Struct, frozen=True, kw_only=True):
-    """One change of one endpoint; told once, when it was first seen."""
+    """One change of one endpoint; reported once, when it was first seen."""
 
     schema_version: int
     customer_id: str

@@ -44,7 +44,7 @@ class Beacon(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, gc=F
     measure and never control; `recv_time_ms` is the collector's clock.
     """
 
-    #: Always given and always written: what is left out could not be told from a later version's default.
+    #: Always given and always written: an omitted value could not be distinguished from a later version's default.
     schema_version: int
     source: SourceName
     customer_id: str
@@ -78,6 +78,6 @@ class Beacon(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, gc=F
     #: Where the address is: ISO 3166-1 code, number of the autonomous system.
     country: str | None = None
     asn: int | None = None
-    #: Which collector and which request it came by: for tracing only, never for telling duplicates.
+    #: The collector and the request that received it: for tracing only, never to recognize duplicates.
     collector_id: str | None = None
     batch_id: str | None = None

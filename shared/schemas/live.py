@@ -1,6 +1,6 @@
 """The live gauge: what one partition saw of one customer in one bucket of 5 s. The value of topic `live`.
 
-Gauges (`*_now`) are as at the bucket's end; the other counts are what happened in it. (partition, customer, bucket) is
+Gauges (`*_now`) are the values at the bucket's end; the other counts are of the events in it. (partition, customer, bucket) is
 unique, so sums over partitions are exact, and sums over buckets neither double nor drop across a restart.
 """
 
@@ -15,7 +15,7 @@ BUCKET_MS: Final = 5_000
 IDLE_MS: Final = 10 * 60 * 1000
 
 
-#: Values of one dimension that are told apart for a customer on a partition; views of all others count under `OTHER`.
+#: Values of one dimension that are counted separately for a customer on a partition; views of all others count under `OTHER`.
 SLICE_VALUES_MAX: Final = 20
 OTHER: Final = "(other)"
 #: Views that do not say a value of the dimension, so that the values of a dimension add up to the customer's figures.

@@ -1,4 +1,4 @@
-"""Presence: what one replica of a slot says of itself, several times a second. The value of topic `presence`."""
+"""Presence: the heartbeat of one replica of a slot, sent several times a second. The value of topic `presence`."""
 
 from typing import Final, Literal
 
@@ -11,13 +11,13 @@ Role = Literal["active", "standby", "handing_over"]
 
 
 class Presence(msgspec.Struct, frozen=True, kw_only=True):
-    """One beat of one replica. `replica` 0 is at home; the others stand by for it, in their order."""
+    """One heartbeat of one replica. `replica` 0 is the home replica; the others are its standbys, in their order."""
 
     schema_version: int
     application: str
     slot: str
     replica: int
-    #: Made anew at each start, so that a process knows its own beats from those of its predecessor.
+    #: New at each start, so that a process distinguishes its own heartbeats from those of its predecessor.
     incarnation: str
     role: Role
     #: Where its lookups listen; None when they are off.

@@ -1,7 +1,7 @@
-"""One payload of a session recording, or what is known of its absence. The value of topic `recording_index`.
+"""One payload of a session recording, or the reason of its absence. The value of topic `recording_index`.
 
-A session is a sequence of payloads, numbered by its client from 0. Of the rows that name a number the one with the largest
-revision holds.
+A session is a sequence of payloads, numbered by its client from 0. Of the rows with the same number, the one with the largest
+revision is valid.
 """
 
 import re
@@ -11,7 +11,7 @@ import msgspec
 
 SCHEMA_VERSION: Final = 1
 
-#: What a session id may be: it stands in names of objects.
+#: The allowed session ids: they are part of object names.
 SESSION_ID: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
 SEQUENCE_MAX: Final = 999_999
 SEQUENCE_DIGITS_MAX: Final = len(str(SEQUENCE_MAX))
@@ -45,7 +45,7 @@ class RecordingRow(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class StoredPayload(msgspec.Struct, frozen=True, array_like=True):
-    """One stored payload, as a lookup tells it."""
+    """One stored payload, as a lookup returns it."""
 
     sequence: int
     size_bytes: int

@@ -1,4 +1,4 @@
-"""What could not be understood: the value of topic `rejected` is the original bytes; the headers say the rest.
+"""Rejected input: the value of topic `rejected` is the original bytes; the headers hold the rest.
 
 Headers, all UTF-8: `reason` (one of `Reason`), `detail` (a sentence), `service`, `origin` (a request path, or
 `topic/partition/offset`), `content-type` and `content-encoding` where there was a request.

@@ -1,4 +1,4 @@
-"""The shape of JSON values: what a schema says of them, learned from seeing them. The values themselves are not in it.
+"""The shape of JSON values: the schema that is learned from values. It does not hold the values.
 
 A shape of one value and one of a million are of the same kind; `services.processor.applications.api_schemas.shape` merges them.
 """
@@ -15,7 +15,7 @@ class Text(msgspec.Struct, frozen=True, omit_defaults=True):
 
     length_min: int
     length_max: int
-    #: Formats of JSON Schema that strings had; "" is none of them.
+    #: Formats of JSON Schema that strings had; "" means no format.
     formats: list[str] = []
     #: How often words came that may be those of an enumeration, by a hash; none any more once `is_free`.
     words: dict[str, int] = {}

@@ -1,4 +1,4 @@
-"""The span: one timed operation of one service, as OpenTelemetry tells it. The value of topic `spans`.
+"""The span: one timed operation of one service, as OpenTelemetry reports it. The value of topic `spans`.
 
 Times are whole microseconds (OpenTelemetry counts ns; those would pass what a double holds exactly). Names of attributes
 are OpenTelemetry's own: https://opentelemetry.io/docs/specs/semconv.
@@ -39,7 +39,7 @@ class SpanLink(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class SpanFields(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
-    """What a span says of itself, whoever's and of whichever trace it is."""
+    """The fields of a span that depend on neither its customer nor its trace."""
 
     span_id: str
     #: None for the root; the parent may be a span that never comes.

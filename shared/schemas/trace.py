@@ -1,7 +1,7 @@
 """The trace: the spans of one trace id that belong together in time, joined. The value of topic `traces`.
 
-Rows are known by (customer, trace id, part), and of equal ones the highest revision holds. A trace is nearly always one
-part; one that was silent for longer than the gap has several.
+The key of a row is (customer, trace id, part); the highest revision is valid. A trace is nearly always one part; one that was
+silent for longer than the gap has several.
 """
 
 from typing import Final
@@ -58,7 +58,7 @@ class Trace(msgspec.Struct, frozen=True, kw_only=True):
     duplicate_count: int = 0
     #: Spans that came after this trace's windows had closed: in topic `late_spans`, not in `spans`.
     late_count: int = 0
-    #: Spans beyond the limit of a trace, which nothing else tells of.
+    #: Spans beyond the limit of a trace; no other field counts them.
     dropped_count: int = 0
     services: list[TraceService] = []
     #: Of the root, in the order of time, without gaps: its durations add up to the root's.

@@ -1,4 +1,5 @@
-"""The user: one row of table `users`. The value of topic `users` (a tombstone once it is deleted), and what its REST API tells."""
+"""The user: one row of table `users`. The value of topic `users` (a tombstone once it is deleted), and the answer of the REST
+API."""
 
 import re
 from typing import Final
@@ -12,7 +13,7 @@ USER_ID: Final = re.compile(r"[0-9a-f]{32}")
 
 
 class User(msgspec.Struct, frozen=True, kw_only=True):
-    """One user as it stands after the change that gave it `version`. Times are the partition's clock, ms since 1970."""
+    """One user after the change that gave it `version`. Times are the partition's clock, ms since 1970."""
 
     schema_version: int = SCHEMA_VERSION
     id: str

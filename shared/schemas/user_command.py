@@ -1,8 +1,8 @@
-"""What is to happen to a user or to the claim on an e-mail address. The value of topic `user_commands`.
+"""Commands: changes to a user or to the claim on an e-mail address. The value of topic `user_commands`.
 
-`Create`, `Replace`, `Patch` and `Delete` come from the REST API under the user's id. The others are how the partition of a user
-and that of an e-mail address agree on who has the address: `Claim`, `Confirm` and `Release` go to the address, `Claimed` and
-`Released` back to the user. Ids are hexadecimal and an address has an `@`, so the two kinds of key never meet.
+`Create`, `Replace`, `Patch` and `Delete` come from the REST API under the user's id. With the others the partitions of a user and
+of an e-mail address agree on the address's owner: `Claim`, `Confirm` and `Release` go to the address, `Claimed` and `Released` back
+to the user. Ids are hexadecimal and an address has an `@`, so the two kinds of key never collide.
 """
 
 from typing import Final
@@ -43,7 +43,7 @@ class Replace(msgspec.Struct, frozen=True, tag="replace"):
 
 
 class Patch(msgspec.Struct, frozen=True, tag="patch", omit_defaults=True):
-    """These fields of the user are to change; of the attributes those that are None go (RFC 7396)."""
+    """Changes these fields of the user; attributes that are None are removed (RFC 7396)."""
 
     asked: Asked
     email: str | None = None

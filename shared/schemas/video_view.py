@@ -1,7 +1,7 @@
 """`VideoView`, the message of Mux's streaming export of finished views: the value of topic `views.protobuf`.
 
-Names, numbers and types are those of `video_view/v1/video_view.proto` of the public repository muxinc/mux-protobuf, version
-18 (2026); proto2. Only what can be told from a view's row is here; docs/view.md says from which field.
+Names, numbers and types are those of `video_view/v1/video_view.proto` of the public repository muxinc/mux-protobuf, version 18
+(2026); proto2. Only fields that can be derived from a view's row are here; docs/view.md says from which field.
 """
 
 from typing import Final

@@ -1,8 +1,8 @@
 """The view: one finished attempt to play one video. The value of topic `views` and one row of the warehouse.
 
-Units: times in ms (ms since 1970 where the name says `_start_ms`, `_end_ms` or `append`), bitrates in bps, fractions 0..1,
-scale integrals in ratio x ms. Integrals and counts are stored, not ratios, so that rollups are exact sums. None means
-the source gives no means to know.
+Units: times in ms (ms since 1970 where the name says `_start_ms`, `_end_ms` or `append`), bitrates in bps, fractions 0..1, scale
+integrals in ratio x ms. Integrals and counts are stored, not ratios, so that rollups are exact sums. None means that the source
+does not provide the value.
 """
 
 from typing import Annotated, Final, Literal
@@ -33,7 +33,7 @@ Ordinal = Annotated[int, msgspec.Meta(ge=1, le=NUMBER_MAX)]
 
 #: Why a start-up time is not known: nothing played; the view's beginning, or the beacon of its first frame, never came.
 StartupUnknown = Literal["not_started", "start_lost", "first_frame_lost"]
-#: What rebuffering is made of: counters of the client, states that it told, or stalls that it reported one by one.
+#: The source of rebuffering: counters of the client, states that it reported, or single stalls that it reported.
 RebufferSource = Literal["counters", "states", "stalls"]
 EndReason = Literal["clean", "timeout", "error", "long_rebuffer", "superseded"]
 
@@ -50,7 +50,7 @@ class TimelineEvent(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=Tru
 class View(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     """One row per view and revision; (generation, revision) orders the revisions of a view."""
 
-    #: Always given and always written: what is left out could not be told from a later version's default.
+    #: Always given and always written: an omitted value could not be distinguished from a later version's default.
     schema_version: Ordinal
     generation: Ordinal = 1
     revision: Ordinal
@@ -205,10 +205,10 @@ class View(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     #: Whether the row rests on every beacon of the view: no number missing, not truncated, both ends seen.
     complete: bool = False
 
-    #: Fields of this row that the player measured itself; the others we integrate from the states it told.
+    #: Fields of this row that the player measured itself; the fold integrates the others from reported states.
     player_measured: list[str] = []
 
     events: list[TimelineEvent] = []
 
-    #: A tombstone: what was told as this view was none after all. It stands in for every older revision and counts nowhere.
+    #: A tombstone: the row was written for a view that does not exist. It replaces every older revision and counts nowhere.
     deleted: bool = False

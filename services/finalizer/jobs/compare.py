@@ -1,4 +1,4 @@
-"""What swapping a reprocessed generation in would change."""
+"""Compares a reprocessed generation with the present rows: what would a swap change?"""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -56,7 +56,7 @@ def compare(spark: SparkSession, warehouse: str, generation: int) -> Difference:
         pairs = now.alias("now").join(new.alias("new"), list(KEY), "full_outer")
         both = sf.col("now.revision").isNotNull() & sf.col("new.revision").isNotNull()
         columns = [name for name in tables.VIEWS.schema.fieldNames() if name not in {*_OF_ARRIVAL, *KEY}]
-        # A live revision of this generation stands as it is.
+        # A live revision of this generation stays unchanged.
         wins = both & (sf.col("now.generation") < generation)
         differs = {name: wins & ~_same(name) for name in columns}
         any_differs = sf.lit(False)

@@ -1,4 +1,4 @@
-"""Exports a day of a table to files that any tool opens."""
+"""Exports one day of a table to files that common tools can open."""
 
 from pathlib import Path
 from typing import Final

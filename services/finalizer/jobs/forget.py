@@ -1,4 +1,4 @@
-"""Deletes one viewer's data from every table, and says what was deleted where."""
+"""Deletes one viewer's data from every table, and reports what was deleted from each."""
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
@@ -73,7 +73,7 @@ def forget(driver: Driver, customer_id: str, viewer_id: str) -> Report:
             slices.add(Slice(row["hour"], customer_id))
     if len(found) > VIEWS_MAX:
         raise TooManyViews(f"more than {VIEWS_MAX} views fit: that is no single viewer")
-    # Before anything is deleted: afterwards nobody could tell which slices counted them.
+    # Before anything is deleted: afterwards the slices that counted them cannot be found.
     driver.serving.mark_dirty(slices)
     rows = {}
     for table in (tables.BRONZE, tables.LATE_RECORDS, tables.REJECTED):
@@ -121,7 +121,7 @@ def _of_raw(records: DataFrame, customer_id: str, viewer_id: str, keys: Collecti
 
 
 def _delete_rows(driver: Driver, told: RowTopic, customer_id: str, viewer_id: str) -> int:
-    """Deletes an application's rows of the customer in which the id stands as a value, wherever it does."""
+    """Deletes the customer's rows of an application that hold the id as a value, in any field."""
     table = tables.ROWS[told.name]
     rows = read(driver.spark, driver.settings.warehouse_dir, table).where(sf.col("customer_id") == customer_id)
     plain = [name for name in columns_of(told).fieldNames() if name not in told.as_json]
@@ -132,7 +132,7 @@ def _delete_rows(driver: Driver, told: RowTopic, customer_id: str, viewer_id: st
 
 
 def _holding(records: DataFrame, wanted: str) -> DataFrame:
-    """The records in whose JSON the text stands as a whole string value."""
+    """The records whose JSON holds the text as a whole string value."""
 
     def kept(batches: Iterator[Any]) -> Iterator[Any]:
         import pyarrow as pa  # noqa: PLC0415 - where the function runs

@@ -1,4 +1,4 @@
-"""What keeps the tables quick and no larger than they may be, between two batches: compaction, retention, vacuum."""
+"""Maintenance of the tables between two batches: compaction, retention, vacuum."""
 
 import threading
 import time

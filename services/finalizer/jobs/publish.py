@@ -1,4 +1,4 @@
-"""Fills a serving database from the warehouse: for one that was lost and is empty."""
+"""Fills an empty serving database from the warehouse, for example after the former one was lost."""
 
 import structlog
 from pyspark.sql import functions as sf

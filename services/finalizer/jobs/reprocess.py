@@ -1,6 +1,6 @@
-"""Folds views again from table `bronze`, as a new generation in table `reprocessed`, beside the one that is read.
+"""Folds views again from table `bronze`, as a new generation in table `reprocessed`. Readers still see the present one.
 
-`compare` tells what the generation would change, `swap` brings it to readers. Each step may be repeated after a crash.
+`compare` shows what the generation would change, `swap` makes it visible to readers. Each step may be repeated after a crash.
 """
 
 from collections.abc import Iterator, Mapping
@@ -18,7 +18,7 @@ from services.finalizer.warehouse.views_table import read
 #: A view lasts a day and may be revised for hours after its end: beacons of so many days around it are read.
 _DAYS_BEFORE: Final = 1
 _DAYS_AFTER: Final = 2
-#: A row that stands is looked for under so many days before those that are made: its first beacons may be gone.
+#: Existing rows are searched up to so many days before the days that are folded: their first beacons may be gone.
 _DAYS_STORED_BEFORE: Final = 7
 #: So long a view may be open, ms: one whose newest beacons are younger may not be complete.
 _OPEN_MS_MAX: Final = DAY_MS
@@ -114,7 +114,7 @@ def _stored(spark: SparkSession, warehouse: str, days: tuple[int, int]) -> DataF
 
 
 def _partial_marked(made: DataFrame, stored: DataFrame, ends: DataFrame) -> DataFrame:
-    """Adds `is_partial`: whether the row that stands was made of beacons that were not read.
+    """Adds `is_partial`: whether the existing row was made from beacons that were not read.
 
     Earlier ones: retention has passed, or the view began before the days that are read, and a session's plays are numbered from
     its beginning. Later ones: `bronze` is behind topic `views`, or ends before the fold has seen the view's last finish.

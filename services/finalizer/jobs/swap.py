@@ -1,9 +1,9 @@
-"""Brings a reprocessed generation to all readers, and takes it back.
+"""Makes a reprocessed generation visible to all readers, and reverts that.
 
-A swap brings the rows of `reprocessed` into `views` in one commit, where (generation, revision) decides, and leaves in `replaced`
-what stood there. Revisions that arrive later land in both (`warehouse.merge_beside`), so that taking the swap back loses none
-of them. Swaps lie on each other: a larger generation on a smaller one, and the newest is taken back first, since what it has put
-aside may be rows of the one before. Each step may be repeated after a crash.
+A swap merges the rows of `reprocessed` into `views` in one commit; the higher (generation, revision) wins. It keeps the former rows
+in `replaced`. Later revisions are written to both (`warehouse.merge_beside`), so that reverting the swap loses none of them. Swaps
+form a stack: each has a larger generation than the one before, and the newest is reverted first, since its `replaced` rows may
+belong to the one before. Each step may be repeated after a crash.
 """
 
 import structlog
@@ -60,7 +60,7 @@ def swap(driver: Driver, generation: int) -> int:
 
 
 def swap_back(driver: Driver, generation: int) -> int:
-    """Takes a swap back: every view stands as if it had not been; returns how many views it concerned.
+    """Reverts a swap: every view is as it would be without the swap; returns the number of views concerned.
 
     Raises `SwapOutOfOrder`.
     """
@@ -87,7 +87,7 @@ def swap_back(driver: Driver, generation: int) -> int:
 def _take_back(driver: Driver, former: DataFrame, generation: int) -> int:
     days = days_of(former, generation)
     _mark_both(driver, former, days)
-    # What stands there is taken back only if the swap has put it there: later revisions stay, of any generation.
+    # A row is reverted only if the swap has written it: later revisions stay, of any generation.
     swapped = f"stored.generation = {generation} AND stored.revision = landed.swapped_revision"
     _merge(
         driver.spark,
@@ -121,7 +121,7 @@ def _put_aside(spark: SparkSession, warehouse: str, rows: DataFrame, generation:
 
 
 def _mark_both(driver: Driver, rows: DataFrame, days: list[int]) -> None:
-    """The slices in which these views stand, and those that they will stand in, are dirty before anything changes."""
+    """Marks the present and the future slices of these views as dirty, before anything changes."""
     now = read(driver.spark, driver.settings.warehouse_dir, tables.VIEWS).where(sf.col("day").isin(days))
     stored = now.join(rows.select(*KEY), list(KEY), "left_semi").select("hour", "customer_id")
     wanted = rows.where(sf.col("hour").isNotNull()).select("hour", "customer_id")

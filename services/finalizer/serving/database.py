@@ -1,6 +1,6 @@
 """The serving database: which slices are dirty, and the driver that may write. One transaction a call.
 
-Dirty slices live here and not in the warehouse, so that publishing slices and clearing them is one transaction.
+Dirty slices are here and not in the warehouse, so that publishing slices and clearing them is one transaction.
 """
 
 import threading
@@ -41,7 +41,7 @@ class ServingAway(JobFailed):
 
 
 class Serving:
-    """The finalizer's connection to the serving database. Mends a lost connection by itself, within limits."""
+    """The finalizer's connection to the serving database. Reconnects by itself, within limits."""
 
     def __init__(self, dsn: str, *, away_seconds_max: float, stop: threading.Event) -> None:
         self._dsn = dsn

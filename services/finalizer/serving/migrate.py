@@ -1,4 +1,4 @@
-"""Brings the serving database to the schema this code needs."""
+"""Migrates the serving database to the schema that this code needs."""
 
 from pathlib import Path
 from typing import Final

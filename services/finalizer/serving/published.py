@@ -1,4 +1,4 @@
-"""What is published to the serving database, and the statements that bring it. Each is part of a transaction of `serving`."""
+"""The values that are published to the serving database, and their statements. Each is part of a transaction of `serving`."""
 
 import time
 from collections.abc import Sequence
@@ -39,7 +39,7 @@ class Group:
 
 @dataclass(frozen=True)
 class Rebuilt:
-    """Slices as they must stand from now on, and the days they are of. A slice without a group has no views left."""
+    """The new content of slices, and their days. A slice without a group has no views left."""
 
     slices: Sequence[Slice]
     measures: Sequence[str]

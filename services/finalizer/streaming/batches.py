@@ -1,4 +1,4 @@
-"""The batch function of a stream: does its work between two looks at whether the service stops, and measures it."""
+"""The batch function of a stream: measures its work, and checks before and after it whether the service stops."""
 
 import threading
 import time

@@ -1,7 +1,7 @@
-"""Lands one micro-batch: topic `views` -> Delta -> Postgres, in steps of which each may be repeated.
+"""Lands one micro-batch: topic `views` -> Delta -> Postgres. Each step may be repeated.
 
-Spark calls a batch again, with the same offsets, when the process died before the batch was noted as done. What a crash right
-after each step costs stands beside it.
+Spark calls a batch again, with the same offsets, if the process died before the batch was noted as done. A comment beside each step
+says what a crash right after it costs.
 """
 
 from collections.abc import Callable
@@ -40,7 +40,7 @@ class Summary:
     unparsed_offsets: tuple[int, int] | None
     slices: frozenset[Slice]
     days: tuple[int, ...]
-    #: Whether any view in it may stand in the warehouse already, so that its old slice counts too.
+    #: Whether a view in it may already be in the warehouse, so that its old slice is dirty too.
     revises: bool
 
 

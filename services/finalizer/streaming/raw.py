@@ -1,4 +1,4 @@
-"""Lands topics `beacons`, `late` and `rejected` as they are: append-only tables, each record once, each topic by itself."""
+"""Lands topics `beacons`, `late` and `rejected` unchanged: append-only tables, each record once, one stream per topic."""
 
 import json
 import time

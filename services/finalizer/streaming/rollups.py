@@ -22,7 +22,7 @@ def rebuild(spark: SparkSession, warehouse: str, wanted: Sequence[Slice], sets: 
     of_days = {Slice(one.hour // 24, one.customer_id) for one in wanted}
     stored = read(spark, warehouse, tables.ROLLUPS).where(sf.col("day").isin(*days))
     other_hours = stored.where((sf.col("grain") == "hour") & in_slices(list(of_days), "day") & ~in_slices(wanted))
-    # Found by the files' bounds of `hour`: how far a session's views lie from its first day, nobody knows.
+    # Found by the files' bounds of `hour`: a session's views may be any time after its first day.
     views = read(spark, warehouse, tables.VIEWS).where(in_slices(wanted))
 
     by_minute = minutes(views, sets).persist()

@@ -1,4 +1,4 @@
-"""Lands a topic of rows: one merge a batch, which may be repeated, so that no crash and no new checkpoint doubles a row."""
+"""Lands a topic of rows: one merge per batch. The merge may be repeated, so no crash and no new checkpoint doubles a row."""
 
 from collections.abc import Callable, Iterable
 
@@ -56,7 +56,7 @@ class RowLanding:
     def _append_unparsed(self, rows: DataFrame, checkpoint: str, batch_id: int) -> None:
         """Appends those with a reason, but for those that are there: fenced by the batch, and known by their place.
 
-        Appends of several streams never stand in each other's way, as merges would.
+        Appends of several streams never conflict, as merges would.
         """
         table, name = tables.UNPARSED_ROWS, self._told.name
         there = read(rows.sparkSession, self._warehouse, table).where(sf.col("topic") == name).select(*PLACE)

@@ -1,4 +1,4 @@
-"""Reports topics that stand still because a transaction stays open: a reader of committed records waits, and sees no lag."""
+"""Reports topics that an open transaction blocks: a reader of committed records waits there, and sees no lag."""
 
 import time
 from collections.abc import Mapping, Sequence

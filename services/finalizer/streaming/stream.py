@@ -1,4 +1,4 @@
-"""The streams' life: start them over their topics, watch them, and end them between two batches."""
+"""Runs the streams: starts them on their topics, watches them, and stops them between two batches."""
 
 import json
 import threading

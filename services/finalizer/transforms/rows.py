@@ -1,4 +1,4 @@
-"""From records of a topic of rows to the columns of its table: parse, separate what cannot be parsed, keep the newest."""
+"""Turns records of a topic of rows into columns of its table: parses, separates invalid records, keeps the newest."""
 
 from collections.abc import Iterable
 from functools import reduce
@@ -24,7 +24,7 @@ def columns_of(told: RowTopic) -> StructType:
 def parse(records: DataFrame, told: RowTopic) -> DataFrame:
     """Records as the Kafka source gives them -> the columns of the table but `landed_at_ms`, and `value` and `reason`.
 
-    `reason` is null for a row; otherwise why the record is none that this code knows: undecodable, unknown_version or invalid.
+    `reason` is null for a row; otherwise it says why this code cannot read the record: undecodable, unknown_version or invalid.
     """
     fields = columns_of(told)
     text = sf.col("value").cast("string")

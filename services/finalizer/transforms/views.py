@@ -1,4 +1,4 @@
-"""From records of topic `views` to one row a view: parse, place in its hour, keep the newest revision."""
+"""Turns records of topic `views` into one row per view: parses, finds the hour, keeps the newest revision."""
 
 from collections import defaultdict
 from collections.abc import Iterable
@@ -22,7 +22,7 @@ _CORRUPT: Final = "_corrupt"
 def parse(records: DataFrame) -> DataFrame:
     """Records as the Kafka source gives them -> the columns of table `views` but `landed_at_ms`, and `value` and `reason`.
 
-    `reason` is null for a view; otherwise why the record is none that this code knows: undecodable, unknown_version or invalid.
+    `reason` is null for a view; otherwise it says why this code cannot read the record: undecodable, unknown_version or invalid.
     """
     schema = StructType([*_VIEW.fields, StructField(_CORRUPT, StringType())])
     text = sf.col("value").cast("string")
@@ -49,7 +49,7 @@ def parse(records: DataFrame) -> DataFrame:
 
 
 def latest_per_view(rows: DataFrame) -> DataFrame:
-    """Keeps of each view the newest revision, and every row with a reason; adds `revisions`, how many it stands for.
+    """Keeps of each view the newest revision, and every row with a reason; adds `revisions`, the number of revisions it replaces.
 
     The order is total: of two rows with the same (generation, revision) the later record wins.
     """
@@ -67,7 +67,7 @@ def latest_per_view(rows: DataFrame) -> DataFrame:
 
 
 def may_be_stored() -> Column:
-    """Whether a row's view can stand in the warehouse with an older revision: the first revision of all has none."""
+    """Whether the warehouse can have an older revision of a row's view: not if this is the first revision."""
     return (sf.col("generation") > 1) | (sf.col("revision") > 1)
 
 

@@ -1,4 +1,4 @@
-"""One driver a checkpoint: a lock on a file beside it, held for the life of the process.
+"""One driver per checkpoint: a lock on a file beside it, held until the process ends.
 
 An object store has no such lock: there the serving database's fence refuses the older of two drivers at its next write.
 """

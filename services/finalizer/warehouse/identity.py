@@ -1,4 +1,4 @@
-"""What a stream's checkpoint belongs to: its warehouse and its topic. With any other, its offsets would mean other records."""
+"""The warehouse and topic of a stream's checkpoint. With any other topic, its offsets would mean other records."""
 
 import json
 from typing import Any, Final
@@ -38,8 +38,8 @@ def topic_ids(settings: Settings, topics: list[str]) -> dict[str, str]:
 def hold_to(spark: SparkSession, folder: str, *, warehouse: str, topic: str, topic_id: str) -> bool:
     """Holds a stream's checkpoint to what it belongs to; whether it is new, so that the stream begins where its table ends.
 
-    `warehouse` and `topic_id` are ids. A start that was cut off before its first batch has landed nothing, and is made anew:
-    where it meant to begin may be wrong by now. Raises `CheckpointForeign`.
+    `warehouse` and `topic_id` are ids. A start that was interrupted before its first batch has landed nothing, and is repeated: its
+    first offsets may be outdated. Raises `CheckpointForeign`.
     """
     now = {"format": _FORMAT, "warehouse": warehouse, "topics": {topic: topic_id}}
     if not _has_begun(spark, folder):

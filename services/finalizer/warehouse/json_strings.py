@@ -1,4 +1,4 @@
-"""Finds a string in JSON bytes as it was meant: a whole value, however its characters are escaped. Pure."""
+"""Finds a string in JSON bytes as a whole value, with any escaping of its characters. Pure."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""Where tables and checkpoints lie: a local folder, or an address of an object store such as `s3a://bucket/warehouse`."""
+"""Where tables and checkpoints are: a local folder, or an address of an object store such as `s3a://bucket/warehouse`."""
 
 from pathlib import Path
 from typing import Annotated

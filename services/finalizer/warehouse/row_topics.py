@@ -1,4 +1,4 @@
-"""Topics of which every record is a row of a table: what applications tell, as the warehouse keeps it. Pure data.
+"""Topics of which every record is a row of a table: the outputs of applications, as the warehouse keeps them. Pure data.
 
 To land another one, add it to `ALL`: its table and its stream follow.
 """
@@ -12,9 +12,9 @@ from shared import topics
 from shared.schemas import api_anomaly, api_change, api_window, recording, trace, user
 from shared.topics import Topic
 
-#: Where a record stands: what a row is known by that is never revised. The append time separates a recreated topic from the former.
+#: The place of a record: the key of a row that is never revised. The append time separates a recreated topic from the former one.
 PLACE: Final = ("kafka_partition", "kafka_offset", "kafka_timestamp_ms")
-#: What is newer in a compacted topic, where the records of a key stand in one partition.
+#: The order of versions in a compacted topic, where the records of a key are in one partition.
 APPENDED: Final = ("kafka_timestamp_ms", "kafka_offset")
 
 

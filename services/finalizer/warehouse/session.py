@@ -1,6 +1,6 @@
-"""The Spark session: quiet, in UTC, with the jars that lie in a folder. Nothing is fetched at run time.
+"""The Spark session: quiet, in UTC, with the jars of a folder. Nothing is downloaded at run time.
 
-Local by default; under `spark-submit` master, memory and jars are those that it was given.
+Local by default; under `spark-submit` it uses the given master, memory and jars.
 """
 
 import logging
@@ -38,7 +38,7 @@ def start(settings: FinalizerSettings) -> SparkSession:
     configuration = _configuration(settings)
     if not is_submitted():
         jars = find_jars(settings.jars_dir)
-        # Else Spark's workers take the python that stands first on the PATH.
+        # Otherwise Spark's workers use the first python on the PATH.
         os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
         builder = builder.master(f"local[{settings.cores}]")
@@ -78,8 +78,8 @@ def _local(settings: FinalizerSettings, jars: list[Path]) -> dict[str, str]:
 def jvm_options() -> str:
     """The options of the JVM besides its memory.
 
-    Batches want throughput: nobody waits for a pause, and G1 takes a sixth more CPU time than the parallel collector. But a JVM
-    does not start with two, so one that the environment asks for stays alone.
+    Batches need throughput: pauses delay no request, and G1 takes a sixth more CPU time than the parallel collector. A JVM does not
+    start with two collectors, so a collector that the environment names is kept alone.
     """
     asked = " ".join(os.environ.get(name, "") for name in ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS"))
     collector = [] if re.search(r"-XX:\+Use\w+GC", asked) else ["-XX:+UseParallelGC"]

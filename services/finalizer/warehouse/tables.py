@@ -1,4 +1,4 @@
-"""The warehouse's tables, each once: where it lies, its columns, partitions, clustering and properties."""
+"""The warehouse's tables, each once: its place, columns, partitions, clustering and properties."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
@@ -159,7 +159,7 @@ RAW: Final[Mapping[str, Table]] = {
     topics.REJECTED.name: REJECTED,
 }
 
-#: Records of topic `views` that are none this code knows: kept whole, with the reason, until someone repairs them.
+#: Records of topic `views` that this code cannot read: kept whole, with the reason, until they are repaired.
 UNPARSED: Final = Table(
     name="unparsed",
     schema=StructType([StructField("reason", StringType()), StructField("value", BinaryType()), *PROVENANCE]),
@@ -184,7 +184,7 @@ def _rows_of(told: RowTopic) -> Table:
     )
 
 
-#: What applications tell, by topic (`row_topics`).
+#: The outputs of applications, by topic (`row_topics`).
 ROWS: Final[Mapping[str, Table]] = {told.name: _rows_of(told) for told in row_topics.ALL}
 
 

@@ -1,4 +1,4 @@
-"""Reads and writes of tables `views` and `unparsed`, by the batch: the only place that does."""
+"""Reads and writes tables `views` and `unparsed`, batch by batch. No other module does."""
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Sequence
@@ -24,7 +24,7 @@ def read(spark: SparkSession, warehouse: str, table: Table) -> DataFrame:
 def insert_unparsed(
     spark: SparkSession, warehouse: str, rows: DataFrame, offsets: tuple[int, int] | None, *, landed_at_ms: int
 ) -> None:
-    """Puts the rows that have a reason into table `unparsed`, each once however often and by whichever checkpoint it comes.
+    """Writes the rows that have a reason to table `unparsed`, each once, for any number of repetitions and checkpoints.
 
     `offsets` are the smallest and the largest of these rows: as literals they spare the reading of all other files.
     """
@@ -44,7 +44,7 @@ def insert_unparsed(
 
 
 def stored_slices(spark: SparkSession, warehouse: str, views: DataFrame, days: Sequence[int]) -> set[Slice]:
-    """The slices in which older revisions of these views stand now."""
+    """The slices that hold older revisions of these views."""
     stored = read(spark, warehouse, tables.VIEWS).where(sf.col("day").isin(*days))
     keys = sf.broadcast(views.select(*KEY))
     found = stored.join(keys, list(KEY), "left_semi").select("hour", "customer_id").distinct().collect()
@@ -91,7 +91,7 @@ def merge_beside(
     )
 
 
-#: Whether what landed stands in for what is stored.
+#: Whether the landed row replaces the stored one.
 NEWER = (
     "landed.generation > stored.generation"
     " OR (landed.generation = stored.generation AND landed.revision > stored.revision)"
