@@ -1,6 +1,7 @@
 """The oracle's reading of advertisement events."""
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any, Final
 
 from tests.oracle.playing import shows_view
@@ -22,10 +23,14 @@ _FIELDS: Final = (
 def ads(spans: Sequence[Span]) -> dict[str, Any]:
     """Breaks, attempts, impressions and errors of a play, and how long its ads played."""
     row = dict.fromkeys(_FIELDS, 0)
-    playing = has_played = has_ended = paused = False
-    for span in spans:
+    playing = has_played = has_ended = paused = in_break = False
+    for before, span in pairwise([None, *spans]):
+        assert span is not None
         one = span.step
-        has_played = has_played or is_first_frame(span)
+        # Where the beacon of the first frame was lost, others show that the content has played.
+        shown = (before is not None and before.played_ms > 0) or (span.state == "playing" and one.state != "")
+        has_played = has_played or is_first_frame(span) or (shown and not one.ad and not in_break)
+        in_break = one.ad != "adbreakend" and (in_break or bool(one.ad))
         has_ended = has_ended or one.name == "ended" or (one.name == "ps" and one.state == "ended")
         match one.ad:
             case "adbreakstart":
@@ -51,7 +56,7 @@ def ads(spans: Sequence[Span]) -> dict[str, Any]:
 
 def content_startup_ms(row: dict[str, Any], spans: Sequence[Span]) -> int | None:
     """From the start to the content's first frame, without the time in ad breaks; without ads the start-up time."""
-    if not row["ad_breaks"]:
+    if row["startup_ms"] is None or not any(row[field] for field in _FIELDS):
         return row["startup_ms"]
     begun = next((span for span in spans if shows_view(span.step)), None)
     frame = next((span for span in spans if is_first_frame(span)), None)
@@ -61,7 +66,7 @@ def content_startup_ms(row: dict[str, Any], spans: Sequence[Span]) -> int | None
     for span in spans:
         if span is frame:
             break
-        in_break = span.step.ad == "adbreakstart" or (in_break and span.step.ad != "adbreakend")
+        in_break = span.step.ad != "adbreakend" and (in_break or bool(span.step.ad))
         break_ms += span.ms + span.gap_ms if in_break else 0
     return max(0, frame.at_ms - begun.at_ms - break_ms)
 

@@ -64,8 +64,6 @@ ALLOWED: Final = (
 
 #: Fields in which the fold does not follow `docs/view.md` yet.
 PENDING: Final = {
-    "events": "each heartbeat in state failed adds an error to the timeline",
-    "max_seek_ms": "a seek that never ends counts in seek_ms and not here",
     **dict.fromkeys(("browser", "os", "device", "country", "asn"), "of a beacon that came twice the first copy counts"),
 }
 
@@ -73,11 +71,9 @@ PENDING: Final = {
 def is_settled(one: Session) -> bool:
     """Whether the fold follows `docs/view.md` in it.
 
-    Pending: sleep as long as rows have no `gap_ms`, clock steps, lost beacons, and ads of CMCD with `sta=p`.
+    Pending: clock steps and lost beacons.
     """
-    kinds = {moment.kind for play in one.plays for moment in play.moments}
-    sleeps = bool(one.sleeps) and "gap_ms" not in View.__struct_fields__
-    return not (sleeps or one.steps or one.losses or (one.client == "reporter" and "adplaying" in kinds))
+    return not (one.steps or one.losses)
 
 
 @dataclass(frozen=True, slots=True)

@@ -141,8 +141,7 @@ def _row(
     failure = failure_of_cmcd(play, spans) if row["source"] == "cmcd" else _last_error(play)
     row["player_measured"] = player_measured(play, last)
     row["events"] = timeline(spans, begun)
-    last_state = "playing" if spans[-1].played_ms else spans[-1].state
-    row |= _outcome(play, row, failure, times, last_state, is_last=is_last)
+    row |= _outcome(play, row, failure, times, _seen_last(spans), is_last=is_last)
     return row | scores(row)
 
 
@@ -216,12 +215,23 @@ def _last_error(play: Sequence[Step]) -> Step | None:
     return next((one for one in reversed(play) if one.name == "error"), None)
 
 
+def _seen_last(spans: Sequence[Span]) -> str:
+    """The last state of a play; of one that ended, the state before its end."""
+    state = spans[-1].state
+    for span in reversed(spans):
+        if span.state != "ended":
+            break
+        state = span.before
+    return state
+
+
 def _outcome(
     play: Sequence[Step], row: Row, failure: Step | None, times: Integrated, last_state: str, *, is_last: bool
 ) -> Row:
     """How it ended, and whether it failed."""
     ended = any(one.name in ("ended", "viewend") or (one.state == "ended" and not one.is_request) for one in play)
-    if last_state == "rebuffering" and times.in_state_ms["rebuffering"] >= LONG_REBUFFER_MS:
+    stalled_ms = max(times.in_state_ms["rebuffering"], row["rebuffer_ms"] if row["source"] == "mux" else 0)
+    if last_state == "rebuffering" and stalled_ms >= LONG_REBUFFER_MS:
         reason = "long_rebuffer"
     elif ended:
         reason = "clean"
@@ -246,7 +256,7 @@ def _outcome(
         "ebvs": failure is None and not row["played"],
         "truncated": False,
         "late_count": 0,
-        "complete": reason == "clean" and whole,
+        "complete": ended and whole,
     }
 
 

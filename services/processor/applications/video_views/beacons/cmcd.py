@@ -98,6 +98,7 @@ def cmcd_step(beacon: Beacon, seq: int) -> Step:
         latency_ms=measured(scalar(attrs.get("ltc"))),
         is_error=is_error and not is_fatal,
         judges_errors=True,
+        reports_error=is_error and attrs.get("e") in ("e", "ce"),
         tells_state=sta in _STATES and not is_request,
         is_first_frame=beacon.event == "playing",
         shows_playing=sta == "p",

@@ -178,6 +178,7 @@ def mux_step(beacon: Beacon, seq: int) -> Step:
         ad=ADS.get(beacon.source_event, 0) if event == "ad" else 0,
         request=_request(beacon) if event == "request" else None,
         is_warning=event == "warning",
+        reports_error=event == "error",
         is_first_frame=event == "playing",
         shows_playing=bool(counters) and not _PLAYED.isdisjoint(counters) and any(map(counters.get, _PLAYED)),
         # `viewend` repeats the last values: what was shown then is not what is shown now.

@@ -207,6 +207,7 @@ def _step(
         latency_ms=latency_ms,
         sizes=sizes,
         is_warning=event == "warning",
+        reports_error=event == "error",
         is_first_frame=event == "playing",
         shows_playing=beacon.source == "epas" and event == "viewend" and beacon.attrs.get("reason") == "ended",
     )

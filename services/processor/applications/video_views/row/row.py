@@ -19,6 +19,7 @@ from services.processor.applications.video_views.view.progress import (
     ON_WARNING,
     Progress,
     has_failed,
+    longest_seek_ms,
 )
 from services.processor.applications.video_views.view.state import (
     ViewState,
@@ -170,7 +171,7 @@ def _playing_fields(progress: Progress, ours: Progress, counters: dict[str, Any]
         "playback_ranges": _ranges(counters.get("playback_ranges")),
         "seek_count": counters.get("seek_count", ours.seek_count),
         "seek_ms": counters.get("seek_ms", ours.seek_ms),
-        "max_seek_ms": counters.get("max_seek_ms", ours.longest_seek_ms),
+        "max_seek_ms": counters.get("max_seek_ms", longest_seek_ms(ours)),
         "dropped_frames": counters.get("dropped_frames"),
         "bitrate_integral": progress.bitrate_integral,
         "bitrate_time_ms": progress.bitrate_time_ms,

@@ -42,8 +42,8 @@ def startup_fields(progress: Progress, counters: dict[str, Any], startup: Startu
     ads = progress.ads
     if content_ms is None and ads is None:
         content_ms = startup_ms
-    elif content_ms is None and progress.playing_at_ms and ads is not None and startup_ms is not None:
-        begun_ms = _since_begun(progress, progress.playing_at_ms) or 0
+    elif content_ms is None and progress.content_at_ms and ads is not None and startup_ms is not None:
+        begun_ms = _since_begun(progress, progress.content_at_ms) or 0
         content_ms = max(0, begun_ms - ads.before_content_ms)
     page_ms, player_ms = counters.get("page_load_ms"), counters.get("player_startup_ms")
     aggregate_ms = counters.get("aggregate_startup_ms")

@@ -78,6 +78,9 @@ class Progress(msgspec.Struct, array_like=True):
     stalls_told_ms: int = 0
     started: Started = msgspec.field(default_factory=Started)
     clock: Clock = msgspec.field(default_factory=Clock)
+    #: When the first frame of the content was shown (0: its beacon is not known), and whether any content has played.
+    content_at_ms: int = 0
+    content_has_played: bool = False
 
 
 _WATCHING: Final = frozenset({step.STARTING, step.PLAYING, step.REBUFFERING, step.SEEKING})
@@ -100,6 +103,8 @@ def fold(progress: Progress, next_step: Step) -> None:
     before = progress.state
     if next_step.state:
         _enter(progress, next_step)
+        if progress.state == step.PLAYING:
+            _see_content(progress, next_step)
     if next_step.judges_errors:
         _judge_errors(progress, next_step, before)
     if next_step.shows_playing or next_step.ends == step.PLAYED_OUT:
@@ -209,9 +214,19 @@ def _pass(progress: Progress, next_step: Step, elapsed_ms: int) -> None:
     if advanced_ms:
         progress.state = step.PLAYING
         progress.playing_at_ms = next_step.at_ms - advanced_ms
+        progress.content_has_played = True
         _note(progress, next_step, step.PLAYING, at_ms=progress.playing_at_ms)
         started.show(progress.started, next_step.at_ms)
         _integrate(progress, advanced_ms)
+
+
+def _see_content(progress: Progress, next_step: Step) -> None:
+    """Notes that the content plays: what plays may be an ad, except after the beacon of a first frame."""
+    if next_step.is_first_frame:
+        progress.content_at_ms = progress.content_at_ms or next_step.at_ms
+    elif next_step.ad or (progress.ads and progress.ads.state):
+        return
+    progress.content_has_played = True
 
 
 def _judge_errors(progress: Progress, next_step: Step, before: int) -> None:
@@ -254,6 +269,13 @@ def _fold_rare(progress: Progress, next_step: Step) -> None:
         delivery.resize(progress.scale, next_step.sizes)
 
 
+def longest_seek_ms(progress: Progress) -> int:
+    """The longest time in one seek, also of a seek that has not ended."""
+    if progress.state != step.SEEKING:
+        return progress.longest_seek_ms
+    return max(progress.longest_seek_ms, min(progress.seek_ms - progress.seek_ms_before, STEP_MS_MAX))
+
+
 def last_seen(progress: Progress) -> int:
     """The state that the viewer saw last."""
     return progress.state_before_end if progress.state == step.ENDED else progress.state
@@ -288,7 +310,7 @@ def _integrate(progress: Progress, elapsed_ms: int) -> None:
     elif state == step.SEEKING:
         progress.seek_ms += elapsed_ms
     if progress.ads is not None and progress.ads.state:
-        has_played, is_playing = progress.playing_at_ms > 0, state == step.PLAYING
+        is_playing, has_played = state == step.PLAYING, progress.content_has_played
         ads.integrate(progress.ads, elapsed_ms, is_playing=is_playing, is_watched=is_watched, has_played=has_played)
 
 
@@ -328,15 +350,15 @@ def _led_to(progress: Progress, told: int) -> int:
 def _enter(progress: Progress, next_step: Step) -> None:
     before, after = progress.state, _led_to(progress, next_step.state)
     if after == step.PLAYING:
-        is_first = next_step.is_first_frame
+        # A record of CMCD that says that an ad's first frame was shown says the state, too.
+        is_first = next_step.is_first_frame or next_step.ad == step.AD_PLAYING
         started.show(progress.started, next_step.at_ms, is_first_frame=is_first, state_before=before)
     if after == before:
-        if next_step.state == step.FAILED:
+        if next_step.state == step.FAILED and next_step.reports_error:
             _note(progress, next_step, ON_ERROR)
         return
     if before == step.SEEKING:
-        took_ms = min(progress.seek_ms - progress.seek_ms_before, STEP_MS_MAX)
-        progress.longest_seek_ms = max(progress.longest_seek_ms, took_ms)
+        progress.longest_seek_ms = longest_seek_ms(progress)
     if after == step.SEEKING:
         progress.seek_count += 1
         progress.seek_ms_before = progress.seek_ms
@@ -358,7 +380,7 @@ def _enter(progress: Progress, next_step: Step) -> None:
 
 def _show_ad(progress: Progress, next_step: Step) -> None:
     told = progress.ads = progress.ads or Ads()
-    has_played, has_ended = progress.playing_at_ms > 0, progress.ended > 0
+    has_played, has_ended = progress.content_has_played, progress.ended > 0
     if ads.show(told, next_step.ad, has_played=has_played, has_ended=has_ended):
         started.show(progress.started, next_step.at_ms, is_first_frame=True, state_before=progress.state)
     _note(progress, next_step, ON_AD + next_step.ad)

@@ -322,3 +322,51 @@ def test_the_timeline_is_the_beginning_of_a_life_without_end(drive: Drive) -> No
         (2_000, "pause"),
     ]
     assert row.beacon_count == 301
+
+
+def preroll(*, first: str = "ps:p") -> list[Beacon]:
+    """A CMCD play whose client says `sta=p` while its pre-roll of 5 s plays, and in the rest of the break."""
+    frame = msgspec.structs.replace(
+        cmcd(5, "playing" if first == "ps:p" else "heartbeat", 6_600, sta="p"), source_event=first
+    )
+    return [
+        cmcd(0, "viewstart", 0, sta="s"),
+        ad(cmcd(1, "ad", 300, sta="s"), "abs"),
+        ad(cmcd(2, "ad", 1_000, sta="p"), "as:p"),
+        ad(cmcd(3, "ad", 6_000, sta="p"), "ae:p"),
+        ad(cmcd(4, "ad", 6_100, sta="p"), "abe:p"),
+        frame,
+        ad(cmcd(6, "ad", 60_000, sta="p"), "abs:p"),
+        ad(cmcd(7, "ad", 61_000, sta="p"), "as:p"),
+        ad(cmcd(8, "ad", 66_000, sta="p"), "abe:p"),
+        cmcd(9, "ended", 70_000, sta="e"),
+    ]
+
+
+def test_a_preroll_that_its_client_calls_playing_is_the_first_frame_and_no_content(drive: Drive) -> None:
+    row = row_of(drive, preroll())
+    assert (row.startup_ms, row.startup_unknown) == (1_000, None)
+    # From the start to the content's first frame, 6,600, less the break of 5,800.
+    assert row.content_startup_ms == 800
+    assert (row.ad_playing_ms, row.ad_preroll_playing_ms) == (10_000, 5_000)
+    assert (row.ad_preroll_breaks, row.ad_midroll_breaks) == (1, 1)
+
+
+def test_a_midroll_follows_content_whose_first_frame_was_lost(drive: Drive) -> None:
+    row = row_of(drive, preroll(first="t:p"))
+    assert (row.startup_ms, row.content_startup_ms) == (1_000, None)
+    assert (row.ad_preroll_playing_ms, row.ad_preroll_breaks, row.ad_midroll_breaks) == (5_000, 1, 1)
+
+
+@pytest.mark.parametrize("source", ["cmcd", "native"])
+def test_a_seek_that_never_ends_counts_as_the_longest(drive: Drive, source: str) -> None:
+    story = [
+        (0, "viewstart", "s"), (500, "playing", "p"), (10_000, "seekstart", "k"), (10_400, "playing", "p"),
+        (20_000, "seekstart", "k"), (29_000, "heartbeat", "k"),
+    ]  # fmt: skip
+    if source == "cmcd":
+        beacons = [cmcd(seq, event, at_ms, sta=sta) for seq, (at_ms, event, sta) in enumerate(story)]
+    else:
+        beacons = [told("native", event, at_ms) for at_ms, event, _ in story]
+    row = row_of(drive, beacons)
+    assert (row.seek_count, row.seek_ms, row.max_seek_ms) == (2, 9_400, 9_000)

@@ -37,6 +37,24 @@ def test_an_error_that_the_player_does_not_call_fatal_is_told(drive: Drive) -> N
     ]
 
 
+def test_a_tab_that_failed_adds_one_error_until_something_plays_again(drive: Drive) -> None:
+    story = [
+        cmcd(0, "viewstart", 0, sta="s"),
+        cmcd(1, "playing", 500, sta="p"),
+        cmcd(2, "error", 2_000, e="e", sta="f", ec=27),
+        *(cmcd(3 + n, "heartbeat", 12_000 + n * 10_000, e="t", sta="f") for n in range(300)),
+        cmcd(303, "heartbeat", 3_100_000, e="t", sta="p"),
+        cmcd(304, "heartbeat", 3_110_000, e="t", sta="f"),
+    ]
+    assert events(drive, story) == [
+        (0, "viewstart"),
+        (500, "playing"),
+        (2_000, "error"),
+        (3_100_000, "playing"),
+        (3_110_000, "error"),
+    ]
+
+
 def test_the_errors_of_a_real_player_that_calls_none_fatal_are_told(drive: Drive) -> None:
     row = row_of(drive, "cmcd-dash.js-5.2.1-error.txt")
     assert [event.event for event in row.events].count("error") >= 1
