@@ -1,6 +1,7 @@
 """How a session's requests come: lost, twice, out of order, from a spool; through the real intake into records."""
 
 from collections.abc import Callable
+from itertools import accumulate
 from random import Random
 from typing import Any, Final, NamedTuple
 
@@ -20,7 +21,7 @@ from tests.oracle.viewer import MINUTE_MS, Session
 RULES: Final = Rules(collector_id="c-1")
 _PHONE: Final = Client(user_agent="a", agent=Agent("Chrome", "Android", "phone"), place=Place("DE", 3320))
 _DESK: Final = Client(user_agent="b", agent=Agent("Firefox", "Linux", "desktop"), place=Place("FR", 3215))
-#: A fold keeps the newest 64 beacons exchangeable where nothing numbers them: longer sessions come in order.
+#: A fold keeps the newest 64 beacons exchangeable, but of mux 256: longer sessions come in order.
 EXCHANGEABLE_MAX: Final = 60
 
 #: A request with its send time is in flight as long as a server waits at most; what is sent again has a new send time.
@@ -71,6 +72,12 @@ def delivered(session: Session, seed: int) -> list[Delivered]:
                 last_ms = append_ms = max(append_ms, last_ms)
             records = taken(request, T0 + recv_ms, rng)
             came += [(append_ms, place, Delivered(T0 + append_ms, *record)) for record in records]
+    if session.client != "mux" and disorder and len(came) > EXCHANGEABLE_MAX:
+        latest_ms = list(accumulate((append_ms for append_ms, _, _ in came), max))
+        came = [
+            (append_ms, place, one._replace(append_ms=T0 + append_ms))
+            for append_ms, (_, place, one) in zip(latest_ms, came, strict=True)
+        ]
     came.sort(key=lambda one: one[:2])
     return [one for _, _, one in came]
 

@@ -3,9 +3,12 @@
 Written from the words of `docs/view.md` (Events, Order, Plays of a CMCD session, State). It shares no code with the fold.
 """
 
+import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
+
+import orjson
 
 _STATES: Final = {
     "viewstart": "starting",
@@ -54,8 +57,12 @@ _NAMES: Final = {
 }
 #: An ad that begins is an attempt and an impression.
 _CMCD_ADS: Final = {"abs": "adbreakstart", "abe": "adbreakend", "as": "adplaying", "ae": "adended", "sk": "adended"}
-#: Of beacons of one time without numbers: what begins comes first, what ends last.
-_RANKS: Final = {"viewstart": 0, "play": 1, "playing": 3, "ended": 5, "viewend": 6}
+#: What happened in one millisecond, in this order; the empty name stands for all other events.
+_RANKS: Final = (
+    *("viewstart", "play", "rendition", "seekend", "rebufferend", "playing", ""),
+    *("pause", "rebufferstart", "seekstart", "error", "ended", "viewend"),
+)
+_AD_RANKS: Final = ("adbreakstart", "adplay", "adplaying", "adpause", "adended")
 
 
 @dataclass(slots=True)
@@ -141,10 +148,19 @@ def ordered(steps: Sequence[Step]) -> list[Step]:
     """The steps of one play in their order."""
     numbered = all(one.beacon.get("seq") is not None for one in steps)
     if steps[0].source == "native" and numbered:
-        return sorted(steps, key=lambda one: (one.seq, one.at_ms, _RANKS.get(one.name, 4)))
+        return sorted(steps, key=lambda one: (one.seq, one.at_ms, _within_ms(one)))
     if steps[0].source in ("mux", "cmcd"):
         return sorted(steps, key=lambda one: one.seq)
-    return sorted(steps, key=lambda one: (one.at_ms, _RANKS.get(one.name, 4)))
+    return sorted(steps, key=lambda one: (one.at_ms, _within_ms(one)))
+
+
+def _within_ms(one: Step) -> tuple[int, int, int]:
+    """The place of a beacon among those of one millisecond."""
+    ad = one.attrs.get("ad_event") if one.name == "ad" else _AD_RANKS[0]
+    content = [one.beacon.get(name) for name in ("source_event", "seq", "playhead_ms")]
+    digest = zlib.crc32(orjson.dumps([*content, one.attrs], option=orjson.OPT_SORT_KEYS))
+    rank = _RANKS.index(one.name if one.name in _RANKS else "")
+    return rank, _AD_RANKS.index(ad) if ad in _AD_RANKS else len(_AD_RANKS), digest
 
 
 class Play(NamedTuple):
