@@ -125,6 +125,12 @@ PROCESSOR_QUARANTINED_KEYS: Final = Metric(
     "Keys whose records are rejected because the application failed on them again and again.",
     ("partition",),
 )
+PROCESSOR_LEAPS: Final = Metric(
+    "playhead_processor_append_time_leaps_total",
+    "counter",
+    "Records whose append time was far ahead of the present, taken as appended now.",
+    ("application", "partition"),
+)
 PROCESSOR_UNWAITED: Final = Metric(
     "playhead_processor_unwaited_total",
     "counter",

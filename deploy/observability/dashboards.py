@@ -180,6 +180,7 @@ PROCESSOR: Final = (
         "cps",
         (
             (_rate("playhead_processor_unwaited_total", "application"), "not waited for, {{application}}"),
+            (_rate("playhead_processor_append_time_leaps_total", "application"), "stamped ahead, {{application}}"),
             (_rate("playhead_processor_stores_discarded_total", "application"), "stores discarded, {{application}}"),
         ),
     ),

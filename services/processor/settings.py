@@ -74,6 +74,12 @@ class ProcessorSettings(FailureRules, Settings):
     refused_ms_max: int = pydantic.Field(
         default=30_000, ge=0, le=600_000, description="how long missing permissions are retried before the slot ends"
     )
+    append_lead_ms_max: int = pydantic.Field(
+        default=300_000,
+        ge=60_000,
+        le=86_400_000,
+        description="how far ahead of the present a broker may stamp a record; one beyond it does not move the clock",
+    )
     store_open_ms_max: int = pydantic.Field(
         default=30_000,
         ge=100,

@@ -18,6 +18,7 @@ from services.processor.engine.state.local import StoreCorrupt
 from services.processor.runtime.kafka.end_offsets import End
 from services.processor.runtime.kafka.refusals import WorkerFailed
 from services.processor.runtime.objects.media import Media, MediaPool
+from services.processor.runtime.partition.append_times import AppendTimes
 from services.processor.runtime.partition.commits import Commits
 from services.processor.runtime.partition.flushes import Flushes
 from services.processor.runtime.partition.inputs import Inputs
@@ -74,6 +75,7 @@ class Task:
         partitions = {topic.name: topic.partitions(profile) for topic in (*application.topics, REJECTED)}
         self._committer = Committer(taken.producer, application, partition, partitions, plan.crash_points)
         self._inputs = Inputs(application)
+        self._append_times = AppendTimes(application.name, partition, plan.settings.append_lead_ms_max)
         self._flushes = Flushes(partition, pool, plan.settings.flush_interval_ms / 1000)
         self._media = Media(application.name, partition, media)
         stored = taken.store.position()
@@ -197,7 +199,7 @@ class Task:
 
     def accept(self, topic: str, records: list[Record], position: int) -> None:
         """Takes records read from an input up to (not including) offset `position`."""
-        self._inputs.accept(topic, records, position)
+        self._inputs.accept(topic, self._append_times.bounded(records, self._commits.stands_at), position)
 
     def turn(self, ends: Mapping[str, End], group_metadata: Callable[[], Any], until: float) -> None:
         """Finishes what the pool has done, folds what waits, lets the clock run, cuts when it is time.

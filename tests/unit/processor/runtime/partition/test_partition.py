@@ -122,6 +122,16 @@ def test_records_are_folded_and_committed(scene: Scene) -> None:
     assert checkpoint.meta.next_offsets == {BEACONS.name: 2}
 
 
+def test_a_record_that_a_broker_stamped_ahead_does_not_move_the_clock_there(scene: Scene) -> None:
+    now_ms = time.time_ns() // 1_000_000
+    scene.accept(record(0, at_ms=now_ms), record(1, at_ms=now_ms + 7_200_000), record(2, at_ms=now_ms + 1))
+    scene.step()
+    scene.step()
+    (checkpoint,) = scene.broker.committed
+    assert checkpoint.records == 3
+    assert now_ms <= checkpoint.meta.clock_ms < now_ms + 600_000
+
+
 def test_it_folds_on_while_a_commit_is_in_flight(scene: Scene) -> None:
     scene.threads.is_holding = True
     scene.accept(record(0))

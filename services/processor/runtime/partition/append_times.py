@@ -1,0 +1,61 @@
+"""AppendTimes: keeps a broker's clock that leaps from moving a partition's clock, which would finish every open view.
+
+The clock of a partition follows the append times of its records, and these are a broker's wall clock. A record may be stamped
+ahead of the present by what brokers' clocks differ, and by no more. The present is the later one of two times: this machine's
+wall clock, and the broker's time of the partition's last commit plus the time since then on the monotonic clock. So a slow
+clock on one machine alone holds up nothing.
+"""
+
+import time
+from collections.abc import Sequence
+
+import msgspec
+import structlog
+
+from services.processor.engine.record import Record
+from services.processor.runtime.partition.transaction import Durable
+from services.rim.telemetry.metrics import counter
+from shared.metrics import PROCESSOR_LEAPS
+
+log = structlog.get_logger(__name__)
+
+
+class AppendTimes:
+    """Of one partition. A record stamped more than `lead_ms_max` ahead of the present is taken as appended now."""
+
+    def __init__(self, application: str, partition: int, lead_ms_max: int) -> None:
+        self._application = application
+        self._partition = partition
+        self._lead_ms_max = lead_ms_max
+
+    def bounded(self, records: Sequence[Record], last_commit: Durable) -> list[Record]:
+        """The records as they came, but for those that are ahead; these are counted and logged."""
+        if not records:
+            return []
+        present_ms = _present_ms(last_commit)
+        latest_ms = present_ms + self._lead_ms_max
+        newest_ms = max([record.timestamp_ms for record in records])
+        if newest_ms <= latest_ms:
+            return list(records)
+        bounded = [
+            record if record.timestamp_ms <= latest_ms else msgspec.structs.replace(record, timestamp_ms=present_ms)
+            for record in records
+        ]
+        ahead = sum(record.timestamp_ms > latest_ms for record in records)
+        counter(PROCESSOR_LEAPS).labels(self._application, str(self._partition)).inc(ahead)
+        log.error(
+            "append_time_leaps",
+            topic=records[0].topic,
+            partition=self._partition,
+            records=ahead,
+            ahead_ms=newest_ms - present_ms,
+            first_offset=next(record.offset for record in records if record.timestamp_ms > latest_ms),
+        )
+        return bounded
+
+
+def _present_ms(last_commit: Durable) -> int:
+    wall_ms = time.time_ns() // 1_000_000
+    if last_commit.ended_at is None:
+        return wall_ms
+    return max(wall_ms, last_commit.append_ms + int((time.monotonic() - last_commit.ended_at) * 1_000))
