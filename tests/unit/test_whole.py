@@ -1,4 +1,4 @@
-"""What `make test` makes of failures: a second attempt, alone, says which tests are unsteady; the run has failed."""
+"""What `make test` does with failures: a second attempt, alone, says which tests are unsteady; a strict run has failed."""
 
 import json
 import sys
@@ -22,11 +22,11 @@ sys.exit(code)
 """
 
 
-def run(folder: Path, *plan: tuple[int, list[str]]) -> tuple[int, list[str]]:
+def run(folder: Path, *plan: tuple[int, list[str]], is_strict: bool = False) -> tuple[int, list[str]]:
     """The exit code, and the arguments of each call."""
     (folder / "plan").write_text(json.dumps(plan))
     stand_in = (sys.executable, "-c", _STAND_IN, str(folder))
-    code = whole.run(folder / "lastfailed", stand_in)
+    code = whole.run(folder / "lastfailed", stand_in, is_strict=is_strict)
     return code, (folder / "calls").read_text().splitlines()
 
 
@@ -36,9 +36,12 @@ def test_what_passes_is_run_once(tmp_path: Path) -> None:
     assert (code, len(calls)) == (0, 1)
 
 
-def test_what_passes_only_alone_is_named_and_fails_the_run(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    code, calls = run(tmp_path, (1, ["tests/a.py::test_one"]), (0, []))
-    assert (code, len(calls)) == (1, 2)
+@pytest.mark.parametrize("is_strict", [False, True])
+def test_what_passes_only_alone_is_named_and_fails_a_strict_run(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], is_strict: bool
+) -> None:
+    code, calls = run(tmp_path, (1, ["tests/a.py::test_one"]), (0, []), is_strict=is_strict)
+    assert (code, len(calls)) == (1 if is_strict else 0, 2)
     assert "-n" in calls[0].split()
     assert "-n" not in calls[1].split()
     assert "--last-failed" in calls[1].split()
