@@ -1,1 +1,1 @@
-"""Putting Playhead onto machines: topics, local runs, jars."""
+"""Deployment: topics, rights, local runs, images, manifests, jars."""

@@ -1,6 +1,6 @@
-"""Grants what docs/security.md says each service's user may do in Kafka: `python -m deploy.rights`; `--print` only tells it.
+"""Grants each service's Kafka user the rights in docs/security.md: `python -m deploy.rights`; `--print` only prints them.
 
-Run it as a user who may alter the cluster. What is there already stays as it is; nothing is taken away.
+Run it as a user who may alter the cluster. Existing rights stay unchanged; none is removed.
 """
 
 import argparse

@@ -1,6 +1,6 @@
 """Creates the topics that `shared.topics` declares: `python -m deploy.topics`, or `--check` to verify only.
 
-Existing topics are left as they are; where one differs from its declaration the command says how and exits 1. `--mend` sets
+Existing topics are not changed; if one differs from its declaration, the command reports the difference and exits 1. `--mend` sets
 those settings of existing topics that services verify at boot. Partitions and replicas are not changed.
 """
 
@@ -44,8 +44,8 @@ _VISIBLE_SECONDS_MAX: Final = 60.0
 def create_topics(settings: Settings, wanted: Iterable[Topic] = topics.ALL) -> list[str]:
     """Creates those of `wanted` that are missing and verifies all; the names of the created.
 
-    Waits for a broker that is still starting. Raises `TopicsWrong` when there is none in time, when a topic cannot be
-    created or when one is not as declared.
+    Waits for a broker that is still starting. Raises `TopicsWrong` when no broker answers in time, when a topic cannot be created
+    or when one differs from its declaration.
     """
     # Each once: a request that names one twice is answered once, and the client, which counts on two, crashes.
     declared = list({topic.name: topic for topic in wanted}.values())
@@ -118,7 +118,7 @@ def _verify(settings: Settings, declared: list[Topic], *, fresh: bool) -> None:
 
 
 def _await_leaders(admin: AdminClient, settings: Settings, fresh: list[Topic]) -> None:
-    """Returns once every partition of the fresh topics can be read: metadata tell of a leader before it serves."""
+    """Returns once every partition of the fresh topics can be read: metadata name a leader before it serves."""
     waiting = {TopicPartition(topic.name, n) for topic in fresh for n in range(topic.partitions(settings.profile))}
     deadline = time.monotonic() + _VISIBLE_SECONDS_MAX
     latest: OffsetSpec = OffsetSpec.latest()  # type: ignore[no-untyped-call]

@@ -1,4 +1,4 @@
-"""The account of a load test that runs in several processes: what each says of itself, put together into one truth. Pure."""
+"""The account of a load test in several processes: joins the accounts of all processes into one truth. Pure."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, fields
@@ -15,7 +15,7 @@ class Account(TypedDict):
 
 
 class Teller:
-    """Tells a ledger's account, each row once."""
+    """Returns a ledger's account, each row once."""
 
     def __init__(self, ledger: Ledger) -> None:
         self._ledger = ledger
@@ -36,7 +36,7 @@ class Accounts:
         self.rows: list[dict[str, Any]] = []
 
     def take(self, process: str, account: Account) -> None:
-        """A process has told its account."""
+        """A process has sent its account."""
         self._totals[process] = account["totals"]
         self.rows += account["rows"]
 

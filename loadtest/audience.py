@@ -2,7 +2,7 @@
 
 python -m loadtest.audience --url http://localhost:8080 --viewers 20 --seed 7
 
-Each viewer plays one view after the other. Nothing is compared: the page is to have something to show.
+Each viewer plays one view after the other. Nothing is compared: the viewers only give the page something to show.
 """
 
 import argparse

@@ -1,7 +1,7 @@
-"""A story as CMCD v2 event mode tells it (hls.js 1.7, dash.js 5.2, or a reporter of one's own): one line a record. Pure.
+"""A story as CMCD v2 event mode (hls.js 1.7, dash.js 5.2, or a custom reporter): one line per record. Pure.
 
-The clients differ in what they tell. hls.js names no startup and no playhead; dash.js names the startup (`msd`) and writes an
-error code bare; both are silent when the page closes. The reporter tells everything, its end (`sta=q`) too.
+The clients report different fields. hls.js sends no startup time and no playhead; dash.js sends the startup time (`msd`) and an
+error code without list and quotes; both send nothing when the page closes. The reporter sends everything, also its end (`sta=q`).
 """
 
 from collections.abc import Sequence
@@ -129,7 +129,7 @@ def _bitrates(story: Story, seen: Tally, *, is_request: bool, is_start: bool) ->
     if is_start:
         return {}
     kbps = seen.bitrate_bps // 1_000
-    # The player asks for a higher rendition than it plays: whoever takes this for the playing bitrate is wrong.
+    # The player asks for a higher rendition than it plays: it is not the playing bitrate.
     encoded = {"br": f"({kbps * 2};v 128;a)"} if is_request else {"br": f"({kbps};v 128;a)"}
     match story.player.client:
         case "hls.js":

@@ -1,4 +1,4 @@
-"""What a player's POST carries around its body, as browsers send it."""
+"""The headers of a player's POST, as browsers send them."""
 
 from typing import Final
 

@@ -26,7 +26,7 @@ class Totals:
     beacons_dropped: int = 0
     views_started: int = 0
     views_never_started: int = 0
-    #: Views with a POST whose fate stayed unknown: nobody can say what their rows hold, so they have no truth.
+    #: Views with a POST of unknown outcome: the content of their rows is unknown, so they have no truth.
     views_unresolved: int = 0
 
 

@@ -1,7 +1,7 @@
 """Players for locust: `locust -f loadtest/locustfile.py --headless --processes 2 --host http://localhost:8080 --truth truth.json`.
 
-Each user plays one view after another; the shape says how many there are. What must become of the views is kept in every
-process and gathered by the first, in the file that `loadtest.players` writes too.
+Each user plays one view after another; the shape says how many there are. Every process keeps the truth of its views; the first
+collects them in the file format of `loadtest.players`.
 """
 
 import time
@@ -23,7 +23,7 @@ from loadtest.story import VIEW_MS_MAX, tell
 from loadtest.truth import SimulatedBeacon
 from loadtest.visit import INSIST_MS_MAX, Answer, Visit, wall_ms
 
-#: What a story is told for: the longest view fits.
+#: The length of a story: the longest view fits.
 STORY_SECONDS: Final = VIEW_MS_MAX // 1_000 + 5
 #: A user that is to go plays its view to the end, and hears of every POST.
 STOP_SECONDS: Final = (VIEW_MS_MAX + INSIST_MS_MAX) // 1_000 + 5
@@ -77,7 +77,7 @@ class Shape(LoadTestShape):
     _over_at: float | None = None
 
     def tick(self) -> tuple[int, float] | None:
-        """How many, and how many a second may come; nobody at the end, until the last view is over and accounted for.
+        """How many, and how many a second may come; none at the end, until the last view is over and in the account.
 
         Locust hears of nothing that processes say after this has said None.
         """

@@ -1,4 +1,4 @@
-"""A story as mux-embed 5.19 tells it: which events at which times, delta encoded, in its envelope. Pure.
+"""A story as mux-embed 5.19 sends it: its events and their times, delta encoded, in its envelope. Pure.
 
 The first event, `viewstart` and `viewend` carry every field; all others only what changed since the last event, and the
 always-list. A heartbeat comes 10 s after the last event that is no request, unless playback is paused.

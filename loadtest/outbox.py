@@ -1,4 +1,4 @@
-"""What a client has emitted and not yet delivered: when it sends, and what it sends again. Pure; time is an argument."""
+"""The events that a client has emitted and not yet delivered: when it sends, and what it repeats. Pure; time is an argument."""
 
 from collections.abc import Iterable
 from random import Random
@@ -46,7 +46,7 @@ class MuxOutbox:
         return self._depart()
 
     def take_rest(self) -> list[SimulatedBeacon]:
-        """What a closing page sends, whatever is in flight."""
+        """The events that a closing page sends, also while a request is in flight."""
         rest, self._queue = self._queue, []
         return rest
 

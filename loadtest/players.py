@@ -1,4 +1,4 @@
-"""Runs simulated players against a collector on this machine and writes down what its views must become.
+"""Runs simulated players against a collector on this machine and writes the truth of their views to a file.
 
 python -m loadtest.players --url http://localhost:8080 --views 400 --seconds 60 --seed 7 --truth truth.json
 """

@@ -1,7 +1,7 @@
-"""Lives one story in real time: emits its beacons when they are due and delivers them as its client does.
+"""Plays one story in real time: emits its beacons when they are due and delivers them as its client does.
 
-A page that is gone cannot send again. Here a POST that failed is nevertheless repeated until it is answered, since
-otherwise nobody could know whether its beacons were stored, and there would be no truth to compare with.
+A closed page cannot send again. Here a failed POST is nevertheless repeated until it is answered. Otherwise it would be unknown
+whether its beacons were stored, and there would be no truth to compare with.
 """
 
 import asyncio

@@ -1,8 +1,8 @@
-"""What each simulated view does, told in advance: a pure, seeded timeline of one viewer at one player.
+"""The story of each simulated view, made in advance: a pure, seeded timeline of one viewer at one player.
 
-A story is the truth of a load test. The wire modules (`mux`, `cmcd`) turn it into beacons, `tally` measures it, and neither
-knows how the processor folds beacons into rows. All times are whole ms since the page was loaded, so that the truth is
-exact; every moment has a time of its own, so a time alone says what has happened by then.
+A story is the truth of a load test. The wire modules (`mux`, `cmcd`) turn it into beacons, `tally` measures it, and neither knows
+how the processor folds beacons into rows. All times are whole ms since the page was loaded, so that the truth is exact; every
+moment has its own time, so a time alone determines what has happened by then.
 """
 
 import uuid
@@ -105,7 +105,7 @@ class Player:
 
     @property
     def marks_its_end(self) -> bool:
-        """Whether the client tells of a closing page; hls.js and dash.js send nothing then."""
+        """Whether the client reports a closing page; hls.js and dash.js send nothing then."""
         return self.client in ("mux-embed", "cmcd-reporter")
 
 
@@ -177,7 +177,7 @@ def _moments(rng: Random, player: Player, plot: Plot, length_ms: int) -> tuple[M
     playing = Moment(start.at_ms + rng.randint(150, 3_000), "playing")
     told = [load, start, playing]
     if plot in ("abandoned", "crashed"):
-        # The page goes away in the middle of whatever happens.
+        # The page closes at any moment.
         incidents = _incidents(rng, player, playing.at_ms, length_ms)
         told += [moment for incident in incidents for moment in incident if moment.at_ms < length_ms]
         return (*told, Moment(length_ms, "close" if plot == "abandoned" else "crash"))

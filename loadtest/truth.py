@@ -1,4 +1,4 @@
-"""What the row of a view must hold, given its story and which of its beacons were answered: the load test's yardstick.
+"""The truth of a view: what its row must hold, given its story and its answered beacons.
 
 The definitions are those of `docs/view.md`. Where a row copies the client's own counters (mux) the truth is what the player
 had counted at its last delivered beacon; where it is integrated from states (CMCD) the truth is the story up to there.
@@ -24,7 +24,7 @@ class SimulatedBeacon:
     fields: dict[str, Any] = field(default_factory=dict)
     #: CMCD: the record's line. mux: empty.
     line: str = ""
-    #: Whether the client sends at once, whatever its batch timer says.
+    #: Whether the client sends at once, without waiting for its batch timer.
     is_urgent: bool = False
 
     @property
@@ -62,7 +62,7 @@ def row(story: Story, delivered: Sequence[SimulatedBeacon]) -> dict[str, Any] | 
         "seek_count": seen.seek_count,
         # mux adds a seek to its counter when it is over; in CMCD the time in state k counts as it passes.
         "seek_ms": seen.seek_done_ms if player.source == "mux" else seen.in_state_ms["seeking"],
-        # hls.js and dash.js do not tell the playhead.
+        # hls.js and dash.js do not report the playhead.
         "max_playhead_ms": tally(story, max(b.at_ms for b in delivered)).max_playhead_ms if names_all else 0,
         "bitrate_integral": seen.bitrate_integral,
         "bitrate_time_ms": seen.in_state_ms["playing"],
@@ -104,7 +104,7 @@ def _ends_in_error(delivered: Sequence[SimulatedBeacon]) -> bool:
 
 def _end_reason(story: Story, seen: Tally, error: Moment | None, delivered: Sequence[SimulatedBeacon]) -> str:
     if story.player.source == "mux":
-        # The `pause` that comes with an end has the same time, and tells of no end.
+        # The `pause` that comes with an end has the same time, and does not report the end.
         is_clean = any(beacon.event in ("ended", "viewend") for beacon in delivered)
     else:
         close = story.first("close")

@@ -1,7 +1,7 @@
-"""One view lived by a locust user: what `playing` does with tasks, done one step after the other in a greenlet.
+"""One view of a locust user: does the work of `playing` step by step in a greenlet, without tasks.
 
-A POST that failed is repeated until it is answered, whether or not its page is gone: otherwise nobody could know whether its
-beacons were stored (`playing` says more).
+A failed POST is repeated until it is answered, even if its page is closed: otherwise it would be unknown whether its beacons were
+stored (see `playing`).
 """
 
 import time

@@ -1,9 +1,8 @@
 """The whole of Playhead on this machine, with simulated players whose truth is known: `make demo`.
 
-Starts every process, plays, waits until all is landed, compares, stops. Exit code 0: everything was as the players know
-it must be, and every process ended with nothing left behind; 1: something differs; 2: something died, did not come in time or
-could not be asked; 130: interrupted.
-Everything made lies in one folder (`.local/demo`), fresh in each run.
+Starts every process, plays, waits until everything has landed, compares, stops. Exit code 0: all results are equal to the players'
+truth, and every process ended with nothing left over; 1: something differs; 2: something died, was too late or did not answer; 130:
+interrupted. All files are in one folder (`.local/demo`), which is new in each run.
 """
 
 import argparse
@@ -189,7 +188,7 @@ def drive(folder: Path, play: Play, display: Display, *, keep: bool = False) -> 
         print(f"demo: {problem}", file=sys.stderr)
         return EXIT_DIED
     except Exception:  # noqa: BLE001 - the command's top
-        # Whatever it is, nothing is known to differ, which Python's own exit code 1 would say.
+        # For any error: no difference is known, and Python's own exit code 1 would report one.
         traceback.print_exc()
         return EXIT_DIED
 

@@ -13,7 +13,7 @@ COLLECTOR_NAME: Final = "collect.example.com"
 
 
 def lines_to_paste(client: str, language: str = "js", document: Path = CLIENTS_DOC) -> str:
-    """The first block of `language` under the heading that begins with `client`; `LookupError` when there is none."""
+    """The first block of `language` under the heading that begins with `client`; `LookupError` without such a block."""
     sections = re.split(r"^## ", document.read_text(), flags=re.MULTILINE)
     for section in sections:
         if section.startswith(client):

@@ -1,4 +1,4 @@
-"""What the players know against what the system says: truth and observation to lines of a table. Pure.
+"""Compares the players' truth with the system's figures: lines of a table. Pure.
 
 Counts and sums must be equal; percentiles, which come from histograms, within 1 %; the fields of every row exactly.
 """
@@ -46,7 +46,7 @@ ViewKey = tuple[str, str]
 
 @dataclass(frozen=True)
 class Line:
-    """One line of the table. `ok` is None where there is nothing to compare with."""
+    """One line of the table. `ok` is None if there is no figure to compare with."""
 
     name: str
     observed: str
@@ -104,7 +104,7 @@ class Observed:
     """What the system says of itself at one moment. None: not known (yet)."""
 
     beacons_accepted: int | None = None
-    #: A collector was begun anew, and its counter with it: there is no sum of theirs to compare.
+    #: A collector was restarted, which resets its counter: there is no sum to compare.
     collectors_began_anew: bool = False
     beacons_in_kafka: int | None = None
     beacons_rejected: int | None = None
@@ -149,7 +149,7 @@ class ViewsCompared:
 def total_lines(truth: Truth, observed: Observed) -> list[Line]:
     """The lines about all beacons and views together."""
     sent, acked, duplicates = (truth.total(name) for name in ("beacons_sent", "beacons_acked", "duplicates"))
-    # A POST that was cut off may have been stored nevertheless, and then comes again: duplicates nobody can count.
+    # A POST that was cut off may have been stored, and is then sent again: the number of duplicates is unknown.
     unknown = sent - acked
     live, views = observed.live, observed.views
     started = truth.total("views_started")
@@ -206,7 +206,7 @@ def compare_views(truth: Iterable[Row], warehouse: Iterable[Row]) -> ViewsCompar
 
 
 def nearest_rank(values: Sequence[float], q: float) -> float | None:
-    """The exact `q` quantile (0..1) of the values; None when there are none."""
+    """The exact `q` quantile (0..1) of the values; None without values."""
     if not values:
         return None
     return sorted(values)[max(1, math.ceil(q * len(values))) - 1]

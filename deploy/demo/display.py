@@ -1,4 +1,4 @@
-"""What the demo shows: its steps and its one table; live in a terminal, plain lines elsewhere."""
+"""The demo's output: its steps and its one table; live in a terminal, plain lines elsewhere."""
 
 import time
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""How long beacons and views took on their way, from the times that the system itself has noted. Pure; times in ms since 1970."""
+"""Latencies of beacons and views, from the times that the system itself has stored. Pure; times in ms since 1970."""
 
 from array import array
 from bisect import bisect_left
@@ -40,7 +40,7 @@ class Landed:
 
 
 def published_after(row: Landed, published_ms: list[int]) -> int | None:
-    """The first of these moments, in ascending order, by which the row was published; None when there is none.
+    """The first of these moments, in ascending order, by which the row was published; None without such a moment.
 
     A batch publishes all it has landed before the next one begins, so that is the first publishing after the write.
     """

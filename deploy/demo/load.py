@@ -1,7 +1,7 @@
 """A bounded load test of the whole system on this machine: `make loadtest`. Fails on any loss, double or wrong row.
 
-Locust's players (loadtest/locustfile.py) in place of the demo's; everything else, the comparison with their truth included, is
-the demo's. What became of the views, and how the requests went, goes to `--report` as a page.
+Locust's players (loadtest/locustfile.py) in place of the demo's; everything else, the comparison with their truth included, is the
+demo's. The results of the views and of the requests are written to `--report` as a page.
 """
 
 import argparse

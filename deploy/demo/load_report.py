@@ -1,6 +1,6 @@
-"""The load test's page: what became of the views, and how the requests went by route. Pure: figures to HTML, without scripts.
+"""The load test's page: the results of the views, and the requests by route. Pure: figures to HTML, without scripts.
 
-The figures of requests are those of locust's CSV files (`--csv`), which it reckons over all of its processes.
+The figures of requests are those of locust's CSV files (`--csv`), which it computes over all of its processes.
 """
 
 import csv
@@ -79,7 +79,7 @@ def moments(history: Iterable[str]) -> list[Moment]:
 
 
 def page(told: str, verdict: Verdict, requests: Sequence[Route], history: Sequence[Moment]) -> str:
-    """The page. `told` says, in HTML, how the run was made."""
+    """The page. `told` is HTML that describes the run."""
     outcome = "every row is as the players know it" if verdict.ok else "THERE ARE DIFFERENCES"
     answered = _table(
         ("route (client)", "requests", "sent again", "a second", "p50, ms", "p99, ms", "max, ms"), map(_route, requests)

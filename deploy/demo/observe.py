@@ -1,4 +1,4 @@
-"""Reads what a running system says of itself: topics, collectors' counters, the warehouse, the serving database."""
+"""Reads the figures of a running system: topics, collectors' counters, the warehouse, the serving database."""
 
 import http.client
 import time
@@ -86,7 +86,8 @@ class TopicsSeen:
         return ViewRecords(self.view_records, len(self.revisions), again)
 
     def take(self, record: Message) -> None:
-        """Takes one record of any of the topics in. Raises `Undecodable` or `msgspec.DecodeError` for what is none of ours."""
+        """Takes one record of any of the topics in. Raises `Undecodable` or `msgspec.DecodeError` for a record of another
+        format."""
         key, value, topic, append_ms = record.key() or b"", record.value() or b"", record.topic(), record.timestamp()[1]
         if topic == topics.REJECTED.name:
             self.rejected += 1
@@ -118,7 +119,7 @@ class TopicsSeen:
 
 
 class TopicReader:
-    """Reads the topics from their beginning, all partitions, without a group: nobody else is disturbed."""
+    """Reads the topics from their beginning, all partitions, without a group: no other consumer is disturbed."""
 
     def __init__(self, settings: Settings) -> None:
         self.seen = TopicsSeen()
@@ -146,8 +147,7 @@ class TopicReader:
     def read(self, seconds: float = 1.0) -> bool:
         """Takes in what is there, for `seconds` at most; whether all was read that was there when it was called.
 
-        An open transaction counts as something that is there. Raises `KafkaException` for whatever a partition or the
-        broker answers instead of records.
+        An open transaction counts as an existing record. Raises `KafkaException` for every error of a partition or the broker.
         """
         deadline = time.monotonic() + seconds
         try:
@@ -155,7 +155,7 @@ class TopicReader:
         except KafkaException as exception:
             if exception.args[0].code() not in _NO_LEADER:
                 raise
-            # Nobody knows how much there is until it has one: asked again the next time.
+            # Its number of records is unknown until it has a leader: it is asked again the next time.
             return False
         while True:
             for record in self._consumer.consume(_RECORDS_AT_ONCE, timeout=_POLL_SECONDS):

@@ -1,4 +1,4 @@
-"""Plays a crowd against a running system, and waits until everything that it did is landed and stays as it is."""
+"""Plays simulated viewers against a running system, and waits until all their data has landed and does not change any more."""
 
 import time
 from collections.abc import Callable

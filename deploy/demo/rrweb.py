@@ -86,7 +86,7 @@ def browser() -> Iterator[Browser]:
 def visit(page: Page, url: str, stored: Callable[[str], int], until: Until) -> str | None:
     """Visits the page, which is recorded; the session's id, or None when its payloads are not stored in time.
 
-    `stored` tells how many payloads of a session are stored.
+    `stored` returns how many payloads of a session are stored.
     """
     posted: set[str] = set()
     page.on("request", lambda request: posted.add(request.url) if "/recordings/" in request.url else None)

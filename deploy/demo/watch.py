@@ -1,4 +1,4 @@
-"""Watches a demo: gathers what the system says, now and then, and holds it against the players' truth."""
+"""Watches a demo: reads the system's figures repeatedly, and compares them with the players' truth."""
 
 import http.client
 import time
@@ -45,7 +45,7 @@ class Verdict:
     ok: bool
 
     def show(self, display: Display) -> None:
-        """Tells it all."""
+        """Prints the whole table."""
         display.final(self.lines)
         for difference in self.differences:
             display.say(f"  {difference}")
@@ -66,7 +66,7 @@ class Watched(Protocol):
 
     @property
     def collector_admin_ports(self) -> Sequence[int] | None:
-        """The collectors' admin ports on this machine; None where a collector was begun anew, and its counters with it."""
+        """The collectors' admin ports on this machine; None if a collector was restarted, which resets its counters."""
 
     @property
     def truths(self) -> Sequence[Path]:
@@ -101,7 +101,7 @@ class Watch:
         self._topics.close()
 
     def refresh(self, read_seconds: float = _READ_SECONDS) -> list[str]:
-        """Reads everything anew, topics for `read_seconds` at most; what is worth telling."""
+        """Reads everything again, topics for `read_seconds` at most; returns the lines to print."""
         news = []
         had_rows = bool(self._warehouse_rows)
         self._has_read_all = self._topics.read(read_seconds)

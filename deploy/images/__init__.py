@@ -1,1 +1,1 @@
-"""Container images: what builds them, and a docker daemon of one's own to test them in."""
+"""Container images: their build, and a private docker daemon to test them in."""

@@ -1,9 +1,9 @@
 """Adds every jar below a folder to a bill of materials (CycloneDX 1.6, JSON): `bill.py FOLDER BILL`.
 
-What writes the bill knows Python's packages alone, and PySpark brings some hundred jars in its wheel. Name, group and version are
-those of the jar's own Maven description, where it has one (as jars of Maven have, in META-INF/maven), else of its file name;
-licences those that its description or its manifest (`Bundle-License`) names. Jars shaded into a jar are a part of it.
-Used by deploy/Dockerfile before anything of the project is there: it needs nothing but Python.
+The generator of the bill lists only Python packages, and PySpark's wheel contains some hundred jars. Name, group and version come
+from the jar's Maven description (META-INF/maven), or else from its file name. Licences come from its description or its manifest
+(`Bundle-License`). Jars shaded into a jar are a part of it. deploy/Dockerfile runs it before the project is installed: it needs
+only Python.
 """
 
 import hashlib
@@ -29,7 +29,7 @@ def components(folder: Path) -> Iterator[dict[str, Any]]:
 
 
 def component(path: Path, at: str) -> dict[str, Any]:
-    """What the bill says of one jar; `at` is where it lies. Raises `zipfile.BadZipFile` when it is none."""
+    """The bill's entry of one jar; `at` is its path. Raises `zipfile.BadZipFile` for a file that is not a jar."""
     with zipfile.ZipFile(path) as jar:
         group, name, version = _identity(jar, path.stem)
         licences = _licences(jar, group, name)

@@ -1,7 +1,7 @@
-"""A docker daemon of one's own, and base images made here: for tests of images where no registry is at hand. Needs root.
+"""A private docker daemon, and locally built base images: for tests of images without a registry. Needs root.
 
-Debian's packages docker.io, debootstrap and iptables are needed (`apt-get install --no-install-recommends`). Third-party
-images get the public names that deploy/Dockerfile and deploy/compose.yaml say, so that both are tested as they are.
+Debian's packages docker.io, debootstrap and iptables are needed (`apt-get install --no-install-recommends`). Third-party images get
+the public names of deploy/Dockerfile and deploy/compose.yaml, so that both are tested unchanged.
 """
 
 import json

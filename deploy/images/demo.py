@@ -1,8 +1,8 @@
 """The demo's simulated players against deploy/compose.yaml in the docker at hand: `make compose-demo`.
 
-Brings the stack up (images of `make images`, the others of their registries), plays, waits until all is landed, compares with
-what the players know, takes everything down. Exit codes are the demo's: 0 all is as it must be, 1 something differs, 2 something
-died or did not come in time, 130 interrupted.
+Starts the stack (images of `make images`, the others from their registries), plays, waits until everything has landed, compares
+with the players' truth, removes everything. Exit codes are the demo's: 0 all is equal, 1 something differs, 2 something died or was
+too late, 130 interrupted.
 """
 
 import argparse

@@ -1,7 +1,7 @@
-"""Of a lock file the packages that stand on standard input as `name==version`, each with its hashes.
+"""Prints the packages of a lock file that standard input names as `name==version`, each with its hashes.
 
-Used by deploy/Dockerfile before anything of the project is there: it needs nothing but Python.
-Exit code 1 when a package is not in the lock, or in another version.
+deploy/Dockerfile runs it before the project is installed: it needs only Python. Exit code 1 when a package is not in the lock, or
+in another version.
 """
 
 import re

@@ -1,4 +1,4 @@
-"""deploy/compose.yaml as a running stack: brought up, asked, and taken down with everything it made.
+"""Runs deploy/compose.yaml as a stack: starts it, queries it, and removes it with all that it created.
 
 Works with the docker at hand, with `docker compose` or, where only that is installed, `docker-compose` 1.29.
 """
@@ -60,7 +60,7 @@ class Stack:
     environ: Mapping[str, str] = field(default_factory=lambda: os.environ)
     #: The players' accounts, one of each run.
     truths: list[Path] = field(default_factory=list)
-    #: Whether a collector was begun anew, and its counters with it.
+    #: Whether a collector was restarted, which resets its counters.
     collectors_began_anew: bool = False
 
     def __post_init__(self) -> None:
@@ -81,7 +81,7 @@ class Stack:
 
     @property
     def collector_admin_ports(self) -> Sequence[int] | None:
-        """None where a collector was begun anew."""
+        """None if a collector was restarted."""
         if self.collectors_began_anew:
             return None
         return [self._ports[f"COLLECTOR_{number}_ADMIN_PORT"] for number in (0, 1)]
@@ -134,7 +134,7 @@ class Stack:
 
     def container(self, service: str) -> str:
         """The id of a service's container."""
-        # A container that is begun anew keeps it; asking compose takes seconds on a busy machine.
+        # A restarted container keeps it; a query to compose takes seconds on a busy machine.
         if service not in self._containers:
             self._containers[service] = self._compose("ps", "--quiet", service).strip()
         return self._containers[service]
@@ -162,11 +162,11 @@ class Stack:
         return self._run(["docker", "logs", "--tail", str(lines), self.container(service)], stderr=subprocess.STDOUT)
 
     def fetched_warehouse(self) -> Path:
-        """A copy of the Delta tables as they are now: an empty folder while there are none."""
+        """A copy of the present Delta tables: an empty folder while no table exists."""
         copy = self.folder / "tables"
         shutil.rmtree(copy, ignore_errors=True)
         try:
-            # In the order of names `_delta_log` is first: whatever it names is there when it is copied.
+            # In the order of names `_delta_log` is first: every file that it names exists when it is copied.
             self._run(["docker", "cp", f"{self.container('finalizer')}:{_TABLES}", str(copy)])
         except ComposeFailed as problem:
             if "Could not find the file" not in str(problem):

@@ -1,6 +1,6 @@
-"""Local images under the third-party names of deploy/compose.yaml: for tests where no registry is at hand.
+"""Local images under the third-party names of deploy/compose.yaml: for tests without a registry.
 
-deploy/images/stand_ins has what they are made of. Grafana is in no package of Debian's: it has no stand-in.
+deploy/images/stand_ins has their sources. Debian has no package of Grafana, so it has no stand-in.
 """
 
 import tarfile
@@ -41,6 +41,6 @@ def _send_context(to: IO[bytes]) -> None:
 def _unowned(file: tarfile.TarInfo) -> tarfile.TarInfo:
     file.uid = file.gid = file.mtime = 0
     file.uname = file.gname = ""
-    # Everybody may read what is in an image, whatever this checkout's files allow.
+    # Files of an image are readable for all users, independent of the checkout's file modes.
     file.mode |= 0o444
     return file

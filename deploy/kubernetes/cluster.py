@@ -1,9 +1,9 @@
-"""A Kubernetes on this machine whose nodes only pretend: what `make kubernetes-test` tries the manifests on.
+"""A Kubernetes control plane on this machine with simulated nodes: `make kubernetes-test` applies the manifests to it.
 
-etcd, API server, controller manager and scheduler are the published ones, built from their modules (control_plane/main.go).
-Nodes are kwok's: it says of every pod that it runs and is ready, and runs none. So whatever the control plane decides is
-decided as anywhere: what is accepted, where a pod goes, which volume it gets, which one is replaced next. No image is
-pulled, no probe asked, no packet filtered.
+etcd, API server, controller manager and scheduler are the published ones, built from their modules (control_plane/main.go). Nodes
+are kwok's: it reports every pod as running and ready, and runs no pod. So all decisions of the control plane are real: what is
+accepted, where a pod goes, which volume it gets, which pod is replaced next. No image is pulled, no probe is called, no packet is
+filtered.
 """
 
 import json
@@ -193,7 +193,7 @@ class Cluster:
             f"--root-ca-file={self._server_certificate}",
             # Volumes are folders of this machine, of the controller manager's own making.
             "--enable-hostpath-provisioner",
-            # What a quota counts may lag behind until it is counted anew, by default every five minutes.
+            # A quota's count may be outdated until it is counted again, by default every five minutes.
             "--resource-quota-sync-period=5s",
         ]
 

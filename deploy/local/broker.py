@@ -76,7 +76,7 @@ class Broker:
         properties: Mapping[str, str] | None = None,
         cluster_id: str | None = None,
     ) -> None:
-        """`properties` are further settings of the broker's own, by name, and stand in for those it would have.
+        """`properties` are further settings of the broker, by name; they replace the settings of this module.
 
         `cluster_id` is the cluster that it is a part of: 22 characters of base64, as Kafka has them. By default its own.
         """

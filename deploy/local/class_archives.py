@@ -1,7 +1,7 @@
 """Archives of Java classes (application class-data sharing): a JVM that uses one starts in less CPU time.
 
 An archive holds classes that another JVM has parsed and verified, for one Java and one class path. A JVM checks both, and starts
-without the archive when they differ. `python -m tests.class_archives` makes the archives; without them all runs as before.
+without the archive when they differ. `python -m tests.class_archives` makes the archives; without them JVMs only start more slowly.
 """
 
 from pathlib import Path
@@ -12,7 +12,7 @@ from deploy.local.paths import LOCAL
 FOLDER: Final = LOCAL / "class-archives"
 KAFKA: Final = FOLDER / "kafka.jsa"
 SPARK: Final = FOLDER / "spark.jsa"
-#: An archive that does not fit is ignored; a line about it in a process's output helps nobody.
+#: An archive that does not fit is ignored; a line about it in a process's output is of no use.
 _QUIET: Final = "-Xlog:cds*=off"
 
 

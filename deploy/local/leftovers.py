@@ -57,7 +57,7 @@ def _end(pid: int, birth: str) -> None:
 
 
 def _birth(pid: int) -> str | None:
-    """What tells this process from any other that has or will have its pid; None when it is gone (or a zombie)."""
+    """Distinguishes this process from any other that has or will have its pid; None if it has ended (or is a zombie)."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except OSError:

@@ -1,7 +1,7 @@
 """Free loopback ports for local processes.
 
-Whoever runs beside others that look for ports, as parallel tests do, gives each a range of its own in
-`PLAYHEAD_LOCAL_PORTS` ("15000-20000"): a port is free between the moment it was found and the moment a service listens.
+Between the moment a port is found and the moment a service listens, another process may take it. Parallel runs, such as tests,
+therefore give each process its own range in `PLAYHEAD_LOCAL_PORTS` ("15000-20000").
 """
 
 import os
@@ -17,7 +17,7 @@ RANGE_VARIABLE: Final = "PLAYHEAD_LOCAL_PORTS"
 _TRIES_MAX: Final = 200
 
 _random = random.SystemRandom()
-#: What was given out by this process: nobody may listen on it yet.
+#: The ports that this process has returned: a service may not listen yet.
 _given: set[int] = set()
 
 

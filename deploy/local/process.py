@@ -1,4 +1,4 @@
-"""One child process with a log file of its own: start, wait, stop by pid, and what it said last."""
+"""One child process with its own log file: start, wait, stop by pid, and read its last output."""
 
 import os
 import signal
@@ -32,7 +32,7 @@ def wait_until(condition: Callable[[], bool], seconds: float, what: str, *, ever
 
 
 class Child:
-    """A process of ours. Its output is appended to `log_file`; it is only ever ended by its own pid.
+    """A child process. Its output is appended to `log_file`; it is ended only by its own pid.
 
     It gets a session of its own, so that Ctrl-C in a terminal reaches the starter alone, which stops its children in
     order.
@@ -155,7 +155,7 @@ class Child:
 
 
 def tail(path: Path, lines: int = TAIL_LINES) -> str:
-    """The last `lines` lines of a text file; empty when there is none."""
+    """The last `lines` lines of a text file; empty if the file does not exist."""
     if not path.exists():
         return ""
     with path.open("rb") as file:

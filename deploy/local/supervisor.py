@@ -1,6 +1,6 @@
 """Starts the services of one machine as processes, watches them, and stops them in reverse order.
 
-It ends only what it started, by pid. A process that ends unasked is an error that stops everything: nothing dies silently.
+It ends only processes that it started, by pid. A process that ends unexpectedly is an error that stops all processes.
 """
 
 import http.client
@@ -25,7 +25,7 @@ _POLL_SECONDS: Final = 0.1
 #: How the JVM ends on SIGTERM, which is a clean stop of the broker.
 _ENDED_BY_SIGTERM: Final = 143
 
-#: Settings of ours that stand in the caller's environment must not leak into the processes: they are given explicitly.
+#: Playhead's settings in the caller's environment must not reach the processes: settings are passed explicitly.
 _OUR_PREFIXES: Final = (
     *("PLAYHEAD_", "COLLECTOR_", "PROCESSOR_", "FINALIZER_", "DASHBOARD_", "WEBHOOKS_"),
     *(f"{name.upper()}_" for name in get_args(ApplicationName)),
@@ -121,7 +121,7 @@ class Supervisor:
                 self.wait(partial(is_ready, service.admin_port), service.ready_seconds, f"{name} ready", about=name)
 
     def wait(self, condition: Callable[[], bool], seconds: float, what: str, *, about: str | None = None) -> None:
-        """Returns when `condition` holds. Raises `ProcessDied` when any process ends unasked meanwhile, `DeadlinePassed`
+        """Returns when `condition` holds. Raises `ProcessDied` when any process ends unexpectedly meanwhile, `DeadlinePassed`
         naming `what` (and the last words of process `about`) after `seconds`."""
         deadline = time.monotonic() + seconds
         while not condition():

@@ -1,1 +1,1 @@
-"""What operators watch: the catalogue of metrics, rules, dashboards."""
+"""Observability for operators: the catalogue of metrics, rules, dashboards."""

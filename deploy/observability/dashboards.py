@@ -1,4 +1,4 @@
-"""Grafana's dashboards, made from here alone: `python -m deploy.observability.dashboards FOLDER` writes one JSON file each.
+"""Grafana's dashboards, generated from this module: `python -m deploy.observability.dashboards FOLDER` writes one JSON file each.
 
 Built with Grafana's own Foundation SDK, so a field that its schema does not have is a type error here.
 """

@@ -1,4 +1,4 @@
-"""Commands of operators: `python -m services.processor redrive`. Settings come from the environment, as a slot's do."""
+"""Commands of operators: `python -m services.processor redrive`. Settings come from the environment, like a slot's."""
 
 import argparse
 import os

@@ -1,1 +1,1 @@
-"""The demo of each application: what it is sent, and whether what comes out is what was sent."""
+"""The demo of each application: sends input, and compares the output with it."""

@@ -1,4 +1,4 @@
-"""The part of `api_baselines`: some windows of an API as it usually is, then two in which it is slow and fails, then usual ones."""
+"""The part of `api_baselines`: some usual windows of an API, then two in which it is slow and fails, then usual ones."""
 
 import random
 import time

@@ -16,7 +16,7 @@ _ENDPOINTS: Final = ["GET /users/{id}", "POST /users"]
 
 
 def play(running: Running) -> Sequence[Line]:
-    """Sends calls, waits until their schema is published, sends others, and compares what is told with both."""
+    """Sends calls, waits until their schema is published, sends others, and compares the reports with both."""
     path = f"/apis/{HOST}/openapi.json"
     _send(running, *(_call("GET", f"/users/{number}", 200, _user(number)) for number in range(CALLS)))
     _send(running, *(_call("POST", "/users", 201, {"id": number}) for number in range(CALLS)))

@@ -1,4 +1,4 @@
-"""What a part of the demo is, and what it finds running. A part is one application's: its slot, its input, its truth."""
+"""A part of the demo, and the services that it uses. A part belongs to one application: its slot, its input, its truth."""
 
 import http.client
 from collections.abc import Callable, Mapping, Sequence
@@ -37,7 +37,7 @@ class Running:
     page_url: str
     #: Waits until the condition holds or its time is over, while all processes are watched; whether it holds.
     until: Callable[[Callable[[], bool]], bool]
-    #: Tells a line of output.
+    #: Prints a line of output.
     say: Callable[[str], None]
 
     def post(self, path: str, body: bytes, content_type: str = "application/json") -> None:
@@ -47,7 +47,7 @@ class Running:
             raise Refused(f"POST {path}: {status} {answer[:500]!r}")
 
     def look(self, path: str) -> Any:
-        """What the part's slot tells; None where it has nothing, or cannot tell yet."""
+        """The answer of the part's slot; None if it has nothing, or cannot answer yet."""
         status, answer = self.ask("GET", path)
         return answer if status == http.HTTPStatus.OK else None
 
@@ -88,7 +88,7 @@ class Part:
     """The demo of one application."""
 
     application: ApplicationName
-    #: Sends what it sends, waits for what comes of it, and tells both: a line that differs fails the demo.
+    #: Sends its input, waits for the output, and prints both: a line that differs fails the demo.
     play: Callable[[Running], Sequence[Line]]
     #: Settings of its slot that differ from the defaults, so that a minute is enough.
     environ: Mapping[str, str] = field(default_factory=dict)

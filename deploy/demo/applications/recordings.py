@@ -1,6 +1,6 @@
 """The part of `recordings`: two sessions as rrweb's recorder would send them, out of order and some twice; read back and compared.
 
-And one that the recorder itself made of a page in a browser: the dashboard replays it.
+A third session is recorded by rrweb's recorder in a browser: the dashboard replays it.
 """
 
 from collections.abc import Sequence
@@ -27,7 +27,7 @@ _encode = msgspec.json.encode
 
 
 def play(running: Running) -> Sequence[Line]:
-    """Sends the payloads, waits until all are stored and told, and compares what comes back with them."""
+    """Sends the payloads, waits until all are stored and listed, and compares the downloads with them."""
     wanted = len(SESSIONS) * PAYLOADS
     for number in _ORDER:
         for session in SESSIONS:

@@ -15,7 +15,7 @@ _PAGE: Final = 7
 
 
 def play(running: Running) -> Sequence[Line]:
-    """Writes users, and compares what the API and the warehouse tell with what was written."""
+    """Writes users, and compares the API's and the warehouse's users with them."""
     made = [_answer(running, "POST", "/users", f"make-{number}", _user(number)) for number in range(USERS)]
     ids = [body["id"] for status, body in made if status == http.HTTPStatus.CREATED]
     taken, _ = _answer(running, "POST", "/users", "taken", _user(0) | {"name": "Another"})
@@ -53,7 +53,7 @@ def _user(number: int) -> dict[str, Any]:
 def _answer(
     running: Running, method: str, path: str, key: str, document: dict[str, Any] | None = None
 ) -> tuple[int, Any]:
-    """The answer to a write; a slot that cannot tell yet is asked again, which the key makes one write."""
+    """The answer to a write. A slot that cannot answer yet is asked again; the idempotency key makes this one write."""
     answers: list[tuple[int, Any]] = []
     headers = {"Idempotency-Key": key} | ({"Content-Type": "application/merge-patch+json"} if method == "PATCH" else {})
 

@@ -1,1 +1,1 @@
-"""What is made of the streams. Each application imports the engine and `shared`, never another application."""
+"""The applications of the processor. Each imports the engine and `shared`, never another application."""

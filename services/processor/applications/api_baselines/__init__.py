@@ -1,1 +1,1 @@
-"""api_baselines: how an API usually is, and when it is not."""
+"""api_baselines: learns the usual traffic, errors and latency of an API, and reports anomalies."""

@@ -1,4 +1,4 @@
-"""Anomalies of one endpoint: each measure's opens, continues and closes, window by window. Pure."""
+"""Anomalies of one endpoint: opens, continues and closes one per measure, window by window. Pure."""
 
 from collections.abc import Mapping
 from typing import NamedTuple
@@ -22,7 +22,7 @@ class Anomaly(msgspec.Struct, array_like=True):
 
 
 class Told(NamedTuple):
-    """One revision to tell."""
+    """One revision to publish."""
 
     measure: Measure
     anomaly: Anomaly
@@ -39,7 +39,7 @@ def follow(
     closing_windows: int,
     anomaly_ms_max: int,
 ) -> list[Told]:
-    """Takes the next window in; what is to be told of it, and `anomalies` are those that go on.
+    """Takes the next window. Returns the revisions to publish; `anomalies` then holds those that continue.
 
     `closing_windows` usual windows in a row close one. One of `anomaly_ms_max` closes them all: that is the new usual.
     """
@@ -61,7 +61,7 @@ def follow(
         if anomalies[measure].usual_windows >= closing_windows:
             told.append(_closed(anomalies, measure, "usual_again"))
     if any(end_ms - anomaly.opened_ms >= anomaly_ms_max for anomaly in anomalies.values()):
-        # Only their ends are told: one revision a window.
+        # Only their ends are published: one revision per window.
         told = [one for one in told if one.end_reason is not None] + close_all(anomalies, "new_usual")
     return told
 

@@ -1,4 +1,4 @@
-"""api_baselines: topics, stores and the fold that learns how an API usually is and tells when it is not. Runs on event time."""
+"""api_baselines: topics, stores and the fold that learns an API's baselines and reports anomalies. Runs on event time."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any, Final

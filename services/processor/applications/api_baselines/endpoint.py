@@ -1,4 +1,4 @@
-"""One endpoint of an API: its open windows, and what a window that has closed says. Pure."""
+"""One endpoint of an API: its open windows, and the row of a closed window. Pure."""
 
 from collections.abc import Callable
 from typing import Final, Literal, NamedTuple
@@ -26,7 +26,7 @@ class Last(msgspec.Struct, array_like=True):
 
 
 class Endpoint(msgspec.Struct, array_like=True):
-    """One endpoint. Times in ms since 1970, as calls tell them."""
+    """One endpoint. Times in ms since 1970, as calls report them."""
 
     #: When the next window that closes begins; and the first call.
     next_ms: int

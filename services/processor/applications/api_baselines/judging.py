@@ -1,12 +1,12 @@
 """Whether a window left its baseline, and the evidence. Pure.
 
-A figure is not as usual when two tests agree that know different things. The modified z-score measures it in deviations as they are
-between windows of the past, whatever makes these differ; the predictive test says whether so few calls can show it at all (a
-quantile that lies between two kinds of calls jumps by chance). Traffic must also be outside all that was seen.
+A figure is an anomaly when two independent tests agree. The modified z-score compares it with the deviations between past windows,
+from all causes. The predictive test says whether so few calls can show it at all: a quantile between two kinds of calls jumps by
+chance. Traffic must also be outside the range of all past windows.
 
-Sources: B. Iglewicz and D. Hoaglin, How to Detect and Handle Outliers (1993): the score 0.6745 (x - median) / MAD; F. Anscombe,
-The transformation of Poisson, binomial and negative-binomial data (1948): the root of a count + 3/8 deviates by 1/2; W. Conover,
-Practical Nonparametric Statistics (3rd ed., 1999), 3.2: a quantile is tested by how many lie beyond it.
+Sources: B. Iglewicz and D. Hoaglin, How to Detect and Handle Outliers (1993): the score 0.6745 (x - median) / MAD; F. Anscombe, The
+transformation of Poisson, binomial and negative-binomial data (1948): the root of a count + 3/8 deviates by 1/2; W. Conover,
+Practical Nonparametric Statistics (3rd ed., 1999), 3.2: a quantile is tested by the number of values beyond it.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -20,12 +20,12 @@ from services.processor.applications.api_baselines.window import Figures, Window
 from shared.histogram import bucket_of
 from shared.schemas.api_anomaly import Evidence, Figure, Measure
 
-#: Beyond the cut-off of 3.5 that Iglewicz and Hoaglin give: a deviation that 24 windows tell is itself known to a fifth, and a
-#: window has three quantiles. Where latency swings from window to window, 3.5 told 7 windows in 1,000, and 5 tells one.
+#: Higher than the cut-off of 3.5 of Iglewicz and Hoaglin: a deviation from 24 windows is itself uncertain by a fifth, and a window
+#: has three quantiles. If latency varies from window to window, 3.5 reports 7 windows in 1,000, and 5 reports one.
 SCORE_MIN: Final = 5.0
 #: Of each test. A window has ten: by chance one of 10,000 windows passes the predictive tests alone.
 PROBABILITY_MAX: Final = 1e-5
-#: A latency is another from this factor on: less is nobody's trouble.
+#: A latency counts as changed from this factor on: smaller changes do not matter.
 LATENCY_RATIO_MIN: Final = 1.2
 #: And an error rate from this difference on, as a fraction of calls.
 ERRORS_MORE_MIN: Final = 0.01
@@ -169,7 +169,7 @@ def _score(value: float, past: list[float], deviation_min: float) -> float:
 
 
 def _deviation(past: list[float]) -> float:
-    """The standard deviation, as the median distance from the median tells it."""
+    """The standard deviation, estimated from the median distance from the median."""
     middle = median(past)
     return median(abs(one - middle) for one in past) / _NORMAL
 

@@ -1,4 +1,4 @@
-"""`GET /apis/<host>/baselines?customer=<id>`: of each endpoint of an API the last window, what is usual, and what is not."""
+"""`GET /apis/<host>/baselines?customer=<id>`: for each endpoint of an API the last window, the baseline, and the anomalies."""
 
 from collections.abc import Mapping
 from typing import Any

@@ -1,4 +1,4 @@
-"""What is usual at a time: past windows of the same hour of the week, or, while these are few, of the same hour of any day. Pure.
+"""The baseline of a time: past windows of the same hour of the week or, while these are few, of the same hour of any day. Pure.
 
 Hours are UTC's; hour 0 of the week is Monday's first.
 """

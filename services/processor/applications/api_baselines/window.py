@@ -34,7 +34,7 @@ class Figures(msgspec.Struct, array_like=True, frozen=True):
 
 
 def ended_ms(call: ApiCall) -> int:
-    """When a call ended, ms since 1970: the time that it counts at, since nobody can tell of it earlier."""
+    """When a call ended, ms since 1970: the time at which it counts, since it cannot be reported earlier."""
     return call.at_ms + (call.duration_us or 0) // 1000
 
 

@@ -1,1 +1,1 @@
-"""api_schemas: an API's schema, learned from its calls, and what in it changes."""
+"""api_schemas: learns an API's schema from its calls, and reports changes."""

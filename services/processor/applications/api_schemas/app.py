@@ -1,4 +1,4 @@
-"""api_schemas: topics, stores and the fold that learns an API's schema and tells what in it changes."""
+"""api_schemas: topics, stores and the fold that learns an API's schema and reports changes."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
@@ -73,7 +73,7 @@ class ApiSchemas:
         self._endpoints.put(key, endpoint, self._due_ms(endpoint))
 
     def _placed(self, key: bytes, api: Api, call: ApiCall) -> str | None:
-        """The name of the call's endpoint, made if there is none yet; None for a call that belongs to none."""
+        """The name of the call's endpoint, which is made if it is new; None for a call without an endpoint."""
         placed = place(api, call, endpoints_max=self._rules.endpoints_max)
         if placed is None:
             return None
@@ -103,7 +103,7 @@ class ApiSchemas:
             self._apis.delete(key)
 
     def _store(self, row_key: bytes, endpoint: Endpoint) -> None:
-        # One that fires early is set anew then.
+        # A deadline that fires early is then set again.
         due_ms = self._due_ms(endpoint)
         armed_ms = self._endpoints.deadline_ms(row_key)
         self._endpoints.put(row_key, endpoint, armed_ms if 0 < armed_ms <= due_ms else due_ms)

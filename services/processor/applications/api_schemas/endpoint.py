@@ -1,4 +1,4 @@
-"""One endpoint of an API: what its calls look like, and what in a call is new against what was published. Pure."""
+"""One endpoint of an API: the shape of its calls, and the differences of a call from the published shape. Pure."""
 
 from collections.abc import Iterator
 from typing import Final
@@ -16,20 +16,20 @@ VANISHED_CALLS: Final = 10
 #: a call that would still pass them is counted, and adds nothing.
 PLACES_MAX: Final = 2_000
 SHAPE_BYTES_MAX: Final = 300_000
-#: Bytes of the names of what is published, and of what was found new since. Beyond them nothing new is noted, nor told.
+#: Bytes of the names in the published shape and in later findings. Beyond this limit nothing new is stored or reported.
 KNOWN_BYTES_MAX: Final = 200_000
 #: What a place that is known costs beside its name, bytes.
 _KNOWN_PLACE_BYTES: Final = 48
 #: Different statuses that are counted apart.
 STATUSES_MAX: Final = 500
-#: Headers come and go with proxies and clients: they are learned, and not told as drift.
+#: Headers vary with proxies and clients: they are learned, and not reported as drift.
 _NO_DRIFT: Final = frozenset({"/request/headers"})
 #: Which of its names a call has says nothing: a request has no body, a response one status.
 _NEVER_REQUIRED: Final = frozenset({"", "/response"})
 
 
 class Known(msgspec.Struct, array_like=True):
-    """What is published of one place, and what has been told since."""
+    """The published shape of one place, and the changes reported since."""
 
     types: list[str]
     is_required: bool = False
@@ -210,7 +210,7 @@ def _vanished(known: Known, shape: Shape, pointer: str) -> Iterator[Drift]:
         if not inner.is_required or name in shape.fields:
             continue
         inner.missed += 1
-        # Told once, however long it stays away; told again if it comes back and vanishes again.
+        # Reported once for each absence; reported again if the field returns and is missing again.
         if inner.missed == VANISHED_CALLS:
             yield Drift("vanished_field", _below(pointer, name), inner.types, [])
 

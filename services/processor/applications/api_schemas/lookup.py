@@ -1,4 +1,4 @@
-"""`GET /apis/<host>/openapi.json?customer=<id>`: an API's schema as it is learned now."""
+"""`GET /apis/<host>/openapi.json?customer=<id>`: an API's schema as learned so far."""
 
 from collections.abc import Mapping
 

@@ -14,7 +14,7 @@ Json = dict[str, Any]
 VERSION: Final = "3.1.1"
 #: The methods that a path item has room for.
 _METHODS: Final = frozenset({"GET", "PUT", "POST", "DELETE", "OPTIONS", "HEAD", "PATCH", "TRACE"})
-#: How often a word of an enumeration must have come on average.
+#: How often a word of an enumeration must have occurred on average.
 _TIMES_EACH: Final = SPELLED_COUNT_MIN
 #: Headers that are HTTP's, not the API's; of some the specification says that they are no parameters.
 _HTTP_HEADERS: Final = re.compile(

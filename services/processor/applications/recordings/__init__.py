@@ -1,1 +1,1 @@
-"""recordings: session recordings put together from chunks, in strict order, and stored as objects."""
+"""recordings: joins the chunks of session recordings in strict order, and stores the payloads as objects."""

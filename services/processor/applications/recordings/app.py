@@ -1,4 +1,4 @@
-"""recordings: topics, stores and the fold that puts payloads together and has them stored, one at a time in a session."""
+"""recordings: topics, stores and the fold that joins chunks to payloads and requests their storage, one at a time per session."""
 
 import bisect
 from typing import Any, Final
@@ -103,11 +103,11 @@ class Recordings:
         session = self._sessions.get(key)
         if spec is REQUESTS and session is not None and session.working is not None:
             end_working(session, is_stored=False)
-            # The request's row stands until this returns: what is next is asked for when the session fires.
+            # The request's row exists until this returns: the next request is made when the session fires.
             self._sessions.put(key, session, self._context.clock_ms + 1)
 
     def _go_on(self, key: bytes, session: Session) -> None:
-        """Whatever is to be done next in the session, and when to look again."""
+        """Does the next step of the session, and sets the deadline of the step after it."""
         clock_ms = self._context.clock_ms
         while not self._begin_next(key, session):
             absent = give_up_gap(session, self._waiting.first(key, session), clock_ms, self._rules)

@@ -20,7 +20,7 @@ from shared.schemas.beacon import CUSTOMER_ID
 from shared.schemas.recording import SEQUENCE_DIGITS_MAX, SEQUENCE_MAX, SESSION_ID, StoredPayload
 from shared.schemas.span import DEFAULT_CUSTOMER
 
-#: The list is stored in pages of so many numbers, so that a long session's is not written anew with every payload.
+#: The list is stored in pages of so many numbers, so that a long session's list is not written again with every payload.
 PAGE_NUMBERS: Final = 256
 #: Payloads in one answer; `next` says where the rest begins.
 LISTED_MAX: Final = 2_048

@@ -1,10 +1,10 @@
-"""A session: which payloads are whole, which is next, what is waited for. It knows where chunks are, never what is in them.
+"""A session: which payloads are complete, which is next, and which are missing. It knows where chunks are, never their content.
 
-A payload may be sent several times, whole or torn; the first whole one is it. Payloads are worked one at a time in the order of
-their numbers. A gap is waited for, then given up; what was given up and still comes is worked before anything else.
+A payload may be sent several times, complete or torn; the first complete one counts. Payloads are processed one at a time in the
+order of their numbers. A missing payload is waited for, then given up. If it arrives later, it is processed before all others.
 
-Payloads that wait, and those that are stored, are rows of their own (`waiting`, `lookup.PAGES`). No payload that was answered
-for is dropped for lack of room.
+Payloads that wait, and those that are stored, are rows of their own (`waiting`, `lookup.PAGES`). No acknowledged payload is dropped
+for lack of room.
 """
 
 from collections.abc import Callable
@@ -18,8 +18,8 @@ from shared.chunks import Chunk
 #: Records next to each other: the offset of the first, and how many.
 Run = tuple[int, int]
 
-#: `more`: the payload is not whole yet. `whole`: it is, for the first time. `again`: it was before. `torn`: the chunk belongs
-#: to an upload whose beginning, or a chunk of which, is not there: its client was not told that it is stored, and sends again.
+#: `more`: the payload is not complete yet. `whole`: it is complete for the first time. `again`: it was complete before. `torn`: the
+#: chunk belongs to an upload of which an earlier chunk is missing: its client got no success, and sends again.
 ChunkOutcome = Literal["more", "whole", "again", "torn"]
 
 
@@ -43,7 +43,7 @@ class Payload(msgspec.Struct, array_like=True, frozen=True):
 
 
 class Upload(msgspec.Struct, array_like=True):
-    """An attempt to send a payload, as far as it has come."""
+    """An attempt to send a payload, as far as received."""
 
     sequence: int
     begun_ms: int
@@ -68,7 +68,7 @@ class Session(msgspec.Struct, array_like=True):
     #: Since when a gap is waited for; 0: none is.
     gap_since_ms: int = 0
     seen_ms: int = 0
-    #: Rows told.
+    #: Rows written.
     revision: int = 0
     #: Which pages of the list of stored payloads there are.
     pages: list[int] = []

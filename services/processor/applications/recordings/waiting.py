@@ -1,7 +1,7 @@
-"""WaitingPayloads: the whole payloads of a session that wait for their turn. Each is a row of its own.
+"""WaitingPayloads: the complete payloads of a session that wait for their turn. Each is a row of its own.
 
-Which numbers wait is in rows too, a bitmap for each page of numbers. So a session's own row stays small, however many wait, and a
-payload costs what it adds.
+The waiting numbers are in rows too, a bitmap for each page of numbers. So a session's own row stays small for any number of waiting
+payloads.
 """
 
 import bisect

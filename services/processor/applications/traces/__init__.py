@@ -1,1 +1,1 @@
-"""traces: the spans of one trace, joined from many services in any order."""
+"""traces: joins the spans of one trace, from many services and in any order."""

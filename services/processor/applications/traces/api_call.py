@@ -1,4 +1,4 @@
-"""A server span of HTTP as a call of an API: what was called and how it ended. Pure.
+"""Turns an HTTP server span into a call of an API: what was called and how it ended. Pure.
 
 Names of attributes are those of OpenTelemetry's conventions for HTTP, the stable ones and those before 1.23:
 https://opentelemetry.io/docs/specs/semconv/http/http-spans.
@@ -49,7 +49,7 @@ def to_api_call(span: Span) -> ApiCall | None:
 
 
 def _host(span: Span) -> str:
-    """The host as clients name it; the service's name where the span does not tell."""
+    """The host as clients name it; the service's name if the span has no host."""
     host = _text(span, "server.address", "http.host", "net.host.name")
     port = _whole(span, "server.port", "net.host.port")
     if host and port is not None and port not in _USUAL_PORTS and ":" not in host:

@@ -1,4 +1,5 @@
-"""traces: topics, stores and the fold that joins the spans of a trace. Runs on event time: what is traced are our own servers."""
+"""traces: topics, stores and the fold that joins the spans of a trace. Runs on event time, since spans come from the operator's
+servers."""
 
 from typing import Any, Final
 

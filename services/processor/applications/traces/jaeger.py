@@ -1,6 +1,6 @@
-"""A trace as Jaeger's query service tells it, so that its trace view (and whoever reads its files) shows it. Pure.
+"""A trace in the JSON of Jaeger's query service, so that Jaeger's trace view and other readers can show it. Pure.
 
-The format is that of `GET /api/traces/<id>` of Jaeger; how OpenTelemetry's fields become tags is told in
+The format is that of `GET /api/traces/<id>` of Jaeger; how OpenTelemetry's fields become tags is defined in
 https://opentelemetry.io/docs/specs/otel/trace/sdk_exporters/jaeger.
 """
 

@@ -1,4 +1,4 @@
-"""`GET /traces/<id>?customer=<id>`: a trace as it is now, while it is open and as long as it is kept, for Jaeger's view."""
+"""`GET /traces/<id>?customer=<id>`: the present state of a trace, while it is open and as long as it is kept, for Jaeger's view."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -15,7 +15,7 @@ from shared.schemas.span import DEFAULT_CUSTOMER, TRACE_ID
 
 
 def trace_lookup(traces: StoreSpec[TraceState]) -> Lookup:
-    """The lookup over this store. Each part's row, without its spans, stands beside Jaeger's fields as `parts`."""
+    """The lookup over this store. Each part's row, without its spans, is beside Jaeger's fields as `parts`."""
 
     def answer(rows: Rows, key: bytes) -> bytes | None:
         trace = rows.get(traces, key)

@@ -8,7 +8,7 @@ from services.processor.applications.traces.tree import critical_path, grown
 from shared.schemas.span import SpanFields
 from shared.schemas.trace import SCHEMA_VERSION, CriticalSegment, Trace, TraceService
 
-#: Services that a row tells of, those with the most spans first.
+#: Services that a row names, those with the most spans first.
 SERVICES_MAX: Final = 200
 
 

@@ -1,11 +1,11 @@
-"""A trace while its spans come in: which belong together in time, what is new, what is late. Pure.
+"""An open trace: which of its spans belong together in time, which are new, which are late. Pure.
 
-A span is the stretch from its start to its end. Spans of one trace id that are not more than the gap apart are one part of the
-trace; one that comes between two parts makes them one. So the parts, and the spans in them, follow from the set of
-spans alone, whatever their order, as long as none is late.
+A span is the interval from its start to its end. Spans of one trace id that are at most the gap apart are one part of the trace; a
+span between two parts joins them. So the parts, and the spans in them, depend only on the set of spans and not on their order, as
+long as no span is late.
 
-A part is told when the clock passes the gap after its last end, and again when spans come within the grace. It is kept
-for a while after that, for questions and for spans that began long before: one that ended within the grace is never late.
+A part's row is written when the clock passes the gap after its last end, and again when spans arrive within the grace. The part is
+kept for some time after that, for lookups and for spans that began long before: a span that ended within the grace is never late.
 """
 
 import msgspec
@@ -25,10 +25,10 @@ class Part(msgspec.Struct, array_like=True):
     spans: dict[str, SpanFields] = {}
     span_bytes: int = 0
     duplicates: int = 0
-    #: Rows told so far, and whether the last of them holds all that is here.
+    #: Rows written so far, and whether the last of them holds all present spans.
     revision: int = 0
     is_told: bool = False
-    #: Parts that were told and then turned out to be this one: number and revision of the row that takes each back.
+    #: Parts whose rows were written and that were later joined to this one: number and revision of the row that retracts each.
     absorbed: list[tuple[int, int]] = []
 
 
@@ -80,12 +80,12 @@ def take_span(trace: TraceState, span: Span, size_bytes: int, rules: TraceRules,
 
 
 def due_ms(trace: TraceState, rules: TraceRules) -> int:
-    """When a part is next to be told or forgotten, ms; 0 for a trace without any."""
+    """When a part's row is next written or a part is forgotten, ms; 0 for a trace without parts."""
     return min((_due_ms(part, rules) for part in trace.parts), default=0)
 
 
 def ready(trace: TraceState, rules: TraceRules, clock_ms: int) -> list[Part]:
-    """The parts that are to be told at this time."""
+    """The parts whose rows are due at this time."""
     return [part for part in trace.parts if not part.is_told and _ends_ms(part, rules) <= clock_ms]
 
 
@@ -114,7 +114,7 @@ def _new(trace: TraceState) -> Part:
 
 
 def _joined(trace: TraceState, touched: list[Part]) -> Part:
-    """One part of all: the one that was there first. Rows that were told of the others are to be taken back."""
+    """Joins all into the part that was first. The rows of the others must be retracted."""
     part, *others = touched
     for other in others:
         trace.parts.remove(other)
@@ -145,7 +145,7 @@ def _replace(trace: TraceState, part: Part, fields: SpanFields, size_bytes: int,
 
 
 def _put(part: Part, fields: SpanFields) -> None:
-    """Of two that have one id the later end holds, whichever came first."""
+    """Of two spans with the same id the one with the later end is valid, in any order of arrival."""
     known = part.spans.get(fields.span_id)
     if known is None or _rank(fields) > _rank(known):
         part.spans[fields.span_id] = fields

@@ -67,7 +67,7 @@ def _reached(roots: list[SpanFields], children: Mapping[str, list[SpanFields]]) 
 
 @dataclass
 class _Frame:
-    """A span on the critical path, looked at from its end backwards: what lies before `until_us` is still to be told."""
+    """A span on the critical path, followed from its end backwards: the time before `until_us` is not assigned yet."""
 
     span: SpanFields
     from_us: int

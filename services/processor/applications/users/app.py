@@ -1,14 +1,15 @@
-"""users: topics, stores and the fold that changes users and agrees with the partitions of e-mail addresses who has which.
+"""users: topics, stores and the fold that changes users and, with the partitions of e-mail addresses, assigns the addresses.
 
 A write that needs an address is a saga over two partitions, each step a record and the rows that go with it in one transaction:
 
     user's partition      the change is noted, the address claimed              the user is as before
-    address's partition   the claim is granted or refused, the user told
-    user's partition      granted: the user is changed, the claim confirmed, the former address released; refused: told so
-    address's partition   the former address is free, the user told
-    user's partition      the outcome is told
+    address's partition   the claim is granted or refused, the user's partition is informed
+    user's partition      granted: the user is changed, the claim confirmed, the former address released;
+                          refused: the outcome is published
+    address's partition   the former address is free, the user's partition is informed
+    user's partition      the outcome is published
 
-Other writes of the same user wait meanwhile, in their order. A step that is not answered for long is taken again.
+Other writes of the same user wait meanwhile, in their order. A step that is not answered in time is repeated.
 """
 
 from typing import Any, Final
@@ -50,10 +51,10 @@ class Change(msgspec.Struct, array_like=True):
     #: The offset of its record; its claim has it as its number.
     number: int
     write: Write
-    #: What was asked of that partition: of which address, and under which claim.
+    #: The request to that partition: its address and its claim.
     email: str
     claim: int
-    #: How the write ended, to be told when the address is released; None while one is claimed.
+    #: The outcome of the write, published when the address is released; None while one is claimed.
     outcome: Outcome | None = None
     #: Later writes of the user with the offsets of their records.
     waiting: list[tuple[int, Write]] = []
@@ -226,7 +227,7 @@ class Users:
         return change
 
     def _settle(self, key: bytes, told: Claimed) -> None:
-        """A claim was granted that nobody waits for any more: a step was taken twice."""
+        """A claim was granted that no write waits for any more: a step was repeated."""
         user = self._users.get(key)
         is_had = user is not None and (email_key(user.email), user.claim) == (told.email, told.number)
         settled = Confirm if is_had else Release

@@ -1,7 +1,7 @@
-"""claims: who has an e-mail address, as its own partition knows it.
+"""claims: the owner of an e-mail address, as recorded in the address's partition.
 
-A claim is *held* from when it is granted until the user says that it has the address; then it is *confirmed*. Every step may come
-twice: it is known by user and number, and the second time changes nothing.
+A claim is *held* from its grant until the user's partition reports that the user has the address; then it is *confirmed*. Every
+step may arrive twice: user and number identify it, and the second has no effect.
 """
 
 import msgspec

@@ -1,4 +1,4 @@
-"""Fields: what a client may say of a user, checked; every fault names its field."""
+"""Fields: checks the fields of a user that a client sends; every error names its field."""
 
 import re
 from typing import Any, Final, NamedTuple
@@ -31,7 +31,7 @@ class Fields(NamedTuple):
 
 
 class Changes(NamedTuple):
-    """What a merge patch says: None where it says nothing; attributes that are None go."""
+    """The values of a merge patch: None for an absent field; attributes that are None are removed."""
 
     email: str | None
     name: str | None
@@ -135,5 +135,5 @@ def _at(name: str) -> str:
 
 
 def _pointer(name: str) -> str:
-    """RFC 6901; long names are cut: a fault is not to be larger than what it tells of."""
+    """RFC 6901; long names are cut, so that an error is not larger than its cause."""
     return "#/" + name[: 2 * ATTRIBUTE_NAME_CHARS_MAX].replace("~", "~0").replace("/", "~1")

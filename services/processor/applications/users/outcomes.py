@@ -1,7 +1,6 @@
-"""outcomes: how requests ended, kept for those who wait for it and for those who ask again with the same idempotency key.
+"""outcomes: how requests ended, kept for waiting clients and for repetitions with the same idempotency key.
 
-Bounded by time, each by its deadline, and by number: places are given out in a ring, and whoever is given an outcome's place
-takes it away.
+Bounded by time, each by its deadline, and by number: the places form a ring, and a new outcome replaces the one in its place.
 """
 
 from typing import Final
@@ -20,7 +19,7 @@ class Outcome(msgspec.Struct, frozen=True, array_like=True):
     #: HTTP's, with the body: the user or the problem as JSON, or nothing.
     status: int
     body: bytes
-    #: The user's; None where there is none.
+    #: The user's; None without a user.
     version: int | None = None
     #: Where in the ring it was given its place.
     place: int = 0

@@ -1,4 +1,4 @@
-"""problems: what cannot be done with users, each told as a problem."""
+"""problems: the errors of the REST API of users, as problem documents."""
 
 from shared.problems import Fault, Problem
 

@@ -1,4 +1,4 @@
-"""routes: the REST API of users, in steps. Reads ask owners; writes submit a command and wait for its outcome."""
+"""routes: the REST API of users, in steps. Reads query owners; writes submit a command and wait for its outcome."""
 
 import hashlib
 import re
@@ -39,7 +39,7 @@ _IDEMPOTENCY_KEY: Final = re.compile(IDEMPOTENCY_KEY_PATTERN)
 _ENTITY_TAG: Final = re.compile(r'(W/)?"([\x21\x23-\x7e]*)"')
 _JSON: Final = "application/json"
 _MERGE_PATCH: Final = "application/merge-patch+json"
-#: From an idempotency key to the id of the user that it makes: wherever a request is asked again, it goes to the same owner.
+#: From an idempotency key to the id of the user that it makes: a repeated request goes to the same owner from every slot.
 _NAMESPACE: Final = uuid.UUID("4f2e2c1e-6a8f-4d0e-9d43-5f6f0a8c7b11")
 
 
@@ -66,7 +66,7 @@ class _Cursor(msgspec.Struct, array_like=True):
 
 
 class _Page(msgspec.Struct, array_like=True):
-    """What is asked of one partition."""
+    """The requests to one partition."""
 
     after: bytes
     limit: int
@@ -95,7 +95,7 @@ def routes(stores: Stores) -> Served:
         return None if found is None else msgspec.msgpack.encode(found)
 
     def holder(rows: CommittedRows, subject: bytes) -> bytes | None:
-        """The user's id; empty where nobody has the address; None while that is being settled."""
+        """The user's id; empty if no user has the address; None while a claim is open."""
         claim = rows.get(stores.claims, subject)
         if claim is None:
             return b""
@@ -291,7 +291,7 @@ def _if_match(request: Request) -> list[int] | None:
 def _versions(request: Request, header: str) -> list[int] | None:
     """The versions in a header of entity tags; None where any will do. RFC 9110, 8.8.3 and 13.1.
 
-    If-Match compares strongly, and what is no tag of ours matches nothing.
+    If-Match compares strongly, and an unknown tag matches nothing.
     """
     told = request.headers.get(header, "").strip()
     if told in {"", "*"}:

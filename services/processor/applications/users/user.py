@@ -1,4 +1,4 @@
-"""user: what a command makes of a user."""
+"""user: applies a command to a user."""
 
 import msgspec
 

@@ -2,8 +2,8 @@
 
     taking   its thread fences, opens and replays (`takeover`)         the partition is paused
     working  records are folded, checkpoints committed
-    dropped  an outcome was unclear: core and producer are thrown away, then taking again
-    closed   given up
+    dropped  an outcome was unclear: core and producer are discarded, then taking again
+    closed   released
 
 Everything here is called by the slot's one folding thread; commits, flushes and takeovers run on the pool.
 """
