@@ -1,1 +1,1 @@
-"""Benchmarks: each claim a ratio, measured side by side in one run."""
+"""Benchmarks: each claim is a ratio, measured side by side in one run."""

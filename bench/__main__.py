@@ -1,7 +1,7 @@
-"""Runs the benchmarks one after the other and tells all goals in one table: `python -m bench [NAME ...]`.
+"""Runs the benchmarks one after the other and prints all goals in one table: `python -m bench [NAME ...]`.
 
-Each checks its results before it tells a speed. The exit code is 1 when one found something missing, doubled or wrong.
-A goal that was missed is told, and is no failure.
+Each checks its results before it reports a speed. The exit code is 1 when one found a row missing, doubled or wrong. A missed goal
+is reported, and is not a failure.
 """
 
 import argparse

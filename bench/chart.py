@@ -13,7 +13,7 @@ _VALUE_WIDTH: Final = 70
 
 
 class Bar(NamedTuple):
-    """One bar; ours are told apart by colour."""
+    """One bar; Playhead's bars have their own colour."""
 
     label: str
     value: float

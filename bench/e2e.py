@@ -1,10 +1,10 @@
-"""From a beacon's answer to what people see: `python -m bench.e2e [--views-per-second N] [--probes N]`.
+"""The time from a beacon's answer until users see its effect: `python -m bench.e2e [--views-per-second N] [--probes N]`.
 
 The whole system as `make demo` starts it, warmed up until the finalizer has published (Spark needs a minute or more for its first
 batch), then under a steady load of simulated players. Meanwhile a probe a second, each a customer of its own with one view: how
 long from the 200 of its first beacon until topic `live` counts its viewer, and from the 200 of its `viewend` until its row is in
-Postgres, minus the grace period of a closed view. Checked before any figure: every probe was counted, and its one row has what was
-played. Exit code 1 when not; then no result file is written.
+Postgres, minus the grace period of a closed view. Checked before any figure: every probe was counted, and its one row is right.
+Otherwise the exit code is 1, and no result file is written.
 """
 
 import argparse
@@ -62,7 +62,7 @@ class Probe:
 
     @property
     def is_seen(self) -> bool:
-        """Whether it was counted, told and served."""
+        """Whether it was counted, its row written, and the row served."""
         return None not in (self.live_at, self.row_at, self.served_at)
 
 
@@ -93,7 +93,7 @@ class Watching:
         self._consumer.close()
 
     def wait_seen(self, probe: Probe, seconds_max: float) -> None:
-        """Until the probe is counted, told and served, or something was wrong. Raises `DeadlinePassed`."""
+        """Waits until the probe is counted, its row written and served, or something was wrong. Raises `DeadlinePassed`."""
         wait_until(lambda: probe.is_seen or bool(self.wrong), seconds_max, f"{probe} is counted, told and served")
 
     def _guarded(self, look: Callable[[], None]) -> None:

@@ -1,9 +1,9 @@
-"""What memory one slot takes with many partitions and open views: `python -m bench.memory [--views N] [--backlog N]`.
+"""The memory of one slot with many partitions and open views: `python -m bench.memory [--views N] [--backlog N]`.
 
-Fills the changelog with open views, as a slot would have left them; a slot with default limits and an empty disk restores
-them all and then, started again, works off a backlog of one beacon of each of some: by then its caches are full. Checked
-before anything is told: every view is open and every beacon folded. Resident memory is the kernel's figure (VmRSS, and
-VmHWM for the highest). Beside it, what an open view takes in the changelog and on the slot's disk.
+Fills the changelog with open views, as a slot would have left them. A slot with default limits and an empty disk restores them all.
+Then it starts again and processes a backlog of one beacon for each of some views: by then its caches are full. Checked before any
+figure: every view is open and every beacon folded. Resident memory is the kernel's figure (VmRSS, and VmHWM for the highest). Also
+measured: the size of an open view in the changelog and on the slot's disk.
 """
 
 import argparse

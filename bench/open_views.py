@@ -1,4 +1,4 @@
-"""Open views as a slot would have left them in the changelog, a slot's process over them, and beacons that wait for it."""
+"""Open views as a slot would have left them in the changelog, a slot's process on them, and a backlog of beacons."""
 
 import os
 import sys
@@ -36,7 +36,7 @@ FOLDED: Final = 3
 ROWS_A_COMMIT: Final = 2_500
 PHASE_SECONDS_MAX: Final = 3_600.0
 _ID: Final = f"{0:032x}"
-#: Views stay open whatever this machine takes; everything else is as it is by default.
+#: Views stay open for any duration of the run; all other settings are defaults.
 _OPEN: Final = {f"VIDEO_VIEWS_{name}_MS": str(DAY_MS) for name in ("FINISH_SILENT", "FINISH_PAUSED", "LIVE_SILENCE")}
 #: What a player says of a view when it starts, as many fields as Mux's own sends.
 _METADATA: Final[dict[str, object]] = {

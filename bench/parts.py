@@ -1,4 +1,4 @@
-"""The benchmarks of `make bench`, each by its name, with what `make bench` gives it so that all fit half an hour on two cores."""
+"""The benchmarks of `make bench` by name, with arguments so that all of them take half an hour on two cores."""
 
 from typing import Final
 

@@ -1,4 +1,4 @@
-"""Sets the peers up under `.local/bench`: what the benchmarks compare Playhead with. Versions are pinned; each is built once."""
+"""Sets up the peers, with which the benchmarks compare Playhead, under `.local/bench`. Versions are pinned; each is built once."""
 
 import hashlib
 import os

@@ -1,7 +1,7 @@
 """Session recordings in MB/s: into Kafka through the collector, and out of it into objects: `python -m bench.recordings [--mb N]`.
 
 Beside it the broker's own limit: a bare producer, acks from all, that sends as many bytes in records of the same size from one
-process. Checked before anything is told: every payload is an object of its size and SHA-256.
+process. Checked before any figure: every payload is an object of its size and SHA-256.
 """
 
 import argparse
@@ -128,7 +128,7 @@ def _part(limit: float, loads: list[Load], taken: dict[str, Timed], stored: Time
 
 
 def _bare_producer(broker: Broker, mb: int) -> float:
-    """MB/s of records as large as chunks, into a topic that nobody reads."""
+    """MB/s of records as large as chunks, into a topic without readers."""
     producer = Producer(
         {
             "bootstrap.servers": broker.bootstrap,
@@ -203,7 +203,7 @@ def _slot(broker: Broker, folder: Path, ending: ExitStack) -> tuple[Child, Path]
 
 
 def _content(load: Load, number: int) -> bytes:
-    """A payload's bytes: one block over and over, which costs the client little, told apart by its beginning."""
+    """A payload's bytes: one repeated block, which costs the client little, with a different beginning for each payload."""
     block = random.Random(load.size_bytes).randbytes(100_000)
     head = f"{load.title} {number} ".encode()
     return (head + block * (load.size_bytes // len(block) + 1))[: load.size_bytes]

@@ -1,8 +1,8 @@
-"""Cold start and catching up of one slot with many open views: `python -m bench.recover [--views N] [--minutes M] [--rate R]`.
+"""Cold start and catch-up of one slot with many open views: `python -m bench.recover [--views N] [--minutes M] [--rate R]`.
 
-Fills the changelog with open views; a slot with an empty disk restores them all (cold start). It is killed, an outage's worth of
-beacons is appended to the topic, and the slot, killed as it was, comes back and works them off (catching up). Checked before
-anything is told: every view is open both times, and every beacon was folded.
+Fills the changelog with open views; a slot with an empty disk restores them all (cold start). It is killed, the beacons of an
+outage are appended to the topic, and the slot starts again and processes them (catch-up). Checked before any figure: every view is
+open both times, and every beacon was folded.
 """
 
 import argparse

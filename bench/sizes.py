@@ -1,8 +1,8 @@
-"""What a view takes on disk: `python -m bench.sizes [--folder .local/loadtest]`, after `make loadtest` or `make demo`.
+"""The size of a view on disk: `python -m bench.sizes [--folder .local/loadtest]`, after `make loadtest` or `make demo`.
 
-Reads what that run has left: the brokers' segments as they lie on disk (compressed, one copy, the changelog before compaction) and
-the files that the warehouse's tables consist of now. The views are in the players' real formats; whether all are there and right
-was checked by the run itself. A short run writes small batches and small files, which compress less than a large one's.
+Reads the files of that run: the brokers' segments on disk (compressed, one copy, the changelog before compaction) and the present
+files of the warehouse's tables. The views are in the players' real formats; whether all are there and right was checked by the run
+itself. A short run writes small batches and small files, which compress less than a large one's.
 """
 
 import argparse
@@ -50,7 +50,7 @@ def _files(table: Path) -> int:
 
 
 def main() -> int:
-    """1 when the run is not over, or is none."""
+    """1 when the run is not over, or the folder holds no run."""
     parser = argparse.ArgumentParser(prog="python -m bench.sizes", description=__doc__)
     parser.add_argument("--folder", type=Path, default=LOCAL / "loadtest", help="of a run that is over")
     folder: Path = parser.parse_args().folder

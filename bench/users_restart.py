@@ -1,9 +1,9 @@
-"""How long a slot of `users` needs to be back with its table: `python -m bench.users_restart [--users N] [--changed N]`.
+"""How long a slot of `users` needs to restore its table: `python -m bench.users_restart [--users N] [--changed N]`.
 
 Fills the changelog with users and their claims, as slots would have left them. A slot with an empty disk restores all of it (cold);
 then users are changed over the REST API, and the slot is killed and started again on its disk (restart). Each time is from the
-start of the process until it has told one user of every partition. Checked before anything is told: the table has every user, and
-of users drawn by lot each is told as it was last changed.
+start of the process until it has returned one user of every partition. Checked before any figure: the table has every user, and
+randomly chosen users are returned with their last change.
 """
 
 import argparse
@@ -50,7 +50,7 @@ _APPLICATION: Final = application(UserRules())
 
 
 class WrongTable(RuntimeError):
-    """The slot does not tell what it should."""
+    """The slot returns a wrong answer."""
 
 
 def user_id(number: int) -> str:
@@ -93,7 +93,7 @@ class Slot:
             connection.close()
 
     def back(self, witnesses: list[str]) -> float:
-        """Starts it; seconds until it has told each of these users."""
+        """Starts it; seconds until it has returned each of these users."""
         began = time.monotonic()
         self.child.start()
         for each in witnesses:
@@ -108,7 +108,7 @@ class Slot:
         self.child.wait_until(condition, PHASE_SECONDS_MAX, what)
 
     def rows(self, store: str) -> int:
-        """Rows that stand, in all partitions; -1 while not all are worked."""
+        """Number of existing rows in all partitions; -1 while a partition is not taken over."""
         status, told = self.call("GET", "/partitions")
         if status != 200 or any(row["state"] != "working" for row in told["partitions"]):
             return -1
@@ -122,7 +122,7 @@ class Slot:
 
 
 def main() -> int:
-    """Runs, prints and keeps the figures. 1 when something told is wrong."""
+    """Runs, prints and stores the figures. 1 when an answer is wrong."""
     parser = argparse.ArgumentParser(prog="python -m bench.users_restart", description=__doc__)
     parser.add_argument("--users", type=int, default=1_000_000)
     parser.add_argument("--changed", type=int, default=2_000, help="over the REST API, before the restart")

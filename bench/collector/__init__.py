@@ -1,1 +1,1 @@
-"""HTTP to Kafka: what a request and a beacon cost a collector."""
+"""HTTP to Kafka: the cost of a request and of a beacon in a collector."""

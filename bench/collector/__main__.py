@@ -1,9 +1,9 @@
-"""HTTP to Kafka: what a request and a beacon cost the collector, beside plain servers in Go and Rust.
+"""HTTP to Kafka: the cost of a request and of a beacon in the collector, compared with plain servers in Go and Rust.
 
 `python -m bench.collector [--seconds 0.5] [--rounds 6] [--only NAME ...]`: starts a broker and the servers on loopback, sends real
-mux-embed events, 1 and 20 a POST, on 64 and on 512 connections, and tells the CPU time of each server's process for what was
-answered 200. Rounds are short and alternate; the lowest of each is compared, since what else runs on the machine only adds.
-Checked first: each server's topic holds exactly the events that were answered 200.
+mux-embed events, 1 and 20 a POST, on 64 and on 512 connections, and reports the CPU time of each server's process for the events
+answered 200. Rounds are short and alternate; the lowest of each is compared, since other load on the machine only adds. Checked
+first: each server's topic holds exactly the events that were answered 200.
 """
 
 import argparse

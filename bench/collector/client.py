@@ -1,4 +1,4 @@
-"""The players: whole HTTP requests made beforehand, as many connections as asked for, each with one request at a time."""
+"""The players: HTTP requests made in advance, on a given number of connections, each with one request at a time."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""What was measured of each server under each load, told as lines, and compared."""
+"""The measurements of each server under each load, as lines of output, and their comparison."""
 
 import statistics
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""Hostile bodies: for each parser those that take the most time or memory by the byte. Used by the tests of bounds too."""
+"""Hostile bodies: for each parser those that take the most time or memory per byte. Tests of bounds use them too."""
 
 import gzip
 from collections.abc import Callable, Mapping

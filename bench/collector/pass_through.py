@@ -1,4 +1,5 @@
-"""The collector's server without its intake: events are produced as they came. What the intake costs is measured by it.
+"""The collector's server without its intake: events are produced unchanged. The difference from the collector is the cost of the
+intake.
 
 `python -m bench.collector.pass_through TOPIC`.
 """

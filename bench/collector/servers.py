@@ -1,4 +1,4 @@
-"""What is compared: each server's command and settings. One thread serves in each; all write with acks=all and lz4."""
+"""The compared servers: the command and settings of each. Each serves with one thread; all write with acks=all and lz4."""
 
 import os
 import sys

@@ -1,4 +1,4 @@
-"""The topics of the servers, and what is in them."""
+"""The topics of the servers, and their records."""
 
 from confluent_kafka import Consumer, TopicPartition
 from confluent_kafka.admin import AdminClient

@@ -1,1 +1,1 @@
-"""What the finalizer costs."""
+"""The cost of the finalizer."""

@@ -1,11 +1,11 @@
-"""What the finalizer costs: `python -m bench.finalizer [--only PART ...] [--rows N ...] [--batch N] [...]`, see `--help`.
+"""The cost of the finalizer: `python -m bench.finalizer [--only PART ...] [--rows N ...] [--batch N] [...]`, see `--help`.
 
-`merges`: a batch merged into tables of different sizes; `rebuild`: slices counted anew in them; `hour`: a large hour counted
-anew; `whole`: the whole path of a batch (bronze, views, rollups, serving); `reprocess`: beacons folded by the processor's core,
+`merges`: a batch merged into tables of different sizes; `rebuild`: slices counted again in them; `hour`: a large hour counted
+again; `whole`: the whole path of a batch (bronze, views, rollups, serving); `reprocess`: beacons folded by the processor's core,
 beside the same fold as SQL windows, both with the same hash; `queries`: the page's queries over a year of hourly rollups of 100
-customers. Each part checks what was written before it tells a figure, and keeps its figures. What is measured side by side takes
-turns, and ratios are of CPU time. Sizes by default fit minutes; `--rows 1000000 5000000 10000000 --hour 1000000 --whole 100000
---beacons 1000000 --codegen` is the full size.
+customers. Each part checks its rows before it reports a figure, and stores its figures. Compared parts alternate, and ratios are of
+CPU time. Default sizes need minutes; `--rows 1000000 5000000 10000000 --hour 1000000 --whole 100000 --beacons 1000000 --codegen` is
+the full size.
 """
 
 import argparse

@@ -1,6 +1,6 @@
-"""What the benchmark wrote, read by a second implementation (deltalake and DuckDB, without Spark) and held against what it must be.
+"""Checks the benchmark's tables with a second implementation (deltalake and DuckDB, without Spark).
 
-Raises `Wrong`; then no figure is told.
+Raises `Wrong`; then no figure is reported.
 """
 
 import duckdb
@@ -17,7 +17,7 @@ from services.finalizer.warehouse.views_table import read
 
 
 def merged(spark: SparkSession, place: str, size: int, *, again: int, new: int, revision: int) -> None:
-    """Every view stands once; the last `again` of the first `size` with their newest revision, the others as they were."""
+    """Every view exists once; the last `again` of the first `size` with their newest revision, the others unchanged."""
     views = read(spark, place, tables.VIEWS)
     expect(f"views in the table of {size:,}", views.count(), size + new)
     first = inputs.day_of(max(0, size - again))

@@ -27,7 +27,7 @@ PARTITIONS: Final = 8
 PLAYED_MS: Final = 60_000
 SERVED_UNTIL_S: Final = 1_790_000_000 // 3600 * 3600
 
-#: Numbers that stand in the templates for what differs from row to row.
+#: Numbers that are placeholders in the templates for values that differ from row to row.
 _DAY, _START, _END, _REVISION, _WATCH, _STARTUP = (700_000_000_001 + number for number in range(6))
 
 
@@ -70,7 +70,7 @@ def _day(number: Column) -> Column:
 
 
 def _values(day: Column, revision: int, spread_ms: int = DAY_MS) -> dict[Any, Column]:
-    """What stands for each placeholder in view number `id`."""
+    """The value of each placeholder in view number `id`."""
     number = sf.col("id")
     # All end on their day.
     start = day * DAY_MS + sf.pmod(sf.hash(number), sf.lit(spread_ms - PLAYED_MS)).cast("bigint")
@@ -252,7 +252,7 @@ _VIEW: Final = View(
     beacon_count=12,
     complete=True,
 )
-#: A whole view of mux's player: what changed since the last beacon, as it tells it.
+#: A whole view of mux's player: each beacon has the fields that changed since the last one.
 _TOLD: Final[tuple[tuple[str, dict[str, Any]], ...]] = (
     ("viewstart", {"view_start": _END, "player_name": "main", "video_id": "a-film", "video_source_bitrate": 1_000_000}),
     ("playing", {"view_time_to_first_frame": 1_000}),

@@ -1,4 +1,4 @@
-"""What landing costs: a merge and a rebuild in tables of different sizes, side by side, and the whole path of a batch."""
+"""The cost of landing: a merge and a rebuild in tables of different sizes, side by side, and the whole path of a batch."""
 
 import threading
 from collections.abc import Sequence
@@ -54,7 +54,7 @@ def fill(spark: SparkSession, settings: FinalizerSettings, sizes: Sequence[int])
 
 
 def merges(spark: SparkSession, grown: Sequence[Grown], batch: int) -> Part:
-    """The same kind of batch merged into each table, turn by turn: half of its views stand there already."""
+    """The same kind of batch merged into each table, in turn: half of its views are already there."""
     half = batch // 2
     for number in range(ROUNDS + 1):
         for one in grown:
@@ -110,7 +110,7 @@ def _merge(spark: SparkSession, place: str, landed: DataFrame, days: Sequence[in
 
 
 def rebuilds(spark: SparkSession, settings: FinalizerSettings, grown: Sequence[Grown], slices: int) -> Part:
-    """Slices of the newest day counted anew in each table, turn by turn."""
+    """Slices of the newest day counted again in each table, in turn."""
     wanted = {one.size: inputs.slices_of(spark, one.place, slices) for one in grown}
     rounds: dict[int, list[Took]] = {one.size: [] for one in grown}
     told: dict[int, Rebuilt] = {}
@@ -151,7 +151,7 @@ def rebuilds(spark: SparkSession, settings: FinalizerSettings, grown: Sequence[G
 
 
 def large_hour(spark: SparkSession, settings: FinalizerSettings, views: int) -> Part:
-    """All slices of one hour counted anew: what each batch does again while the hour grows."""
+    """All slices of one hour counted again, as each batch does while the hour grows."""
     place = f"{settings.warehouse_dir}-hour"
     tables.ensure(spark, place, auto_compact=settings.auto_compact)
     inputs.fill_views(spark, place, views, day=inputs.DAY, spread_ms=HOUR_MS)

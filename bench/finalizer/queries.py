@@ -1,4 +1,4 @@
-"""What the page's queries take over a year of hourly rollups of 100 customers."""
+"""The time of the page's queries over a year of hourly rollups of 100 customers."""
 
 import random
 import time

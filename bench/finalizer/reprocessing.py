@@ -1,4 +1,4 @@
-"""What a reprocess costs beside the same fold as SQL windows, which must come to the same rows."""
+"""The cost of a reprocess, compared with the same fold as SQL windows, which must give the same rows."""
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf

@@ -1,6 +1,6 @@
-"""The fold of the benchmark's views written in SQL windows: what a warehouse would do without the processor's code.
+"""The fold of the benchmark's views as SQL windows, as a warehouse would do it without the processor's code.
 
-It knows only what these views need (no gaps, no other sources, no lateness), and must come to the same rows.
+It supports only these views (no gaps, no other sources, no lateness), and must give the same rows.
 """
 
 from typing import Final
@@ -8,7 +8,7 @@ from typing import Final
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 
-#: What both folds tell of a view, and is compared.
+#: The fields of a view that both folds compute and that are compared.
 COLUMNS: Final = (
     "customer_id",
     "view_id",

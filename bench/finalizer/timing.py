@@ -1,4 +1,4 @@
-"""How the parts measure: the time and the CPU time of some rounds; and what ends a run that came to wrong rows."""
+"""Measures the time and the CPU time of some rounds; `Wrong` ends a run with wrong rows."""
 
 import os
 import time
@@ -11,7 +11,7 @@ ROUNDS: Final = 3
 
 
 class Wrong(RuntimeError):
-    """What was written is not what must have been: no figure is told of it."""
+    """The written rows are wrong: no figure is reported."""
 
 
 class Took(NamedTuple):

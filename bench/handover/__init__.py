@@ -1,1 +1,1 @@
-"""Hand-over of large state: how long a partition stands still when its owner dies or leaves."""
+"""Hand-over of large state: how long a partition makes no progress when its owner dies or leaves."""

@@ -2,7 +2,8 @@
 
 `takeover`: the partitions of a slot are taken at once, cold (empty disk) and warm (a standby's copies), from the moment they are
 known. `beside`: one of two instances goes under load, killed or stopped, with and without a standby, beside Kafka Streams on the
-same state: how long its partitions stand still. Checked: stores hold every row; every view of the load has its one right row.
+same state: how long its partitions make no progress. Checked: stores hold every row; every view of the load has exactly one row,
+and it is right.
 """
 
 import argparse

@@ -1,8 +1,8 @@
-"""One hand-over under load: how long a partition of the instance that goes stands still, and how far its readers fall behind.
+"""One hand-over under load: how long a partition of the leaving instance makes no progress, and how far readers fall behind.
 
 Both systems fold the same topic (`bench.processor.reduced`, commits every 100 ms, sessions of 6 s, two instances) and have the same
-open views. Standstill is seen from outside, by the group's committed offsets: the longest time without an advance of a partition
-of the instance that went, while beacons keep coming to it.
+open views. The standstill is measured by the group's committed offsets: the longest time without an advance in a partition of the
+instance that left, while beacons arrive in it.
 """
 
 import random
@@ -35,7 +35,7 @@ _NEVER: Final = 1_000_000_000
 
 @dataclass(frozen=True)
 class Went:
-    """One hand-over: seconds that the slowest partition stood still, and the most records that waited in one."""
+    """One hand-over: the longest standstill of a partition in seconds, and the largest lag of one in records."""
 
     system: str
     standbys: int
@@ -123,7 +123,7 @@ class Offsets:
         self._at = [TopicPartition("beacons", partition) for partition in range(PARTITIONS)]
 
     def committed(self) -> dict[int, int] | None:
-        """By partition; None while the group's coordinator does not tell."""
+        """By partition; None while the group's coordinator does not answer."""
         try:
             return {at.partition: max(0, at.offset) for at in self._asker.committed(self._at, timeout=5)}
         except KafkaException:

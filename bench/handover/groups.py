@@ -1,4 +1,4 @@
-"""Two instances of each system over one topic, with and without a standby, and their groups seen from outside."""
+"""Two instances of each system on one topic, with and without a standby, and the state of their groups."""
 
 import sys
 from collections.abc import Sequence

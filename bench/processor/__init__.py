@@ -1,1 +1,1 @@
-"""What a beacon costs: Playhead beside Kafka Streams and Quix Streams, on one input, every view checked."""
+"""The cost of a beacon: Playhead, Kafka Streams and Quix Streams on one input, with every view checked."""

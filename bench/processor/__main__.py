@@ -1,9 +1,10 @@
-"""Beacons per CPU-second of the processor, beside Kafka Streams and Quix Streams: `python -m bench.processor [--only NAME ...]`.
+"""Beacons per CPU-second of the processor, compared with Kafka Streams and Quix Streams: `python -m bench.processor [--only NAME
+...]`.
 
-One broker, one topic of beacons, loaded once; each system drains it from its beginning with a group, topics and a store of
-its own, one after the other, in rounds. What counts is the part of the topic from one half to nine tenths: CPU of the whole
-process over the offsets that it committed meanwhile. Before any speed is printed, every view is checked: one missing,
-doubled or wrong row fails the run. Other load on the machine falls on all; compare the ratios.
+One broker, one topic of beacons, loaded once; each system drains it from its beginning with a group, topics and a store of its own,
+one after the other, in rounds. The measured part of the topic is from one half to nine tenths: CPU of the whole process over the
+offsets that it committed meanwhile. Before any speed is printed, every view is checked: one missing, doubled or wrong row fails the
+run. Other load on the machine affects all systems; compare the ratios.
 
 The figures go to `.local/bench`, from which `python -m bench.report` writes bench/README.md.
 """

@@ -1,8 +1,8 @@
-"""The input: views in flight side by side, one beacon of each in turn, and what every view must become.
+"""The input: concurrent views, one beacon of each in turn, and the row that every view must become.
 
-Two beacons of a view lie as many records apart as there are views in flight, so that hardly a commit sees a view twice:
-state that is written once a commit is then written about once a beacon. A duplicate takes a turn of its own, after its
-original and before the next beacon. Some views are never ended: nothing may be told of them.
+Between two beacons of a view there is a record of every other concurrent view. So few commits have a view twice: state that is
+written once per commit is written about once per beacon. A duplicate has its own turn, after its original and before the next
+beacon. Some views never end: no row may be written for them.
 """
 
 import random

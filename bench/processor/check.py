@@ -1,4 +1,4 @@
-"""Are the rows right? Every view that ended once, with the right numbers; nothing of those that did not end."""
+"""Checks the rows: one row of every ended view, with the right numbers, and no row of views that did not end."""
 
 import json
 import time

@@ -1,8 +1,8 @@
-"""The fold that all systems do: a few numbers of a view, told once when it ends. An ordinary application of the engine.
+"""The fold that all systems do: a few numbers of a view, written once when it ends. An ordinary application of the engine.
 
-Of each beacon: one that was seen (by its sequence number, 0..62) only counts as a duplicate. Else it is counted; the time
-since the view's newest beacon so far is playing time if the view was playing; the largest playhead position is kept.
-`viewend` tells the row and deletes the state. The peers under `bench/peers` do the same.
+A beacon that was seen before (by its sequence number, 0..62) only counts as a duplicate. Any other is counted; the time since the
+view's newest beacon so far is playing time if the view was playing; the largest playhead position is kept. `viewend` writes the row
+and deletes the state. The peers under `bench/peers` do the same.
 """
 
 from typing import Any, Final
@@ -38,7 +38,7 @@ class Beacon(msgspec.Struct, gc=False):
 
 
 class State(msgspec.Struct, array_like=True, gc=False):
-    """A view in flight. Bit n of `seen`: sequence number n has come."""
+    """An open view. Bit n of `seen`: sequence number n was seen."""
 
     seen: int = 0
     count: int = 0
@@ -50,7 +50,7 @@ class State(msgspec.Struct, array_like=True, gc=False):
 
 
 class Row(msgspec.Struct):
-    """What is told of a view, as JSON under the view's key."""
+    """The row of a view, as JSON under the view's key."""
 
     count: int
     duplicates: int

@@ -1,8 +1,8 @@
 """One slot of Playhead for the benchmarks: `python -m bench.processor.slot FOLD NAME BOOTSTRAP STATE_DIR COMMIT_MS COMMITS_FILE`.
 
-What `services.processor` starts, with its defaults, and nothing left out: FOLD is `full` (the application `video_views`) or
-`reduced`. The times of all commits go to COMMITS_FILE at the end, ms from the cut to the commit. `--slot`, `--replica` and
-`--standbys` are as the settings of `services.processor`.
+Starts the same parts as `services.processor`, with its defaults: FOLD is `full` (the application `video_views`) or `reduced`. The
+times of all commits go to COMMITS_FILE at the end, ms from the cut to the commit. `--slot`, `--replica` and `--standbys` are as the
+settings of `services.processor`.
 """
 
 import argparse
@@ -26,7 +26,7 @@ from services.rim.process import garbage
 from services.rim.process.stopping import stop_on_signals
 from services.rim.telemetry import logs
 
-#: A view is told a second after its end: a run need not wait for the minute that operators would.
+#: The row is written one second after the view's end, so that a run need not wait for the default of a minute.
 FINISH_CLEAN_MS = 1_000
 
 

@@ -1,4 +1,4 @@
-"""What is compared: each system's command, and the settings that a reader should know."""
+"""The compared systems: the command of each, and the settings that a reader should know."""
 
 import sys
 from collections.abc import Callable

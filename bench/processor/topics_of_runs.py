@@ -1,4 +1,4 @@
-"""The topics of the runs: made anew for each, so that none finds what another left."""
+"""The topics of the runs: created again for each, so that no run reads records of another."""
 
 import time
 from collections.abc import Iterable
@@ -29,7 +29,7 @@ class TopicsOfRuns:
         self._admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": 0})
 
     def begin(self) -> None:
-        """The declared topics, and no compaction: it would hide what was sent, and take CPU from whoever runs at the time."""
+        """The declared topics, without compaction: it would hide records, and take CPU from the system that runs at the time."""
         create_topics(Settings(kafka_bootstrap=self._bootstrap))
         off = ConfigEntry(
             "log.cleaner.min.compaction.lag.ms", str(_NO_COMPACTION_MS), incremental_operation=AlterConfigOpType.SET
