@@ -26,7 +26,7 @@ def main() -> int:
     parser.add_argument("--sessions", type=int, default=20_000)
     parser.add_argument("--first", type=int, default=0, help="number of the first session")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--all", action="store_true", help="also what is pending: see comparison.PENDING, is_settled")
+    parser.add_argument("--all", action="store_true", help="also what is pending: see comparison.is_settled")
     given = parser.parse_args()
     compare = differences if given.all else settled_differences
     began = time.process_time()

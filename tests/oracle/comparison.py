@@ -69,12 +69,6 @@ ALLOWED: Final = (
 )
 
 
-#: Fields in which the fold does not follow `docs/view.md` yet.
-PENDING: Final = {
-    **dict.fromkeys(("browser", "os", "device", "country", "asn"), "of a beacon that came twice the first copy counts"),
-}
-
-
 def is_settled(one: Session) -> bool:
     """Whether the fold follows `docs/view.md` in it.
 
@@ -118,10 +112,7 @@ def _fields(row: View) -> Row:
 
 def settled_differences(seed: int, numbers: Iterable[int]) -> Iterator[Difference]:
     """As `differences`, without what is pending."""
-    for found in differences(seed, [number for number in numbers if is_settled(session(seed, number))]):
-        fields = tuple(field for field in found.fields if field[0] not in PENDING)
-        if fields:
-            yield Difference(found.session, found.view_id, fields, found.records)
+    yield from differences(seed, [number for number in numbers if is_settled(session(seed, number))])
 
 
 def differences(seed: int, numbers: Sequence[int]) -> Iterator[Difference]:

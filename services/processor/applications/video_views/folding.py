@@ -69,11 +69,11 @@ class VideoViews:
         if taken.is_new or taken.is_nearer:
             # A duplicate may have travelled faster than the original: then the row changes, and the view is open again.
             reopen(view, board, record.timestamp_ms, is_new=taken.is_new)
+        if dimensions_changed:
+            self._dimensions.put(key, dimensions)
         if taken.is_new:
             board.beacons += 1
             view.beacon_count += 1
-            if dimensions_changed:
-                self._dimensions.put(key, dimensions)
             self._gauges.note(view, dimensions.values, board)
         else:
             view.duplicate_count += 1

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import msgspec
 
-from services.processor.applications.video_views.beacons.step import Step
+from services.processor.applications.video_views.beacons.step import DERIVED, Step
 from services.processor.applications.video_views.bounds import HELD_STEPS_MAX, KEYS_MAX, RECENT_STEPS_MAX
 from services.processor.applications.video_views.view.clock import ORDINARY_MS, First, is_nearer_copy
 from services.processor.applications.video_views.view.progress import (
@@ -27,7 +27,10 @@ from services.processor.applications.video_views.view.seen import Ranges, add_ke
 from services.processor.applications.video_views.view.state import (
     Taken,
     ViewState,
+    add_missing,
     clock_offset_ms,
+    derive_from_copy,
+    derived,
     merge,
     note_offset,
     place_of,
@@ -82,13 +85,9 @@ def _take_out_of_place(view: ViewState, dimensions: dict[str, Any], step: Step) 
     for progress in (view.settled, view.progress):
         if progress is not None:
             fold_out_of_place(progress, step)
-    changed = False
-    for name, value in step.dimensions.items():
-        changed = changed or name not in dimensions
-        dimensions.setdefault(name, value)
-        if view.settled is not None:
-            view.settled_dimensions.setdefault(name, value)
-    return Taken(is_new=True, dimensions_changed=changed)
+    if view.settled is not None:
+        add_missing(view.settled_dimensions, step)
+    return Taken(is_new=True, dimensions_changed=add_missing(dimensions, step))
 
 
 def _take_truncated(view: ViewState, dimensions: dict[str, Any], step: Step) -> Taken:
@@ -117,7 +116,7 @@ def _apply(view: ViewState, dimensions: dict[str, Any], next_step: Step) -> bool
         _settle(view)
     else:
         note_offset(view, next_step.clock_offset_ms)
-    return bool(next_step.dimensions) and merge(dimensions, next_step.dimensions)
+    return bool(next_step.dimensions) and merge(dimensions, next_step)
 
 
 def _is_clock_step(progress: Progress, next_step: Step) -> bool:
@@ -135,7 +134,7 @@ def _settle(view: ViewState) -> None:
         if view.settled is None:
             view.settled = Progress()
         fold(view.settled, oldest)
-        merge(view.settled_dimensions, oldest.dimensions)
+        merge(view.settled_dimensions, oldest)
         note_offset(view, oldest.clock_offset_ms)
         view.settled_next_seq = oldest.seq + 1
         if is_by_time(view.source):
@@ -160,12 +159,14 @@ def _fold_again(view: ViewState, dimensions: dict[str, Any], steps: list[Step]) 
 
 
 def _again(view: ViewState, dimensions: dict[str, Any], duplicate: Step) -> Taken:
-    """A duplicate measures the clock offset too; where it was received before the first one, its times count instead."""
+    """A duplicate measures the clock offset too; where it was received before the first one, it counts instead."""
     had_stepped, offset_ms = view.progress.clock.step_count > 0, clock_offset_ms(view, view.progress)
+    known, values = dimensions.get(DERIVED), derived(view, dimensions)
     is_received_first = _put_copy(view, dimensions, duplicate)
     has_stepped = had_stepped or view.progress.clock.step_count > 0
     is_nearer = (is_received_first and has_stepped) or clock_offset_ms(view, view.progress) != offset_ms
-    return _DUPLICATE._replace(is_nearer=is_nearer)
+    is_nearer = is_nearer or derived(view, dimensions) != values
+    return _DUPLICATE._replace(is_nearer=is_nearer, dimensions_changed=dimensions.get(DERIVED) != known)
 
 
 def _put_copy(view: ViewState, dimensions: dict[str, Any], copy: Step) -> bool:
@@ -179,6 +180,8 @@ def _put_copy(view: ViewState, dimensions: dict[str, Any], copy: Step) -> bool:
                     _fold_again(view, dimensions, steps)
                 return is_first
     note_offset(view, copy.clock_offset_ms)
+    derive_from_copy(view.settled_dimensions, copy)
+    derive_from_copy(dimensions, copy)
     first = view.progress.clock.first
     if first is None or (first.seq, first.tie, first.at_ms) != (copy.seq, copy.tie, copy.at_ms):
         return False
@@ -201,6 +204,8 @@ def _of_both(one: Step, copy: Step, *, is_first: bool) -> Step:
         recv_ms=received.recv_ms,
         server_ms=received.server_ms,
         is_stamped=received.is_stamped,
+        # Of equal content, these are the ones that the collector derived.
+        dimensions=received.dimensions,
     )
 
 

@@ -6,6 +6,7 @@ import msgspec
 
 from services.processor.applications.video_views.beacons.step import DERIVED, Step
 from services.processor.applications.video_views.bounds import CUSTOM_VALUES_MAX, KEYS_MAX, VIEW_BYTES_MAX
+from services.processor.applications.video_views.view.clock import is_nearer_copy
 from services.processor.applications.video_views.view.progress import Progress, copied, fold
 from services.processor.applications.video_views.view.seen import (
     Closed,
@@ -203,7 +204,7 @@ def complete_progress(view: ViewState, dimensions: dict[str, Any]) -> tuple[Prog
     dimensions = dict(dimensions)
     for held in view.held:
         fold(progress, held)
-        merge(dimensions, held.dimensions)
+        merge(dimensions, held)
     return progress, dimensions
 
 
@@ -230,21 +231,70 @@ def stated(dimensions: dict[str, Any]) -> dict[str, Any]:
     """The dimensions as fields of the row: what the collector derived stands where the client states nothing."""
     if DERIVED not in dimensions:
         return dimensions
-    return {**dimensions[DERIVED], **{name: value for name, value in dimensions.items() if name != DERIVED}}
+    return {**_values(dimensions[DERIVED]), **{name: value for name, value in dimensions.items() if name != DERIVED}}
 
 
-def merge(dimensions: dict[str, Any], newer: dict[str, Any]) -> bool:
-    """Puts newer dimensions over older ones, but for derived ones, of which the first stay; whether anything changed."""
+def merge(dimensions: dict[str, Any], newer: Step) -> bool:
+    """Puts a step's dimensions over older ones, but for derived ones, of which the first stay; whether anything changed."""
     changed = False
-    for name, value in newer.items():
+    for name, value in newer.dimensions.items():
         if name == DERIVED:
-            merged = {**value, **dimensions.get(DERIVED, {})}
-        else:
-            merged = _merged(dimensions.get(name, {}), value) if isinstance(value, dict) else value
+            changed = _derive(dimensions, newer, value) or changed
+            continue
+        merged = _merged(dimensions.get(name, {}), value) if isinstance(value, dict) else value
         if dimensions.get(name) != merged:
             dimensions[name] = merged
             changed = True
     return changed
+
+
+def add_missing(dimensions: dict[str, Any], late: Step) -> bool:
+    """Adds the dimensions of a step that no other has given; whether there were any."""
+    missing_names = late.dimensions.keys() - dimensions.keys()
+    for name in missing_names:
+        value = late.dimensions[name]
+        dimensions[name] = [_derivation(late, value)] if name == DERIVED else value
+    return bool(missing_names)
+
+
+def derived(view: ViewState, dimensions: dict[str, Any]) -> dict[str, Any]:
+    """What the collector derived, by field, from the view's steps and those that it holds."""
+    found = {DERIVED: dimensions.get(DERIVED, [])}
+    for held in view.held:
+        _derive(found, held, held.dimensions.get(DERIVED, {}))
+    return _values(found[DERIVED])
+
+
+def derive_from_copy(dimensions: dict[str, Any], copy: Step) -> None:
+    """Lets the copy of a step that was received before the known one decide what the collector derived from it."""
+    known = dimensions.get(DERIVED)
+    if known is None:
+        return
+    place = [copy.seq, copy.tie, copy.at_ms]
+    dimensions[DERIVED] = [
+        _derivation(copy, copy.dimensions.get(DERIVED, {}))
+        if one[:3] == place and is_nearer_copy(copy, one[3], one[4])
+        else one
+        for one in known
+    ]
+
+
+def _derive(dimensions: dict[str, Any], one: Step, values: dict[str, Any]) -> bool:
+    """Adds what the collector derived from a step, unless earlier ones gave it all; whether it added anything."""
+    known = dimensions.get(DERIVED, [])
+    if values.keys() <= _values(known).keys():
+        return False
+    dimensions[DERIVED] = [*known, _derivation(one, values)]
+    return True
+
+
+def _derivation(one: Step, values: dict[str, Any]) -> list[Any]:
+    """What was derived from a step: what identifies the step, when the copy that counts was received, the values by field."""
+    return [one.seq, one.tie, one.at_ms, one.recv_ms, one.server_ms, values]
+
+
+def _values(derivations: list[list[Any]]) -> dict[str, Any]:
+    return {name: value for one in reversed(derivations) for name, value in one[-1].items()}
 
 
 def _merged(older: dict[str, Any], newer: dict[str, Any]) -> dict[str, Any]:

@@ -8,7 +8,18 @@ import pytest
 from services.processor.applications.video_views.app import application
 from shared.schemas.beacon import Beacon
 from shared.schemas.view import View
-from tests.unit.processor.applications.video_views.beacons import RULES, Drive, live, mux, pipe
+from tests.unit.processor.applications.video_views.beacons import (
+    HOUR_MS,
+    MINUTE_MS,
+    RULES,
+    T0,
+    Drive,
+    cmcd,
+    live,
+    mux,
+    pipe,
+    rows,
+)
 from tests.unit.processor.applications.video_views.test_by_time import told
 from tests.unit.processor.applications.video_views.test_definitions import row_of
 
@@ -51,6 +62,33 @@ def test_an_empty_statement_is_none(drive: Drive) -> None:
     ]
     row = row_of(drive, story)
     assert (row.device, row.os, row.browser) == ("Roku", "Linux", "Chrome")
+
+
+@pytest.mark.parametrize("later_count", [0, 3, 80])
+@pytest.mark.parametrize("source", ["mux", "cmcd", "native", "epas"])
+def test_of_a_beacon_that_came_twice_the_copy_received_first_decides(
+    drive: Drive, source: Any, later_count: int
+) -> None:
+    if source == "mux":
+        view = [mux(1, "viewstart", 0), *(mux(2 + n, "heartbeat", 500 + n) for n in range(later_count))]
+    elif source == "cmcd":
+        # Each record shows that there is a view; only the first one's derived values count.
+        view = [cmcd(n, "heartbeat", n * 500, sta="p") for n in range(1 + later_count)]
+    else:
+        view = [told(source, "viewstart", 0), *(told(source, "heartbeat", 500 + n) for n in range(later_count))]
+    first, *rest = [derived(one, OTHER_GUESS) for one in view]
+    earlier = msgspec.structs.replace(derived(first, GUESS), recv_time_ms=first.recv_time_ms - 1)
+    later = msgspec.structs.replace(derived(first, TV), recv_time_ms=first.recv_time_ms + 1)
+    assert known(row_of(drive, [first, *rest, earlier, later])) == GUESS
+    assert known(row_of(drive, [earlier, later, *rest, first])) == GUESS
+    # Where the row was written before, it is revised.
+    driver = drive(application(RULES))
+    pipe(driver, first, 0)
+    for beacon in (earlier, later):
+        driver.advance_to(T0 + 10 * MINUTE_MS)
+        pipe(driver, beacon, 10 * MINUTE_MS)
+    driver.advance_to(T0 + HOUR_MS)
+    assert [known(row) for row in rows(driver)] == [OTHER_GUESS, GUESS]
 
 
 def test_the_live_gauges_know_what_is_derived(drive: Drive) -> None:
