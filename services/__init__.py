@@ -1,1 +1,1 @@
-"""The services. None imports another; what they have in common at the rim is `services.rim`."""
+"""The services. No service imports another; the IO that they share is `services.rim`."""

@@ -146,7 +146,7 @@ def _customers(settings: CollectorSettings) -> CustomersSource | None:
 
 
 async def _watch(source: CustomersSource, seconds: float, stop: threading.Event) -> None:
-    """Looks at the customers so often. A collector that went on without would take revoked keys for ever."""
+    """Reloads the customers at this interval. Without it a collector would accept revoked keys for ever."""
     try:
         await source.watch(seconds)
     except Exception:  # a task's top loop: it says why, and the process ends
@@ -184,7 +184,7 @@ def _kafka_sink(settings: CollectorSettings, collector_id: str, on_death: Callab
 
 
 def _recordings_sink(settings: CollectorSettings, collector_id: str, on_death: Callable[[str], None]) -> KafkaSink:
-    """A producer of its own: no beacon waits behind megabytes. What clients pack is not packed again."""
+    """A separate producer: no beacon waits behind megabytes. Data that clients compress is not compressed again."""
     # Uploads themselves bound what is under way; twice that is for what they have given up and Kafka has not.
     queue_kbytes_max = 2 * settings.recording_queue_bytes_max // 1024
     queue_records_max = settings.queue_records_max
@@ -209,12 +209,12 @@ def _now_ms() -> int:
 
 
 async def _drain(listener: Listener, sink: Sink, recordings: Sink, drain: Drain, settings: CollectorSettings) -> int:
-    """Ends in the order that loses nothing; the exit code.
+    """Stops in an order that loses no record; returns the exit code.
 
-    1. Readiness goes away and answers ask clients to leave, while connections are still taken: a load balancer needs
-       time to notice, and a client that comes meanwhile is served.
+    1. `/readyz` says no and answers ask clients to leave, while connections are still accepted: a load balancer needs time to
+       notice, and new clients are served meanwhile.
     2. No new connections; requests of accepted connections are finished and answered.
-    3. The producers are flushed. What they still hold then was answered 503 or not at all.
+    3. The producers are flushed. Records that they still hold then were answered 503 or not at all.
     """
     drain.begun = True
     dead = next((health.why for health in (sink.health(), recordings.health()) if not health.ok), None)
@@ -227,7 +227,7 @@ async def _drain(listener: Listener, sink: Sink, recordings: Sink, drain: Drain,
         log.error("stopped_dead", why=dead, records_unstored=left)
         return EXIT_DEAD
     if isinstance(sink, SpooledSink) and sink.bytes_held():
-        # They are safe on their disk, and only there: a collector must be started on it again.
+        # They are safe, but only on this disk: a collector must be started on it again.
         log.error("stopped_with_a_spool", spool_bytes=sink.bytes_held(), records_unstored=left)
         return EXIT_SPOOL
     if left:

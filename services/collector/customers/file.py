@@ -17,7 +17,7 @@ FILE_BYTES_MAX: Final = 64 * 1024 * 1024
 
 
 class CustomersFile:
-    """The customers of a TOML or JSON file (by its suffix). Raises `CustomersWrong` or `OSError` where none can be had."""
+    """The customers of a TOML or JSON file (by its suffix). Raises `CustomersWrong` or `OSError` if it has no valid customers."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -26,7 +26,7 @@ class CustomersFile:
         log.info("customers_loaded", file=str(path), keys=len(self.customers))
 
     def reload_when_changed(self) -> None:
-        """Reads the file again if it is another than before; what cannot be read is logged and counted."""
+        """Reads the file again if it has changed; a read error is logged and counted."""
         counter = metrics.counter(COLLECTOR_CUSTOMERS_RELOADS)
         try:
             stamp = self._stamp()
@@ -44,7 +44,7 @@ class CustomersFile:
         log.info("customers_loaded", file=str(self._path), keys=len(self.customers))
 
     async def watch(self, seconds: float) -> None:
-        """Looks at the file so often, for ever, on a thread that may wait for its disk."""
+        """Checks the file at this interval, for ever, on a thread that may wait for the disk."""
         while True:
             await asyncio.sleep(seconds)
             await asyncio.to_thread(self.reload_when_changed)
@@ -70,7 +70,7 @@ class CustomersSource(Protocol):
     customers: Customers
 
     async def watch(self, seconds: float) -> None:
-        """Looks at it so often, for ever; `customers` is what was last found in order."""
+        """Checks it at this interval, for ever; `customers` is the last valid content."""
 
 
 class RulesNow:

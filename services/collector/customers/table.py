@@ -17,7 +17,7 @@ log = structlog.get_logger(__name__)
 
 MIGRATIONS_DIR: Final = Path(__file__).parent / "migrations"
 CUSTOMERS_MAX: Final = 200_000
-#: A look that takes longer is given up; the next one comes.
+#: A query that takes longer is abandoned; the next one follows.
 CONNECT_SECONDS_MAX: Final = 5
 STATEMENT_SECONDS_MAX: Final = 10
 
@@ -30,7 +30,7 @@ class TableAway(ConnectionError):
 
 
 class CustomersTable:
-    """The customers of table `collector.customers`. Raises `CustomersWrong` or `TableAway` where none can be had."""
+    """The customers of table `collector.customers`. Raises `CustomersWrong` or `TableAway` if it has no valid customers."""
 
     def __init__(self, dsn: str) -> None:
         self._dsn = dsn
@@ -40,7 +40,7 @@ class CustomersTable:
         log.info("customers_loaded", table_version=self._version, keys=len(self.customers))
 
     def reload_when_changed(self) -> None:
-        """Reads the table if it was changed. What cannot be read is counted, and logged when it is another problem than before."""
+        """Reads the table if it has changed. A read error is counted, and logged if it differs from the last one."""
         counter = metrics.counter(COLLECTOR_CUSTOMERS_RELOADS)
         try:
             newer = self._newer()
@@ -58,7 +58,7 @@ class CustomersTable:
         self._problem = ""
 
     async def watch(self, seconds: float) -> None:
-        """Looks at the table so often, for ever, on a thread that may wait for it."""
+        """Checks the table at this interval, for ever, on a thread that may wait for it."""
         while True:
             await asyncio.sleep(seconds)
             await asyncio.to_thread(self.reload_when_changed)

@@ -30,7 +30,7 @@ class Answer:
 
 
 def retry_after(refusal: Refusal) -> dict[str, str]:
-    """When to try again: spread, so that those who were refused together do not come back together."""
+    """When to try again: at a random time, so that clients refused together do not return together."""
     seconds = refusal.wait_seconds + random.uniform(RETRY_SECONDS_MIN, RETRY_SECONDS_MAX)
     return {"Retry-After": str(round(seconds))}
 
@@ -40,19 +40,19 @@ def refused(refusal: Refusal, *, limited: int) -> web.Response:
     status = limited if refusal.kind == "limited" else 503
     response = web.Response(status=status, headers=retry_after(refusal), text="not stored, send again\n")
     if refusal.kind in {"slow", "gone", "busy"}:
-        # The rest of the body is still to come, or never will.
+        # The rest of the body has not arrived.
         response.force_close()
     return response
 
 
 def native_refused(refusal: Refusal) -> Answer:
-    """None of the beacons is stored, or not known to be: all of them are to be sent again."""
+    """No beacon is stored, or the outcome is unknown: the client must send all of them again."""
     status = {"limited": 429, "slow": 408}.get(refusal.kind, 503)
     return Answer(status, {"reason": refusal.kind, "detail": "not stored, send again"}, retry_after(refusal))
 
 
 def native_answer(outcome: Outcome, name: str = "beacons") -> Answer:
-    """200 and, by `name`, what became of each input; a body that holds none gets a 4xx. Nothing of either is to be sent again."""
+    """200 and, by `name`, the outcome of each input; a body without an input gets a 4xx. Neither must be sent again."""
     whole = [rejected for rejected in outcome.rejected if rejected.place is None]
     if whole:
         return Answer(STATUSES.get(whole[0].reason, 400), _why(whole[0]))
@@ -64,7 +64,7 @@ def native_answer(outcome: Outcome, name: str = "beacons") -> Answer:
 
 
 def otlp_refused(refusal: Refusal, content_type: str) -> web.Response:
-    """Nothing is stored; 429 and 503 are what exporters try again after, when `Retry-After` says."""
+    """Nothing is stored; exporters repeat a request after 429 and 503, at the time in `Retry-After`."""
     status = 429 if refusal.kind == "limited" else 503
     response = _otlp(status, otlp.failure(GRPC_UNAVAILABLE, "not stored, send again", content_type), content_type)
     response.headers.update(retry_after(refusal))
@@ -74,7 +74,7 @@ def otlp_refused(refusal: Refusal, content_type: str) -> web.Response:
 
 
 def otlp_answer(outcome: Outcome, content_type: str) -> web.Response:
-    """200, and how many spans were no good; a body that is no request gets a 4xx. Neither is to be sent again."""
+    """200, and the number of rejected spans; an invalid body gets a 4xx. Neither must be sent again."""
     whole = [rejected for rejected in outcome.rejected if rejected.place is None]
     if whole:
         failure = otlp.failure(GRPC_INVALID_ARGUMENT, whole[0].detail, content_type)

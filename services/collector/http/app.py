@@ -17,15 +17,15 @@ from shared.metrics import COLLECTOR_REQUESTS
 
 @dataclass
 class Drain:
-    """Whether the collector is on its way out: not ready for new clients, and asking the present ones to leave."""
+    """Whether the collector is stopping: not ready for new clients, and asking the present ones to leave."""
 
     begun: bool = False
 
     def readiness(self, sink: Sink) -> Check:
         """Whether clients should be sent here.
 
-        A broker that is away does not count: every collector would leave at once, and clients would get an error without
-        the headers that let them read it. They get a 503 from here.
+        An unreachable broker does not count: all collectors would leave at once, and clients would get an error without CORS
+        headers. They get a 503 from here.
         """
         if self.begun:
             return Check(False, "draining")
@@ -56,7 +56,8 @@ def make_app(routes: Routes, recordings: RecordingRoutes, drain: Drain) -> web.A
 
 
 def make_runner(app: web.Application, drain_seconds_max: float) -> web.AppRunner:
-    """The application ready to listen. A client that hangs up does not cancel its request: what it sent is stored."""
+    """The application ready to listen. A client that closes the connection does not cancel its request: the received data is
+    stored."""
     return GuardedRunner(app, handler_cancellation=False, shutdown_timeout=drain_seconds_max)
 
 

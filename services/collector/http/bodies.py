@@ -22,7 +22,7 @@ RefusalKind = Literal["slow", "gone", "busy", "limited", "unstored"]
 
 
 class Refusal(RuntimeError):
-    """The request is not stored, or not known to be. `wait_seconds`: when to try again, where that is known."""
+    """The request is not stored, or the outcome is unknown. `wait_seconds`: when to try again, if known."""
 
     def __init__(self, kind: RefusalKind, wait_seconds: float = 0.0) -> None:
         super().__init__(kind)
@@ -82,7 +82,7 @@ class Bodies:
         parties: Sequence[str],
         hold: Callable[[int], None],
     ) -> None:
-        """Adds what comes to `chunks`. Raises `TimeoutError` for what comes too slowly."""
+        """Adds received bytes to `chunks`. Raises `TimeoutError` if they arrive too slowly."""
         loop = asyncio.get_running_loop()
         size = len(chunks[0])
         begun = loop.time()

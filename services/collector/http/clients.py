@@ -22,9 +22,9 @@ log = structlog.get_logger(__name__)
 
 AGENTS_REMEMBERED_MAX: Final = 8_192
 PLACES_REMEMBERED_MAX: Final = 65_536
-#: A user agent that is not remembered takes 8 to 19 ms. So many a second are parsed of all addresses, the rest stay unparsed.
+#: A user agent that is not cached takes 8 to 19 ms. At most so many a second are parsed, for all addresses; the rest stay unparsed.
 AGENTS_PARSED_PER_SECOND_MAX: Final = 20
-#: The same of one address, in so many seconds: players of one household have a few.
+#: The same for one address, in so many seconds: players of one household have a few.
 AGENTS_PARSED_BY_ADDRESS_MAX: Final = 5
 ADDRESS_SECONDS: Final = 10
 #: The parser's word for crawlers.
@@ -32,7 +32,7 @@ _SPIDER: Final = "Spider"
 
 
 class Agents:
-    """User agents parsed, and remembered."""
+    """Parsed user agents, cached."""
 
     def __init__(self, now_seconds: Callable[[], float] = time.monotonic) -> None:
         self._now_seconds = now_seconds
@@ -43,7 +43,7 @@ class Agents:
         self._by_address: Counter[str] = Counter()
 
     def parse(self, user_agent: str | None, address: str) -> Agent:
-        """The families in `user_agent`; nothing while too many new ones come at once, from all or from this address."""
+        """The families in `user_agent`; empty while too many new ones arrive, from all addresses or from this one."""
         if not user_agent:
             return NO_AGENT
         known = self._known.get(user_agent)

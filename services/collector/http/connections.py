@@ -50,7 +50,7 @@ _OPTIONS: Final[dict[str, Any]] = {
 
 @dataclass(frozen=True)
 class ConnectionLimits:
-    """What one process takes on in connections."""
+    """The connection limits of one process."""
 
     connections_max: int = 10_000
     #: From a head's first byte to its last.
@@ -67,9 +67,9 @@ class Connections:
         self._limits = limits
         self._loop = asyncio.get_running_loop()
         self.open = 0
-        #: Those that wait for a request or are in the midst of its head, the longest without an answer first.
+        #: Those that wait for a request or are in the middle of its head, the longest without an answer first.
         self.waiting: dict[_Connection, None] = {}
-        #: Those in the midst of a head, by the loop's time of its first byte, the oldest first.
+        #: Those in the middle of a head, by the loop's time of its first byte, the oldest first.
         self.heads: dict[_Connection, float] = {}
         self._fewer = asyncio.Event()
         self._closed = metrics.counter(COLLECTOR_CONNECTIONS_CLOSED)
@@ -108,7 +108,7 @@ class Connections:
                     await self._fewer.wait()
 
     def close(self) -> None:
-        """Looks for slow heads no more."""
+        """Stops the check for slow heads."""
         self._sweeper.cancel()
 
     def _answering(self, handle: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
@@ -116,8 +116,8 @@ class Connections:
             try:
                 return await handle(request)
             finally:
-                # The answer is written before anything else can run. What may still come of the body is no head: the
-                # server below reads it for some seconds, so that the answer is heard, and closes the connection.
+                # The answer is written before any other task can run. Further bytes belong to the body, not to a head: aiohttp
+                # reads them for some seconds, so that the client gets the answer, and closes the connection.
                 if isinstance(request.protocol, _Connection) and request.content.is_eof():
                     request.protocol.wait()
 
@@ -194,14 +194,14 @@ class _Connection(web.RequestHandler):
             self._connections.waiting[self] = None
 
     def handle_error(self, *args: Any, **kwargs: Any) -> web.StreamResponse:
-        """What is no HTTP, or too large a head, is answered so that a page's script can read it."""
+        """Input that is not HTTP, or too large a head, gets an answer that a page's script can read."""
         answer = super().handle_error(*args, **kwargs)
         answer.headers["Access-Control-Allow-Origin"] = "*"
         return answer
 
 
 class _Refusing(asyncio.Protocol):
-    """A connection for which there is no room: every other is being answered. It hears so at once."""
+    """A connection beyond the limit, while all others are being answered. It gets an error at once."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
@@ -214,7 +214,7 @@ class _Refusing(asyncio.Protocol):
 
 
 def room_for(connections_max: int) -> int:
-    """How many connections the process may have: as wanted, or as many as it may open files. Raises the soft limit on these."""
+    """How many connections the process may have: the setting, or the limit of open files. Raises the soft limit of these."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = connections_max + FILES_RESERVED
     if soft < wanted:

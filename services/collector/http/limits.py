@@ -8,9 +8,9 @@ from typing import Final
 
 from services.collector.intake.sender.customers import Customer
 
-#: A bucket holds what its rate gives in so long: players send every ten seconds.
+#: A bucket holds the tokens of so many seconds: players send every ten seconds.
 BURST_SECONDS: Final = 10.0
-#: The same for CPU time that an address has wasted: less, since all others wait for it.
+#: The same for wasted CPU time of an address: less, since it delays all others.
 WASTE_BURST_SECONDS: Final = 2.0
 ADDRESSES_REMEMBERED_MAX: Final = 8_192
 NO_RATES: Final = Customer()
@@ -35,7 +35,7 @@ class _Bucket:
 
 @dataclass(frozen=True)
 class Amount:
-    """What a request asks of one customer's buckets."""
+    """The amounts that a request takes from one customer's buckets."""
 
     beacons: int
     size_bytes: int
@@ -72,7 +72,7 @@ class RateLimits:
         return wait
 
     def give_back(self, customer_id: str, size_bytes: int) -> None:
-        """Bytes that were taken from the customer's bucket have not come; where it is negative, more have than were taken."""
+        """Returns bytes to the bucket that were taken and did not arrive; if negative, takes bytes that arrived in addition."""
         bucket = self._buckets.get((customer_id, "bytes"))
         if bucket is not None:
             bucket.tokens += size_bytes
@@ -133,7 +133,7 @@ class InFlight:
         return True
 
     def give_back(self, size_bytes: int, *parties: str) -> None:
-        """They are answered."""
+        """Gives the bytes back: their request is answered."""
         self.bytes -= size_bytes
         for party in parties:
             left = self._by_party[party] - size_bytes
@@ -169,7 +169,7 @@ class Share:
 
 
 class Slots:
-    """So many of a thing at a time for each party. A request is of several: its address, its customer."""
+    """Slots: a limited number at a time for each party. A request has several parties: its address, its customer."""
 
     def __init__(self) -> None:
         self._taken: Counter[str] = Counter()
@@ -182,7 +182,7 @@ class Slots:
         return True
 
     def give_back(self, parties: Iterable[str]) -> None:
-        """They are free again."""
+        """Gives the slots back."""
         for party in parties:
             self._taken[party] -= 1
             if not self._taken[party]:
@@ -190,10 +190,10 @@ class Slots:
 
 
 class WastedSeconds:
-    """CPU time that addresses have taken beyond what their requests were worth, at a rate each.
+    """CPU time that addresses have used beyond the allowance of their requests, limited by a rate for each address.
 
-    What good requests take is not counted, so that many players behind one address are not slowed down. Only addresses that
-    have wasted something are remembered; when there are too many, the one that has wasted nothing for longest is forgotten.
+    The time of valid requests is not counted, so that many players behind one address are not slowed down. Only addresses with
+    wasted time are stored; if there are too many, the one with the oldest waste is removed.
     """
 
     def __init__(self, seconds_per_second: float) -> None:
@@ -206,7 +206,7 @@ class WastedSeconds:
         return bucket.wait_seconds(now_seconds) if bucket is not None else 0.0
 
     def add(self, address: str, seconds: float, now_seconds: float) -> None:
-        """The address has taken so many seconds more than its request was worth."""
+        """The address has used so many seconds more than the allowance of its request."""
         bucket = self._buckets.pop(address, None)
         if bucket is None:
             if len(self._buckets) >= ADDRESSES_REMEMBERED_MAX:

@@ -50,7 +50,7 @@ def drop_new_handshakes(listening: socket.socket) -> None:
 
 
 class Listener:
-    """Serves an application on one port, which other processes may share. Raises `OSError` when it is not to be had.
+    """Serves an application on one port, which other processes may share. Raises `OSError` when the port is not available.
 
     `handshake_seconds` is how long it sees handshakes through when it leaves.
     """

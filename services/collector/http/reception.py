@@ -118,7 +118,7 @@ async def _here(function: Callable[..., Any], *args: Any) -> Any:
 
 
 class Reception:
-    """Reads, understands and stores requests."""
+    """Reads, parses and stores requests."""
 
     def __init__(
         self,
@@ -161,7 +161,7 @@ class Reception:
         patient: bool = False,
         in_seconds: bool = False,
     ) -> Outcome:
-        """What the request held, all of it stored. `patient` holds back what is beyond its customer's rate.
+        """The content of the request, all of it stored. `patient` delays requests beyond their customer's rate.
 
         Raises `Refusal`.
         """
@@ -216,8 +216,8 @@ class Reception:
     ) -> Outcome:
         """What became of `post`, once its records are stored.
 
-        One body at a time is unpacked and read, here or on the thread, and what it was read into, many times its size, is
-        gone before anything else is waited for. What it unpacks to is in flight before it is read.
+        One body at a time is decompressed and parsed, here or on the thread. Its parsed form, many times its size, is freed before
+        any other wait. The decompressed bytes count as in flight before they are parsed.
         """
         rules = self.rules()
         headers: Headers = [] if traceparent is None else [(HEADER, traceparent)]
@@ -291,7 +291,7 @@ class Reception:
         return taken, self._cpu_seconds() - begun
 
     def _admit_address(self, party: str) -> None:
-        """Raises `Refusal` while the address has wasted more CPU time than it may: before a byte of the body is read."""
+        """Raises `Refusal` while the address is over its limit of wasted CPU time, before a byte of the body is read."""
         if wait := self._wasted.wait_seconds(party, time.monotonic()):
             metrics.counter(COLLECTOR_LIMITED).labels("(address)").inc()
             raise Refusal("limited", wait)
@@ -408,7 +408,7 @@ def _parties(client: Client, key: str = "") -> tuple[str, ...]:
 
 
 def _demand(taken: Taken, post: Post, rules: Rules, cpu_seconds: float) -> _Demand:
-    """A body of which nothing was accepted is charged to the listed customer whose it claims to be."""
+    """A body without an accepted input is charged to the listed customer that it names."""
     counts = Counter(one.customer_id for one in taken.accepted)
     total = counts.total()
     if not total:

@@ -56,11 +56,11 @@ class Routes:
         self._new_session_id = new_session_id
 
     async def mux(self, request: web.Request) -> web.Response:
-        """mux-embed and its kin: any path that is no other's. Their XHR takes nothing but 200 for success."""
+        """mux-embed and the other Mux SDKs: every path without another route. Their XHR accepts only 200 as success."""
         try:
             await self._reception.receive(request, mux.take, "mux", self._spooled, patient=True)
         except Refusal as refusal:
-            # Never 429: their retries do not heed it, and each is larger than the last.
+            # Never 429: their retries ignore it, and each retry is larger than the last.
             return refused(refusal, limited=503)
         return web.Response()
 
@@ -74,7 +74,7 @@ class Routes:
             return refused(refusal, limited=429)
         reason = _reason(outcome)
         if reason == "unnumbered" and not outcome.accepted:
-            # This player's records will never make a view; it takes 400 for delivered, and its developer sees why.
+            # This player's records never become a view. It treats 400 as delivered, and its developer sees the reason.
             return web.Response(status=400, text=f"{outcome.rejected[0].detail}\n")
         # "Gone" makes a CMCD player stop sending for this session.
         return web.Response(status=410 if reason == "revoked_key" else 204)
@@ -152,7 +152,7 @@ class Routes:
         return web.Response(body=native.json_schema(), content_type="application/schema+json")
 
     async def index(self, _: web.Request) -> web.Response:
-        """What somebody sees who opens the address in a browser."""
+        """The page for a user who opens the address in a browser."""
         return web.Response(text="Playhead collector\n")
 
     async def favicon(self, _: web.Request) -> web.Response:
@@ -160,7 +160,8 @@ class Routes:
         return web.Response(status=204)
 
     async def preflight(self, request: web.Request) -> web.Response:
-        """Every path may be posted to from everywhere. A player whose preflight fails storms, so none does.
+        """Every path may be posted to from everywhere. A player whose preflight fails repeats it without end, so no preflight
+        fails.
 
         Which pages may send is decided with the beacons: what another page sent is rejected, by its reason.
         """

@@ -44,7 +44,7 @@ class Turns:
             await called
         except asyncio.CancelledError:
             if called.done() and not called.cancelled():
-                # The turn was handed over as the request was broken off.
+                # The turn was handed over at the moment the request was cancelled.
                 self._pass_on()
             raise
 

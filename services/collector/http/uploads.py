@@ -35,7 +35,7 @@ _INLINE_HASH_BYTES: Final = 64 * 1024
 
 @dataclass(frozen=True)
 class UploadLimits:
-    """What one process takes on."""
+    """The limits of one process."""
 
     payload_bytes_max: int
     #: Uploads at a time; each holds up to one chunk that is being filled.
@@ -75,7 +75,7 @@ class Uploads:
         self._room = asyncio.Semaphore(limits.chunks_max)
         self._active = 0
         self._slots = Slots()
-        #: The loop itself holds its tasks but weakly.
+        #: The loop itself holds its tasks only weakly.
         self._storing: set[asyncio.Task[None]] = set()
         metrics.gauge(COLLECTOR_UPLOADS).set_function(lambda: self._active)
         self._bytes = metrics.counter(COLLECTOR_RECORDING_BYTES)
@@ -88,7 +88,7 @@ class Uploads:
     async def receive(self, head: Head, content: StreamReader, address: str, charge: Charge) -> Uploaded:
         """Takes one payload in. `address` is the client's; one address and one customer leave slots for others.
 
-        Returns once every chunk is on all in-sync replicas. Raises `Refusal`, or `Refused` for what must not come again.
+        Returns once every chunk is on all in-sync replicas. Raises `Refusal`, or `Refused` for an upload that must not be repeated.
 
         After either, chunks of the upload may be stored: they never become a payload, since the last of them is not.
         """
@@ -127,7 +127,7 @@ class Uploads:
 
     async def _store(self, upload: "_Upload", record: Record) -> None:
         try:
-            # One that failed leaves a hole that no later chunk may hide.
+            # A failed chunk leaves a gap that no later chunk may hide.
             if upload.failure is None:
                 await self._sink.store([record])
         except Unstored as unstored:

@@ -13,9 +13,9 @@ from services.collector.intake.post import Post, Refused, Rules
 _GZIP_MAGIC: Final = b"\x1f\x8b"
 _ZSTD_MAGIC: Final = b"\x28\xb5\x2f\xfd"
 _GZIP_WBITS: Final = 16 + zlib.MAX_WBITS
-#: Bodies that unpack to less are not held to a ratio: ten events that say the same pack very well.
+#: The ratio does not limit bodies that decompress to less: ten similar events compress very well.
 RATIO_FREE_BYTES: Final = 64 * 1024
-#: What a zstd frame may ask for at once.
+#: The largest window of a zstd frame.
 ZSTD_WINDOW_BYTES_MAX: Final = 8 * 1024 * 1024
 #: A block of 128 KiB may take four bytes: so many bytes of input are at most some 2 MiB of output.
 _ZSTD_PIECE_BYTES: Final = 64
@@ -46,7 +46,7 @@ def unpacked(post: Post, rules: Rules) -> bytes:
 
 
 def unpacked_bytes_max(post: Post, rules: Rules) -> int:
-    """What the body may take once it is unpacked, beside itself; 0 where it is not packed. Nothing is unpacked."""
+    """The possible size of the decompressed body, in addition to the body; 0 if it is not compressed. Decompresses nothing."""
     try:
         is_packed = _unpacker(post.body, post.content_encoding.strip().lower()) is not None
     except Refused:
