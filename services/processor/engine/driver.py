@@ -45,7 +45,7 @@ class Driver:
         self._values: dict[str, list[bytes | None]] = {topic.name: [] for topic in application.inputs}
         self._committed_outputs: list[Output] = []
         self._commits = 0
-        #: What the application had stored, by name; while it is away, requests wait.
+        #: The objects that the application had stored, by name; while the store is unreachable, requests wait.
         self.objects: dict[str, bytes] = {}
         self.objects_away = False
         self._start()
@@ -118,7 +118,7 @@ class Driver:
             self._work(None, records_max=commit_every)
 
     def advance_to(self, clock_ms: int) -> None:
-        """Lets the clock run to `clock_ms`, firing what is due, and commits."""
+        """Advances the clock to `clock_ms`, fires the rows that are due, and commits."""
         self._work(clock_ms)
 
     def look(self, lookup: Lookup, key: bytes) -> Found:

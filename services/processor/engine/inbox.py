@@ -52,7 +52,7 @@ class Inbox:
         #: Records that came out after a wait had run out: in a replay their order may be another.
         self.unwaited = 0
 
-    # What comes in.
+    # Input.
 
     def start(self, positions: dict[str, int]) -> None:
         """Forgets everything: reading goes on from these offsets."""
@@ -97,7 +97,7 @@ class Inbox:
         known = [at for at in confirmed if at is not None]
         return min(known) if len(known) == len(confirmed) else None
 
-    # What comes out.
+    # Output.
 
     def ready(self, now: float) -> Sequence[Record]:
         """The records whose turn it is, in order; they stay until they are `taken`."""

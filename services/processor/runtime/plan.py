@@ -49,7 +49,8 @@ class Plan:
         return self.settings.slot
 
     def limits(self, partitions: int) -> Limits:
-        """Each partition's share when the slot has so many. A part of it has a floor, so that every record fits, and a cap."""
+        """Each partition's share for this number of partitions. Each part of it has a minimum, so that every record fits, and a
+        maximum."""
         settings, number = self.settings, max(1, partitions)
         return Limits(
             cache_rows_max=max(1_000, settings.cache_rows_max // number),

@@ -47,7 +47,7 @@ class Questions:
         self._waiting: queue.Queue[tuple[Callable[[], Any], Future[Any]]] = queue.Queue(questions_max)
 
     def ask(self, question: Callable[[], T]) -> Future[T]:
-        """Has `question` called by the loop. Raises `Unanswered` when too many wait. One no longer wanted is cancelled."""
+        """Lets the loop call `question`. Raises `Unanswered` when too many wait. Cancel the future if the answer is not needed."""
         answer: Future[T] = Future()
         try:
             self._waiting.put_nowait((question, answer))

@@ -52,7 +52,7 @@ class Wanted:
 
 
 class Outcome(msgspec.Struct):
-    """What a run did, in records of topic `rejected` that were wanted."""
+    """The result of a run, as numbers of selected records of topic `rejected`."""
 
     produced: int = 0
     #: Produced by an earlier run.
@@ -80,7 +80,7 @@ class _Again(NamedTuple):
 
 
 def redrive(settings: Settings, application: Application, wanted: Wanted) -> Outcome:
-    """Produces the wanted records again. Raises `RedriveFailed`, `KafkaException`."""
+    """Produces the selected records again. Raises `RedriveFailed`, `KafkaException`."""
     producer = _producer(settings, application)
     producer.init_transactions(QUERY_SECONDS_MAX)
     done = _redriven(settings, application)
@@ -224,7 +224,7 @@ class _Origins:
         self._consumer = _consumer(settings, application)
 
     def read(self, origin: TopicPartition) -> Message | None:
-        """The record at `origin`; None when it is gone."""
+        """The record at `origin`; None if it is deleted."""
         marks = self._consumer.get_watermark_offsets(origin, timeout=QUERY_SECONDS_MAX)
         if marks is None:
             raise RedriveFailed(f"no answer for the ends of {origin.topic}/{origin.partition}")

@@ -24,7 +24,7 @@ class Check:
 
 
 class AdminServer(HttpThread):
-    """Serves health and metrics from a thread of its own. Without a token everybody may read all of it."""
+    """Serves health and metrics from a thread of its own. Without a token every client may read all of it."""
 
     def __init__(
         self,

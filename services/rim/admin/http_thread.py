@@ -25,7 +25,7 @@ class HttpThread:
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
 
     def start(self) -> None:
-        """Listens; raises `OSError` when the port cannot be had."""
+        """Listens; raises `OSError` when the port is not available."""
         self._thread.start()
         if not self._started.wait(START_SECONDS_MAX):
             raise OSError(f"{self._name} endpoint on {self._host}:{self._port} did not start")

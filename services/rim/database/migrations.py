@@ -1,6 +1,6 @@
 """Migrates a service's part of a database to the schema that its code needs: Alembic runs the missing revisions in one transaction.
 
-A revision is a module beside its plain SQL file. Revisions only go forward. Each service has a history of its own, in table
+A revision is a module beside its plain SQL file. Revisions only go forward. Each service has its own history, in table
 `public.<service>_revision`.
 """
 

@@ -79,7 +79,7 @@ def verify_topics(settings: Settings, topics: Iterable[Topic]) -> None:
     """Raises `TopicsWrong` unless every topic exists as the profile declares it; the text names the command that repairs it.
 
     Verified are partitions, replicas, `VERIFIED_SETTINGS`, and that `MIN_INSYNC` is at least as declared. A broker that is
-    away, refuses or does not answer within `BOOT_SECONDS_MAX` raises `TopicsWrong` too.
+    unreachable, refuses or does not answer within `BOOT_SECONDS_MAX` raises `TopicsWrong` too.
     """
     told: list[KafkaError] = []
     admin = AdminClient(client_config(settings, "verify-topics") | {"error_cb": told.append})

@@ -73,7 +73,7 @@ class Outages:
         return [address for address, outage in self._open.items() if now - outage.last_at >= QUIET_SECONDS]
 
     def look(self, now: float, reached: Collection[Address]) -> None:
-        """To be called about once a second while somebody is away. `reached`: those of the quiet ones that take connections."""
+        """Call it about once a second while a broker is unreachable. `reached`: the quiet brokers that accept connections."""
         for address, outage in list(self._open.items()):
             broker, seconds = _name(address), round(now - outage.since, 1)
             quiet = now - outage.last_at

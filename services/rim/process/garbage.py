@@ -3,15 +3,15 @@
 import gc
 from typing import Final
 
-#: Objects made and not freed until the youngest are looked at (Python's own: 700). A request holds some hundreds, a batch
-#: of messages thousands, so by default nearly each would be looked at while it is still in use.
+#: Objects made and not freed until the youngest generation is examined (Python's default: 700). A request holds some hundreds, a
+#: batch of messages thousands, so by default nearly each would be examined while it is still in use.
 OBJECTS_MAX: Final = 50_000
-#: Looks at the youngest between looks at the middle-aged, and of those between looks at everything.
+#: Examinations of the youngest generation per one of the middle, and of the middle per one of the oldest.
 ROUNDS: Final = (20, 20)
 
 
 def look_seldom() -> None:
-    """Sets what start-up has made aside for good, and lets many objects gather before they are looked at.
+    """Excludes the objects of the start-up for good, and lets many objects collect before an examination.
 
     Call it once everything is imported. What is freed by its last reference, as nearly everything is, is not concerned.
     """

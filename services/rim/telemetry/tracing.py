@@ -37,7 +37,7 @@ class Traces:
     def request(self, name: str, **attributes: str | int) -> Iterator[str | None]:
         """A span around what is done for a request, and its traceparent; None for the most, which are not sampled.
 
-        What comes from outside is not taken over: a client could have all of its requests traced.
+        A client's trace context is not used: a client could have all of its requests traced.
         """
         if random.random() >= self._share:
             yield None

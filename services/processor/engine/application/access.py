@@ -41,8 +41,8 @@ class BoundStore:
     def put(self, key: bytes, row: Any, deadline_ms: int = 0) -> None:
         if key is not self._key:
             self._key, self._row_key = key, self._prefix + key
-        # A deadline in the past fires with the next millisecond. So of what is committed none is due at its clock, and
-        # a takeover need not look at timers before it.
+        # A deadline in the past fires with the next millisecond. So no committed row is due at the checkpoint's clock, and a
+        # takeover need not read timers before it.
         if 0 < deadline_ms <= self._clocked.clock_ms:
             deadline_ms = self._clocked.clock_ms + 1
         self._layers.put(self._row_key, row, deadline_ms)

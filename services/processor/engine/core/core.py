@@ -224,7 +224,7 @@ class Core:
         self._processor.fold(record)
 
     def advance_to(self, clock_ms: int) -> bool:
-        """Lets the clock run to `clock_ms`; what is due on the way fires, each with the clock at its own deadline.
+        """Advances the clock to `clock_ms`. Rows that become due fire, each with the clock at its own deadline.
 
         So the result does not depend on the steps in which the clock is moved. False when more is due than this checkpoint
         may fire, by number or by bytes: the clock then lags; cut, and call again.

@@ -7,7 +7,7 @@ from shared.codec import Undecodable
 
 
 class EventTimes:
-    """The event time of the record at hand, or why it has none. Times in ms since 1970."""
+    """The event time of the present record, or why it has none. Times in ms since 1970."""
 
     def __init__(self, told: EventTime) -> None:
         self._told = told

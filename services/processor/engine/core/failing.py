@@ -18,7 +18,7 @@ class Failing:
         self.keys = dict(keys)
 
     def note(self, digest: bytes, at: int) -> int:
-        """A failure; returns how many the key has had with no more than the window between them."""
+        """Counts a failure; returns the key's number of failures with at most the window between each two."""
         # A new dict: the former one may be part of a checkpoint.
         keys = dict(self.keys)
         before, last_at = keys.pop(digest, (0, at))

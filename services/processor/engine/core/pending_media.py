@@ -54,7 +54,7 @@ class PendingMediaRequests:
         self.forget(key)
 
     def forget(self, key: bytes) -> None:
-        """The request's row is gone already."""
+        """The request's row is already deleted."""
         self._set(key, None)
 
     def _set(self, key: bytes, request: MediaRequest | None) -> None:

@@ -16,9 +16,9 @@ class Position:
         committed = self.committed
         self.in_flight = None
         self.next_offsets = dict(committed.next_offsets)
-        #: Where the clock is to be; ahead of it only while more is due than one checkpoint may fire.
+        #: The target of the clock; ahead of the clock only while more rows are due than one checkpoint may fire.
         self.target_ms = committed.clock_ms
-        #: Whether more is due than this checkpoint may fire.
+        #: Whether more rows are due than this checkpoint may fire.
         self.is_behind = False
         #: The clock as it was last cut.
         self.cut_clock_ms = committed.clock_ms

@@ -23,11 +23,11 @@ class StoreFailed(RuntimeError):
 
 
 class StoreCorrupt(StoreFailed):
-    """The store's files do not hold what was written. Throw them away: the changelog has all of it."""
+    """The store's files do not hold what was written. Delete them: the changelog has all rows."""
 
 
 class StoreLocked(StoreFailed):
-    """Another process, or a handle not yet given up, has the store's files."""
+    """Another process, or a handle that is not closed yet, has the store's files."""
 
 
 class StoreFull(StoreFailed):
@@ -158,4 +158,4 @@ class MemoryStore:
         return None if self._position is None else decode_position(self._position)
 
     def close(self) -> None:
-        """Nothing to give up."""
+        """Nothing to release."""

@@ -18,7 +18,7 @@ class OwnershipConfirmation:
         self._news = asyncio.Event()
 
     def spread_news(self) -> None:
-        """The group has been asked once more."""
+        """The group has been asked again."""
         news, self._news = self._news, asyncio.Event()
         news.set()
 

@@ -17,7 +17,7 @@ from services.processor.runtime.objects.object_store import ObjectMissing, Objec
 
 log = structlog.get_logger(__name__)
 
-#: A client that does not take what it is sent for so long is disconnected.
+#: A client that does not read for so long is disconnected.
 WRITE_SECONDS_MAX: Final = 30.0
 #: Bodies being streamed at a time.
 STREAMS_MAX: Final = 32
@@ -30,7 +30,7 @@ _GUARDED: Final = {
     "Cache-Control": "no-store",
 }
 
-#: Asks for what comes after the objects at hand, with these parameters; None where there is nothing any more.
+#: The parameters of the request for the next objects; None after the last object.
 More = Callable[[Mapping[str, str]], Awaitable[Objects | None]]
 
 

@@ -18,7 +18,7 @@ from shared.topics import RECORD_BYTES_MAX
 
 POLL_SECONDS: Final = 0.1
 JOIN_SECONDS_MAX: Final = 5.0
-#: How long the client itself tries: longer than any request waits, so a write that is given up may still come to be.
+#: How long the client itself tries: longer than any request waits, so a write may still succeed after its request has ended.
 DELIVERY_MS_MAX: Final = 30_000
 QUEUE_RECORDS_MAX: Final = 20_000
 QUEUE_KBYTES_MAX: Final = 32_768
@@ -29,7 +29,7 @@ class ProducerDead(RuntimeError):
 
 
 class Submitter:
-    """One producer of its own, beside those of the partitions. Make it and call `take` on the loop's thread."""
+    """One producer, in addition to those of the partitions. Make it and call `take` on the loop's thread."""
 
     def __init__(self, settings: Settings, application: Application) -> None:
         self._profile = settings.profile
@@ -76,7 +76,7 @@ class Submitter:
             raise Unanswered("Kafka did not confirm the write in time") from None
 
     def close(self) -> None:
-        """Ends the thread; what waits is given up."""
+        """Ends the thread; waiting records are abandoned."""
         self._stopping.set()
         self._thread.join(JOIN_SECONDS_MAX)
 

@@ -29,7 +29,7 @@ WAY_SECONDS_MAX: Final = 1.0
 
 
 class Hop(msgspec.Struct, frozen=True, array_like=True):
-    """A question on its way to an owner."""
+    """A query to an owner."""
 
     query: str
     partition: int

@@ -44,7 +44,7 @@ def group_consumer(
             "enable.auto.commit": False,
             "enable.auto.offset.store": False,
             "isolation.level": "read_committed",
-            # Positions come from the changelog's meta; one that is gone must be noticed, never reset silently.
+            # Positions come from the changelog's meta; an offset that no longer exists must be noticed, never reset silently.
             "auto.offset.reset": "error",
             "enable.partition.eof": True,
             "fetch.wait.max.ms": 50,

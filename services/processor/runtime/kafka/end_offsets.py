@@ -33,7 +33,7 @@ class End:
 class Ends:
     """Keeps the confirmed ends of the partitions that `watch` names, from a thread of its own.
 
-    The broker being away means no confirmation, and so no running on of any clock: an outage makes no view look idle.
+    While the broker is unreachable there is no confirmation, so no clock advances: an outage makes no view look idle.
     """
 
     def __init__(self, settings: Settings) -> None:

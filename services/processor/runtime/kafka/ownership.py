@@ -31,7 +31,7 @@ _SETTLED: Final = "Stable"
 
 
 def client_id(application: str, slot: str, url: str | None) -> str:
-    """A member's client id: it carries where the slot's lookups listen to everyone who asks the group."""
+    """A member's client id: it holds the slot's lookup address, for all that describe the group."""
     return f"{application}/{slot}" if url is None else f"{application}/{slot}@{url}"
 
 
@@ -113,7 +113,7 @@ def assigned(assignment: bytes, topic: str) -> Iterator[int]:
 
 
 class Ownership:
-    """Asks the group from a thread of its own: twice a second, and soon when somebody waits.
+    """Asks the group from a thread of its own: twice a second, and soon when a request waits.
 
     `url_of` knows better where a slot's lookups listen: a replica that takes a slot's id over inherits, in the group's account,
     the client id of the one before it.
@@ -159,8 +159,8 @@ class Ownership:
     def _ask(self) -> None:
         asked_at = boot_seconds()
         try:
-            # Not `describe_consumer_groups`: where the coordinator is away, librdkafka 2.16 ends the process over it with a
-            # failed assertion (in `rd_kafka_enq_once_del_source_return`).
+            # Not `describe_consumer_groups`: while the coordinator is unreachable, librdkafka 2.16 aborts the process with a failed
+            # assertion (in `rd_kafka_enq_once_del_source_return`).
             groups = cast(list[Group], self._admin.list_groups(self._group, timeout=ANSWER_SECONDS_MAX))
             told = described(groups, self._topic, asked_at)
         except KafkaException as exception:

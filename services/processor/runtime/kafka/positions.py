@@ -36,7 +36,7 @@ class Positions:
         self._paused.update((topic, number) for topic in self._topics for number in numbers)
 
     def forget(self, number: int) -> None:
-        """The partition is not the slot's any more; nor is what was asked for on the way out."""
+        """The partition does not belong to the slot any more; its requested rewinds are dropped."""
         for topic in self._topics:
             self._paused.discard((topic, number))
             self._rewinds.pop((topic, number), None)

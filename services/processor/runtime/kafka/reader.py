@@ -53,7 +53,7 @@ class Reader:
         self._strange_errors = 0
 
     def read(self, seconds: float) -> tuple[Dealt, int]:
-        """What came within `seconds`, and how many messages it was. The group's callbacks run in here."""
+        """The records that arrived within `seconds`, and the number of messages. The group's callbacks run in here."""
         messages = self.consume(seconds)
         self._refusals.check()
         dealt: Dealt = {}
@@ -85,11 +85,11 @@ class Reader:
         return dealt, len(messages)
 
     def start_anew(self) -> None:
-        """The group has spoken: what was refused before is asked for again, or not wanted any more."""
+        """The group has changed the assignment: requests that were refused before are repeated or dropped."""
         self._refusals.forget()
 
     def consume(self, seconds: float) -> list[Message]:
-        """Messages as they come, errors among them."""
+        """Messages in their order of arrival, errors included."""
         try:
             messages = self._consumer.consume(self._records_max, seconds)
         except KafkaException as exception:

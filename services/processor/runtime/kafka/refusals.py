@@ -45,7 +45,7 @@ class Refusals:
         self._since: dict[str, tuple[float, str]] = {}
 
     def note(self, what: str, error: KafkaError) -> None:
-        """An error on the way to `what`: a refusal begins, or goes on. Raises `KafkaRefused` when it went on for too long."""
+        """An error of `what`: a refusal begins, or continues. Raises `KafkaRefused` when it has lasted too long."""
         if error.code() in REFUSED:
             self._since.setdefault(what, (time.monotonic(), f"{error.name()}: {error.str()}"))
             log.warning("refused", what=what, code=error.name(), error=error.str())

@@ -34,7 +34,7 @@ AT_ONCE_BY_THREAD: Final = 2
 
 
 class MediaPool:
-    """The threads of a slot that work requests, each with a reader of its own."""
+    """The threads of a slot that execute requests, each with its own reader."""
 
     def __init__(
         self, settings: Settings, application: str, objects: ObjectStore, threads: int, crash_points: CrashPoints
@@ -56,7 +56,7 @@ class MediaPool:
 
         1. Read the records and store them as they are verified; the object appears only when all of it was right. A crash: no
            object exists, or a part of an upload that no reader can see.
-        2. The object is durable. A crash right after: it is stored once more, under its name and with its bytes.
+        2. The object is durable. A crash right after: it is stored again, under its name and with its bytes.
         """
         begun = time.monotonic()
         try:
@@ -75,7 +75,7 @@ class MediaPool:
         return self._told("stored")
 
     def close(self) -> None:
-        """Begins nothing more."""
+        """Begins no further request."""
         self._pool.shutdown(wait=False, cancel_futures=True)
 
     def _verified(
@@ -151,7 +151,7 @@ class Media:
                 core.media_done(key, request, done)
 
     def begin(self, core: Core) -> None:
-        """Begins pending requests as far as there is room: by turns one that was never tried and one that is due again.
+        """Begins pending requests while there is room: alternately one that was never tried and one whose retry is due.
 
         A request that waits holds no place, so requests that fail for good delay the others by their turns alone.
         """
@@ -178,7 +178,7 @@ class Media:
         )
 
     def forget(self) -> None:
-        """The partition is given up, or taken over again: nothing of what is under way is wanted."""
+        """The partition is released, or taken over again: all unfinished requests are dropped."""
         self._stopped.set()
         for one in self._under_way.values():
             one.outcome.cancel()

@@ -11,7 +11,7 @@ from services.processor.engine.application.media_requests import Run
 from services.rim.kafka.connection import client_config, log_client_error
 from shared.settings import Settings
 
-#: A request whose reading gets nowhere for so long is tried again later.
+#: A request whose reading makes no progress for so long is tried again later.
 SILENT_SECONDS_MAX: Final = 30.0
 _POLL_SECONDS: Final = 0.2
 _WATERMARK_SECONDS: Final = 10.0
@@ -61,7 +61,7 @@ class MediaReader:
         except KafkaException as error:
             raise Unread(error.args[0].str()) from error
         finally:
-            # Nothing more is fetched until it is wanted.
+            # No more is fetched until it is needed.
             consumer.unassign()
 
     def _run(

@@ -29,7 +29,7 @@ class AppendTimes:
         self._lead_ms_max = lead_ms_max
 
     def bounded(self, records: Sequence[Record], last_commit: Durable) -> list[Record]:
-        """The records as they came, but for those that are ahead; these are counted and logged."""
+        """The records unchanged, without those that are ahead; these are counted and logged."""
         if not records:
             return []
         present_ms = _present_ms(last_commit)

@@ -76,8 +76,8 @@ def replay(
 ) -> Replayed:
     """Brings the partition's open store to the changelog's end. Call it after `init_transactions`, when no transaction is open.
 
-    The end is the read_uncommitted high watermark: the read_committed one would stop before a transaction whose commit
-    marker is still on its way. Offsets have holes (commit markers), so the end is reached by position, not by record.
+    The end is the read_uncommitted high watermark: the read_committed one would stop before a transaction whose commit marker is
+    not written yet. Offsets have holes (commit markers), so the end is reached by position, not by record.
 
     `now_ms` is this machine's time, ms since 1970. Raises `StoreTooOld`, `StoreAhead`, `NewerFormat`, `ReplayFailed`, `GivenUp`.
     """
@@ -97,7 +97,7 @@ def replay(
     consumer = changelog_consumer(settings, application, partition, "read_committed")
     try:
         consumer.assign([TopicPartition(topic, partition, before.changelog_offset)])
-        # What was true when the end was asked for: of what came later nothing is known.
+        # True at the time of the end offset's query: nothing is known about later records.
         goal = LocalMeta(None, end, now_ms)
         return _Replay(
             consumer,
@@ -114,7 +114,7 @@ def replay(
 
 
 def uncommitted_ends(settings: Settings, application: Application, partition: int) -> tuple[int, int]:
-    """Where a partition of the changelog begins and ends, transactions included whose markers are still on their way.
+    """Where a partition of the changelog begins and ends, including transactions whose markers are not written yet.
 
     Raises `KafkaException`.
     """

@@ -13,7 +13,7 @@ from services.processor.runtime.telemetry.counts import Counts
 
 #: The client keeps to a commit's deadline, more or less. One that is over it by more than this is not waited for.
 OVERDUE_SECONDS: Final = 5.0
-#: Commits given up keep their threads until the client ends them. One that gets none for so long never will.
+#: Abandoned commits keep their threads until the client ends them. A commit that gets no thread for so long never gets one.
 STUCK_SECONDS: Final = 120.0
 
 
@@ -103,10 +103,10 @@ class Commits:
 
     @property
     def is_stuck(self) -> bool:
-        """Whether no thread has begun the commit for so long that none will: the client has hung in all of them."""
+        """Whether no thread has begun the commit for so long that none will: the client hangs in all of them."""
         is_waiting = self._committing is not None and self._due_at is None
         return is_waiting and time.monotonic() - self._cut_at >= STUCK_SECONDS
 
     def forget(self) -> None:
-        """The outcome is not wanted: a takeover finds it out, and its fence ends what the thread may still be at."""
+        """Ignores the outcome: a takeover determines it, and its fence ends the work that the thread may still do."""
         self._committing = self._checkpoint = None

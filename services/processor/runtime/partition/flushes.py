@@ -35,7 +35,7 @@ class Flushes:
             self._flushing = self._pool.submit(store.write, rows, position)
 
     def is_behind(self, core: Core, *, bytes_max: int) -> bool:
-        """Whether as much waits for the next one as may, while one is under way."""
+        """Whether the limit of rows that wait for the next flush is reached while one runs."""
         return self._flushing is not None and core.unflushed_bytes >= bytes_max
 
     def settle(self, core: Core | None) -> None:
@@ -52,7 +52,7 @@ class Flushes:
             core.end_flush()
 
     def abandon(self) -> None:
-        """Waits until the store is not written any more; its core is thrown away."""
+        """Waits until the store is not written any more; its core is discarded."""
         flushing, self._flushing = self._flushing, None
         # One that waits for a thread need not begin: threads may be stuck in the client, and then it never would.
         if flushing is None or flushing.cancel():

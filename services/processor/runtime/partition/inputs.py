@@ -30,7 +30,7 @@ class Inputs:
         self._anchor = (0, 0.0)
         self._caught_up = CaughtUp(self.topics)
 
-    # What comes in.
+    # Input.
 
     def start(self, core: Core, *, time_goes_on: bool = False) -> None:
         """Everything is read again, from the core's position. `time_goes_on`: the clock does not wait for that."""

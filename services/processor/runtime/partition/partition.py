@@ -132,8 +132,8 @@ class Partition:
     def step(self, ends: Mapping[str, End], group_metadata: Callable[[], Any], until: float) -> None:
         """One turn: finish what the pool has done, fold what waits, let the clock run, cut when it is time.
 
-        `ends` are the inputs' confirmed ends, as far as they are known. It folds until then (monotonic seconds), but for the
-        slice at hand, and not at all when that is over.
+        `ends` are the inputs' confirmed ends, as far as they are known. It folds until then (monotonic seconds), plus the rest of
+        the present slice, and not at all if that time has passed.
         """
         if self._taking is not None:
             taken = self._taking.taken()
@@ -184,7 +184,7 @@ class Partition:
         return is_clean
 
     def drop_lost(self) -> None:
-        """The partition is another slot's already: nothing may be committed any more."""
+        """The partition already belongs to another slot: no commit is allowed any more."""
         self._given_up.set()
         if self._task is not None:
             # It may wait for a flush: neither the group nor the other partitions do. Who opens the files next waits for them.

@@ -56,7 +56,7 @@ class Taking:
         return self._future.result() if self._future.done() else None
 
     def abandon(self) -> None:
-        """The partition was given up meanwhile: what is taken all the same is closed. Its `given_up` is set."""
+        """The partition was released meanwhile: the producer and store of its takeover are closed. Its `given_up` is set."""
         self._future.add_done_callback(_close_unused)
 
 

@@ -38,7 +38,7 @@ UNCLEAR_SECONDS: Final = 0.2
 
 
 class TakeOverAgain(Exception):
-    """Core and producer are to be thrown away, and the partition taken over again after `wait_seconds`.
+    """Core and producer must be discarded, and the partition taken over again after `wait_seconds`.
 
     `discard` says why its local store is to be deleted before, where it is.
     """
@@ -50,7 +50,8 @@ class TakeOverAgain(Exception):
 
 
 class Task:
-    """A partition's core with all that makes its checkpoints durable. `rewind` gets the offsets from which reading goes on."""
+    """A partition's core, and the parts that make its checkpoints durable. `rewind` gets the offsets from which reading
+    continues."""
 
     def __init__(
         self,
@@ -204,8 +205,8 @@ class Task:
     def turn(self, ends: Mapping[str, End], group_metadata: Callable[[], Any], until: float) -> None:
         """Finishes what the pool has done, folds what waits, lets the clock run, cuts when it is time.
 
-        It folds until then (monotonic seconds), but for the slice at hand; not at all when that is over. Raises `TakeOverAgain`,
-        `WorkerFailed`, `StoreFailed`.
+        It folds until then (monotonic seconds), plus the rest of the present slice; not at all if that time has passed. Raises
+        `TakeOverAgain`, `WorkerFailed`, `StoreFailed`.
         """
         self.has_more = False
         has_time = time.monotonic() < until
@@ -330,9 +331,9 @@ class Task:
         return is_clean and not self._core.is_dirty
 
     def leave(self) -> None:
-        """Throws core and producer away. What was committed is in the changelog; what was not is read again.
+        """Discards core and producer. Committed rows are in the changelog; other input is read again.
 
-        Waits for a flush that is under way. May be called from another thread: nothing else is called any more.
+        Waits for a running flush. May be called from another thread: no other method is called any more.
         """
         self._commits.forget()
         self._media.forget()

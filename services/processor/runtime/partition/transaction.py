@@ -43,7 +43,7 @@ class Aborted(CommitFailed):
 
 
 class Unclear(CommitFailed):
-    """The outcome is unknown. Throw the core and the producer away and take the partition over again."""
+    """The outcome is unknown. Discard the core and the producer and take the partition over again."""
 
 
 class Fenced(Unclear):

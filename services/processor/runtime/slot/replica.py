@@ -182,7 +182,7 @@ class Replica:
             else:
                 worker.release()
         except SlotFenced as error:
-            # First of all: a takeover that is still under way here would fence the successor.
+            # First: a takeover that still runs here would fence the new owner.
             worker.abandon()
             if heartbeats is None:
                 raise

@@ -23,7 +23,7 @@ class Turns:
     def shares(self, partitions: Collection[int]) -> Iterator[tuple[int, float]]:
         """Each partition, and until when it may fold: an equal share, and what those before it have left over.
 
-        A partition whose time is over before it begins does not fold in this turn; all else of its work is done.
+        A partition whose time is over before it begins does not fold in this turn; its other work is done.
         """
         numbers = sorted(partitions)
         order = [number for number in numbers if number >= self._first]

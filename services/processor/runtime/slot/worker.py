@@ -267,7 +267,8 @@ class Worker:
         self._give_up(sorted(self._partitions), self._consumer.consumer_group_metadata())
 
     def abandon(self) -> None:
-        """The slot is another's: drops everything uncommitted. Its rows are safe, the successor goes on from the last commit."""
+        """Another process has the slot: drops everything uncommitted. No row is lost: the new owner continues from the last
+        commit."""
         self._is_stopping = True
         for number in sorted(self._partitions):
             self._remove(number).drop_lost()

@@ -141,8 +141,8 @@ class Standby:
                 position = LocalMeta(None, low, _now_ms())
                 store.write({}, position)
             if position.changelog_offset > end:
-                # This slot worked the partition before: its last commit's marker may still be on its way to the changelog,
-                # which ends before it for those who read what is committed.
+                # This slot had the partition before: the marker of its last commit may not be in the changelog yet. For readers of
+                # committed records the changelog ends before that commit.
                 low, end = uncommitted_ends(self._plan.settings, self._plan.application, partition)
             self._stores.check(partition, position, low, end, now_ms=_now_ms())
         except BaseException:
@@ -176,13 +176,13 @@ class Standby:
             self._release(partition)
 
     def _begin_anew(self, partition: int, why: str) -> None:
-        """Throws a corrupt copy away; `follow` opens an empty one."""
+        """Deletes a corrupt copy; `follow` opens an empty one."""
         self._copies.pop(partition).store.close()
         self._consumer.incremental_unassign([TopicPartition(self._topic, partition)])
         self._stores.discard(partition, why)
 
     def _take(self, copy: Copy, message: Message, rows: dict[bytes, bytes | None]) -> bool:
-        """False when the changelog does not have what comes next for the copy."""
+        """False if the changelog no longer has the copy's next record."""
         error = message.error()
         offset = message.offset() or 0
         what = self._what(message.partition() or 0)

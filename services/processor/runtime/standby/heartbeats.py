@@ -25,7 +25,7 @@ from shared.topics import PRESENCE
 log = structlog.get_logger(__name__)
 
 BEAT_SECONDS: Final = 0.2
-#: Own beats not heard for this long: the line is cut.
+#: Own heartbeats not read for this long: the connection is lost.
 DEAF_SECONDS: Final = 1.0
 FLUSH_SECONDS_MAX: Final = 2.0
 STOP_SECONDS_MAX: Final = 5.0
@@ -117,7 +117,7 @@ class Heartbeats:
 
     @property
     def listening_since(self) -> float:
-        """Since when everything that was said has been heard (monotonic seconds); now, while it is not."""
+        """Since when all heartbeats have been read (monotonic seconds); the present time while they are not."""
         now = time.monotonic()
         return now if now - self._heard_self_at > DEAF_SECONDS else self._listening_since
 
@@ -143,7 +143,7 @@ class Heartbeats:
         try:
             self._producer.produce(PRESENCE.name, codec.PRESENCE.encode(beat), key, 0)
         except BufferError:
-            # The broker has been away for long; old beats are worth nothing.
+            # The broker was unreachable for long; old heartbeats have no value.
             self._producer.purge()
         self._producer.poll(0)
         self._wake.wait(BEAT_SECONDS)

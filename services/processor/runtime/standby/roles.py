@@ -12,7 +12,7 @@ from shared.schemas.presence import Presence
 
 @dataclass(frozen=True)
 class Heard:
-    """The last beat of a replica, and when it was heard (monotonic seconds)."""
+    """The last heartbeat of a replica, and when it was read (monotonic seconds)."""
 
     beat: Presence
     at: float
@@ -22,7 +22,7 @@ class Heard:
 class Patience:
     """How long silence is borne, in seconds."""
 
-    #: An active replica that is not heard for this long is taken for dead.
+    #: An active replica without a heartbeat for this long counts as dead.
     suspect: float = 1.5
     #: What each standby waits more than the one before it, so that they do not all jump.
     rank: float = 1.0
@@ -37,7 +37,7 @@ class Patience:
 def may_go_active(
     replica: int, others: Mapping[int, Heard], *, now: float, listening_since: float, patience: Patience
 ) -> bool:
-    """Whether a standby is to take the slot. `listening_since`: since when it has heard everything that is said."""
+    """Whether a standby takes the slot. `listening_since`: since when it has read all heartbeats."""
     last_heard = listening_since
     for heard in others.values():
         if heard.beat.role == "handing_over" and heard.beat.successor == replica and heard.at >= listening_since:

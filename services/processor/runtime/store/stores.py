@@ -13,7 +13,7 @@ log = structlog.get_logger(__name__)
 
 
 class StoreTooOld(RuntimeError):
-    """The changelog no longer has all that the local store lacks. Throw its files away and replay from the beginning."""
+    """The changelog no longer has all rows that the local store lacks. Delete the store's files and replay from the beginning."""
 
 
 class StoreAhead(RuntimeError):

@@ -13,7 +13,7 @@ log = structlog.get_logger(__name__)
 
 
 class Counts:
-    """What became of one partition's checkpoints, since this slot has the partition; the metrics count on for the process."""
+    """The outcomes of one partition's checkpoints since this slot has it; the metrics continue over the life of the process."""
 
     def __init__(self, application: str, partition: int) -> None:
         self._application = application

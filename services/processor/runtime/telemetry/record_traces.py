@@ -16,7 +16,7 @@ from services.rim.telemetry.tracing import HEADER, Traces
 
 log = structlog.get_logger(__name__)
 
-#: Keys whose row is waited for; the oldest is given up for a new one.
+#: Keys whose row is awaited; a new key displaces the oldest.
 OPEN_MAX: Final = 10_000
 _NS_PER_MS: Final = 1_000_000
 

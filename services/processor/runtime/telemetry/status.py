@@ -11,7 +11,7 @@ _PAGE_BYTES: Final = resource.getpagesize()
 
 
 class QuarantinedKeyStatus(msgspec.Struct, frozen=True):
-    """One key whose records are rejected because the application failed on it again and again."""
+    """One key whose records are rejected because the application failed on it repeatedly."""
 
     partition: int
     #: As text, where it is text, and in any case as base64.
@@ -46,14 +46,14 @@ class PartitionStatus(msgspec.Struct, frozen=True):
     #: Numbers that the application keeps, by name: `open_views`.
     tallies: dict[str, int] = {}
     timers_due: int | None = None
-    #: Keys whose records are rejected because the application failed on them again and again.
+    #: Keys whose records are rejected because the application failed on them repeatedly.
     quarantined_keys: int | None = None
     #: Since the slot has the partition: checkpoints dropped by Kafka's code (or the outcome, where it had none); records and
     #: rows rejected by reason, those on which the application raised among them (`..._failed`); and late records.
     dropped_commits: dict[str, int] = {}
     rejected: dict[str, int] = {}
     late: int | None = None
-    #: Changelog rows replayed by the last takeover, or so far by the one under way; and records (rows and markers) still to go.
+    #: Changelog rows replayed by the last takeover, or so far by the running one; and the remaining records (rows and markers).
     restored_rows: int | None = None
     restored_rows_per_second: int | None = None
     restore_left_records: int | None = None
