@@ -163,7 +163,7 @@ fetch_prometheus() {
     mv "$folder.new" "$folder"
 }
 
-# What builds the manifests: kubectl, or kustomize, or a kustomize that is built here, with Go from its wheel where there is none.
+# What builds the manifests: kubectl, or kustomize, or a kustomize that is built here, with Go from its wheel if Go is missing.
 find_kustomize() {
     if kubectl kustomize --help >/dev/null 2>&1 || command -v kustomize >/dev/null || [[ -x .local/bin/kustomize ]]; then
         return
@@ -250,7 +250,7 @@ missing_commands() {
 
 main() {
     mkdir -p "$STAMPS" .local/jars
-    # What may be missing is told before the minutes that the packages take.
+    # Missing programs are reported before the packages, which take minutes.
     check_java
     fetch_jars kafka
     fetch_jars spark

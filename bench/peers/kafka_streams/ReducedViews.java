@@ -50,7 +50,7 @@ public final class ReducedViews {
     private static final int PLAYING = 2;
     private static final ConcurrentLinkedQueue<Double> COMMITS = new ConcurrentLinkedQueue<>();
 
-    /** A view in flight; bit n of seen: sequence number n has come. */
+    /** An open view; bit n of seen: sequence number n was seen. */
     static final class State {
         long seen;
         long playingMs;

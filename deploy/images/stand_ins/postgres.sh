@@ -3,7 +3,7 @@
 set -euo pipefail
 data=/var/lib/postgresql/data
 if [[ ! -e $data/made ]]; then
-    # What was left half made is made anew.
+    # An incomplete folder is made again.
     find "$data" -mindepth 1 -delete
     initdb --pgdata="$data" --username="$POSTGRES_USER" --auth-local=trust --auth-host=scram-sha-256 --encoding=UTF8 \
         --pwfile=<(printf '%s' "$POSTGRES_PASSWORD") > /dev/null
