@@ -243,6 +243,7 @@ class Reception:
                         run=asyncio.to_thread,
                     )
             except TooManyWaiting:
+                metrics.counter(COLLECTOR_UNSTORED).labels("waiting_turns").inc()
                 raise Refusal("busy") from None
         if ready.wait_seconds:
             await self._hold_back(ready.demand, ready.wait_seconds)

@@ -1,4 +1,4 @@
--- Customers and their terms, as docs/collector.md has them. The collectors read it; whoever sells writes it.
+-- Customers and their terms, as docs/collector.md has them. The collectors read it; the operator writes it.
 
 CREATE SCHEMA collector;
 
