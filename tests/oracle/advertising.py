@@ -23,30 +23,35 @@ _FIELDS: Final = (
 def ads(spans: Sequence[Span]) -> dict[str, Any]:
     """Breaks, attempts, impressions and errors of a play, and how long its ads played."""
     row = dict.fromkeys(_FIELDS, 0)
-    playing = has_played = has_ended = paused = in_break = False
+    playing = has_played = has_ended = paused = in_break = attempted = False
     for before, span in pairwise([None, *spans]):
         assert span is not None
         one = span.step
         # Where the beacon of the first frame was lost, others show that the content has played.
-        shown = (before is not None and before.played_ms > 0) or (span.state == "playing" and one.state != "")
-        has_played = has_played or is_first_frame(span) or (shown and not one.ad and not in_break)
+        has_played = has_played or is_first_frame(span) or (before is not None and before.played_ms > 0)
+        shown = span.state == "playing" and one.state != ""
+        has_played = has_played or (shown and not one.ad and not in_break)
         in_break = one.ad != "adbreakend" and (in_break or bool(one.ad))
         has_ended = has_ended or one.name == "ended" or (one.name == "ps" and one.state == "ended")
         match one.ad:
             case "adbreakstart":
+                playing = paused = False
                 row["ad_breaks"] += 1
                 place = "postroll" if has_ended else "midroll" if has_played else "preroll"
                 row[f"ad_{place}_breaks"] += 1
             case "adplay":
-                row["ad_attempts"] += 1
+                row["ad_attempts"] += not paused
+                attempted, playing = not paused or attempted, False
             case "adplaying":
-                row["ad_attempts"] += one.source == "cmcd"
-                row["ad_impressions"] += not paused
-                playing, paused = True, False
+                is_new = not (playing or paused)
+                row["ad_attempts"] += is_new and not attempted
+                row["ad_impressions"] += is_new
+                attempted, playing, paused = attempted and not is_new, True, False
             case "adpause":
                 playing, paused = False, True
             case "aderror" | "adended" | "adbreakend":
                 row["ad_errors"] += one.ad == "aderror"
+                attempted = attempted and one.ad != "aderror"
                 playing = paused = False
         if playing:
             row["ad_playing_ms"] += span.ms
@@ -56,7 +61,7 @@ def ads(spans: Sequence[Span]) -> dict[str, Any]:
 
 def content_startup_ms(row: dict[str, Any], spans: Sequence[Span]) -> int | None:
     """From the start to the content's first frame, without the time in ad breaks; without ads the start-up time."""
-    if row["startup_ms"] is None or not any(row[field] for field in _FIELDS):
+    if row["startup_ms"] is None or not any(span.step.ad for span in spans):
         return row["startup_ms"]
     begun = next((span for span in spans if shows_view(span.step)), None)
     frame = next((span for span in spans if is_first_frame(span)), None)

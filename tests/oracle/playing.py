@@ -38,16 +38,22 @@ def startup(play: Sequence[Step], spans: Sequence[Span]) -> dict[str, Any]:
     reason = None if own is not None else _unknown(spans, signs, frame, begun)
     startup_ms = own
     if reason is None and own is None and frame is not None and begun is not None:
-        startup_ms = min(max(0, frame.at_ms - begun.at_ms), DAY_MS)
+        startup_ms = min(max(0, frame.at_ms - begun.at_ms - _gaps_ms(spans, frame.at_ms)), DAY_MS)
     bound = None
     if reason == "first_frame_lost" and begun is not None:
-        bound = min(max(0, min(at_ms for _, at_ms in signs) - begun.at_ms), DAY_MS)
+        played_ms = min(at_ms for _, at_ms in signs)
+        bound = min(max(0, played_ms - begun.at_ms - _gaps_ms(spans, played_ms)), DAY_MS)
     return {
         "startup_ms": startup_ms,
         "startup_unknown": None if startup_ms is not None else reason,
         "startup_ms_max": bound,
         "played": bool(signs),
     }
+
+
+def _gaps_ms(spans: Sequence[Span], until_ms: int) -> int:
+    """The gaps before a time."""
+    return sum(span.gap_ms for span in spans if span.at_ms < until_ms)
 
 
 def _own(play: Sequence[Step]) -> int | None:
@@ -104,7 +110,8 @@ def _unknown(
         return "start_lost"
     if source == "mux" or frame is None:
         return "first_frame_lost"
-    if min(at_ms for _, at_ms in signs) < frame.at_ms:
+    advanced = any(before.played_ms for before, span in pairwise(spans) if span is frame)
+    if advanced or min(at_ms for _, at_ms in signs) < frame.at_ms:
         return "first_frame_lost"
     between = [span.step.seq for span in spans if begun.at_ms <= span.at_ms <= frame.at_ms] if begun else []
     return "first_frame_lost" if _lacks(between, spans, frame) else None

@@ -59,6 +59,8 @@ def timeline(spans: Sequence[Span], begun: Span) -> list[tuple[int, str]]:
         if earlier is not None and earlier.played_ms:
             found.append((at_ms - earlier.played_ms, "playing"))
         if one.name in ("error", "warning") or (one.source == "cmcd" and one.name in ("e", "ce")):
+            if span.state not in (span.before, "failed") and span.state in _OF_STATE:
+                found.append((at_ms, _OF_STATE[span.state]))
             found.append((at_ms, "warning" if one.name == "warning" else "error"))
         elif span.state != span.before and span.state in _OF_STATE:
             found.append((at_ms, _OF_STATE[span.state]))

@@ -82,12 +82,12 @@ class Walk:
     def _advertise(self, one: Step) -> None:
         match one.ad:
             case "adbreakstart":
-                self._in_break = True
+                self._in_break, self._in_ad = True, False
             case "adbreakend":
                 self._in_break = self._in_ad = False
             case "adplaying":
                 self._in_ad = True
-            case "adpause" | "adended" | "aderror":
+            case "adplay" | "adpause" | "adended" | "aderror":
                 self._in_ad = False
 
     def _after(self, one: Step, before: str, *, has_played: bool) -> str:

@@ -16,7 +16,7 @@ ENDED: Final = 6
 FAILED: Final = 7
 #: The state goes back to the one before the seek.
 BEFORE_SEEK: Final = 8
-#: The viewer wants to watch: starting, where nothing was told before.
+#: The viewer wants to watch: starting, until something plays.
 WANTED: Final = 9
 #: A stall is over: playing, where anything has played before, else starting.
 STALL_OVER: Final = 10

@@ -106,7 +106,8 @@ def to_row(
         first_append_ms=view.first_append_ms,
         last_append_ms=view.last_append_ms,
         view_start_ms=begun_ms + offset_ms,
-        view_end_ms=progress.last_at_ms + offset_ms,
+        # Where the clock stepped, it is not known on which side of the step a request began.
+        view_end_ms=(progress.at_ms if progress.clock.step_count else progress.last_at_ms) + offset_ms,
         end_reason=reason,
         view_dropped=reason in ("timeout", "long_rebuffer"),
         startup_failed=failed and not startup.has_started,

@@ -136,9 +136,6 @@ def _take_time(progress: Progress, next_step: Step) -> Step:
         in_place = clock.corrected(next_step, of_view.shift_ms) if of_view.shift_ms else next_step
         if progress.at_ms:
             clock.note_sign_of_life(of_view, progress.at_ms, in_place.told_ms)
-        if of_view.step_count:
-            # It is not known on which side of the step a request began.
-            return in_place
     progress.last_at_ms = max(progress.last_at_ms, in_place.at_ms)
     return in_place
 
@@ -337,7 +334,7 @@ def _led_to(progress: Progress, told: int) -> int:
     if told == step.BEFORE_SEEK:
         return progress.state_before_seek if before == step.SEEKING else before
     if told == step.WANTED:
-        return before or step.STARTING
+        return before if before and progress.playing_at_ms else step.STARTING
     if told == step.STALL_OVER:
         return step.PLAYING if progress.playing_at_ms else step.STARTING
     if told == step.REBUFFERING and before in (step.SEEKING, step.FAILED):

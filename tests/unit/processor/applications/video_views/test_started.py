@@ -154,3 +154,13 @@ def test_buffering_before_the_first_frame_is_over_without_a_first_frame(drive: D
     ]  # fmt: skip
     row = row_of(drive, story)
     assert (row.startup_ms, row.rebuffer_count, row.watch_ms) == (900, 0, 5 * MINUTE_MS)
+
+
+def test_a_viewer_who_paused_before_the_first_frame_and_plays_again_waits_for_the_start(drive: Drive) -> None:
+    story = [
+        told("native", "viewstart", 0), told("native", "pause", 1_000), told("native", "play", 5_000),
+        told("native", "playing", 7_000), told("native", "viewend", 10_000),
+    ]  # fmt: skip
+    row = row_of(drive, story)
+    assert (row.watch_ms, row.playing_ms) == (6_000, 3_000)
+    assert [one.event for one in row.events] == ["viewstart", "pause", "viewstart", "playing", "ended"]

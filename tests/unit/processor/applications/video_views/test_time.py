@@ -212,3 +212,19 @@ def test_the_row_follows_from_the_set_of_beacons_and_the_copy_received_first_cou
         )
     shuffled = data.draw(st.permutations([*beacons, *copies]))
     assert row_of(shuffled) == row_of([*beacons, *copies])
+
+
+def test_a_request_does_not_end_a_view_whose_clock_stepped() -> None:
+    told = [
+        cmcd(0, "viewstart", 0, sta="s"),
+        cmcd(1, "playing", 500, sta="p"),
+        # Begun by the clock that is 10 min fast: the next beacon shows the step.
+        cmcd(2, "request", 602_000, sta="p"),
+        cmcd(3, "heartbeat", 610_500, sta="p"),
+    ]
+    stepped = [
+        msgspec.structs.replace(one, recv_time_ms=one.recv_time_ms - 600_000, clock_offset_ms=SKEW_MS - 600_000)
+        for one in told[2:]
+    ]
+    row = row_of([*told[:2], *stepped])
+    assert (row["clock_step_count"], row["view_end_ms"] - row["view_start_ms"]) == (1, 10_500)
