@@ -70,11 +70,14 @@ ALLOWED: Final = (
 
 
 def is_settled(one: Session) -> bool:
-    """Whether the fold follows `docs/view.md` in it.
+    """Whether the fold follows `docs/view.md` in it, or the definitions decide it.
 
-    Pending: clock steps and lost beacons.
+    Pending: clock steps; losses of mux (the playhead of a view whose counters say that it played), of views with ads (a
+    break whose end was lost), and of CMCD sessions of several plays (where a play ends is not known).
     """
-    return not (one.steps or one.losses)
+    kinds = {moment.kind for play in one.plays for moment in play.moments}
+    decided = one.client != "mux" and "adbreakstart" not in kinds and len(one.plays) == 1
+    return not one.steps and (decided or not one.losses)
 
 
 @dataclass(frozen=True, slots=True)

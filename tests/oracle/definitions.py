@@ -73,7 +73,12 @@ def expected(delivered: Iterable[Delivered]) -> dict[str, Row]:
             continue
         every = [one for own in play for one in came[id(own)]]
         earlier = [other.steps for other in found[: number - 1]]
-        row = _row(play, every, earlier, goes_on=goes_on, is_last=number == len(found))
+        following = found[number] if number < len(found) else None
+        row = _row(play, every, earlier, goes_on=goes_on, is_last=following is None)
+        if following is not None and following.goes_on:
+            # Numbers that are missing between two plays of one run count to the earlier one.
+            row["seq_gaps"] += following.steps[0].seq - max(one.seq for one in play) - 1
+            row["complete"] = row["complete"] and not row["seq_gaps"]
         row |= {
             "view_id": play[0].beacon["view_id"] + (f".{number}" if number > 1 else ""),
             "view_epoch": number,

@@ -222,7 +222,11 @@ class _Writer:
 
     def _seek(self, longest_ms: int) -> None:
         self._after(1, 500, "seek")
+        began_ms = self._at_ms
         self._after(40, longest_ms, "seeked", self._rng.randint(0, 90 * MINUTE_MS))
+        if began_ms % 4 == 0:
+            # The player waits for what was sought, and says so.
+            self.moments.insert(-1, Moment((began_ms + self._at_ms) // 2, "stall"))
 
     def _ads(self) -> None:
         rng = self._rng

@@ -99,7 +99,7 @@ class Walk:
             after = "starting"
         if one.name == "seekend":
             return self._before_seek if before == "seeking" else before
-        if after == "rebuffering" and before == "seeking" and one.source != "cmcd":
+        if after == "rebuffering" and before in ("seeking", "failed"):
             after = ""
         if after == "seeking" and before != "seeking":
             self._before_seek = before
