@@ -231,7 +231,9 @@ RAW_TABLES = {"beacons": "bronze", "late": "late", "rejected": "rejected"}
 
 #: The same, counted anew from the views by another engine.
 RECOUNT = """
-    SELECT hour, customer_id, count(*), count(startup_ms), count(*) FILTER (startup_failed),
+    SELECT hour, customer_id, count(*),
+           count(*) FILTER (startup_ms IS NOT NULL OR coalesce(startup_unknown, 'not_started') <> 'not_started'),
+           count(*) FILTER (startup_failed),
            count(*) FILTER (playback_failed), count(*) FILTER (ebvs), count(*) FILTER (view_dropped), sum(watch_ms)::bigint,
            sum(playing_ms)::bigint, sum(rebuffer_count)::bigint, sum(rebuffer_ms)::bigint, sum(seek_count)::bigint,
            sum(seek_ms)::bigint, sum(bitrate_integral)::bigint, sum(bitrate_time_ms)::bigint, sum(beacon_count)::bigint,
