@@ -390,7 +390,7 @@ def test_the_page_draws_the_life_of_one_view(installation: Installation, page: P
         wait_until(lambda: answers(f"{installation.url}{QUESTION}{beacons[0].view_id}"), "the view is known")
         page.locator("#view-form button").click()
         expect(page.locator("#view-title")).to_contain_text("A film", timeout=SOON_MS)
-        operators = page.context.new_page()
+        operators = page.context.browser.new_page()
         operators.goto(f"{installation.url}partitions")
         expect(operators.locator("#asked")).to_contain_text("video_views, as", timeout=SOON_MS)
         expect(operators.locator("#partitions tbody tr")).to_have_count(PARTITIONS)
