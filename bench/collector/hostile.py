@@ -12,9 +12,9 @@ from services.collector.intake.api_calls import api_calls
 from services.collector.intake.cmcd import cmcd
 from services.collector.intake.mux import mux
 from services.collector.intake.otlp import otlp
-from services.collector.intake.post import Post, Rules, Taken
+from services.collector.intake.post import ParsedBody, Post, Rules
 
-Take = Callable[[Post, Rules], Taken]
+Parse = Callable[[Post, Rules], ParsedBody]
 
 _CMCD: Final = b'e=t,sid="s",ts=1795176999000,'
 _MUX: Final = b'{"ake":"acme","xid":"v","e":"hb","uti":1795176999000,"c1":'
@@ -142,13 +142,13 @@ def _query(size: int) -> dict[str, bytes]:
     }
 
 
-def bodies(size: int) -> dict[str, tuple[Take, dict[str, bytes]]]:
+def bodies(size: int) -> dict[str, tuple[Parse, dict[str, bytes]]]:
     """By parser: bodies of about so many bytes, by what they are made of."""
     values = json_values(size - 200)
     small = json_values(1_500)
     return {
         "mux": (
-            mux.take,
+            mux.parse_beacons,
             {name: _mux(value) for name, value in values.items()}
             | {f"metadata: {name}": b'{"events":[],"metadata":{"a":%s}}' % value for name, value in values.items()}
             | {
@@ -160,9 +160,9 @@ def bodies(size: int) -> dict[str, tuple[Take, dict[str, bytes]]]:
                 ),
             },
         ),
-        "cmcd": (cmcd.take, cmcd_bodies(size)),
+        "cmcd": (cmcd.parse_records, cmcd_bodies(size)),
         "native": (
-            native.take,
+            native.parse_beacons,
             {name: _NATIVE + value + b"}}" for name, value in values.items()}
             | {
                 "beacons of nothing": _repeated(b'{"beacons":[', b"{},", b"]}", size),
@@ -179,17 +179,17 @@ def bodies(size: int) -> dict[str, tuple[Take, dict[str, bytes]]]:
             },
         ),
         "epas": (
-            lambda post, rules: epas.take(post, rules, "new").taken,
+            lambda post, rules: epas.parse_event(post, rules, "new").parsed,
             {name: _EPAS + value + b"}" for name, value in values.items()},
         ),
         "api calls": (
-            api_calls.take,
+            api_calls.parse_calls,
             {name: _api_call(value) for name, value in values.items()}
             | {f"many calls: {name}": _calls(_api_call(value), size) for name, value in small.items()}
             | _query(size),
         ),
         "otlp json": (
-            otlp.take,
+            otlp.parse_spans,
             {
                 "attributes": _otlp_attribute(_repeated(b"[", b"{},", b"]", size)),
                 "attributes with keys": _otlp_attribute(
@@ -204,7 +204,7 @@ def bodies(size: int) -> dict[str, tuple[Take, dict[str, bytes]]]:
                 "events": _otlp_attribute(_repeated(b'[],"events":[', b"{},", b"]", size)),
             },
         ),
-        "otlp protobuf": (otlp.take, _protobuf(size)),
+        "otlp protobuf": (otlp.parse_spans, _protobuf(size)),
     }
 
 

@@ -85,7 +85,7 @@ class TopicsSeen:
         again = sum(view.revision - 1 for _, view in self.finished.values())
         return ViewRecords(self.view_records, len(self.revisions), again)
 
-    def take(self, record: Message) -> None:
+    def take_record(self, record: Message) -> None:
         """Takes one record of any of the topics in. Raises `Undecodable` or `msgspec.DecodeError` for a record of another
         format."""
         key, value, topic, append_ms = record.key() or b"", record.value() or b"", record.topic(), record.timestamp()[1]
@@ -159,7 +159,7 @@ class TopicReader:
             return False
         while True:
             for record in self._consumer.consume(_RECORDS_AT_ONCE, timeout=_POLL_SECONDS):
-                self._take(record)
+                self._take_record(record)
             if all(self._reached[at] >= end for at, end in ends.items()):
                 return True
             if time.monotonic() >= deadline:
@@ -177,10 +177,10 @@ class TopicReader:
         )
         return {(at.topic, at.partition): answer.result().offset for at, answer in answers.items()}
 
-    def _take(self, record: Message) -> None:
+    def _take_record(self, record: Message) -> None:
         error = record.error()
         if error is None:
-            self.seen.take(record)
+            self.seen.take_record(record)
         elif error.code() == KafkaError._PARTITION_EOF:
             self._reached[record.topic() or "", record.partition() or 0] = record.offset() or 0
         else:

@@ -63,7 +63,7 @@ class Reading:
                 read = await asyncio.to_thread(self._consumer.consume, _READ_MAX, _READ_SECONDS)
                 self._drop_revoked()
                 for message in read:
-                    self._take(message)
+                    self._take_message(message)
                 gauge(WEBHOOKS_PENDING).set(self._lanes.pending)
                 self._bound()
         finally:
@@ -72,7 +72,7 @@ class Reading:
         if self._death is not None:
             raise self._death
 
-    def _take(self, message: Any) -> None:
+    def _take_message(self, message: Any) -> None:
         error = message.error()
         if error is None:
             self._lanes.add(

@@ -12,7 +12,7 @@ from services.collector.intake.api_calls import api_calls
 from services.collector.intake.cmcd import cmcd
 from services.collector.intake.mux import mux
 from services.collector.intake.otlp import otlp
-from services.collector.intake.post import Post, Rules, Taken
+from services.collector.intake.post import ParsedBody, Post, Rules
 from tests.fuzz.values import STRANGE, mutated
 from tests.oracle import cmcd_client, json_clients, mux_client
 from tests.oracle.requests import Request
@@ -20,26 +20,26 @@ from tests.oracle.viewer import CLIENTS, Session, session
 
 #: Few keys, so that hostile requests meet what earlier ones left behind.
 KEYS: Final = 6
-_Take = Callable[[Post, Rules], Taken]
+_Parse = Callable[[Post, Rules], ParsedBody]
 
 
-def _take_epas(post: Post, rules: Rules) -> Taken:
-    return epas.take(post, rules, "new").taken
+def _parse_epas(post: Post, rules: Rules) -> ParsedBody:
+    return epas.parse_event(post, rules, "new").parsed
 
 
-def _take_pixel(post: Post, rules: Rules) -> Taken:
+def _parse_pixel(post: Post, rules: Rules) -> ParsedBody:
     query = parse_qsl(post.body.decode("utf-8", "surrogateescape"), keep_blank_values=True)
-    return native.take_query(query, post, rules)
+    return native.parse_query(query, post, rules)
 
 
-TAKERS: Final[dict[str, _Take]] = {
-    "mux": mux.take,
-    "cmcd": cmcd.take,
-    "epas": _take_epas,
-    "native": native.take,
-    "pixel": _take_pixel,
-    "otlp": otlp.take,
-    "api-calls": api_calls.take,
+PARSERS: Final[dict[str, _Parse]] = {
+    "mux": mux.parse_beacons,
+    "cmcd": cmcd.parse_records,
+    "epas": _parse_epas,
+    "native": native.parse_beacons,
+    "pixel": _parse_pixel,
+    "otlp": otlp.parse_spans,
+    "api-calls": api_calls.parse_calls,
 }
 _CLIENTS: Final[dict[str, Callable[[Session], list[Request]]]] = {
     "mux": mux_client.requests,

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from random import Random
 from typing import Final, cast
 
-from services.collector.intake.post import Post, Refused, Rules
+from services.collector.intake.post import InvalidInput, Post, Rules
 from services.collector.intake.recording import head_of
 from services.collector.intake.sender.client import Agent, Client, Place
 from services.collector.sink.records import records_of
@@ -23,7 +23,7 @@ from shared import topics
 from shared.chunks import Chunk, headers_of
 from shared.partitioning import recording_key
 from shared.topics import Topic
-from tests.fuzz.hostile import KEYS, TAKERS, body
+from tests.fuzz.hostile import KEYS, PARSERS, body
 
 T0: Final = 1_790_000_000_000
 MINUTE_MS: Final = 60_000
@@ -33,7 +33,7 @@ RULES: Final = Rules(collector_id="c-1")
 CLIENT: Final = Client(
     address="203.0.113.7", user_agent="a", agent=Agent("Chrome", "Linux", "desktop"), place=Place("DE", 3320)
 )
-ROUTES: Final = (*TAKERS, "recordings")
+ROUTES: Final = (*PARSERS, "recordings")
 #: What an application may write to `rejected`, by the reason and the beginning of the detail, and the document that names it.
 NAMED: Final[Mapping[str, tuple[str, ...]]] = {
     # docs/view.md, section Order.
@@ -150,7 +150,7 @@ def _taken(rng: Random, route: str, clock_ms: int) -> list[_Record]:
         in_seconds=rng.random() < 0.5,
         batch_id="b",
     )
-    found = TAKERS[route](post, RULES)
+    found = PARSERS[route](post, RULES)
     # What the collector rejects is its own topic's; what it accepts goes on.
     named = {topic.name: topic for topic in (topics.BEACONS, topics.SPANS, topics.API_CALLS)}
     records = records_of(found, post, topics.PROFILES["laptop"])
@@ -163,7 +163,7 @@ def _recording(rng: Random, clock_ms: int) -> list[_Record]:
     sequence = str(rng.choice((0, 1, 2, 3, 50, 10**6, rng.randrange(600))))
     try:
         head = head_of(post, f"s{rng.randrange(KEYS)}", sequence, None, rules=RULES, bytes_max=10**8)
-    except Refused:
+    except InvalidInput:
         return []
     upload, hash_, end = f"u{rng.randrange(10**6)}", hashlib.sha256(), 0
     parts = [rng.randbytes(rng.choice((1, 9, 900))) for _ in range(rng.choice((1, 1, 1, 2, 5)))]

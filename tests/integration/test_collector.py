@@ -70,8 +70,10 @@ async def test_two_processes_on_one_port_store_what_real_players_sent(broker: Br
     mux_bodies = [
         json.dumps(real["body"]).replace("cust123", customer).encode() for customer in customers for real in mux_posts()
     ]
-    expected = [told(b) for body in mux_bodies for b in mux.take(post(body), Rules()).accepted]
-    expected += [told(b) for body in cmcd_bodies() for b in cmcd.take(post(body, key="two-cmcd"), Rules()).accepted]
+    expected = [told(b) for body in mux_bodies for b in mux.parse_beacons(post(body), Rules()).accepted]
+    expected += [
+        told(b) for body in cmcd_bodies() for b in cmcd.parse_records(post(body, key="two-cmcd"), Rules()).accepted
+    ]
     port = free_port()
     with (
         Collector(broker.bootstrap, tmp_path, port, "left") as left,

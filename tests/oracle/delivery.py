@@ -10,7 +10,7 @@ import orjson
 from services.collector.intake import epas, native
 from services.collector.intake.cmcd import cmcd
 from services.collector.intake.mux import mux
-from services.collector.intake.post import Post, Rules, Taken
+from services.collector.intake.post import ParsedBody, Post, Rules
 from services.collector.intake.sender.client import Agent, Client, Place
 from services.collector.sink.records import records_of
 from shared import topics
@@ -99,13 +99,13 @@ def taken(request: Request, recv_time_ms: int, rng: Random) -> list[tuple[bytes,
     return [(record.key or b"", record.value, orjson.loads(record.value)) for record in records]
 
 
-def _take(route: str, post: Post) -> Taken:
+def _take(route: str, post: Post) -> ParsedBody:
     match route:
         case "mux":
-            return mux.take(post, RULES)
+            return mux.parse_beacons(post, RULES)
         case "cmcd":
-            return cmcd.take(post, RULES)
+            return cmcd.parse_records(post, RULES)
         case "epas":
-            return epas.take(post, RULES, "new").taken
+            return epas.parse_event(post, RULES, "new").parsed
         case _:
-            return native.take(post, RULES)
+            return native.parse_beacons(post, RULES)

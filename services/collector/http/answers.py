@@ -1,4 +1,4 @@
-"""Outcomes as HTTP answers: refusals with a `Retry-After`, and the native format's answer for each beacon."""
+"""Outcomes as HTTP answers: those to try again with a `Retry-After`, and the native format's answer for each beacon."""
 
 import random
 from dataclasses import dataclass, field
@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from aiohttp import web
 
-from services.collector.http.bodies import Refusal
+from services.collector.http.bodies import RetryLater
 from services.collector.intake.otlp import otlp
 from services.collector.intake.post import Outcome, Rejected
 
@@ -29,26 +29,26 @@ class Answer:
     headers: dict[str, str] = field(default_factory=dict)
 
 
-def retry_after(refusal: Refusal) -> dict[str, str]:
+def retry_after(retry: RetryLater) -> dict[str, str]:
     """When to try again: at a random time, so that clients refused together do not return together."""
-    seconds = refusal.wait_seconds + random.uniform(RETRY_SECONDS_MIN, RETRY_SECONDS_MAX)
+    seconds = retry.wait_seconds + random.uniform(RETRY_SECONDS_MIN, RETRY_SECONDS_MAX)
     return {"Retry-After": str(round(seconds))}
 
 
-def refused(refusal: Refusal, *, limited: int) -> web.Response:
+def player_retry(retry: RetryLater, *, limited: int) -> web.Response:
     """The answer to players: 503, or `limited` for what is beyond its customer's rate."""
-    status = limited if refusal.kind == "limited" else 503
-    response = web.Response(status=status, headers=retry_after(refusal), text="not stored, send again\n")
-    if refusal.kind in {"slow", "gone", "busy"}:
+    status = limited if retry.kind == "limited" else 503
+    response = web.Response(status=status, headers=retry_after(retry), text="not stored, send again\n")
+    if retry.kind in {"slow", "gone", "busy"}:
         # The rest of the body has not arrived.
         response.force_close()
     return response
 
 
-def native_refused(refusal: Refusal) -> Answer:
+def native_retry(retry: RetryLater) -> Answer:
     """No beacon is stored, or the outcome is unknown: the client must send all of them again."""
-    status = {"limited": 429, "slow": 408}.get(refusal.kind, 503)
-    return Answer(status, {"reason": refusal.kind, "detail": "not stored, send again"}, retry_after(refusal))
+    status = {"limited": 429, "slow": 408}.get(retry.kind, 503)
+    return Answer(status, {"reason": retry.kind, "detail": "not stored, send again"}, retry_after(retry))
 
 
 def native_answer(outcome: Outcome, name: str = "beacons") -> Answer:
@@ -63,12 +63,12 @@ def native_answer(outcome: Outcome, name: str = "beacons") -> Answer:
     return Answer(200, {name: answers})
 
 
-def otlp_refused(refusal: Refusal, content_type: str) -> web.Response:
+def otlp_retry(retry: RetryLater, content_type: str) -> web.Response:
     """Nothing is stored; exporters repeat a request after 429 and 503, at the time in `Retry-After`."""
-    status = 429 if refusal.kind == "limited" else 503
+    status = 429 if retry.kind == "limited" else 503
     response = _otlp(status, otlp.failure(GRPC_UNAVAILABLE, "not stored, send again", content_type), content_type)
-    response.headers.update(retry_after(refusal))
-    if refusal.kind in {"slow", "gone", "busy"}:
+    response.headers.update(retry_after(retry))
+    if retry.kind in {"slow", "gone", "busy"}:
         response.force_close()
     return response
 

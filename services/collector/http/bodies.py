@@ -1,4 +1,4 @@
-"""Reads bodies from the network, within limits on size, time and bytes in memory. Raises `Refusal`."""
+"""Reads bodies from the network, within limits on size, time and bytes in memory. Raises `RetryLater`."""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -18,15 +18,15 @@ PROMPT_SECONDS: Final = 1.0
 #: `slow`: the body did not come in time. `gone`: the client closed the connection. `busy`: too many bytes in flight, or too many
 #: slow bodies. `limited`: more than its customer's rate, or its address's. `unstored`: the sink does not have it, or its outcome is
 #: unknown.
-RefusalKind = Literal["slow", "gone", "busy", "limited", "unstored"]
+RetryReason = Literal["slow", "gone", "busy", "limited", "unstored"]
 
 
-class Refusal(RuntimeError):
+class RetryLater(RuntimeError):
     """The request is not stored, or the outcome is unknown. `wait_seconds`: when to try again, if known."""
 
-    def __init__(self, kind: RefusalKind, wait_seconds: float = 0.0) -> None:
+    def __init__(self, kind: RetryReason, wait_seconds: float = 0.0) -> None:
         super().__init__(kind)
-        self.kind: RefusalKind = kind
+        self.kind: RetryReason = kind
         self.wait_seconds = wait_seconds
 
 
@@ -54,7 +54,7 @@ class Bodies:
     ) -> tuple[bytes, bool]:
         """The body, at most `bytes_max` bytes of it, and whether that is the whole of it.
 
-        `hold` counts received bytes as in flight, and raises `Refusal`. A length that a client announces is not counted, so it
+        `hold` counts received bytes as in flight, and raises `RetryLater`. A length that a client announces is not counted, so it
         takes no room from others. `parties` are the request's address and, where it has one, its key.
         """
         content = request.content
@@ -67,10 +67,10 @@ class Bodies:
             await self._rest(content, chunks, bytes_max, parties, hold)
         except TimeoutError:
             log.warning("body_too_slow", path=request.path)
-            raise Refusal("slow") from None
+            raise RetryLater("slow") from None
         except (web.RequestPayloadError, ConnectionError):
             # The client does not read the answer.
-            raise Refusal("gone") from None
+            raise RetryLater("gone") from None
         body = b"".join(chunks)
         return body[:bytes_max], len(body) <= bytes_max
 
@@ -110,9 +110,9 @@ class Bodies:
             self._slow.give_back(slots)
 
     def _slots_of(self, parties: Sequence[str]) -> dict[str, int]:
-        """The slots that a slow body has now. Raises `Refusal`."""
+        """The slots that a slow body has now. Raises `RetryLater`."""
         most = (self._limits.slow_by_address_max, self._limits.slow_by_key_max)
         slots = dict(zip(parties, most, strict=False))
-        if not self._slow.take(slots):
-            raise Refusal("busy")
+        if not self._slow.take_slots(slots):
+            raise RetryLater("busy")
         return slots

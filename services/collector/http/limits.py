@@ -95,7 +95,7 @@ class RejectedRoom:
         self._buckets: dict[bool, _Bucket] = {}
         self._lock = threading.Lock()
 
-    def take(self, size_bytes: int, *, is_listed: bool, now_seconds: float) -> bool:
+    def take_bytes(self, size_bytes: int, *, is_listed: bool, now_seconds: float) -> bool:
         """Whether an input of so many bytes is to be kept; if so it counts."""
         with self._lock:
             bucket = self._buckets.get(is_listed)
@@ -119,7 +119,7 @@ class InFlight:
         self._by_party: dict[str, int] = {}
         self.bytes = 0
 
-    def take(self, size_bytes: int, *parties: str) -> bool:
+    def take_bytes(self, size_bytes: int, *parties: str) -> bool:
         """Whether there is room for so many more; if so they count until given back."""
         held = self._by_party
         if self.bytes + size_bytes > self._bytes_max:
@@ -156,7 +156,7 @@ class Share:
         more = size_bytes - self._bytes
         if more <= 0:
             return True
-        if not self._in_flight.take(more, *self._parties):
+        if not self._in_flight.take_bytes(more, *self._parties):
             return False
         self._bytes = size_bytes
         return True
@@ -174,7 +174,7 @@ class Slots:
     def __init__(self) -> None:
         self._taken: Counter[str] = Counter()
 
-    def take(self, parties: Mapping[str, int]) -> bool:
+    def take_slots(self, parties: Mapping[str, int]) -> bool:
         """Whether each party has a slot left of as many as it may have; if so they are taken until given back."""
         if any(self._taken[party] >= most for party, most in parties.items()):
             return False

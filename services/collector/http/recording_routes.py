@@ -3,12 +3,12 @@
 import orjson
 from aiohttp import web
 
-from services.collector.http.answers import STATUSES, native_refused
-from services.collector.http.bodies import Refusal
+from services.collector.http.answers import STATUSES, native_retry
+from services.collector.http.bodies import RetryLater
 from services.collector.http.reception import Reception
 from services.collector.http.routes import key_of
 from services.collector.http.uploads import Uploads
-from services.collector.intake.post import Refused
+from services.collector.intake.post import InvalidInput
 from services.collector.intake.recording import head_of
 
 
@@ -34,10 +34,10 @@ class RecordingRoutes:
             )
             with reception.charging(head.customer_id, head.size_bytes) as charge:
                 stored = await uploads.receive(head, request.content, post.client.site, charge)
-        except Refused as refused:
-            return _answer(STATUSES.get(refused.reason, 400), {"reason": refused.reason, "detail": refused.detail})
-        except Refusal as refusal:
-            answer = native_refused(refusal)
+        except InvalidInput as invalid:
+            return _answer(STATUSES.get(invalid.reason, 400), {"reason": invalid.reason, "detail": invalid.detail})
+        except RetryLater as retry:
+            answer = native_retry(retry)
             return _answer(answer.status, answer.body, answer.headers)
         told = {
             "status": "stored",

@@ -16,20 +16,20 @@ from services.collector.http.answers import (
     STATUSES,
     Answer,
     native_answer,
-    native_refused,
+    native_retry,
     otlp_answer,
-    otlp_refused,
+    otlp_retry,
     pixel_answer,
-    refused,
+    player_retry,
 )
-from services.collector.http.bodies import Refusal
+from services.collector.http.bodies import RetryLater
 from services.collector.http.reception import Reception
 from services.collector.intake import epas, native
 from services.collector.intake.api_calls import api_calls
 from services.collector.intake.cmcd import cmcd
 from services.collector.intake.mux import mux
 from services.collector.intake.otlp import otlp
-from services.collector.intake.post import Outcome, Post, Rules, Taken
+from services.collector.intake.post import Outcome, ParsedBody, Post, Rules
 from services.collector.sink.sink import Sink
 
 PREFLIGHT_SECONDS: Final = "86400"
@@ -58,20 +58,20 @@ class Routes:
     async def mux(self, request: web.Request) -> web.Response:
         """mux-embed and the other Mux SDKs: every path without another route. Their XHR accepts only 200 as success."""
         try:
-            await self._reception.receive(request, mux.take, "mux", self._spooled, patient=True)
-        except Refusal as refusal:
+            await self._reception.receive(request, mux.parse_beacons, "mux", self._spooled, patient=True)
+        except RetryLater as retry:
             # Never 429: their retries ignore it, and each retry is larger than the last.
-            return refused(refusal, limited=503)
+            return player_retry(retry, limited=503)
         return web.Response()
 
     async def cmcd(self, request: web.Request) -> web.Response:
         """CMCD event mode: the key is the path's second part."""
         try:
             outcome = await self._reception.receive(
-                request, cmcd.take, "cmcd", self._sink, key=request.match_info["key"]
+                request, cmcd.parse_records, "cmcd", self._sink, key=request.match_info["key"]
             )
-        except Refusal as refusal:
-            return refused(refusal, limited=429)
+        except RetryLater as retry:
+            return player_retry(retry, limited=429)
         reason = _reason(outcome)
         if reason == "unnumbered" and not outcome.accepted:
             # This player's records never become a view. It treats 400 as delivered, and its developer sees the reason.
@@ -86,18 +86,18 @@ class Routes:
         session_id: str | None = None
         begins = False
 
-        def take(post: Post, rules: Rules) -> Taken:
+        def parse(post: Post, rules: Rules) -> ParsedBody:
             nonlocal session_id, begins
-            event = epas.take(post, rules, self._new_session_id())
+            event = epas.parse_event(post, rules, self._new_session_id())
             session_id, begins = event.session_id, event.begins
-            return event.taken
+            return event.parsed
 
         try:
             outcome = await self._reception.receive(
-                request, take, "epas", self._sink, key=request.match_info["key"], in_seconds=in_seconds
+                request, parse, "epas", self._sink, key=request.match_info["key"], in_seconds=in_seconds
             )
-        except Refusal as refusal:
-            return refused(refusal, limited=429)
+        except RetryLater as retry:
+            return player_retry(retry, limited=429)
         answer: dict[str, Any] = {"sessionId": session_id, "valid": bool(outcome.accepted)}
         if begins:
             answer["heartbeatInterval"] = EPAS_HEARTBEAT_MS
@@ -109,38 +109,42 @@ class Routes:
     async def native(self, request: web.Request) -> web.Response:
         """Playhead's own format: one beacon or a batch; an answer for each."""
         try:
-            outcome = await self._reception.receive(request, native.take, "native", self._sink, key=key_of(request))
-        except Refusal as refusal:
-            return _json(native_refused(refusal))
+            outcome = await self._reception.receive(
+                request, native.parse_beacons, "native", self._sink, key=key_of(request)
+            )
+        except RetryLater as retry:
+            return _json(native_retry(retry))
         return _json(native_answer(outcome))
 
     async def pixel(self, request: web.Request) -> web.Response:
         """One native beacon as a query string, for clients that can only load an image."""
 
-        def take(post: Post, rules: Rules) -> Taken:
-            return native.take_query(request.query.items(), post, rules)
+        def parse(post: Post, rules: Rules) -> ParsedBody:
+            return native.parse_query(request.query.items(), post, rules)
 
         try:
-            await self._reception.receive_query(request, take, "native", self._sink, key=key_of(request))
-        except Refusal as refusal:
-            return refused(refusal, limited=429)
+            await self._reception.receive_query(request, parse, "native", self._sink, key=key_of(request))
+        except RetryLater as retry:
+            return player_retry(retry, limited=429)
         return pixel_answer()
 
     async def otlp(self, request: web.Request) -> web.Response:
         """OpenTelemetry's spans; every answer is in the encoding of the request."""
         content_type = request.headers.get("Content-Type", "")
         try:
-            outcome = await self._reception.receive(request, otlp.take, "otlp", self._sink, key=key_of(request))
-        except Refusal as refusal:
-            return otlp_refused(refusal, content_type)
+            outcome = await self._reception.receive(request, otlp.parse_spans, "otlp", self._sink, key=key_of(request))
+        except RetryLater as retry:
+            return otlp_retry(retry, content_type)
         return otlp_answer(outcome, content_type)
 
     async def api_calls(self, request: web.Request) -> web.Response:
         """Calls of an API; an answer for each."""
         try:
-            outcome = await self._reception.receive(request, api_calls.take, "api", self._sink, key=key_of(request))
-        except Refusal as refusal:
-            return _json(native_refused(refusal))
+            outcome = await self._reception.receive(
+                request, api_calls.parse_calls, "api", self._sink, key=key_of(request)
+            )
+        except RetryLater as retry:
+            return _json(native_retry(retry))
         return _json(native_answer(outcome, "calls"))
 
     async def api_calls_schema(self, _: web.Request) -> web.Response:

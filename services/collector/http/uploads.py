@@ -13,9 +13,9 @@ from typing import Final
 import structlog
 from aiohttp import StreamReader, web
 
-from services.collector.http.bodies import Refusal
+from services.collector.http.bodies import RetryLater
 from services.collector.http.limits import Slots
-from services.collector.intake.post import Refused
+from services.collector.intake.post import InvalidInput
 from services.collector.intake.recording import Head
 from services.collector.sink.records import Record
 from services.collector.sink.sink import Sink, Unstored
@@ -88,7 +88,8 @@ class Uploads:
     async def receive(self, head: Head, content: StreamReader, address: str, charge: Charge) -> Uploaded:
         """Takes one payload in. `address` is the client's; one address and one customer leave slots for others.
 
-        Returns once every chunk is on all in-sync replicas. Raises `Refusal`, or `Refused` for an upload that must not be repeated.
+        Returns once every chunk is on all in-sync replicas. Raises `RetryLater`, or `InvalidInput` for an upload that must not be
+        repeated.
 
         After either, chunks of the upload may be stored: they never become a payload, since the last of them is not.
         """
@@ -96,15 +97,15 @@ class Uploads:
             f"customer {head.customer_id}": self._limits.uploads_by_customer_max,
             f"address {address}": self._limits.uploads_by_address_max,
         }
-        if self._active >= self._limits.uploads_max or not self._slots.take(slots):
-            raise Refusal("busy")
+        if self._active >= self._limits.uploads_max or not self._slots.take_slots(slots):
+            raise RetryLater("busy")
         self._active += 1
         try:
             upload = _Upload(head, self._new_id(), self._partitions)
             async for chunk, is_last in self._chunks(content, charge):
                 await self._send(upload, await upload.record(chunk, is_last=is_last))
             if not upload.end:
-                raise Refused("invalid", "the payload is empty")
+                raise InvalidInput("invalid", "the payload is empty")
             await asyncio.gather(*upload.storing)
             if upload.failure is not None:
                 raise upload.failure
@@ -132,13 +133,13 @@ class Uploads:
                 await self._sink.store([record])
         except Unstored as unstored:
             metrics.counter(COLLECTOR_UNSTORED).labels(unstored.reason).inc()
-            upload.failure = upload.failure or Refusal("unstored")
+            upload.failure = upload.failure or RetryLater("unstored")
         finally:
             self._room.release()
             upload.window.release()
 
     async def _chunks(self, content: StreamReader, charge: Charge) -> AsyncIterator[tuple[bytes, bool]]:
-        """The body in chunks, and whether each is the last. Raises `Refusal` or `Refused`."""
+        """The body in chunks, and whether each is the last. Raises `RetryLater` or `InvalidInput`."""
         loop = asyncio.get_running_loop()
         held, size_bytes = bytearray(), 0
         deadline = loop.time() + self._limits.chunk_seconds_max
@@ -146,13 +147,13 @@ class Uploads:
         while piece := await self._piece(content, deadline):
             size_bytes += len(piece)
             if size_bytes > self._limits.payload_bytes_max:
-                raise Refused("too_large", f"more than {self._limits.payload_bytes_max} bytes")
+                raise InvalidInput("too_large", f"more than {self._limits.payload_bytes_max} bytes")
             held += piece
             if wait := charge(len(piece)):
                 # TCP holds the client back meanwhile.
                 held_back += wait
                 if held_back > self._limits.chunk_seconds_max:
-                    raise Refusal("limited", wait)
+                    raise RetryLater("limited", wait)
                 await asyncio.sleep(wait)
                 deadline += wait
             # What fills a chunk is kept until more comes: the last one must be known as such.
@@ -170,10 +171,10 @@ class Uploads:
                 return await content.readany()
         except TimeoutError:
             log.warning("upload_too_slow", chunk_seconds_max=self._limits.chunk_seconds_max)
-            raise Refusal("slow") from None
+            raise RetryLater("slow") from None
         except (web.RequestPayloadError, ConnectionError):
             # The client does not read the answer.
-            raise Refusal("gone") from None
+            raise RetryLater("gone") from None
 
 
 class _Upload:
@@ -189,7 +190,7 @@ class _Upload:
         self.end = 0
         self.window = asyncio.Semaphore(WINDOW_CHUNKS)
         self.storing: set[asyncio.Task[None]] = set()
-        self.failure: Refusal | None = None
+        self.failure: RetryLater | None = None
 
     async def record(self, value: bytes, *, is_last: bool) -> Record:
         """The record of the next chunk."""

@@ -8,7 +8,7 @@ import brotli
 import msgspec
 import zstandard
 
-from services.collector.intake.post import Post, Refused, Rules
+from services.collector.intake.post import InvalidInput, Post, Rules
 
 _GZIP_MAGIC: Final = b"\x1f\x8b"
 _ZSTD_MAGIC: Final = b"\x28\xb5\x2f\xfd"
@@ -24,7 +24,7 @@ _Unpack = Callable[[bytes, int], bytes]
 
 
 def unpacked(post: Post, rules: Rules) -> bytes:
-    """The body, decompressed where it is compressed; raises `Refused` when it is too large or broken.
+    """The body, decompressed where it is compressed; raises `InvalidInput` when it is too large or broken.
 
     gzip and zstd are known by their first bytes: some clients say gzip and send plain text, others the reverse.
     """
@@ -32,16 +32,16 @@ def unpacked(post: Post, rules: Rules) -> bytes:
     if post.unpacked is not None:
         return post.unpacked
     if not post.whole or len(body) > bytes_max:
-        raise Refused("too_large", f"the body is longer than {bytes_max} bytes; its beginning is kept")
+        raise InvalidInput("too_large", f"the body is longer than {bytes_max} bytes; its beginning is kept")
     unpack = _unpacker(body, post.content_encoding.strip().lower())
     if unpack is None:
         return body
     of_ratio = max(len(body) * rules.unpack_ratio_max, RATIO_FREE_BYTES)
     data = unpack(body, min(bytes_max, of_ratio) + 1)
     if len(data) > bytes_max:
-        raise Refused("too_large", f"the body unpacks to more than {bytes_max} bytes")
+        raise InvalidInput("too_large", f"the body unpacks to more than {bytes_max} bytes")
     if len(data) > of_ratio:
-        raise Refused("too_large", f"the body unpacks to more than {rules.unpack_ratio_max} times its size")
+        raise InvalidInput("too_large", f"the body unpacks to more than {rules.unpack_ratio_max} times its size")
     return data
 
 
@@ -49,7 +49,7 @@ def unpacked_bytes_max(post: Post, rules: Rules) -> int:
     """The possible size of the decompressed body, in addition to the body; 0 if it is not compressed. Decompresses nothing."""
     try:
         is_packed = _unpacker(post.body, post.content_encoding.strip().lower()) is not None
-    except Refused:
+    except InvalidInput:
         is_packed = False
     of_ratio = max(len(post.body) * rules.unpack_ratio_max, RATIO_FREE_BYTES)
     return min(rules.body_bytes_max, of_ratio) if is_packed else 0
@@ -68,7 +68,7 @@ def small(post: Post, rules: Rules, bytes_max: int) -> Post | None:
     assert unpack is not None
     try:
         data = unpack(post.body, bytes_max + 1)
-    except Refused:
+    except InvalidInput:
         return post
     return msgspec.structs.replace(post, unpacked=data) if len(data) <= bytes_max else None
 
@@ -84,7 +84,7 @@ def _unpacker(body: bytes, encoding: str) -> _Unpack | None:
         return _inflate
     if encoding == "br":
         return _unbrotli
-    raise Refused("undecodable", f"content encoding {encoding[:40]!r} is not gzip, deflate, br or zstd")
+    raise InvalidInput("undecodable", f"content encoding {encoding[:40]!r} is not gzip, deflate, br or zstd")
 
 
 def _gunzip(body: bytes, bytes_max: int) -> bytes:
@@ -136,9 +136,9 @@ def _unzstd(body: bytes, bytes_max: int) -> bytes:
 
 def _whole(data: bytes, bytes_max: int, *, ended: bool) -> bytes:
     if len(data) < bytes_max and not ended:
-        raise Refused("undecodable", "the compressed body is cut short or followed by something else")
+        raise InvalidInput("undecodable", "the compressed body is cut short or followed by something else")
     return data
 
 
-def _broken(error: Exception) -> Refused:
-    return Refused("undecodable", f"the compressed body is broken: {error}")
+def _broken(error: Exception) -> InvalidInput:
+    return InvalidInput("undecodable", f"the compressed body is broken: {error}")

@@ -12,11 +12,11 @@ import msgspec
 from services.collector.intake.body import unpacked
 from services.collector.intake.json_format import check_items, parsed
 from services.collector.intake.post import (
+    InvalidInput,
+    ParsedBody,
     Post,
-    Refused,
     Rejected,
     Rules,
-    Taken,
     checked_customer,
     checked_event,
     checked_view_id,
@@ -48,48 +48,48 @@ _CANONICAL: Final = {
 INIT: Final = "init"
 
 
-class TakenEvent(msgspec.Struct, frozen=True):
+class ParsedEvent(msgspec.Struct, frozen=True):
     """What one POST holds, and what its answer says: the session's id (None where none is known), whether it began."""
 
-    taken: Taken
+    parsed: ParsedBody
     session_id: str | None = None
     begins: bool = False
 
 
-def take(post: Post, rules: Rules, new_session_id: str) -> TakenEvent:
+def parse_event(post: Post, rules: Rules, new_session_id: str) -> ParsedEvent:
     """The POST's beacon, or the rejected body. A session that begins without an id gets `new_session_id`."""
     try:
         customer = checked_customer(post.key, post, rules)
-    except Refused as refused:
-        return TakenEvent(rejected_body(post, refused, claimed_customer(post.key, rules)))
+    except InvalidInput as invalid:
+        return ParsedEvent(rejected_body(post, invalid, claimed_customer(post.key, rules)))
     try:
         body = unpacked(post, rules)
         check_items(body, rules)
         event = _event(body)
-    except Refused as refused:
-        return TakenEvent(rejected_body(post, refused, customer.id))
+    except InvalidInput as invalid:
+        return ParsedEvent(rejected_body(post, invalid, customer.id))
     session_id = event.get("sessionId")
     begins = event.get("event") == INIT
     if begins and not session_id:
         session_id = new_session_id
     try:
         beacon = _beacon(event, session_id, post, rules, customer)
-    except Refused as refused:
+    except InvalidInput as invalid:
         rejected = Rejected(
-            reason=refused.reason,
-            detail=refused.detail,
+            reason=invalid.reason,
+            detail=invalid.detail,
             value=body,
             customer_id=customer.id,
             view_id=claimed_view_id(session_id),
         )
-        return TakenEvent(Taken([], [rejected]), claimed_view_id(session_id))
-    return TakenEvent(Taken([beacon], []), beacon.view_id, begins)
+        return ParsedEvent(ParsedBody([], [rejected]), claimed_view_id(session_id))
+    return ParsedEvent(ParsedBody([beacon], []), beacon.view_id, begins)
 
 
 def _event(body: bytes) -> dict[str, Any]:
     event = parsed(body)
     if not isinstance(event, dict):
-        raise Refused("invalid", "the body is JSON, but no object")
+        raise InvalidInput("invalid", "the body is JSON, but no object")
     return event
 
 

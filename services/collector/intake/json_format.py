@@ -10,7 +10,7 @@ from typing import Any, Final, TypeVar
 import msgspec
 import orjson
 
-from services.collector.intake.post import Refused, Rules
+from services.collector.intake.post import InvalidInput, Rules
 
 T = TypeVar("T")
 
@@ -31,7 +31,7 @@ _fields: Final = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
 
 def check_items(body: bytes, rules: Rules, per_item: int = 1) -> None:
-    """Raises `Refused` when the document may hold more than `per_item * rules.body_items_max` values. It is not parsed.
+    """Raises `InvalidInput` when the document may hold more than `per_item * rules.body_items_max` values. It is not parsed.
 
     Every value follows a comma or opens a list or an object; an object takes more memory and counts twice. Characters of
     strings count too, so the bound is far above what clients send.
@@ -40,40 +40,42 @@ def check_items(body: bytes, rules: Rules, per_item: int = 1) -> None:
         return
     items = body.count(b",") + body.count(b"[") + 2 * body.count(b"{")
     if items > per_item * rules.body_items_max:
-        raise Refused("too_large", f"the body may hold {items} values; {per_item * rules.body_items_max} are the most")
+        raise InvalidInput(
+            "too_large", f"the body may hold {items} values; {per_item * rules.body_items_max} are the most"
+        )
 
 
 def decoded(decoder: msgspec.json.Decoder[T], raw: bytes | msgspec.Raw, what: str) -> T:
-    """`raw` as the decoder's type. Raises `Refused`; `what` names for the client what was expected."""
+    """`raw` as the decoder's type. Raises `InvalidInput`; `what` names for the client what was expected."""
     try:
         return decoder.decode(raw)
     except NO_JSON as error:
-        refused = _refused(error, what)
+        invalid = _invalid(error, what)
     text = bytes(raw)
     for mended in (with_whole_characters, _with_plain_integers):
         text = mended(text)
         try:
             return decoder.decode(text)
         except NO_JSON as error:
-            refused = _refused(error, what)
-    raise refused
+            invalid = _invalid(error, what)
+    raise invalid
 
 
 def parsed(body: bytes) -> Any:
-    """The JSON value that `body` is; raises `Refused`."""
+    """The JSON value that `body` is; raises `InvalidInput`."""
     try:
         return orjson.loads(body)
     except orjson.JSONDecodeError:
         try:
             return orjson.loads(with_whole_characters(body))
         except orjson.JSONDecodeError as error:
-            raise _refused(error, "body") from error
+            raise _invalid(error, "body") from error
 
 
-def _refused(error: Exception, what: str) -> Refused:
+def _invalid(error: Exception, what: str) -> InvalidInput:
     if isinstance(error, msgspec.ValidationError):
-        return Refused("invalid", str(error))
-    return Refused("undecodable", f"the {what} is not JSON: {error}")
+        return InvalidInput("invalid", str(error))
+    return InvalidInput("undecodable", f"the {what} is not JSON: {error}")
 
 
 def with_whole_characters(text: bytes) -> bytes:

@@ -12,11 +12,11 @@ import msgspec
 from services.collector.intake.body import unpacked
 from services.collector.intake.json_format import NO_JSON, check_items, decoded, schema_of
 from services.collector.intake.post import (
+    InvalidInput,
+    ParsedBody,
     Post,
-    Refused,
     Rejected,
     Rules,
-    Taken,
     checked_customer,
     claimed_customer,
     claimed_view_id,
@@ -106,30 +106,30 @@ def json_schema() -> bytes:
     return schema_of("Playhead beacons", NativeBeacon, Batch[NativeBeacon])
 
 
-def take(post: Post, rules: Rules) -> Taken:
+def parse_beacons(post: Post, rules: Rules) -> ParsedBody:
     """The POST's beacons; an invalid item is rejected with its index in the batch, an invalid body as a whole."""
     try:
         customer = checked_customer(post.key, post, rules)
-    except Refused as refused:
-        return rejected_body(post, refused, claimed_customer(post.key, rules))
+    except InvalidInput as invalid:
+        return rejected_body(post, invalid, claimed_customer(post.key, rules))
     try:
         body = unpacked(post, rules)
         check_items(body, rules)
         raws, sent_time_ms = _opened(body)
         if len(raws) > rules.batch_beacons_max:
-            raise Refused("too_large", f"{len(raws)} beacons in one body; {rules.batch_beacons_max} are the most")
-    except Refused as refused:
-        return rejected_body(post, refused, customer.id)
+            raise InvalidInput("too_large", f"{len(raws)} beacons in one body; {rules.batch_beacons_max} are the most")
+    except InvalidInput as invalid:
+        return rejected_body(post, invalid, customer.id)
     read = [(_read(raw, rules), raw) for raw in map(bytes, raws)]
-    return _taken(read, sent_time_ms, post, rules, customer)
+    return _parsed_beacons(read, sent_time_ms, post, rules, customer)
 
 
-def take_query(query: Iterable[tuple[str, str]], post: Post, rules: Rules) -> Taken:
+def parse_query(query: Iterable[tuple[str, str]], post: Post, rules: Rules) -> ParsedBody:
     """The one beacon of a GET: fields by their names, everything else an attribute. `post.body` is the query string."""
     try:
         customer = checked_customer(post.key, post, rules)
-    except Refused as refused:
-        return rejected_body(post, refused, claimed_customer(post.key, rules))
+    except InvalidInput as invalid:
+        return rejected_body(post, invalid, claimed_customer(post.key, rules))
     pairs = {whole_characters(name): whole_characters(value) for name, value in query}
     pairs.pop("key", None)
     sent_time_ms = whole(pairs.pop("sent_time_ms", None))
@@ -138,15 +138,15 @@ def take_query(query: Iterable[tuple[str, str]], post: Post, rules: Rules) -> Ta
         text = pairs.pop(name)
         number = whole(text)
         fields[name] = text if number is None else number
-    read: NativeBeacon | Refused
+    read: NativeBeacon | InvalidInput
     try:
         read = msgspec.convert(fields | {"attrs": pairs}, NativeBeacon)
         _check(read, rules)
     except msgspec.ValidationError as error:
-        read = Refused("invalid", str(error))
-    except Refused as refused:
-        read = refused
-    return _taken([(read, post.body)], sent_time_ms, post, rules, customer)
+        read = InvalidInput("invalid", str(error))
+    except InvalidInput as invalid:
+        read = invalid
+    return _parsed_beacons([(read, post.body)], sent_time_ms, post, rules, customer)
 
 
 def _opened(body: bytes) -> tuple[list[msgspec.Raw], int | None]:
@@ -156,14 +156,14 @@ def _opened(body: bytes) -> tuple[list[msgspec.Raw], int | None]:
     return batch.beacons, batch.sent_time_ms
 
 
-def _read(raw: bytes, rules: Rules) -> NativeBeacon | Refused:
+def _read(raw: bytes, rules: Rules) -> NativeBeacon | InvalidInput:
     if len(raw) > BEACON_BYTES_MAX:
-        return Refused("too_large", f"the beacon takes {len(raw)} bytes; {BEACON_BYTES_MAX} are the most")
+        return InvalidInput("too_large", f"the beacon takes {len(raw)} bytes; {BEACON_BYTES_MAX} are the most")
     try:
         beacon = decoded(_beacon, raw, "beacon")
         _check(beacon, rules)
-    except Refused as refused:
-        return refused
+    except InvalidInput as invalid:
+        return invalid
     return beacon
 
 
@@ -172,13 +172,13 @@ def _check(beacon: NativeBeacon, rules: Rules) -> None:
     check_not_sampled(beacon.attrs.get("sample_rate"), "sample_rate")
 
 
-def _taken(
-    read: list[tuple[NativeBeacon | Refused, bytes]],
+def _parsed_beacons(
+    read: list[tuple[NativeBeacon | InvalidInput, bytes]],
     sent_time_ms: int | None,
     post: Post,
     rules: Rules,
     customer: Found,
-) -> Taken:
+) -> ParsedBody:
     sender = sender_of(post.client, customer.terms)
     common = commons(post, customer.id, sender, rules)
     if sent_time_ms is None:
@@ -189,13 +189,13 @@ def _taken(
     accepted: list[Beacon] = []
     rejected: list[Rejected] = []
     for place, (beacon, raw) in enumerate(read):
-        if isinstance(beacon, Refused):
+        if isinstance(beacon, InvalidInput):
             rejected.append(_rejected(beacon, raw, customer.id, place))
         else:
             if sender.is_private:
                 without_viewer(beacon.attrs)
             accepted.append(_canonical(beacon, sent_time_ms, offset, common))
-    return Taken(accepted, rejected)
+    return ParsedBody(accepted, rejected)
 
 
 def _canonical(
@@ -220,10 +220,10 @@ def _canonical(
     )
 
 
-def _rejected(refused: Refused, value: bytes, customer_id: str, place: int) -> Rejected:
+def _rejected(invalid: InvalidInput, value: bytes, customer_id: str, place: int) -> Rejected:
     return Rejected(
-        reason=refused.reason,
-        detail=refused.detail,
+        reason=invalid.reason,
+        detail=invalid.detail,
         value=value,
         customer_id=customer_id,
         view_id=_claimed_view_id(value),

@@ -80,7 +80,7 @@ class Rejected(msgspec.Struct, frozen=True, kw_only=True):
     place: int | None = None
 
 
-class Taken(msgspec.Struct, frozen=True):
+class ParsedBody(msgspec.Struct, frozen=True):
     """What one POST holds, in its order; all of one kind."""
 
     accepted: list[Beacon] | list[Span] | list[ApiCall]
@@ -94,7 +94,7 @@ class Outcome(msgspec.Struct, frozen=True):
     rejected: list[Rejected]
 
 
-class Refused(ValueError):
+class InvalidInput(ValueError):
     """An input cannot become a beacon; never leaves the intake."""
 
     def __init__(self, reason: Reason, detail: str) -> None:
@@ -103,32 +103,34 @@ class Refused(ValueError):
         self.detail = detail[:DETAIL_CHARS_MAX]
 
 
-def rejected_body(post: Post, refused: Refused, customer_id: str | None = None) -> Taken:
+def rejected_body(post: Post, invalid: InvalidInput, customer_id: str | None = None) -> ParsedBody:
     """The whole body, rejected unchanged."""
     rejected = Rejected(
-        reason=refused.reason, detail=refused.detail, value=post.body, customer_id=customer_id, encoded=True
+        reason=invalid.reason, detail=invalid.detail, value=post.body, customer_id=customer_id, encoded=True
     )
-    return Taken([], [rejected])
+    return ParsedBody([], [rejected])
 
 
 def checked_customer(key: object, post: Post, rules: Rules) -> Found:
-    """The customer of `key`, if it is well-formed and ours and its pages may send; raises `Refused` otherwise."""
+    """The customer of `key`, if it is well-formed and ours and its pages may send; raises `InvalidInput` otherwise."""
     if not isinstance(key, str) or CUSTOMER_ID.fullmatch(key) is None:
-        raise Refused("invalid", f"key {_short(key)} is not [A-Za-z0-9_-]{{1,64}}")
+        raise InvalidInput("invalid", f"key {_short(key)} is not [A-Za-z0-9_-]{{1,64}}")
     found = rules.customers.find(key)
     if not isinstance(found, Found):
         why = "is revoked" if found == "revoked_key" else "is no customer's of this installation"
-        raise Refused(found, f"key {key} {why}")
+        raise InvalidInput(found, f"key {key} {why}")
     origins = found.terms.origins
     if origins and post.client.origin is not None and post.client.origin not in origins:
-        raise Refused("forbidden_origin", f"{_short(post.client.origin)} is no page of {found.id}")
+        raise InvalidInput("forbidden_origin", f"{_short(post.client.origin)} is no page of {found.id}")
     return found
 
 
 def checked_view_id(view_id: object) -> str:
-    """`view_id` if it can be one; raises `Refused` otherwise."""
+    """`view_id` if it can be one; raises `InvalidInput` otherwise."""
     if not isinstance(view_id, str) or not 0 < len(view_id) <= VIEW_ID_CHARS_MAX:
-        raise Refused("invalid", f"view id {_short(view_id)} is not a string of 1 to {VIEW_ID_CHARS_MAX} characters")
+        raise InvalidInput(
+            "invalid", f"view id {_short(view_id)} is not a string of 1 to {VIEW_ID_CHARS_MAX} characters"
+        )
     return view_id
 
 
@@ -146,9 +148,9 @@ def claimed_view_id(view_id: object) -> str | None:
 
 
 def checked_event(event: object) -> str:
-    """The client's event name if it can be one; raises `Refused` otherwise."""
+    """The client's event name if it can be one; raises `InvalidInput` otherwise."""
     if not isinstance(event, str) or not 0 < len(event) <= EVENT_CHARS_MAX:
-        raise Refused("invalid", f"event {_short(event)} is not a string of 1 to {EVENT_CHARS_MAX} characters")
+        raise InvalidInput("invalid", f"event {_short(event)} is not a string of 1 to {EVENT_CHARS_MAX} characters")
     return event
 
 

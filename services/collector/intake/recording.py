@@ -5,7 +5,7 @@ from typing import Final
 
 import msgspec
 
-from services.collector.intake.post import Post, Refused, Rules, checked_customer
+from services.collector.intake.post import InvalidInput, Post, Rules, checked_customer
 from shared.chunks import CHUNK_BYTES_MAX, is_header_text
 from shared.schemas.recording import SEQUENCE_DIGITS_MAX, SEQUENCE_MAX, SESSION_ID
 from shared.schemas.span import DEFAULT_CUSTOMER
@@ -33,20 +33,20 @@ class Head(msgspec.Struct, frozen=True):
 def head_of(
     post: Post, session_id: str, sequence: str | None, size_bytes: int | None, *, rules: Rules, bytes_max: int
 ) -> Head:
-    """The payload that `post`, whose body is still to come, announces. Raises `Refused`.
+    """The payload that `post`, whose body is still to come, announces. Raises `InvalidInput`.
 
     Without a key it is the default customer's, where any key will do.
     """
     customer_id = checked_customer(post.key or DEFAULT_CUSTOMER, post, rules).id
     if SESSION_ID.fullmatch(session_id) is None:
-        raise Refused("invalid", f"a session id matches {SESSION_ID.pattern}")
+        raise InvalidInput("invalid", f"a session id matches {SESSION_ID.pattern}")
     if sequence is None or _NUMBER.fullmatch(sequence) is None:
-        raise Refused("invalid", f"sequence is not a number from 0 to {SEQUENCE_MAX}")
+        raise InvalidInput("invalid", f"sequence is not a number from 0 to {SEQUENCE_MAX}")
     if size_bytes is not None and size_bytes > bytes_max:
-        raise Refused("too_large", f"{size_bytes} bytes; {bytes_max} are the most")
+        raise InvalidInput("too_large", f"{size_bytes} bytes; {bytes_max} are the most")
     if size_bytes == 0:
-        raise Refused("invalid", "the payload is empty")
+        raise InvalidInput("invalid", "the payload is empty")
     for name, text in (("Content-Type", post.content_type), ("Content-Encoding", post.content_encoding)):
         if not is_header_text(text):
-            raise Refused("invalid", f"{name} is too long, or not ASCII")
+            raise InvalidInput("invalid", f"{name} is too long, or not ASCII")
     return Head(customer_id, session_id, int(sequence), post.content_type, post.content_encoding, size_bytes)

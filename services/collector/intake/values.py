@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from services.collector.intake.post import Refused, Rules
+from services.collector.intake.post import InvalidInput, Rules
 
 #: The largest whole number that every reader (JSON in JavaScript, Spark's long) holds exactly.
 WHOLE_MAX: Final = 2**53
@@ -49,17 +49,17 @@ def promoted_whole(attrs: dict[str, Any], name: str) -> int | None:
 
 
 def checked_sequence(value: object, name: str) -> int | None:
-    """A sequence number, None where the client sent none; raises `Refused` when it is no whole number from 0."""
+    """A sequence number, None where the client sent none; raises `InvalidInput` when it is no whole number from 0."""
     if value is None:
         return None
     number = value if value.__class__ is int else whole(value)
     if not isinstance(number, int) or not 0 <= number <= WHOLE_MAX:
-        raise Refused("invalid", f"{name} is not a whole number from 0 to 2^53")
+        raise InvalidInput("invalid", f"{name} is not a whole number from 0 to 2^53")
     return number
 
 
 def check_not_sampled(share: object, name: str) -> None:
-    """Raises `Refused` when a client says that it sends a share of its views only: every view counts once."""
+    """Raises `InvalidInput` when a client says that it sends a share of its views only: every view counts once."""
     if share is None or share == 1:
         return
     try:
@@ -67,24 +67,26 @@ def check_not_sampled(share: object, name: str) -> None:
     except (TypeError, ValueError, OverflowError):
         is_whole = False
     if not is_whole:
-        raise Refused("sampled", f"{name} is {str(share)[:40]}: views are counted, not estimated; send all of them")
+        raise InvalidInput(
+            "sampled", f"{name} is {str(share)[:40]}: views are counted, not estimated; send all of them"
+        )
 
 
 def checked_time_ms(value: object, name: str) -> int:
-    """A client's time, ms since 1970; raises `Refused` when it is missing or before 1970."""
+    """A client's time, ms since 1970; raises `InvalidInput` when it is missing or before 1970."""
     number = value if value.__class__ is int else whole(value)
     if not isinstance(number, int) or not 0 <= number <= WHOLE_MAX:
-        raise Refused("invalid", f"{name} is no time in ms since 1970")
+        raise InvalidInput("invalid", f"{name} is no time in ms since 1970")
     return number
 
 
 def check_attrs(attrs: Mapping[str, Any], rules: Rules, *, values: bool) -> None:
-    """Raises `Refused` when `attrs` are too many or, with `values`, one is too deep, too long or too large.
+    """Raises `InvalidInput` when `attrs` are too many or, with `values`, one is too deep, too long or too large.
 
     The values within values, all together, may be as many as the fields. Lists are counted before they are looked into.
     """
     if len(attrs) > rules.attrs_max:
-        raise Refused("too_large", f"{len(attrs)} fields; {rules.attrs_max} are the most")
+        raise InvalidInput("too_large", f"{len(attrs)} fields; {rules.attrs_max} are the most")
     if values:
         _check_values(attrs.values(), rules, rules.attrs_depth_max, rules.attrs_max)
 
@@ -94,18 +96,18 @@ def _check_values(values: Iterable[object], rules: Rules, depth_left: int, inner
     for value in values:
         if isinstance(value, str):
             if len(value) > rules.attrs_string_chars_max:
-                raise Refused(
+                raise InvalidInput(
                     "too_large", f"a string of {len(value)} characters; {rules.attrs_string_chars_max} are the most"
                 )
         elif isinstance(value, int):
             if not -(2**63) <= value < 2**64:
-                raise Refused("invalid", "a whole number of more than 64 bits")
+                raise InvalidInput("invalid", "a whole number of more than 64 bits")
         elif isinstance(value, dict | list):
             if depth_left == 0:
-                raise Refused("invalid", f"values nested deeper than {rules.attrs_depth_max}")
+                raise InvalidInput("invalid", f"values nested deeper than {rules.attrs_depth_max}")
             inner_left -= len(value)
             if inner_left < 0:
-                raise Refused("too_large", f"more than {rules.attrs_max} values within values")
+                raise InvalidInput("too_large", f"more than {rules.attrs_max} values within values")
             inner = value.values() if isinstance(value, dict) else value
             inner_left = _check_values(inner, rules, depth_left - 1, inner_left)
     return inner_left

@@ -6,7 +6,7 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from services.collector.intake.post import Post, Rejected, Taken
+from services.collector.intake.post import ParsedBody, Post, Rejected
 from shared import codec
 from shared.partitioning import partition_of, view_key
 from shared.schemas.api_call import ApiCall
@@ -54,7 +54,7 @@ def size_of(records: list[Record]) -> int:
 
 
 def records_of(
-    taken: Taken,
+    parsed: ParsedBody,
     post: Post,
     profile: Profile,
     keeps: Callable[[Rejected], bool] = lambda _: True,
@@ -67,14 +67,14 @@ def records_of(
     """
     headers = headers or []
     records: list[Record] = []
-    rejected = taken.rejected
-    if taken.accepted:
-        kind = _KINDS[taken.accepted[0].__class__]
+    rejected = parsed.rejected
+    if parsed.accepted:
+        kind = _KINDS[parsed.accepted[0].__class__]
         topic, partitions = kind.topic.name, kind.topic.partitions(profile)
         encode, id_of = kind.encode, kind.id_of
         last: tuple[str, str] | None = None
         key, partition = b"", 0
-        for one in taken.accepted:
+        for one in parsed.accepted:
             # What comes in one request is nearly always of one view.
             if (named := (one.customer_id, id_of(one))) != last:
                 last = named

@@ -15,15 +15,15 @@ TEXT = (Path(__file__).parents[3] / "docs" / "clients.md").read_text()
 
 def test_the_native_examples_are_beacons() -> None:
     (body,) = re.findall(r"```http\nPOST /v1/beacons\?key=acme\n\n(.*?)```", TEXT, re.DOTALL)
-    taken = native.take(post(body.encode(), key="acme"), Rules())
-    assert (len(taken.accepted), taken.rejected) == (2, [])
+    parsed = native.parse_beacons(post(body.encode(), key="acme"), Rules())
+    assert (len(parsed.accepted), parsed.rejected) == (2, [])
     (answer,) = re.findall(r"```json\n(.*?)```", TEXT, re.DOTALL)
     assert len(json.loads(answer)["beacons"]) == 2
 
     (address,) = re.findall(r'<img src="(.*?)">', TEXT)
     query = urlsplit(address).query
-    taken = native.take_query(parse_qsl(query), post(query.encode(), key="acme"), Rules())
-    assert [beacon.event for beacon in taken.accepted] == ["viewstart"]
+    parsed = native.parse_query(parse_qsl(query), post(query.encode(), key="acme"), Rules())
+    assert [beacon.event for beacon in parsed.accepted] == ["viewstart"]
 
 
 def test_every_address_is_a_route_of_the_collector() -> None:

@@ -40,12 +40,12 @@ def received(told: Story, part: list[SimulatedBeacon]) -> list[Beacon]:
     post = Post(origin="/", body=b"", recv_time_ms=LOADED_MS + 60_000, key=told.player.customer_id)
     if told.player.source == "mux":
         body = mux.envelope(part, LOADED_MS, None)
-        taken = mux_intake.take(msgspec.structs.replace(post, body=body, key=""), Rules())
+        parsed = mux_intake.parse_beacons(msgspec.structs.replace(post, body=body, key=""), Rules())
     else:
         body = cmcd.body(told, part)
-        taken = cmcd_intake.take(msgspec.structs.replace(post, body=body), Rules())
-    assert taken.rejected == []
-    return taken.accepted
+        parsed = cmcd_intake.parse_records(msgspec.structs.replace(post, body=body), Rules())
+    assert parsed.rejected == []
+    return parsed.accepted
 
 
 def folded(told: Story, delivered: list[SimulatedBeacon], rng: Random) -> dict[str, Any] | None:

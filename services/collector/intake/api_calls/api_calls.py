@@ -14,11 +14,11 @@ from services.collector.intake.api_calls.shapes import Places, names_of, shape_o
 from services.collector.intake.body import unpacked
 from services.collector.intake.json_format import check_items, decoded, schema_of
 from services.collector.intake.post import (
+    InvalidInput,
+    ParsedBody,
     Post,
-    Refused,
     Rejected,
     Rules,
-    Taken,
     checked_customer,
     claimed_customer,
 )
@@ -88,7 +88,7 @@ def json_schema() -> bytes:
     return schema_of("Playhead API calls", NativeCall, Batch[NativeCall])
 
 
-def take(post: Post, rules: Rules) -> Taken:
+def parse_calls(post: Post, rules: Rules) -> ParsedBody:
     """The POST's calls; each invalid item is reported with its index. A rejected item is kept without its bytes."""
     key = post.key or DEFAULT_CUSTOMER
     customer_id = claimed_customer(key, rules)
@@ -98,18 +98,18 @@ def take(post: Post, rules: Rules) -> Taken:
         check_items(body, rules)
         raws = _opened(body)
         if len(raws) > rules.batch_calls_max:
-            raise Refused("too_large", f"{len(raws)} calls in one body; {rules.batch_calls_max} are the most")
-    except Refused as refused:
-        return Taken([], [_rejected(refused, customer_id, None)])
+            raise InvalidInput("too_large", f"{len(raws)} calls in one body; {rules.batch_calls_max} are the most")
+    except InvalidInput as invalid:
+        return ParsedBody([], [_rejected(invalid, customer_id, None)])
     accepted: list[ApiCall] = []
     rejected: list[Rejected] = []
     places = Places()
     for place, raw in enumerate(raws):
         try:
             accepted.append(_canonical(decoded(_call, raw, "call"), post, rules, customer_id, places))
-        except Refused as refused:
-            rejected.append(_rejected(refused, customer_id, place))
-    return Taken(accepted, rejected)
+        except InvalidInput as invalid:
+            rejected.append(_rejected(invalid, customer_id, place))
+    return ParsedBody(accepted, rejected)
 
 
 def _opened(body: bytes) -> list[msgspec.Raw]:
@@ -121,7 +121,7 @@ def _opened(body: bytes) -> list[msgspec.Raw]:
 def _canonical(call: NativeCall, post: Post, rules: Rules, customer_id: str, places: Places) -> ApiCall:
     path = path_of(call.path)
     if path is None:
-        raise Refused("invalid", "the path has too many parts")
+        raise InvalidInput("invalid", "the path has too many parts")
     return ApiCall(
         schema_version=SCHEMA_VERSION,
         customer_id=customer_id,
@@ -150,10 +150,10 @@ def _shape(call: NativeCall, places: Places) -> Shape:
 
 
 def _query(path: str, places: Places) -> dict[str, str]:
-    """The query's parameters: as many as an object's fields, the others are not looked at. Raises `Refused`."""
+    """The query's parameters: as many as an object's fields, the others are not looked at. Raises `InvalidInput`."""
     written = path.partition("?")[2]
     # Parameters of one name are one place in the end, and cost as much as any; so do escapes, by the dozen.
-    places.take(min(written.count("&"), FIELDS_MAX) + written.count("%") // _ESCAPES_A_PLACE)
+    places.add(min(written.count("&"), FIELDS_MAX) + written.count("%") // _ESCAPES_A_PLACE)
     parameters = "&".join(written.split("&", FIELDS_MAX)[:FIELDS_MAX])
     return dict(parse_qsl(parameters, keep_blank_values=True))
 
@@ -170,5 +170,5 @@ def _object(at_ms: int, **fields: Shape) -> Shape:
     return Shape(1, at_ms, at_ms, ["object"], fields=fields)
 
 
-def _rejected(refused: Refused, customer_id: str | None, place: int | None) -> Rejected:
-    return Rejected(reason=refused.reason, detail=refused.detail, value=_REDACTED, customer_id=customer_id, place=place)
+def _rejected(invalid: InvalidInput, customer_id: str | None, place: int | None) -> Rejected:
+    return Rejected(reason=invalid.reason, detail=invalid.detail, value=_REDACTED, customer_id=customer_id, place=place)

@@ -12,7 +12,7 @@ from functools import lru_cache
 from itertools import islice
 from typing import Any, Final
 
-from services.collector.intake.post import Refused
+from services.collector.intake.post import InvalidInput
 from shared.formats import WORD, format_of, segment_of
 from shared.schemas.shape import Shape, Text
 from shared.shapes import FIELDS_MAX, merged_all
@@ -60,12 +60,14 @@ class Places:
         """What follows is of another call."""
         self._call_left = CALL_PLACES_MAX
 
-    def take(self, count: int) -> None:
-        """Counts places. Raises `Refused` when the body has too many."""
+    def add(self, count: int) -> None:
+        """Counts places. Raises `InvalidInput` when the body has too many."""
         self._call_left -= count
         self._body_left -= count
         if self._body_left < 0:
-            raise Refused("too_large", "the calls of this body hold too many values together; send fewer at a time")
+            raise InvalidInput(
+                "too_large", "the calls of this body hold too many values together; send fewer at a time"
+            )
 
     @property
     def may_sample(self) -> bool:
@@ -74,8 +76,8 @@ class Places:
 
 
 def shape_of(value: Any, at_ms: int, places: Places, name: str = "", depth: int = 0) -> Shape:
-    """The shape of a JSON value under `name` at the time `at_ms`. Raises `Refused` beyond `places`."""
-    places.take(1)
+    """The shape of a JSON value under `name` at the time `at_ms`. Raises `InvalidInput` beyond `places`."""
+    places.add(1)
     personal = _personal(name, value)
     shape: dict[str, Any] = {"count": 1, "first_ms": at_ms, "last_ms": at_ms, "personal": personal}
     match value:
@@ -97,8 +99,8 @@ def shape_of(value: Any, at_ms: int, places: Places, name: str = "", depth: int 
 
 
 def names_of(values: Mapping[str, Any], at_ms: int, places: Places) -> Shape:
-    """The shape of headers: their names, and that they are texts. Raises `Refused` beyond `places`."""
-    places.take(min(len(values), FIELDS_MAX))
+    """The shape of headers: their names, and that they are texts. Raises `InvalidInput` beyond `places`."""
+    places.add(min(len(values), FIELDS_MAX))
     fields = {
         name: Shape(1, at_ms, at_ms, ["string"], personal=_personal(name, None))
         for name in list(values)[:FIELDS_MAX]

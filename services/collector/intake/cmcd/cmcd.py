@@ -8,11 +8,11 @@ from typing import Any, Final
 from services.collector.intake.body import unpacked
 from services.collector.intake.cmcd.syntax import CmcdSyntaxError, parsed_dictionary
 from services.collector.intake.post import (
+    InvalidInput,
+    ParsedBody,
     Post,
-    Refused,
     Rejected,
     Rules,
-    Taken,
     checked_customer,
     checked_event,
     checked_view_id,
@@ -63,28 +63,28 @@ _CANONICAL_STATES: Final = {
 }
 
 
-def take(post: Post, rules: Rules) -> Taken:
+def parse_records(post: Post, rules: Rules) -> ParsedBody:
     """The POST's beacons; an invalid line is rejected alone, an invalid body as a whole."""
     try:
         customer = checked_customer(post.key, post, rules)
-    except Refused as refused:
-        return rejected_body(post, refused, claimed_customer(post.key, rules))
+    except InvalidInput as invalid:
+        return rejected_body(post, invalid, claimed_customer(post.key, rules))
     try:
         text = _text(_checked_items(unpacked(post, rules), rules))
         lines = [line for raw in text.split("\n") if (line := raw.strip(" \t\r"))]
         if len(lines) > rules.batch_beacons_max:
-            raise Refused("too_large", f"{len(lines)} records in one body; {rules.batch_beacons_max} are the most")
+            raise InvalidInput("too_large", f"{len(lines)} records in one body; {rules.batch_beacons_max} are the most")
         if not lines:
-            raise Refused("invalid", "the body holds no record")
-    except Refused as refused:
-        return rejected_body(post, refused, customer.id)
+            raise InvalidInput("invalid", "the body holds no record")
+    except InvalidInput as invalid:
+        return rejected_body(post, invalid, customer.id)
     records: list[tuple[str, dict[str, Any]]] = []
     rejected: list[Rejected] = []
     for line in lines:
         try:
             records.append((line, _parsed(line)))
-        except Refused as refused:
-            rejected.append(_rejected_line(line, {}, customer.id, refused))
+        except InvalidInput as invalid:
+            rejected.append(_rejected_line(line, {}, customer.id, invalid))
     common = commons(post, customer.id, sender_of(post.client, customer.terms), rules)
     offset = _clock_offset_ms(records, post)
     # A body shorter than the longest string allowed holds none that is too long.
@@ -93,20 +93,20 @@ def take(post: Post, rules: Rules) -> Taken:
     for line, record in records:
         try:
             accepted.append(_beacon(dict(record), rules, common, offset, may_be_long=may_be_long))
-        except Refused as refused:
-            rejected.append(_rejected_line(line, record, customer.id, refused))
-    return Taken(accepted, rejected)
+        except InvalidInput as invalid:
+            rejected.append(_rejected_line(line, record, customer.id, invalid))
+    return ParsedBody(accepted, rejected)
 
 
 def _checked_items(body: bytes, rules: Rules) -> bytes:
-    """The body; raises `Refused` when it may hold more than it may. What separates lines, members and items is counted."""
+    """The body; raises `InvalidInput` when it may hold more than it may. What separates lines, members and items is counted."""
     lines = body.count(b"\n")
     # Each line may end with two such characters, or be empty.
     if lines > 2 * rules.batch_beacons_max:
-        raise Refused("too_large", f"{lines} lines in one body; {rules.batch_beacons_max} records are the most")
+        raise InvalidInput("too_large", f"{lines} lines in one body; {rules.batch_beacons_max} records are the most")
     items = body.count(b",") + body.count(b";") + body.count(b" ") + body.count(b"\t")
     if items > ITEMS_MAX:
-        raise Refused("too_large", f"the body may hold {items} values; {ITEMS_MAX} are the most")
+        raise InvalidInput("too_large", f"the body may hold {items} values; {ITEMS_MAX} are the most")
     return body
 
 
@@ -115,16 +115,16 @@ def _text(body: bytes) -> str:
         # A byte order mark at the beginning is no part of the first record.
         return body.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise Refused("undecodable", f"the body is not UTF-8: {error.reason}") from error
+        raise InvalidInput("undecodable", f"the body is not UTF-8: {error.reason}") from error
 
 
 def _parsed(line: str) -> dict[str, Any]:
     if len(line) > RECORD_CHARS_MAX:
-        raise Refused("too_large", f"the record takes {len(line)} characters; {RECORD_CHARS_MAX} are the most")
+        raise InvalidInput("too_large", f"the record takes {len(line)} characters; {RECORD_CHARS_MAX} are the most")
     try:
         return parsed_dictionary(line)
     except CmcdSyntaxError as error:
-        raise Refused("undecodable", f"the record is no structured dictionary: {error}") from error
+        raise InvalidInput("undecodable", f"the record is no structured dictionary: {error}") from error
 
 
 def _clock_offset_ms(records: list[tuple[str, dict[str, Any]]], post: Post) -> int | None:
@@ -139,14 +139,16 @@ def _beacon(
 ) -> Beacon:
     version = attrs.get("v", 1)
     if not isinstance(version, int) or version > VERSION_MAX:
-        raise Refused("unknown_version", f"CMCD version {version!r} is newer than {VERSION_MAX}")
+        raise InvalidInput("unknown_version", f"CMCD version {version!r} is newer than {VERSION_MAX}")
     check_attrs(attrs, rules, values=may_be_long)
     view_id = checked_view_id(attrs.pop("sid", None))
     event = checked_event(attrs.get("e"))
     client_time_ms = checked_time_ms(attrs.pop("ts", None), "ts")
     seq = checked_sequence(attrs.pop("sn", None), "sn")
     if seq is None:
-        raise Refused("unnumbered", "the record has no sn: without sequence numbers no view can be made of a session")
+        raise InvalidInput(
+            "unnumbered", "the record has no sn: without sequence numbers no view can be made of a session"
+        )
     playhead_ms = promoted_whole(attrs, "pt")
     state = attrs.get("sta")
     if not isinstance(state, str) or len(state) > STATE_CHARS_MAX:
@@ -173,10 +175,10 @@ def _canonical(event: str, state: str, attrs: dict[str, Any]) -> str:
     return _CANONICAL.get(event, "custom")
 
 
-def _rejected_line(line: str, record: dict[str, Any], customer_id: str, refused: Refused) -> Rejected:
+def _rejected_line(line: str, record: dict[str, Any], customer_id: str, invalid: InvalidInput) -> Rejected:
     return Rejected(
-        reason=refused.reason,
-        detail=refused.detail,
+        reason=invalid.reason,
+        detail=invalid.detail,
         value=line.encode(),
         customer_id=customer_id,
         view_id=claimed_view_id(record.get("sid")),

@@ -15,11 +15,11 @@ from services.collector.intake.body import unpacked
 from services.collector.intake.json_format import NO_JSON, check_items, parsed, with_whole_characters
 from services.collector.intake.mux.names import FullNames
 from services.collector.intake.post import (
+    InvalidInput,
+    ParsedBody,
     Post,
-    Refused,
     Rejected,
     Rules,
-    Taken,
     checked_customer,
     checked_event,
     checked_view_id,
@@ -144,16 +144,16 @@ _flat_body: Final = msgspec.json.Decoder(_FlatBody)
 _raw_body: Final = msgspec.json.Decoder(_RawBody)
 
 
-def take(post: Post, rules: Rules) -> Taken:
+def parse_beacons(post: Post, rules: Rules) -> ParsedBody:
     """The POST's beacons; an invalid event is rejected alone, an invalid body as a whole."""
     try:
         body = unpacked(post, rules)
         check_items(body, rules)
         metadata, events, flat = _opened(body)
         if len(events) > rules.batch_beacons_max:
-            raise Refused("too_large", f"{len(events)} events in one body; {rules.batch_beacons_max} are the most")
-    except Refused as refused:
-        return rejected_body(post, refused)
+            raise InvalidInput("too_large", f"{len(events)} events in one body; {rules.batch_beacons_max} are the most")
+    except InvalidInput as invalid:
+        return rejected_body(post, invalid)
     # A body shorter than the longest string allowed holds none that is too long.
     trusted = flat and len(body) <= rules.attrs_string_chars_max
     reader = _Reader(post, rules, metadata, events, trusted=trusted)
@@ -163,12 +163,12 @@ def take(post: Post, rules: Rules) -> Taken:
     for place, event in enumerate(events):
         try:
             accepted.append(reader.beacon(event))
-        except Refused as refused:
+        except InvalidInput as invalid:
             if written is None:
                 written = _as_written(body)
             as_it_came = bytes(written[place]) if len(written) == len(events) else None
-            rejected.append(_rejected_event(event, as_it_came, post, rules, refused))
-    return Taken(accepted, rejected)
+            rejected.append(_rejected_event(event, as_it_came, post, rules, invalid))
+    return ParsedBody(accepted, rejected)
 
 
 def _opened(body: bytes) -> tuple[dict[str, Any], list[Any], bool]:
@@ -180,7 +180,7 @@ def _opened(body: bytes) -> tuple[dict[str, Any], list[Any], bool]:
     else:
         return flat.metadata, flat.events, True
     if not isinstance(document, dict) or not isinstance(document.get("events"), list):
-        raise Refused("invalid", 'the body is JSON, but not {"events": [...]}')
+        raise InvalidInput("invalid", 'the body is JSON, but not {"events": [...]}')
     metadata = document.get("metadata")
     return metadata if isinstance(metadata, dict) else {}, document["events"], False
 
@@ -216,9 +216,9 @@ class _Reader:
         }
 
     def beacon(self, event: Any) -> Beacon:
-        """The beacon in `event`; raises `Refused` when it is not a beacon."""
+        """The beacon in `event`; raises `InvalidInput` when it is not a beacon."""
         if event.__class__ is not dict:
-            raise Refused("invalid", "the event is not an object")
+            raise InvalidInput("invalid", "the event is not an object")
         attrs = _full_names.spelled_out(event)
         if not self._trusted or len(attrs) > self._rules.attrs_max:
             check_attrs(attrs, self._rules, values=True)
@@ -288,13 +288,13 @@ def _tighten(attrs: dict[str, Any]) -> None:
             attrs[name] = _FLAG_WORDS.get(value.lower(), value)
 
 
-def _rejected_event(event: Any, as_it_came: bytes | None, post: Post, rules: Rules, refused: Refused) -> Rejected:
+def _rejected_event(event: Any, as_it_came: bytes | None, post: Post, rules: Rules, invalid: InvalidInput) -> Rejected:
     key = view_id = None
     if isinstance(event, dict):
         key, view_id = event.get("ake") or event.get("property_ke"), event.get("xid")
     return Rejected(
-        reason=refused.reason,
-        detail=refused.detail,
+        reason=invalid.reason,
+        detail=invalid.detail,
         value=post.body if as_it_came is None else as_it_came,
         customer_id=claimed_customer(key, rules),
         view_id=claimed_view_id(view_id),

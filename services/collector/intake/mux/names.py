@@ -7,7 +7,7 @@ the tables do not know as itself between underscores (`_word_`; as the first wor
 from typing import Any, Final
 
 from services.collector.intake.mux.words import FIRST_WORDS, LATER_WORDS
-from services.collector.intake.post import Refused
+from services.collector.intake.post import InvalidInput
 
 NAMES_REMEMBERED_MAX: Final = 8_192
 NAME_CHARS_MAX: Final = 128
@@ -73,7 +73,7 @@ class FullNames:
         return short in self._known
 
     def spelled_out(self, event: dict[str, Any]) -> dict[str, Any]:
-        """`event` under full names; raises `Refused` when a name is longer than any field's."""
+        """`event` under full names; raises `InvalidInput` when a name is longer than any field's."""
         known = self._known
         try:
             return {known[short]: value for short, value in event.items()}
@@ -85,7 +85,7 @@ class FullNames:
         if name is not None:
             return name
         if len(short) > NAME_CHARS_MAX:
-            raise Refused("too_large", f"a field name of {len(short)} characters; {NAME_CHARS_MAX} are the most")
+            raise InvalidInput("too_large", f"a field name of {len(short)} characters; {NAME_CHARS_MAX} are the most")
         name = self._elder.get(short) or full_name(short)
         if len(self._known) >= NAMES_REMEMBERED_MAX // 2:
             self._elder, self._known = self._known, {}

@@ -12,7 +12,7 @@ import msgspec
 
 from services.collector.intake.json_format import check_items, decoded
 from services.collector.intake.otlp.span import Group, ReadSpan
-from services.collector.intake.post import Refused, Rules
+from services.collector.intake.post import InvalidInput, Rules
 
 #: What is counted for values, of those that `IntakeLimits.body_items_max` allows: an attribute takes six and little memory.
 _PER_ITEM: Final = 2
@@ -103,7 +103,7 @@ _span: Final = msgspec.json.Decoder(_Span)
 
 
 def groups_of(body: bytes, rules: Rules) -> list[Group]:
-    """The spans of a body by resource and scope, each still as it came. Raises `Refused` for what is no request."""
+    """The spans of a body by resource and scope, each still as it came. Raises `InvalidInput` for what is no request."""
     check_items(body, rules, per_item=_PER_ITEM)
     request = decoded(_request, body, "body")
     groups = []
@@ -116,7 +116,7 @@ def groups_of(body: bytes, rules: Rules) -> list[Group]:
 
 
 def read(raw: bytes) -> ReadSpan:
-    """One span of a group. Raises `Refused`."""
+    """One span of a group. Raises `InvalidInput`."""
     span = decoded(_span, raw, "span")
     status = span.status or _Status()
     return ReadSpan(
@@ -166,7 +166,7 @@ def _any(value: _Value | None) -> Any:
         try:
             return base64.b64decode(value.bytes_value, validate=True).hex()
         except (binascii.Error, ValueError) as error:
-            raise Refused("invalid", "a bytesValue is not base64") from error
+            raise InvalidInput("invalid", "a bytesValue is not base64") from error
     return None
 
 
@@ -176,5 +176,5 @@ def _number(value: _Number) -> int:
     if not value:
         return 0
     if len(value) > _NUMBER_CHARS_MAX or not value.removeprefix("-").isascii() or not value.removeprefix("-").isdigit():
-        raise Refused("invalid", f"{value[:_NUMBER_CHARS_MAX]!r} is no whole number")
+        raise InvalidInput("invalid", f"{value[:_NUMBER_CHARS_MAX]!r} is no whole number")
     return int(value)

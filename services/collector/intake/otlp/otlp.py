@@ -16,12 +16,12 @@ from services.collector.intake.body import unpacked
 from services.collector.intake.otlp import json_encoding, protobuf_encoding
 from services.collector.intake.otlp.span import Group, ReadSpan, resource_of, to_span
 from services.collector.intake.post import (
+    InvalidInput,
     Outcome,
+    ParsedBody,
     Post,
-    Refused,
     Rejected,
     Rules,
-    Taken,
     checked_customer,
     claimed_customer,
     rejected_body,
@@ -53,7 +53,7 @@ def media_type(content_type: str) -> str:
     return content_type.partition(";")[0].strip().lower()
 
 
-def take(post: Post, rules: Rules) -> Taken:
+def parse_spans(post: Post, rules: Rules) -> ParsedBody:
     """The POST's spans; an invalid span is rejected with its index, an invalid body as a whole.
 
     Without a key it is the default customer's, where any key will do.
@@ -61,18 +61,18 @@ def take(post: Post, rules: Rules) -> Taken:
     key = post.key or DEFAULT_CUSTOMER
     try:
         customer_id = checked_customer(key, post, rules).id
-    except Refused as refused:
-        return rejected_body(post, refused, claimed_customer(key, rules))
+    except InvalidInput as invalid:
+        return rejected_body(post, invalid, claimed_customer(key, rules))
     try:
         encoding = _ENCODINGS.get(media_type(post.content_type))
         if encoding is None:
-            raise Refused("undecodable", f"content type {post.content_type[:80]!r} is not {PROTOBUF} or {JSON}")
+            raise InvalidInput("undecodable", f"content type {post.content_type[:80]!r} is not {PROTOBUF} or {JSON}")
         groups = encoding.groups_of(unpacked(post, rules), rules)
         count = sum(len(group.spans) for group in groups)
         if count > rules.batch_spans_max:
-            raise Refused("too_large", f"{count} spans in one body; {rules.batch_spans_max} are the most")
-    except Refused as refused:
-        return rejected_body(post, refused, customer_id)
+            raise InvalidInput("too_large", f"{count} spans in one body; {rules.batch_spans_max} are the most")
+    except InvalidInput as invalid:
+        return rejected_body(post, invalid, customer_id)
     accepted: list[Span] = []
     rejected: list[Rejected] = []
     for place, (raw, read) in enumerate(_read(groups, encoding, post, rules, customer_id)):
@@ -80,7 +80,7 @@ def take(post: Post, rules: Rules) -> Taken:
             accepted.append(read)
         else:
             rejected.append(_rejected(read, encoding.raw_of(raw), customer_id, place))
-    return Taken(accepted, rejected)
+    return ParsedBody(accepted, rejected)
 
 
 def answer(outcome: Outcome, content_type: str) -> bytes:
@@ -104,14 +104,14 @@ def failure(code: int, detail: str, content_type: str) -> bytes:
 
 def _read(
     groups: list[Group], encoding: _Encoding, post: Post, rules: Rules, customer_id: str
-) -> Iterator[tuple[Any, Span | Refused]]:
+) -> Iterator[tuple[Any, Span | InvalidInput]]:
     for group in groups:
-        refused: Refused | None = None
+        invalid: InvalidInput | None = None
         commons: dict[str, Any] = {}
         try:
             service, resource = resource_of(group, rules)
-        except Refused as why:
-            refused = why
+        except InvalidInput as why:
+            invalid = why
         else:
             commons = {
                 "schema_version": SCHEMA_VERSION,
@@ -125,10 +125,10 @@ def _read(
             }
         for raw in group.spans:
             try:
-                yield raw, refused or to_span(encoding.read(raw), commons, rules)
-            except Refused as why:
+                yield raw, invalid or to_span(encoding.read(raw), commons, rules)
+            except InvalidInput as why:
                 yield raw, why
 
 
-def _rejected(refused: Refused, value: bytes, customer_id: str, place: int) -> Rejected:
-    return Rejected(reason=refused.reason, detail=refused.detail, value=value, customer_id=customer_id, place=place)
+def _rejected(invalid: InvalidInput, value: bytes, customer_id: str, place: int) -> Rejected:
+    return Rejected(reason=invalid.reason, detail=invalid.detail, value=value, customer_id=customer_id, place=place)

@@ -9,7 +9,7 @@ from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from services.collector.intake.otlp.span import Group, ReadSpan
-from services.collector.intake.post import Refused, Rules
+from services.collector.intake.post import InvalidInput, Rules
 
 #: The first byte of every field that is a message or a text of OTLP's traces: fields 1, 2, 5, 6, 9, 11, 13 and 15 of wire
 #: type 2 (https://protobuf.dev/programming-guides/encoding/). A message cannot be in a body without one of them.
@@ -19,17 +19,17 @@ _TAGS_PER_ITEM: Final = 3
 
 
 def groups_of(body: bytes, rules: Rules) -> list[Group]:
-    """The spans of a body by resource and scope. Raises `Refused` for what is no request, or may hold too much."""
+    """The spans of a body by resource and scope. Raises `InvalidInput` for what is no request, or may hold too much."""
     tags = sum(body.count(tag) for tag in _TAGS)
     if tags > _TAGS_PER_ITEM * rules.body_items_max:
-        raise Refused(
+        raise InvalidInput(
             "too_large", f"the body may hold {tags} fields; {_TAGS_PER_ITEM * rules.body_items_max} are the most"
         )
     request = ExportTraceServiceRequest()
     try:
         request.ParseFromString(body)
     except DecodeError as error:
-        raise Refused("undecodable", f"the body is no ExportTraceServiceRequest: {error}") from error
+        raise InvalidInput("undecodable", f"the body is no ExportTraceServiceRequest: {error}") from error
     return [
         Group(_attrs(resource_spans.resource.attributes), scope_spans.scope.name, list(scope_spans.spans))
         for resource_spans in request.resource_spans

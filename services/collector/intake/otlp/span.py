@@ -3,7 +3,7 @@
 import math
 from typing import Any, Final, NamedTuple, get_args
 
-from services.collector.intake.post import Refused, Rules
+from services.collector.intake.post import InvalidInput, Rules
 from services.collector.intake.values import WHOLE_MAX, check_attrs
 from shared.schemas.span import SPAN_ID, TRACE_ID, Kind, Span, SpanEvent, SpanLink, Status
 
@@ -42,26 +42,26 @@ class ReadSpan(NamedTuple):
 
 
 def resource_of(group: Group, rules: Rules) -> tuple[str, dict[str, Any]]:
-    """The service's name and the other attributes of what ran it. Raises `Refused`."""
+    """The service's name and the other attributes of what ran it. Raises `InvalidInput`."""
     resource = _checked(dict(group.resource), rules)
     service = resource.pop("service.name", None)
     return (str(service)[:NAME_CHARS_MAX] if service else SERVICE_UNKNOWN), resource
 
 
 def to_span(said: ReadSpan, commons: dict[str, Any], rules: Rules) -> Span:
-    """The canonical span. `commons` are the fields that all spans of its resource and request share. Raises `Refused`."""
+    """The canonical span. `commons` are the fields that all spans of its resource and request share. Raises `InvalidInput`."""
     if TRACE_ID.fullmatch(said.trace_id) is None:
-        raise Refused("invalid", f"trace id {said.trace_id[:64]!r} is not 16 bytes, not all zero")
+        raise InvalidInput("invalid", f"trace id {said.trace_id[:64]!r} is not 16 bytes, not all zero")
     if SPAN_ID.fullmatch(said.span_id) is None:
-        raise Refused("invalid", f"span id {said.span_id[:64]!r} is not 8 bytes, not all zero")
+        raise InvalidInput("invalid", f"span id {said.span_id[:64]!r} is not 8 bytes, not all zero")
     parent = said.parent_span_id.strip("0") and said.parent_span_id
     if parent and SPAN_ID.fullmatch(parent) is None:
-        raise Refused("invalid", f"parent span id {parent[:64]!r} is not 8 bytes")
+        raise InvalidInput("invalid", f"parent span id {parent[:64]!r} is not 8 bytes")
     start_us = _checked_us(said.start_ns, "start")
     # A clock that was set back while the span ran makes it end before its start.
     end_us = max(_checked_us(said.end_ns, "end"), start_us)
     if len(said.events) > rules.attrs_max or len(said.links) > rules.attrs_max:
-        raise Refused("too_large", f"more than {rules.attrs_max} events or links")
+        raise InvalidInput("too_large", f"more than {rules.attrs_max} events or links")
     return Span(
         trace_id=said.trace_id,
         span_id=said.span_id,
@@ -89,7 +89,7 @@ def to_span(said: ReadSpan, commons: dict[str, Any], rules: Rules) -> Span:
 
 def _checked_us(at_ns: int, name: str) -> int:
     if not 0 <= at_ns // 1000 <= WHOLE_MAX:
-        raise Refused("invalid", f"the {name} is no time in ns since 1970")
+        raise InvalidInput("invalid", f"the {name} is no time in ns since 1970")
     return at_ns // 1000
 
 
@@ -103,7 +103,7 @@ def _storable(value: Any) -> Any:
     if isinstance(value, float) and not math.isfinite(value):
         return str(value)
     if isinstance(value, int) and not -_INT_MAX <= value <= _INT_MAX:
-        raise Refused("invalid", "a whole number has more than 64 bits")
+        raise InvalidInput("invalid", "a whole number has more than 64 bits")
     if isinstance(value, list):
         return [_storable(one) for one in value]
     if isinstance(value, dict):

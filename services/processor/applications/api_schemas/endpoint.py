@@ -148,7 +148,7 @@ class _Room:
         self.bytes = room_bytes
         self.is_short = False
 
-    def take(self, name: str, shape: Shape) -> bool:
+    def take_place(self, name: str, shape: Shape) -> bool:
         """Whether there is room for a place and all below it, which is taken then."""
         needed = _known_bytes(name, shape)
         if needed > self.bytes:
@@ -188,7 +188,7 @@ def _drift(known: Known, shape: Shape, pointer: str, room: _Room) -> Iterator[Dr
         if inner is not None:
             inner.missed = 0
             yield from _drift(inner, field, below, room)
-        elif room.take(name, field):
+        elif room.take_place(name, field):
             known.fields[name] = _known(field, below)
             yield Drift("new_field", below, [], list(field.types))
     if "object" in shape.types:
@@ -196,12 +196,12 @@ def _drift(known: Known, shape: Shape, pointer: str, room: _Room) -> Iterator[Dr
     if shape.items is not None:
         if known.items is not None:
             yield from _drift(known.items, shape.items, f"{pointer}/*", room)
-        elif room.take("", shape.items):
+        elif room.take_place("", shape.items):
             known.items = _known(shape.items, f"{pointer}/*")
     if shape.values is not None:
         if known.values is not None:
             yield from _drift(known.values, shape.values, f"{pointer}/*", room)
-        elif room.take("", shape.values):
+        elif room.take_place("", shape.values):
             known.values = _known(shape.values, f"{pointer}/*")
 
 

@@ -122,7 +122,7 @@ class Recordings:
         number = self._waiting.first(key, session)
         if number is None or not may_begin(session, number, self._context.clock_ms):
             return False
-        payload = self._waiting.take(key, session, number)
+        payload = self._waiting.take_payload(key, session, number)
         session.working = number, payload
         customer_id, _, session_id = key.decode().partition(":")
         name = f"{customer_id}/{session_id}/{number:06d}"

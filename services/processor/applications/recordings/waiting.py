@@ -60,7 +60,7 @@ class WaitingPayloads:
         bits = self._bits(key, page)
         return page * _PAGE_BYTES * 8 + (bits & -bits).bit_length() - 1
 
-    def take(self, key: bytes, session: Session, number: int) -> Payload:
+    def take_payload(self, key: bytes, session: Session, number: int) -> Payload:
         """The payload waits no longer."""
         payload = self._payloads.get(_payload_key(key, number))
         assert payload is not None

@@ -10,12 +10,13 @@ from typing import Any
 
 import aiohttp
 
+from services.collector.http.admission import Limits
 from services.collector.http.app import Drain, make_app, make_runner
 from services.collector.http.bodies import BodyLimits
 from services.collector.http.clients import Clients
 from services.collector.http.connections import ConnectionLimits
 from services.collector.http.listener import Listener
-from services.collector.http.reception import Limits, Reception
+from services.collector.http.reception import Reception
 from services.collector.http.recording_routes import RecordingRoutes
 from services.collector.http.routes import Routes
 from services.collector.http.uploads import UploadLimits, Uploads

@@ -6,25 +6,25 @@ from services.collector.http.answers import (
     RETRY_SECONDS_MAX,
     RETRY_SECONDS_MIN,
     native_answer,
-    native_refused,
+    native_retry,
     retry_after,
 )
-from services.collector.http.bodies import Refusal
+from services.collector.http.bodies import RetryLater
 from services.collector.intake.post import Outcome, Rejected
 
 
 def test_those_who_are_refused_together_come_back_apart() -> None:
-    said = [int(retry_after(Refusal("unstored"))["Retry-After"]) for _ in range(1_000)]
+    said = [int(retry_after(RetryLater("unstored"))["Retry-After"]) for _ in range(1_000)]
     assert (min(said), max(said)) == (RETRY_SECONDS_MIN, RETRY_SECONDS_MAX)
     assert len(set(said)) == RETRY_SECONDS_MAX - RETRY_SECONDS_MIN + 1
-    assert min(int(retry_after(Refusal("limited", 60.0))["Retry-After"]) for _ in range(100)) >= 60
+    assert min(int(retry_after(RetryLater("limited", 60.0))["Retry-After"]) for _ in range(100)) >= 60
 
 
 def test_a_refused_batch_is_to_be_sent_again_as_a_whole() -> None:
-    statuses = {kind: native_refused(Refusal(kind)).status for kind in ("unstored", "busy", "gone", "limited", "slow")}
+    statuses = {kind: native_retry(RetryLater(kind)).status for kind in ("unstored", "busy", "gone", "limited", "slow")}
     assert statuses == {"unstored": 503, "busy": 503, "gone": 503, "limited": 429, "slow": 408}
     assert all(
-        "Retry-After" in native_refused(Refusal(kind)).headers for kind in ("unstored", "busy", "limited", "slow")
+        "Retry-After" in native_retry(RetryLater(kind)).headers for kind in ("unstored", "busy", "limited", "slow")
     )
 
 

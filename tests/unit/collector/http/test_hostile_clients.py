@@ -51,7 +51,7 @@ async def good(served: Served, address: str = "198.51.100.9") -> int:
 async def test_promises_take_no_room() -> None:
     """130 connections that announce a whole body each and send one byte stopped the intake of everybody for 29 s."""
     async with serving() as served, connections(served, 130, HEAD % (ATTACKER, 10_000) + b"{"):
-        await until(lambda: served.reception._in_flight.bytes == 130)
+        await until(lambda: served.reception._admission._in_flight.bytes == 130)
         assert await good(served) == 200
         assert await good(served, ATTACKER.decode()) == 200
 
@@ -64,7 +64,7 @@ async def test_bytes_that_one_address_sends_leave_room_for_others() -> None:
         answers = [asyncio.ensure_future(reader.readline()) for reader in readers]
         await until(lambda: sum(answer.done() for answer in answers) == 4)
         assert {answer.result() for answer in answers if answer.done()} == {b"HTTP/1.1 503 Service Unavailable\r\n"}
-        assert served.reception._in_flight.bytes == 18_000
+        assert served.reception._admission._in_flight.bytes == 18_000
         assert await good(served) == 200
         for answer in answers:
             answer.cancel()
@@ -122,12 +122,12 @@ async def test_what_a_body_unpacks_to_is_in_flight_before_it_is_parsed() -> None
 
 def test_each_party_has_its_part_of_the_room() -> None:
     in_flight = InFlight(100, 0.5)
-    assert in_flight.take(50, "a", "k")
-    assert not in_flight.take(1, "a")
-    assert not in_flight.take(1, "b", "k")
-    assert in_flight.take(50, "b")
+    assert in_flight.take_bytes(50, "a", "k")
+    assert not in_flight.take_bytes(1, "a")
+    assert not in_flight.take_bytes(1, "b", "k")
+    assert in_flight.take_bytes(50, "b")
     in_flight.give_back(50, "a", "k")
-    assert in_flight.take(50, "a", "k")
+    assert in_flight.take_bytes(50, "a", "k")
     in_flight.give_back(50, "a", "k")
     in_flight.give_back(50, "b")
     assert (in_flight.bytes, in_flight._by_party) == (0, {})
@@ -135,12 +135,12 @@ def test_each_party_has_its_part_of_the_room() -> None:
 
 def test_slots_are_of_each_party() -> None:
     slots = Slots()
-    assert slots.take({"a": 1, "k": 2})
-    assert not slots.take({"a": 1})
-    assert slots.take({"b": 1, "k": 2})
-    assert not slots.take({"c": 1, "k": 2})
+    assert slots.take_slots({"a": 1, "k": 2})
+    assert not slots.take_slots({"a": 1})
+    assert slots.take_slots({"b": 1, "k": 2})
+    assert not slots.take_slots({"c": 1, "k": 2})
     slots.give_back(["a", "k"])
-    assert slots.take({"c": 1, "k": 2})
+    assert slots.take_slots({"c": 1, "k": 2})
 
 
 def test_wasted_time_is_forgiven_at_its_rate_and_the_good_have_none() -> None:

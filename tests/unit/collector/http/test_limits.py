@@ -45,9 +45,9 @@ def test_a_customer_without_rates_has_the_default_ones() -> None:
 
 def test_bytes_in_flight_are_bounded() -> None:
     in_flight = InFlight(100)
-    assert in_flight.take(60)
-    assert not in_flight.take(41)
-    assert in_flight.take(40)
+    assert in_flight.take_bytes(60)
+    assert not in_flight.take_bytes(41)
+    assert in_flight.take_bytes(40)
     in_flight.give_back(60)
-    assert in_flight.take(60)
+    assert in_flight.take_bytes(60)
     assert in_flight.bytes == 100

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
 from services.collector.intake.api_calls import api_calls
-from services.collector.intake.post import Rules, Taken
+from services.collector.intake.post import ParsedBody, Rules
 from shared.codec import API_CALL
 from shared.formats import format_of, segment_of
 from shared.partitioning import api_key, partition_of
@@ -31,14 +31,14 @@ CALL: dict[str, Any] = {
 }
 
 
-def take(document: Any, **fields: Any) -> Taken:
+def parse(document: Any, **fields: Any) -> ParsedBody:
     body = document if isinstance(document, bytes) else json.dumps(document).encode()
-    return api_calls.take(post(body, **{"key": "acme"} | fields), RULES)
+    return api_calls.parse_calls(post(body, **{"key": "acme"} | fields), RULES)
 
 
 def test_a_call_becomes_its_shape() -> None:
-    (one,) = take(CALL).accepted
-    (also,) = take({"calls": [CALL]}).accepted
+    (one,) = parse(CALL).accepted
+    (also,) = parse({"calls": [CALL]}).accepted
     assert API_CALL.encode(one) == API_CALL.encode(also)
     assert (one.customer_id, one.host, one.method, one.status) == ("acme", "api.example:8443", "POST", 201)  # type: ignore[union-attr]
     assert (one.path, one.at_ms, one.duration_us) == (["users", "{integer}", "orders"], 1_790_000_000_000, 1_500)  # type: ignore[union-attr]
@@ -50,7 +50,7 @@ def test_a_call_becomes_its_shape() -> None:
 
 
 def test_without_a_key_calls_are_the_default_customers() -> None:
-    assert take(CALL, key="").accepted[0].customer_id == "default"
+    assert parse(CALL, key="").accepted[0].customer_id == "default"
 
 
 @pytest.mark.parametrize(
@@ -70,7 +70,7 @@ def test_without_a_key_calls_are_the_default_customers() -> None:
     ids=str,
 )
 def test_each_bad_call_is_told_with_its_place_and_not_kept(bad: dict[str, Any]) -> None:
-    found = take({"calls": [CALL, CALL | bad, CALL]})
+    found = parse({"calls": [CALL, CALL | bad, CALL]})
     assert len(found.accepted) == 2
     ((rejected),) = found.rejected
     assert (rejected.place, rejected.reason) == (1, "invalid")
@@ -87,7 +87,7 @@ def test_each_bad_call_is_told_with_its_place_and_not_kept(bad: dict[str, Any]) 
     ],
 )
 def test_a_body_that_is_none_is_told_as_a_whole(body: bytes, reason: str) -> None:
-    assert [(one.reason, one.place) for one in take(body).rejected] == [(reason, None)]
+    assert [(one.reason, one.place) for one in parse(body).rejected] == [(reason, None)]
 
 
 json_values = st.recursive(
@@ -104,9 +104,9 @@ def test_the_published_schema_and_the_parser_are_of_one_mind(changed: dict[str, 
         document = json.loads(body, parse_constant=lambda _: 1 / 0)
     except ZeroDivisionError:
         # NaN is Python's, not JSON's.
-        assert take(body).rejected
+        assert parse(body).rejected
         return
-    found = take(body)
+    found = parse(body)
     if "path" in changed and found.rejected and "too many parts" in found.rejected[0].detail:
         return
     assert bool(found.accepted) is VALIDATOR.is_valid(document)
@@ -115,20 +115,20 @@ def test_the_published_schema_and_the_parser_are_of_one_mind(changed: dict[str, 
 @given(json_values, json_values)
 def test_any_payload_has_a_shape(sent: Any, got: Any) -> None:
     body = json.dumps(CALL | {"request": {"body": sent}, "response": {"body": got}}).encode()
-    for one in take(body).accepted:
+    for one in parse(body).accepted:
         assert API_CALL.decode(API_CALL.encode(one)) == one  # type: ignore[arg-type]
 
 
 @given(st.binary(max_size=100))
 def test_any_bytes_are_taken_or_told(body: bytes) -> None:
-    found = take(body)
+    found = parse(body)
     assert len(found.accepted) + len(found.rejected) == 1
 
 
 def test_a_payload_may_be_as_deep_as_json_allows() -> None:
     deep = b'{"method":"GET","host":"a","path":"/","status":200,"time_ms":1,"response":{"body":%s}}'
-    assert take(deep % (b"[" * 200 + b"]" * 200)).accepted
-    assert take(deep % (b"[" * 100_000 + b"]" * 100_000)).rejected
+    assert parse(deep % (b"[" * 200 + b"]" * 200)).accepted
+    assert parse(deep % (b"[" * 100_000 + b"]" * 100_000)).rejected
 
 
 @pytest.mark.parametrize(

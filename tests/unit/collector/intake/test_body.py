@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from services.collector.intake.body import RATIO_FREE_BYTES, unpacked
-from services.collector.intake.post import Refused, Rules
+from services.collector.intake.post import InvalidInput, Rules
 from tests.unit.collector.intake.bodies import post
 
 RULES = Rules(body_bytes_max=2_000_000, unpack_ratio_max=100)
@@ -36,9 +36,9 @@ def test_a_packed_body_is_unpacked(encoding: str, size: int) -> None:
 def test_a_body_cut_short_or_followed_by_something_is_refused(encoding: str) -> None:
     packed = PACKERS[encoding](bytes(range(256)) * 20)
     for body in (packed[:-3], packed + packed):
-        with pytest.raises(Refused) as refused:
+        with pytest.raises(InvalidInput) as invalid:
             unpacked(post(body, content_encoding=encoding), RULES)
-        assert refused.value.reason == "undecodable"
+        assert invalid.value.reason == "undecodable"
 
 
 @pytest.mark.parametrize("encoding", PACKERS)
@@ -47,22 +47,22 @@ def test_a_bomb_is_never_unpacked_whole(encoding: str, size: int, ratio: int) ->
     bomb = post(PACKERS[encoding](b" " * size), content_encoding=encoding)
     tracemalloc.start()
     try:
-        with pytest.raises(Refused) as refused:
+        with pytest.raises(InvalidInput) as invalid:
             unpacked(bomb, Rules(body_bytes_max=RULES.body_bytes_max, unpack_ratio_max=ratio))
         assert tracemalloc.get_traced_memory()[1] < 5 * RULES.body_bytes_max
     finally:
         tracemalloc.stop()
-    assert refused.value.reason == "too_large"
-    assert ("times its size" in refused.value.detail) == (ratio == 100)
+    assert invalid.value.reason == "too_large"
+    assert ("times its size" in invalid.value.detail) == (ratio == 100)
 
 
 def test_an_encoding_never_heard_of_is_refused() -> None:
-    with pytest.raises(Refused, match="compress"):
+    with pytest.raises(InvalidInput, match="compress"):
         unpacked(post(b"{}", content_encoding="compress"), RULES)
 
 
 @given(st.binary(max_size=300), st.sampled_from([*PACKERS, ""]), st.booleans())
 def test_nothing_but_a_refusal_is_ever_raised(data: bytes, encoding: str, is_headed: bool) -> None:
     body = PACKERS[encoding](b"beacons")[:9] + data if is_headed and encoding else data
-    with contextlib.suppress(Refused):
+    with contextlib.suppress(InvalidInput):
         unpacked(post(body, content_encoding=encoding), RULES)

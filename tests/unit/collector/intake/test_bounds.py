@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from bench.collector import hostile
 from services.collector.intake.mux.names import NAMES_REMEMBERED_MAX, FullNames
-from services.collector.intake.post import Rules, Taken
+from services.collector.intake.post import ParsedBody, Rules
 from services.collector.sink.records import records_of
 from shared.topics import PROFILES
 from tests.unit.collector.intake.bodies import post
@@ -25,12 +25,12 @@ CALLS_MAX_BY_PARSER: Final = {"api calls": 2_500_000}
 RULES: Final = Rules()
 
 
-def taken_of(parser: str, body: bytes) -> Taken:
-    take, _ = hostile.bodies(2_000)[parser]
+def parsed_of(parser: str, body: bytes) -> ParsedBody:
+    parse, _ = hostile.bodies(2_000)[parser]
     given_post = post(body, key="acme", content_type=hostile.CONTENT_TYPES.get(parser, ""))
-    taken = take(given_post, RULES)
-    records_of(taken, given_post, PROFILES["laptop"])
-    return taken
+    parsed = parse(given_post, RULES)
+    records_of(parsed, given_post, PROFILES["laptop"])
+    return parsed
 
 
 def calls_of(parser: str, body: bytes) -> int:
@@ -43,7 +43,7 @@ def calls_of(parser: str, body: bytes) -> int:
     before = sys.getprofile()
     sys.setprofile(count)
     try:
-        taken_of(parser, body)
+        parsed_of(parser, body)
     finally:
         sys.setprofile(before)
     return calls
@@ -52,7 +52,7 @@ def calls_of(parser: str, body: bytes) -> int:
 def memory_of(parser: str, body: bytes) -> int:
     tracemalloc.start()
     try:
-        taken_of(parser, body)
+        parsed_of(parser, body)
         return tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from services.collector.intake.cmcd import cmcd
-from services.collector.intake.post import Rules, Taken
+from services.collector.intake.post import ParsedBody, Rules
 from services.collector.intake.sender.client import Client
 from services.collector.intake.sender.customers import Customer, Customers
 from shared.codec import BEACON
@@ -18,8 +18,8 @@ from tests.unit.collector.intake.bodies import CMCD_RECORD, RECV_TIME_MS, cmcd_b
 RULES = Rules(collector_id="c-1")
 
 
-def take(body: bytes, **fields: Any) -> Taken:
-    return cmcd.take(post(body, **{"key": "acme", "origin": "/cmcd/acme"} | fields), RULES)
+def parse(body: bytes, **fields: Any) -> ParsedBody:
+    return cmcd.parse_records(post(body, **{"key": "acme", "origin": "/cmcd/acme"} | fields), RULES)
 
 
 def record(**changed: str | None) -> str:
@@ -31,12 +31,12 @@ def record(**changed: str | None) -> str:
 
 
 def test_real_bodies_become_beacons() -> None:
-    taken = [take(body) for body in cmcd_bodies()]
+    parsed = [parse(body) for body in cmcd_bodies()]
 
-    assert [len(each.accepted) for each in taken] == [3, 3, 5]
-    assert all(each.rejected == [] for each in taken)
+    assert [len(each.accepted) for each in parsed] == [3, 3, 5]
+    assert all(each.rejected == [] for each in parsed)
     # The second body failed at its first sending: its records come again in the third, with the same numbers.
-    beacons = [beacon for each in taken for beacon in each.accepted]
+    beacons = [beacon for each in parsed for beacon in each.accepted]
     assert [(beacon.seq, beacon.source_event, beacon.event) for beacon in beacons] == [
         (0, "ps:s", "viewstart"),
         (1, "t:s", "heartbeat"),
@@ -53,7 +53,7 @@ def test_real_bodies_become_beacons() -> None:
 
 
 def test_a_real_record_keeps_every_key_as_it_is() -> None:
-    response = take(cmcd_bodies()[1], client=Client(user_agent="hls")).accepted[1]
+    response = parse(cmcd_bodies()[1], client=Client(user_agent="hls")).accepted[1]
     assert response == Beacon(
         schema_version=1,
         source="cmcd",
@@ -118,7 +118,7 @@ def test_a_real_record_keeps_every_key_as_it_is() -> None:
     ],
 )
 def test_an_event_gets_its_canonical_name(e: str, sta: str | None, event: str) -> None:
-    beacon = take(record(e=e, sta=sta).encode()).accepted[0]
+    beacon = parse(record(e=e, sta=sta).encode()).accepted[0]
     assert (beacon.event, beacon.source_event) == (event, e if sta is None else f"{e}:{sta}")
 
 
@@ -131,38 +131,38 @@ def test_an_event_gets_its_canonical_name(e: str, sta: str | None, event: str) -
     ],
 )
 def test_blank_lines_and_line_ends_mean_nothing(body: str) -> None:
-    taken = take(body.encode())
-    assert (len(taken.accepted), taken.rejected) == (1, [])
+    parsed = parse(body.encode())
+    assert (len(parsed.accepted), parsed.rejected) == (1, [])
 
 
 def test_a_packed_body_is_unpacked() -> None:
-    assert len(take(gzip.compress(CMCD_RECORD.encode()), content_encoding="gzip").accepted) == 1
+    assert len(parse(gzip.compress(CMCD_RECORD.encode()), content_encoding="gzip").accepted) == 1
 
 
 def test_the_clock_offset_goes_by_the_latest_time_of_the_request() -> None:
     body = "\n".join([record(ts="1795176999000"), record(ts="1795176999900", sn="5")]).encode()
-    assert {beacon.clock_offset_ms for beacon in take(body).accepted} == {100}
+    assert {beacon.clock_offset_ms for beacon in parse(body).accepted} == {100}
 
 
 @pytest.mark.parametrize("nonsense", ["99999999999999999", "-5", "(1795177999999)"])
 def test_a_time_that_is_none_says_nothing_of_the_clock(nonsense: str) -> None:
     body = "\n".join([record(ts="1795176999900"), record(ts=nonsense, sn="5")]).encode()
-    taken = take(body)
-    assert [beacon.clock_offset_ms for beacon in taken.accepted] == [100]
-    assert [rejected.reason for rejected in taken.rejected] == ["invalid"]
+    parsed = parse(body)
+    assert [beacon.clock_offset_ms for beacon in parsed.accepted] == [100]
+    assert [rejected.reason for rejected in parsed.rejected] == ["invalid"]
 
 
 def test_a_text_that_is_too_long_is_refused_however_well_it_is_packed() -> None:
     body = "\n".join([record(), record(sn="5", cid='"' + "ab c" * 20_000 + '"')]).encode()
     for sent in (body, gzip.compress(body)):
         rules = Rules(unpack_ratio_max=10_000)
-        taken = cmcd.take(post(sent, key="acme"), rules)
-        assert [beacon.seq for beacon in taken.accepted] == [4]
-        assert [rejected.reason for rejected in taken.rejected] == ["too_large"]
+        parsed = cmcd.parse_records(post(sent, key="acme"), rules)
+        assert [beacon.seq for beacon in parsed.accepted] == [4]
+        assert [rejected.reason for rejected in parsed.rejected] == ["too_large"]
 
 
 def test_a_playhead_written_as_a_list_is_kept_as_it_was_said() -> None:
-    beacon = take(record(pt="(5 6)").encode()).accepted[0]
+    beacon = parse(record(pt="(5 6)").encode()).accepted[0]
     assert beacon.playhead_ms is None
     assert beacon.attrs["pt"] == [[5, None], [6, None]]
 
@@ -186,21 +186,21 @@ def test_a_playhead_written_as_a_list_is_kept_as_it_was_said() -> None:
     ],
 )
 def test_a_bad_record_is_set_aside_and_its_neighbours_are_not(line: str, reason: str) -> None:
-    taken = take("\n".join([record(sn="1"), line, record(sn="3")]).encode())
-    assert [beacon.seq for beacon in taken.accepted] == [1, 3]
-    assert [(rejected.reason, rejected.value.decode()) for rejected in taken.rejected] == [(reason, line)]
+    parsed = parse("\n".join([record(sn="1"), line, record(sn="3")]).encode())
+    assert [beacon.seq for beacon in parsed.accepted] == [1, 3]
+    assert [(rejected.reason, rejected.value.decode()) for rejected in parsed.rejected] == [(reason, line)]
 
 
 def test_a_record_without_a_number_is_rejected_by_that_name() -> None:
-    taken = take("\n".join([record(sn="1"), record(sn=None)]).encode())
-    assert [beacon.seq for beacon in taken.accepted] == [1]
-    assert [one.reason for one in taken.rejected] == ["unnumbered"]
+    parsed = parse("\n".join([record(sn="1"), record(sn=None)]).encode())
+    assert [beacon.seq for beacon in parsed.accepted] == [1]
+    assert [one.reason for one in parsed.rejected] == ["unnumbered"]
 
 
 @pytest.mark.parametrize("mark", [b"\xef\xbb\xbf", b""])
 def test_a_byte_order_mark_at_the_beginning_costs_no_record(mark: bytes) -> None:
-    taken = take(mark + "\n".join([record(sn="1"), record(sn="2")]).encode())
-    assert ([beacon.seq for beacon in taken.accepted], taken.rejected) == ([1, 2], [])
+    parsed = parse(mark + "\n".join([record(sn="1"), record(sn="2")]).encode())
+    assert ([beacon.seq for beacon in parsed.accepted], parsed.rejected) == ([1, 2], [])
 
 
 @pytest.mark.parametrize(
@@ -215,22 +215,24 @@ def test_a_byte_order_mark_at_the_beginning_costs_no_record(mark: bytes) -> None
     ],
 )
 def test_a_body_that_holds_no_records_is_set_aside_as_it_came(body: bytes, fields: dict[str, Any], reason: str) -> None:
-    taken = take(body, **fields)
-    assert taken.accepted == []
-    assert [(rejected.reason, rejected.value) for rejected in taken.rejected] == [(reason, body)]
+    parsed = parse(body, **fields)
+    assert parsed.accepted == []
+    assert [(rejected.reason, rejected.value) for rejected in parsed.rejected] == [(reason, body)]
 
 
 def test_a_customer_that_is_not_ours_is_set_aside() -> None:
-    taken = cmcd.take(post(CMCD_RECORD.encode(), key="stranger"), Rules(customers=Customers({"acme": Customer()})))
-    assert [(rejected.reason, rejected.customer_id) for rejected in taken.rejected] == [
+    parsed = cmcd.parse_records(
+        post(CMCD_RECORD.encode(), key="stranger"), Rules(customers=Customers({"acme": Customer()}))
+    )
+    assert [(rejected.reason, rejected.customer_id) for rejected in parsed.rejected] == [
         ("unknown_customer", "stranger")
     ]
 
 
 @given(st.lists(st.text(max_size=30) | st.just(CMCD_RECORD), max_size=4))
 def test_every_line_becomes_a_beacon_or_is_set_aside(lines: list[str]) -> None:
-    taken = take("\n".join(lines).encode("utf-8", "replace"))
+    parsed = parse("\n".join(lines).encode("utf-8", "replace"))
     count = sum(1 for line in "\n".join(lines).split("\n") if line.strip(" \t\r"))
-    assert len(taken.accepted) + len(taken.rejected) == max(count, 1)
-    for beacon in taken.accepted:
+    assert len(parsed.accepted) + len(parsed.rejected) == max(count, 1)
+    for beacon in parsed.accepted:
         assert BEACON.decode(BEACON.encode(beacon)) == beacon

@@ -17,13 +17,13 @@ from tests.unit.collector.intake.bodies import RECV_TIME_MS, epas_event, post
 RULES = Rules(collector_id="c-1")
 
 
-def take(event: Any, **fields: Any) -> epas.TakenEvent:
+def parse(event: Any, **fields: Any) -> epas.ParsedEvent:
     body = event if isinstance(event, bytes) else json.dumps(event).encode()
-    return epas.take(post(body, **{"key": "acme", "origin": "/epas/acme"} | fields), RULES, "new-session")
+    return epas.parse_event(post(body, **{"key": "acme", "origin": "/epas/acme"} | fields), RULES, "new-session")
 
 
 def accepted(event: Any, **fields: Any) -> Beacon:
-    (beacon,) = take(event, **fields).taken.accepted
+    (beacon,) = parse(event, **fields).parsed.accepted
     return beacon
 
 
@@ -53,7 +53,7 @@ def test_an_unknown_playhead_is_none(unknown: object) -> None:
 def test_half_a_character_does_not_cost_the_event() -> None:
     event = json.dumps(epas_event(event="metadata", payload={"contentTitle": "cut"})).replace("cut", "cut \\ud83d")
     assert accepted(event.encode()).attrs["contentTitle"] == "cut ?"
-    (rejected,) = take(event.replace("600", "NaN").encode()).taken.rejected
+    (rejected,) = parse(event.replace("600", "NaN").encode()).parsed.rejected
     assert rejected.reason == "undecodable"
 
 
@@ -75,11 +75,11 @@ def test_an_event_gets_its_canonical_name(name: str, event: str) -> None:
 
 
 def test_a_session_that_begins_without_an_id_is_given_one() -> None:
-    taken = take(epas_event(event="init", sessionId=...))
-    assert (taken.session_id, taken.begins, taken.taken.accepted[0].view_id) == ("new-session", True, "new-session")
-    taken = take(epas_event(event="init"))
-    assert (taken.session_id, taken.begins) == ("session-1", True)
-    assert take(epas_event()).begins is False
+    parsed = parse(epas_event(event="init", sessionId=...))
+    assert (parsed.session_id, parsed.begins, parsed.parsed.accepted[0].view_id) == ("new-session", True, "new-session")
+    parsed = parse(epas_event(event="init"))
+    assert (parsed.session_id, parsed.begins) == ("session-1", True)
+    assert parse(epas_event()).begins is False
 
 
 @pytest.mark.parametrize(
@@ -97,7 +97,7 @@ def test_a_session_that_begins_without_an_id_is_given_one() -> None:
     ],
 )
 def test_what_is_no_event_is_set_aside(event: Any, reason: str) -> None:
-    (rejected,) = take(event).taken.rejected
+    (rejected,) = parse(event).parsed.rejected
     assert (rejected.reason, rejected.customer_id) == (reason, "acme")
 
 
@@ -122,12 +122,12 @@ _JSON = st.recursive(
     st.booleans(),
 )
 def test_every_event_becomes_a_beacon_or_is_set_aside(event: Any, in_seconds: bool) -> None:
-    taken = take(event, in_seconds=in_seconds).taken
-    assert len(taken.accepted) + len(taken.rejected) == 1
-    for beacon in taken.accepted:
+    parsed = parse(event, in_seconds=in_seconds).parsed
+    assert len(parsed.accepted) + len(parsed.rejected) == 1
+    for beacon in parsed.accepted:
         assert BEACON.decode(BEACON.encode(beacon)) == beacon
 
 
 @given(st.binary(max_size=200), st.sampled_from(["", "gzip", "deflate", "br", "zstd"]))
 def test_no_body_is_too_strange(body: bytes, encoding: str) -> None:
-    take(body, content_encoding=encoding)
+    parse(body, content_encoding=encoding)

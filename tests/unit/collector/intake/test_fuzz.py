@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from services.collector.intake import epas, native
 from services.collector.intake.cmcd import cmcd
 from services.collector.intake.mux import mux
-from services.collector.intake.post import Post, Rules, Taken
+from services.collector.intake.post import ParsedBody, Post, Rules
 from services.collector.intake.sender.client import Agent, Client
 from services.collector.intake.sender.customers import Customer, Customers
 from services.collector.sink.records import records_of
@@ -51,27 +51,27 @@ _PIECES: Final = [
 ]
 
 
-def _take_pixel(given_post: Post, rules: Rules) -> Taken:
+def _parse_pixel(given_post: Post, rules: Rules) -> ParsedBody:
     query = given_post.body.decode("utf-8", "surrogateescape")
-    return native.take_query(parse_qsl(query, keep_blank_values=True), given_post, rules)
+    return native.parse_query(parse_qsl(query, keep_blank_values=True), given_post, rules)
 
 
-def _take_epas(given_post: Post, rules: Rules) -> Taken:
-    return epas.take(given_post, rules, "new").taken
+def _parse_epas(given_post: Post, rules: Rules) -> ParsedBody:
+    return epas.parse_event(given_post, rules, "new").parsed
 
 
-PARSERS: Final[dict[str, tuple[Callable[[Post, Rules], Taken], list[bytes]]]] = {
-    "mux": (mux.take, [json.dumps(real["body"]).encode() for real in mux_posts()]),
-    "cmcd": (cmcd.take, cmcd_bodies()),
+PARSERS: Final[dict[str, tuple[Callable[[Post, Rules], ParsedBody], list[bytes]]]] = {
+    "mux": (mux.parse_beacons, [json.dumps(real["body"]).encode() for real in mux_posts()]),
+    "cmcd": (cmcd.parse_records, cmcd_bodies()),
     "native": (
-        native.take,
+        native.parse_beacons,
         [
             orjson.dumps(native_beacon(seq=1, playhead_ms=5, attrs={"a": [1, {"b": None}]})),
             orjson.dumps({"beacons": [native_beacon(), native_beacon(full_snapshot=True)], "sent_time_ms": 1}),
         ],
     ),
-    "epas": (_take_epas, [orjson.dumps(epas_event(payload={"bitrate": 1})), orjson.dumps(epas_event(event="init"))]),
-    "pixel": (_take_pixel, [urlencode({**native_beacon(seq=1), "video_id": "é"}).encode()]),
+    "epas": (_parse_epas, [orjson.dumps(epas_event(payload={"bitrate": 1})), orjson.dumps(epas_event(event="init"))]),
+    "pixel": (_parse_pixel, [urlencode({**native_beacon(seq=1), "video_id": "é"}).encode()]),
 }
 
 
@@ -97,19 +97,19 @@ def damaged(body: bytes, seed: int) -> bytes:
     torn=st.booleans(),
 )
 def test_a_damaged_body_becomes_records(name: str, seed: int, number: int, packing: str, torn: bool) -> None:
-    take, bodies = PARSERS[name]
+    parse, bodies = PARSERS[name]
     body = PACKERS[packing](damaged(bodies[number % len(bodies)], seed))
     if torn and packing:
         body = damaged(body, seed + 1)
     given_post = post(body, key="acme", content_encoding=packing, client=CLIENT, in_seconds=seed % 2 == 0)
 
-    taken = take(given_post, RULES)
+    parsed = parse(given_post, RULES)
 
     # Something always comes of it: beacons, or bytes that were set aside. Only an empty batch is neither.
-    assert taken.accepted or taken.rejected or name in {"mux", "native"}
-    records = records_of(taken, given_post, PROFILES["laptop"])
-    assert len(records) == len(taken.accepted) + len(taken.rejected)
-    for record, beacon in zip(records, taken.accepted, strict=False):
+    assert parsed.accepted or parsed.rejected or name in {"mux", "native"}
+    records = records_of(parsed, given_post, PROFILES["laptop"])
+    assert len(records) == len(parsed.accepted) + len(parsed.rejected)
+    for record, beacon in zip(records, parsed.accepted, strict=False):
         assert BEACON.decode(record.value) == beacon
         assert orjson.loads(record.value)["view_id"] == beacon.view_id
-    assert {record.topic for record in records[len(taken.accepted) :]} <= {"rejected"}
+    assert {record.topic for record in records[len(parsed.accepted) :]} <= {"rejected"}

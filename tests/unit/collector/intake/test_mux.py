@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from services.collector.intake.mux import mux
-from services.collector.intake.post import Rules, Taken
+from services.collector.intake.post import ParsedBody, Rules
 from services.collector.intake.sender.client import Client
 from services.collector.intake.sender.customers import Customer, Customers
 from shared.codec import BEACON
@@ -22,18 +22,18 @@ from tests.unit.collector.intake.bodies import RECV_TIME_MS, mux_body, mux_event
 RULES = Rules(collector_id="c-1")
 
 
-def take(body: bytes, **fields: Any) -> Taken:
-    return mux.take(post(body, **fields), RULES)
+def parse(body: bytes, **fields: Any) -> ParsedBody:
+    return mux.parse_beacons(post(body, **fields), RULES)
 
 
 def accepted(body: bytes, **fields: Any) -> list[Beacon]:
-    taken = take(body, **fields)
-    assert taken.rejected == []
-    return taken.accepted
+    parsed = parse(body, **fields)
+    assert parsed.rejected == []
+    return parsed.accepted
 
 
-def rejected_reasons(taken: Taken) -> list[str]:
-    return [rejected.reason for rejected in taken.rejected]
+def rejected_reasons(parsed: ParsedBody) -> list[str]:
+    return [rejected.reason for rejected in parsed.rejected]
 
 
 def test_a_real_view_of_mux_embed_becomes_beacons_in_its_order() -> None:
@@ -171,10 +171,10 @@ def test_half_a_character_does_not_cost_the_batch() -> None:
 
 @pytest.mark.parametrize("share", [0.5, "0.1", 0, 2, "half", [1]])
 def test_a_player_that_samples_is_rejected_by_that_name(share: object) -> None:
-    taken = take(mux_body(mux_event(msara=share), mux_event(xsqno=8, msara=1), mux_event(xsqno=9, msara="1.0")))
-    assert [beacon.seq for beacon in taken.accepted] == [8, 9]
-    assert [one.reason for one in taken.rejected] == ["sampled"]
-    assert "mux_sample_rate" in taken.rejected[0].detail
+    parsed = parse(mux_body(mux_event(msara=share), mux_event(xsqno=8, msara=1), mux_event(xsqno=9, msara="1.0")))
+    assert [beacon.seq for beacon in parsed.accepted] == [8, 9]
+    assert [one.reason for one in parsed.rejected] == ["sampled"]
+    assert "mux_sample_rate" in parsed.rejected[0].detail
 
 
 @pytest.mark.parametrize(
@@ -205,19 +205,19 @@ def test_a_player_that_samples_is_rejected_by_that_name(share: object) -> None:
 )
 def test_a_bad_event_is_set_aside_and_its_neighbours_are_not(changed: dict[str, Any], reason: str) -> None:
     bad = mux_event(**changed)
-    taken = take(mux_body(mux_event(xsqno=1), bad, mux_event(xsqno=3)))
+    parsed = parse(mux_body(mux_event(xsqno=1), bad, mux_event(xsqno=3)))
 
-    assert [beacon.seq for beacon in taken.accepted] == [1, 3]
-    assert rejected_reasons(taken) == [reason]
-    assert orjson.loads(taken.rejected[0].value) == bad
-    assert not taken.rejected[0].encoded
-    assert taken.rejected[0].detail
+    assert [beacon.seq for beacon in parsed.accepted] == [1, 3]
+    assert rejected_reasons(parsed) == [reason]
+    assert orjson.loads(parsed.rejected[0].value) == bad
+    assert not parsed.rejected[0].encoded
+    assert parsed.rejected[0].detail
 
 
 def test_an_event_without_ids_is_rejected_even_as_the_first() -> None:
     nobodys = mux_event(ake=..., xid=...)
-    assert rejected_reasons(take(mux_body(nobodys, nobodys, {}))) == ["invalid"] * 3
-    assert rejected_reasons(take(mux_body("not an object", None, 7))) == ["invalid"] * 3
+    assert rejected_reasons(parse(mux_body(nobodys, nobodys, {}))) == ["invalid"] * 3
+    assert rejected_reasons(parse(mux_body("not an object", None, 7))) == ["invalid"] * 3
 
 
 def test_a_playhead_that_is_no_number_is_kept_as_it_was_said() -> None:
@@ -228,10 +228,10 @@ def test_a_playhead_that_is_no_number_is_kept_as_it_was_said() -> None:
 
 def test_a_customer_that_is_not_ours_is_told_from_one_that_cannot_be() -> None:
     rules = Rules(customers=Customers({"acme": Customer()}))
-    taken = mux.take(post(mux_body(mux_event(), mux_event(ake="stranger"), mux_event(ake="a b"))), rules)
-    assert [beacon.customer_id for beacon in taken.accepted] == ["acme"]
-    assert rejected_reasons(taken) == ["unknown_customer", "invalid"]
-    assert [rejected.customer_id for rejected in taken.rejected] == ["stranger", None]
+    parsed = mux.parse_beacons(post(mux_body(mux_event(), mux_event(ake="stranger"), mux_event(ake="a b"))), rules)
+    assert [beacon.customer_id for beacon in parsed.accepted] == ["acme"]
+    assert rejected_reasons(parsed) == ["unknown_customer", "invalid"]
+    assert [rejected.customer_id for rejected in parsed.rejected] == ["stranger", None]
 
 
 @pytest.mark.parametrize(
@@ -258,9 +258,9 @@ def test_a_customer_that_is_not_ours_is_told_from_one_that_cannot_be() -> None:
     ],
 )
 def test_a_body_that_holds_no_events_is_set_aside_as_it_came(body: bytes, headers: dict[str, Any], reason: str) -> None:
-    taken = take(body, **headers)
-    assert taken.accepted == []
-    assert [(rejected.reason, rejected.value, rejected.encoded) for rejected in taken.rejected] == [
+    parsed = parse(body, **headers)
+    assert parsed.accepted == []
+    assert [(rejected.reason, rejected.value, rejected.encoded) for rejected in parsed.rejected] == [
         (reason, body, True)
     ]
 
@@ -269,14 +269,14 @@ def test_a_body_that_unpacks_to_far_too_much_is_never_unpacked_whole() -> None:
     bomb = post(gzip.compress(b" " * 60_000_000))
     tracemalloc.start()
     try:
-        assert rejected_reasons(mux.take(bomb, RULES)) == ["too_large"]
+        assert rejected_reasons(mux.parse_beacons(bomb, RULES)) == ["too_large"]
         assert tracemalloc.get_traced_memory()[1] < 3 * RULES.body_bytes_max
     finally:
         tracemalloc.stop()
 
 
 def test_an_empty_batch_is_nothing_and_no_fault() -> None:
-    assert take(mux_body()) == Taken([], [])
+    assert parse(mux_body()) == ParsedBody([], [])
 
 
 @pytest.mark.parametrize(
@@ -291,19 +291,19 @@ def test_an_empty_batch_is_nothing_and_no_fault() -> None:
 @pytest.mark.parametrize("packed", [False, True])
 def test_of_a_bad_event_the_very_bytes_are_kept(bad: bytes, packed: bool) -> None:
     body = mux_body(mux_event(xsqno=1), "here", mux_event(xsqno=3)).replace(b'"here"', bad)
-    taken = take(gzip.compress(body) if packed else body)
-    assert [beacon.seq for beacon in taken.accepted] == [1, 3]
-    assert [(rejected.value, rejected.encoded) for rejected in taken.rejected] == [(bad, False)]
+    parsed = parse(gzip.compress(body) if packed else body)
+    assert [beacon.seq for beacon in parsed.accepted] == [1, 3]
+    assert [(rejected.value, rejected.encoded) for rejected in parsed.rejected] == [(bad, False)]
 
 
 def test_of_a_bad_event_with_half_a_character_all_else_is_kept() -> None:
     body = mux_body("here", mux_event(xsqno=3)).replace(b'"here"', b'{"ake": "a b", "vtt": "\\ud83d"}')
-    assert [(each.value, each.encoded) for each in take(body).rejected] == [(b'{"ake": "a b", "vtt": "?"}', False)]
+    assert [(each.value, each.encoded) for each in parse(body).rejected] == [(b'{"ake": "a b", "vtt": "?"}', False)]
 
 
 def test_where_an_event_cannot_be_told_from_its_neighbours_the_body_is_kept() -> None:
     body = b'{"events": {}, "events": [7]}'
-    assert [(rejected.value, rejected.encoded) for rejected in take(body).rejected] == [(body, True)]
+    assert [(rejected.value, rejected.encoded) for rejected in parse(body).rejected] == [(body, True)]
 
 
 _JSON = st.recursive(
@@ -316,24 +316,26 @@ _FIELDS = st.sampled_from(["ake", "xid", "e", "xsqno", "psqno", "uti", "pphti", 
 
 @given(st.lists(_JSON | st.dictionaries(_FIELDS, _JSON | st.just("a")), max_size=4), _JSON)
 def test_every_event_becomes_a_beacon_or_is_set_aside(events: list[Any], metadata: Any) -> None:
-    taken = take(json.dumps({"metadata": metadata, "events": events}).encode())
-    assert len(taken.accepted) + len(taken.rejected) == len(events)
-    for beacon in taken.accepted:
+    parsed = parse(json.dumps({"metadata": metadata, "events": events}).encode())
+    assert len(parsed.accepted) + len(parsed.rejected) == len(events)
+    for beacon in parsed.accepted:
         assert BEACON.decode(BEACON.encode(beacon)) == beacon
 
 
 @given(st.binary(max_size=200), st.sampled_from(["", "gzip", "deflate"]))
 def test_no_body_is_too_strange(body: bytes, encoding: str) -> None:
-    taken = take(body, content_encoding=encoding)
-    assert len(taken.rejected) == 1
+    parsed = parse(body, content_encoding=encoding)
+    assert len(parsed.rejected) == 1
 
 
 @pytest.mark.parametrize(
     ("number", "kept"), [("9" * 400, None), (str(2**63), 2**63), (str(2**70), float(2**70)), ("1e999", None)]
 )
 def test_a_number_that_readers_cannot_hold_reaches_nobody(number: str, kept: float | None) -> None:
-    taken = mux.take(post(mux_body(mux_event(vtt=0)).replace(b'"vtt": 0', b'"vtt": ' + number.encode())), Rules())
+    parsed = mux.parse_beacons(
+        post(mux_body(mux_event(vtt=0)).replace(b'"vtt": 0', b'"vtt": ' + number.encode())), Rules()
+    )
     if kept is None:
-        assert [rejected.reason for rejected in taken.rejected] == ["undecodable"]
+        assert [rejected.reason for rejected in parsed.rejected] == ["undecodable"]
     else:
-        assert [beacon.attrs["video_title"] for beacon in taken.accepted] == [kept]
+        assert [beacon.attrs["video_title"] for beacon in parsed.accepted] == [kept]

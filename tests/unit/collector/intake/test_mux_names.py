@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from services.collector.intake.mux.names import NAMES_REMEMBERED_MAX, FullNames, full_name
 from services.collector.intake.mux.words import FIRST_WORDS, LATER_WORDS
-from services.collector.intake.post import Refused
+from services.collector.intake.post import InvalidInput
 
 _LETTER = {word: letter for letter, word in FIRST_WORDS.items()}
 _LETTERS = {word: letters for letters, word in LATER_WORDS.items()}
@@ -77,6 +77,6 @@ def test_only_so_many_names_are_remembered() -> None:
 
 
 def test_a_name_longer_than_any_field_is_refused() -> None:
-    with pytest.raises(Refused) as refused:
+    with pytest.raises(InvalidInput) as invalid:
         FullNames().spelled_out({"c" + "1" * 200: 1})
-    assert refused.value.reason == "too_large"
+    assert invalid.value.reason == "too_large"

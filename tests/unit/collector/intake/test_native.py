@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
 from services.collector.intake import native
-from services.collector.intake.post import Rules, Taken
+from services.collector.intake.post import ParsedBody, Rules
 from services.collector.intake.sender.client import Client
 from shared.codec import BEACON
 from tests.unit.collector.intake.bodies import RECV_TIME_MS, native_beacon, post
@@ -19,15 +19,15 @@ RULES = Rules(collector_id="c-1", batch_beacons_max=50, attrs_max=20)
 VALIDATOR = Draft202012Validator(json.loads(native.json_schema()))
 
 
-def take(document: Any, **fields: Any) -> Taken:
+def parse(document: Any, **fields: Any) -> ParsedBody:
     body = document if isinstance(document, bytes) else json.dumps(document).encode()
-    return native.take(post(body, **{"key": "acme", "origin": "/v1/beacons"} | fields), RULES)
+    return native.parse_beacons(post(body, **{"key": "acme", "origin": "/v1/beacons"} | fields), RULES)
 
 
 def test_one_beacon_and_a_batch_become_canonical_beacons() -> None:
     fields = {"seq": 3, "playhead_ms": 1_500, "full_snapshot": True, "attrs": {"video_id": "v", "own": [1]}}
-    (one,) = take(native_beacon(**fields)).accepted
-    two = take({"sent_time_ms": RECV_TIME_MS - 40, "beacons": [native_beacon(), native_beacon(**fields)]}).accepted
+    (one,) = parse(native_beacon(**fields)).accepted
+    two = parse({"sent_time_ms": RECV_TIME_MS - 40, "beacons": [native_beacon(), native_beacon(**fields)]}).accepted
 
     assert (one.source, one.customer_id, one.view_id, one.event) == ("native", "acme", "view-1", "heartbeat")
     assert (one.seq, one.playhead_ms, one.full_snapshot, one.attrs) == (3, 1_500, True, fields["attrs"])
@@ -52,12 +52,12 @@ def test_each_bad_beacon_of_a_batch_is_set_aside_with_its_place() -> None:
         native_beacon(attrs={"deep": deep}),
         7,
     ]
-    taken = take({"beacons": [native_beacon(), *bad, native_beacon(seq=2)]})
-    assert len(taken.accepted) == 2
-    assert [rejected.place for rejected in taken.rejected] == list(range(1, 9))
-    assert [json.loads(rejected.value) for rejected in taken.rejected] == bad
-    assert {rejected.reason for rejected in taken.rejected} == {"invalid", "too_large"}
-    assert taken.rejected[0].view_id == "view-1"
+    parsed = parse({"beacons": [native_beacon(), *bad, native_beacon(seq=2)]})
+    assert len(parsed.accepted) == 2
+    assert [rejected.place for rejected in parsed.rejected] == list(range(1, 9))
+    assert [json.loads(rejected.value) for rejected in parsed.rejected] == bad
+    assert {rejected.reason for rejected in parsed.rejected} == {"invalid", "too_large"}
+    assert parsed.rejected[0].view_id == "view-1"
 
 
 @pytest.mark.parametrize(
@@ -73,24 +73,24 @@ def test_each_bad_beacon_of_a_batch_is_set_aside_with_its_place() -> None:
     ],
 )
 def test_a_body_that_holds_no_beacons_is_set_aside_as_a_whole(body: bytes, reason: str) -> None:
-    (rejected,) = take(body).rejected
+    (rejected,) = parse(body).rejected
     assert (rejected.reason, rejected.value, rejected.place, rejected.customer_id) == (reason, body, None, "acme")
 
 
 def test_a_beacon_too_large_for_a_record_is_answered_in_its_place() -> None:
     large = native_beacon(attrs={f"a{number}": "x" * 60_000 for number in range(5)})
-    taken = native.take(
+    parsed = native.parse_beacons(
         post(json.dumps({"beacons": [native_beacon(), large, native_beacon()]}).encode(), key="acme"), Rules()
     )
-    assert len(taken.accepted) == 2
-    ((rejected),) = taken.rejected
+    assert len(parsed.accepted) == 2
+    ((rejected),) = parsed.rejected
     assert (rejected.reason, rejected.place) == ("too_large", 1)
 
 
 def test_a_number_of_more_than_64_bits_is_refused() -> None:
-    (rejected,) = take(native_beacon(attrs={"a": [{"b": 2**64}]})).rejected
+    (rejected,) = parse(native_beacon(attrs={"a": [{"b": 2**64}]})).rejected
     assert rejected.reason == "invalid"
-    assert take(native_beacon(attrs={"a": 2**64 - 1})).rejected == []
+    assert parse(native_beacon(attrs={"a": 2**64 - 1})).rejected == []
 
 
 @pytest.mark.parametrize(
@@ -100,13 +100,13 @@ def test_a_whole_number_may_be_written_with_a_fraction(seq: bytes, kept: int | N
     """To JSON Schema 5.0 is an integer, and some languages write every number so."""
     body = b'{"view_id": "v", "event": "play", "time_ms": 1.795176999e12, "attrs": {"x": 1.0}, "seq": %s}' % seq
     for document in (body, b'{"sent_time_ms": 1795176999040.0, "beacons": [%s]}' % body):
-        found = [(beacon.seq, beacon.client_time_ms, beacon.attrs) for beacon in take(document).accepted]
+        found = [(beacon.seq, beacon.client_time_ms, beacon.attrs) for beacon in parse(document).accepted]
         assert found == ([] if kept is None else [(kept, 1_795_176_999_000, {"x": 1.0})])
 
 
 @pytest.mark.parametrize("tail", [b"", b"}x", b', "\xff": 1}', b', "a": "\xff"}', b"," + b"[" * 100_000])
 def test_a_bad_beginning_is_no_excuse_for_a_bad_end(tail: bytes) -> None:
-    (rejected,) = take(b'{"time_ms": 1.0, "seq": true' + tail).rejected
+    (rejected,) = parse(b'{"time_ms": 1.0, "seq": true' + tail).rejected
     assert rejected.reason in {"invalid", "undecodable"}
 
 
@@ -115,44 +115,44 @@ def test_half_a_character_costs_neither_the_beacon_nor_its_neighbours() -> None:
     attrs = b'{"video_title": "cut \\ud83d", "\\uDC00": "\\ud83d\\ude00"}'
     half = b'{"view_id": "v", "event": "play", "time_ms": 5.0, "attrs": %s}' % attrs
     for document in (half, b'{"beacons": [%s]}' % half):
-        (beacon,) = take(document).accepted
+        (beacon,) = parse(document).accepted
         assert (beacon.client_time_ms, beacon.attrs) == (5, {"video_title": "cut ?", "?": "\N{GRINNING FACE}"})
-    taken = take(b'{"beacons": [%s, {"event": "\\ud83d"}, {"a": "\\\\ud83d"}]}' % half)
-    assert len(taken.accepted) == 1
-    assert [rejected.reason for rejected in taken.rejected] == ["invalid", "invalid"]
+    parsed = parse(b'{"beacons": [%s, {"event": "\\ud83d"}, {"a": "\\\\ud83d"}]}' % half)
+    assert len(parsed.accepted) == 1
+    assert [rejected.reason for rejected in parsed.rejected] == ["invalid", "invalid"]
 
 
 @pytest.mark.parametrize("broken", [b'"\\ud83d', b'{"a": "\\ud83d", "b": NaN}', b'{"a": "\\\\ud83d", "b": NaN}'])
 def test_half_a_character_is_no_excuse_for_what_is_no_json(broken: bytes) -> None:
-    assert [rejected.reason for rejected in take(broken).rejected] == ["undecodable"]
+    assert [rejected.reason for rejected in parse(broken).rejected] == ["undecodable"]
 
 
 @pytest.mark.parametrize(
     ("share", "accepted"), [(0.5, 0), ("0.5", 0), (True, 1), (1, 1), ("1", 1), (None, 1), ("all", 0)]
 )
 def test_a_client_that_samples_is_rejected_by_that_name(share: object, accepted: int) -> None:
-    taken = take(native_beacon(attrs={"sample_rate": share}))
-    assert len(taken.accepted) == accepted
-    assert all((one.reason, one.detail.startswith("sample_rate is")) == ("sampled", True) for one in taken.rejected)
+    parsed = parse(native_beacon(attrs={"sample_rate": share}))
+    assert len(parsed.accepted) == accepted
+    assert all((one.reason, one.detail.startswith("sample_rate is")) == ("sampled", True) for one in parsed.rejected)
     query = [("view_id", "v"), ("event", "play"), ("time_ms", "1"), ("sample_rate", "0.5")]
-    queried = native.take_query(query, post(b"", key="acme"), RULES)
+    queried = native.parse_query(query, post(b"", key="acme"), RULES)
     assert [one.reason for one in queried.rejected] == ["sampled"]
 
 
 def test_a_beacon_may_be_a_query() -> None:
     query = urlencode({"key": "acme", **native_beacon(seq=4, playhead_ms="1500"), "video_id": "v"})
-    taken = native.take_query(parse_qsl(query), post(query.encode(), key="acme"), RULES)
-    (beacon,) = taken.accepted
+    parsed = native.parse_query(parse_qsl(query), post(query.encode(), key="acme"), RULES)
+    (beacon,) = parsed.accepted
     assert (beacon.view_id, beacon.seq, beacon.playhead_ms, beacon.attrs) == ("view-1", 4, 1_500, {"video_id": "v"})
 
     query = urlencode(native_beacon(time_ms="noon"))
-    (rejected,) = native.take_query(parse_qsl(query), post(query.encode(), key="acme"), RULES).rejected
+    (rejected,) = native.parse_query(parse_qsl(query), post(query.encode(), key="acme"), RULES).rejected
     assert (rejected.reason, rejected.value) == ("invalid", query.encode())
 
 
 def test_a_viewer_who_wants_privacy_is_not_told_from_others() -> None:
     client = Client(address="203.0.113.7", user_agent="agent", wants_privacy=True)
-    (beacon,) = take(native_beacon(attrs={"viewer_id": "v", "video_id": "x"}), client=client).accepted
+    (beacon,) = parse(native_beacon(attrs={"viewer_id": "v", "video_id": "x"}), client=client).accepted
     assert (beacon.attrs, beacon.ip_trunc, beacon.user_agent) == ({"video_id": "x"}, None, None)
 
 
@@ -186,9 +186,9 @@ _BEACONS = _GOOD | st.builds(lambda good, changes: good | changes, _GOOD, st.fix
 
 @given(_BEACONS | st.fixed_dictionaries({}, optional=_FIELDS))
 def test_the_schema_and_the_parser_agree_on_every_beacon(beacon: dict[str, Any]) -> None:
-    taken = take(beacon)
-    assert VALIDATOR.is_valid(beacon) == (taken.rejected == []), (beacon, taken)
-    for canonical in taken.accepted:
+    parsed = parse(beacon)
+    assert VALIDATOR.is_valid(beacon) == (parsed.rejected == []), (beacon, parsed)
+    for canonical in parsed.accepted:
         assert BEACON.decode(BEACON.encode(canonical)) == canonical
 
 
@@ -196,16 +196,16 @@ def test_the_schema_and_the_parser_agree_on_every_beacon(beacon: dict[str, Any])
     st.fixed_dictionaries({"beacons": st.lists(_BEACONS, max_size=3)}, optional={"sent_time_ms": _VALUES, "x": _VALUES})
 )
 def test_the_schema_and_the_parser_agree_on_every_batch(batch: dict[str, Any]) -> None:
-    assert VALIDATOR.is_valid(batch) == (take(batch).rejected == [])
+    assert VALIDATOR.is_valid(batch) == (parse(batch).rejected == [])
 
 
 @given(st.binary(max_size=200), st.sampled_from(["", "gzip", "deflate", "br", "zstd", "x"]))
 def test_no_body_is_too_strange(body: bytes, encoding: str) -> None:
-    taken = take(body, content_encoding=encoding)
-    assert len(taken.rejected) == 1
+    parsed = parse(body, content_encoding=encoding)
+    assert len(parsed.rejected) == 1
 
 
 @given(st.lists(st.tuples(st.text(max_size=8) | st.sampled_from(sorted(_FIELDS)), st.text(max_size=8)), max_size=6))
 def test_no_query_is_too_strange(pairs: list[tuple[str, str]]) -> None:
-    taken = native.take_query(pairs, post(b"?", key="acme"), RULES)
-    assert len(taken.accepted) + len(taken.rejected) == 1
+    parsed = native.parse_query(pairs, post(b"?", key="acme"), RULES)
+    assert len(parsed.accepted) + len(parsed.rejected) == 1

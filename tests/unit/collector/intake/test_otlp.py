@@ -20,7 +20,7 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.trace import Link, SpanKind, Status, StatusCode
 
 from services.collector.intake.otlp import otlp
-from services.collector.intake.post import Rules, Taken
+from services.collector.intake.post import ParsedBody, Rules
 from services.collector.intake.sender.customers import Customer, Customers
 from shared.codec import SPAN
 from shared.partitioning import partition_of, trace_key
@@ -124,9 +124,9 @@ def _value(into: Any, value: dict[str, Any]) -> None:
                 into.bytes_value = b"\xff\x00"
 
 
-def take(body: Any, content_type: str = otlp.JSON, rules: Rules = RULES, **fields: Any) -> Taken:
+def parse(body: Any, content_type: str = otlp.JSON, rules: Rules = RULES, **fields: Any) -> ParsedBody:
     data = body if isinstance(body, bytes) else json.dumps(body).encode()
-    return otlp.take(post(data, content_type=content_type, **{"key": "acme"} | fields), rules)
+    return otlp.parse_spans(post(data, content_type=content_type, **{"key": "acme"} | fields), rules)
 
 
 EXPECTED = Span(
@@ -168,9 +168,9 @@ def test_both_encodings_are_read_alike(content_type: str, is_packed: bool) -> No
     document = request_json(span_json())
     body = as_protobuf(document) if content_type == otlp.PROTOBUF else json.dumps(document).encode()
     encoding = "gzip" if is_packed else ""
-    taken = take(gzip.compress(body) if is_packed else body, content_type, content_encoding=encoding)
-    assert taken.rejected == []
-    assert SPAN.encode(taken.accepted[0]) == SPAN.encode(EXPECTED)
+    parsed = parse(gzip.compress(body) if is_packed else body, content_type, content_encoding=encoding)
+    assert parsed.rejected == []
+    assert SPAN.encode(parsed.accepted[0]) == SPAN.encode(EXPECTED)
 
 
 @pytest.mark.parametrize(
@@ -188,13 +188,13 @@ def test_both_encodings_are_read_alike(content_type: str, is_packed: bool) -> No
     ],
 )
 def test_what_is_allowed_is_read(changed: dict[str, Any], fields: dict[str, Any]) -> None:
-    (span,) = take(request_json(span_json(**changed))).accepted
+    (span,) = parse(request_json(span_json(**changed))).accepted
     assert {name: getattr(span, name) for name in fields} == fields
 
 
 def test_what_json_has_no_number_for_is_kept_as_text() -> None:
     document = request_json(span_json(attributes=[{"key": "n", "value": {"doubleValue": float("nan")}}]))
-    assert take(as_protobuf(document), otlp.PROTOBUF).accepted[0].attrs == {"n": "nan"}
+    assert parse(as_protobuf(document), otlp.PROTOBUF).accepted[0].attrs == {"n": "nan"}
 
 
 def test_each_bad_span_is_set_aside_with_its_place_and_the_others_are_kept() -> None:
@@ -214,11 +214,11 @@ def test_each_bad_span_is_set_aside_with_its_place_and_the_others_are_kept() -> 
         span_json(attributes=[{"key": f"a{n}", "value": {"boolValue": True}} for n in range(1_001)]),
         7,
     ]
-    taken = take(request_json(span_json(), *bad, span_json()), rules=Rules())
-    assert len(taken.accepted) == 2
-    assert [rejected.place for rejected in taken.rejected] == list(range(1, len(bad) + 1))
-    assert [json.loads(rejected.value) for rejected in taken.rejected] == bad
-    assert {rejected.reason for rejected in taken.rejected} == {"invalid", "too_large"}
+    parsed = parse(request_json(span_json(), *bad, span_json()), rules=Rules())
+    assert len(parsed.accepted) == 2
+    assert [rejected.place for rejected in parsed.rejected] == list(range(1, len(bad) + 1))
+    assert [json.loads(rejected.value) for rejected in parsed.rejected] == bad
+    assert {rejected.reason for rejected in parsed.rejected} == {"invalid", "too_large"}
 
 
 @pytest.mark.parametrize(
@@ -238,15 +238,15 @@ def test_each_bad_span_is_set_aside_with_its_place_and_the_others_are_kept() -> 
 def test_a_body_that_is_no_request_is_set_aside_as_a_whole(
     body: bytes, content_type: str, fields: dict[str, Any], reason: str
 ) -> None:
-    taken = take(body, content_type, RULES.model_copy(update={"batch_spans_max": 10}), **fields)
-    assert [(rejected.reason, rejected.place, rejected.value) for rejected in taken.rejected] == [(reason, None, body)]
+    parsed = parse(body, content_type, RULES.model_copy(update={"batch_spans_max": 10}), **fields)
+    assert [(rejected.reason, rejected.place, rejected.value) for rejected in parsed.rejected] == [(reason, None, body)]
 
 
 def test_without_a_key_spans_are_the_default_customers_where_any_key_will_do() -> None:
     body = request_json(span_json())
-    assert take(body, key="").accepted[0].customer_id == "default"
+    assert parse(body, key="").accepted[0].customer_id == "default"
     listed = RULES.model_copy(update={"customers": Customers({"acme": Customer()})})
-    assert take(body, key="", rules=listed).rejected[0].reason == "unknown_customer"
+    assert parse(body, key="", rules=listed).rejected[0].reason == "unknown_customer"
 
 
 json_values = st.recursive(
@@ -258,15 +258,15 @@ json_values = st.recursive(
 
 @given(st.dictionaries(st.sampled_from(list(SPAN_JSON)), json_values, max_size=4))
 def test_any_field_may_be_anything(changed: dict[str, Any]) -> None:
-    taken = take(request_json(span_json(**changed)), rules=Rules())
-    assert len(taken.accepted) + len(taken.rejected) == 1
-    for span in taken.accepted:
+    parsed = parse(request_json(span_json(**changed)), rules=Rules())
+    assert len(parsed.accepted) + len(parsed.rejected) == 1
+    for span in parsed.accepted:
         assert SPAN.decode(SPAN.encode(span)).span_id == SPAN_ID.lower()
 
 
 @given(st.binary(max_size=200), st.sampled_from([otlp.JSON, otlp.PROTOBUF]))
 def test_any_bytes_are_taken_or_set_aside(body: bytes, content_type: str) -> None:
-    assert all(rejected.value for rejected in take(body, content_type).rejected) or not body
+    assert all(rejected.value for rejected in parse(body, content_type).rejected) or not body
 
 
 WHOLE = as_protobuf(request_json(span_json(), span_json(name="b")))
@@ -274,8 +274,8 @@ WHOLE = as_protobuf(request_json(span_json(), span_json(name="b")))
 
 @given(st.integers(0, len(WHOLE) - 1), st.binary(max_size=4), st.integers(0, 4))
 def test_protobuf_with_bytes_changed_is_taken_or_set_aside(at: int, put: bytes, gone: int) -> None:
-    taken = take(WHOLE[:at] + put + WHOLE[at + gone :], otlp.PROTOBUF)
-    for span in taken.accepted:
+    parsed = parse(WHOLE[:at] + put + WHOLE[at + gone :], otlp.PROTOBUF)
+    for span in parsed.accepted:
         assert SPAN.decode(SPAN.encode(span)) is not None
 
 

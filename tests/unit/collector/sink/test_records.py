@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from services.collector.intake.post import Rejected, Taken
+from services.collector.intake.post import ParsedBody, Rejected
 from services.collector.sink.records import Record, records_of
 from shared.codec import BEACON
 from shared.partitioning import partition_of
@@ -37,7 +37,7 @@ def headers(record: Record) -> dict[str, Any]:
 
 def test_a_beacon_is_keyed_by_its_view_and_placed_by_its_key() -> None:
     beacons = [beacon(f"v{number}") for number in range(50)]
-    records = records_of(Taken(beacons, []), post(b""), LAPTOP)
+    records = records_of(ParsedBody(beacons, []), post(b""), LAPTOP)
 
     assert [BEACON.decode(record.value) for record in records] == beacons
     assert [record.key for record in records] == [f"acme:v{number}".encode() for number in range(50)]
@@ -50,7 +50,7 @@ def test_a_rejected_input_says_why_and_whence() -> None:
     came = post(b"", origin="/cmcd/acme", content_type="application/cmcd", content_encoding="gzip")
     line = rejected(b"e=t", customer_id="acme", view_id="s-1")
     body = rejected(b"\x1f\x8b...", reason="undecodable", detail="bröken", encoded=True)
-    first, second = records_of(Taken([], [line, body]), came, LAPTOP)
+    first, second = records_of(ParsedBody([], [line, body]), came, LAPTOP)
 
     assert (first.topic, first.key, first.value) == ("rejected", b"acme:s-1", b"e=t")
     assert headers(first) == {
@@ -69,7 +69,7 @@ def test_a_rejected_input_says_why_and_whence() -> None:
 
 def test_a_beacon_larger_than_a_record_is_set_aside() -> None:
     large = beacon("v", text="x" * RECORD_BYTES_MAX)
-    small, record = records_of(Taken([large, beacon("w")], []), post(b""), LAPTOP)
+    small, record = records_of(ParsedBody([large, beacon("w")], []), post(b""), LAPTOP)
 
     assert small.topic == "beacons"
     assert (record.topic, record.key, headers(record)["reason"]) == ("rejected", b"acme:v", b"too_large")
@@ -78,11 +78,11 @@ def test_a_beacon_larger_than_a_record_is_set_aside() -> None:
 
 
 def test_of_a_large_body_the_beginning_is_kept() -> None:
-    (record,) = records_of(Taken([], [rejected(b"x" * 1_500_000, reason="too_large")]), post(b""), LAPTOP)
+    (record,) = records_of(ParsedBody([], [rejected(b"x" * 1_500_000, reason="too_large")]), post(b""), LAPTOP)
     assert record.value == b"x" * RECORD_BYTES_MAX
     assert b"(kept: the first 1000000 of 1500000 bytes)" in headers(record)["detail"]
 
 
 def test_strange_text_cannot_break_a_header() -> None:
-    (record,) = records_of(Taken([], [rejected(b"")]), post(b"", origin="/\ud800" + "a" * 5_000), LAPTOP)
+    (record,) = records_of(ParsedBody([], [rejected(b"")]), post(b"", origin="/\ud800" + "a" * 5_000), LAPTOP)
     assert headers(record)["origin"] == b"/?" + b"a" * 998

@@ -51,6 +51,19 @@ def test_what_goes_in_comes_out_in_its_order(tmp_path: Path, bytes_max: int) -> 
     spool.close()
 
 
+def test_a_segment_ends_with_the_append_that_reaches_the_bound(tmp_path: Path) -> None:
+    spool = Spool(tmp_path, segment_bytes=1_000)
+    appended = 0
+    for number in range(40):
+        before = spool.bytes
+        spool.append([[beacon_record(number)]], now_ms=number)
+        appended = max(appended, spool.bytes - before)
+    *ended, _ = [file.stat().st_size for file in files(tmp_path)]
+    assert len(ended) > 3
+    assert all(1_000 <= size < 1_000 + appended for size in ended)
+    spool.close()
+
+
 def test_the_next_process_finds_what_the_last_one_left(tmp_path: Path) -> None:
     first = Spool(tmp_path, segment_bytes=500)
     first.append([[beacon_record(number)] for number in range(4)], now_ms=7)

@@ -60,11 +60,11 @@ class InMemory(Running):
         self.posts.append(path)
         if self.loses(len(self.posts)):
             return
-        intake = otlp if path == "/v1/traces" else api_calls
-        taken = intake.take(post(body, key="default", content_type=content_type), Rules())
-        assert taken.rejected == []
+        parse = otlp.parse_spans if path == "/v1/traces" else api_calls.parse_calls
+        parsed = parse(post(body, key="default", content_type=content_type), Rules())
+        assert parsed.rejected == []
         now_ms = time.time_ns() // 1_000_000
-        for one in taken.accepted:
+        for one in parsed.accepted:
             if isinstance(one, Span):
                 key = trace_key(one.customer_id, one.trace_id)
                 self.driver.pipe(topics.SPANS, key, codec.SPAN.encode(one), at_ms=now_ms)

@@ -6,7 +6,7 @@ from typing import Any
 from openapi_spec_validator import OpenAPIV31SpecValidator
 
 from services.collector.intake.api_calls import api_calls
-from services.collector.intake.post import Rules, Taken
+from services.collector.intake.post import ParsedBody, Rules
 from services.processor.applications.api_schemas.app import application
 from services.processor.applications.api_schemas.settings import SchemaRules
 from services.processor.engine.driver import Driver
@@ -33,8 +33,8 @@ def call(path: str = "/users/1", **fields: Any) -> dict[str, Any]:
     return said | fields
 
 
-def taken(*calls: dict[str, Any]) -> Taken:
-    return api_calls.take(post(json.dumps({"calls": calls}).encode(), key="acme"), Rules())
+def taken(*calls: dict[str, Any]) -> ParsedBody:
+    return api_calls.parse_calls(post(json.dumps({"calls": calls}).encode(), key="acme"), Rules())
 
 
 def canonical(*calls: dict[str, Any]) -> list[ApiCall]:

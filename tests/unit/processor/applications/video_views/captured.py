@@ -1,4 +1,4 @@
-"""Beacons of real players: bodies as captured, taken in as the collector does."""
+"""Beacons of real players: bodies as captured, parsed as the collector does."""
 
 import json
 from functools import cache
@@ -6,7 +6,7 @@ from pathlib import Path
 
 from services.collector.intake.cmcd import cmcd
 from services.collector.intake.mux import mux
-from services.collector.intake.post import Rules, Taken
+from services.collector.intake.post import ParsedBody, Rules
 from shared.schemas.beacon import Beacon
 from tests.unit.collector.intake.bodies import FIXTURES, cmcd_bodies, post
 
@@ -32,11 +32,11 @@ def mux_with_ads() -> tuple[Beacon, ...]:
 @cache
 def cmcd_stalled() -> tuple[Beacon, ...]:
     """The players' common CMCD reporter: start, playing, a request, a warning, a stall; three records come twice."""
-    taken = [
-        cmcd.take(post(body, key="acme", origin="/cmcd/acme", recv_time_ms=_CMCD_RECV_MS + number), _RULES)
+    parsed = [
+        cmcd.parse_records(post(body, key="acme", origin="/cmcd/acme", recv_time_ms=_CMCD_RECV_MS + number), _RULES)
         for number, body in enumerate(cmcd_bodies())
     ]
-    return tuple(beacon for one in taken for beacon in _accepted(one))
+    return tuple(beacon for one in parsed for beacon in _accepted(one))
 
 
 def _mux(name: str) -> list[Beacon]:
@@ -45,10 +45,12 @@ def _mux(name: str) -> list[Beacon]:
     for told in posts:
         sent_ms = told["body"]["metadata"]["transmission_timestamp"]
         body = json.dumps(told["body"]).encode()
-        beacons += _accepted(mux.take(post(body, recv_time_ms=told.get("recv_time_ms", sent_ms + 700)), _RULES))
+        beacons += _accepted(
+            mux.parse_beacons(post(body, recv_time_ms=told.get("recv_time_ms", sent_ms + 700)), _RULES)
+        )
     return beacons
 
 
-def _accepted(taken: Taken) -> list[Beacon]:
-    assert taken.rejected == []
-    return taken.accepted
+def _accepted(parsed: ParsedBody) -> list[Beacon]:
+    assert parsed.rejected == []
+    return parsed.accepted

@@ -15,16 +15,16 @@ FIXTURES = Path(__file__).parents[4] / "fixtures"
 
 def row_of(drive: Drive, capture: str) -> View:
     """The row of a captured session, its beacons in the order in which they were sent."""
-    taken = cmcd.take(post((FIXTURES / capture).read_bytes(), key="acme", origin="/cmcd/acme"), Rules())
-    assert taken.rejected == []
+    parsed = cmcd.parse_records(post((FIXTURES / capture).read_bytes(), key="acme", origin="/cmcd/acme"), Rules())
+    assert parsed.rejected == []
     driver = driver_of(drive)
     at_ms = 0
-    for beacon in taken.accepted:
+    for beacon in parsed.accepted:
         at_ms = max(at_ms, beacon.client_time_ms)
         pipe(driver, beacon, at_ms - T0)
     driver.advance_to(at_ms + 2 * HOUR_MS)
     (row,) = rows(driver)
-    assert (row.beacon_count, row.seq_gaps, row.video_id) == (len(taken.accepted), 0, "my-video")
+    assert (row.beacon_count, row.seq_gaps, row.video_id) == (len(parsed.accepted), 0, "my-video")
     return row
 
 
