@@ -42,6 +42,12 @@ def test_nothing_counted_has_no_quantile() -> None:
     assert quantile({3: 0}, 0.5) is None
 
 
-def test_a_quantile_beyond_one_is_refused() -> None:
+@pytest.mark.parametrize(("q", "rank"), [(0.0, 1), (0.1, 1), (0.34, 2), (0.5, 2), (0.67, 3), (0.9, 3), (1.0, 3)])
+def test_a_rank_between_two_values_is_the_upper_one(q: float, rank: int) -> None:
+    assert quantile({10: 1, 20: 1, 30: 1}, q) == value_of(10 * rank)
+
+
+@pytest.mark.parametrize("q", [-0.001, 1.001, 2, 95])
+def test_a_quantile_beyond_zero_to_one_is_refused(q: float) -> None:
     with pytest.raises(ValueError, match="0 to 1"):
-        quantile({1: 1}, 95)
+        quantile({1: 1}, q)

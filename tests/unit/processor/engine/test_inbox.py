@@ -115,6 +115,15 @@ def test_it_is_caught_up_when_every_end_is_confirmed_and_nothing_waits() -> None
     assert inbox.caught_up_at == 7.0
 
 
+def test_a_position_reported_again_does_not_go_back() -> None:
+    inbox = Inbox(APPLICATION)
+    inbox.start({LEFT.name: 3, RIGHT.name: 0})
+    inbox.confirm(LEFT.name, 3, 7.0)
+    inbox.confirm(RIGHT.name, 0, 6.0)
+    inbox.add(LEFT.name, [], 2, 8.0)
+    assert inbox.caught_up_at == 6.0
+
+
 def test_waiting_records_and_bytes_are_counted_by_input() -> None:
     inbox = Inbox(APPLICATION)
     inbox.add(LEFT.name, [left(0, 30), left(1, 31)], 2, 0.0)
