@@ -25,7 +25,7 @@ from services.processor.applications.video_views.view.state import ViewState
 from services.processor.engine.core.core import Core
 from services.processor.engine.state.rows import META_KEY, Meta, encode_meta, pack
 from services.processor.runtime.kafka.clients import partition_producer
-from services.processor.runtime.partition.changelog import Restoring
+from services.processor.runtime.partition.changelog import RestoreProgress
 from services.processor.runtime.partition.takeover import TakenPartition, take_over
 from services.processor.runtime.plan import Plan
 from services.processor.runtime.standby.copies import Standby
@@ -153,7 +153,7 @@ def _take(plan: Plan, warm: dict[int, RocksStore], keys: dict[int, list[bytes]])
 
     def take(partition: int) -> TakenPartition:
         taken = take_over(
-            plan, partition, stores, given_up, restoring=Restoring(), wait_seconds=0, warm=warm.get(partition)
+            plan, partition, stores, given_up, progress=RestoreProgress(), wait_seconds=0, warm=warm.get(partition)
         )
         Core(_APPLICATION, partition, taken.store)
         return taken

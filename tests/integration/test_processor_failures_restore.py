@@ -17,7 +17,7 @@ from services.processor.engine.core.checkpoint import Checkpoint
 from services.processor.engine.state.local import LocalStore
 from services.processor.engine.state.rows import Meta, pack
 from services.processor.runtime.kafka.clients import partition_producer
-from services.processor.runtime.partition.changelog import POSITION_EVERY_ROWS, GivenUp, Restoring
+from services.processor.runtime.partition.changelog import POSITION_EVERY_ROWS, GivenUp, RestoreProgress
 from services.processor.runtime.partition.takeover import take_over
 from services.processor.runtime.partition.transaction import Committer
 from services.processor.runtime.plan import Plan
@@ -129,13 +129,13 @@ def test_a_restore_in_which_the_partition_is_taken_away_goes_on_when_it_comes_ba
     scene: Scene, tmp_path: Path
 ) -> None:
     rows = filled(scene)
-    given_up, restoring = threading.Event(), Restoring()
+    given_up, progress = threading.Event(), RestoreProgress()
     settings = ProcessorSettings(kafka_bootstrap=scene.broker.bootstrap, slot="test/0", state_dir=tmp_path / "state")
     plan = Plan(settings, APPLICATION)
     leaving = replace(plan, crash_points=GivingUp(given_up))
     with pytest.raises(GivenUp):
-        take_over(leaving, PARTITION, Stores(leaving), given_up, restoring=Restoring(), wait_seconds=0)
-    taken = take_over(plan, PARTITION, Stores(plan), threading.Event(), restoring=restoring, wait_seconds=0)
-    assert 0 < restoring.rows <= rows - POSITION_EVERY_ROWS
+        take_over(leaving, PARTITION, Stores(leaving), given_up, progress=RestoreProgress(), wait_seconds=0)
+    taken = take_over(plan, PARTITION, Stores(plan), threading.Event(), progress=progress, wait_seconds=0)
+    assert 0 < progress.rows <= rows - POSITION_EVERY_ROWS
     expect_rows(taken.store)
     taken.store.close()

@@ -5,42 +5,55 @@ loop.
 """
 
 import asyncio
+from concurrent.futures import Future
+from typing import TypeVar
 
 from services.processor.runtime.kafka.ownership import Ownership, boot_seconds
 from services.processor.runtime.questions import Unanswered
 
+T = TypeVar("T")
+
 
 class OwnershipConfirmation:
-    """Waits for the group's word."""
+    """Waits for the group's replies. Times are `boot_seconds`."""
 
     def __init__(self, ownership: Ownership) -> None:
         self._ownership = ownership
-        self._news = asyncio.Event()
+        self._replied = asyncio.Event()
 
-    def spread_news(self) -> None:
+    def note_reply(self) -> None:
         """The group has been asked again."""
-        news, self._news = self._news, asyncio.Event()
-        news.set()
+        replied, self._replied = self._replied, asyncio.Event()
+        replied.set()
+
+    async def confirmed(self, answer: Future[tuple[T, str]], partition: int, deadline: float) -> T:
+        """An answer of the slot's loop, confirmed for the member id that comes with it. Raises `Unanswered`, or what it raises."""
+        try:
+            found, member_id = await asyncio.wait_for(asyncio.wrap_future(answer), deadline - boot_seconds())
+        except TimeoutError:
+            raise Unanswered("the slot has no answer yet") from None
+        await self.confirm(partition, member_id, boot_seconds(), deadline)
+        return found
 
     async def confirm(self, partition: int, member_id: str, read_at: float, deadline: float) -> None:
-        """Waits for the group to say that the member which read the rows was the partition's owner after it had.
+        """Waits until the group confirms that the member which read the rows owned the partition afterwards.
 
-        Times are `boot_seconds`. Raises `Unanswered`.
+        Raises `Unanswered`.
         """
         while True:
-            told = self._ownership.newest
-            if told.asked_at >= read_at and told.confirms(partition, member_id):
+            reply = self._ownership.newest
+            if reply.asked_at >= read_at and reply.confirms(partition, member_id):
                 return
-            if told.asked_at >= read_at and told.is_settled:
+            if reply.asked_at >= read_at and reply.is_settled:
                 raise Unanswered("the group does not confirm that this slot has the partition")
-            await self.newer(max(read_at, told.asked_at), deadline)
+            await self.newer(max(read_at, reply.asked_at), deadline)
 
     async def newer(self, than: float, deadline: float) -> None:
-        """Waits for an answer of the group to a question asked after `than`. Raises `Unanswered`."""
+        """Waits for a reply of the group to a query sent after `than`. Raises `Unanswered`."""
         while self._ownership.newest.asked_at <= than:
-            news = self._news
+            replied = self._replied
             self._ownership.want()
             try:
-                await asyncio.wait_for(news.wait(), deadline - boot_seconds())
+                await asyncio.wait_for(replied.wait(), deadline - boot_seconds())
             except TimeoutError:
                 raise Unanswered("the group does not say who has the partition") from None

@@ -1,209 +1,124 @@
-"""Answers lookups: from this process's cores, from the owner in another process or, if the client accepts it, from a standby's
-copy.
+"""Lookups: serves an application's lookups over HTTP. From a request to `LookupRequest`, from an answer to its form."""
 
-It never touches a core: it asks the slot's loop. The loop's answer is sent only if the group, asked afterwards, confirms that the
-slot was the owner (see `confirmation`). A copy's answer says that it is stale, and is never 404.
-"""
+from collections.abc import Mapping
+from typing import Final
 
-import asyncio
-import contextlib
-import time
-from functools import partial
-from typing import Any, Final, NamedTuple
-
-import aiohttp
 import msgspec
+import structlog
+from aiohttp import web
+from yarl import URL
 
-from services.processor.engine.application.application import Candidate, Lookup
-from services.processor.engine.routing import Local, Remote, route
-from services.processor.runtime.http.confirmation import OwnershipConfirmation
-from services.processor.runtime.kafka.ownership import Ownership, boot_seconds
+from services.processor.engine.application.access import LookFailed
+from services.processor.engine.application.application import Lookup, LookupWrong, Objects
+from services.processor.runtime.http.hops import PROXIED
+from services.processor.runtime.http.lookup_answers import CANDIDATE, LookupAnswer, LookupAnswers, LookupRequest
+from services.processor.runtime.http.object_streams import Busy, ObjectAnswers
+from services.processor.runtime.kafka.ownership import Ownership
+from services.processor.runtime.objects.object_store import ObjectMissing, ObjectsAway
 from services.processor.runtime.questions import Unanswered
-from services.processor.runtime.slot.replica import Replica
-from services.processor.runtime.slot.worker import Worker
-from services.processor.runtime.standby.copies import Standby
-from shared.partitioning import partition_of
+from services.rim.telemetry.metrics import counter
+from shared.metrics import PROCESSOR_LOOKUPS
 
-#: Marks a request that another slot has passed on: it is answered here or not at all.
-PROXIED: Final = "Playhead-Proxied"
-#: Which of the path's candidates a request that was passed on is about, by its place among them.
-CANDIDATE: Final = "Playhead-Candidate"
-#: What an answer may take; older ones are not given.
-ANSWER_SECONDS_MAX: Final = 1.0
+log = structlog.get_logger(__name__)
 
+RETRY_AFTER_SECONDS: Final = 1
+#: The prefix of the headers of a document's answer. They hold the fields that in other answers are beside `found`.
+FIELD_PREFIX: Final = "Playhead-"
 
-class Answer(msgspec.Struct, frozen=True):
-    """The JSON of every answer, with what was found or null."""
-
-    #: Who answered.
-    slot: str
-    partition: int
-    #: Whether a standby's copy answered: it may lack what the owner has answered already.
-    stale: bool
-    #: Since the owner's last commit; of a copy, for how long it may have lacked something, at the most.
-    age_ms: int
-    #: Input records that the owner had not folded; null while the end is not known, and where a copy answered.
-    lag_records: int | None
-    #: Changelog records that the copy lacked; null where the owner answered.
-    copy_lag_records: int | None
-    #: Whether all of it is committed.
-    committed: bool
-    found: msgspec.Raw | None
+_fields: Final = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
 
-class Told(NamedTuple):
-    """Where a question was answered, and how."""
+class Lookups:
+    """Runs on the lookup thread's loop."""
 
-    where: str
-    status: int
-    body: bytes
-
-
-class Passing(NamedTuple):
-    """What of a request is passed on: its path with the query, and whether it was passed on already."""
-
-    path: str
-    is_proxied: bool
-
-
-class Answering:
-    """Answers for this process, which is one replica of `slot`. Runs on the lookup thread's loop."""
-
-    def __init__(
-        self,
-        slot: str,
-        replica: Replica,
-        ownership: Ownership,
-        confirmation: OwnershipConfirmation,
-        session: aiohttp.ClientSession,
-    ) -> None:
-        self._slot = slot
-        self._replica = replica
+    def __init__(self, answers: LookupAnswers, ownership: Ownership, objects: ObjectAnswers | None) -> None:
+        self._answers = answers
         self._ownership = ownership
-        self._confirmation = confirmation
-        self._session = session
+        self._objects = objects
 
-    async def answer(
-        self, lookup: Lookup, candidates: list[tuple[int, Candidate]], asked: Passing, *, stale: bool
-    ) -> Told:
-        """The first of the candidates (with their places) that is found. Raises `Unanswered` or `LookFailed`.
+    async def serve(self, lookup: Lookup, request: web.Request) -> web.StreamResponse:
+        """Answers a request."""
+        response: web.StreamResponse
+        try:
+            answer = await self._answers.answer(_parsed(lookup, request, request.rel_url))
+            where, response = answer.where, await self._response(lookup, request, answer)
+        except LookupWrong as error:
+            where, response = "here", _reason(400, str(error))
+        except Unanswered as error:
+            self._ownership.want()
+            where, response = "nowhere", later(str(error))
+        except (Busy, ObjectsAway) as error:
+            where, response = "here", later(str(error))
+        except ObjectMissing as error:
+            where, response = "here", _reason(404, f"the object {error} is not there any more")
+        except LookFailed as error:
+            log.exception("lookup_failed", error=str(error))
+            where, response = "here", _reason(500, "the application raised on this question; see the log")
+        counter(PROCESSOR_LOOKUPS).labels(where, str(response.status)).inc()
+        return response
 
-        Nothing is there only when the owner of every candidate says so.
-        """
-        unanswered: Unanswered | None = None
-        absent: Told | None = None
-        for place, candidate in candidates:
+    async def _response(self, lookup: Lookup, request: web.Request, answer: LookupAnswer) -> web.StreamResponse:
+        """The answer, in the form in which this lookup gives it to others than slots."""
+        if not lookup.is_document or answer.status != 200 or PROXIED in request.headers:
+            return json_response(answer.status, answer.body)
+        objects_of = lookup.objects_of
+        if objects_of is None or self._objects is None:
+            return _document(answer.body)
+
+        async def more(parameters: Mapping[str, str]) -> Objects | None:
+            url = request.rel_url.update_query(parameters)
             try:
-                told = await self._answer(lookup, place, candidate, asked, stale=stale)
-            except Unanswered as error:
-                unanswered = error
-                continue
-            if told.status != 404:
-                return told
-            absent = told
-        if unanswered is not None or absent is None:
-            raise unanswered or Unanswered("nothing was asked")
-        return absent
+                rest = await self._answers.answer(_parsed(lookup, request, url))
+            except (Unanswered, LookFailed) as error:
+                raise ObjectsAway(f"the rest of the list cannot be read: {error}") from error
+            return objects_of(_found(rest.body)) if rest.status == 200 else None
 
-    async def _answer(self, lookup: Lookup, place: int, candidate: Candidate, asked: Passing, *, stale: bool) -> Told:
-        partition = partition_of(candidate.key, self._ownership.owners.partitions)
-        standby = self._replica.standby
-        if stale and standby is not None:
-            with contextlib.suppress(Unanswered):
-                return await self._from_copy(standby, lookup, candidate, partition)
-        try:
-            return await self._from_owner(lookup, place, candidate, asked, partition)
-        except Unanswered:
-            if not stale or asked.is_proxied:
-                raise
-            for url in self._replica.standby_urls(partition):
-                with contextlib.suppress(Unanswered):
-                    return await self._proxy(url, place, asked, "standby")
-            raise
-
-    async def _from_copy(self, standby: Standby, lookup: Lookup, candidate: Candidate, partition: int) -> Told:
-        asked = standby.questions.ask(partial(standby.look, lookup, candidate.subject, partition))
-        try:
-            looked = await asyncio.wait_for(asyncio.wrap_future(asked), ANSWER_SECONDS_MAX)
-        except TimeoutError:
-            raise Unanswered("the standby is busy") from None
-        if looked.json is None:
-            raise Unanswered("the copy does not have it, which proves nothing")
-        answer = Answer(
-            slot=self._slot,
-            partition=partition,
-            stale=True,
-            age_ms=looked.age_ms,
-            lag_records=None,
-            copy_lag_records=looked.lag_records,
-            committed=True,
-            found=msgspec.Raw(looked.json),
-        )
-        return Told("copy", 200, msgspec.json.encode(answer))
-
-    async def _from_owner(
-        self, lookup: Lookup, place: int, candidate: Candidate, asked: Passing, partition: int
-    ) -> Told:
-        began_at = boot_seconds()
-        key = candidate.key
-        worker = self._replica.worker
-        if worker is not None and partition in worker.partitions:
-            try:
-                return await self._from_here(worker, lookup, candidate, partition, began_at)
-            except Unanswered:
-                if asked.is_proxied or not isinstance(route(key, self._ownership.owners), Remote):
-                    raise
-        if asked.is_proxied:
-            raise Unanswered("this slot does not have the partition")
-        if not isinstance(route(key, self._ownership.owners), Remote):
-            # The known owners name no slot, or this slot before its loop has the partition: ask the group once again.
-            await self._confirmation.newer(began_at, began_at + ANSWER_SECONDS_MAX)
-        where = route(key, self._ownership.owners)
-        if isinstance(where, Remote):
-            return await self._proxy(where.url, place, asked, "there")
-        raise Unanswered("being taken" if isinstance(where, Local) else "nobody has the partition")
-
-    async def _from_here(
-        self, worker: Worker, lookup: Lookup, candidate: Candidate, partition: int, began_at: float
-    ) -> Told:
-        deadline = began_at + ANSWER_SECONDS_MAX
-        asked = worker.questions.ask(partial(worker.look, lookup, candidate.subject, partition))
-        try:
-            looked, member_id = await asyncio.wait_for(asyncio.wrap_future(asked), deadline - boot_seconds())
-        except TimeoutError:
-            raise Unanswered("the slot is busy") from None
-        await self._confirmation.confirm(partition, member_id, boot_seconds(), deadline)
-        answer = Answer(
-            slot=self._slot,
-            partition=partition,
-            stale=False,
-            age_ms=round((time.monotonic() - looked.committed_at) * 1000),
-            lag_records=looked.lag_records,
-            copy_lag_records=None,
-            committed=looked.is_committed,
-            found=None if looked.json is None else msgspec.Raw(looked.json),
-        )
-        told = Told("here", 404 if looked.json is None else 200, msgspec.json.encode(answer))
-        # A pause right here: what was true then may be old now.
-        if boot_seconds() > deadline:
-            raise Unanswered("the answer came too late")
-        return told
-
-    async def _proxy(self, url: str, place: int, asked: Passing, where: str) -> Told:
-        headers = {CANDIDATE: str(place)}
-        try:
-            async with self._session.get(url + asked.path, headers=headers, allow_redirects=False) as answer:
-                body = await answer.read()
-        except (aiohttp.ClientError, TimeoutError) as error:
-            raise Unanswered(f"the owner at {url} did not answer: {type(error).__name__}") from error
-        if answer.status == 503:
-            raise Unanswered("the owner is not ready to answer")
-        return Told(where, answer.status, body)
+        return await self._objects.give(request, objects_of(_found(answer.body)), more)
 
 
-def candidates_asked(lookup: Lookup, parts: Any, place: str | None) -> list[tuple[int, Candidate]]:
-    """The candidates to be answered for, with their places: all, or the one that was passed on. Raises `LookupWrong`."""
-    found = list(enumerate(lookup.candidates_of(parts)))
-    if place is None:
-        return found
-    return [numbered for numbered in found if str(numbered[0]) == place]
+def _parsed(lookup: Lookup, request: web.Request, url: URL) -> LookupRequest:
+    """Raises `LookupWrong`."""
+    unknown = url.query.keys() - lookup.parameters - {"stale"}
+    if unknown or url.query.get("stale", "allow") != "allow":
+        known = "".join(f"{name}=..., " for name in sorted(lookup.parameters))
+        raise LookupWrong(f"the only thing that may be asked for is {known}stale=allow")
+    parts = {name: value for name, value in url.query.items() if name in lookup.parameters}
+    candidates = list(enumerate(lookup.candidates_of({**parts, **request.match_info})))
+    place = request.headers.get(CANDIDATE)
+    return LookupRequest(
+        lookup,
+        candidates if place is None else [numbered for numbered in candidates if str(numbered[0]) == place],
+        url.raw_path_qs,
+        is_proxied=PROXIED in request.headers,
+        accepts_stale="stale" in url.query,
+    )
+
+
+def json_response(status: int, body: bytes) -> web.Response:
+    """A response that is JSON."""
+    return web.Response(status=status, body=body, content_type="application/json")
+
+
+def later(why: str) -> web.Response:
+    """The response while no slot can answer."""
+    response = _reason(503, why)
+    response.headers["Retry-After"] = str(RETRY_AFTER_SECONDS)
+    return response
+
+
+def _reason(status: int, why: str) -> web.Response:
+    return json_response(status, msgspec.json.encode({"why": why}))
+
+
+def _document(body: bytes) -> web.Response:
+    """Only what was found; the other fields of the answer are in headers."""
+    fields = _fields.decode(body)
+    found = fields.pop("found")
+    headers = {
+        FIELD_PREFIX + name.replace("_", "-").title(): bytes(raw).decode().strip('"') for name, raw in fields.items()
+    }
+    return web.Response(body=bytes(found), content_type="application/json", headers=headers)
+
+
+def _found(body: bytes) -> bytes:
+    return bytes(_fields.decode(body)["found"])

@@ -1,18 +1,19 @@
 """The operator's view: every partition of an application, collected from the owners, as JSON."""
 
-import asyncio
+import contextlib
 from collections.abc import Callable, Mapping
-from typing import Final
 
 import aiohttp
 import msgspec
 from aiohttp import web
 
 from services.processor.engine.routing import Owner
+from services.processor.runtime.http.hops import PROXIED, ask_here, ask_other_owners
+from services.processor.runtime.http.lookups import json_response, later
 from services.processor.runtime.kafka.ownership import Ownership
+from services.processor.runtime.questions import Unanswered
+from services.processor.runtime.slot.replica import Replica
 from services.processor.runtime.telemetry.status import PartitionStatus, SlotStatus
-
-OWNERS_ASKED_MAX: Final = 256
 
 
 class Overview(msgspec.Struct, frozen=True):
@@ -35,12 +36,12 @@ def overview(
     standby_lag: Callable[[int], int | None],
 ) -> Overview:
     """Every partition once: as its owner describes it, else as the group does; with the lag of its freshest copy."""
-    told = {status.partition: status for slot in slots for status in slot.partitions}
+    by_partition = {status.partition: status for slot in slots for status in slot.partitions}
     rows = []
     for partition in range(partitions):
         owner = owners.get(partition)
-        if partition in told and (owner is None or owner.slot == told[partition].owner):
-            rows.append(told[partition])
+        if partition in by_partition and (owner is None or owner.slot == by_partition[partition].owner):
+            rows.append(by_partition[partition])
         elif owner is not None:
             rows.append(PartitionStatus(partition=partition, owner=owner.slot, state="unanswered"))
         else:
@@ -50,45 +51,39 @@ def overview(
     return Overview(application, asked, sorted(bare, key=lambda slot: slot.slot), rows)
 
 
-class Operators:
-    """Asks every owner once, all at the same time, and joins their answers."""
+class PartitionsRoute:
+    """Asks this slot, and every other owner once, and joins their answers."""
 
     def __init__(
-        self,
-        application: str,
-        slot: str,
-        ownership: Ownership,
-        session: aiohttp.ClientSession,
-        standby_lag: Callable[[int], int | None],
+        self, application: str, slot: str, replica: Replica, ownership: Ownership, session: aiohttp.ClientSession
     ) -> None:
         self._application = application
         self._slot = slot
+        self._replica = replica
         self._ownership = ownership
         self._session = session
-        self._standby_lag = standby_lag
 
-    async def answer(self, here: SlotStatus | None) -> web.Response:
-        """The view, with what this slot says of itself."""
-        owners = self._ownership.owners
-        urls = {
-            owner.url: owner.slot
-            for owner in owners.by_partition.values()
-            if owner.url is not None and owner.url != owners.url
-        }
-        asked = list(urls.items())[:OWNERS_ASKED_MAX]
-        slots = list(await asyncio.gather(*(self._ask(url, slot) for url, slot in asked)))
+    async def show(self, request: web.Request) -> web.Response:
+        """Every partition; to another slot only those of this one."""
+        here = None
+        with contextlib.suppress(Unanswered):
+            here = await ask_here(self._replica, lambda queries: queries.status())
+        if PROXIED in request.headers:
+            if here is None:
+                return later("no slot works here, or it is busy")
+            return json_response(200, msgspec.json.encode(here))
+        slots = []
+        for owner, status in await ask_other_owners(self._session, self._ownership, "GET", request.path, SlotStatus):
+            slots.append(SlotStatus(owner.slot, problem=status) if isinstance(status, str) else status)
         if here is not None:
             slots.append(here)
+        owners = self._ownership.owners
         seen = overview(
-            self._application, self._slot, owners.partitions, owners.by_partition, slots, standby_lag=self._standby_lag
+            self._application,
+            self._slot,
+            owners.partitions,
+            owners.by_partition,
+            slots,
+            standby_lag=self._replica.standby_lag,
         )
-        return web.Response(body=msgspec.json.encode(seen), content_type="application/json")
-
-    async def _ask(self, url: str, slot: str) -> SlotStatus:
-        try:
-            async with self._session.get(f"{url}/partitions", allow_redirects=False) as answer:
-                if answer.status != 200:
-                    return SlotStatus(slot, problem=f"answered {answer.status}")
-                return msgspec.json.decode(await answer.read(), type=SlotStatus)
-        except (aiohttp.ClientError, TimeoutError, msgspec.DecodeError) as error:
-            return SlotStatus(slot, problem=type(error).__name__)
+        return json_response(200, msgspec.json.encode(seen))

@@ -1,6 +1,5 @@
 """Quarantine, for operators: `GET /quarantine` lists the quarantined keys of all slots, `POST /quarantine/release` releases."""
 
-import asyncio
 import base64
 import binascii
 from collections.abc import Callable
@@ -10,15 +9,16 @@ import aiohttp
 import msgspec
 from aiohttp import web
 
-from services.processor.runtime.http.lookups import ANSWER_SECONDS_MAX, PROXIED
+from services.processor.runtime.http.hops import PROXIED, ask_here, ask_other_owners
+from services.processor.runtime.http.lookups import json_response
 from services.processor.runtime.kafka.ownership import Ownership
 from services.processor.runtime.questions import Unanswered
+from services.processor.runtime.slot.queries import SlotQueries
 from services.processor.runtime.slot.replica import Replica
 from services.processor.runtime.telemetry.status import QuarantinedKeyStatus
 
 PATH: Final = "/quarantine"
 RELEASE_PATH: Final = "/quarantine/release"
-OWNERS_ASKED_MAX: Final = 256
 
 
 class Quarantined(msgspec.Struct):
@@ -39,7 +39,7 @@ class QuarantineRoutes:
 
     async def show(self, request: web.Request) -> web.Response:
         """Every quarantined key."""
-        return await self._answer(request, lambda: self._worker_keys(None))
+        return await self._answer(request, lambda queries: queries.quarantined())
 
     async def release(self, request: web.Request) -> web.Response:
         """Releases the key of parameter `key` (or `key_base64`), or every key with `all=1`."""
@@ -50,41 +50,24 @@ class QuarantineRoutes:
             return web.json_response({"why": "key_base64 is not base64"}, status=400)
         if not key and request.query.get("all") != "1":
             return web.json_response({"why": "name a key, or all=1"}, status=400)
-        return await self._answer(request, lambda: self._worker_keys(key))
+        return await self._answer(request, lambda queries: queries.release_quarantined(key))
 
-    def _worker_keys(self, release: bytes | None) -> list[QuarantinedKeyStatus]:
-        worker = self._replica.worker
-        return [] if worker is None else worker.quarantined(release)
-
-    async def _answer(self, request: web.Request, here: Callable[[], list[QuarantinedKeyStatus]]) -> web.Response:
+    async def _answer(
+        self, request: web.Request, question: Callable[[SlotQueries], list[QuarantinedKeyStatus]]
+    ) -> web.Response:
         answer = Quarantined()
-        worker = self._replica.worker
-        if worker is not None:
+        if self._replica.worker is not None:
             try:
-                asked = worker.questions.ask(here)
-                keys = await asyncio.wait_for(asyncio.wrap_future(asked), ANSWER_SECONDS_MAX)
-                answer.keys += keys
-            except (TimeoutError, Unanswered) as error:
-                answer.problems[self._ownership.owners.url] = str(error) or "busy"
+                answer.keys += await ask_here(self._replica, question)
+            except Unanswered as error:
+                answer.problems[self._ownership.owners.url] = str(error)
         if PROXIED not in request.headers:
-            owners = self._ownership.owners
-            urls = {owner.url for owner in owners.by_partition.values() if owner.url not in {None, owners.url}}
-            asked_urls = sorted(url for url in urls if url is not None)[:OWNERS_ASKED_MAX]
-            for url, told in zip(
-                asked_urls, await asyncio.gather(*(self._ask(url, request) for url in asked_urls)), strict=True
+            for owner, theirs in await ask_other_owners(
+                self._session, self._ownership, request.method, request.path_qs, Quarantined
             ):
-                if isinstance(told, str):
-                    answer.problems[url] = told
+                if isinstance(theirs, str):
+                    answer.problems[str(owner.url)] = theirs
                 else:
-                    answer.keys += told.keys
-                    answer.problems |= told.problems
-        return web.Response(body=msgspec.json.encode(answer), content_type="application/json")
-
-    async def _ask(self, url: str, request: web.Request) -> Quarantined | str:
-        try:
-            async with self._session.request(request.method, url + request.path_qs, allow_redirects=False) as answer:
-                if answer.status != 200:
-                    return f"answered {answer.status}"
-                return msgspec.json.decode(await answer.read(), type=Quarantined)
-        except (aiohttp.ClientError, TimeoutError, msgspec.DecodeError) as error:
-            return type(error).__name__
+                    answer.keys += theirs.keys
+                    answer.problems |= theirs.problems
+        return json_response(200, msgspec.json.encode(answer))

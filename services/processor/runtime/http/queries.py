@@ -20,7 +20,7 @@ from services.processor.runtime.kafka.ownership import Ownership, boot_seconds
 from services.processor.runtime.questions import Unanswered
 from services.processor.runtime.slot.replica import Replica
 
-#: Where owners are asked by other slots.
+#: Where other slots send their queries.
 HOP_PATH: Final = "/-/ask"
 #: Between two tries while no owner can answer.
 PAUSE_SECONDS: Final = 0.05
@@ -28,7 +28,7 @@ PAUSE_SECONDS: Final = 0.05
 WAY_SECONDS_MAX: Final = 1.0
 
 
-class Hop(msgspec.Struct, frozen=True, array_like=True):
+class OwnerQuery(msgspec.Struct, frozen=True, array_like=True):
     """A query to an owner."""
 
     query: str
@@ -39,14 +39,14 @@ class Hop(msgspec.Struct, frozen=True, array_like=True):
     seconds_max: float
 
 
-class Answer(msgspec.Struct, frozen=True, array_like=True):
-    """What an owner says."""
+class OwnerAnswer(msgspec.Struct, frozen=True, array_like=True):
+    """An owner's answer."""
 
     found: bytes | None
 
 
-class Asking:
-    """Asks for this process, which is one replica of its slot."""
+class OwnerQueries:
+    """Queries owners for this process, which is one replica of its slot."""
 
     def __init__(
         self,
@@ -68,60 +68,59 @@ class Asking:
         Raises `Unanswered` or `LookFailed`.
         """
         while True:
-            hop = Hop(step.query.name, step.partition, step.subject, isinstance(step, Await), deadline - boot_seconds())
+            query = OwnerQuery(
+                step.query.name, step.partition, step.subject, isinstance(step, Await), deadline - boot_seconds()
+            )
             try:
-                return await self._once(hop)
+                return await self._once(query)
             except Unanswered:
                 if boot_seconds() + PAUSE_SECONDS >= deadline:
                     raise
             self._ownership.want()
             await asyncio.sleep(PAUSE_SECONDS)
 
-    async def _once(self, hop: Hop) -> bytes | None:
+    async def _once(self, query: OwnerQuery) -> bytes | None:
         worker = self._replica.worker
-        if worker is not None and hop.partition in worker.partitions:
-            return await self.here(hop)
+        if worker is not None and worker.queries.has(query.partition):
+            return await self.here(query)
         owners = self._ownership.owners
-        owner = owners.by_partition.get(hop.partition)
+        owner = owners.by_partition.get(query.partition)
         if owner is None or owner.url is None or owner.url == owners.url:
-            raise Unanswered("nobody is known to have the partition")
-        return await self._there(owner.url, hop)
+            raise Unanswered("no slot is known to have the partition")
+        return await self._there(owner.url, query)
 
-    async def here(self, hop: Hop) -> bytes | None:
+    async def here(self, asked: OwnerQuery) -> bytes | None:
         """Answers as the owner. Raises `Unanswered` or `LookFailed`."""
-        query, worker = self._queries.get(hop.query), self._replica.worker
+        query, worker = self._queries.get(asked.query), self._replica.worker
         if query is None:
-            raise Unanswered(f"this version does not know the question {hop.query}")
-        if worker is None or hop.partition not in worker.partitions:
+            raise Unanswered(f"this version does not know the query {asked.query}")
+        if worker is None or not worker.queries.has(asked.partition):
             raise Unanswered("this slot does not have the partition")
-        deadline = boot_seconds() + hop.seconds_max
-        found: bytes | None
-        try:
-            async with asyncio.timeout(hop.seconds_max):
-                if hop.waits:
-                    until = time.monotonic() + hop.seconds_max
-                    asked = worker.questions.ask(partial(worker.watch, query, hop.subject, hop.partition, until))
-                    watch: Future[tuple[bytes | None, str]] = await asyncio.wrap_future(asked)
-                    found, member_id = await asyncio.wrap_future(watch)
-                else:
-                    question = partial(worker.ask, query, hop.subject, hop.partition)
-                    found, member_id = await asyncio.wrap_future(worker.questions.ask(question))
-        except TimeoutError:
-            raise Unanswered("not yet" if hop.waits else "the slot is busy") from None
-        await self._confirmation.confirm(hop.partition, member_id, boot_seconds(), deadline)
-        return found
+        deadline = boot_seconds() + asked.seconds_max
+        queries = worker.queries
+        answer: Future[tuple[bytes | None, str]]
+        if asked.waits:
+            until = time.monotonic() + asked.seconds_max
+            watching = queries.questions.ask(partial(queries.watch, query, asked.subject, asked.partition, until))
+            try:
+                answer = await asyncio.wait_for(asyncio.wrap_future(watching), asked.seconds_max)
+            except TimeoutError:
+                raise Unanswered("the slot is busy") from None
+        else:
+            answer = queries.questions.ask(partial(queries.ask, query, asked.subject, asked.partition))
+        return await self._confirmation.confirmed(answer, asked.partition, deadline)
 
-    async def _there(self, url: str, hop: Hop) -> bytes | None:
-        patience = aiohttp.ClientTimeout(total=hop.seconds_max + WAY_SECONDS_MAX)
+    async def _there(self, url: str, query: OwnerQuery) -> bytes | None:
+        patience = aiohttp.ClientTimeout(total=query.seconds_max + WAY_SECONDS_MAX)
         try:
             async with self._session.post(
-                url + HOP_PATH, data=msgspec.msgpack.encode(hop), timeout=patience, allow_redirects=False
+                url + HOP_PATH, data=msgspec.msgpack.encode(query), timeout=patience, allow_redirects=False
             ) as answer:
                 body = await answer.read()
         except (aiohttp.ClientError, TimeoutError) as error:
             raise Unanswered(f"the owner at {url} did not answer: {type(error).__name__}") from error
         if answer.status == 500:
-            raise LookFailed(f"{hop.query} at {url}")
+            raise LookFailed(f"{query.query} at {url}")
         if answer.status != 200:
             raise Unanswered(f"the owner at {url} is not ready to answer: {answer.status}")
-        return msgspec.msgpack.decode(body, type=Answer).found
+        return msgspec.msgpack.decode(body, type=OwnerAnswer).found

@@ -15,7 +15,7 @@ from services.processor.engine.application.access import LookFailed
 from services.processor.engine.application.application import Application
 from services.processor.engine.application.requests import Handling, Reply, Request, Route, Step, Submit
 from services.processor.runtime.http.producer import Submitter
-from services.processor.runtime.http.queries import HOP_PATH, Answer, Asking, Hop
+from services.processor.runtime.http.queries import HOP_PATH, OwnerAnswer, OwnerQueries, OwnerQuery
 from services.processor.runtime.kafka.ownership import boot_seconds
 from services.processor.runtime.questions import Unanswered
 from services.rim.telemetry.metrics import counter, histogram
@@ -26,7 +26,7 @@ log = structlog.get_logger(__name__)
 
 RETRY_AFTER: Final = ("Retry-After", "1")
 
-_hops: Final = msgspec.msgpack.Decoder(Hop)
+_queries_of_slots: Final = msgspec.msgpack.Decoder(OwnerQuery)
 
 
 @dataclass(frozen=True)
@@ -40,16 +40,21 @@ class RequestLimits:
     body_bytes_max: int = 65_536
 
 
-class Rest:
+class ApplicationRoutes:
     """The application's routes on this process."""
 
     def __init__(
-        self, application: Application, partitions: int, limits: RequestLimits, asking: Asking, submitter: Submitter
+        self,
+        application: Application,
+        partitions: int,
+        limits: RequestLimits,
+        queries: OwnerQueries,
+        submitter: Submitter,
     ) -> None:
         self._application = application
         self._partitions = partitions
         self._limits = limits
-        self._asking = asking
+        self._queries = queries
         self._submitter = submitter
         self._under_way = 0
 
@@ -69,20 +74,20 @@ class Rest:
         histogram(PROCESSOR_REQUEST_SECONDS).labels(*labels).observe(time.monotonic() - started)
         return _response(reply)
 
-    async def serve_hop(self, request: web.Request) -> web.Response:
+    async def serve_query(self, request: web.Request) -> web.Response:
         """Answers a question of another slot, as the owner or not at all."""
         try:
-            hop = _hops.decode(await request.read())
+            query = _queries_of_slots.decode(await request.read())
         except msgspec.DecodeError as error:
             return web.Response(status=400, text=f"{error}\n")
         try:
-            found = await self._asking.here(hop)
+            found = await self._queries.here(query)
         except Unanswered as error:
             return web.Response(status=503, text=f"{error}\n")
         except LookFailed as error:
             log.exception("query_failed", error=str(error))
             return web.Response(status=500, text=f"{error}\n")
-        return web.Response(body=msgspec.msgpack.encode(Answer(found)))
+        return web.Response(body=msgspec.msgpack.encode(OwnerAnswer(found)))
 
     async def _handle(self, route: Route, request: web.Request) -> Reply:
         deadline = boot_seconds() + self._limits.seconds_max
@@ -107,10 +112,10 @@ class Rest:
 
     async def _drive(self, route: Route, handling: Handling, deadline: float) -> Reply:
         was_submitted = False
-        came: Any = None
+        result: Any = None
         try:
             while True:
-                step, reply = _next(handling, came)
+                step, reply = _next(handling, result)
                 if step is None:
                     return reply or _RAISED
                 if boot_seconds() >= deadline:
@@ -119,9 +124,9 @@ class Rest:
                     # Said before it is true: whether it is stored is not known when it fails.
                     was_submitted = True
                     await self._submitter.submit(step, deadline)
-                    came = None
+                    result = None
                 else:
-                    came = await self._asking.run(step, deadline)
+                    result = await self._queries.run(step, deadline)
         except Unanswered as error:
             return _later(str(error), was_submitted=was_submitted)
         except LookFailed as error:
@@ -135,17 +140,17 @@ class Rest:
             handling.close()
 
 
-def _next(handling: Handling, came: Any) -> tuple[Step | None, Reply | None]:
+def _next(handling: Handling, result: Any) -> tuple[Step | None, Reply | None]:
     """The handler's next step, or its reply."""
     try:
-        return handling.send(came), None
+        return handling.send(result), None
     except StopIteration as end:
         return None, end.value
 
 
-def problem(told: Problem, *headers: tuple[str, str]) -> Reply:
+def problem(found: Problem, *headers: tuple[str, str]) -> Reply:
     """The answer that a problem is."""
-    return Reply(told.status, told.encode(), (("Content-Type", PROBLEM_JSON), *headers))
+    return Reply(found.status, found.encode(), (("Content-Type", PROBLEM_JSON), *headers))
 
 
 _RAISED: Final = problem(Problem(500, "The application raised on this request", "raised", "see the log"))
@@ -161,18 +166,18 @@ def _response(reply: Reply) -> web.Response:
     return web.Response(status=reply.status, body=reply.body, headers=dict(reply.headers))
 
 
-def add_routes(router: web.UrlDispatcher, application: Application, rest: Callable[[], Rest]) -> None:
-    """Has what `rest` gives, once the server runs, serve the application's routes, and other slots."""
+def add_routes(router: web.UrlDispatcher, application: Application, routes: Callable[[], ApplicationRoutes]) -> None:
+    """Has what `routes` returns, once the server runs, serve the application's routes, and other slots."""
 
     async def serve(route: Route, request: web.Request) -> web.Response:
-        return await rest().serve(route, request)
+        return await routes().serve(route, request)
 
-    async def serve_hop(request: web.Request) -> web.Response:
-        return await rest().serve_hop(request)
+    async def serve_query(request: web.Request) -> web.Response:
+        return await routes().serve_query(request)
 
     for route in application.routes:
         router.add_route(route.method, route.path, partial(serve, route))
-    router.add_post(HOP_PATH, serve_hop)
+    router.add_post(HOP_PATH, serve_query)
 
 
 @web.middleware

@@ -62,8 +62,8 @@ class Positions:
             del self._rewinds[at]
             self._resume(at)
 
-    def hold_back(self, number: int, is_overfull: Callable[[str], bool], *, is_working: bool) -> None:
-        """Stops reading the inputs of a partition of which too much waits, and goes on with those of which it does not."""
+    def hold_back(self, number: int, is_overfull: Callable[[str], bool]) -> None:
+        """Pauses the inputs of a partition at work of which too much waits, and resumes the others."""
         for topic in self._topics:
             at = topic, number
             # By input: while one waits for another, that other must be read.
@@ -71,7 +71,7 @@ class Positions:
                 if at not in self._paused:
                     self._consumer.pause([TopicPartition(*at)])
                     self._paused.add(at)
-            elif at in self._paused and is_working and at not in self._rewinds:
+            elif at in self._paused and at not in self._rewinds:
                 self._resume(at)
 
     def _resume(self, at: tuple[str, int]) -> None:

@@ -15,6 +15,7 @@ from services.processor.engine.state.rows import META_KEY, decode_meta
 from services.processor.runtime.kafka.clients import changelog_consumer
 from services.processor.runtime.plan import Plan
 from services.processor.runtime.store.stores import Stores
+from services.processor.runtime.telemetry.status import PartitionStatus
 from services.rim.process.crash_points import CrashPoints
 from services.rim.telemetry.metrics import counter
 from shared.metrics import PROCESSOR_RESTORED_ROWS
@@ -28,8 +29,8 @@ NO_PROGRESS_SECONDS_MAX: Final = 30.0
 QUERY_SECONDS_MAX: Final = 5.0
 #: After so many rows a long replay stores its position, so that an interrupted replay continues from there.
 POSITION_EVERY_ROWS: Final = 50_000
-#: A long replay says this often how far it is.
-TELL_SECONDS: Final = 5.0
+#: A long replay logs its progress this often.
+REPORT_SECONDS: Final = 5.0
 
 
 class ReplayFailed(RuntimeError):
@@ -49,8 +50,8 @@ class Replayed:
 
 
 @dataclass
-class Restoring:
-    """How far a replay is, for those who look on from other threads."""
+class RestoreProgress:
+    """How far a replay is. Other threads read it."""
 
     rows: int = 0
     #: Changelog records, rows and markers, still to be read; None before the end is known.
@@ -63,6 +64,15 @@ class Restoring:
         """How fast it is; None before the first row."""
         return round(self.rows / self.seconds) if self.rows and self.seconds else None
 
+    def add_status(self, status: PartitionStatus) -> PartitionStatus:
+        """`status` with the figures of the restore."""
+        return msgspec.structs.replace(
+            status,
+            restored_rows=self.rows,
+            restored_rows_per_second=self.rows_per_second,
+            restore_left_records=self.left_records,
+        )
+
 
 def replay(
     plan: Plan,
@@ -72,7 +82,7 @@ def replay(
     *,
     now_ms: int,
     given_up: threading.Event,
-    restoring: Restoring,
+    progress: RestoreProgress,
 ) -> Replayed:
     """Brings the partition's open store to the changelog's end. Call it after `init_transactions`, when no transaction is open.
 
@@ -107,7 +117,7 @@ def replay(
             application=application,
             partition=partition,
             crash_points=plan.crash_points,
-            restoring=restoring,
+            progress=progress,
         ).run(given_up)
     finally:
         consumer.close()
@@ -147,7 +157,7 @@ class _Replay:
         application: Application,
         partition: int,
         crash_points: CrashPoints,
-        restoring: Restoring,
+        progress: RestoreProgress,
     ) -> None:
         self._consumer = consumer
         self._store = store
@@ -158,13 +168,13 @@ class _Replay:
         self._position = before.changelog_offset
         self._rows = 0
         self._rows_at_position = 0
-        self._restoring = restoring
+        self._progress = progress
         # A replay that failed may have gone before: the count starts at 0.
-        restoring.rows = 0
+        progress.rows = 0
         self._restored = counter(PROCESSOR_RESTORED_ROWS).labels(application.name, str(partition))
         self._partition = partition
-        self._began_at = self._told_at = time.monotonic()
-        self._tell()
+        self._began_at = self._reported_at = time.monotonic()
+        self._report()
 
     def run(self, given_up: threading.Event) -> Replayed:
         """Reads to the goal. Raises `ReplayFailed` when nothing comes for long, `GivenUp` once `given_up` is set."""
@@ -176,31 +186,31 @@ class _Replay:
             messages = self._consumer.consume(BATCH_RECORDS_MAX, 0.05)
             if messages:
                 deadline = time.monotonic() + NO_PROGRESS_SECONDS_MAX
-                self._take(messages)
+                self._write_rows(messages)
             elif time.monotonic() > deadline:
                 raise ReplayFailed(f"no progress for {NO_PROGRESS_SECONDS_MAX} s at offset {self._position} of {end}")
-            self._tell()
+            self._report()
         reached = msgspec.structs.replace(self._goal, meta=self._meta)
         self._store.write({}, reached)
         return Replayed(self._rows, reached)
 
-    def _tell(self) -> None:
-        now, restoring = time.monotonic(), self._restoring
-        self._restored.inc(self._rows - restoring.rows)
-        restoring.rows = self._rows
-        restoring.left_records = max(0, self._goal.changelog_offset - self._position)
-        restoring.seconds = now - self._began_at
-        if now - self._told_at >= TELL_SECONDS:
-            self._told_at = now
+    def _report(self) -> None:
+        now, progress = time.monotonic(), self._progress
+        self._restored.inc(self._rows - progress.rows)
+        progress.rows = self._rows
+        progress.left_records = max(0, self._goal.changelog_offset - self._position)
+        progress.seconds = now - self._began_at
+        if now - self._reported_at >= REPORT_SECONDS:
+            self._reported_at = now
             log.info(
                 "restoring",
                 partition=self._partition,
                 rows=self._rows,
-                left_records=restoring.left_records,
-                rows_per_second=restoring.rows_per_second,
+                left_records=progress.left_records,
+                rows_per_second=progress.rows_per_second,
             )
 
-    def _take(self, messages: list[Message]) -> None:
+    def _write_rows(self, messages: list[Message]) -> None:
         rows: dict[bytes, bytes | None] = {}
         for message in messages:
             self._position = _offset_after(message)

@@ -1,9 +1,12 @@
-"""Partition: one partition of this slot, from its takeover to its release.
+"""Partition: one partition of this slot, from its takeover to its release. Its state is one of three types.
 
-    taking   its thread fences, opens and replays (`takeover`)         the partition is paused
-    working  records are folded, checkpoints committed
-    dropped  an outcome was unclear: core and producer are discarded, then taking again
-    closed   released
+    Restoring  a thread fences, opens and replays (`takeover`); the input is paused
+    Working    records are folded, checkpoints committed
+    Released   the slot does not have the partition any more
+
+    Restoring -> Working    the takeover is over
+    Working   -> Restoring  the outcome of a commit is unknown, or the local store is corrupt: core and producer are discarded
+    any       -> Released   the group has given the partition to another slot
 
 Everything here is called by the slot's one folding thread; commits, flushes and takeovers run on the pool.
 """
@@ -11,30 +14,34 @@ Everything here is called by the slot's one folding thread; commits, flushes and
 import threading
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
+from dataclasses import dataclass
 from typing import Any
 
 import structlog
 
-from services.processor.engine.application.application import Lookup
-from services.processor.engine.application.requests import Query
-from services.processor.engine.record import Record
 from services.processor.runtime.kafka.end_offsets import End
 from services.processor.runtime.partition.pools import Pools
-from services.processor.runtime.partition.takeover import TakenPartition
-from services.processor.runtime.partition.taking import Taking
-from services.processor.runtime.partition.task import TakeOverAgain, Task
+from services.processor.runtime.partition.restoring import Restoring
+from services.processor.runtime.partition.working import TakeOverAgain, Working
 from services.processor.runtime.plan import Limits, Plan
-from services.processor.runtime.questions import Looked, Unanswered
 from services.processor.runtime.store.rocksdb import RocksStore
 from services.processor.runtime.store.stores import Stores
 from services.processor.runtime.telemetry.counts import Counts
-from services.processor.runtime.telemetry.status import PartitionStatus, QuarantinedKeyStatus
+from services.processor.runtime.telemetry.status import PartitionStatus
 
 log = structlog.get_logger(__name__)
 
 
+@dataclass(frozen=True)
+class Released:
+    """The slot does not have the partition any more."""
+
+
+State = Restoring | Working | Released
+
+
 class Partition:
-    """One partition of this slot, of all inputs. `rewind` gets the topic and offset from which reading goes on."""
+    """One partition of this slot, of all inputs. `rewind` gets the topic and offset from which reading continues."""
 
     def __init__(
         self,
@@ -54,113 +61,86 @@ class Partition:
         self._rewind = rewind
         self._given_up = threading.Event()
         self._counts = Counts(plan.application.name, partition)
-        self._task: Task | None = None
-        self._taking: Taking | None = None
-        self._take(warm=warm)
-
-    # What others ask.
+        self._state: State = self._restoring(warm=warm)
 
     @property
-    def is_working(self) -> bool:
-        """Whether records can be given to it."""
-        return self._task is not None
-
-    @property
-    def has_more(self) -> bool:
-        """Whether records or timers wait that its last turn had no time for."""
-        return self._task is not None and self._task.has_more
-
-    def is_overfull(self, topic: str) -> bool:
-        """Whether so many records of an input wait that no more of it should be read."""
-        return self._task is not None and self._task.is_overfull(topic)
-
-    @property
-    def clock_ms(self) -> int:
-        """The partition's clock, ms since 1970; 0 while it is being taken."""
-        return self._task.clock_ms if self._task is not None else 0
-
-    def look(self, lookup: Lookup, key: bytes, ends: Mapping[str, End]) -> Looked:
-        """Answers a question from the core's rows as they are now. Raises `Unanswered` or `LookFailed`."""
-        if self._task is None:
-            raise Unanswered("the partition is being taken")
-        return self._task.look(lookup, key, ends)
-
-    def ask(self, query: Query, subject: bytes) -> bytes | None:
-        """Answers a question from the core's committed rows. Raises `Unanswered` or `LookFailed`."""
-        if self._task is None:
-            raise Unanswered("the partition is being taken")
-        return self._task.ask(query, subject)
-
-    @property
-    def commit_number(self) -> int | None:
-        """Of the last commit taken in; None while the partition is being taken."""
-        return None if self._task is None else self._task.commit_number
-
-    def quarantined(self, release: bytes | None) -> list[QuarantinedKeyStatus]:
-        """The quarantined keys; with `release` those that are released now: that key, or every one where it is empty."""
-        return [] if self._task is None else self._task.quarantined(release)
+    def working(self) -> Working | None:
+        """The core at work and its parts; None in any other state."""
+        return self._state if isinstance(self._state, Working) else None
 
     def status(self, ends: Mapping[str, End]) -> PartitionStatus:
-        """What operators see of it."""
-        restoring, counts = self._restoring, self._counts
-        told = PartitionStatus(
+        """Its status for operators."""
+        counts, state = self._counts, self._state
+        status = PartitionStatus(
             partition=self.partition,
             owner=self._plan.slot,
             state="taking",
             dropped_commits=dict(counts.dropped),
             rejected=dict(counts.rejected),
             late=counts.late,
-            restored_rows=restoring.rows,
-            restored_rows_per_second=restoring.rows_per_second,
-            restore_left_records=restoring.left_records,
         )
-        return told if self._task is None else self._task.tell(told, ends)
-
-    # Work.
+        if isinstance(state, Working):
+            return state.add_status(status, ends)
+        return state.progress.add_status(status) if isinstance(state, Restoring) else status
 
     def limit(self, limits: Limits) -> None:
         """From now on these are the partition's share of the slot's memory."""
         self._limits = limits
-        if self._task is not None:
-            self._task.limit(limits)
+        if isinstance(self._state, Working):
+            self._state.limit(limits)
 
-    def accept(self, topic: str, records: list[Record], position: int) -> None:
-        """Takes records read from an input up to (not including) offset `position`."""
-        if self._task is not None:
-            self._task.accept(topic, records, position)
-
-    def step(self, ends: Mapping[str, End], group_metadata: Callable[[], Any], until: float) -> None:
-        """One turn: finish what the pool has done, fold what waits, let the clock run, cut when it is time.
+    def turn(self, ends: Mapping[str, End], group_metadata: Callable[[], Any], until: float) -> None:
+        """One turn: begins to work when the takeover is over, and works (`Working.turn`).
 
         `ends` are the inputs' confirmed ends, as far as they are known. It folds until then (monotonic seconds), plus the rest of
-        the present slice, and not at all if that time has passed.
+        the present slice, and not at all if that time has passed. Raises what the takeover raised, or the turn.
         """
-        if self._taking is not None:
-            taken = self._taking.taken()
-            if taken is None:
-                return
-            self._taking = None
-            self._task = self._start(taken)
-        if self._task is not None:
+        if isinstance(self._state, Restoring) and self._state.is_over:
+            self._state = self._started(self._state)
+        if isinstance(self._state, Working):
             try:
-                self._task.turn(ends, group_metadata, until)
-            except TakeOverAgain as anew:
-                former, self._task = self._task, None
-                self._take(leave=former.leave, wait_seconds=anew.wait_seconds, discard=anew.discard)
+                self._state.turn(ends, group_metadata, until)
+            except TakeOverAgain as again:
+                self._state = self._restoring(
+                    leave=self._state.leave, wait_seconds=again.wait_seconds, discard=again.discard
+                )
 
-    # Taking and giving up.
+    def begin_close(self, group_metadata: Any, deadline: float) -> None:
+        """The partition is being taken from this slot: commits what is folded, by `deadline` (monotonic seconds)."""
+        self._given_up.set()
+        if isinstance(self._state, Working):
+            self._state.begin_close(group_metadata, deadline)
 
-    def _take(self, **how: Any) -> None:
-        taking = Taking(self._plan, self.partition, self._stores, self._pools.takeovers, given_up=self._given_up, **how)
-        self._taking, self._restoring = taking, taking.restoring
+    def end_close(self, deadline: float) -> bool:
+        """Releases the partition. False when something folded could not be committed: the successor folds it again."""
+        is_clean = not isinstance(self._state, Working) or self._state.is_closed_by(deadline)
+        self.release()
+        return is_clean
 
-    def _start(self, taken: TakenPartition) -> Task:
+    def release(self) -> None:
+        """The slot does not have the partition any more. What is not committed is dropped."""
+        self._given_up.set()
+        state, self._state = self._state, Released()
+        if isinstance(state, Working):
+            # It may wait for a flush: neither the group nor the other partitions do. The next to open the files waits for them.
+            self._pools.takeovers.submit(state.leave).add_done_callback(self._log_failure)
+        elif isinstance(state, Restoring):
+            state.abandon()
+
+    def _restoring(self, **how: Any) -> Restoring:
+        return Restoring.begin(
+            self._plan, self.partition, self._stores, self._pools.takeovers, given_up=self._given_up, **how
+        )
+
+    def _started(self, restoring: Restoring) -> Working:
+        taken = restoring.takeover.result()
         try:
-            working = Task(
+            working = Working(
                 self._plan,
                 self.partition,
                 taken,
                 self._pools.commits,
+                restored=restoring.progress,
                 counts=self._counts,
                 media=self._pools.media,
                 rewind=self._rewind,
@@ -171,29 +151,6 @@ class Partition:
         working.limit(self._limits)
         return working
 
-    def begin_close(self, group_metadata: Any, deadline: float) -> None:
-        """The partition is being taken from this slot: commit what is folded, by `deadline` (monotonic seconds)."""
-        self._given_up.set()
-        if self._task is not None:
-            self._task.begin_close(group_metadata, deadline)
-
-    def end_close(self, deadline: float) -> bool:
-        """Closes the partition. False when something folded could not be committed: the successor folds it again."""
-        is_clean = self._task is None or self._task.is_closed_by(deadline)
-        self.drop_lost()
-        return is_clean
-
-    def drop_lost(self) -> None:
-        """The partition already belongs to another slot: no commit is allowed any more."""
-        self._given_up.set()
-        if self._task is not None:
-            # It may wait for a flush: neither the group nor the other partitions do. Who opens the files next waits for them.
-            self._pools.takeovers.submit(self._task.leave).add_done_callback(self._tell_of_failure)
-            self._task = None
-        if self._taking is not None:
-            self._taking.abandon()
-            self._taking = None
-
-    def _tell_of_failure(self, leaving: Future[None]) -> None:
+    def _log_failure(self, leaving: Future[None]) -> None:
         if not leaving.cancelled() and (error := leaving.exception()) is not None:
             log.error("leaving_failed", partition=self.partition, error=str(error), exc_info=error)

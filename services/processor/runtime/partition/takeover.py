@@ -14,7 +14,7 @@ from confluent_kafka import KafkaException, Producer
 from services.processor.engine.state.local import StoreCorrupt
 from services.processor.runtime.kafka.clients import partition_producer
 from services.processor.runtime.kafka.refusals import Refusals
-from services.processor.runtime.partition.changelog import GivenUp, ReplayFailed, Restoring, replay
+from services.processor.runtime.partition.changelog import GivenUp, ReplayFailed, RestoreProgress, replay
 from services.processor.runtime.plan import Plan
 from services.processor.runtime.store.rocksdb import RocksStore
 from services.processor.runtime.store.stores import Stores, StoreTooOld
@@ -39,7 +39,7 @@ def take_over(
     stores: Stores,
     given_up: threading.Event,
     *,
-    restoring: Restoring,
+    progress: RestoreProgress,
     wait_seconds: float,
     warm: RocksStore | None = None,
     discard: str | None = None,
@@ -68,7 +68,7 @@ def take_over(
             stores.discard(partition, discard)
         try:
             store = store or stores.open(partition)
-            _replay(plan, partition, stores, store, given_up=given_up, restoring=restoring)
+            _replay(plan, partition, stores, store, given_up=given_up, progress=progress)
             return TakenPartition(producer, store)
         except (StoreCorrupt, StoreTooOld) as error:
             discard = str(error)
@@ -78,7 +78,7 @@ def take_over(
             store = None
         stores.discard(partition, discard)
         store = stores.open(partition)
-        _replay(plan, partition, stores, store, given_up=given_up, restoring=restoring)
+        _replay(plan, partition, stores, store, given_up=given_up, progress=progress)
     except BaseException:
         if store is not None:
             store.close()
@@ -112,7 +112,7 @@ def _replay(
     store: RocksStore,
     *,
     given_up: threading.Event,
-    restoring: Restoring,
+    progress: RestoreProgress,
 ) -> None:
     started = time.monotonic()
     refusals = Refusals(plan.settings.refused_ms_max / 1000)
@@ -126,7 +126,7 @@ def _replay(
                 store,
                 now_ms=time.time_ns() // 1_000_000,
                 given_up=given_up,
-                restoring=restoring,
+                progress=progress,
             )
         except (KafkaException, ReplayFailed) as error:
             log.warning("replay_failed", partition=partition, error=str(error))

@@ -178,23 +178,23 @@ class Replica:
                     if self._is_home_ready(chosen):
                         break
             if chosen is None:
-                worker.leave()
+                worker.membership.leave()
             else:
-                worker.release()
+                worker.membership.hand_over()
         except SlotFenced as error:
             # First: a takeover that still runs here would fence the new owner.
-            worker.abandon()
+            worker.membership.abandon()
             if heartbeats is None:
                 raise
             log.warning("fenced", error=str(error))
         except BaseException:
             # A core may be in the middle of a record: its changes must not be committed during shutdown.
-            worker.abandon()
+            worker.membership.abandon()
             raise
         finally:
             self._worker = None
             worker.close()
-            self._is_clean = self._is_clean and worker.is_clean
+            self._is_clean = self._is_clean and worker.membership.is_clean
         if heartbeats is not None and chosen is not None:
             self._hand_over(heartbeats, partitions, chosen)
 

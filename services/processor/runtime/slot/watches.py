@@ -49,18 +49,21 @@ class Watches:
         self._watches.append(_Watch(partition, ask, answer, until))
         return answer
 
-    def turn(self, commits: Mapping[int, int | None]) -> None:
-        """Repeats the queries of each partition that has a new commit or is no longer here; `commits` by partition."""
+    def turn(self, commits: Mapping[int, int]) -> None:
+        """Repeats the queries of each partition that has a new commit or is no longer at work.
+
+        `commits` are the numbers of the last commits of the partitions at work.
+        """
         if not self._watches:
             return
         changed = {
             watch.partition
             for watch in self._watches
-            if (number := commits.get(watch.partition)) is None or self._asked.get(watch.partition) != number
+            if watch.partition not in commits or self._asked.get(watch.partition) != commits[watch.partition]
         }
         if changed:
             self._watches = [watch for watch in self._watches if watch.partition not in changed or not _is_over(watch)]
-            self._asked = {partition: number for partition, number in commits.items() if number is not None}
+            self._asked = dict(commits)
 
 
 def _is_over(watch: _Watch) -> bool:

@@ -53,3 +53,8 @@ class Here(SimpleNamespace):
 
     def standby_lag(self, _partition: int) -> int | None:
         return 7
+
+
+def having(partitions: frozenset[int], **queries: Any) -> SimpleNamespace:
+    """Stands in for a `Worker` that has these partitions."""
+    return SimpleNamespace(queries=SimpleNamespace(has=partitions.__contains__, questions=Answering(), **queries))

@@ -14,7 +14,7 @@ import pytest
 from deploy.local.ports import free_port
 from services.processor.engine.application.application import Application, Candidate, Lookup, LookupWrong
 from services.processor.engine.routing import Owner, Owners
-from services.processor.runtime.http.lookups import PROXIED
+from services.processor.runtime.http.hops import PROXIED
 from services.processor.runtime.http.routes import RequestLimits
 from services.processor.runtime.http.server import Endpoint, LookupServer
 from services.processor.runtime.questions import Looked, LookedInCopy, Questions, Unanswered
@@ -22,7 +22,7 @@ from services.processor.runtime.telemetry.status import PartitionStatus, SlotSta
 from shared.partitioning import partition_of
 from shared.settings import Settings
 from tests.unit.processor.engine.counting import APPLICATION
-from tests.unit.processor.runtime.http.stand_ins import PARTITIONS, TOKEN, Answering, Group, Here
+from tests.unit.processor.runtime.http.stand_ins import PARTITIONS, TOKEN, Answering, Group, Here, having
 
 
 @pytest.mark.parametrize(
@@ -78,7 +78,7 @@ def worker(rows: dict[bytes, bytes]) -> SimpleNamespace:
     def look(_lookup: Lookup, subject: bytes, _partition: int) -> tuple[Looked, str]:
         return Looked(rows.get(subject), True, 0.0, 0), "me"
 
-    return SimpleNamespace(partitions=frozenset(range(PARTITIONS)), questions=Answering(), look=look)
+    return having(frozenset(range(PARTITIONS)), look=look)
 
 
 def standby(rows: dict[bytes, bytes]) -> SimpleNamespace:
@@ -166,8 +166,8 @@ def test_a_group_that_stays_unsettled_is_waited_for_and_then_told_as_such(setup:
 
 
 def test_a_full_queue_is_told_as_such(setup: Setup) -> None:
-    setup.here.worker.questions = Questions(questions_max=1)
-    setup.here.worker.questions.ask(lambda: None)
+    setup.here.worker.queries.questions = Questions(questions_max=1)
+    setup.here.worker.queries.questions.ask(lambda: None)
     status, body, headers = setup.get("/counts/there")
     assert (status, headers["Retry-After"]) == (503, "1")
     assert "too many questions wait" in body
@@ -213,7 +213,7 @@ def test_each_meaning_of_a_path_is_asked_for_where_it_belongs(setup: Setup, make
     asked.here.worker = worker({b"second": b'{"n":2}'})
     second = partition_of(b"second", PARTITIONS)
     assert second not in {partition_of(b"there", PARTITIONS), partition_of(b"absent", PARTITIONS)}
-    asked.here.worker.partitions = frozenset({second})
+    asked.here.worker.queries.has = frozenset({second}).__contains__
     owners = owned_by("test/0", setup.url, asked=asked).by_partition
     asked.group.owners = Owners(asked.url, PARTITIONS, {**owners, second: Owner("test/1", asked.url)})
     assert asked.get("/counts/absent+second")[1]["found"] == {"n": 2}
@@ -223,7 +223,7 @@ def test_each_meaning_of_a_path_is_asked_for_where_it_belongs(setup: Setup, make
     setup.here.worker = None
     assert asked.get("/counts/absent+second")[1]["found"] == {"n": 2}, "what is found counts, whoever else cannot tell"
     asked.here.worker = worker({})
-    asked.here.worker.partitions = frozenset({second})
+    asked.here.worker.queries.has = frozenset({second}).__contains__
     assert asked.get("/counts/second+absent")[0] == 503, "nobody knows whether the second is there"
 
 
@@ -291,6 +291,6 @@ def test_a_query_that_nobody_knows_is_refused(setup: Setup, query: str) -> None:
 
 
 def test_every_partition_tells_of_its_freshest_copy(setup: Setup) -> None:
-    setup.here.worker.status = lambda: SlotStatus("test/0", [PartitionStatus(0, "test/0", "working")])
+    setup.here.worker.queries.status = lambda: SlotStatus("test/0", [PartitionStatus(0, "test/0", "working")])
     seen = setup.get("/partitions")[1]["partitions"]
     assert [row["standby_lag_records"] for row in seen] == [7] * PARTITIONS

@@ -21,11 +21,16 @@ def released(setup: Setup) -> list[bytes | None]:
     """What the slot was asked to release."""
     asked: list[bytes | None] = []
 
-    def quarantined(release: bytes | None) -> list[QuarantinedKeyStatus]:
-        asked.append(release)
-        return [HELD] if release in {None, b"", b"acme:v1", b"\xff"} else []
+    def quarantined() -> list[QuarantinedKeyStatus]:
+        asked.append(None)
+        return [HELD]
 
-    setup.here.worker.quarantined = quarantined
+    def release_quarantined(key: bytes) -> list[QuarantinedKeyStatus]:
+        asked.append(key)
+        return [HELD] if key in {b"", b"acme:v1", b"\xff"} else []
+
+    setup.here.worker.queries.quarantined = quarantined
+    setup.here.worker.queries.release_quarantined = release_quarantined
     return asked
 
 

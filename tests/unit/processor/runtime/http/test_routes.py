@@ -16,7 +16,7 @@ from deploy.local.ports import free_port
 from services.processor.engine.application.access import LookFailed
 from services.processor.engine.application.requests import Ask, Await, Handling, Query, Reply, Request, Route, Submit
 from services.processor.engine.routing import Owner, Owners
-from services.processor.runtime.http.queries import HOP_PATH, Hop
+from services.processor.runtime.http.queries import HOP_PATH, OwnerQuery
 from services.processor.runtime.http.routes import RequestLimits
 from services.processor.runtime.http.server import Endpoint, LookupServer
 from services.processor.runtime.questions import Questions, Unanswered
@@ -100,8 +100,11 @@ class Loop(SimpleNamespace):
     """Stands in for a `Worker` with these rows and every partition."""
 
     def __init__(self, rows: dict[bytes, bytes]) -> None:
-        super().__init__(partitions=frozenset(range(PARTITIONS)), questions=Answering(), rows=rows, member_id="me")
+        super().__init__(questions=Answering(), rows=rows, member_id="me", queries=self)
         self.watches = Watches()
+
+    def has(self, _partition: int) -> bool:
+        return True
 
     def ask(self, query: Query, subject: bytes, _partition: int) -> tuple[bytes | None, str]:
         if subject == b"broken":
@@ -219,7 +222,7 @@ def test_who_waits_in_vain_is_told_to_come_again(make: Callable[..., Process]) -
         told = one.ask("/waits/never")
         assert (told.status, "idempotency" in told.body["detail"]) == (503, False)
     elsewhere(process, None)
-    assert "nobody" in process.ask("/things/there").body["detail"]
+    assert "no slot is known" in process.ask("/things/there").body["detail"]
 
 
 def test_a_write_that_kafka_does_not_confirm_is_told_as_unknown(make: Callable[..., Process]) -> None:
@@ -260,7 +263,7 @@ def test_everything_that_is_refused_is_a_problem(
 
 
 def test_a_hop_that_is_none_is_refused_and_an_unknown_question_waits_for_an_upgrade(process: Process) -> None:
-    for body, status in ((b"\xc1", 400), (msgspec.msgpack.encode(Hop("newer", 0, b"", False, 1.0)), 503)):
+    for body, status in ((b"\xc1", 400), (msgspec.msgpack.encode(OwnerQuery("newer", 0, b"", False, 1.0)), 503)):
         request = urllib.request.Request(process.url + HOP_PATH, body, {"Authorization": f"Bearer {TOKEN}"})
         with pytest.raises(urllib.error.HTTPError) as refused:
             urllib.request.urlopen(request, timeout=60)

@@ -14,12 +14,13 @@ from services.processor.engine.state.local import LocalStore, MemoryStore
 from services.processor.runtime.kafka.end_offsets import End
 from services.processor.runtime.kafka.refusals import KafkaRefused, WorkerFailed
 from services.processor.runtime.partition import commits as commits_module
-from services.processor.runtime.partition import taking as taking_module
-from services.processor.runtime.partition import task as working_module
+from services.processor.runtime.partition import restoring as restoring_module
+from services.processor.runtime.partition import working as working_module
 from services.processor.runtime.partition.partition import Partition
 from services.processor.runtime.partition.pools import Pools
 from services.processor.runtime.partition.takeover import TakenPartition
 from services.processor.runtime.partition.transaction import Aborted, Durable, Fenced, Unclear
+from services.processor.runtime.partition.working import Working
 from services.processor.runtime.plan import Limits, Plan
 from services.processor.runtime.questions import Unanswered
 from services.processor.settings import ProcessorSettings
@@ -79,7 +80,7 @@ class Scene:
         self.broker = Broker()
         self.threads = threads or Threads()
         self.rewinds: list[int | None] = []
-        monkeypatch.setattr(taking_module, "take_over", self._take_over)
+        monkeypatch.setattr(restoring_module, "take_over", self._take_over)
         monkeypatch.setattr(working_module, "Committer", lambda *_: self.broker)
         settings = ProcessorSettings(slot="test/0", state_dir=Path("unused"))
         # Shorter than an operator may set them.
@@ -93,15 +94,20 @@ class Scene:
         )
         self.step()
 
+    @property
+    def working(self) -> Working:
+        assert self.partition.working is not None
+        return self.partition.working
+
     def _take_over(self, *_: Any, **__: Any) -> Any:
         self.broker.takeovers += 1
         return TakenPartition(None, self.broker.local)  # type: ignore[arg-type]
 
     def step(self, end: End | None = None, until: float = SOON) -> None:
-        self.partition.step({} if end is None else {BEACONS.name: end}, lambda: None, until)
+        self.partition.turn({} if end is None else {BEACONS.name: end}, lambda: None, until)
 
     def accept(self, *records: Record) -> None:
-        self.partition.accept(BEACONS.name, list(records), records[-1].offset + 1)
+        self.working.accept(BEACONS.name, list(records), records[-1].offset + 1)
 
 
 def record(offset: int, value: bytes = b"", at_ms: int = 1_000) -> Record:
@@ -153,11 +159,11 @@ def test_a_partition_whose_time_is_over_folds_nothing_and_does_the_rest_of_its_w
     scene.threads.go_on()
     scene.threads.is_holding = False
     scene.step(until=0.0)
-    assert scene.partition.has_more
+    assert scene.working.has_more
     assert scene.partition.status({BEACONS.name: End(2, 0.0)}).lag_records == 1
     assert scene.partition.status({}).commit_ms is not None, "the commit's outcome is taken in"
     scene.step()
-    assert not scene.partition.has_more
+    assert not scene.working.has_more
     assert scene.partition.status({BEACONS.name: End(2, 0.0)}).lag_records == 0
 
 
@@ -186,7 +192,7 @@ def test_any_other_failure_takes_the_partition_anew(scene: Scene, outcome: Excep
     scene.step()
     scene.step()
     assert scene.broker.takeovers == 2
-    assert scene.partition.is_working
+    assert scene.partition.working is not None
     assert scene.rewinds == [None, None]
     assert scene.partition.status({}).dropped_commits == {"unclear" if type(outcome) is Unclear else "fenced": 1}
 
@@ -263,7 +269,7 @@ def test_a_poison_record_waits_for_the_commit_in_flight_without_holding_the_loop
     # All that time the other partitions had their turns.
     assert scene.rewinds == [None]
     with pytest.raises(Unanswered, match="rejected"):
-        scene.partition.look(LOOKUP, b"a", {})
+        scene.working.answers.look(LOOKUP, b"a", {})
     scene.threads.go_on()
     scene.threads.is_holding = False
     scene.step()
@@ -311,20 +317,20 @@ def test_the_clock_runs_on_only_when_everything_confirmed_is_folded(scene: Scene
     scene.accept(record(0))
     scene.step()
     scene.step(End(offset=2, asked_at=time.monotonic() + 10))
-    assert scene.partition.clock_ms == 1_000
+    assert scene.working.clock_ms == 1_000
     scene.step(End(offset=1, asked_at=time.monotonic() + 10))
-    assert 10_900 < scene.partition.clock_ms <= 11_100
+    assert 10_900 < scene.working.clock_ms <= 11_100
 
 
 def test_an_input_is_overfull_by_records_or_by_bytes(scene: Scene) -> None:
     scene.threads.is_holding = True
     scene.partition.limit(Limits(1_000, 1_000, waiting_bytes_max=10, dirty_bytes_max=1_000, unflushed_bytes_max=1_000))
     scene.accept(record(0, bytes(9)))
-    assert not scene.partition.is_overfull(BEACONS.name)
+    assert not scene.working.is_overfull(BEACONS.name)
     scene.accept(record(1, bytes(1)))
-    assert scene.partition.is_overfull(BEACONS.name)
+    assert scene.working.is_overfull(BEACONS.name)
     scene.step()
-    assert not scene.partition.is_overfull(BEACONS.name)
+    assert not scene.working.is_overfull(BEACONS.name)
 
 
 def test_a_checkpoint_is_cut_at_its_bytes_and_records_wait_while_it_is_in_flight(scene: Scene) -> None:
@@ -377,7 +383,7 @@ def test_a_slow_flush_does_not_hold_up_giving_the_partition_away(scene: Scene) -
     assert flushing.set_running_or_notify_cancel()
     scene.partition.begin_close(None, SOON)
     assert scene.partition.end_close(SOON)
-    assert not scene.partition.is_working
+    assert scene.partition.working is None
     assert closed == []
     scene.threads.go_on()
     assert closed == ["store"], "once it is written"
@@ -433,6 +439,6 @@ def test_a_commit_that_cannot_end_in_time_is_abandoned(scene: Scene) -> None:
 def test_a_lost_partition_commits_nothing(scene: Scene) -> None:
     scene.accept(record(0))
     scene.threads.is_holding = True
-    scene.partition.drop_lost()
+    scene.partition.release()
     assert scene.broker.committed == []
-    assert not scene.partition.is_working
+    assert scene.partition.working is None

@@ -125,15 +125,17 @@ async def test_what_is_uploaded_is_stored_told_once_and_found_again_by_the_next_
     former.start()
     turn_until(former, lambda: any(path.is_file() for path in objects.rglob("*")))
     # Whatever is stored by now, and not committed, is stored again, and told once.
-    former.abandon()
+    former.membership.abandon()
     former.close()
     successor_plan = dataclasses.replace(plan, settings=settings.model_copy(update={"state_dir": tmp_path / "other"}))
     successor = Worker(successor_plan, Stores(successor_plan))
     successor.start()
     turn_until(successor, lambda: rows.read() >= len(SIZES))
-    turn_until(successor, lambda: not any(one.rows.get("media_requests") for one in successor.status().partitions))
+    turn_until(
+        successor, lambda: not any(one.rows.get("media_requests") for one in successor.queries.status().partitions)
+    )
     rows.read()
-    successor.abandon()
+    successor.membership.abandon()
     successor.close()
     told = [(row.session_id, row.sequence) for row in rows.rows]
     assert sorted(told) == sorted(SIZES)

@@ -1,6 +1,5 @@
-"""Task: folds and commits one partition, from its takeover until it is released or must be taken over again."""
+"""Working: the state of a partition that folds and commits, until it is released or must be taken over again."""
 
-import base64
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -9,8 +8,6 @@ from typing import Any, Final
 import msgspec
 import structlog
 
-from services.processor.engine.application.application import Lookup
-from services.processor.engine.application.requests import Query
 from services.processor.engine.core.core import Core
 from services.processor.engine.record import Record
 from services.processor.engine.state.failures import ApplicationFailed
@@ -18,16 +15,18 @@ from services.processor.engine.state.local import StoreCorrupt
 from services.processor.runtime.kafka.end_offsets import End
 from services.processor.runtime.kafka.refusals import WorkerFailed
 from services.processor.runtime.objects.media import Media, MediaPool
+from services.processor.runtime.partition.answers import Answers
 from services.processor.runtime.partition.append_times import AppendTimes
+from services.processor.runtime.partition.changelog import RestoreProgress
 from services.processor.runtime.partition.commits import Commits
 from services.processor.runtime.partition.flushes import Flushes
 from services.processor.runtime.partition.inputs import Inputs
 from services.processor.runtime.partition.takeover import TakenPartition
 from services.processor.runtime.partition.transaction import Aborted, Committer, Durable, Fenced, Unclear
 from services.processor.runtime.plan import Limits, Plan
-from services.processor.runtime.questions import Looked, Unanswered
+from services.processor.runtime.questions import Unanswered
 from services.processor.runtime.telemetry.counts import Counts
-from services.processor.runtime.telemetry.status import PartitionStatus, QuarantinedKeyStatus
+from services.processor.runtime.telemetry.status import PartitionStatus
 from shared.topics import REJECTED
 
 log = structlog.get_logger(__name__)
@@ -49,9 +48,8 @@ class TakeOverAgain(Exception):
         self.discard = discard
 
 
-class Task:
-    """A partition's core, and the parts that make its checkpoints durable. `rewind` gets the offsets from which reading
-    continues."""
+class Working:
+    """A partition's core, and the parts that make its checkpoints durable."""
 
     def __init__(
         self,
@@ -60,11 +58,15 @@ class Task:
         taken: TakenPartition,
         pool: ThreadPoolExecutor,
         *,
+        restored: RestoreProgress,
         counts: Counts,
         media: MediaPool | None,
         rewind: Callable[[str, int, int | None], None],
     ) -> None:
-        """Raises `NewerFormat` when a newer version of the application has written what was taken."""
+        """`rewind` gets the topic and offset from which reading continues.
+
+        Raises `NewerFormat` when a newer version of the application has written what was taken.
+        """
         application = plan.application
         self._partition = partition
         self._plan = plan
@@ -82,15 +84,24 @@ class Task:
         stored = taken.store.position()
         stands_at = Durable(stored.changelog_offset, stored.current_ms) if stored is not None else Durable(0, 0)
         self._counts = counts
+        self._restored = restored
         self._commits = Commits(plan, partition, counts, pool, stands_at)
+        self._answers = Answers(partition, self._core, self._inputs, self._commits)
         #: The error that the application raised. The core is in the middle of a record, and is not touched until that record is
         #: rejected.
         self._failed: ApplicationFailed | None = None
-        #: Whether records or timers wait that there was no time for.
+        #: Whether records or timers wait that the last turn had no time for.
         self.has_more = False
         self._resume()
 
     # What others ask.
+
+    @property
+    def answers(self) -> Answers:
+        """Answers from the core's rows. Raises `Unanswered` while a record is being rejected."""
+        if self._failed is not None:
+            raise Unanswered("a record is being rejected")
+        return self._answers
 
     @property
     def clock_ms(self) -> int:
@@ -105,76 +116,16 @@ class Task:
             or waiting_bytes >= self._limits.waiting_bytes_max
         )
 
-    def look(self, lookup: Lookup, key: bytes, ends: Mapping[str, End]) -> Looked:
-        """Answers a question from the core's rows as they are now. Raises `Unanswered` or `LookFailed`."""
-        if self._failed is not None:
-            raise Unanswered("a record is being rejected")
-        try:
-            found = self._core.look(lookup, key)
-        except StoreCorrupt as error:
-            # The next turn that reads the store meets it too, and takes the partition over again.
-            raise Unanswered("the local store cannot be read") from error
-        if found.json is None and not self._inputs.has_caught_up(self._core, ends):
-            raise Unanswered("not there yet: the partition was taken or rolled back and has not caught up")
-        lag_records = self._inputs.lag_records(self._core, ends)
-        return Looked(found.json, found.is_committed, self._commits.committed_at, lag_records)
-
-    def ask(self, query: Query, subject: bytes) -> bytes | None:
-        """Answers a question from the core's committed rows. Raises `Unanswered` or `LookFailed`.
-
-        All answers given from them are in the changelog: a core that has just been taken over has them too.
-        """
-        if self._failed is not None:
-            raise Unanswered("a record is being rejected")
-        try:
-            return self._core.ask(query, subject)
-        except StoreCorrupt as error:
-            raise Unanswered("the local store cannot be read") from error
-
-    def quarantined(self, release: bytes | None) -> list[QuarantinedKeyStatus]:
-        """The quarantined keys; with `release` those that are released now: that key, or every one where it is empty.
-
-        A release is part of the next checkpoint. Raises `Unanswered` when a key cannot be released.
-        """
-        if self._failed is not None:
-            raise Unanswered("a record is being rejected")
-        wanted = [key for key in self._core.quarantined if not release or key == release]
-        told = [self._quarantined(key) for key in wanted]
-        if release is not None:
-            for key in wanted:
-                try:
-                    self._core.release(key)
-                except ApplicationFailed as error:
-                    raise Unanswered(str(error)) from error
-                except StoreCorrupt as error:
-                    raise Unanswered("the local store cannot be read") from error
-                log.info("released", partition=self._partition, key=key.decode(errors="replace"))
-        return told
-
-    def _quarantined(self, key: bytes) -> QuarantinedKeyStatus:
-        held = self._core.quarantined[key]
-        return QuarantinedKeyStatus(
-            partition=self._partition,
-            key=key.decode(errors="replace"),
-            key_base64=base64.b64encode(key).decode(),
-            since_ms=held.since_ms,
-            reason=held.reason,
-            failures=held.failures,
-            rejected=held.rejected,
-            rows=held.rows,
-            row_bytes=held.row_bytes,
-        )
-
     @property
     def commit_number(self) -> int:
         """Of the last commit taken in."""
         return self._core.committed.commit_number
 
-    def tell(self, told: PartitionStatus, ends: Mapping[str, End]) -> PartitionStatus:
-        """Adds a task's figures for operators to `told`."""
+    def add_status(self, status: PartitionStatus, ends: Mapping[str, End]) -> PartitionStatus:
+        """`status` with the figures of this state."""
         core, commits = self._core, self._commits
         return msgspec.structs.replace(
-            told,
+            self._restored.add_status(status),
             state="working",
             lag_records=self._inputs.lag_records(core, ends),
             clock_ms=core.clock_ms,

@@ -1,4 +1,4 @@
-"""A partition asked by requests: what is committed is told, and the number of the commit says when to ask again."""
+"""Queries of a partition: they see what is committed, and the number of the commit says when to ask again."""
 
 import pytest
 
@@ -17,32 +17,30 @@ def count(rows: CommittedRows, key: bytes) -> bytes | None:
 COUNT = Query("count", count)
 
 
-def test_what_a_commit_holds_is_told_once_its_outcome_was_taken_in(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_commit_is_seen_once_its_outcome_was_taken_in(monkeypatch: pytest.MonkeyPatch) -> None:
     scene = Scene(monkeypatch)
-    partition = scene.partition
-    assert (partition.ask(COUNT, b"a"), partition.commit_number) == (None, 0)
+    working = scene.working
+    assert (working.answers.ask(COUNT, b"a"), working.commit_number) == (None, 0)
     scene.threads.is_holding = True
     scene.accept(record(0), record(1))
     scene.step()
-    assert (partition.ask(COUNT, b"a"), partition.commit_number) == (None, 0), "it is in flight"
+    assert (working.answers.ask(COUNT, b"a"), working.commit_number) == (None, 0), "it is in flight"
     scene.threads.go_on()
     scene.step()
-    assert (partition.ask(COUNT, b"a"), partition.commit_number) == (b"2", 1)
+    assert (working.answers.ask(COUNT, b"a"), working.commit_number) == (b"2", 1)
 
 
-def test_nobody_is_told_anything_while_the_partition_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_partition_that_is_being_taken_over_has_no_answers(monkeypatch: pytest.MonkeyPatch) -> None:
     scene = Scene(monkeypatch)
     scene.broker.answers = [Unclear("nobody knows")]
     scene.accept(record(0))
     scene.step()
     scene.threads.is_holding = True
     scene.step()
-    assert scene.partition.commit_number is None
-    with pytest.raises(Unanswered, match="being taken"):
-        scene.partition.ask(COUNT, b"a")
+    assert scene.partition.working is None
 
 
-def test_nobody_is_told_anything_while_a_record_is_being_set_aside(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_partition_has_no_answers_while_a_record_is_being_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
     scene = Scene(monkeypatch)
     scene.threads.is_holding = True
     scene.accept(record(0))
@@ -50,9 +48,9 @@ def test_nobody_is_told_anything_while_a_record_is_being_set_aside(monkeypatch: 
     scene.accept(record(1, b"poison"))
     scene.step()
     with pytest.raises(Unanswered, match="rejected"):
-        scene.partition.ask(COUNT, b"a")
+        _ = scene.working.answers
     scene.threads.go_on()
     scene.threads.is_holding = False
     for _ in range(4):
         scene.step()
-    assert scene.partition.ask(COUNT, b"a") == b"1"
+    assert scene.working.answers.ask(COUNT, b"a") == b"1"
