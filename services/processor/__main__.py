@@ -155,10 +155,10 @@ def main() -> int:
             traces.close()
     # The last line is the slot's own: what the dying clients have to say of it comes before, or not at all.
     silence_clients()
-    return _told(log, failure, is_clean=is_clean)
+    return _exit_code(log, failure, is_clean=is_clean)
 
 
-def _told(log: structlog.stdlib.BoundLogger, failure: Exception | None, *, is_clean: bool) -> int:
+def _exit_code(log: structlog.stdlib.BoundLogger, failure: Exception | None, *, is_clean: bool) -> int:
     """Says how the slot ended; the exit code."""
     if failure is None:
         log.info("stopped", clean=is_clean)

@@ -169,7 +169,7 @@ class Driver:
                 self._work_media()
             except ApplicationFailed as failure:
                 self._core.retry(failure)
-                self._read_anew()
+                self._read_again()
             else:
                 return
 
@@ -178,7 +178,7 @@ class Driver:
         while True:
             ready = self._ready()[:records_max]
             taken = self._core.fold(ready)
-            self._inbox.taken(taken)
+            self._inbox.remove_folded(taken)
             if taken < len(ready) or not ready or records_max is not None:
                 return
 
@@ -197,7 +197,7 @@ class Driver:
                 parts.append(value)
         try:
             for part in parts:
-                verifying.take_piece(part)
+                verifying.add(part)
             verifying.end()
         except Corrupt:
             return "corrupt"
@@ -213,7 +213,7 @@ class Driver:
             self._read_to[topic] = len(records)
         return self._inbox.ready(_NOW)
 
-    def _read_anew(self) -> None:
+    def _read_again(self) -> None:
         self._read_to = {topic: self._core.next_offset(topic) or 0 for topic in self._inputs}
         self._inbox.start(self._read_to)
 
@@ -223,7 +223,7 @@ class Driver:
                 return self._core.cut()
             except ApplicationFailed as failure:
                 self._core.retry(failure)
-                self._read_anew()
+                self._read_again()
                 self._fold(clock_ms, records_max)
 
     def _commit(self, clock_ms: int | None, records_max: int | None) -> None:
@@ -252,4 +252,4 @@ class Driver:
     def _start(self) -> None:
         self._core = Core(self._application, self._partition, self._local)
         self._inbox = Inbox(self._application)
-        self._read_anew()
+        self._read_again()

@@ -100,7 +100,7 @@ class Inbox:
     # Output.
 
     def ready(self, now: float) -> Sequence[Record]:
-        """The records whose turn it is, in order; they stay until they are `taken`."""
+        """The records whose turn it is, in order; they stay until `remove_folded`."""
         if not self._ready:
             if len(self._inputs) == 1:
                 (source,) = self._inputs.values()
@@ -109,7 +109,7 @@ class Inbox:
                 self._ready = self._merge(now)
         return self._ready
 
-    def taken(self, number: int) -> None:
+    def remove_folded(self, number: int) -> None:
         """The first `number` of the ready records were folded."""
         self._ready = self._ready[number:]
 

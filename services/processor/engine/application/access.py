@@ -96,18 +96,18 @@ class CommittedReading:
 def look(layers: Layers, lookup: Lookup, key: bytes) -> Found:
     """Answers a question from a core's rows as they are now. Raises `LookFailed`, `StoreFailed` or `NewerFormat`."""
     rows = Reading(layers)
-    with _told(lookup.path, key):
+    with _failures_named(lookup.path, key):
         return Found(lookup.answer(rows, key), rows.is_committed)
 
 
 def ask(layers: Layers, query: Query, subject: bytes) -> bytes | None:
     """Answers a question from committed rows alone. Raises as `look` does."""
-    with _told(query.name, subject):
+    with _failures_named(query.name, subject):
         return query.answer(CommittedReading(layers), subject)
 
 
 @contextmanager
-def _told(what: str, subject: bytes) -> Iterator[None]:
+def _failures_named(what: str, subject: bytes) -> Iterator[None]:
     try:
         yield
     except NOT_THE_APPLICATION:

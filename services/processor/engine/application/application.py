@@ -218,7 +218,7 @@ class Application:
     #: Whether the application gets only the headers of its records. Large values stay in Kafka, and a rejected record names its
     #: place there.
     by_headers: bool = False
-    #: The one of its stores that holds its media requests (`engine.media_requests`); its processor is `TakingMedia`.
+    #: The one of its stores that holds its media requests (`engine.media_requests`); its processor is `MediaHandler`.
     media: StoreSpec[MediaRequest] | None = None
     lookups: tuple[Lookup, ...] = ()
     #: What it answers over HTTP in steps, and the questions that these ask its owners.
@@ -256,5 +256,5 @@ class Application:
             if store_id not in specs:
                 raise NewerFormat(f"the state has a store {store_id} that this version does not know: upgrade it")
             if not specs[store_id].reads(row_format):
-                raise NewerFormat(specs[store_id].refusal(row_format))
+                raise NewerFormat(specs[store_id].newer_format(row_format))
         return {spec.id: max(spec.format, stands_at.store_formats.get(spec.id, 0)) for spec in self.stores}

@@ -34,7 +34,7 @@ class MediaRequest(msgspec.Struct, frozen=True, array_like=True):
 
 
 @runtime_checkable
-class TakingMedia(Protocol):
+class MediaHandler(Protocol):
     """A processor that makes media requests."""
 
     def media_done(self, key: bytes, request: MediaRequest, outcome: MediaOutcome) -> None:
@@ -54,7 +54,7 @@ class Verifying:
         self._hash: Final = hashlib.sha256()
         self._bytes = 0
 
-    def take_piece(self, value: bytes) -> None:
+    def add(self, value: bytes) -> None:
         """The next record's value. Raises `Corrupt` when there are more bytes than announced."""
         self._bytes += len(value)
         if self._bytes > self._request.size_bytes:

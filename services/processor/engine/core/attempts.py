@@ -15,7 +15,7 @@ from services.processor.engine.state.failures import (
     NOT_THE_APPLICATION,
     ApplicationFailed,
     FireFailed,
-    RowRefused,
+    RowUnstorable,
 )
 from services.processor.engine.state.layers import Layers
 from services.processor.engine.state.rows import unpack
@@ -54,7 +54,7 @@ class Attempts:
     def begin(self, failure: ApplicationFailed, at: int) -> None:
         """The application failed before the core's next offsets added up to `at`: from now on the core works so."""
         self._until = max(self._until, at + CAREFUL_RECORDS)
-        if isinstance(failure, FireFailed | RowRefused):
+        if isinstance(failure, FireFailed | RowUnstorable):
             self.rows.add(failure.row_key[1:])
 
     def attempt(self, work: Callable[[], None]) -> Exception | None:

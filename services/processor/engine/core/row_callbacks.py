@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from services.processor.engine.application.application import Application, Processor
-from services.processor.engine.application.media_requests import MediaOutcome, MediaRequest, TakingMedia
+from services.processor.engine.application.media_requests import MediaHandler, MediaOutcome, MediaRequest
 from services.processor.engine.core.attempts import Attempts
 from services.processor.engine.core.context import CoreContext
 from services.processor.engine.state.failures import NOT_THE_APPLICATION, FireFailed
@@ -46,7 +46,7 @@ class RowCallbacks:
         """The media request under `key` is done. Raises as `fire` does."""
         media, pending, processor = self._application.media, self._context.pending_media, self._processor
         assert media is not None
-        assert isinstance(processor, TakingMedia), f"{self._application.name} does not say what follows"
+        assert isinstance(processor, MediaHandler), f"{self._application.name} does not say what follows"
 
         def done() -> None:
             pending.end(key)

@@ -27,7 +27,7 @@ class FireFailed(ApplicationFailed):
         self.row_key = row_key
 
 
-class RowRefused(ApplicationFailed):
+class RowUnstorable(ApplicationFailed):
     """A changed row cannot be stored: it is too large, or it cannot be encoded."""
 
     def __init__(self, store: str, row_key: bytes, why: str) -> None:

@@ -1,11 +1,7 @@
 """Layers: a core's rows from the newest to the oldest, so that the local store never sees an uncommitted one.
 
-    open        rows changed since the last cut, decoded          dropped by an abort
-    sealed      bytes of rows changed since the last cut          dropped by an abort, kept by an undo
-    in flight   bytes of the checkpoint being committed           dropped by an abort
-    committed   bytes committed since the last flush began        in Kafka: never dropped, replayed after a crash
-    flushing    bytes on their way into the local store
-    local       the local store
+    open        rows changed since the last cut, decoded; dropped by an abort
+    below       rows as bytes (`state.byte_layers`)
 
 A cache of decoded rows is above all of them (`state.cache`). Timers are the deadlines of rows. `state.timers` says which rows to
 check; an entry that its row does not confirm has no effect.
@@ -13,18 +9,16 @@ check; an entry that its row does not confirm has no effect.
 While the application fails, the core seals after every record and row, so that the next failure is undone alone (`undo`).
 """
 
-import heapq
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
+from services.processor.engine.state.byte_layers import ByteLayers, RowBytes
 from services.processor.engine.state.cache import Cache, Entry
-from services.processor.engine.state.failures import RowRefused
+from services.processor.engine.state.failures import RowUnstorable
 from services.processor.engine.state.local import LocalStore
 from services.processor.engine.state.rows import NewerFormat, deadline_of, envelope, unpack, word
 from services.processor.engine.state.store_spec import StoreSpec
 from services.processor.engine.state.timers import Timers
-
-_Rows = dict[bytes, bytes | None]
 
 
 class Layers:
@@ -36,19 +30,14 @@ class Layers:
             spec.id: {**spec.also_reads, spec.format: spec.decode} for spec in specs
         }
         self._encoders = {spec.id: (spec.encode, spec.row_bytes_max, envelope(spec.format)) for spec in specs}
-        self._local = local
+        self._stored = ByteLayers(local)
         self._open: dict[bytes, Entry] = {}
         self._open_bytes = 0
-        self._sealed: _Rows = {}
         self._sealed_bytes = 0
         self._sealed_counts: dict[int, int] = {}
         #: Of a row in the open layer it has the same entry, or none.
         self._cache = cache
         self.young = cache.young
-        self._in_flight: _Rows = {}
-        self._committed: _Rows = {}
-        self._committed_bytes = 0
-        self._flushing: _Rows = {}
         self._timers = Timers(local)
         #: Number of existing rows, by store id; the core keeps it with each checkpoint.
         self.counts: dict[int, int] = dict.fromkeys(self._specs, 0)
@@ -79,14 +68,14 @@ class Layers:
         return (entry if entry is not None and entry.row is not None else None), is_committed
 
     def _is_committed(self, key: bytes) -> bool:
-        return key not in self._open and key not in self._sealed and key not in self._in_flight
+        return key not in self._open and self._stored.is_committed(key)
 
     def committed_row(self, key: bytes) -> Any:
         """The row of `key` as it is committed, decoded, or None. Leaves the cache as it is."""
         if self._is_committed(key):
             entry, _ = self.look(key)
             return None if entry is None else entry.row
-        row = self._committed_as_bytes(key)
+        row = self._stored.committed(key)
         return None if row is None else self._decoded(key, row).row
 
     def committed_page(self, store_id: int, after: bytes, limit: int) -> list[tuple[bytes, Any]]:
@@ -95,30 +84,15 @@ class Layers:
         Costs a look at each row that is committed and not yet in the local store.
         """
         start, end = bytes([store_id]) + after, bytes([store_id + 1])
-        newer = {
-            key: row for layer in (self._flushing, self._committed) for key, row in layer.items() if start < key < end
-        }
-        gone = sum(row is None for row in newer.values())
-        # Newer layers may delete `gone` of the local keys, so it reads that many more.
-        rows: _Rows = dict(self._local.page(start, end, limit + gone))
-        rows.update(newer)
-        standing = heapq.nsmallest(limit, (key for key, row in rows.items() if row is not None))
-        return [(key, self._decoded(key, rows[key] or b"").row) for key in standing]
+        return [(key, self._decoded(key, row).row) for key, row in self._stored.committed_page(start, end, limit)]
 
     def keys(self, prefix: bytes, limit: int) -> list[bytes]:
         """The first `limit` keys that begin with `prefix` of rows that exist now, in order.
 
         Costs a look at each row that is not yet in the local store.
         """
-        layers: tuple[Iterable[bytes], ...] = (
-            *(self._open, self._sealed, self._in_flight, self._committed, self._flushing),
-        )
-        newer = {key: self.stands(key) for layer in layers for key in layer if key.startswith(prefix)}
-        gone = sum(not stands for stands in newer.values())
-        found = {key for key, _ in self._local.page(prefix, end_of(prefix), limit + gone)}
-        if self._local.get(prefix) is not None:
-            found.add(prefix)
-        return heapq.nsmallest(limit, (key for key in found | newer.keys() if newer.get(key, True)))
+        newer = {key: entry.row is not None for key, entry in self._open.items() if key.startswith(prefix)}
+        return self._stored.keys(prefix, limit, newer)
 
     def put(self, key: bytes, row: Any, deadline_ms: int) -> None:
         """Sets the row of `key` and its deadline (ms since 1970; 0: no timer)."""
@@ -157,10 +131,10 @@ class Layers:
     def discard(self, key: bytes) -> bytes:
         """Deletes a row that exists, whether it can be decoded or not; returns its bytes with its deadline.
 
-        Raises `RowRefused` for a changed one that cannot be stored.
+        Raises `RowUnstorable` for a changed one that cannot be stored.
         """
         entry = self._open.get(key)
-        row = self._bytes(key) if entry is None else self._as_bytes([(key, entry)])[key]
+        row = self._stored.get(key) if entry is None else self._as_bytes([(key, entry)])[key]
         self.counts[key[0]] -= 1
         self._bury(key)
         return row or b""
@@ -173,31 +147,20 @@ class Layers:
     def stands(self, key: bytes) -> bool:
         """Whether there is a row of `key`; asks without decoding it."""
         entry = self._kept(key)
-        return self._bytes(key) is not None if entry is None else entry.row is not None
+        return self._stored.get(key) is not None if entry is None else entry.row is not None
 
     def _kept(self, key: bytes) -> Entry | None:
         return self._open.get(key) or self._cache.get(key)
 
-    def _bytes(self, key: bytes) -> bytes | None:
-        if key in self._sealed:
-            return self._sealed[key]
-        return self._in_flight[key] if key in self._in_flight else self._committed_as_bytes(key)
-
-    def _committed_as_bytes(self, key: bytes) -> bytes | None:
-        for layer in (self._committed, self._flushing):
-            if key in layer:
-                return layer[key]
-        return self._local.get(key)
-
     def _read(self, key: bytes) -> Entry | None:
-        row = self._bytes(key)
+        row = self._stored.get(key)
         return None if row is None else self._decoded(key, row)
 
     def _decoded(self, key: bytes, row: bytes) -> Entry:
         deadline_ms, store_format, payload = unpack(row)
         decode = self._decoders[key[0]].get(store_format)
         if decode is None:
-            raise NewerFormat(self._specs[key[0]].refusal(store_format))
+            raise NewerFormat(self._specs[key[0]].newer_format(store_format))
         return Entry(decode(payload), deadline_ms, len(row))
 
     # Timers.
@@ -226,7 +189,7 @@ class Layers:
         entry = self._kept(key)
         if entry is not None:
             return entry.row is not None and entry.deadline_ms == deadline_ms
-        row = self._bytes(key)
+        row = self._stored.get(key)
         return row is not None and deadline_of(row) == deadline_ms
 
     # The life of a checkpoint.
@@ -234,7 +197,7 @@ class Layers:
     @property
     def dirty_rows(self) -> int:
         """Rows changed since the last cut."""
-        return len(self._open) + len(self._sealed)
+        return len(self._open) + self._stored.sealed_rows
 
     @property
     def dirty_bytes(self) -> int:
@@ -244,26 +207,22 @@ class Layers:
     @property
     def committed_bytes(self) -> int:
         """Bytes of committed rows that only the memory and the changelog have."""
-        return self._committed_bytes
+        return self._stored.committed_bytes
 
-    def cut(self) -> _Rows:
+    def cut(self) -> RowBytes:
         """Moves the open rows in flight and returns them as bytes; None is a tombstone.
 
-        Raises `RowRefused`, and moves nothing, when one of them cannot be stored.
+        Raises `RowUnstorable`, and moves nothing, when one of them cannot be stored.
         """
         rows = self._as_bytes(self._open.items())
         for entry in self._open.values():
             entry.is_open = False
-        if self._sealed:
-            rows = self._sealed | rows
-            self._sealed = {}
-        self._in_flight = rows
         self._open, self._open_bytes = {}, 0
-        return rows
+        return self._stored.cut(rows)
 
     def seal(self) -> None:
-        """An `undo` keeps what has changed until now. Raises `RowRefused`, and seals nothing, when a row cannot be stored."""
-        self._sealed |= self._as_bytes(self._open.items())
+        """An `undo` keeps what has changed until now. Raises `RowUnstorable`, and seals nothing, when a row cannot be stored."""
+        self._stored.seal(self._as_bytes(self._open.items()))
         for entry in self._open.values():
             entry.is_open = False
         self._open = {}
@@ -279,8 +238,8 @@ class Layers:
         for key in touched:
             self.rearm(key)
 
-    def _as_bytes(self, entries: Iterable[tuple[bytes, Entry]]) -> _Rows:
-        rows: _Rows = {}
+    def _as_bytes(self, entries: Iterable[tuple[bytes, Entry]]) -> RowBytes:
+        rows: RowBytes = {}
         encoders = self._encoders
         grown_bytes = 0
         for key, entry in entries:
@@ -294,27 +253,25 @@ class Layers:
                 rows[key] = packed = word(entry.deadline_ms, of_store) + payload
             except Exception as error:
                 # The application's row or deadline is at fault. The error names the row, so that it can be rejected.
-                raise self._refused(key, f"{type(error).__name__}: {error}") from error
+                raise self._unstorable(key, f"{type(error).__name__}: {error}") from error
             if len(payload) > payload_bytes_max:
-                raise self._refused(key, f"{len(payload)} bytes; at most {payload_bytes_max} can be stored")
+                raise self._unstorable(key, f"{len(payload)} bytes; at most {payload_bytes_max} can be stored")
             grown_bytes += len(packed) - entry.stored_bytes
             entry.stored_bytes = len(packed)
         self._cache.grow(grown_bytes)
         return rows
 
-    def _refused(self, key: bytes, why: str) -> RowRefused:
-        return RowRefused(self._specs[key[0]].name, key, why)
+    def _unstorable(self, key: bytes, why: str) -> RowUnstorable:
+        return RowUnstorable(self._specs[key[0]].name, key, why)
 
     def commit(self) -> None:
         """The rows in flight are committed."""
-        self._committed.update(self._in_flight)
-        self._committed_bytes += sum(map(len, self._in_flight)) + sum(map(len, filter(None, self._in_flight.values())))
-        self._in_flight = {}
+        self._stored.commit()
 
     def abort(self) -> None:
         """Drops every row since the last commit; reads go back to what is committed, and so do timers."""
-        touched = self._open.keys() | self._sealed.keys() | self._in_flight.keys()
-        self._open, self._sealed, self._in_flight, self._open_bytes = {}, {}, {}, 0
+        touched = self._open.keys() | self._stored.abort()
+        self._open, self._open_bytes = {}, 0
         # The whole cache: a fold that raised may have changed a row that it never put.
         self._cache.clear()
         for key in touched:
@@ -322,28 +279,18 @@ class Layers:
 
     def rearm(self, key: bytes) -> None:
         """Puts the timer of the row of `key`, as it is committed, back among those to come."""
-        row = self._bytes(key)
+        row = self._stored.get(key)
         deadline_ms = 0 if row is None else deadline_of(row)
         if deadline_ms:
             self._timers.put_back(key, deadline_ms)
 
     # The life of a flush.
 
-    def begin_flush(self) -> _Rows:
+    def begin_flush(self) -> RowBytes:
         """Freezes the committed rows that the local store lacks."""
-        if self._flushing:
-            raise RuntimeError("a flush is under way")
-        self._flushing, self._committed, self._committed_bytes = self._committed, {}, 0
-        return self._flushing
+        return self._stored.begin_flush()
 
     def end_flush(self) -> None:
         """The local store has the frozen rows."""
-        written_ms = [deadline_of(row) for row in self._flushing.values() if row is not None]
-        self._flushing = {}
-        self._timers.end_flush(written_ms, lambda key: not self._is_committed(key) or key in self._committed)
-
-
-def end_of(prefix: bytes) -> bytes:
-    """The first key after all that begin with `prefix`, whose first byte is not 255."""
-    shortened = prefix.rstrip(b"\xff")
-    return shortened[:-1] + bytes([shortened[-1] + 1])
+        written_ms = [deadline_of(row) for row in self._stored.end_flush().values() if row is not None]
+        self._timers.end_flush(written_ms, lambda key: key in self._open or self._stored.is_unflushed(key))

@@ -116,7 +116,7 @@ class StoredRows:
             return None
         _, store_format, payload = unpack(row)
         if not spec.reads(store_format):
-            raise NewerFormat(spec.refusal(store_format))
+            raise NewerFormat(spec.newer_format(store_format))
         return (spec.decode if store_format == spec.format else spec.also_reads[store_format])(payload)
 
 

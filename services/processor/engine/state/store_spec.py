@@ -50,7 +50,7 @@ class StoreSpec(Generic[Row]):
         """Whether rows of this format can be read."""
         return row_format == self.format or row_format in self.also_reads
 
-    def refusal(self, row_format: int) -> str:
+    def newer_format(self, row_format: int) -> str:
         """Why rows of this format cannot be worked with."""
         known = ", ".join(str(number) for number in sorted({self.format, *self.also_reads}))
         return f"store {self.name} has rows of format {row_format}; this version reads {known}: upgrade it"

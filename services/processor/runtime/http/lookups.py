@@ -73,7 +73,7 @@ class Lookups:
                 raise ObjectsAway(f"the rest of the list cannot be read: {error}") from error
             return objects_of(_found(rest.body)) if rest.status == 200 else None
 
-        return await self._objects.give(request, objects_of(_found(answer.body)), more)
+        return await self._objects.respond(request, objects_of(_found(answer.body)), more)
 
 
 def _parsed(lookup: Lookup, request: web.Request, url: URL) -> LookupRequest:

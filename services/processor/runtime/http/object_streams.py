@@ -45,7 +45,7 @@ class ObjectAnswers:
         self._objects = objects
         self._streams = 0
 
-    async def give(self, request: web.Request, found: Objects, more: More) -> web.StreamResponse:
+    async def respond(self, request: web.Request, found: Objects, more: More) -> web.StreamResponse:
         """The whole answer. Raises `Busy`, `ObjectsAway` or `ObjectMissing`, as long as nothing was sent.
 
         Later than that the connection is broken off: a body that lacks something must not look whole.

@@ -84,7 +84,7 @@ class Reader:
             self._refusals.clear(f"{topic}/{partition}")
         return dealt, len(messages)
 
-    def start_anew(self) -> None:
+    def restart(self) -> None:
         """The group has changed the assignment: requests that were refused before are repeated or dropped."""
         self._refusals.forget()
 

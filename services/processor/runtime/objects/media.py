@@ -65,14 +65,14 @@ class MediaPool:
                 self._objects.put(request.name, values, request.size_bytes)
         except Gone as error:
             log.error("media_gone", object=request.name, error=str(error))
-            return self._told("gone")
+            return self._counted("gone")
         except Corrupt as error:
             log.error("media_corrupt", object=request.name, error=str(error))
-            return self._told("corrupt")
+            return self._counted("corrupt")
         self._crash_points.reach("media_stored")
         histogram(PROCESSOR_MEDIA_SECONDS).labels(self._application).observe(time.monotonic() - begun)
         counter(PROCESSOR_MEDIA_BYTES).labels(self._application).inc(request.size_bytes)
-        return self._told("stored")
+        return self._counted("stored")
 
     def close(self) -> None:
         """Begins no further request."""
@@ -84,7 +84,7 @@ class MediaPool:
         verifying, reader = Verifying(request), self._reader()
         with closing(reader.read(request.topic, partition, request.runs, request.size_bytes, stopped)) as values:
             for value in values:
-                verifying.take_piece(value)
+                verifying.add(value)
                 yield value
         verifying.end()
 
@@ -94,7 +94,7 @@ class MediaPool:
             reader = self._local.reader = MediaReader(self._settings, self._application)
         return reader
 
-    def _told(self, outcome: MediaOutcome) -> MediaOutcome:
+    def _counted(self, outcome: MediaOutcome) -> MediaOutcome:
         counter(PROCESSOR_MEDIA).labels(self._application, outcome).inc()
         return outcome
 

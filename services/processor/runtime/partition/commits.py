@@ -56,7 +56,7 @@ class Commits:
     def cut(self, core: Core, committer: Committer, group_metadata: Any, deadline: float | None = None) -> None:
         """Cuts and commits; without a deadline (monotonic seconds) the commit has its usual time from its start.
 
-        Raises `RowRefused` when a row cannot be stored.
+        Raises `RowUnstorable` when a row cannot be stored.
         """
         self._cut_at = time.monotonic()
         checkpoint = self._checkpoint = core.cut()

@@ -66,7 +66,7 @@ class Inputs:
             folded = core.fold(ready)
         finally:
             counts.unwaited(self._application.name, self._inbox.unwaited - unwaited)
-        self._inbox.taken(folded)
+        self._inbox.remove_folded(folded)
         self._anchor = (core.clock_ms, time.monotonic())
         return folded == len(ready)
 

@@ -25,7 +25,7 @@ from shared.schemas.presence import Presence
 
 log = structlog.get_logger(__name__)
 
-#: How long who handed over waits to hear its successor work, before it says no more.
+#: How long a replica that handed over waits for a heartbeat of its successor at work.
 SUCCESSOR_SECONDS_MAX: Final = 3.0
 SUCCESSOR_POLL_SECONDS: Final = 0.02
 
@@ -142,13 +142,13 @@ class Replica:
                 standby.questions.answer()
                 self._is_standing_by = True
                 self._show_copies(standby.lags())
-                heartbeats.say("standby", standby.partitions, lags=self._lags)
+                heartbeats.announce("standby", standby.partitions, lags=self._lags)
                 now, since = time.monotonic(), heartbeats.listening_since
                 if may_go_active(
                     self._plan.settings.replica, others, now=now, listening_since=since, patience=self._patience
                 ):
                     log.info("going_active", replica=self._plan.settings.replica, copies=sorted(standby.partitions))
-                    heartbeats.say("active", standby.partitions)
+                    heartbeats.announce("active", standby.partitions)
                     return standby.promote()
             return None
         finally:
@@ -173,7 +173,7 @@ class Replica:
                 self._check()
                 if heartbeats is not None:
                     partitions = worker.partitions
-                    heartbeats.say("active", partitions)
+                    heartbeats.announce("active", partitions)
                     chosen = self._find_successor(heartbeats, partitions, chosen)
                     if self._is_home_ready(chosen):
                         break
@@ -200,7 +200,7 @@ class Replica:
 
     def _hand_over(self, heartbeats: Heartbeats, partitions: frozenset[int], chosen: int) -> None:
         log.info("handing_over", successor=chosen, partitions=sorted(partitions))
-        heartbeats.say("handing_over", partitions, successor=chosen)
+        heartbeats.announce("handing_over", partitions, successor=chosen)
         deadline = time.monotonic() + SUCCESSOR_SECONDS_MAX
         while time.monotonic() < deadline:
             heard = heartbeats.others().get(chosen)

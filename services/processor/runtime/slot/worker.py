@@ -134,7 +134,7 @@ class Worker:
 
     def _on_change(self) -> None:
         """The slot's partitions have changed: their ends are asked for."""
-        self._reader.start_anew()
+        self._reader.restart()
         self._ends.watch([(topic, number) for topic in self._topics for number in self._partitions.numbers])
 
     def close(self) -> None:

@@ -159,7 +159,7 @@ class Standby:
         for message in self._consumer.consume(BATCH_RECORDS_MAX, POLL_SECONDS):
             partition = message.partition() or 0
             copy = self._copies.get(partition)
-            if copy is not None and not self._take(copy, message, rows.setdefault(partition, {})):
+            if copy is not None and not self._apply(copy, message, rows.setdefault(partition, {})):
                 out_of_reach.add(partition)
         now = time.monotonic()
         for partition, copy in list(self._copies.items()):
@@ -170,18 +170,18 @@ class Standby:
                     copy.saved_at = now
                     self._save(copy)
             except StoreCorrupt as error:
-                self._begin_anew(partition, str(error))
+                self._delete_corrupt(partition, str(error))
         for partition in out_of_reach & self.partitions:
             # Whether it is behind the changelog's beginning or beyond its end is seen when it is opened the next time.
             self._release(partition)
 
-    def _begin_anew(self, partition: int, why: str) -> None:
+    def _delete_corrupt(self, partition: int, why: str) -> None:
         """Deletes a corrupt copy; `follow` opens an empty one."""
         self._copies.pop(partition).store.close()
         self._consumer.incremental_unassign([TopicPartition(self._topic, partition)])
         self._stores.discard(partition, why)
 
-    def _take(self, copy: Copy, message: Message, rows: dict[bytes, bytes | None]) -> bool:
+    def _apply(self, copy: Copy, message: Message, rows: dict[bytes, bytes | None]) -> bool:
         """False if the changelog no longer has the copy's next record."""
         error = message.error()
         offset = message.offset() or 0

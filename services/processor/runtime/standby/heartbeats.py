@@ -26,13 +26,13 @@ log = structlog.get_logger(__name__)
 
 BEAT_SECONDS: Final = 0.2
 #: Own heartbeats not read for this long: the connection is lost.
-DEAF_SECONDS: Final = 1.0
+UNREAD_SECONDS: Final = 1.0
 FLUSH_SECONDS_MAX: Final = 2.0
 STOP_SECONDS_MAX: Final = 5.0
 
 
 class Heartbeats:
-    """One replica's voice and ears, on a thread of their own."""
+    """Sends and reads the heartbeats of one replica, on two threads."""
 
     def __init__(
         self,
@@ -50,7 +50,7 @@ class Heartbeats:
         self._replica = replica
         self._url = url
         self._incarnation = uuid.uuid4().hex
-        self._said: tuple[Role, tuple[int, ...], dict[int, int], int | None] = ("standby", (), {}, None)
+        self._announced: tuple[Role, tuple[int, ...], dict[int, int], int | None] = ("standby", (), {}, None)
         self._heard: dict[tuple[str, int], Heard] = {}
         self._heard_self_at = 0.0
         self._listening_since = time.monotonic()
@@ -72,19 +72,20 @@ class Heartbeats:
         self._stop = threading.Event()
         self._wake = threading.Event()
         self._threads = [
-            # A mute replica would be taken for dead, a deaf one takes others for dead: `rim.threads` ends the process.
+            # A replica that does not send is taken for dead, and one that does not read takes others for dead: `rim.threads` ends
+            # the process.
             threading.Thread(target=self._run, args=(work,), name=f"heartbeats: {name}", daemon=True)
-            for name, work in (("speak", self._speak), ("listen", self._listen))
+            for name, work in (("send", self._send), ("read", self._read))
         ]
 
     def start(self) -> None:
-        """Begins to speak and to listen."""
+        """Starts to send and to read."""
         self._consumer.assign([TopicPartition(PRESENCE.name, 0, OFFSET_END)])
         for thread in self._threads:
             thread.start()
 
     def stop(self) -> None:
-        """Falls silent. What was said last is delivered first."""
+        """Ends the heartbeats, after the last one is delivered."""
         self._stop.set()
         self._wake.set()
         for thread in self._threads:
@@ -92,7 +93,7 @@ class Heartbeats:
         self._producer.flush(FLUSH_SECONDS_MAX)
         self._consumer.close()
 
-    def say(
+    def announce(
         self,
         role: Role,
         partitions: frozenset[int],
@@ -100,11 +101,11 @@ class Heartbeats:
         lags: Mapping[int, int] | None = None,
         successor: int | None = None,
     ) -> None:
-        """What to say of this replica from now on; a change of role is said at once."""
-        told = (role, tuple(sorted(partitions)), dict(lags or {}), successor)
-        is_news = told[0] != self._said[0] or told[3] != self._said[3]
-        self._said = told
-        if is_news:
+        """The state that heartbeats announce from now on. A change of role is sent at once."""
+        state = (role, tuple(sorted(partitions)), dict(lags or {}), successor)
+        has_changed = state[0] != self._announced[0] or state[3] != self._announced[3]
+        self._announced = state
+        if has_changed:
             self._wake.set()
 
     def others(self) -> dict[int, Heard]:
@@ -119,14 +120,14 @@ class Heartbeats:
     def listening_since(self) -> float:
         """Since when all heartbeats have been read (monotonic seconds); the present time while they are not."""
         now = time.monotonic()
-        return now if now - self._heard_self_at > DEAF_SECONDS else self._listening_since
+        return now if now - self._heard_self_at > UNREAD_SECONDS else self._listening_since
 
     def _run(self, work: Callable[[], None]) -> None:
         while not self._stop.is_set():
             work()
 
-    def _speak(self) -> None:
-        role, partitions, lags, successor = self._said
+    def _send(self) -> None:
+        role, partitions, lags, successor = self._announced
         beat = Presence(
             schema_version=SCHEMA_VERSION,
             application=self._application,
@@ -149,20 +150,20 @@ class Heartbeats:
         self._wake.wait(BEAT_SECONDS)
         self._wake.clear()
 
-    def _listen(self) -> None:
+    def _read(self) -> None:
         self._refusals.check()
         for message in self._consumer.consume(1000, 0.1):
             error = message.error()
             if error is not None:
                 if error.fatal():
-                    raise RuntimeError(f"the heartbeats cannot be heard: {error.str()}")
+                    raise RuntimeError(f"the heartbeats cannot be read: {error.str()}")
                 self._refusals.note(PRESENCE.name, error)
                 if error.code() != KafkaError._PARTITION_EOF:
                     log.warning("heartbeats", code=error.name(), error=error.str())
                 continue
-            self._take(message.value() or b"", time.monotonic())
+            self._note_beat(message.value() or b"", time.monotonic())
 
-    def _take(self, value: bytes, now: float) -> None:
+    def _note_beat(self, value: bytes, now: float) -> None:
         try:
             beat = codec.PRESENCE.decode(value)
         except Undecodable as error:
@@ -171,7 +172,7 @@ class Heartbeats:
         if beat.application != self._application:
             return
         if beat.incarnation == self._incarnation:
-            if now - self._heard_self_at > DEAF_SECONDS:
+            if now - self._heard_self_at > UNREAD_SECONDS:
                 self._listening_since = now
             self._heard_self_at = now
             self._refusals.clear(PRESENCE.name)

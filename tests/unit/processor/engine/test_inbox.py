@@ -25,7 +25,7 @@ def right(offset: int, event_ms: int) -> Record:
 
 def take_ready(inbox: Inbox, now: float = 0.0) -> list[Record]:
     ready = list(inbox.ready(now))
-    inbox.taken(len(ready))
+    inbox.remove_folded(len(ready))
     return ready
 
 
@@ -94,7 +94,7 @@ def test_what_was_not_taken_comes_again() -> None:
     (topic,) = (each.name for each in COUNTING.inputs)
     inbox.add(topic, [record(topic, 0, 0), record(topic, 1, 0)], 2, 0.0)
     assert len(inbox.ready(0.0)) == 2
-    inbox.taken(1)
+    inbox.remove_folded(1)
     assert [each.offset for each in inbox.ready(0.0)] == [1]
 
 
@@ -111,7 +111,7 @@ def test_it_is_caught_up_when_every_end_is_confirmed_and_nothing_waits() -> None
     assert inbox.caught_up_at is None
     ready = inbox.ready(8.0)
     assert inbox.caught_up_at is None
-    inbox.taken(len(ready))
+    inbox.remove_folded(len(ready))
     assert inbox.caught_up_at == 7.0
 
 

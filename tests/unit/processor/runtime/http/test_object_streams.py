@@ -35,7 +35,7 @@ class Desk:
 
     async def give(self, request: web.Request) -> web.StreamResponse:
         try:
-            return await self.answers.give(request, self.found, self._more)
+            return await self.answers.respond(request, self.found, self._more)
         except (ObjectMissing, Busy) as error:
             return web.Response(status=404 if isinstance(error, ObjectMissing) else 503)
 

@@ -7,8 +7,8 @@ from services.processor.engine.core.core import Core
 from services.processor.engine.state.local import MemoryStore
 from services.processor.runtime.partition.flushes import Flushes
 from services.processor.runtime.partition.transaction import Durable
+from tests.unit.processor.engine.core.test_core import record
 from tests.unit.processor.engine.counting import APPLICATION
-from tests.unit.processor.engine.test_core import record
 
 
 def test_a_flush_that_has_no_thread_is_not_waited_for() -> None:

@@ -185,7 +185,7 @@ def test_an_aborted_commit_rewinds_to_what_is_committed_and_keeps_the_producer(s
 
 
 @pytest.mark.parametrize("outcome", [Unclear("timed out"), Fenced("epoch")])
-def test_any_other_failure_takes_the_partition_anew(scene: Scene, outcome: Exception) -> None:
+def test_any_other_failure_takes_the_partition_over_again(scene: Scene, outcome: Exception) -> None:
     scene.broker.answers = [outcome]
     scene.accept(record(0))
     scene.step()
@@ -205,7 +205,7 @@ class Hanging(Threads):
         return future if isinstance(future.result(), TakenPartition) else Future()
 
 
-def test_a_commit_that_the_client_never_ends_is_given_up_and_the_partition_taken_anew(
+def test_a_commit_that_the_client_never_ends_is_given_up_and_the_partition_taken_over_again(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(commits_module, "OVERDUE_SECONDS", 0.0)
@@ -234,7 +234,7 @@ def test_a_commit_that_waits_for_a_thread_is_not_overdue_until_it_will_never_get
 
 
 @pytest.mark.parametrize("is_closing", [False, True])
-def test_a_commit_that_kafka_will_never_take_ends_the_slot_or_is_left_to_the_heir(
+def test_a_commit_that_kafka_will_never_take_ends_the_slot_or_is_left_to_the_successor(
     scene: Scene, is_closing: bool
 ) -> None:
     scene.broker.answers = [KafkaRefused("the topic is not ours")]
@@ -299,7 +299,7 @@ def test_poison_that_waits_for_a_commit_that_is_aborted_is_met_again(scene: Scen
     assert sum(checkpoint.records for checkpoint in scene.broker.committed) == 2
 
 
-def test_a_partition_given_up_amid_poison_leaves_it_to_the_heir(scene: Scene) -> None:
+def test_a_partition_given_up_amid_poison_leaves_it_to_the_successor(scene: Scene) -> None:
     scene.threads.is_holding = True
     scene.accept(record(0))
     scene.step()

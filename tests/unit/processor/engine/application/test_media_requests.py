@@ -128,7 +128,7 @@ def test_bytes_are_held_against_what_was_announced(values: tuple[bytes, ...]) ->
     def verify() -> None:
         verifying = Verifying(request)
         for value in values:
-            verifying.take_piece(value)
+            verifying.add(value)
         verifying.end()
 
     with pytest.raises(Corrupt):

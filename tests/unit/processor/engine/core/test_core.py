@@ -9,13 +9,13 @@ import msgspec
 import pytest
 
 from services.processor.engine.application.application import Application, Context, StoreSpec
-from services.processor.engine.core import core as core_module
+from services.processor.engine.core import folding as folding_module
 from services.processor.engine.core.context import CoreContext
 from services.processor.engine.core.core import Core
 from services.processor.engine.driver import Driver
 from services.processor.engine.record import Record
 from services.processor.engine.state.cache import Cache
-from services.processor.engine.state.failures import FoldFailed, RowRefused
+from services.processor.engine.state.failures import FoldFailed, RowUnstorable
 from services.processor.engine.state.layers import Layers
 from services.processor.engine.state.local import LocalMeta, MemoryStore, StoreCorrupt
 from services.processor.engine.state.rows import META_KEY, Meta, NewerFormat, decode_meta, encode_meta
@@ -184,7 +184,7 @@ def test_a_row_over_its_stores_limit_is_refused() -> None:
     layers.cut()
     layers.commit()
     layers.put(b"\x01a", bytes(11), 0)
-    with pytest.raises(RowRefused, match="11 bytes; at most 10"):
+    with pytest.raises(RowUnstorable, match="11 bytes; at most 10"):
         layers.cut()
 
 
@@ -263,7 +263,7 @@ def test_an_aborted_firing_from_the_local_store_fires_again_even_after_a_flush()
 
 
 def test_a_timer_flushed_while_it_waits_for_its_turn_is_not_lost(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(core_module, "FIRED_MAX", 2)
+    monkeypatch.setattr(folding_module, "FIRED_MAX", 2)
     local = MemoryStore()
     core = Core(APPLICATION, 0, local)
     core.fold([record(offset, key=b"key-%d" % offset) for offset in range(5)])
@@ -280,7 +280,7 @@ def test_a_timer_flushed_while_it_waits_for_its_turn_is_not_lost(monkeypatch: py
 
 
 def test_no_record_is_taken_while_more_timers_are_due_than_a_checkpoint_holds(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(core_module, "FIRED_MAX", 2)
+    monkeypatch.setattr(folding_module, "FIRED_MAX", 2)
     core = Core(APPLICATION, 0, MemoryStore())
     core.fold([record(offset, key=b"key-%d" % offset) for offset in range(5)])
     late = [record(5, key=b"key-4", at_ms=9000)]
