@@ -19,9 +19,10 @@ from deploy.local.broker import Broker
 from deploy.topics import create_topics
 from services.processor.applications.video_views.app import application
 from services.processor.applications.video_views.stores import VIEWS
+from services.processor.applications.video_views.view.by_number import ByNumber
 from services.processor.applications.video_views.view.finish import FinishRules
 from services.processor.applications.video_views.view.progress import Progress
-from services.processor.applications.video_views.view.state import ViewState
+from services.processor.applications.video_views.view.state import new_view
 from services.processor.engine.core.core import Core
 from services.processor.engine.state.rows import META_KEY, Meta, encode_meta, pack
 from services.processor.runtime.kafka.clients import partition_producer
@@ -96,16 +97,13 @@ def _plan(settings: Settings, folder: str, slot: str) -> Plan:
 
 def _fill(settings: Settings, views: int) -> dict[int, list[bytes]]:
     """Commits an open view's row for each key; returns the row keys by partition."""
-    state = ViewState(
-        source="mux",
-        next_seq=40,
-        first_append_ms=_NOW_MS,
-        last_append_ms=_NOW_MS + 390_000,
-        progress=Progress(
-            state=2, at_ms=_NOW_MS, has_begun=True, counters={"watch_ms": 390_000, "playing_ms": 380_000}
-        ),
-        beacon_count=39,
+    state = new_view("mux", _NOW_MS)
+    state.order = ByNumber(first_seq=1, next_seq=40)
+    state.folded.progress = Progress(
+        state=2, at_ms=_NOW_MS, has_begun=True, counters={"watch_ms": 390_000, "playing_ms": 380_000}
     )
+    state.last_append_ms = _NOW_MS + 390_000
+    state.beacon_count = 39
     payload = VIEWS.encode(state)
     keys: dict[int, list[bytes]] = {partition: [] for partition in range(PARTITIONS)}
     for number in range(views):

@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import Final
 
 from services.processor.applications.video_views.stores import VIEWS
+from services.processor.applications.video_views.view.by_number import ByNumber
 from services.processor.applications.video_views.view.progress import Progress
-from services.processor.applications.video_views.view.state import ViewState
+from services.processor.applications.video_views.view.state import new_view
 from services.processor.engine.state.local import LocalMeta
 from services.processor.engine.state.rows import pack
 from services.processor.runtime.store.rocksdb import Memory, RocksStore
@@ -30,7 +31,10 @@ def garbage(path: Path, start: int = 0) -> None:
 def ghost() -> bytes:
     """A view that was closed long ago, and whose deletion the changelog has forgotten: trusted, it would become a row."""
     now_ms = time.time_ns() // 1_000_000
-    view = ViewState("mux", 2, now_ms - DAY_MS, now_ms - DAY_MS, Progress(has_begun=True), beacon_count=1)
+    view = new_view("mux", now_ms - DAY_MS)
+    view.order = ByNumber(first_seq=1, next_seq=2)
+    view.folded.progress = Progress(has_begun=True)
+    view.beacon_count = 1
     return pack(now_ms - DAY_MS, VIEWS.encode(view))
 
 

@@ -4,20 +4,20 @@ from typing import Any
 
 from services.processor.applications.video_views.beacons.sources import to_step
 from services.processor.applications.video_views.beacons.step import Step
-from services.processor.applications.video_views.live import board
+from services.processor.applications.video_views.live.board import STORE as LIVE_ROWS
+from services.processor.applications.video_views.live.board import LiveRow
 from services.processor.applications.video_views.outputs import Outputs, ids_of, of_another
 from services.processor.applications.video_views.sessions import Sessions
 from services.processor.applications.video_views.stores import CLOSED_VIEWS, SESSIONS, VIEWS, Dimensions, Stores, reopen
 from services.processor.applications.video_views.view.finish import due_ms as due_of
 from services.processor.applications.video_views.view.finish import finishes_at_ms, has_begun, writes_at_ms
-from services.processor.applications.video_views.view.order import take
-from services.processor.applications.video_views.view.progress import Progress
 from services.processor.applications.video_views.view.seen import is_late
 from services.processor.applications.video_views.view.state import (
     ViewState,
     closed_of,
     is_too_large,
     may_grow,
+    new_view,
     truncate,
 )
 from services.processor.engine.application.application import StoreSpec
@@ -35,7 +35,7 @@ class VideoViews:
         self._stores = stores
         self._outputs = outputs
         self._sessions = Sessions(stores, outputs)
-        # What every beacon asks for is had without a detour.
+        # Attributes of its own for what every beacon needs.
         self._views = stores.views
         self._dimensions = stores.dimensions
         self._live = stores.live
@@ -43,7 +43,7 @@ class VideoViews:
         self._put_view = stores.put_view
 
     def fold(self, record: Record) -> None:
-        """Takes one beacon in."""
+        """Folds one beacon. Raises `Undecodable` if it is no beacon, or of another client than the rest of its view."""
         key = record.key
         if record.value is None or key is None:
             raise Undecodable("the record has no key or no value")
@@ -51,23 +51,28 @@ class VideoViews:
         next_step = to_step(beacon)
         if SOURCES[beacon.source].has_plays:
             self._sessions.fold(record, key, beacon, next_step)
-            return
+        else:
+            self._fold_into_view(record, key, beacon, next_step)
+
+    def _fold_into_view(self, record: Record, key: bytes, beacon: Beacon, next_step: Step) -> None:
         view = self._views.get(key)
-        if view is None:
-            view = self._begin(record, key, beacon, next_step)
-            if view is None:
-                return
-        elif view.source != beacon.source:
-            raise of_another(view.source, beacon)
+        if view is None and not self._is_closed(record, key, beacon, next_step):
+            view = new_view(beacon.source, record.timestamp_ms)
+        if view is not None:
+            if view.source != beacon.source:
+                raise of_another(view.source, beacon)
+            self._take(record, key, view, next_step, self._live.of(beacon.customer_id))
+
+    def _take(self, record: Record, key: bytes, view: ViewState, next_step: Step, board: LiveRow) -> None:
         dimensions = self._dimensions.get(key) or Dimensions()
-        taken = take(view, dimensions.values, next_step)
+        taken = view.order.take(view.folded, dimensions.values, next_step)
+        view.late_count += taken.is_late
         dimensions_changed = taken.dimensions_changed
-        if may_grow(view, taken, next_step) and is_too_large(view, dimensions.values, len(record.value)):
+        if may_grow(view, taken, next_step) and is_too_large(view, dimensions.values, len(record.value or b"")):
             truncate(view, dimensions.values)
             dimensions_changed = True
-        board = self._live.of(beacon.customer_id)
         if taken.is_new or taken.is_nearer:
-            # A duplicate may have travelled faster than the original: then the row changes, and the view is open again.
+            # A duplicate that counts instead of its original changes the row: the view is open again.
             reopen(view, board, record.timestamp_ms, is_new=taken.is_new)
         if dimensions_changed:
             self._dimensions.put(key, dimensions)
@@ -80,11 +85,11 @@ class VideoViews:
             board.duplicates += 1
         self._put_view(key, view)
 
-    def _begin(self, record: Record, key: bytes, beacon: Beacon, next_step: Step) -> ViewState | None:
-        """The new view of a beacon whose key has none; None when the beacon is dealt with."""
+    def _is_closed(self, record: Record, key: bytes, beacon: Beacon, next_step: Step) -> bool:
+        """Whether the beacon belongs to a view that has closed: then it is counted, as late or as a duplicate."""
         closed, session = self._stores.closed.get(key), self._stores.sessions.get(key)
-        source = SESSION_SOURCE if session is not None else closed.source if closed is not None else ""
-        if source and source != beacon.source:
+        source = SESSION_SOURCE if session is not None else closed.source if closed is not None else beacon.source
+        if source != beacon.source:
             raise of_another(source, beacon)
         if closed is not None:
             if is_late(closed, next_step):
@@ -92,20 +97,11 @@ class VideoViews:
                 self._stores.closed.put(key, closed, self._stores.closed.deadline_ms(key))
             else:
                 self._live.of(beacon.customer_id).duplicates += 1
-            return None
-        first_seq = SOURCES[beacon.source].first_number or 0
-        return ViewState(
-            source=beacon.source,
-            next_seq=first_seq,
-            first_append_ms=record.timestamp_ms,
-            last_append_ms=record.timestamp_ms,
-            progress=Progress(),
-            first_seq=first_seq,
-        )
+        return closed is not None
 
     def fire(self, spec: StoreSpec[Any], key: bytes) -> None:
         """Something is due without a beacon: a live bucket, a finish, the end of a window."""
-        if spec is board.STORE:
+        if spec is LIVE_ROWS:
             self._live.fire(key)
         elif spec is CLOSED_VIEWS:
             self._stores.closed.delete(key)
@@ -115,10 +111,10 @@ class VideoViews:
             self._fire_view(key)
 
     def release(self, spec: StoreSpec[Any], key: bytes) -> None:
-        """A view cannot be finished: it counts as open no longer."""
+        """A view cannot be finished: it does not count as open any more."""
         view = self._views.get(key) if spec is VIEWS else None
         if view is not None:
-            # The customer alone: the rest of the key may be what cannot be understood.
+            # Only the customer is read: the rest of the key may be unreadable.
             self._gauges.close(view, self._live.of(key.partition(b":")[0].decode()))
 
     def _fire_view(self, key: bytes) -> None:
@@ -137,10 +133,10 @@ class VideoViews:
             view.written_ms = clock_ms
             if has_begun(view):
                 self._emit_row(key, view)
-        elif view.shown and clock_ms >= view.last_append_ms + rules.live_silence_ms:
+        elif view.shown.viewer and clock_ms >= view.last_append_ms + rules.live_silence_ms:
             customer_id, _ = ids_of(key)
             self._gauges.hide(view, self._live.of(customer_id))
-        # Set anew even where it stays: a deadline that was kept too early (see `put_view`) moves to where it belongs.
+        # Also if nothing changed: a deadline that is too early (see `put_view`) moves to its right time.
         self._views.put(key, view, due_of(view, rules))
 
     def _close(self, key: bytes, view: ViewState, closes_ms: int) -> None:
@@ -160,7 +156,7 @@ class VideoViews:
         if has_begun(view):
             self._emit_row(key, view)
             return
-        # No view, so no row; but its start may still come within the lateness window.
+        # The view has not begun, so there is no row. Its start may still come within the lateness window.
         view.dropped_count = view.beacon_count
         board.dropped += view.dropped_count
         if SOURCES[view.source].has_plays:
@@ -169,8 +165,8 @@ class VideoViews:
     def _emit_row(self, key: bytes, view: ViewState) -> None:
         customer_id, _ = ids_of(key)
         board = self._live.of(customer_id)
-        told = self._sessions.finish(key, view) if SOURCES[view.source].has_plays else None
-        view.revision, first_append_ms = told or (view.revision + 1, view.first_append_ms)
+        of_play = self._sessions.finish(key, view) if SOURCES[view.source].has_plays else None
+        view.revision, first_append_ms = of_play or (view.revision + 1, view.first_append_ms)
         row = self._outputs.row(key, view, view.revision, first_append_ms)
         if view.revision > 1:
             board.views_revised += 1

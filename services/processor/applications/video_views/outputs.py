@@ -51,7 +51,7 @@ class Outputs:
             view,
             dimensions.values if dimensions is not None else {},
             customer_id=customer_id,
-            view_id=numbered(view_id, view.epoch),
+            view_id=numbered(view_id, view.play.number),
             revision=revision,
             first_append_ms=first_append_ms,
             good=self._good,

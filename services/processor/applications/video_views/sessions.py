@@ -74,7 +74,7 @@ class Sessions:
 
     def _begin(self, record: Record, key: bytes, beacon: Beacon) -> Session:
         other = self._stores.views.get(key) or self._stores.closed.get(key)
-        if other is not None and other.source not in ("", beacon.source):
+        if other is not None and other.source != beacon.source:
             raise of_another(other.source, beacon)
         return Session(first_append_ms=record.timestamp_ms)
 
@@ -120,7 +120,7 @@ class Sessions:
         for ordinal, order in _orders(session.plays, session.closed).items():
             if before.get(ordinal) != order and shelf.open(ordinal) is not None:
                 view = shelf.opened[ordinal][0]
-                view.epoch, view.is_superseded, view.until_seq = order
+                view.play.number, view.play.is_superseded, view.play.until_seq = order
                 changed.add(ordinal)
         return changed
 
@@ -142,20 +142,20 @@ class Sessions:
         session = self._stores.sessions.get(of_session)
         if session is None:
             return None
-        session.revisions += [0] * (view.epoch - len(session.revisions))
-        session.revisions[view.epoch - 1] += 1
-        if view.epoch in session.deleted:
-            session.deleted.remove(view.epoch)
+        session.revisions += [0] * (view.play.number - len(session.revisions))
+        session.revisions[view.play.number - 1] += 1
+        if view.play.number in session.deleted:
+            session.deleted.remove(view.play.number)
         self._stores.put_session(of_session, session)
         # Numbers may move between plays, rows must not move between days.
-        return session.revisions[view.epoch - 1], session.first_append_ms
+        return session.revisions[view.play.number - 1], session.first_append_ms
 
     def take_back_row(self, key: bytes, view: ViewState) -> None:
         """A play that finished is no view; what was told under its number is taken back."""
         of_session = session_key(key)
         session = self._stores.sessions.get(of_session)
         if session is not None:
-            self._delete_row(of_session, session, view.epoch)
+            self._delete_row(of_session, session, view.play.number)
             self._stores.put_session(of_session, session)
 
     def close(self, key: bytes, view: ViewState, closes_ms: int) -> None:

@@ -3,8 +3,7 @@
 from typing import Any, Final
 
 from services.processor.applications.video_views.stores import Dimensions, Stores
-from services.processor.applications.video_views.view.progress import Progress
-from services.processor.applications.video_views.view.state import ViewState
+from services.processor.applications.video_views.view.state import ViewState, new_view
 
 #: Stands between a session's key and a play's ordinal; no view id of a client holds it.
 _SEPARATOR: Final = b"\x00"
@@ -42,15 +41,7 @@ class StoredShelf:
         return found[0], found[1].values
 
     def new(self, ordinal: int, first_seq: int) -> tuple[ViewState, dict[str, Any]]:
-        view = ViewState(
-            source=self._source,
-            next_seq=first_seq,
-            first_append_ms=self.append_ms,
-            last_append_ms=self.append_ms,
-            progress=Progress(),
-            settled_next_seq=first_seq,
-            first_seq=first_seq,
-        )
+        view = new_view(self._source, self.append_ms, first_seq)
         found = self.opened[ordinal] = (view, Dimensions())
         return found[0], found[1].values
 

@@ -1,4 +1,4 @@
-"""The stores of the application, and what is done to their rows wherever they are worked on."""
+"""The stores of the application, and the changes of their rows that several modules make."""
 
 from typing import Any, Final
 
@@ -6,7 +6,7 @@ import msgspec
 
 from services.processor.applications.video_views.live.board import LiveBoard, LiveRow
 from services.processor.applications.video_views.live.gauges import Gauges
-from services.processor.applications.video_views.plays.session import Play, Session
+from services.processor.applications.video_views.plays.session import Session
 from services.processor.applications.video_views.view.finish import FinishRules, due_ms
 from services.processor.applications.video_views.view.seen import Closed
 from services.processor.applications.video_views.view.state import ViewState
@@ -14,27 +14,9 @@ from services.processor.engine.application.application import Context, Store, St
 
 
 class Dimensions(msgspec.Struct, array_like=True):
-    """What the view is, by field of its row. Kept apart from the counts: it changes seldom, they with every beacon."""
+    """What the view is, by field of its row. A row of its own, because it changes seldom and the view with every beacon."""
 
     values: dict[str, Any] = {}
-
-
-class _FormerSession(msgspec.Struct, array_like=True):
-    """Format 1: plays by ordinal, beginning, first number and content; its steps without a play are not taken over."""
-
-    first_append_ms: int
-    plays: list[tuple[int, int, int, str | None]] = []
-    revisions: list[int] = []
-    ordinals: int = 0
-
-
-_FORMER_SESSION: Final = msgspec.msgpack.Decoder(_FormerSession)
-_FORMER_CLOSED: Final = msgspec.msgpack.Decoder(int)
-
-
-def _former_session(data: bytes) -> Session:
-    former = _FORMER_SESSION.decode(data)
-    return Session(former.first_append_ms, [Play(*play) for play in former.plays], former.revisions, former.ordinals)
 
 
 VIEWS: Final = StoreSpec(
@@ -53,8 +35,6 @@ CLOSED_VIEWS: Final = StoreSpec(
     id=4,
     encode=msgspec.msgpack.encode,
     decode=msgspec.msgpack.Decoder(Closed).decode,
-    format=2,
-    also_reads={1: lambda data: Closed(_FORMER_CLOSED.decode(data))},
 )
 #: The plays of sessions, for sources whose key is one (CMCD).
 SESSIONS: Final = StoreSpec(
@@ -62,8 +42,6 @@ SESSIONS: Final = StoreSpec(
     id=5,
     encode=msgspec.msgpack.encode,
     decode=msgspec.msgpack.Decoder(Session).decode,
-    format=2,
-    also_reads={1: _former_session},
 )
 
 
@@ -84,11 +62,11 @@ class Stores:
         """Stores a view that a beacon has changed."""
         due = due_ms(view, self.rules)
         armed = self.views.deadline_ms(key)
-        # A timer that fires early is set anew then; moving it with every beacon would cost far more.
+        # A timer that fires too early is moved then. Moving it with every beacon would cost far more.
         self.views.put(key, view, armed if 0 < armed <= due else due)
 
     def put_session(self, key: bytes, session: Session) -> None:
-        """Stores a session; it is looked at again when none of its plays of now can be open any more."""
+        """Stores a session, with a timer for when none of its present plays can be open any more."""
         self.sessions.put(key, session, self.context.clock_ms + self.rules.view_max_ms)
 
     def forget(self, key: bytes) -> None:
@@ -98,7 +76,7 @@ class Stores:
 
 
 def reopen(view: ViewState, board: LiveRow, append_ms: int, *, is_new: bool) -> None:
-    """The view has changed; if it had finished, it finishes again, by the same rules from now on."""
+    """Notes that the view has changed. If it had finished, it is open again and finishes by the same rules."""
     if view.finished_ms:
         view.finished_ms = 0
         view.last_append_ms = append_ms

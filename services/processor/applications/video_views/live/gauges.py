@@ -4,8 +4,9 @@ from typing import Any, Final
 
 from services.processor.applications.video_views.beacons import step
 from services.processor.applications.video_views.live.board import LiveBoard, LiveRow, SliceRow
+from services.processor.applications.video_views.view.dimensions import stated
 from services.processor.applications.video_views.view.finish import has_begun
-from services.processor.applications.video_views.view.state import ViewState, complete_progress, stated
+from services.processor.applications.video_views.view.state import ViewState, complete_progress
 from services.processor.engine.application.application import Context
 from shared.schemas.view import View
 from shared.sources import SOURCES
@@ -29,12 +30,13 @@ class Gauges:
     def note(self, view: ViewState, dimensions: dict[str, Any], row: LiveRow) -> None:
         """The view has changed by a beacon."""
         self.count(view, row, dimensions)
-        state = view.progress.state
-        if not view.is_open or view.is_superseded or state in {step.PAUSED, step.ENDED, step.FAILED}:
+        progress = view.folded.progress
+        state = progress.state
+        if not view.shown.is_open or view.play.is_superseded or state in {step.PAUSED, step.ENDED, step.FAILED}:
             self._show(view, row, _NOT_SHOWN, 0, [])
         else:
             shown = _REBUFFERING if state == step.REBUFFERING else _WATCHING
-            bitrate_bps = view.progress.bitrate_bps if state == step.PLAYING else 0
+            bitrate_bps = progress.bitrate_bps if state == step.PLAYING else 0
             self._show(view, row, shown, bitrate_bps, self._slices(row, dimensions) if self._dimensions else [])
 
     def hide(self, view: ViewState, row: LiveRow) -> None:
@@ -43,32 +45,32 @@ class Gauges:
 
     def count(self, view: ViewState, row: LiveRow, dimensions: dict[str, Any]) -> None:
         """Counts the view as started (in the slices it began in) and open, or no longer."""
-        begun = view.progress.has_begun or has_begun(view)
-        if begun != view.is_started:
+        begun, shown = has_begun(view), view.shown
+        if begun != shown.is_started:
             # What waits for a gap to close has begun all the same: its slices are of what waits, too.
-            named = self._slices(row, complete_progress(view, dimensions)[1]) if begun else view.started_in
+            named = self._slices(row, complete_progress(view, dimensions)[1]) if begun else shown.started_in
             if SOURCES[view.source].has_plays:
                 # A play may turn out to be part of another one: what was counted for it must be known then.
-                view.started_in = named if begun else []
+                shown.started_in = named if begun else []
             self._start(row, named, 1 if begun else -1)
-            view.is_started = begun
+            shown.is_started = begun
         is_open = begun and not view.finished_ms
-        if is_open != view.is_open:
+        if is_open != shown.is_open:
             self._count_open(row, 1 if is_open else -1)
-            view.is_open = is_open
+            shown.is_open = is_open
 
     def close(self, view: ViewState, row: LiveRow) -> None:
         """The view is given up without a finish."""
         self.hide(view, row)
-        self._count_open(row, -int(view.is_open))
-        view.is_open = False
+        self._count_open(row, -int(view.shown.is_open))
+        view.shown.is_open = False
 
     def forget(self, view: ViewState, row: LiveRow) -> None:
         """The view turned out to be none: what was counted for it is taken back."""
         self.hide(view, row)
-        if view.is_started:
-            self._start(row, view.started_in, -1)
-        self._count_open(row, -int(view.is_open))
+        if view.shown.is_started:
+            self._start(row, view.shown.started_in, -1)
+        self._count_open(row, -int(view.shown.is_open))
         row.dropped -= view.dropped_count
 
     def _count_open(self, row: LiveRow, change: int) -> None:
@@ -95,19 +97,20 @@ class Gauges:
         told = ((name, known.get(name)) for name in self._dimensions)
         return [self._board.slice_name(row, name, str(value)) for name, value in told if value is not None]
 
-    def _show(self, view: ViewState, row: LiveRow, shown: int, bitrate_bps: int, shown_in: list[str]) -> None:
-        if shown == view.shown and bitrate_bps == view.shown_bps and shown_in == view.shown_in:
+    def _show(self, view: ViewState, row: LiveRow, viewer: int, bitrate_bps: int, slices: list[str]) -> None:
+        shown = view.shown
+        if viewer == shown.viewer and bitrate_bps == shown.bitrate_bps and slices == shown.slices:
             return
-        before: list[LiveRow | SliceRow] = [row, *self._board.slices_of(row, view.shown_in)]
+        before: list[LiveRow | SliceRow] = [row, *self._board.slices_of(row, shown.slices)]
         for counts in before:
-            counts.viewers_now -= view.shown > 0
-            counts.rebuffering_now -= view.shown == _REBUFFERING
-            counts.bitrate_bps_now -= view.shown_bps
-            counts.bitrate_viewers_now -= view.shown_bps > 0
-        after: list[LiveRow | SliceRow] = [row, *self._board.slices_of(row, shown_in)]
+            counts.viewers_now -= shown.viewer > 0
+            counts.rebuffering_now -= shown.viewer == _REBUFFERING
+            counts.bitrate_bps_now -= shown.bitrate_bps
+            counts.bitrate_viewers_now -= shown.bitrate_bps > 0
+        after: list[LiveRow | SliceRow] = [row, *self._board.slices_of(row, slices)]
         for counts in after:
-            counts.viewers_now += shown > 0
-            counts.rebuffering_now += shown == _REBUFFERING
+            counts.viewers_now += viewer > 0
+            counts.rebuffering_now += viewer == _REBUFFERING
             counts.bitrate_bps_now += bitrate_bps
             counts.bitrate_viewers_now += bitrate_bps > 0
-        view.shown, view.shown_bps, view.shown_in = shown, bitrate_bps, shown_in
+        shown.viewer, shown.bitrate_bps, shown.slices = viewer, bitrate_bps, slices

@@ -10,10 +10,10 @@ from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
 from services.processor.applications.video_views.beacons.step import Step
-from services.processor.applications.video_views.view.state import Place, place_of
+from services.processor.applications.video_views.view.by_number import NOWHERE, Place, place_of
 
 #: Where a run begins, for the order of runs, whose beginning is not known.
-UNKNOWN: Final[Place] = (0, 0, 0)
+UNKNOWN: Final[Place] = NOWHERE
 #: Stands for the plays that are closed.
 CLOSED_ORDINAL: Final = 0
 

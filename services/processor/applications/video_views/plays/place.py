@@ -5,23 +5,22 @@ one that shows that plays begin elsewhere than was thought makes the session be 
 in their order; what then comes for a closed one is late, and what restarts the sequence after it is a new play.
 """
 
-from typing import Any, Final
+from typing import Any
 
 from services.processor.applications.video_views.beacons.step import Step
 from services.processor.applications.video_views.plays.arrangement import begins_at, content_of
 from services.processor.applications.video_views.plays.rearrange import PLACED_LATE, rearrange
 from services.processor.applications.video_views.plays.session import Placed, Play, Session, Shelf
-from services.processor.applications.video_views.view.order import take
+from services.processor.applications.video_views.view.by_number import ByNumber, Place, place_of
+from services.processor.applications.video_views.view.folded import DUPLICATE
 from services.processor.applications.video_views.view.seen import Closed, add_key, has_number, numbered_key_of
-from services.processor.applications.video_views.view.state import Place, Taken, ViewState, newest_counters, place_of
-
-_DUPLICATE: Final = Taken(is_new=False, dimensions_changed=False)
+from services.processor.applications.video_views.view.state import ViewState, by_number, newest_counters
 
 
 def place(session: Session, shelf: Shelf, step: Step) -> Placed:
     """Takes the step into the play it belongs to, and counts it there; begins plays and moves steps between them as it shows."""
     if session.late_keys and numbered_key_of(step) in session.late_keys:
-        return Placed(_DUPLICATE)
+        return Placed(DUPLICATE)
     at = place_of(step)
     play = session.plays[-1] if session.plays else None
     # Nearly always it is the last play's.
@@ -46,9 +45,7 @@ def _again_in_first_run(session: Session, shelf: Shelf, step: Step) -> Placed:
     """What would be late now may stand in the first open run since before, though it was told before that one's beginning."""
     for play in session.plays[session.closed :]:
         opened = shelf.open(play.ordinal) if play.run == session.plays[session.closed].run else None
-        if opened is not None and any(
-            one.seq == step.seq and one.at_ms == step.at_ms for one in (*opened[0].recent, *opened[0].held)
-        ):
+        if opened is not None and any(one.seq == step.seq and one.at_ms == step.at_ms for one in _movable(opened[0])):
             return _taken(session, play, opened, step)
     return PLACED_LATE
 
@@ -56,12 +53,12 @@ def _again_in_first_run(session: Session, shelf: Shelf, step: Step) -> Placed:
 def _taken(session: Session, play: Play, opened: tuple[ViewState, dict[str, Any]], step: Step) -> Placed:
     """Takes the step into a play that it only lengthens, or that it was in before."""
     view, dimensions = opened
-    late_count = view.late_count
-    taken = take(view, dimensions, step)
+    taken = view.order.take(view.folded, dimensions, step)
     view.beacon_count += taken.is_new
     view.duplicate_count += not taken.is_new
     is_rearranged = False
-    if view.late_count != late_count:
+    if taken.is_late:
+        view.late_count += 1
         is_rearranged = add_key(session.late_keys, numbered_key_of(step))
     elif taken.is_new and play.content is None and (content := content_of(step)) is not None:
         play.content, is_rearranged = content, True
@@ -82,9 +79,9 @@ def close(session: Session, view: ViewState | None) -> None:
     play = session.plays[session.closed]
     play.has_begun = view is None or view.revision > 0
     if view is not None:
-        told = [place_of(one)[0] for one in (*view.recent, *view.held)]
-        play.ended_ms = max(told + view.settled_at[:1], default=0)
-        play.last_seq = view.held[-1].seq if view.held else view.next_seq - 1
+        order = by_number(view)
+        play.ended_ms = max([order.settled_at[0], *(place_of(one)[0] for one in _movable(view))])
+        play.last_seq = order.last_seq
     before = session.plays[session.closed - 1].counters if session.closed else {}
     play.counters = before if view is None else {**before, **newest_counters(view)}
     if session.closed:
@@ -102,8 +99,8 @@ def carry_counters(session: Session, shelf: Shelf) -> set[int]:
         if opened is None:
             continue
         view = opened[0]
-        if view.counters_before != before:
-            view.counters_before = before
+        if view.play.counters_before != before:
+            view.play.counters_before = before
             changed.add(play.ordinal)
         if play is not session.plays[-1]:
             before = {**before, **newest_counters(view)}
@@ -142,16 +139,22 @@ def _is_admitted(session: Session, step: Step) -> bool:
 
 def _is_known(view: ViewState, step: Step) -> bool | None:
     """Whether the step is the one that stands in its place already; None when another one does."""
-    if step.seq < view.settled_next_seq:
-        has_come = has_number(view.numbers, step.seq) if view.is_truncated else not _is_missing(view, step.seq)
+    order = by_number(view)
+    if step.seq < order.settled_next_seq:
+        has_come = has_number(order.numbers, step.seq) if order.is_cut else not _is_missing(order, step.seq)
         if has_come:
-            return True if list(place_of(step)) <= view.settled_at else None
+            return True if place_of(step) <= order.settled_at else None
         return False
-    if step.seq >= view.next_seq and not view.held:
+    if step.seq >= order.next_seq and not order.held:
         return False
-    rival = next((one for one in (*view.recent, *view.held) if one.seq == step.seq), None)
+    rival = next((one for one in _movable(view) if one.seq == step.seq), None)
     return False if rival is None else True if rival.at_ms == step.at_ms else None
 
 
-def _is_missing(view: ViewState, seq: int) -> bool:
-    return any(first <= seq <= last for first, last in view.given_up)
+def _movable(view: ViewState) -> tuple[Step, ...]:
+    """The steps of a play that can still be moved to another one."""
+    return (*view.folded.recent, *by_number(view).held)
+
+
+def _is_missing(order: ByNumber, seq: int) -> bool:
+    return any(first <= seq <= last for first, last in order.given_up)

@@ -14,9 +14,10 @@ from services.processor.applications.video_views.plays.arrangement import (
     arranged,
 )
 from services.processor.applications.video_views.plays.session import Placed, Play, Session, Shelf
-from services.processor.applications.video_views.view.order import take_all_anew, take_late
+from services.processor.applications.video_views.view.by_number import Place, place_of
+from services.processor.applications.video_views.view.folded import Taken, take_late
 from services.processor.applications.video_views.view.seen import add_key, numbered_key_of
-from services.processor.applications.video_views.view.state import Place, Taken, ViewState, place_of
+from services.processor.applications.video_views.view.state import ViewState, by_number
 
 #: It can be put in no play.
 PLACED_LATE: Final = Placed(None)
@@ -35,12 +36,11 @@ def rearrange(session: Session, shelf: Shelf, step: Step) -> Placed:
         opened = shelf.open(play.ordinal)
         if opened is None:
             return PLACED_LATE
-        view = opened[0]
-        steps[play.ordinal] = [*view.recent, *view.held]
-        if view.settled is not None or view.is_truncated:
-            told_ms, number, own_ms = [*view.settled_at, 0, 0, 0][:3]
-            last = (told_ms, number, own_ms)
-            settled.append(Settled(play.ordinal, play.run, play.first_seq, view.settled_next_seq, play.content, last))
+        folded, order = opened[0].folded, by_number(opened[0])
+        steps[play.ordinal] = [*folded.recent, *order.held]
+        if folded.settled is not None or order.is_cut:
+            next_seq, last = order.settled_next_seq, order.settled_at
+            settled.append(Settled(play.ordinal, play.run, play.first_seq, next_seq, play.content, last))
     found, misfits = arranged(
         [*(one for of_play in steps.values() for one in of_play), step], settled, _unknown(session)
     )
@@ -52,7 +52,8 @@ def rearrange(session: Session, shelf: Shelf, step: Step) -> Placed:
         ordinal = misfit.ordinal or ordinals[0]
         changed.add(ordinal)
         view, dimensions = _stands(shelf, ordinal)
-        take_late(view, dimensions, misfit.step)
+        take_late(view.folded, dimensions, misfit.step)
+        view.late_count += 1
         view.beacon_count += 1
         add_key(session.late_keys, numbered_key_of(misfit.step))
     session.plays[stretch] = [
@@ -124,12 +125,17 @@ def _carry_out(shelf: Shelf, found: list[Arranged], ordinals: list[int], steps: 
     for one, ordinal in zip(found, ordinals, strict=True):
         before = steps.get(ordinal)
         view, dimensions = _stands(shelf, ordinal) if before is not None else shelf.new(ordinal, one.first_seq)
-        if before is not None and view.first_seq == one.first_seq and list(map(id, before)) == list(map(id, one.steps)):
+        order = by_number(view)
+        if (
+            before is not None
+            and order.first_seq == one.first_seq
+            and list(map(id, before)) == list(map(id, one.steps))
+        ):
             continue
         changed.add(ordinal)
-        view.first_seq = one.first_seq
+        order.first_seq = one.first_seq
         view.beacon_count += len(one.steps) - len(before or ())
-        take_all_anew(view, dimensions, one.steps)
+        order.take_all(view.folded, dimensions, one.steps)
     for gone in steps.keys() - set(ordinals):
         # What came too late, or again, was counted there, and must be somewhere.
         view, heir = _stands(shelf, gone)[0], _stands(shelf, ordinals[0])[0]

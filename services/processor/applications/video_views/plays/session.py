@@ -4,7 +4,9 @@ from typing import Any, NamedTuple, Protocol
 
 import msgspec
 
-from services.processor.applications.video_views.view.state import Place, Taken, ViewState
+from services.processor.applications.video_views.view.by_number import Place
+from services.processor.applications.video_views.view.folded import Taken
+from services.processor.applications.video_views.view.state import ViewState
 
 
 class Play(msgspec.Struct, array_like=True):

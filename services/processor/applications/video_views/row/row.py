@@ -11,6 +11,7 @@ from services.processor.applications.video_views.row.scores import GoodRules, Me
 from services.processor.applications.video_views.row.startup import startup_fields, startup_of
 from services.processor.applications.video_views.view.ads import Ads
 from services.processor.applications.video_views.view.delivery import Requests, Scale
+from services.processor.applications.video_views.view.dimensions import stated
 from services.processor.applications.video_views.view.finish import end_reason
 from services.processor.applications.video_views.view.progress import (
     ON_AD,
@@ -25,10 +26,7 @@ from services.processor.applications.video_views.view.state import (
     ViewState,
     clock_offset_ms,
     complete_progress,
-    has_numbers,
-    missing,
     since,
-    stated,
 )
 from shared.schemas.view import NUMBER_MAX, SCHEMA_VERSION, RebufferSource, TimelineEvent, View
 from shared.sources import SOURCES
@@ -82,7 +80,7 @@ def to_row(
     failure = (progress.failure if had_failed else None) or _NO_FAILURE
     failed = had_failed and not failure.business
     counted_ms = counters.get("rebuffer_ms", 0) if SOURCES[view.source].counts_itself else 0
-    reason = end_reason(progress, rebuffer_ms=counted_ms, is_superseded=view.is_superseded)
+    reason = end_reason(progress, rebuffer_ms=counted_ms, is_superseded=view.play.is_superseded)
     begun_ms = counters.get("view_start_ms") or progress.begun_at_ms
     measures = Measures(
         startup_ms=startup.startup_ms,
@@ -101,7 +99,7 @@ def to_row(
         customer_id=customer_id,
         view_id=view_id,
         source=view.source,  # type: ignore[arg-type]  # beacons are checked where they come in
-        view_epoch=view.epoch,
+        view_epoch=view.play.number,
         day=first_append_ms // _DAY_MS,
         first_append_ms=view.first_append_ms,
         last_append_ms=view.last_append_ms,
@@ -136,7 +134,7 @@ def _counters(view: ViewState, progress: Progress) -> tuple[dict[str, Any], Rebu
 
     Stalls that a client reports one by one (CMCD `bsd`) stand in where neither states nor counters tell of any.
     """
-    counters = since(progress.counters, view.counters_before)
+    counters = since(progress.counters, view.play.counters_before)
     if progress.stalls_told and not progress.rebuffer_count and "rebuffer_ms" not in counters:
         return {"rebuffer_count": progress.stalls_told, "rebuffer_ms": progress.stalls_told_ms} | counters, "stalls"
     is_counted = SOURCES[view.source].counts_itself or not _REBUFFERING.isdisjoint(counters)
@@ -195,9 +193,9 @@ def _error_fields(failure: Failure, *, had_failed: bool) -> dict[str, Any]:
 
 def _completeness_fields(view: ViewState, progress: Progress) -> dict[str, Any]:
     """How much of the view came: whether the row rests on all of it."""
-    gaps, clock = missing(view), progress.clock
+    gaps, clock = view.order.missing(view.play.until_seq), progress.clock
     # Where the beacons have numbers none is missing in a silence; where they have none, some may have been lost.
-    has_all = not gaps and (has_numbers(view) or not clock.gap_count)
+    has_all = not gaps and (view.order.has_numbers or not clock.gap_count)
     return {
         "beacon_count": view.beacon_count,
         "duplicate_count": view.duplicate_count,

@@ -40,12 +40,12 @@ class FinishRules:
 
 def finishes_at_ms(view: ViewState, rules: FinishRules) -> int:
     """The clock time at which an open view finishes if nothing more comes."""
-    ended, state = view.progress.ended, view.progress.state
+    ended, state = view.folded.progress.ended, view.folded.progress.state
     # What waits for a gap to close has been heard of all the same.
-    for held in view.held:
+    for held in view.order.waiting:
         ended = max(ended, held.ends)
         state = held.state or state
-    if ended == step.CLEAN_EXIT or view.is_superseded:
+    if ended == step.CLEAN_EXIT or view.play.is_superseded:
         quiet_ms = rules.clean_ms
     elif state in {step.ENDED, step.FAILED}:
         quiet_ms = rules.ended_ms
@@ -63,7 +63,7 @@ def writes_at_ms(view: ViewState, rules: FinishRules) -> int:
 
 def has_begun(view: ViewState) -> bool:
     """Whether the key is a view at all: pages that only load send beacons too."""
-    return view.progress.has_begun or any(held.begins for held in view.held)
+    return view.folded.progress.has_begun or any(held.begins for held in view.order.waiting)
 
 
 def due_ms(view: ViewState, rules: FinishRules) -> int:
@@ -71,7 +71,7 @@ def due_ms(view: ViewState, rules: FinishRules) -> int:
     if view.finished_ms:
         return view.finished_ms + rules.lateness_ms
     finishes_ms = min(finishes_at_ms(view, rules), writes_at_ms(view, rules))
-    return min(finishes_ms, view.last_append_ms + rules.live_silence_ms) if view.shown else finishes_ms
+    return min(finishes_ms, view.last_append_ms + rules.live_silence_ms) if view.shown.viewer else finishes_ms
 
 
 def end_reason(progress: Progress, *, rebuffer_ms: int, is_superseded: bool) -> EndReason:

@@ -1,7 +1,7 @@
-"""Which beacons have come, told briefly: so that one that comes again is a duplicate, however late, and none counts twice.
+"""Which beacons have come: one that comes again is a duplicate, however late it is.
 
-Where a beacon has a sequence number of its view, ranges of numbers tell it; where it has none, keys made of its time and
-content. Both are bounded (`bounds`): beyond that the oldest gaps count as filled, and the oldest keys are forgotten.
+Beacons with a sequence number are known by ranges of numbers, others by keys made of their time and content. Both are bounded
+(`bounds`): beyond that the oldest gaps count as filled, and the oldest keys are dropped.
 """
 
 from bisect import bisect_right
@@ -18,17 +18,12 @@ Ranges = list[list[int]]
 
 
 class Closed(msgspec.Struct, array_like=True):
-    """What is remembered of a view whose lateness window is over: what hits it is late, and never a second view."""
+    """What is remembered of a view after its lateness window: its later beacons are late, and begin no second view."""
 
     revision: int
-    source: str = ""
+    source: str
     numbers: Ranges = []
     keys: list[int] = []
-
-
-def is_by_time(source: str) -> bool:
-    """Whether beacons of the source are put in order by the client's time."""
-    return SOURCES[source].ordering is Ordering.TIME
 
 
 def has_number(ranges: Ranges, number: int) -> bool:
@@ -80,12 +75,12 @@ def count_of(ranges: Ranges) -> int:
 
 
 def key_of(step: Step) -> int:
-    """What tells a beacon without a number from the others of its view: its time and content."""
+    """The key of a beacon among those of its view: of its time and content."""
     return step.at_ms * 31 ^ step.tie
 
 
 def numbered_key_of(step: Step) -> int:
-    """What tells a beacon from the others of its session, where numbers begin anew: its number and time."""
+    """The key of a beacon among those of its session, in which numbers begin again: of its number and time."""
     return (step.at_ms << 20) ^ step.seq
 
 
@@ -100,7 +95,7 @@ def add_key(keys: list[int], key: int) -> bool:
 
 def is_late(closed: Closed, step: Step) -> bool:
     """Whether a beacon that hits a closed view is late, and not a duplicate; it is noted then."""
-    if closed.source and is_by_time(closed.source):
+    if SOURCES[closed.source].ordering is Ordering.TIME:
         return add_key(closed.keys, key_of(step))
     return add_number(closed.numbers, step.seq)
 

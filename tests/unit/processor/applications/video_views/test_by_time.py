@@ -124,6 +124,19 @@ def test_what_a_native_view_lost_is_told_of_one_that_is_cut_and_of_what_comes_to
     assert (late["late_count"], late["seq_gaps"]) == (1, 1)
 
 
+def test_a_beacon_without_a_number_puts_the_view_in_order_by_time_for_good(drive: Drive) -> None:
+    begin, newer, older = (
+        msgspec.structs.replace(told("native", "heartbeat", at_ms, video_title=title), seq=seq)
+        for seq, at_ms, title in ((1, 0, "of 0 s"), (2, 6_000, "of 6 s"), (3, 3_000, "of 3 s"))
+    )
+    driver = driver_of(drive)
+    without = told("native", "viewend", 9_000)
+    for beacon in (msgspec.structs.replace(begin, event="viewstart"), newer, older, without):
+        pipe(driver, beacon, 20_000)
+    driver.advance_to(T0 + HOUR_MS)
+    assert [row.video_title for row in rows(driver)] == ["of 6 s"]
+
+
 def test_a_native_view_may_begin_with_play_and_waits_from_then_on() -> None:
     left = row_of([told("native", "play", 0), told("native", "viewend", 3_000)])
     assert (left["watch_ms"], left["ebvs"], left["score_success"]) == (3_000, True, 50.0)

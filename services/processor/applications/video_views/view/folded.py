@@ -1,0 +1,200 @@
+"""The steps of a view that are folded, in their order. The newest of them are kept, so that they can be folded again.
+
+`by_number` and `by_time` decide the order. Steps are folded again if one comes late, or if another copy of one counts: the row
+follows from the set of beacons alone, so of the copies of a beacon the one that was received first counts.
+"""
+
+from collections.abc import Iterable, Iterator
+from typing import Any, Final, NamedTuple
+
+import msgspec
+
+from services.processor.applications.video_views.beacons.step import DERIVED, Step
+from services.processor.applications.video_views.bounds import RECENT_STEPS_MAX
+from services.processor.applications.video_views.view.clock import ORDINARY_MS, First, is_nearer_copy
+from services.processor.applications.video_views.view.dimensions import add_missing, derive_from_copy, derived, merge
+from services.processor.applications.video_views.view.progress import (
+    Progress,
+    copied,
+    elapsed_to,
+    fold,
+    fold_out_of_place,
+)
+
+
+class Folded(msgspec.Struct, array_like=True):
+    """What the folded steps amount to. Where the newest are kept, `progress` is `settled` and then `recent`."""
+
+    progress: Progress = msgspec.field(default_factory=Progress)
+    #: Whether the newest steps are kept: always, if the client's steps can move; else from the first clock step on.
+    keeps: bool = False
+    recent: list[Step] = []
+    settled: Progress | None = None
+    settled_dimensions: dict[str, Any] = {}
+    #: The smallest clock offset of the steps that are not in `recent`, and of the copies of any.
+    settled_offset_ms: int | None = None
+
+
+class Taken(NamedTuple):
+    """What became of a step."""
+
+    is_new: bool
+    #: Whether the dimensions of the view changed.
+    dimensions_changed: bool
+    #: It is a duplicate that counts instead of the step that came before: the row changes.
+    is_nearer: bool = False
+    #: It came too late to be put in its place.
+    is_late: bool = False
+
+
+#: A step that came before and changes nothing.
+DUPLICATE: Final = Taken(is_new=False, dimensions_changed=False)
+
+
+def apply(folded: Folded, dimensions: dict[str, Any], next_step: Step) -> bool:
+    """Folds the next step in order. Returns whether the dimensions changed. The caller settles what becomes too old."""
+    if not folded.keeps and _is_clock_step(folded.progress, next_step):
+        # From here on the row depends on which copy of a beacon was received first, which a later copy may change.
+        folded.settled, folded.settled_dimensions = copied(folded.progress), dict(dimensions)
+        folded.keeps = True
+    fold(folded.progress, next_step)
+    if folded.keeps:
+        folded.recent.append(next_step)
+    else:
+        note_offset(folded, next_step.clock_offset_ms)
+    return bool(next_step.dimensions) and merge(dimensions, next_step)
+
+
+def settle(folded: Folded) -> Iterator[Step]:
+    """Settles the oldest kept steps while there are too many, and yields each."""
+    while len(folded.recent) > RECENT_STEPS_MAX:
+        oldest = folded.recent.pop(0)
+        if folded.settled is None:
+            folded.settled = Progress()
+        fold(folded.settled, oldest)
+        merge(folded.settled_dimensions, oldest)
+        note_offset(folded, oldest.clock_offset_ms)
+        yield oldest
+
+
+def fold_again(folded: Folded, dimensions: dict[str, Any], steps: Iterable[Step]) -> None:
+    """Folds these steps in the place of the recent ones."""
+    back_to_settled(folded, dimensions)
+    for one in steps:
+        apply(folded, dimensions, one)
+
+
+def back_to_settled(folded: Folded, dimensions: dict[str, Any]) -> None:
+    """Takes all recent steps back."""
+    folded.progress = Progress() if folded.settled is None else copied(folded.settled)
+    dimensions.clear()
+    dimensions.update(folded.settled_dimensions)
+    folded.recent = []
+
+
+def take_late(folded: Folded, dimensions: dict[str, Any], late: Step) -> Taken:
+    """Folds what a step shows wherever it stands: it came too late to be put in its place."""
+    return take_out_of_place(folded, dimensions, late)._replace(is_late=True)
+
+
+def take_out_of_place(folded: Folded, dimensions: dict[str, Any], step: Step) -> Taken:
+    """Folds what a new step shows wherever it stands."""
+    for progress in (folded.settled, folded.progress):
+        if progress is not None:
+            fold_out_of_place(progress, step)
+    if folded.settled is not None:
+        add_missing(folded.settled_dimensions, step)
+    return Taken(is_new=True, dimensions_changed=add_missing(dimensions, step))
+
+
+def take_copy(folded: Folded, dimensions: dict[str, Any], copy: Step, waiting: list[Step]) -> Taken:
+    """Notes the clock offset of a duplicate. If it was received before the step that came first, it counts instead.
+
+    `waiting` are the steps that are not folded yet, in which the copy takes the place of its original.
+    """
+    had_stepped, offset_ms = folded.progress.clock.step_count > 0, clock_offset_ms(folded, folded.progress, waiting)
+    known, values = dimensions.get(DERIVED), derived(dimensions, waiting)
+    is_received_first = _put_copy(folded, dimensions, copy, waiting)
+    has_stepped = had_stepped or folded.progress.clock.step_count > 0
+    has_moved = clock_offset_ms(folded, folded.progress, waiting) != offset_ms
+    is_nearer = (is_received_first and has_stepped) or has_moved or derived(dimensions, waiting) != values
+    return DUPLICATE._replace(is_nearer=is_nearer, dimensions_changed=dimensions.get(DERIVED) != known)
+
+
+def clock_offset_ms(folded: Folded, progress: Progress, waiting: list[Step]) -> int:
+    """What to add to corrected times to get server times: the smallest offset, since that request was the least delayed.
+
+    If the client's clock stepped, later offsets belong to another clock: that of the first beacon counts.
+    """
+    first = progress.clock.first
+    if progress.clock.step_count and first is not None:
+        return first.server_ms - first.at_ms
+    return min(offsets(folded, waiting), default=0)
+
+
+def offsets(folded: Folded, waiting: list[Step]) -> list[int]:
+    """The clock offsets that count for the view."""
+    known = [one.clock_offset_ms for one in (*folded.recent, *waiting) if one.clock_offset_ms is not None]
+    if folded.settled_offset_ms is not None:
+        known.append(folded.settled_offset_ms)
+    return known
+
+
+def note_offset(folded: Folded, offset_ms: int | None) -> None:
+    """Counts the clock offset of a beacon for the view, whatever becomes of the beacon."""
+    known = folded.settled_offset_ms
+    if offset_ms is not None and (known is None or offset_ms < known):
+        folded.settled_offset_ms = offset_ms
+
+
+def _is_clock_step(progress: Progress, next_step: Step) -> bool:
+    if not progress.at_ms or not next_step.is_timed:
+        return False
+    if 0 <= next_step.at_ms + progress.clock.shift_ms - progress.at_ms <= ORDINARY_MS:
+        return False
+    return elapsed_to(progress, next_step).is_step
+
+
+def _put_copy(folded: Folded, dimensions: dict[str, Any], copy: Step, waiting: list[Step]) -> bool:
+    """Notes what a copy of a step shows. Returns whether it was received before the one that is known."""
+    for steps in (folded.recent, waiting):
+        for at, one in enumerate(steps):
+            if one.seq == copy.seq and one.tie == copy.tie and one.at_ms == copy.at_ms:
+                is_first = is_nearer_copy(copy, one.recv_ms, one.server_ms)
+                steps[at] = _of_both(one, copy, is_first=is_first)
+                if is_first and steps is folded.recent:
+                    fold_again(folded, dimensions, steps)
+                return is_first
+    note_offset(folded, copy.clock_offset_ms)
+    derive_from_copy(folded.settled_dimensions, copy)
+    derive_from_copy(dimensions, copy)
+    return _put_first_copy(folded, dimensions, copy)
+
+
+def _put_first_copy(folded: Folded, dimensions: dict[str, Any], copy: Step) -> bool:
+    """As `_put_copy`, of a copy of a settled step: only the view's first timed step still matters."""
+    first = folded.progress.clock.first
+    if first is None or (first.seq, first.tie, first.at_ms) != (copy.seq, copy.tie, copy.at_ms):
+        return False
+    if not is_nearer_copy(copy, first.recv_ms, first.server_ms):
+        return False
+    for progress in (folded.settled, folded.progress):
+        if progress is not None:
+            progress.clock.first = First(copy.seq, copy.tie, copy.at_ms, copy.recv_ms, copy.server_ms)
+    if folded.recent:
+        fold_again(folded, dimensions, folded.recent)
+    return True
+
+
+def _of_both(one: Step, copy: Step, *, is_first: bool) -> Step:
+    known = [step.clock_offset_ms for step in (one, copy) if step.clock_offset_ms is not None]
+    received = copy if is_first else one
+    return msgspec.structs.replace(
+        one,
+        clock_offset_ms=min(known, default=None),
+        recv_ms=received.recv_ms,
+        server_ms=received.server_ms,
+        is_stamped=received.is_stamped,
+        # Of equal content, these are the ones that the collector derived.
+        dimensions=received.dimensions,
+    )
