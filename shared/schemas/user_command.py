@@ -21,6 +21,8 @@ class Asked(msgspec.Struct, frozen=True):
     fingerprint: str
     #: Whether the id is an idempotency key, so that its outcome is kept for long.
     is_keyed: bool
+    #: A random text of this one request: requests that are repeated under a key differ by it.
+    submission: str = ""
 
 
 class Create(msgspec.Struct, frozen=True, tag="create"):

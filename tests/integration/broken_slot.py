@@ -14,8 +14,8 @@ from services.processor.runtime.standby.heartbeats import Heartbeats
 WORK: Final[dict[str, tuple[type, str]]] = {
     "ownership": (Ownership, "_ask"),
     "ends": (Ends, "_ask"),
-    "heartbeats: speak": (Heartbeats, "_speak"),
-    "heartbeats: listen": (Heartbeats, "_listen"),
+    "heartbeats: send": (Heartbeats, "_send"),
+    "heartbeats: read": (Heartbeats, "_read"),
 }
 
 

@@ -234,7 +234,10 @@ class Users:
         self._send(told.email.encode(), settled(key.decode(), told.number))
 
     def _refuse(self, key: bytes, write: Write, problem: Problem, *, is_final: bool = True) -> None:
-        outcome = Outcome(write.asked.fingerprint, problem.status, problem.encode(), is_final=is_final)
+        asked = write.asked
+        outcome = Outcome(
+            asked.fingerprint, problem.status, problem.encode(), is_final=is_final, submission=asked.submission
+        )
         self._outcomes.tell(key, write.asked, outcome)
 
     def _ask(self, key: bytes, change: Change) -> None:

@@ -23,8 +23,14 @@ class Outcome(msgspec.Struct, frozen=True, array_like=True):
     version: int | None = None
     #: Where in the ring it was given its place.
     place: int = 0
-    #: Whether the same request, asked again, ends the same.
+    #: Whether the same request, sent again, ends the same.
     is_final: bool = True
+    #: The request's `submission`.
+    submission: str = ""
+
+    def answers(self, submission: str) -> bool:
+        """Whether it is the outcome of this request: a refusal for now is only that of the request that was refused."""
+        return self.is_final or self.submission == submission
 
 
 OUTCOMES: Final = StoreSpec[Outcome](

@@ -72,7 +72,15 @@ class _Page(msgspec.Struct, array_like=True):
     limit: int
 
 
+class _OutcomeAsked(msgspec.Struct, array_like=True):
+    """The outcome of one request."""
+
+    key: bytes
+    submission: str
+
+
 _outcome: Final = msgspec.msgpack.Decoder(Outcome)
+_outcome_asked: Final = msgspec.msgpack.Decoder(_OutcomeAsked)
 _cursor: Final = msgspec.msgpack.Decoder(_Cursor)
 _page: Final = msgspec.msgpack.Decoder(_Page)
 _users: Final = msgspec.json.Decoder(list[User])
@@ -91,8 +99,9 @@ def routes(stores: Stores) -> Served:
         return None if row is None else codec.USER.encode(row.told(subject.decode()))
 
     def outcome(rows: CommittedRows, subject: bytes) -> bytes | None:
-        found = rows.get(stores.outcomes, subject)
-        return None if found is None else msgspec.msgpack.encode(found)
+        asked = _outcome_asked.decode(subject)
+        found = rows.get(stores.outcomes, asked.key)
+        return None if found is None or not found.answers(asked.submission) else msgspec.msgpack.encode(found)
 
     def holder(rows: CommittedRows, subject: bytes) -> bytes | None:
         """The user's id; empty if no user has the address; None while a claim is open."""
@@ -219,7 +228,7 @@ class _Api(NamedTuple):
         _expect_parameters(request)
         key = user_id.encode()
         yield Submit(topics.USER_COMMANDS, key, codec.USER_COMMAND.encode(UserCommand(SCHEMA_VERSION, write)))
-        subject = outcome_key(key, write.asked.id)
+        subject = msgspec.msgpack.encode(_OutcomeAsked(outcome_key(key, write.asked.id), write.asked.submission))
         told = _outcome.decode((yield Await(self.outcome, partition_of(key, request.partitions), subject)))
         if told.fingerprint != write.asked.fingerprint:
             raise RequestRefused(problems.other_request())
@@ -275,7 +284,7 @@ def _asked(request: Request, user_id: str) -> Asked:
     if key is not None and not _IDEMPOTENCY_KEY.fullmatch(key):
         raise _bad_request(Fault("has not 1 to 128 characters of ASCII without spaces", header="Idempotency-Key"))
     request_id = f"nonce {request.nonce}" if key is None else f"key {key}"
-    return Asked(request_id, _fingerprint(request, user_id), is_keyed=key is not None)
+    return Asked(request_id, _fingerprint(request, user_id), key is not None, submission=request.nonce)
 
 
 def _fingerprint(request: Request, user_id: str) -> str:

@@ -125,6 +125,29 @@ def test_more_writes_than_may_wait_are_told_to_come_again(table: Table) -> None:
     assert table.call("GET", path).answer[1]["version"] == 19
 
 
+def test_a_retry_of_a_write_that_was_refused_for_now_hears_its_final_outcome(
+    table: Table, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = f"/users/{table.made('a@example.org')}"
+    first = table.start("PATCH", path, {"email": "b@example.org"})
+    stepped(table, first)
+    later = [table.start("PATCH", path, {"name": str(number)}, Idempotency_Key=f"k{number}") for number in range(17)]
+    stepped(table, *later)
+    assert later[16].answer[0] == 503
+    table.settle(first, *later)
+    held: list[tuple[bytes, bytes]] = []
+    with monkeypatch.context() as slow:
+        slow.setattr(table, "submit", lambda key, value: held.append((key, value)))
+        retry = table.start("PATCH", path, {"name": "16"}, Idempotency_Key="k16")
+        assert retry.go(), "its command is stored"
+        assert not retry.go(), "the command is not folded yet: the refusal of the former one is no answer"
+    for key, value in held:
+        table.submit(key, value)
+    table.settle(retry)
+    assert retry.answer[0] == 200
+    assert table.call("GET", path).answer[1]["name"] == "16"
+
+
 def test_a_step_that_was_lost_is_taken_again(table: Table) -> None:
     """As when somebody's mistake had it rejected: the engine loses none."""
     made = table.start("POST", "/users", {"email": "a@example.org", "name": "A"})
