@@ -1,6 +1,7 @@
 """Composition root of the processor: reads the settings, makes the application, runs the slot.
 
-Exit codes: 0 all committed, 1 not, 2 settings, 3 topics, 4 replaced by another process of the same slot (do not start it again).
+Exit codes: 0 all committed, 1 not, 2 settings, 3 topics, 4 replaced: another process works under the same
+PROCESSOR_SLOT.
 """
 
 import dataclasses

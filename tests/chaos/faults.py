@@ -44,9 +44,9 @@ SUSPECT_SECONDS: Final = 1.5
 
 #: How the last line of a slot that found the broker away when it started begins to say so.
 NO_BROKER: Final = '"error": "no broker '
-#: What the last line of a slot says that was told that another process has its id. A broker that was stopped may hold a
+#: What the last line of a slot says that the group has fenced without another process. A broker that was stopped may hold a
 #: request to join that its client has given up: carried out later, it fences the client's next one.
-REPLACED: Final = '"event": "replaced"'
+DROPPED: Final = '"error": "the group has dropped this process'
 
 #: The long pause outlasts a short run.
 _LONG_RUN_SECONDS: Final = 300.0
@@ -113,7 +113,7 @@ class Fleet:
     def _start_again(self, slot: Slot) -> None:
         if self._broker is not None and NO_BROKER in slot.last_line():
             self.found_no_broker += 1
-        elif self._broker is not None and REPLACED in slot.last_line():
+        elif self._broker is not None and DROPPED in slot.last_line():
             self.replaced += 1
         else:
             self.ended_unasked.append(f"slot {slot.number}: {slot.log_tail()[-600:]}")

@@ -13,6 +13,7 @@ import structlog
 
 from services.processor.runtime.kafka.refusals import SlotFenced
 from services.processor.runtime.plan import Plan
+from services.processor.runtime.slot.fencing import outcome_of
 from services.processor.runtime.slot.worker import Worker
 from services.processor.runtime.standby.copies import Standby
 from services.processor.runtime.standby.heartbeats import Heartbeats
@@ -166,6 +167,7 @@ class Replica:
         self._home_ready_since = None
         chosen: int | None = None
         partitions: frozenset[int] = frozenset()
+        fenced: SlotFenced | None = None
         try:
             worker.start()
             while not stop.is_set():
@@ -184,9 +186,8 @@ class Replica:
         except SlotFenced as error:
             # First: a takeover that still runs here would fence the new owner.
             worker.membership.abandon()
-            if heartbeats is None:
-                raise
             log.warning("fenced", error=str(error))
+            fenced = error
         except BaseException:
             # A core may be in the middle of a record: its changes must not be committed during shutdown.
             worker.membership.abandon()
@@ -195,6 +196,9 @@ class Replica:
             self._worker = None
             worker.close()
             self._is_clean = self._is_clean and worker.membership.is_clean
+        if heartbeats is None and fenced is not None:
+            self._turned_at = time.monotonic()
+            raise outcome_of(self._plan, fenced)
         if heartbeats is not None and chosen is not None:
             self._hand_over(heartbeats, partitions, chosen)
 
