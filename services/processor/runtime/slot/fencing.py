@@ -6,13 +6,13 @@ that hung, and fences one of the two. That member has no process. The group drop
 
 import time
 from collections.abc import Callable, Iterable
-from typing import Final
+from typing import Final, cast
 
 import structlog
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
-from services.processor.runtime.kafka.ownership import owner_of
+from services.processor.runtime.kafka.ownership import Group, owner_of
 from services.processor.runtime.kafka.refusals import SlotFenced, WorkerFailed
 from services.processor.runtime.plan import Plan
 from services.rim.kafka.connection import client_config
@@ -36,8 +36,8 @@ def outcome_of(plan: Plan, fenced: SlotFenced) -> WorkerFailed:
     admin = AdminClient(client_config(plan.settings, f"{plan.application.name}.fencing"))
 
     def slots() -> Iterable[str]:
-        (group,) = admin.list_groups(plan.application.name, timeout=ANSWER_SECONDS_MAX) or [None]
-        return [] if group is None else [owner_of(member.client_id).slot for member in group.members]
+        groups = cast(list[Group], admin.list_groups(plan.application.name, timeout=ANSWER_SECONDS_MAX))
+        return [owner_of(member.client_id).slot for group in groups for member in group.members]
 
     is_replaced = stays(plan.slot, slots, seconds=plan.settings.session_ms / 1000 + DROP_SECONDS_MAX)
     if is_replaced:
