@@ -8,6 +8,8 @@ from typing import Final
 WORD: Final = re.compile(r"[A-Za-z][A-Za-z0-9_.-]{0,31}")
 _TEXT_CHARS_MAX: Final = 256
 
+#: Each of the formats has one of these characters.
+_PUNCTUATION: Final = re.compile(r"[-:@.]")
 _UUID: Final = re.compile(r"[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}")
 _DATE: Final = re.compile(r"\d{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12]\d|3[01])")
 _DATE_TIME: Final = re.compile(_DATE.pattern + r"[Tt ][0-2]\d:[0-5]\d:[0-6]\d(?:\.\d+)?(?:[Zz]|[+-][0-2]\d:[0-5]\d)")
@@ -26,7 +28,7 @@ _ROUTE_PART: Final = re.compile(r"\{.*\}|:.+|<.+>|\*+")
 
 def format_of(text: str) -> str:
     """The format of JSON Schema that `text` has; "" where it has none."""
-    if len(text) > _TEXT_CHARS_MAX or len(text) < 2:
+    if len(text) > _TEXT_CHARS_MAX or len(text) < 2 or _PUNCTUATION.search(text) is None:
         return ""
     for name, pattern in (
         ("uuid", _UUID),

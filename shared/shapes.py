@@ -31,7 +31,7 @@ def merged(one: Shape, other: Shape) -> Shape:
         count=one.count + other.count,
         first_ms=min(one.first_ms, other.first_ms),
         last_ms=max(one.last_ms, other.last_ms),
-        types=sorted({*one.types, *other.types}, key=_ORDER.__getitem__),
+        types=one.types if one.types == other.types else sorted({*one.types, *other.types}, key=_ORDER.__getitem__),
         text=_freed(text) if text is not None and personal else text,
         low=None if personal else _optionally(one.low, other.low, min),
         high=None if personal else _optionally(one.high, other.high, max),

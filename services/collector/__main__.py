@@ -14,6 +14,7 @@ import time
 import uuid
 from collections.abc import Callable
 from pathlib import Path
+from typing import Final
 
 import structlog
 import uvloop
@@ -47,6 +48,9 @@ from shared.topics import API_CALLS, BEACONS, RECORDINGS, REJECTED, SPANS
 
 log = structlog.get_logger(__name__)
 
+#: How long the thread that parses keeps the event loop waiting for the interpreter, at each of its steps (Python's own: 0.005).
+SWITCH_SECONDS: Final = 0.001
+
 EXIT_UNSTORED = 1
 EXIT_SETTINGS = 2
 EXIT_BOOT = 3
@@ -72,6 +76,7 @@ def main() -> int:
         log.error("topics_wrong", problem=str(error))
         return EXIT_BOOT
     garbage.look_seldom()
+    sys.setswitchinterval(SWITCH_SECONDS)
     return uvloop.run(serve(settings, stop))
 
 

@@ -73,6 +73,19 @@ def small(post: Post, rules: Rules, bytes_max: int) -> Post | None:
     return msgspec.structs.replace(post, unpacked=data) if len(data) <= bytes_max else None
 
 
+def beginning(post: Post, rules: Rules, bytes_max: int) -> bytes:
+    """The first bytes of the body, unpacked; empty for a body that is broken."""
+    data = post.body if post.unpacked is None else post.unpacked
+    if post.unpacked is not None or not unpacked_bytes_max(post, rules):
+        return data[:bytes_max]
+    unpack = _unpacker(post.body, post.content_encoding.strip().lower())
+    assert unpack is not None
+    try:
+        return unpack(post.body, bytes_max)[:bytes_max]
+    except InvalidInput:
+        return b""
+
+
 def _unpacker(body: bytes, encoding: str) -> _Unpack | None:
     if body.startswith(_GZIP_MAGIC):
         return _gunzip

@@ -53,7 +53,9 @@ def decoded(decoder: msgspec.json.Decoder[T], raw: bytes | msgspec.Raw, what: st
         invalid = _invalid(error, what)
     text = bytes(raw)
     for mended in (with_whole_characters, _with_plain_integers):
-        text = mended(text)
+        before, text = text, mended(text)
+        if text is before:
+            continue
         try:
             return decoder.decode(text)
         except NO_JSON as error:

@@ -17,6 +17,7 @@ from services.collector.intake.post import (
     Post,
     Rejected,
     Rules,
+    check_invalid,
     checked_customer,
     claimed_customer,
     claimed_view_id,
@@ -120,7 +121,13 @@ def parse_beacons(post: Post, rules: Rules) -> ParsedBody:
             raise InvalidInput("too_large", f"{len(raws)} beacons in one body; {rules.batch_beacons_max} are the most")
     except InvalidInput as invalid:
         return rejected_body(post, invalid, customer.id)
-    read = [(_read(raw, rules), raw) for raw in map(bytes, raws)]
+    read: list[tuple[NativeBeacon | InvalidInput, bytes]] = []
+    invalid_count = 0
+    for raw in map(bytes, raws):
+        one = _read(raw, rules)
+        read.append((one, raw))
+        invalid_count += isinstance(one, InvalidInput)
+        check_invalid(invalid_count, post)
     return _parsed_beacons(read, sent_time_ms, post, rules, customer)
 
 

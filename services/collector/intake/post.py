@@ -46,6 +46,8 @@ class Post(msgspec.Struct, frozen=True, kw_only=True):
     #: EPAS: the SDK counts playheads and durations in seconds.
     in_seconds: bool = False
     batch_id: str = ""
+    #: On the event loop: how many inputs may be invalid. Beyond it the parser raises `TooManyInvalid`.
+    invalid_max: int | None = None
 
 
 def commons(post: Post, customer_id: str, sender: Sender, rules: Rules) -> dict[str, Any]:
@@ -101,6 +103,16 @@ class InvalidInput(ValueError):
         super().__init__(detail)
         self.reason = reason
         self.detail = detail[:DETAIL_CHARS_MAX]
+
+
+class TooManyInvalid(RuntimeError):
+    """More inputs of a body are invalid than the event loop has time for: it is to be parsed on a thread."""
+
+
+def check_invalid(count: int, post: Post) -> None:
+    """Raises `TooManyInvalid` for the event loop's sake: an invalid input takes longer than a good one."""
+    if post.invalid_max is not None and count > post.invalid_max:
+        raise TooManyInvalid
 
 
 def rejected_body(post: Post, invalid: InvalidInput, customer_id: str | None = None) -> ParsedBody:

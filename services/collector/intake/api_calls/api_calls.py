@@ -19,6 +19,7 @@ from services.collector.intake.post import (
     Post,
     Rejected,
     Rules,
+    check_invalid,
     checked_customer,
     claimed_customer,
 )
@@ -109,6 +110,7 @@ def parse_calls(post: Post, rules: Rules) -> ParsedBody:
             accepted.append(_canonical(decoded(_call, raw, "call"), post, rules, customer_id, places))
         except InvalidInput as invalid:
             rejected.append(_rejected(invalid, customer_id, place))
+            check_invalid(len(rejected), post)
     return ParsedBody(accepted, rejected)
 
 

@@ -78,7 +78,8 @@ class Places:
 def shape_of(value: Any, at_ms: int, places: Places, name: str = "", depth: int = 0) -> Shape:
     """The shape of a JSON value under `name` at the time `at_ms`. Raises `InvalidInput` beyond `places`."""
     places.add(1)
-    personal = _personal(name, value)
+    found = format_of(value) if isinstance(value, str) else ""
+    personal = _personal(name, value, found)
     shape: dict[str, Any] = {"count": 1, "first_ms": at_ms, "last_ms": at_ms, "personal": personal}
     match value:
         case None:
@@ -89,7 +90,7 @@ def shape_of(value: Any, at_ms: int, places: Places, name: str = "", depth: int 
             size = None if personal else _size(value)
             return Shape(types=["integer" if isinstance(value, int) else "number"], low=size, high=size, **shape)
         case str():
-            return Shape(types=["string"], text=_text(value, is_personal=bool(personal)), **shape)
+            return Shape(types=["string"], text=_text(value, found, is_personal=bool(personal)), **shape)
         case list():
             items = merged_all(_items(value, at_ms, places, name, depth)) if depth < DEPTH_MAX else None
             return Shape(types=["array"], items=items, **shape)
@@ -102,7 +103,7 @@ def names_of(values: Mapping[str, Any], at_ms: int, places: Places) -> Shape:
     """The shape of headers: their names, and that they are texts. Raises `InvalidInput` beyond `places`."""
     places.add(min(len(values), FIELDS_MAX))
     fields = {
-        name: Shape(1, at_ms, at_ms, ["string"], personal=_personal(name, None))
+        name: Shape(1, at_ms, at_ms, ["string"], personal=_personal(name, None, ""))
         for name in list(values)[:FIELDS_MAX]
         if len(name) <= NAME_CHARS_MAX
     }
@@ -153,8 +154,7 @@ def _looks_like_data(name: str) -> bool:
     return segment_of(name) != name
 
 
-def _text(value: str, *, is_personal: bool) -> Text:
-    found = format_of(value)
+def _text(value: str, found: str, *, is_personal: bool) -> Text:
     if is_personal or found or WORD.fullmatch(value) is None:
         return Text(len(value), len(value), [found], is_free=True)
     key = word_hash(value)
@@ -167,10 +167,10 @@ def _personal_by_name(name: str) -> frozenset[str]:
     return frozenset(kind for kind, pattern in _BY_NAME if pattern.search(words))
 
 
-def _personal(name: str, value: Any) -> list[str]:
+def _personal(name: str, value: Any, shown: str) -> list[str]:
+    """Kinds of personal data that a value probably is, by its field's name and by the format that a text shows."""
     found = set(_personal_by_name(name))
     if isinstance(value, str):
-        shown = format_of(value)
         if shown == "email":
             found.add("email")
         elif shown in ("ipv4", "ipv6"):

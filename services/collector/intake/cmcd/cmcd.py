@@ -13,6 +13,7 @@ from services.collector.intake.post import (
     Post,
     Rejected,
     Rules,
+    check_invalid,
     checked_customer,
     checked_event,
     checked_view_id,
@@ -85,6 +86,7 @@ def parse_records(post: Post, rules: Rules) -> ParsedBody:
             records.append((line, _parsed(line)))
         except InvalidInput as invalid:
             rejected.append(_rejected_line(line, {}, customer.id, invalid))
+            check_invalid(len(rejected), post)
     common = commons(post, customer.id, sender_of(post.client, customer.terms), rules)
     offset = _clock_offset_ms(records, post)
     # A body shorter than the longest string allowed holds none that is too long.
@@ -95,6 +97,7 @@ def parse_records(post: Post, rules: Rules) -> ParsedBody:
             accepted.append(_beacon(dict(record), rules, common, offset, may_be_long=may_be_long))
         except InvalidInput as invalid:
             rejected.append(_rejected_line(line, record, customer.id, invalid))
+            check_invalid(len(rejected), post)
     return ParsedBody(accepted, rejected)
 
 

@@ -20,6 +20,7 @@ from services.collector.intake.post import (
     Post,
     Rejected,
     Rules,
+    check_invalid,
     checked_customer,
     checked_event,
     checked_view_id,
@@ -168,6 +169,7 @@ def parse_beacons(post: Post, rules: Rules) -> ParsedBody:
                 written = _as_written(body)
             as_it_came = bytes(written[place]) if len(written) == len(events) else None
             rejected.append(_rejected_event(event, as_it_came, post, rules, invalid))
+            check_invalid(len(rejected), post)
     return ParsedBody(accepted, rejected)
 
 

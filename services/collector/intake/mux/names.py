@@ -4,6 +4,7 @@ A name's words follow each other without a separator: the first as one letter, l
 the tables do not know as itself between underscores (`_word_`; as the first word, `word_`).
 """
 
+import re
 from typing import Any, Final
 
 from services.collector.intake.mux.words import FIRST_WORDS, LATER_WORDS
@@ -11,6 +12,14 @@ from services.collector.intake.post import InvalidInput
 
 NAMES_REMEMBERED_MAX: Final = 8_192
 NAME_CHARS_MAX: Final = 128
+#: `env_key`, and Roku's `property_key`.
+_KEY: Final = re.compile(rb'"(?:ake|property_ke)"\s*:\s*"([A-Za-z0-9_-]{1,64})"')
+
+
+def key_in(beginning: bytes) -> str:
+    """The write key that the beginning of a body names first; empty where it names none."""
+    found = _KEY.search(beginning)
+    return found[1].decode() if found else ""
 
 
 def full_name(short: str) -> str:

@@ -11,7 +11,7 @@ from typing import Any, Final
 import msgspec
 
 from services.collector.intake.json_format import check_items, decoded
-from services.collector.intake.otlp.span import Group, ReadSpan
+from services.collector.intake.otlp.span import Group, GroupCount, ReadSpan
 from services.collector.intake.post import InvalidInput, Rules
 
 #: What is counted for values, of those that `IntakeLimits.body_items_max` allows: an attribute takes six and little memory.
@@ -106,12 +106,20 @@ def groups_of(body: bytes, rules: Rules) -> list[Group]:
     """The spans of a body by resource and scope, each still as it came. Raises `InvalidInput` for what is no request."""
     check_items(body, rules, per_item=_PER_ITEM)
     request = decoded(_request, body, "body")
+    count = GroupCount(rules)
     groups = []
+    count.add("resources", len(request.resource_spans or ()))
     for resource_spans in request.resource_spans or ():
+        if not resource_spans.scope_spans:
+            continue
+        count.add("scopes", len(resource_spans.scope_spans))
         resource = _attrs(resource_spans.resource.attributes) if resource_spans.resource else {}
-        for scope_spans in resource_spans.scope_spans or ():
+        for scope_spans in resource_spans.scope_spans:
+            if not scope_spans.spans:
+                continue
+            count.add("spans", len(scope_spans.spans))
             scope = (scope_spans.scope.name if scope_spans.scope else None) or ""
-            groups.append(Group(resource, scope, [bytes(raw) for raw in scope_spans.spans or ()]))
+            groups.append(Group(resource, scope, [bytes(raw) for raw in scope_spans.spans]))
     return groups
 
 

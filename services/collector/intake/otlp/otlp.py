@@ -22,6 +22,7 @@ from services.collector.intake.post import (
     Post,
     Rejected,
     Rules,
+    check_invalid,
     checked_customer,
     claimed_customer,
     rejected_body,
@@ -68,9 +69,6 @@ def parse_spans(post: Post, rules: Rules) -> ParsedBody:
         if encoding is None:
             raise InvalidInput("undecodable", f"content type {post.content_type[:80]!r} is not {PROTOBUF} or {JSON}")
         groups = encoding.groups_of(unpacked(post, rules), rules)
-        count = sum(len(group.spans) for group in groups)
-        if count > rules.batch_spans_max:
-            raise InvalidInput("too_large", f"{count} spans in one body; {rules.batch_spans_max} are the most")
     except InvalidInput as invalid:
         return rejected_body(post, invalid, customer_id)
     accepted: list[Span] = []
@@ -80,6 +78,7 @@ def parse_spans(post: Post, rules: Rules) -> ParsedBody:
             accepted.append(read)
         else:
             rejected.append(_rejected(read, encoding.raw_of(raw), customer_id, place))
+            check_invalid(len(rejected), post)
     return ParsedBody(accepted, rejected)
 
 

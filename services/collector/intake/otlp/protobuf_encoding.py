@@ -8,7 +8,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
-from services.collector.intake.otlp.span import Group, ReadSpan
+from services.collector.intake.otlp.span import Group, GroupCount, ReadSpan
 from services.collector.intake.post import InvalidInput, Rules
 
 #: The first byte of every field that is a message or a text of OTLP's traces: fields 1, 2, 5, 6, 9, 11, 13 and 15 of wire
@@ -30,11 +30,20 @@ def groups_of(body: bytes, rules: Rules) -> list[Group]:
         request.ParseFromString(body)
     except DecodeError as error:
         raise InvalidInput("undecodable", f"the body is no ExportTraceServiceRequest: {error}") from error
-    return [
-        Group(_attrs(resource_spans.resource.attributes), scope_spans.scope.name, list(scope_spans.spans))
-        for resource_spans in request.resource_spans
-        for scope_spans in resource_spans.scope_spans
-    ]
+    count = GroupCount(rules)
+    groups = []
+    count.add("resources", len(request.resource_spans))
+    for resource_spans in request.resource_spans:
+        scopes = resource_spans.scope_spans
+        if not scopes:
+            continue
+        count.add("scopes", len(scopes))
+        resource = _attrs(resource_spans.resource.attributes)
+        for scope_spans in scopes:
+            spans = list(scope_spans.spans)
+            count.add("spans", len(spans))
+            groups.append(Group(resource, scope_spans.scope.name, spans))
+    return groups
 
 
 def read(span: Span) -> ReadSpan:

@@ -1,6 +1,7 @@
 """The common form of both OTLP encodings, and its conversion to spans."""
 
 import math
+from collections import Counter
 from typing import Any, Final, NamedTuple, get_args
 
 from services.collector.intake.post import InvalidInput, Rules
@@ -39,6 +40,20 @@ class ReadSpan(NamedTuple):
     status_message: str
     events: list[tuple[int, str, dict[str, Any]]]
     links: list[tuple[str, str, dict[str, Any]]]
+
+
+class GroupCount:
+    """Counts the resources, scopes and spans of a body: of each as many as the spans that it may hold."""
+
+    def __init__(self, rules: Rules) -> None:
+        self._most = rules.batch_spans_max
+        self._counts: Counter[str] = Counter()
+
+    def add(self, what: str, count: int) -> None:
+        """Counts so many more. Raises `InvalidInput` when they are too many."""
+        self._counts[what] += count
+        if self._counts[what] > self._most:
+            raise InvalidInput("too_large", f"{self._counts[what]} {what} in one body; {self._most} are the most")
 
 
 def resource_of(group: Group, rules: Rules) -> tuple[str, dict[str, Any]]:

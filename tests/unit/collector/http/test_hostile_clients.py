@@ -4,15 +4,19 @@ import asyncio
 import gzip
 import itertools
 import json
+import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import pytest
 
 from services.collector.http.limits import InFlight, Slots, WastedSeconds
-from services.collector.http.turns import TooManyWaiting, Turns
+from services.collector.http.turns import TooManyWaiting, Turns, WaitingLimits
+from services.collector.intake.mux import mux
+from services.collector.intake.post import ParsedBody, Post, Rules
 from tests.unit.collector.http.serving import BODIES, RULES, Served, until
 from tests.unit.collector.intake.bodies import mux_body, mux_event
 
@@ -156,24 +160,84 @@ def test_wasted_time_is_forgiven_at_its_rate_and_the_good_have_none() -> None:
     assert len(wasted._buckets) <= 8_192
 
 
-async def test_turns_go_round_the_parties() -> None:
-    turns = Turns(waiting_by_party_max=3, waiting_max=5)
-    order: list[str] = []
-    go_on = asyncio.Event()
+class Work:
+    """Turns whose work lasts as long as is said, by a clock that stands still meanwhile."""
 
-    async def ask(party: str) -> None:
-        async with turns.turn(party):
-            order.append(party)
-            await go_on.wait()
+    def __init__(self, limits: WaitingLimits) -> None:
+        self.seconds = 0.0
+        self.turns = Turns(limits, lambda: self.seconds)
+        self.order: list[str] = []
+        self.go_on = asyncio.Event()
 
-    asked = [asyncio.create_task(ask(party)) for party in ["many", "many", "many", "one", "many", "other"]]
-    await until(lambda: turns.waiting == 5)
+    async def ask(self, customer: str, address: str, seconds: float = 1.0) -> None:
+        async with self.turns.turn(customer, address):
+            self.order.append(f"{customer}/{address}")
+            await self.go_on.wait()
+            self.seconds += seconds
+
+    async def run(self, asked: list[tuple[str, str, float]]) -> list[str]:
+        tasks = [asyncio.create_task(self.ask(*each)) for each in asked]
+        await until(lambda: self.turns.waiting == len(asked) - 1)
+        self.go_on.set()
+        await asyncio.gather(*tasks)
+        return self.order
+
+
+async def test_turns_go_round_the_addresses_of_a_customer() -> None:
+    work = Work(WaitingLimits(by_address_max=3, by_customer_max=5, all_max=6))
+    addresses = ["many", "many", "many", "one", "many", "other"]
+    asked = [asyncio.create_task(work.ask("acme", address)) for address in addresses]
+    await until(lambda: work.turns.waiting == 5)
     with pytest.raises(TooManyWaiting):
-        await ask("another")
+        await work.ask("acme", "another")
     asked[1].cancel()
-    go_on.set()
+    work.go_on.set()
     await asyncio.gather(*asked, return_exceptions=True)
     # The one that was broken off had its turn all the same.
-    assert order == ["many", "one", "other", "many", "many"]
-    async with turns.turn("many"):
-        assert turns.waiting == 0
+    assert work.order == ["acme/many", "acme/one", "acme/other", "acme/many", "acme/many"]
+    async with work.turns.turn("acme", "many"):
+        assert work.turns.waiting == 0
+
+
+async def test_customers_have_equal_shares_of_the_time_whatever_their_bodies_take() -> None:
+    work = Work(WaitingLimits(by_address_max=9, by_customer_max=9, all_max=20))
+    heavy = [("heavy", f"{number}", 4.0) for number in range(3)]
+    light = [("light", f"{number}", 1.0) for number in range(6)]
+    order = await work.run(heavy + light)
+    assert [each.partition("/")[0] for each in order] == ["heavy", *["light"] * 4, "heavy", "light", "light", "heavy"]
+
+
+async def test_an_address_has_no_more_turns_for_naming_many_customers() -> None:
+    work = Work(WaitingLimits(by_address_max=2, by_customer_max=9, all_max=20))
+    asked = [asyncio.create_task(work.ask(f"customer-{number}", "bad")) for number in range(3)]
+    await until(lambda: work.turns.waiting == 2)
+    with pytest.raises(TooManyWaiting):
+        await work.ask("another", "bad")
+    work.go_on.set()
+    await asyncio.gather(*asked)
+
+
+async def test_what_a_parser_takes_long_for_is_parsed_on_a_thread(
+    served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Bodies that are small and still take long: escapes, invalid inputs. The same body once more, without."""
+    threads: dict[int, int] = {}
+
+    def spied(post: Post, rules: Rules) -> ParsedBody:
+        parsed = mux.parse_beacons(post, rules)
+        threads[len(parsed.rejected)] = threading.get_ident()
+        return parsed
+
+    served.reception.rules = lambda: RULES.model_copy(update={"body_bytes_max": 40_000})
+    monkeypatch.setattr(served.reception, "receive", partial(_receive, served.reception.receive, spied))
+    digits = b'{"events":[' + b"1," * 40 + b"1]}"
+    escapes = mux_body(mux_event(c1="\\" * 600))
+    for body in (digits, escapes, mux_body(mux_event(), *[1] * 20)):
+        async with served.client.post("/", data=body) as answer:
+            assert answer.status == 200
+    here = threading.get_ident()
+    assert {count: thread == here for count, thread in threads.items()} == {41: False, 0: False, 20: True}
+
+
+async def _receive(receive: Any, parse: Any, request: Any, _parse: Any, *args: Any, **options: Any) -> Any:
+    return await receive(request, parse, *args, **options)

@@ -12,7 +12,7 @@ import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.collector.intake.body import RATIO_FREE_BYTES, unpacked
+from services.collector.intake.body import RATIO_FREE_BYTES, beginning, unpacked
 from services.collector.intake.post import InvalidInput, Rules
 from tests.unit.collector.intake.bodies import post
 
@@ -30,6 +30,14 @@ PACKERS: dict[str, Callable[[bytes], bytes]] = {
 def test_a_packed_body_is_unpacked(encoding: str, size: int) -> None:
     body = b"x" * size
     assert unpacked(post(PACKERS[encoding](body), content_encoding=encoding), RULES) == body
+
+
+@pytest.mark.parametrize("encoding", PACKERS)
+def test_the_beginning_of_a_body_is_read_without_the_rest(encoding: str) -> None:
+    packed = post(PACKERS[encoding](b"abc" + b"x" * 100_000), content_encoding=encoding)
+    assert beginning(packed, RULES, 4) == b"abcx"
+    assert beginning(post(b"abcdef"), RULES, 4) == b"abcd"
+    assert beginning(post(b"abcdef", content_encoding=encoding), RULES, 4) in (b"abcd", b"")
 
 
 @pytest.mark.parametrize("encoding", PACKERS)

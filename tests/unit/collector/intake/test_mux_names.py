@@ -4,9 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.collector.intake.mux.names import NAMES_REMEMBERED_MAX, FullNames, full_name
+from services.collector.intake.mux.names import NAMES_REMEMBERED_MAX, FullNames, full_name, key_in
 from services.collector.intake.mux.words import FIRST_WORDS, LATER_WORDS
 from services.collector.intake.post import InvalidInput
+from tests.unit.collector.intake.bodies import mux_body, mux_event
 
 _LETTER = {word: letter for letter, word in FIRST_WORDS.items()}
 _LETTERS = {word: letters for letters, word in LATER_WORDS.items()}
@@ -74,6 +75,12 @@ def test_only_so_many_names_are_remembered() -> None:
     for number in range(NAMES_REMEMBERED_MAX + 100):
         assert names.spelled_out({f"c{number}": 1, "e": 2}) == {f"custom_{number}": 1, "event": 2}
     assert NAMES_REMEMBERED_MAX // 2 <= len(names) <= NAMES_REMEMBERED_MAX
+
+
+def test_the_key_of_a_body_is_found_at_its_beginning() -> None:
+    assert key_in(mux_body(mux_event(ake="acme-web"))) == "acme-web"
+    assert key_in(b'{"events": [{"property_ke" : "acme"}]}') == "acme"
+    assert key_in(b'{"events": [{"ake": "no key"}, {"ak') == ""
 
 
 def test_a_name_longer_than_any_field_is_refused() -> None:
