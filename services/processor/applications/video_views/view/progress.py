@@ -110,7 +110,7 @@ def fold(progress: Progress, next_step: Step) -> None:
     if next_step.shows_playing or next_step.ends == step.PLAYED_OUT:
         started.show(progress.started, next_step.told_ms or next_step.at_ms)
     _take_values(progress, next_step)
-    if next_step.is_timed and not progress.started.has_played:
+    if next_step.is_timed and not progress.playing_at_ms:
         started.see_playhead(progress.started, next_step, progress.state)
     if progress.started.has_played and not had_played:
         progress.clock.gap_ms_before_play = progress.clock.gap_ms
@@ -205,7 +205,7 @@ def fold_out_of_place(progress: Progress, late: Step) -> None:
 def _pass(progress: Progress, next_step: Step, elapsed_ms: int) -> None:
     """Integrates the time up to a timed step, of which the playhead may show that the view has played in its last part."""
     advanced_ms = 0
-    if not progress.started.has_played and not (progress.ads and progress.ads.state):
+    if not progress.playing_at_ms and not (progress.ads and progress.ads.state):
         advanced_ms = min(started.advanced_ms(progress.started, next_step, progress.state), elapsed_ms)
     _integrate(progress, elapsed_ms - advanced_ms)
     if advanced_ms:

@@ -42,6 +42,19 @@ def test_a_view_that_played_has_started_though_its_first_frame_was_lost(drive: D
     assert (row.score_success, row.score_startup) == (100, None)
 
 
+def test_a_playhead_that_advances_shows_playing_after_a_counter_has_shown_that_it_played(drive: Drive) -> None:
+    story = [
+        mux(1, "viewstart", 0, playhead_ms=0, video_source_bitrate=1_000_000),
+        mux(3, "rendition", 1_000, playhead_ms=0, video_source_bitrate=2_000_000, view_playing_time_ms_cumulative=50),
+        mux(4, "heartbeat", 11_000, playhead_ms=9_000, view_playing_time_ms_cumulative=9_050),
+        mux(5, "viewend", 13_000, playhead_ms=11_000, view_playing_time_ms_cumulative=11_050),
+    ]
+    row = row_of(drive, story)
+    # Of the time between the third and the fourth beacon as much has played as the playhead has advanced.
+    assert (row.bitrate_time_ms, row.playing_difference_ms, row.startup_ms_max) == (11_000, 50, 1_000)
+    assert [event.event for event in row.events] == ["viewstart", "rendition", "playing", "ended"]
+
+
 def test_a_request_that_was_made_while_the_video_played_bounds_the_startup_time(drive: Drive) -> None:
     story = [
         cmcd(0, "viewstart", 0, sta="s"),
