@@ -32,7 +32,7 @@ def ads(spans: Sequence[Span]) -> dict[str, Any]:
         shown = span.state == "playing" and one.state != ""
         has_played = has_played or (shown and not one.ad and not in_break)
         in_break = one.ad != "adbreakend" and (in_break or bool(one.ad))
-        has_ended = has_ended or one.name == "ended" or (one.name == "ps" and one.state == "ended")
+        has_ended = has_ended or one.name == "ended" or one.attrs.get("sta") == "e"
         match one.ad:
             case "adbreakstart":
                 playing = paused = False
@@ -67,13 +67,16 @@ def content_startup_ms(row: dict[str, Any], spans: Sequence[Span]) -> int | None
     frame = next((span for span in spans if is_first_frame(span)), None)
     if begun is None or frame is None:
         return None
-    in_break, break_ms = False, 0
+    in_break, off_ms = False, 0
     for span in spans:
         if span is frame:
             break
         in_break = span.step.ad != "adbreakend" and (in_break or bool(span.step.ad))
-        break_ms += span.ms + span.gap_ms if in_break else 0
-    return max(0, frame.at_ms - begun.at_ms - break_ms)
+        if span.played_ms or (span.state == "playing" and span.step.state and not (in_break or span.step.ad)):
+            # The beacon of the content's first frame was lost.
+            return None
+        off_ms += span.gap_ms + (span.ms if in_break else 0)
+    return max(0, frame.at_ms - begun.at_ms - off_ms)
 
 
 def is_first_frame(span: Span) -> bool:

@@ -8,6 +8,7 @@ from typing import Final
 import msgspec
 
 from services.processor.applications.video_views.app import application
+from services.processor.applications.video_views.bounds import RECENT_STEPS_MAX
 from services.processor.applications.video_views.view.finish import FinishRules
 from services.processor.engine.driver import Driver
 from shared import codec, topics
@@ -38,8 +39,8 @@ NOT_COMPARED: Final = {
     ),
 }
 
-#: Of the fold's row and the oracle's.
-_Judge = Callable[[Row, Row], bool]
+#: Of the fold's row and the oracle's, and the number of plays in their session.
+_Judge = Callable[[Row, Row, int], bool]
 
 
 class Allowed(msgspec.Struct, frozen=True):
@@ -53,31 +54,59 @@ class Allowed(msgspec.Struct, frozen=True):
 ALLOWED: Final = (
     Allowed(
         "duplicate_count",
-        "a repetition after the row was written does not make a revision: it is counted with the next one",
-        lambda fold, oracle: fold["duplicate_count"] <= oracle["duplicate_count"],
+        "a repetition after the row was written does not make a revision: it is counted with the next one; of a CMCD session of "
+        "several plays a repetition counts for the play that had its original when it came",
+        lambda fold, oracle, plays: fold["duplicate_count"] <= oracle["duplicate_count"] or plays > 1,
     ),
     Allowed(
         "last_append_ms",
         "of the last beacon that the newest revision knows; it may be of another play of a CMCD session",
-        lambda fold, oracle: fold["last_append_ms"] <= oracle["last_append_ms"] or fold["source"] == "cmcd",
+        lambda fold, oracle, _: fold["last_append_ms"] <= oracle["last_append_ms"] or fold["source"] == "cmcd",
     ),
     Allowed(
         "first_append_ms",
-        "of a play of a CMCD session that other beacons showed to be one: when they did",
-        lambda fold, oracle: fold["first_append_ms"] >= oracle["first_append_ms"] and fold["source"] == "cmcd",
+        "of a CMCD session of several plays: of the first beacon that came while the play was known, also if the beacon turned "
+        "out to be another play's",
+        lambda fold, oracle, plays: (
+            fold["source"] == "cmcd" and (plays > 1 or fold["first_append_ms"] >= oracle["first_append_ms"])
+        ),
     ),
 )
 
 
-def is_settled(one: Session) -> bool:
-    """Whether the fold follows `docs/view.md` in it, or the definitions decide it.
+class Skipped(msgspec.Struct, frozen=True):
+    """Rows that are not compared, and why."""
 
-    Pending: clock steps; losses of mux (the playhead of a view whose counters say that it played), of views with ads (a
-    break whose end was lost), and of CMCD sessions of several plays (where a play ends is not known).
-    """
-    kinds = {moment.kind for play in one.plays for moment in play.moments}
-    decided = one.client != "mux" and "adbreakstart" not in kinds and len(one.plays) == 1
-    return not one.steps and (decided or not one.losses)
+    reason: str
+    #: Of the session, the fold's row and the number of beacons of its key.
+    holds: Callable[[Session, Row, int], bool]
+
+
+#: The oracle knows no order of arrival, so nothing is ever settled or cut for it.
+SKIPPED: Final = (
+    Skipped(
+        "truncated: a view that passes its bytes in the store is not folded any more",
+        lambda _, fold, __: bool(fold["truncated"]),
+    ),
+    Skipped(
+        "a clock set back in a view without numbers (EPAS, native without `seq`): what comes then belongs before what is settled, "
+        "and counts as late",
+        lambda one, fold, _: (
+            _is_set_back(one) and one.client in ("epas", "native-unnumbered") and fold["late_count"] > 0
+        ),
+    ),
+    Skipped(
+        "a clock set back in a CMCD session of several plays and more than 64 beacons: the next play begins, by its time, among "
+        "beacons that are settled",
+        lambda one, fold, beacons: (
+            _is_set_back(one) and fold["source"] == "cmcd" and len(one.plays) > 1 and beacons > RECENT_STEPS_MAX
+        ),
+    ),
+)
+
+
+def _is_set_back(one: Session) -> bool:
+    return any(by_ms < 0 for _, by_ms in one.steps)
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,11 +142,6 @@ def _fields(row: View) -> Row:
     return msgspec.structs.asdict(row) | {"events": events}
 
 
-def settled_differences(seed: int, numbers: Iterable[int]) -> Iterator[Difference]:
-    """As `differences`, without what is pending."""
-    yield from differences(seed, [number for number in numbers if is_settled(session(seed, number))])
-
-
 def differences(seed: int, numbers: Sequence[int]) -> Iterator[Difference]:
     """Every row of these sessions on which fold and oracle disagree."""
     for begin in range(0, len(numbers), SESSIONS_AT_ONCE):
@@ -130,7 +154,7 @@ def differences(seed: int, numbers: Sequence[int]) -> Iterator[Difference]:
             for key, own in _by_key(records):
                 if _is_closed_between(own):
                     continue
-                for view_id, fields in _unlike(rows.get(key, {}), expected(own)):
+                for view_id, fields in _unlike(one, len(own), rows.get(key, {}), expected(own)):
                     yield Difference(one, view_id, fields, tuple(own))
 
 
@@ -162,36 +186,41 @@ def shrunk(found: Difference) -> Difference:
         at = 0
         while at < len(records):
             fewer = records[:at] + records[at + size :]
-            again = [fields for _, fields in _unlike(folded(fewer), expected(fewer))] if fewer else []
+            again = [fields for _, fields in _compared(found.session, fewer)] if fewer else []
             if any({name for name, _, _ in fields} & names for fields in again):
                 records = fewer
             else:
                 at += size
         size //= 2
-    view_id, fields = next(_unlike(folded(records), expected(records)))
+    view_id, fields = next(_compared(found.session, records))
     return Difference(found.session, view_id, fields, tuple(records))
 
 
+def _compared(one: Session, records: list[Delivered]) -> Iterator[tuple[str, tuple[tuple[str, object, object], ...]]]:
+    return _unlike(one, len(records), folded(records), expected(records))
+
+
 def _unlike(
-    fold: dict[str, Row], oracle: dict[str, Row]
+    one: Session, beacons: int, fold: dict[str, Row], oracle: dict[str, Row]
 ) -> Iterator[tuple[str, tuple[tuple[str, object, object], ...]]]:
+    """The fields on which the rows of one key disagree, by view id."""
+    if any(skipped.holds(one, row, beacons) for row in fold.values() for skipped in SKIPPED):
+        return
     for view_id in sorted(fold.keys() | oracle.keys()):
         ours, theirs = fold.get(view_id), oracle.get(view_id)
         if ours is None or theirs is None:
             yield view_id, (("a row", ours is not None, theirs is not None),)
             continue
-        if ours["truncated"]:
-            # What a view passes in the store's bytes folds no more: the oracle has no store.
-            continue
         names = sorted(theirs.keys() & ours.keys())
-        unlike = tuple((name, ours[name], theirs[name]) for name in names if not _same(name, ours, theirs))
+        plays = max(len(oracle), len(one.plays))
+        unlike = tuple((name, ours[name], theirs[name]) for name in names if not _same(name, ours, theirs, plays))
         if unlike:
             yield view_id, unlike
 
 
-def _same(name: str, ours: Row, theirs: Row) -> bool:
+def _same(name: str, ours: Row, theirs: Row, plays: int) -> bool:
     fold, oracle = ours[name], theirs[name]
-    if fold == oracle or any(one.field == name and one.holds(ours, theirs) for one in ALLOWED):
+    if fold == oracle or any(one.field == name and one.holds(ours, theirs, plays) for one in ALLOWED):
         return True
     if isinstance(fold, float) and isinstance(oracle, float | int):
         return abs(fold - oracle) <= TOLERANCE

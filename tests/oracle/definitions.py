@@ -144,7 +144,7 @@ def _row(
     row["rebuffer_fraction"] = min(1.0, stall_ms / watch_ms) if watch_ms else None
     row["rebuffer_ratio"] = stall_ms / (stall_ms + play_ms) if stall_ms + play_ms else None
     failure = failure_of_cmcd(play, spans) if row["source"] == "cmcd" else _last_error(play)
-    row["player_measured"] = player_measured(play, last)
+    row["player_measured"] = player_measured(play, last, row)
     row["events"] = timeline(spans, begun)
     row |= _outcome(play, row, failure, times, _seen_last(spans), is_last=is_last)
     return row | scores(row)

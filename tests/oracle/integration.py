@@ -63,7 +63,8 @@ def integrated(spans: Sequence[Span]) -> Integrated:
         played_ms = span.ms if state == "playing" else span.played_ms
         result.in_state_ms["playing"] += 0 if state == "playing" else played_ms
         if span.in_ad:
-            result.ad_watched_ms += 0 if state in _WATCHED else rest_ms
+            is_watched = state in _WATCHED and not (state == "seeking" and before_seek == "paused")
+            result.ad_watched_ms += 0 if is_watched else rest_ms
             result.ad_played_ms += 0 if state == "playing" else rest_ms
         if bitrate is not None:
             result.bitrate_integral += bitrate * played_ms

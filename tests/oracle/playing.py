@@ -35,7 +35,7 @@ def startup(play: Sequence[Step], spans: Sequence[Span]) -> dict[str, Any]:
     frame = _first_frame(spans)
     begun = next((span for span in spans if shows_view(span.step)), None)
     own = _own(play)
-    reason = None if own is not None else _unknown(spans, signs, frame, begun)
+    reason = None if own is not None else _unknown(play, spans, signs, frame, begun)
     startup_ms = own
     if reason is None and own is None and frame is not None and begun is not None:
         startup_ms = min(max(0, frame.at_ms - begun.at_ms - _gaps_ms(spans, frame.at_ms)), DAY_MS)
@@ -101,7 +101,11 @@ def _shows_playing(one: Step) -> bool:
 
 
 def _unknown(
-    spans: Sequence[Span], signs: Sequence[tuple[int, int]], frame: Span | None, begun: Span | None
+    play: Sequence[Step],
+    spans: Sequence[Span],
+    signs: Sequence[tuple[int, int]],
+    frame: Span | None,
+    begun: Span | None,
 ) -> str | None:
     if not signs:
         return "not_started"
@@ -111,7 +115,7 @@ def _unknown(
     if source == "mux" or frame is None:
         return "first_frame_lost"
     advanced = any(before.played_ms for before, span in pairwise(spans) if span is frame)
-    if advanced or min(at_ms for _, at_ms in signs) < frame.at_ms:
+    if advanced or min(place for place, _ in signs) < play.index(frame.step):
         return "first_frame_lost"
     between = [span.step.seq for span in spans if begun.at_ms <= span.at_ms <= frame.at_ms] if begun else []
     return "first_frame_lost" if _lacks(between, spans, frame) else None

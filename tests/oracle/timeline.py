@@ -36,17 +36,20 @@ _MEASURED: Final[dict[str, dict[str, str]]] = {
         "view_total_content_playback_time": "scale_time_ms",
         "view_max_upscale_percentage": "max_upscale",
     },
-    "cmcd": {"bsa": "rebuffer_count", "bsda": "rebuffer_ms", "dfa": "dropped_frames"},
+    "cmcd": {"dfa": "dropped_frames"},
     "native": {"startup_ms": "startup_ms", "page_load_ms": "page_load_ms", "dropped_frames": "dropped_frames"},
     "epas": {},
 }
 
 
-def player_measured(play: Sequence[Step], last: dict[str, Any]) -> list[str]:
-    """Names of the row's fields that are the player's own counters."""
+def player_measured(play: Sequence[Step], last: dict[str, Any], row: dict[str, Any]) -> list[str]:
+    """Names of the row's fields that the player measured: its counters, and its stalls (CMCD `bsd`) where they are used."""
     found = {field for name, field in _MEASURED[play[0].source].items() if name in last}
     if any("msd" in one.attrs and one.attrs.get("sta") not in ("s", "d") for one in play):
         found.add("startup_ms")
+    if play[0].source == "cmcd":
+        differences = {"rebuffer_count": "rebuffer_count_difference", "rebuffer_ms": "rebuffer_difference_ms"}
+        found |= {field for field, difference in differences.items() if row[difference] is not None}
     return sorted(found)
 
 

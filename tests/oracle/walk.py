@@ -86,9 +86,9 @@ class Walk:
             case "adbreakend":
                 self._in_break = self._in_ad = False
             case "adplaying":
-                self._in_ad = True
+                self._in_break = self._in_ad = True
             case "adplay" | "adpause" | "adended" | "aderror":
-                self._in_ad = False
+                self._in_break, self._in_ad = True, False
 
     def _after(self, one: Step, before: str, *, has_played: bool) -> str:
         """The state after a beacon."""
@@ -160,12 +160,13 @@ class Walk:
         for at_ms in [*(ended + shift for ended in self._requests), last.at_ms + elapsed]:
             silence = max(silence, at_ms - before)
             before = max(before, at_ms)
+        silence = min(silence, elapsed)
         limit = self._limit_ms(one, advance)
         if limit is None or silence <= limit:
             return 0
         if advance is not None and advance <= 2 * elapsed:
             return elapsed - advance if elapsed - advance > 10_000 else 0
-        return min(silence, elapsed)
+        return silence
 
     def _shown(self, last: Span, one: Step, at_ms: int) -> int:
         """How long it played by the playhead alone, while the beacons still said that it was starting."""

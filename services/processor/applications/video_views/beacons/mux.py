@@ -24,6 +24,7 @@ from shared.sources import SOURCES
 
 _STATES: Final = {
     "viewstart": step.STARTING,
+    "play": step.WANTED,
     "playing": step.PLAYING,
     "pause": step.PAUSED,
     "rebufferstart": step.REBUFFERING,

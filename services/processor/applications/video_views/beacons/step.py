@@ -21,7 +21,7 @@ WANTED: Final = 9
 #: A stall is over: playing, where anything has played before, else starting.
 STALL_OVER: Final = 10
 
-#: The video was played to its end; the player said goodbye.
+#: How a view ends, as bits: the video was played to its end; the player was closed.
 PLAYED_OUT: Final = 1
 CLEAN_EXIT: Final = 2
 

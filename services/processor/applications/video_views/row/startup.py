@@ -21,14 +21,16 @@ def startup_of(progress: Progress, counters: dict[str, Any], *, counts_itself: b
     started = progress.started
     startup_ms = counters.get("startup_ms")
     if startup_ms is None and not counts_itself and not started.is_begun_late:
-        startup_ms = _since_begun(progress, started.first_frame_at_ms)
+        startup_ms = _since_begun(progress, started.first_frame_at_ms, progress.clock.gap_ms_before_play)
     if startup_ms is not None:
         return Startup(has_started=True, startup_ms=startup_ms)
     if not started.has_played:
         return Startup(has_started=False, unknown="not_started")
     if started.is_begun_late and not counts_itself:
         return Startup(has_started=True, unknown="start_lost")
-    return Startup(True, None, "first_frame_lost", _since_begun(progress, started.played_at_ms))
+    return Startup(
+        True, None, "first_frame_lost", _since_begun(progress, started.played_at_ms, progress.clock.gap_ms_before_play)
+    )
 
 
 def startup_fields(progress: Progress, counters: dict[str, Any], startup: Startup) -> dict[str, Any]:
@@ -43,7 +45,7 @@ def startup_fields(progress: Progress, counters: dict[str, Any], startup: Startu
     if content_ms is None and ads is None:
         content_ms = startup_ms
     elif content_ms is None and progress.content_at_ms and ads is not None and startup_ms is not None:
-        begun_ms = _since_begun(progress, progress.content_at_ms) or 0
+        begun_ms = _since_begun(progress, progress.content_at_ms, progress.clock.gap_ms_before_content) or 0
         content_ms = max(0, begun_ms - ads.before_content_ms)
     page_ms, player_ms = counters.get("page_load_ms"), counters.get("player_startup_ms")
     aggregate_ms = counters.get("aggregate_startup_ms")
@@ -60,6 +62,9 @@ def startup_fields(progress: Progress, counters: dict[str, Any], startup: Startu
     }
 
 
-def _since_begun(progress: Progress, at_ms: int) -> int | None:
-    # A client's clock may be set back between the two, or on by years.
-    return min(max(0, at_ms - progress.begun_at_ms - progress.clock.gap_ms_before_play), STEP_MS_MAX) if at_ms else None
+def _since_begun(progress: Progress, at_ms: int, gap_ms: int) -> int | None:
+    """The time from the beginning to `at_ms`, less the gaps in it; None if `at_ms` is not known."""
+    if not at_ms:
+        return None
+    # The client's clock may be set back between the two, or forward by years.
+    return min(max(0, at_ms - progress.begun_at_ms - gap_ms), STEP_MS_MAX)

@@ -56,6 +56,8 @@ class Clock(msgspec.Struct, array_like=True):
     gap_count: int = 0
     #: The gaps before the view played.
     gap_ms_before_play: int = 0
+    #: The gaps before the content's first frame.
+    gap_ms_before_content: int = 0
     #: Since the last timed beacon: corrected time of the last sign of life, and the longest stretch without one.
     heard_ms: int = 0
     quiet_ms: int = 0

@@ -20,11 +20,11 @@ LONG_REBUFFER_MS: Final = 5 * _MINUTE_MS
 class FinishRules:
     """How long after its last beacon a view finishes, and how long it is remembered after that."""
 
-    #: After the player's goodbye: the doubled closing request may still come.
+    #: After the player was closed: the second of its two closing requests may still come.
     clean_ms: int = _MINUTE_MS
-    #: After the video's end, or a fatal error, without a goodbye.
+    #: After the video's end, or a fatal error, if the player was not closed.
     ended_ms: int = 5 * _MINUTE_MS
-    #: While it should be heard of: starting, playing, rebuffering, seeking.
+    #: While beacons should come: starting, playing, rebuffering, seeking.
     silent_ms: int = 5 * _MINUTE_MS
     #: While silence is normal: paused, or not begun yet.
     paused_ms: int = _HOUR_MS
@@ -34,18 +34,18 @@ class FinishRules:
     lateness_ms: int = _HOUR_MS
     #: ... and then it is known as closed for this long.
     closed_ms: int = 24 * _HOUR_MS
-    #: The live gauges stop counting a view that was not heard of for this long (the slowest heartbeat is 30 s).
+    #: The live gauges stop counting a view without beacons after this time (the slowest heartbeat is 30 s).
     live_silence_ms: int = 75 * _SECOND_MS
 
 
 def finishes_at_ms(view: ViewState, rules: FinishRules) -> int:
     """The clock time at which an open view finishes if nothing more comes."""
     ended, state = view.folded.progress.ended, view.folded.progress.state
-    # What waits for a gap to close has been heard of all the same.
+    # Steps that wait for a gap to close count, too.
     for held in view.order.waiting:
-        ended = max(ended, held.ends)
+        ended |= held.ends
         state = held.state or state
-    if ended == step.CLEAN_EXIT or view.play.is_superseded:
+    if ended & step.CLEAN_EXIT or view.play.is_superseded:
         quiet_ms = rules.clean_ms
     elif state in {step.ENDED, step.FAILED}:
         quiet_ms = rules.ended_ms

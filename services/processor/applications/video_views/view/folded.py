@@ -117,7 +117,9 @@ def take_copy(folded: Folded, dimensions: dict[str, Any], copy: Step, waiting: l
     is_received_first = _put_copy(folded, dimensions, copy, waiting)
     has_stepped = had_stepped or folded.progress.clock.step_count > 0
     has_moved = clock_offset_ms(folded, folded.progress, waiting) != offset_ms
-    is_nearer = (is_received_first and has_stepped) or has_moved or derived(dimensions, waiting) != values
+    # Whether the clock steps in what waits is not known yet.
+    may_count = is_received_first and (has_stepped or bool(waiting))
+    is_nearer = may_count or has_moved or derived(dimensions, waiting) != values
     return DUPLICATE._replace(is_nearer=is_nearer, dimensions_changed=dimensions.get(DERIVED) != known)
 
 

@@ -34,7 +34,7 @@ class Progress(msgspec.Struct, array_like=True):
     playing_at_ms: int = 0
     has_begun: bool = False
     has_failed: bool = False
-    #: The strongest of what the steps said of the end: 0, PLAYED_OUT or CLEAN_EXIT.
+    #: How it has ended, of PLAYED_OUT and CLEAN_EXIT; 0: it has not.
     ended: int = 0
     playhead_ms: int = 0
     bitrate_bps: int = 0
@@ -167,7 +167,7 @@ def elapsed_to(progress: Progress, next_step: Step) -> clock.Elapsed:
 
 def _take_values(progress: Progress, next_step: Step) -> None:
     """Takes in what does not depend on the state."""
-    progress.ended = max(progress.ended, next_step.ends)
+    progress.ended |= next_step.ends
     if next_step.playhead:
         progress.playhead_ms = max(progress.playhead_ms, next_step.playhead)
     if next_step.counters:
@@ -196,7 +196,7 @@ def fold_out_of_place(progress: Progress, late: Step) -> None:
         started.begin(progress.started, late)
     if late.shows_playing or late.state == step.PLAYING or late.ends == step.PLAYED_OUT:
         started.show(progress.started, late.told_ms or late.at_ms)
-    progress.ended = max(progress.ended, late.ends)
+    progress.ended |= late.ends
     progress.playhead_ms = max(progress.playhead_ms, late.playhead or 0)
     for name, value in late.counters.items():
         progress.counters.setdefault(name, value)
@@ -220,7 +220,9 @@ def _pass(progress: Progress, next_step: Step, elapsed_ms: int) -> None:
 def _see_content(progress: Progress, next_step: Step) -> None:
     """Notes that the content plays: what plays may be an ad, except after the beacon of a first frame."""
     if next_step.is_first_frame:
-        progress.content_at_ms = progress.content_at_ms or next_step.at_ms
+        if not progress.content_has_played:
+            progress.content_at_ms = next_step.at_ms
+            progress.clock.gap_ms_before_content = progress.clock.gap_ms
     elif next_step.ad or (progress.ads and progress.ads.state):
         return
     progress.content_has_played = True
@@ -377,7 +379,7 @@ def _enter(progress: Progress, next_step: Step) -> None:
 
 def _show_ad(progress: Progress, next_step: Step) -> None:
     told = progress.ads = progress.ads or Ads()
-    has_played, has_ended = progress.content_has_played, progress.ended > 0
+    has_played, has_ended = progress.content_has_played, bool(progress.ended & step.PLAYED_OUT)
     if ads.show(told, next_step.ad, has_played=has_played, has_ended=has_ended):
         started.show(progress.started, next_step.at_ms, is_first_frame=True, state_before=progress.state)
     _note(progress, next_step, ON_AD + next_step.ad)

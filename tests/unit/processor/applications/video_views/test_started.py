@@ -15,6 +15,10 @@ def epas(event: str, at_ms: int, playhead_ms: int | None = None, **attrs: Any) -
     return msgspec.structs.replace(told("epas", event, at_ms, **attrs), playhead_ms=playhead_ms)
 
 
+def advertising(seq: int, at_ms: int, name: str) -> Beacon:
+    return msgspec.structs.replace(mux(seq, "ad", at_ms), source_event=name)
+
+
 PLAYED: dict[str, list[Beacon]] = {
     "mux: the beacon of the first frame was lost, its counter with it": [
         mux(1, "viewstart", 0),
@@ -53,6 +57,45 @@ def test_a_playhead_that_advances_shows_playing_after_a_counter_has_shown_that_i
     # Of the time between the third and the fourth beacon as much has played as the playhead has advanced.
     assert (row.bitrate_time_ms, row.playing_difference_ms, row.startup_ms_max) == (11_000, 50, 1_000)
     assert [event.event for event in row.events] == ["viewstart", "rendition", "playing", "ended"]
+
+
+def test_the_contents_first_frame_is_lost_if_the_content_has_played_before_its_beacon(drive: Drive) -> None:
+    row = row_of(drive, [
+        mux(1, "viewstart", 0, view_time_to_first_frame=900),
+        advertising(2, 900, "adplaying"),
+        advertising(3, 4_000, "adbreakend"),
+        # `playing` was lost: the stall's end shows that the content has played.
+        mux(5, "rebufferstart", 8_000),
+        mux(6, "rebufferend", 9_000),
+        advertising(7, 20_000, "adbreakstart"),
+        advertising(8, 30_000, "adbreakend"),
+        mux(9, "playing", 30_100),
+    ])  # fmt: skip
+    assert (row.startup_ms, row.content_startup_ms, row.ad_midroll_breaks) == (900, None, 1)
+
+
+def test_the_contents_startup_time_holds_no_gap(drive: Drive) -> None:
+    row = row_of(drive, [
+        mux(1, "viewstart", 0, view_time_to_first_frame=500),
+        advertising(2, 100, "adbreakstart"),
+        advertising(3, 500, "adplaying"),
+        mux(4, "custom", 2_500),
+        # The device slept for 10 minutes.
+        advertising(5, 603_500, "adended"),
+        advertising(6, 604_000, "adbreakend"),
+        mux(7, "playing", 604_300),
+    ])  # fmt: skip
+    assert (row.gap_ms, row.content_startup_ms) == (601_000, 400)
+
+
+def test_an_ad_break_after_the_player_was_closed_is_no_postroll(drive: Drive) -> None:
+    story = [mux(1, "viewstart", 0), mux(2, "playing", 500), mux(3, "viewend", 9_000)]
+    row = row_of(drive, [*story, advertising(4, 9_500, "adbreakstart")])
+    assert (row.ad_midroll_breaks, row.ad_postroll_breaks) == (1, 0)
+    row = row_of(
+        drive, [*story[:2], mux(3, "ended", 8_000), mux(4, "viewend", 9_000), advertising(5, 9_500, "adbreakstart")]
+    )
+    assert (row.ad_midroll_breaks, row.ad_postroll_breaks) == (0, 1)
 
 
 def test_a_request_that_was_made_while_the_video_played_bounds_the_startup_time(drive: Drive) -> None:
@@ -177,3 +220,7 @@ def test_a_viewer_who_paused_before_the_first_frame_and_plays_again_waits_for_th
     row = row_of(drive, story)
     assert (row.watch_ms, row.playing_ms) == (6_000, 3_000)
     assert [one.event for one in row.events] == ["viewstart", "pause", "viewstart", "playing", "ended"]
+    row = row_of(
+        drive, [mux(1, "viewstart", 0), mux(2, "pause", 1_000), mux(3, "play", 5_000), mux(4, "viewend", 8_000)]
+    )
+    assert [one.event for one in row.events] == ["viewstart", "pause", "viewstart", "ended"]

@@ -228,3 +228,16 @@ def test_a_request_does_not_end_a_view_whose_clock_stepped() -> None:
     ]
     row = row_of([*told[:2], *stepped])
     assert (row["clock_step_count"], row["view_end_ms"] - row["view_start_ms"]) == (1, 10_500)
+
+
+def test_a_copy_of_a_beacon_that_waits_for_a_gap_changes_the_row_where_the_clock_stepped() -> None:
+    told: list[Told] = [(0, "viewstart", None, {}), (1_000, "playing", None, {}), (20_000, "viewend", None, {})]
+    # The beacon numbered 1 was lost: all others wait for it.
+    beacons = [msgspec.structs.replace(one, seq=(one.seq or 0) + 1) for one in story("mux", told, ((5_000, -HOUR_MS),))]
+    delayed = msgspec.structs.replace(beacons[-1], recv_time_ms=beacons[-1].recv_time_ms + 400)
+    delayed = msgspec.structs.replace(delayed, clock_offset_ms=(delayed.clock_offset_ms or 0) + 400)
+    at_once, after = [*beacons[:-1], beacons[-1]], [*beacons[:-1], delayed, beacons[-1]]
+    row = row_of(at_once)
+    assert (row["view_end_ms"] - row["view_start_ms"], row["clock_step_count"]) == (20_000, 1)
+    # The copy comes after the view has finished.
+    assert row_of(after, [(0.7, 10 * MINUTE_MS)]) == row
