@@ -6,6 +6,7 @@ from typing import Final
 PARTS: Final[dict[str, tuple[str, ...]]] = {
     "processor": ("bench.processor",),
     "collector": ("bench.collector",),
+    "hostile": ("bench.collector.beside_hostile",),
     "handover": ("bench.handover", "--ways", "kill"),
     "recover": ("bench.recover", "--minutes", "2"),
     "finalizer": ("bench.finalizer",),

@@ -4,6 +4,8 @@ from confluent_kafka import Consumer, TopicPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
+from shared.partitioning import view_key
+
 PARTITIONS = 8
 _SECONDS_MAX = 30.0
 
@@ -26,5 +28,21 @@ def records_in(bootstrap: str, topic: str) -> int:
     for number in partitions:
         low, high = consumer.get_watermark_offsets(TopicPartition(topic, number), timeout=_SECONDS_MAX)
         count += high - low
+    consumer.close()
+    return count
+
+
+def keys_in(bootstrap: str, topic: str, customer_id: str) -> int:
+    """How many records of a customer's views a topic holds."""
+    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "unused", "enable.partition.eof": True})
+    partitions = consumer.list_topics(topic, timeout=_SECONDS_MAX).topics[topic].partitions
+    consumer.assign([TopicPartition(topic, number, 0) for number in partitions])
+    count, ended = 0, 0
+    while ended < len(partitions):
+        for message in consumer.consume(1_000, timeout=1.0):
+            if message.error() is not None:
+                ended += 1
+            else:
+                count += (message.key() or b"").startswith(view_key(customer_id, ""))
     consumer.close()
     return count
