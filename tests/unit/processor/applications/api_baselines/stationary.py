@@ -3,6 +3,7 @@
 `.venv/bin/python -m tests.unit.processor.applications.api_baselines.stationary` prints both for eight weeks of each kind.
 """
 
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
@@ -13,7 +14,7 @@ from services.processor.applications.api_baselines.endpoint import Endpoint, clo
 from services.processor.applications.api_baselines.season import Season
 from services.processor.applications.api_baselines.settings import BaselineRules
 from services.processor.applications.api_baselines.window import Window
-from shared.histogram import bucket_of
+from shared.histogram import GAMMA
 from tests.unit.processor.applications.api_baselines.calls import T0
 
 #: As an installation has them by default: windows of five minutes.
@@ -66,14 +67,19 @@ KINDS = (
 )
 
 
+def buckets_of(values: np.ndarray) -> np.ndarray:
+    """`shared.histogram.bucket_of` of each value; all are positive."""
+    return np.floor(np.log(values) / math.log(GAMMA)).astype(int)
+
+
 def windows_of(kind: Kind, count: int, seed: int) -> Iterator[Window]:
     """So many windows of this kind."""
     rng = default_rng(seed)
     for _ in range(count):
         rate = kind.calls * (rng.gamma(kind.unsteady**-2, kind.unsteady**2) if kind.unsteady else 1.0)
         calls = int(rng.poisson(rate))
-        buckets, counts = np.unique([bucket_of(one) for one in kind.durations(rng, calls)], return_counts=True)
-        latency = {int(bucket): int(number) for bucket, number in zip(buckets, counts, strict=True)}
+        buckets, counts = np.unique(buckets_of(kind.durations(rng, calls)), return_counts=True)
+        latency = dict(zip(buckets.tolist(), counts.tolist(), strict=True))
         yield Window(calls, int(rng.binomial(calls, kind.errors)), int(rng.binomial(calls, kind.errors / 2)), latency)
 
 

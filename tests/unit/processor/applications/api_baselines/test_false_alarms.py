@@ -1,22 +1,30 @@
 """Where nothing changes, fewer than one window in a thousand is called unusual; where something does, it is seen."""
 
 import pytest
+from numpy.random import default_rng
 
 from services.processor.applications.api_baselines.endpoint import Endpoint, close
 from services.processor.applications.api_baselines.season import Season
+from shared.histogram import bucket_of
 from tests.unit.processor.applications.api_baselines.calls import T0
 from tests.unit.processor.applications.api_baselines.stationary import (
     KINDS,
     RULES,
     WEEK_WINDOWS,
     Kind,
+    buckets_of,
     false_alarms,
     usual,
     windows_of,
 )
 
-#: Of each kind. A day of each hour comes before anything is judged.
-WINDOWS = WEEK_WINDOWS
+#: Of each kind: five days and a quarter. Two days come before anything is judged.
+WINDOWS = WEEK_WINDOWS * 3 // 4
+
+
+def test_generated_durations_are_in_the_buckets_that_calls_are_counted_in() -> None:
+    values = default_rng(1).lognormal(11.5, 3, 2_000)
+    assert buckets_of(values).tolist() == [bucket_of(value) for value in values]
 
 
 def test_fewer_than_one_window_in_a_thousand_is_a_false_alarm() -> None:
