@@ -61,13 +61,28 @@ class CollectorSettings(IntakeLimits, Settings):
         default=10_000.0,
         gt=0,
         le=1e12,
-        description="beacons, spans and API calls of a listed customer that has no rate",
+        description="beacons of a listed customer that has no rate of its own",
     )
     customer_bytes_per_second: float = pydantic.Field(
         default=10_000_000.0, gt=0, le=1e12, description="bytes of bodies and recordings of such a customer"
     )
     customer_cpu_ms_per_second: float = pydantic.Field(
         default=500.0, gt=0, le=1e12, description="ms of CPU a second that reading such a customer's requests takes"
+    )
+    customer_spans_per_second: float = pydantic.Field(
+        default=10_000.0, gt=0, le=1e12, description="spans of such a customer"
+    )
+    customer_calls_per_second: float = pydantic.Field(
+        default=2_000.0, gt=0, le=1e12, description="API calls of such a customer"
+    )
+    customer_recordings_per_minute: float = pydantic.Field(
+        default=6_000.0, gt=0, le=1e12, description="payloads of recordings of such a customer"
+    )
+    customer_new_views_per_second: float = pydantic.Field(
+        default=1_000.0, gt=0, le=1e12, description="views of such a customer that this process has not seen lately"
+    )
+    address_requests_per_second: float = pydantic.Field(
+        default=2_000.0, gt=0, le=1e9, description="requests of one address, before a key is read"
     )
     connections_max: int = pydantic.Field(
         default=10_000, ge=1, le=1_000_000, description="connections of clients at a time"
@@ -241,12 +256,17 @@ class CollectorSettings(IntakeLimits, Settings):
             in_flight_bytes_max=self.in_flight_bytes_max,
             party_share_max=self.in_flight_share_max,
             wasted_seconds_per_second=self.wasted_ms_per_second_max / 1_000,
+            address_requests_per_second=self.address_requests_per_second,
             throttle_seconds_max=self.throttle_seconds_max,
             rejected_bytes_per_second_max=self.rejected_bytes_per_second_max,
             customer_rates=Customer(
                 beacons_per_second=self.customer_beacons_per_second,
                 bytes_per_second=self.customer_bytes_per_second,
                 cpu_ms_per_second=self.customer_cpu_ms_per_second,
+                spans_per_second=self.customer_spans_per_second,
+                calls_per_second=self.customer_calls_per_second,
+                recordings_per_minute=self.customer_recordings_per_minute,
+                new_views_per_second=self.customer_new_views_per_second,
             ),
         )
 

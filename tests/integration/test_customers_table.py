@@ -75,7 +75,7 @@ def test_every_term_is_read(dsn: str, connection: psycopg.Connection) -> None:
     connection.execute(INSERT)
     connection.execute(
         "INSERT INTO collector.customers VALUES"
-        " ('full', '{a,b}', '{old}', 2.5, 1000, 30, '{https://www.full.example}', 16, 0, 'ignore')"
+        " ('full', '{a,b}', '{old}', 2.5, 1000, 30, 40, 50, 60, 70, '{https://www.full.example}', 16, 0, 'ignore')"
     )
     customers = CustomersTable(dsn).customers
     full = Customer(
@@ -84,6 +84,10 @@ def test_every_term_is_read(dsn: str, connection: psycopg.Connection) -> None:
         beacons_per_second=2.5,
         bytes_per_second=1_000,
         cpu_ms_per_second=30,
+        spans_per_second=40,
+        calls_per_second=50,
+        recordings_per_minute=60,
+        new_views_per_second=70,
         origins=frozenset({"https://www.full.example"}),
         ipv4_bits_kept=16,
         ipv6_bits_kept=0,

@@ -8,11 +8,22 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from services.collector.http.bodies import BodyLimits, RetryLater
-from services.collector.http.limits import NO_RATES, Amount, InFlight, RateLimits, RejectedRoom, Share, WastedSeconds
+from services.collector.http.known_views import KnownViews
+from services.collector.http.limits import (
+    BURST_SECONDS,
+    NO_RATES,
+    WASTE_BURST_SECONDS,
+    AddressRates,
+    Amount,
+    InFlight,
+    RateLimits,
+    RejectedRoom,
+    Share,
+)
 from services.collector.intake.post import ParsedBody, Post, Rejected, Rules
 from services.collector.intake.sender.client import Client
 from services.collector.intake.sender.customers import Customer
@@ -24,8 +35,13 @@ from shared.metrics import (
     COLLECTOR_REJECTED_DROPPED,
     COLLECTOR_UNSTORED,
 )
+from shared.schemas.api_call import ApiCall
+from shared.schemas.beacon import Beacon
+from shared.schemas.span import Span
 
 _KEY_CHARS_MAX: Final = 64
+#: By what customers' rates count inputs.
+_KINDS: Final = {Beacon: "beacons", Span: "spans", ApiCall: "calls"}
 
 
 @dataclass(frozen=True)
@@ -38,6 +54,8 @@ class Limits:
     party_share_max: float
     #: CPU time that an address may waste.
     wasted_seconds_per_second: float
+    #: Of one address, before a key is read.
+    address_requests_per_second: float
     #: How long a request may be held back that is beyond its customer's rate.
     throttle_seconds_max: float
     rejected_bytes_per_second_max: float
@@ -51,6 +69,8 @@ class Demand:
 
     amounts: dict[str, Amount]
     terms: dict[str, Customer]
+    #: Hashes of the views that become known once the demand is met.
+    new_views: frozenset[int] = frozenset()
 
 
 class Admission:
@@ -61,18 +81,26 @@ class Admission:
         self._rates = RateLimits(limits.customer_rates)
         self._rejected_room = RejectedRoom(limits.rejected_bytes_per_second_max)
         self._in_flight = InFlight(limits.in_flight_bytes_max, limits.party_share_max)
-        self._wasted = WastedSeconds(limits.wasted_seconds_per_second)
+        self._wasted_ms = AddressRates(limits.wasted_seconds_per_second * 1_000, WASTE_BURST_SECONDS)
+        self._requests = AddressRates(limits.address_requests_per_second, BURST_SECONDS)
+        self._known_views = KnownViews()
         metrics.gauge(COLLECTOR_IN_FLIGHT_BYTES).set_function(lambda: self._in_flight.bytes)
 
     def admit_address(self, address: str) -> None:
-        """Raises `RetryLater` while the address is over its limit of wasted CPU time, before a byte of the body is read."""
-        if wait := self._wasted.wait_seconds(address, time.monotonic()):
+        """Counts a request of the address, before a byte of its body is read.
+
+        Raises `RetryLater` while the address is over its rate of requests or of wasted CPU time.
+        """
+        now = time.monotonic()
+        wait = max(self._wasted_ms.wait_seconds(address, now), self._requests.wait_seconds(address, now))
+        if wait:
             metrics.counter(COLLECTOR_LIMITED).labels("(address)").inc()
             raise RetryLater("limited", wait)
+        self._requests.take_amount(address, 1, now)
 
     def add_waste(self, address: str, seconds: float) -> None:
         """Counts CPU time that a request took beyond what good requests need."""
-        self._wasted.add(address, seconds, time.monotonic())
+        self._wasted_ms.take_amount(address, seconds * 1_000, time.monotonic())
 
     @contextmanager
     def share(self, parties: tuple[str, ...]) -> Iterator[Share]:
@@ -122,10 +150,10 @@ class Admission:
         """
         terms = {customer_id: rules.customers.terms(customer_id)} if len(rules.customers) else {}
 
-        def demand(count: int) -> Demand:
-            return Demand(dict.fromkeys(terms, Amount(0, count)), terms)
+        def demand(count: int, recordings: int) -> Demand:
+            return Demand(dict.fromkeys(terms, Amount(count, recordings=recordings)), terms)
 
-        self.take_rates(demand(size_bytes or 0))
+        self.take_rates(demand(size_bytes or 0, 1))
         come = 0
 
         def charge(count: int) -> float:
@@ -135,7 +163,7 @@ class Admission:
                 return 0.0
             for customer in terms:
                 self._rates.give_back(customer, -count)
-            return self._wait_seconds(demand(0))
+            return self._wait_seconds(demand(0, 0))
 
         try:
             yield charge
@@ -153,15 +181,57 @@ class Admission:
             metrics.counter(COLLECTOR_REJECTED_DROPPED).labels(rejected.reason).inc()
         return is_kept
 
+    def demand_of(self, parsed: ParsedBody, post: Post, rules: Rules, cpu_seconds: float) -> Demand | None:
+        """What a request asks of its customers' rates; None where any key is a customer.
+
+        A body without an accepted input is charged to the listed customer that it names.
+        """
+        if not len(rules.customers):
+            return None
+        size_bytes, cpu_ms = len(post.body), cpu_seconds * 1_000
+        counts = Counter(one.customer_id for one in parsed.accepted)
+        total = counts.total()
+        new_views: frozenset[int] = frozenset()
+        if total:
+            kind = _KINDS[type(parsed.accepted[0])]
+            amounts = {
+                customer_id: Amount(size_bytes * count // total, cpu_ms * count / total, **{kind: count})
+                for customer_id, count in counts.items()
+            }
+            if kind == "beacons":
+                amounts, new_views = self._with_new_views(parsed, amounts)
+        else:
+            claimed = {one.customer_id for one in parsed.rejected if one.reason != "unknown_customer"}
+            mine = [one for one in claimed if one is not None and rules.customers.lists(one)][:1]
+            amounts = {one: Amount(size_bytes, cpu_ms) for one in mine}
+        terms = {customer_id: rules.customers.terms(customer_id) for customer_id in amounts}
+        return Demand(amounts, terms, new_views)
+
+    def _with_new_views(
+        self, parsed: ParsedBody, amounts: dict[str, Amount]
+    ) -> tuple[dict[str, Amount], frozenset[int]]:
+        beacons = [one for one in parsed.accepted if isinstance(one, Beacon)]
+        unknown: set[int] = set()
+        for customer_id, amount in amounts.items():
+            views = {(customer_id, one.view_id) for one in beacons if one.customer_id == customer_id}
+            new = self._known_views.unknown(views)
+            if new:
+                amounts[customer_id] = replace(amount, new_views=len(new))
+                unknown |= new
+        return amounts, frozenset(unknown)
+
     def _wait_seconds(self, demand: Demand | None) -> float:
         if demand is None:
             return 0.0
-        return self._rates.wait_seconds(demand.amounts, demand.terms, time.monotonic())
+        wait = self._rates.wait_seconds(demand.amounts, demand.terms, time.monotonic())
+        if not wait:
+            self._known_views.remember(demand.new_views)
+        return wait
 
     def _limited(self, demand: Demand | None, wait: float) -> RetryLater:
         amounts = demand.amounts if demand else {}
         for customer_id, amount in amounts.items():
-            metrics.counter(COLLECTOR_LIMITED).labels(customer_id).inc(amount.beacons)
+            metrics.counter(COLLECTOR_LIMITED).labels(customer_id).inc(amount.beacons + amount.spans + amount.calls)
         return RetryLater("limited", wait)
 
 
@@ -174,24 +244,3 @@ def parties_of(client: Client, key: str = "") -> tuple[str, ...]:
     """The parties that a request's room is charged to: its address and, if it has one, its key."""
     address = address_of(client)
     return (address, f"key {key[:_KEY_CHARS_MAX]}") if key else (address,)
-
-
-def demand_of(parsed: ParsedBody, post: Post, rules: Rules, cpu_seconds: float) -> Demand | None:
-    """What a request asks of its customers' rates; None where any key is a customer.
-
-    A body without an accepted input is charged to the listed customer that it names.
-    """
-    if not len(rules.customers):
-        return None
-    counts = Counter(one.customer_id for one in parsed.accepted)
-    total = counts.total()
-    if not total:
-        claimed = {one.customer_id for one in parsed.rejected if one.reason != "unknown_customer"}
-        mine = [one for one in claimed if one is not None and rules.customers.lists(one)][:1]
-        amounts = {one: Amount(0, len(post.body), cpu_seconds * 1_000) for one in mine}
-    else:
-        amounts = {
-            customer_id: Amount(count, len(post.body) * count // total, cpu_seconds * 1_000 * count / total)
-            for customer_id, count in counts.items()
-        }
-    return Demand(amounts, {customer_id: rules.customers.terms(customer_id) for customer_id in amounts})

@@ -37,10 +37,29 @@ class _Bucket:
 class Amount:
     """The amounts that a request takes from one customer's buckets."""
 
-    beacons: int
-    size_bytes: int
+    size_bytes: int = 0
     #: CPU time that reading it took.
     cpu_ms: float = 0.0
+    beacons: int = 0
+    spans: int = 0
+    calls: int = 0
+    recordings: int = 0
+    #: Views of which this process has seen no beacon lately.
+    new_views: int = 0
+
+
+#: What is taken from a bucket, the customer's rate that fills it, and the seconds of that rate.
+_RATES: Final = (
+    ("size_bytes", "bytes_per_second", 1.0),
+    ("cpu_ms", "cpu_ms_per_second", 1.0),
+    ("beacons", "beacons_per_second", 1.0),
+    ("spans", "spans_per_second", 1.0),
+    ("calls", "calls_per_second", 1.0),
+    ("recordings", "recordings_per_minute", 60.0),
+    ("new_views", "new_views_per_second", 1.0),
+)
+#: Asked of every request, also where it takes nothing of them: a customer in debt waits.
+_OF_EVERY_REQUEST: Final = frozenset({"size_bytes", "cpu_ms"})
 
 
 class RateLimits:
@@ -57,14 +76,14 @@ class RateLimits:
         """0 when the amounts, by customer id, were taken from the buckets; else seconds until it is worth asking again."""
         wanted: list[tuple[_Bucket, float]] = []
         for customer_id, amount in amounts.items():
-            own, defaults = terms[customer_id], self._defaults
-            for kind, rate, tokens in (
-                ("beacons", own.beacons_per_second or defaults.beacons_per_second, amount.beacons),
-                ("bytes", own.bytes_per_second or defaults.bytes_per_second, amount.size_bytes),
-                ("cpu", own.cpu_ms_per_second or defaults.cpu_ms_per_second, amount.cpu_ms),
-            ):
+            own = terms[customer_id]
+            for kind, name, seconds in _RATES:
+                tokens = getattr(amount, kind)
+                if not tokens and kind not in _OF_EVERY_REQUEST:
+                    continue
+                rate = getattr(own, name) or getattr(self._defaults, name)
                 if rate is not None:
-                    wanted.append((self._bucket((customer_id, kind), rate, now_seconds), tokens))
+                    wanted.append((self._bucket((customer_id, kind), rate / seconds, now_seconds), tokens))
         wait = max((bucket.wait_seconds(now_seconds) for bucket, _ in wanted), default=0.0)
         if wait == 0.0:
             for bucket, tokens in wanted:
@@ -73,7 +92,7 @@ class RateLimits:
 
     def give_back(self, customer_id: str, size_bytes: int) -> None:
         """Returns bytes to the bucket that were taken and did not arrive; if negative, takes bytes that arrived in addition."""
-        bucket = self._buckets.get((customer_id, "bytes"))
+        bucket = self._buckets.get((customer_id, "size_bytes"))
         if bucket is not None:
             bucket.tokens += size_bytes
 
@@ -189,15 +208,15 @@ class Slots:
                 del self._taken[party]
 
 
-class WastedSeconds:
-    """CPU time that addresses have used beyond the allowance of their requests, limited by a rate for each address.
+class AddressRates:
+    """A rate for each address: of requests, or of CPU time beyond what good requests need.
 
-    The time of valid requests is not counted, so that many players behind one address are not slowed down. Only addresses with
-    wasted time are stored; if there are too many, the one with the oldest waste is removed.
+    Only the addresses that took something last are remembered; of too many the one whose last request is oldest is forgotten.
     """
 
-    def __init__(self, seconds_per_second: float) -> None:
-        self._rate_ms = seconds_per_second * 1_000
+    def __init__(self, rate: float, burst_seconds: float) -> None:
+        self._rate = rate
+        self._burst_seconds = burst_seconds
         self._buckets: dict[str, _Bucket] = {}
 
     def wait_seconds(self, address: str, now_seconds: float) -> float:
@@ -205,16 +224,17 @@ class WastedSeconds:
         bucket = self._buckets.get(address)
         return bucket.wait_seconds(now_seconds) if bucket is not None else 0.0
 
-    def add(self, address: str, seconds: float, now_seconds: float) -> None:
-        """The address has used so many seconds more than the allowance of its request."""
+    def take_amount(self, address: str, amount: float, now_seconds: float) -> None:
+        """The address has taken so much."""
         bucket = self._buckets.pop(address, None)
         if bucket is None:
             if len(self._buckets) >= ADDRESSES_REMEMBERED_MAX:
                 del self._buckets[next(iter(self._buckets))]
-            bucket = _Bucket(self._rate_ms, self._rate_ms * WASTE_BURST_SECONDS, now_seconds, WASTE_BURST_SECONDS)
+            full = max(1.0, self._rate * self._burst_seconds)
+            bucket = _Bucket(self._rate, full, now_seconds, self._burst_seconds)
         self._buckets[address] = bucket
         bucket.wait_seconds(now_seconds)
-        bucket.tokens -= seconds * 1_000
+        bucket.tokens -= amount
 
 
 def _capacity(rate: float) -> float:

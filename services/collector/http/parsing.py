@@ -11,7 +11,7 @@ from typing import Any, Final, Literal, NamedTuple
 
 import msgspec
 
-from services.collector.http.admission import Admission, Demand, address_of, demand_of
+from services.collector.http.admission import Admission, Demand, address_of
 from services.collector.http.bodies import RetryLater
 from services.collector.http.limits import Share
 from services.collector.http.turns import TooManyWaiting, Turns, WaitingLimits
@@ -120,7 +120,7 @@ class Parsing:
         post, rules, admission = given.post, given.rules, self._admission
         parsed, cpu_seconds = await run(self._timed, given)
         self._charge_waste(given, len(parsed.accepted), cpu_seconds)
-        demand = demand_of(parsed, post, rules, cpu_seconds)
+        demand = admission.demand_of(parsed, post, rules, cpu_seconds)
         wait = admission.take_rates(demand, given.patience_seconds)
         kept: list[Rejected] = []
 

@@ -13,7 +13,7 @@ from typing import get_args
 import structlog
 from aiohttp import web
 
-from services.collector.http.admission import Admission, Limits, parties_of
+from services.collector.http.admission import Admission, Limits, address_of, parties_of
 from services.collector.http.bodies import Bodies, RetryLater
 from services.collector.http.clients import Clients
 from services.collector.http.limits import Share
@@ -129,8 +129,10 @@ class Reception:
             yield charge
 
     def post(self, request: web.Request, *, key: str) -> Post:
-        """The request as the intake sees it, without its body."""
-        return self._post(request, self._clients.of(request), b"", key=key)
+        """The request as the intake sees it, without its body. Raises `RetryLater`."""
+        client = self._clients.of(request)
+        self._admission.admit_address(address_of(client))
+        return self._post(request, client, b"", key=key)
 
     def _post(
         self,

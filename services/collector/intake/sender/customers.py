@@ -38,6 +38,11 @@ class Customer(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     bytes_per_second: _Rate | None = None
     #: CPU time that reading its requests takes, ms a second; 1,000 is one core.
     cpu_ms_per_second: _Rate | None = None
+    spans_per_second: _Rate | None = None
+    calls_per_second: _Rate | None = None
+    recordings_per_minute: _Rate | None = None
+    #: Views of which a process has seen no beacon lately.
+    new_views_per_second: _Rate | None = None
     #: Pages that may send (`https://www.acme.example`); none given: all. What is no page sends no origin and always may.
     origins: frozenset[_Origin] = frozenset()
     #: How much of a client's address is kept; 0: nothing.

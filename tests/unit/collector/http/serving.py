@@ -58,6 +58,7 @@ class Served:
         bodies: BodyLimits | None = None,
         party_share_max: float = 1.0,
         wasted_seconds_per_second: float = 1_000.0,
+        address_requests_per_second: float = 1e6,
         uploads: UploadLimits = UPLOADS,
         cpu_seconds: Callable[[], float] = time.thread_time,
     ) -> None:
@@ -71,6 +72,7 @@ class Served:
             in_flight_bytes_max=100_000,
             party_share_max=party_share_max,
             wasted_seconds_per_second=wasted_seconds_per_second,
+            address_requests_per_second=address_requests_per_second,
             throttle_seconds_max=0.05,
             rejected_bytes_per_second_max=REJECTED_BYTES_PER_SECOND,
         )

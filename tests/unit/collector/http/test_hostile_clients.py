@@ -13,12 +13,13 @@ from typing import Any
 
 import pytest
 
-from services.collector.http.limits import InFlight, Slots, WastedSeconds
+from services.collector.http.limits import AddressRates, InFlight, Slots
 from services.collector.http.turns import TooManyWaiting, Turns, WaitingLimits
 from services.collector.intake.mux import mux
 from services.collector.intake.post import ParsedBody, Post, Rules
+from services.collector.intake.sender.customers import Customer, Customers
 from tests.unit.collector.http.serving import BODIES, RULES, Served, until
-from tests.unit.collector.intake.bodies import mux_body, mux_event
+from tests.unit.collector.intake.bodies import RECV_TIME_MS, mux_body, mux_event, native_beacon
 
 HEAD = b"POST / HTTP/1.1\r\nHost: a\r\nX-Forwarded-For: %s\r\nContent-Length: %d\r\n\r\n"
 ATTACKER = b"203.0.113.1"
@@ -105,6 +106,37 @@ async def test_cpu_that_an_address_wastes_is_taken_from_that_address() -> None:
         assert await good(served) == 200
 
 
+async def test_a_customer_beyond_its_new_views_goes_on_with_those_that_play(served: Served) -> None:
+    served.rules = RULES.model_copy(update={"customers": Customers({"acme": Customer(new_views_per_second=0.2)})})
+    statuses = []
+    for view in ("v1", "v2", "v3", "v1", "v2", "v1"):
+        document = native_beacon(view_id=view, time_ms=RECV_TIME_MS + len(statuses))
+        async with served.client.post("/v1/beacons?key=acme", json=document) as answer:
+            statuses.append(answer.status)
+    # A bucket of two; the third view was not remembered, and is told to come back.
+    assert statuses == [200, 200, 429, 200, 200, 200]
+    async with served.client.post("/v1/beacons?key=acme", json=native_beacon(view_id="v3")) as answer:
+        assert answer.status == 429
+
+
+async def test_a_customer_beyond_its_recordings_a_minute_is_told_to_come_back(served: Served) -> None:
+    served.rules = RULES.model_copy(update={"customers": Customers({"acme": Customer(recordings_per_minute=12)})})
+    statuses = []
+    for number in range(4):
+        async with served.client.post(f"/recordings/s?key=acme&sequence={number}", data=b"x") as answer:
+            statuses.append(answer.status)
+    assert statuses == [200, 200, 429, 429]
+
+
+async def test_requests_of_one_address_have_a_rate_before_a_key_is_read() -> None:
+    async with serving(address_requests_per_second=0.2) as served:
+        assert [await good(served, ATTACKER.decode()) for _ in range(3)] == [200, 200, 503]
+        headers = {"X-Forwarded-For": ATTACKER.decode()}
+        async with served.client.post("/recordings/s?key=nobody&sequence=0", data=b"x", headers=headers) as answer:
+            assert answer.status == 429
+        assert await good(served) == 200
+
+
 async def test_a_large_body_is_read_on_a_thread_and_means_the_same(served: Served) -> None:
     served.rules = RULES.model_copy(update={"body_bytes_max": 90_000})
     body = mux_body(*[mux_event(xsqno=number, c1="x" * 11_500) for number in range(3)])
@@ -148,15 +180,15 @@ def test_slots_are_of_each_party() -> None:
 
 
 def test_wasted_time_is_forgiven_at_its_rate_and_the_good_have_none() -> None:
-    wasted = WastedSeconds(0.25)
+    wasted = AddressRates(250, 2.0)
     assert wasted.wait_seconds("good", 0.0) == 0
     for _ in range(10):
-        wasted.add("bad", 0.1, 0.0)
+        wasted.take_amount("bad", 100, 0.0)
     # A burst of two seconds' worth is half a second of CPU: half a second is owed.
     assert wasted.wait_seconds("bad", 0.0) == pytest.approx(2.0, abs=0.01)
     assert wasted.wait_seconds("bad", 2.01) == 0
     for number in range(20_000):
-        wasted.add(f"many {number}", 0.1, 3.0)
+        wasted.take_amount(f"many {number}", 100, 3.0)
     assert len(wasted._buckets) <= 8_192
 
 

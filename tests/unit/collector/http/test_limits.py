@@ -1,6 +1,9 @@
 """What one process takes on: rates by customer, bytes in flight. Time is an argument."""
 
-from services.collector.http.limits import Amount, InFlight, RateLimits
+import pytest
+
+from services.collector.http.known_views import KnownViews
+from services.collector.http.limits import AddressRates, Amount, InFlight, RateLimits
 from services.collector.intake.sender.customers import Customer
 
 
@@ -9,7 +12,7 @@ def test_a_rate_gives_a_burst_and_then_its_rate() -> None:
     terms = {"acme": Customer(beacons_per_second=2)}
 
     def wait(beacons: int, now_seconds: float) -> float:
-        return limits.wait_seconds({"acme": Amount(beacons, 0)}, terms, now_seconds)
+        return limits.wait_seconds({"acme": Amount(beacons=beacons)}, terms, now_seconds)
 
     assert wait(20, 0.0) == 0
     assert wait(1, 0.0) == 0.5
@@ -23,24 +26,66 @@ def test_a_rate_gives_a_burst_and_then_its_rate() -> None:
 def test_bytes_count_as_beacons_do_and_a_refused_request_costs_nothing() -> None:
     limits = RateLimits()
     terms = {"acme": Customer(beacons_per_second=1, bytes_per_second=100), "other": Customer()}
-    assert limits.wait_seconds({"acme": Amount(1, 1_000), "other": Amount(9, 9)}, terms, 0.0) == 0
-    assert limits.wait_seconds({"acme": Amount(1, 500)}, terms, 0.0) > 0
+    assert limits.wait_seconds({"acme": Amount(1_000, beacons=1), "other": Amount(9, beacons=9)}, terms, 0.0) == 0
+    assert limits.wait_seconds({"acme": Amount(500, beacons=1)}, terms, 0.0) > 0
     # Only one beacon was taken from its bucket of ten.
-    assert limits.wait_seconds({"acme": Amount(9, 0)}, {"acme": Customer(beacons_per_second=1)}, 0.0) == 0
+    assert limits.wait_seconds({"acme": Amount(beacons=9)}, {"acme": Customer(beacons_per_second=1)}, 0.0) == 0
 
 
 def test_a_customer_without_limits_has_none() -> None:
     limits = RateLimits()
-    assert all(limits.wait_seconds({"a": Amount(10**9, 10**9)}, {"a": Customer()}, 0.0) == 0 for _ in range(3))
+    assert all(limits.wait_seconds({"a": Amount(10**9, beacons=10**9)}, {"a": Customer()}, 0.0) == 0 for _ in range(3))
 
 
 def test_a_customer_without_rates_has_the_default_ones() -> None:
     limits = RateLimits(Customer(beacons_per_second=1, cpu_ms_per_second=100))
     terms = {"a": Customer(), "b": Customer(beacons_per_second=100)}
-    assert limits.wait_seconds({"a": Amount(20, 0), "b": Amount(20, 0)}, terms, 0.0) == 0
-    assert limits.wait_seconds({"a": Amount(1, 0)}, terms, 0.0) == 11
-    assert limits.wait_seconds({"b": Amount(1, 0, cpu_ms=2_000)}, terms, 0.0) == 0
-    assert limits.wait_seconds({"b": Amount(1, 0)}, terms, 0.0) > 9
+    assert limits.wait_seconds({"a": Amount(beacons=20), "b": Amount(beacons=20)}, terms, 0.0) == 0
+    assert limits.wait_seconds({"a": Amount(beacons=1)}, terms, 0.0) == 11
+    assert limits.wait_seconds({"b": Amount(cpu_ms=2_000, beacons=1)}, terms, 0.0) == 0
+    assert limits.wait_seconds({"b": Amount(beacons=1)}, terms, 0.0) > 9
+
+
+@pytest.mark.parametrize(
+    ("kind", "rate"),
+    [
+        ("beacons", "beacons_per_second"),
+        ("spans", "spans_per_second"),
+        ("calls", "calls_per_second"),
+        ("new_views", "new_views_per_second"),
+        ("recordings", "recordings_per_minute"),
+    ],
+)
+def test_each_kind_of_input_has_a_rate_of_its_own(kind: str, rate: str) -> None:
+    limits = RateLimits()
+    a_second = 60.0 if kind == "recordings" else 1.0
+    terms = {"acme": Customer(**{rate: 2 * a_second})}
+    assert limits.wait_seconds({"acme": Amount(**{kind: 20})}, terms, 0.0) == 0
+    assert limits.wait_seconds({"acme": Amount(**{kind: 1})}, terms, 0.0) == pytest.approx(0.5)
+    others = {name: 1 for name in ("beacons", "spans", "calls", "new_views", "recordings") if name != kind}
+    assert limits.wait_seconds({"acme": Amount(**others)}, terms, 0.0) == 0
+
+
+def test_views_are_new_until_they_were_remembered_and_views_in_use_stay_known() -> None:
+    known = KnownViews(remembered_max=4)
+    used = ("acme", "in-use")
+    assert known.unknown([used, used]) == known.unknown([used])
+    known.remember(known.unknown([used]))
+    for number in range(50):
+        assert known.unknown([used]) == set()
+        assert len(known.unknown([("acme", "in-use"), ("other", "in-use"), ("acme", f"{number}")])) == 2
+        known.remember(known.unknown([("acme", f"{number}")]))
+    assert len(known._young) + len(known._old) <= 8
+
+
+def test_an_address_that_stays_within_its_rate_never_waits() -> None:
+    requests = AddressRates(10.0, 2.0)
+    for tenth in range(1, 100):
+        assert requests.wait_seconds("good", tenth / 10) == 0
+        requests.take_amount("good", 1, tenth / 10)
+    for _ in range(20):
+        requests.take_amount("bad", 1, 0.0)
+    assert requests.wait_seconds("bad", 0.0) == pytest.approx(0.1)
 
 
 def test_bytes_in_flight_are_bounded() -> None:
