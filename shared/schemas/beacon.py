@@ -78,6 +78,8 @@ class Beacon(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, gc=F
     #: Where the address is: ISO 3166-1 code, number of the autonomous system.
     country: str | None = None
     asn: int | None = None
+    #: Whether the request had a valid token for the view; None where the customer does not sign its views.
+    signed: bool | None = None
     #: The collector and the request that received it: for tracing only, never to recognize duplicates.
     collector_id: str | None = None
     batch_id: str | None = None

@@ -16,6 +16,7 @@ Reason = Literal[
     "unknown_version",
     "unnumbered",
     "sampled",
+    "unsigned",
     "fold_failed",
     "fire_failed",
     "quarantined",

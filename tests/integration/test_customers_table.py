@@ -75,7 +75,8 @@ def test_every_term_is_read(dsn: str, connection: psycopg.Connection) -> None:
     connection.execute(INSERT)
     connection.execute(
         "INSERT INTO collector.customers VALUES"
-        " ('full', '{a,b}', '{old}', 2.5, 1000, 30, 40, 50, 60, 70, '{https://www.full.example}', 16, 0, 'ignore')"
+        " ('full', '{a,b}', '{old}', 2.5, 1000, 30, 40, 50, 60, 70,"
+        " '{a key of thirty-two characters!!}', 'require', '{https://www.full.example}', 16, 0, 'ignore')"
     )
     customers = CustomersTable(dsn).customers
     full = Customer(
@@ -88,6 +89,8 @@ def test_every_term_is_read(dsn: str, connection: psycopg.Connection) -> None:
         calls_per_second=50,
         recordings_per_minute=60,
         new_views_per_second=70,
+        signing_keys=("a key of thirty-two characters!!",),
+        signed_views="require",
         origins=frozenset({"https://www.full.example"}),
         ipv4_bits_kept=16,
         ipv6_bits_kept=0,

@@ -13,7 +13,13 @@ from services.collector.intake.post import Outcome, Rejected
 RETRY_SECONDS_MIN: Final = 2
 RETRY_SECONDS_MAX: Final = 10
 #: Statuses of native and EPAS for a body that is refused as a whole, by reason; else 400.
-STATUSES: Final = {"unknown_customer": 401, "revoked_key": 410, "forbidden_origin": 403, "too_large": 413}
+STATUSES: Final = {
+    "unknown_customer": 401,
+    "revoked_key": 410,
+    "forbidden_origin": 403,
+    "unsigned": 401,
+    "too_large": 413,
+}
 #: Codes of `google.rpc.Status`.
 GRPC_INVALID_ARGUMENT: Final = 3
 GRPC_UNAVAILABLE: Final = 14

@@ -19,6 +19,7 @@ from services.collector.intake.body import beginning, small, unpacked_bytes_max
 from services.collector.intake.mux.names import key_in
 from services.collector.intake.post import Outcome, ParsedBody, Post, Rejected, Rules, TooManyInvalid
 from services.collector.intake.sender.customers import Found
+from services.collector.intake.signatures import with_signatures
 from services.collector.sink.records import Headers, Record, records_of, size_of
 from services.rim.telemetry import metrics
 from shared.metrics import COLLECTOR_UNSTORED
@@ -137,7 +138,7 @@ class Parsing:
     def _timed(self, given: Input) -> tuple[ParsedBody, float]:
         """What the POST holds, and the CPU time in seconds that this thread took for it."""
         begun = self._cpu_seconds()
-        parsed = given.parse(given.post, given.rules)
+        parsed = with_signatures(given.parse(given.post, given.rules), given.post, given.rules)
         return parsed, self._cpu_seconds() - begun
 
     def _charge_waste(self, given: Input, accepted: int, cpu_seconds: float) -> None:

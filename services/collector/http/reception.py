@@ -20,6 +20,7 @@ from services.collector.http.limits import Share
 from services.collector.http.parsing import Input, Parse, Parsing, Source
 from services.collector.intake.post import Outcome, Post, Rules
 from services.collector.intake.sender.client import Client
+from services.collector.intake.sender.signing import TOKEN_CHARS_MAX
 from services.collector.sink.sink import Sink, Unstored
 from services.rim.telemetry import metrics
 from services.rim.telemetry.tracing import HEADER, Traces
@@ -153,8 +154,14 @@ class Reception:
             content_type=headers.get("Content-Type", ""),
             content_encoding=headers.get("Content-Encoding", ""),
             key=key,
+            token=_token_of(request),
             recv_time_ms=recv_time_ms,
             client=client,
             in_seconds=in_seconds,
             batch_id=f"{recv_time_ms:x}-{next(self._batch_numbers):x}",
         )
+
+
+def _token_of(request: web.Request) -> str:
+    # Few customers sign their views, and a query takes long to parse.
+    return request.query.get("token", "")[:TOKEN_CHARS_MAX] if "token=" in request.query_string else ""

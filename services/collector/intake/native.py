@@ -139,6 +139,7 @@ def parse_query(query: Iterable[tuple[str, str]], post: Post, rules: Rules) -> P
         return rejected_body(post, invalid, claimed_customer(post.key, rules))
     pairs = {whole_characters(name): whole_characters(value) for name, value in query}
     pairs.pop("key", None)
+    pairs.pop("token", None)
     sent_time_ms = whole(pairs.pop("sent_time_ms", None))
     fields: dict[str, Any] = {name: pairs.pop(name) for name in _QUERY_TEXTS & pairs.keys()}
     for name in _QUERY_NUMBERS & pairs.keys():

@@ -41,6 +41,8 @@ class Post(msgspec.Struct, frozen=True, kw_only=True):
     content_encoding: str = ""
     #: The write key that the path, query or headers hold; empty where the body names it.
     key: str = ""
+    #: By which the customer's server signed the view; empty where the query has none.
+    token: str = ""
     recv_time_ms: int
     client: Client = Client()
     #: EPAS: the SDK counts playheads and durations in seconds.

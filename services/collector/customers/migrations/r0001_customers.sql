@@ -14,6 +14,8 @@ CREATE TABLE collector.customers (
     calls_per_second      double precision CHECK (calls_per_second > 0),
     recordings_per_minute double precision CHECK (recordings_per_minute > 0),
     new_views_per_second  double precision CHECK (new_views_per_second > 0),
+    signing_keys          text[]           NOT NULL DEFAULT '{}', -- secret; none: views are not signed
+    signed_views          text             NOT NULL DEFAULT 'mark' CHECK (signed_views IN ('mark', 'require')),
     origins               text[]           NOT NULL DEFAULT '{}', -- none: all
     ipv4_bits_kept        int              NOT NULL DEFAULT 24 CHECK (ipv4_bits_kept BETWEEN 0 AND 24),
     ipv6_bits_kept        int              NOT NULL DEFAULT 48 CHECK (ipv6_bits_kept BETWEEN 0 AND 48),

@@ -19,6 +19,8 @@ _Name = Annotated[str, msgspec.Meta(pattern=f"^{CUSTOMER_ID.pattern}$")]
 #: As browsers write it: lower case, no path, the port only where it is not the scheme's own (RFC 6454, 6.2); pages without
 #: one send `null`.
 _Origin = Annotated[str, msgspec.Meta(pattern=r"^(null|[a-z][a-z0-9+.-]*://[^/?#@\sA-Z]+)$")]
+SIGNING_KEYS_MAX: Final = 4
+_SigningKey = Annotated[str, msgspec.Meta(min_length=32, max_length=256)]
 _Rate = Annotated[float, msgspec.Meta(gt=0, le=1e12)]
 
 
@@ -43,6 +45,10 @@ class Customer(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     recordings_per_minute: _Rate | None = None
     #: Views of which a process has seen no beacon lately.
     new_views_per_second: _Rate | None = None
+    #: What the customer's server signs views with (docs/clients.md): several while one replaces another. Never logged.
+    signing_keys: Annotated[tuple[_SigningKey, ...], msgspec.Meta(max_length=SIGNING_KEYS_MAX)] = ()
+    #: With signing keys: `mark` says in each row whether its view was signed, `require` rejects beacons that are not.
+    signed_views: Literal["mark", "require"] = "mark"
     #: Pages that may send (`https://www.acme.example`); none given: all. What is no page sends no origin and always may.
     origins: frozenset[_Origin] = frozenset()
     #: How much of a client's address is kept; 0: nothing.
@@ -74,6 +80,11 @@ class Customers:
         self._by_key: dict[str, Found] | None = None
         self._revoked: frozenset[str] = frozenset()
         self._terms = dict(customers or {})
+        #: Whether any customer signs its views.
+        self.has_signing_keys = any(customer.signing_keys for customer in self._terms.values())
+        for customer_id, customer in self._terms.items():
+            if customer.signed_views == "require" and not customer.signing_keys:
+                raise CustomersWrong(f"customer {customer_id} requires signed views and has no signing keys")
         if customers is not None:
             self._by_key = _by_key(customers)
             revoked = frozenset(key for customer in customers.values() for key in customer.revoked_keys)
