@@ -1,4 +1,4 @@
-"""Commands of operators: `python -m services.processor redrive`. Settings come from the environment, like a slot's."""
+"""Commands of operators: `python -m services.processor COMMAND`. Settings come from the environment, as for a slot."""
 
 import argparse
 import os
@@ -9,9 +9,20 @@ from collections.abc import Sequence
 from datetime import datetime
 
 import msgspec
+from confluent_kafka import KafkaException
 
 from services.processor.catalogue import APPLICATIONS
-from services.processor.runtime.redrive import RedriveFailed, Wanted, redrive
+from services.processor.engine.application.application import Application
+from services.processor.engine.state.rows import NewerFormat
+from services.processor.runtime.corrections import (
+    NothingToCorrect,
+    Position,
+    begin_topic,
+    positions,
+    set_clocks_back,
+)
+from services.processor.runtime.kafka.reading import ReadingFailed
+from services.processor.runtime.redrive import Wanted, redrive
 from services.processor.settings import ProcessorSettings
 from services.rim.kafka.connection import TopicsWrong, verify_topics
 from services.rim.process.secrets import with_secrets
@@ -39,6 +50,13 @@ def run(arguments: Sequence[str]) -> int:
     held = commands.add_parser("quarantine", help="list quarantined keys of all slots, or release them")
     held.add_argument("--release", metavar="KEY", help="fold this key's records again, from its rows as they were kept")
     held.add_argument("--release-all", action="store_true")
+    begun = commands.add_parser("begin-topic", help="begin with an input that was deleted and created again")
+    begun.add_argument("topic")
+    clock = commands.add_parser("clock", help="list the clocks of all partitions, or set them back")
+    clock.add_argument(
+        "--set-back", dest="clock_ms", type=_time_ms, help="to this time (ISO 8601) where they are later"
+    )
+    clock.add_argument("--partition", type=int, action="append", help="only this one; may be given several times")
     asked = parser.parse_args(arguments)
     try:
         environ = with_secrets(ProcessorSettings, os.environ)
@@ -50,19 +68,35 @@ def run(arguments: Sequence[str]) -> int:
     if asked.command == "quarantine":
         return _quarantine(settings, asked.release, release_all=asked.release_all)
     logs.configure("processor", settings)
+    topics = [REJECTED, REDRIVEN] if asked.command == "redrive" else [application.changelog]
     try:
-        verify_topics(settings, [*application.inputs, REJECTED, REDRIVEN])
+        verify_topics(settings, [*application.inputs, *topics])
     except TopicsWrong as error:
         sys.stderr.write(f"processor: {error}\n")
         return 3
-    wanted = Wanted(frozenset(asked.reason or _REASONS), asked.from_ms, asked.until_ms)
     try:
-        outcome = redrive(settings, application, wanted)
-    except RedriveFailed as error:
+        outcome = _outcome(asked, settings, application)
+    except (ReadingFailed, NothingToCorrect, NewerFormat) as error:
         sys.stderr.write(f"processor: {error}\n")
+        return 1
+    except KafkaException as error:
+        sys.stderr.write(f"processor: {error.args[0].str()}\n")
         return 1
     sys.stdout.write(msgspec.json.encode(outcome).decode() + "\n")
     return 0
+
+
+def _outcome(
+    asked: argparse.Namespace, settings: ProcessorSettings, application: Application
+) -> msgspec.Struct | list[Position]:
+    if asked.command == "begin-topic":
+        return begin_topic(settings, application, asked.topic)
+    if asked.command == "clock":
+        if asked.clock_ms is None:
+            return positions(settings, application)
+        return set_clocks_back(settings, application, asked.clock_ms, asked.partition)
+    wanted = Wanted(frozenset(asked.reason or _REASONS), asked.from_ms, asked.until_ms)
+    return redrive(settings, application, wanted)
 
 
 def _quarantine(settings: ProcessorSettings, release: str | None, *, release_all: bool) -> int:

@@ -86,6 +86,12 @@ class ProcessorSettings(FailureRules, Settings):
         le=600_000,
         description="how long the slot waits for another process to release the store's files",
     )
+    store_kept_ms: int = pydantic.Field(
+        default=21_600_000,
+        ge=60_000,
+        le=604_800_000,
+        description="how long the local store of a partition that has moved away is kept; after it, its files are deleted",
+    )
     poll_records_max: int = pydantic.Field(
         default=5_000, ge=1, le=100_000, description="records taken from the client at once"
     )

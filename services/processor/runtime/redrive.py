@@ -5,16 +5,22 @@ markers first, so a second run does not produce a record again; a run that is ki
 transactional id is the application's own, so of two concurrent runs the later one fences the earlier.
 """
 
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 import msgspec
 import structlog
-from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
+from confluent_kafka import Consumer, Message, Producer, TopicPartition
 
 from services.processor.engine.application.application import Application
+from services.processor.runtime.kafka.reading import (
+    NO_PROGRESS_SECONDS_MAX,
+    QUERY_SECONDS_MAX,
+    ReadingFailed,
+    ends,
+    to_the_end,
+)
 from services.rim.kafka.connection import client_config, log_client_error
 from shared.settings import Settings
 from shared.topics import RECORD_BYTES_MAX, REDRIVEN, REJECTED
@@ -24,10 +30,6 @@ log = structlog.get_logger(__name__)
 #: Of one transaction.
 BATCH_RECORDS_MAX: Final = 500
 BATCH_BYTES_MAX: Final = 8 * 1024 * 1024
-QUERY_SECONDS_MAX: Final = 10.0
-POLL_SECONDS: Final = 0.1
-#: Without a record for so long, reading has failed.
-NO_PROGRESS_SECONDS_MAX: Final = 30.0
 COMMIT_SECONDS_MAX: Final = 30.0
 
 
@@ -63,10 +65,6 @@ class Outcome(msgspec.Struct):
     gone: int = 0
 
 
-class RedriveFailed(RuntimeError):
-    """Kafka did not answer in time. What was produced is marked: run it again."""
-
-
 class _Again(NamedTuple):
     """One record to be produced."""
 
@@ -80,7 +78,7 @@ class _Again(NamedTuple):
 
 
 def redrive(settings: Settings, application: Application, wanted: Wanted) -> Outcome:
-    """Produces the selected records again. Raises `RedriveFailed`, `KafkaException`."""
+    """Produces the selected records again. Raises `ReadingFailed`, `KafkaException`: what was produced is marked, run it again."""
     producer = _producer(settings, application)
     producer.init_transactions(QUERY_SECONDS_MAX)
     done = _redriven(settings, application)
@@ -165,7 +163,7 @@ def _rejected(settings: Settings, application: Application, partition: int, want
             if found.offset < 0:
                 return
             at.offset = found.offset
-        for message in _to_the_end(consumer, at):
+        for message in to_the_end(consumer, at):
             at_ms = message.timestamp()[1]
             if wanted.until_ms is not None and at_ms >= wanted.until_ms:
                 return
@@ -180,7 +178,7 @@ def _redriven(settings: Settings, application: Application) -> set[tuple[int, in
     """Partition and offset in `rejected` of what earlier runs have produced."""
     consumer = _consumer(settings, application)
     try:
-        messages = list(_to_the_end(consumer, TopicPartition(REDRIVEN.name, 0)))
+        messages = list(to_the_end(consumer, TopicPartition(REDRIVEN.name, 0)))
         markers = [_markers.decode(message.value() or b"") for message in messages]
     finally:
         consumer.close()
@@ -192,31 +190,6 @@ def _redriven(settings: Settings, application: Application) -> set[tuple[int, in
     }
 
 
-def _to_the_end(consumer: Consumer, at: TopicPartition) -> Iterator[Message]:
-    """The committed records of a partition from `at` (its beginning where that has no offset) to its end as it is now."""
-    marks = consumer.get_watermark_offsets(at, timeout=QUERY_SECONDS_MAX)
-    if marks is None:
-        raise RedriveFailed(f"no answer for the ends of {at.topic}/{at.partition}")
-    low, end = marks
-    position = max(low, at.offset)
-    consumer.assign([TopicPartition(at.topic, at.partition, position)])
-    deadline = time.monotonic() + NO_PROGRESS_SECONDS_MAX
-    while position < end:
-        # It waits for as many as are asked for: not for long.
-        messages = consumer.consume(BATCH_RECORDS_MAX, POLL_SECONDS)
-        if messages:
-            deadline = time.monotonic() + NO_PROGRESS_SECONDS_MAX
-        elif time.monotonic() > deadline:
-            raise RedriveFailed(f"no progress at offset {position} of {at.topic}/{at.partition}")
-        for message in messages:
-            error = message.error()
-            if error is not None and error.code() != KafkaError._PARTITION_EOF:
-                raise KafkaException(error)
-            position = (message.offset() or 0) + (error is None)
-            if error is None and position <= end:
-                yield message
-
-
 class _Origins:
     """Reads records of inputs by their offsets: of an application that takes its records by headers, `rejected` has no bytes."""
 
@@ -225,15 +198,13 @@ class _Origins:
 
     def read(self, origin: TopicPartition) -> Message | None:
         """The record at `origin`; None if it is deleted."""
-        marks = self._consumer.get_watermark_offsets(origin, timeout=QUERY_SECONDS_MAX)
-        if marks is None:
-            raise RedriveFailed(f"no answer for the ends of {origin.topic}/{origin.partition}")
-        if not marks[0] <= origin.offset < marks[1]:
+        low, end = ends(self._consumer, origin)
+        if not low <= origin.offset < end:
             return None
         self._consumer.assign([origin])
         message = self._consumer.poll(NO_PROGRESS_SECONDS_MAX)
         if message is None:
-            raise RedriveFailed(f"no record at offset {origin.offset} of {origin.topic}/{origin.partition}")
+            raise ReadingFailed(f"no record at offset {origin.offset} of {origin.topic}/{origin.partition}")
         return message if message.error() is None and message.offset() == origin.offset else None
 
     def close(self) -> None:

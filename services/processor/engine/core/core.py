@@ -43,6 +43,8 @@ class Core:
         self._layers = Layers((*application.stores, QUARANTINE), local, self._cache)
         self._context = CoreContext(application, partition, self._layers)
         self._position = Position(meta or Meta(next_offsets={}, clock_ms=0, commit_number=0))
+        #: The ids of inputs and changelog, by name: a checkpoint keeps them.
+        self.topic_ids = dict(self.committed.topic_ids)
         self._row_formats = application.row_formats(self.committed)
         processor = application.start(self._context)
         self._quarantine = Quarantine(application, processor, self._context, self._layers)
@@ -205,6 +207,7 @@ class Core:
             tallies=dict(context.tallies),
             version=self._application.version,
             version_at=self._quarantine.version_at,
+            topic_ids=dict(self.topic_ids),
         )
         rows = self._layers.cut()
         draft = context.begin_checkpoint()

@@ -85,6 +85,8 @@ class Meta(msgspec.Struct, frozen=True, array_like=True):
     #: The version of the application that wrote this, and where it began; None for the first version.
     version: str = ""
     version_at: int | None = None
+    #: The ids of the topics that it was folded from and of its changelog, by name, as the runtime gave them.
+    topic_ids: dict[str, str] = {}
 
 
 class _MetaFormat(msgspec.Struct, frozen=True, array_like=True):

@@ -14,6 +14,7 @@ from confluent_kafka import KafkaException, Producer
 from services.processor.engine.state.local import StoreCorrupt
 from services.processor.runtime.kafka.clients import partition_producer
 from services.processor.runtime.kafka.refusals import Refusals
+from services.processor.runtime.kafka.topic_ids import check
 from services.processor.runtime.partition.changelog import GivenUp, ReplayFailed, RestoreProgress, replay
 from services.processor.runtime.plan import Plan
 from services.processor.runtime.store.rocksdb import RocksStore
@@ -31,6 +32,8 @@ class TakenPartition:
 
     producer: Producer
     store: RocksStore
+    #: The ids of inputs and changelog at the takeover, by name.
+    topic_ids: dict[str, str]
 
 
 def take_over(
@@ -46,7 +49,7 @@ def take_over(
 ) -> TakenPartition:
     """Takes the partition, retrying while Kafka cannot answer.
 
-    Raises `GivenUp` once `given_up` is set, `KafkaRefused` when Kafka says no for long.
+    Raises `GivenUp` once `given_up` is set, `KafkaRefused` when Kafka says no for long, `TopicReplaced` when a topic is another.
 
     `warm` is a standby's copy, still open; it is used, or closed.
 
@@ -68,8 +71,8 @@ def take_over(
             stores.discard(partition, discard)
         try:
             store = store or stores.open(partition)
-            _replay(plan, partition, stores, store, given_up=given_up, progress=progress)
-            return TakenPartition(producer, store)
+            topic_ids = _replay(plan, partition, stores, store, given_up=given_up, progress=progress)
+            return TakenPartition(producer, store, topic_ids)
         except (StoreCorrupt, StoreTooOld) as error:
             discard = str(error)
         # None if it could not be opened.
@@ -78,12 +81,12 @@ def take_over(
             store = None
         stores.discard(partition, discard)
         store = stores.open(partition)
-        _replay(plan, partition, stores, store, given_up=given_up, progress=progress)
+        topic_ids = _replay(plan, partition, stores, store, given_up=given_up, progress=progress)
     except BaseException:
         if store is not None:
             store.close()
         raise
-    return TakenPartition(producer, store)
+    return TakenPartition(producer, store, topic_ids)
 
 
 def _fencing_producer(plan: Plan, partition: int, given_up: threading.Event) -> Producer:
@@ -113,7 +116,8 @@ def _replay(
     *,
     given_up: threading.Event,
     progress: RestoreProgress,
-) -> None:
+) -> dict[str, str]:
+    """Replays, and compares the topics with those of the last commit. The ids of the topics."""
     started = time.monotonic()
     refusals = Refusals(plan.settings.refused_ms_max / 1000)
     what = f"the changelog, {plan.application.changelog.name}/{partition}"
@@ -128,6 +132,7 @@ def _replay(
                 given_up=given_up,
                 progress=progress,
             )
+            topic_ids = stores.topic_ids.now()
         except (KafkaException, ReplayFailed) as error:
             log.warning("replay_failed", partition=partition, error=str(error))
             if isinstance(error, KafkaException):
@@ -136,6 +141,8 @@ def _replay(
             if given_up.is_set():
                 raise GivenUp
             meta = replayed.position.meta if replayed.position is not None else None
+            if meta is not None:
+                check(plan.application, partition, meta.topic_ids, topic_ids)
             log.info(
                 "partition_taken",
                 partition=partition,
@@ -143,6 +150,6 @@ def _replay(
                 seconds=round(time.monotonic() - started, 3),
                 commit_number=meta.commit_number if meta is not None else 0,
             )
-            return
+            return topic_ids
         if given_up.wait(RETRY_SECONDS):
             raise GivenUp

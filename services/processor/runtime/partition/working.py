@@ -14,6 +14,7 @@ from services.processor.engine.state.failures import ApplicationFailed
 from services.processor.engine.state.local import StoreCorrupt
 from services.processor.runtime.kafka.end_offsets import End
 from services.processor.runtime.kafka.refusals import WorkerFailed
+from services.processor.runtime.kafka.topic_ids import check
 from services.processor.runtime.objects.media import Media, MediaPool
 from services.processor.runtime.partition.answers import Answers
 from services.processor.runtime.partition.append_times import AppendTimes
@@ -74,6 +75,7 @@ class Working:
         self._store = taken.store
         self._rewind = rewind
         self._core = Core(application, partition, taken.store)
+        self._core.topic_ids = taken.topic_ids
         profile = plan.settings.profile
         partitions = {topic.name: topic.partitions(profile) for topic in (*application.topics, REJECTED)}
         self._committer = Committer(taken.producer, application, partition, partitions, plan.crash_points)
@@ -115,6 +117,10 @@ class Working:
             waiting_records >= self._plan.settings.waiting_records_max
             or waiting_bytes >= self._limits.waiting_bytes_max
         )
+
+    def check_topics(self, present: Mapping[str, str]) -> None:
+        """Raises `TopicReplaced` when an input or the changelog is another topic than at the takeover; `present` are the ids."""
+        check(self._plan.application, self._partition, self._core.topic_ids, present)
 
     @property
     def commit_number(self) -> int:

@@ -85,6 +85,11 @@ class Partitions:
             partition.release()
         self._divide_memory()
 
+    def sweep_stores(self) -> None:
+        """When it is time, deletes stores of partitions that have moved away, on a thread of the pool."""
+        if self._stores.is_sweep_due:
+            self._pools.takeovers.submit(self._stores.sweep, frozenset(self._by_number) | frozenset(self._warm))
+
     def close_pools(self) -> None:
         """Ends the threads, and closes the copies that were not used. Every partition has been released."""
         self._pools.close()

@@ -35,6 +35,7 @@ class Worker:
         self._topics = [topic.name for topic in plan.application.inputs]
         self._poll_seconds_max = settings.poll_interval_ms_max / 1000
         self._ends = Ends(settings)
+        self._topic_ids = stores.topic_ids
         consumer = group_consumer(
             settings,
             plan.application,
@@ -103,6 +104,7 @@ class Worker:
     def turn(self) -> None:
         """Polls once, and lets each partition take its turn. Raises `WorkerFailed` when the slot cannot continue."""
         self._looped_at = time.monotonic()
+        self._check_topics()
         # What waits in memory does not wait for what may come.
         has_more = any(working.has_more for working in self._partitions.working().values())
         self._read(0.0 if has_more else POLL_SECONDS)
@@ -120,6 +122,7 @@ class Worker:
             self._gauged_at = self._looped_at
             self._usage.measure()
             gauges.show(self.queries.status())
+        self._partitions.sweep_stores()
 
     def _read(self, seconds: float) -> None:
         """Gives each partition its records."""
@@ -131,6 +134,13 @@ class Worker:
             # A partition with a rewind to come gets these records again.
             if working is not None and not self._positions.is_rewinding(at):
                 working.accept(topic, batch.records, batch.position)
+
+    def _check_topics(self) -> None:
+        """Raises `TopicReplaced` when a topic was created again under the slot's partitions."""
+        present = self._topic_ids.news()
+        if present is not None:
+            for working in self._partitions.working().values():
+                working.check_topics(present)
 
     def _on_change(self) -> None:
         """The slot's partitions have changed: their ends are asked for."""

@@ -171,6 +171,8 @@ class Standby:
                     self._save(copy)
             except StoreCorrupt as error:
                 self._delete_corrupt(partition, str(error))
+        if self._stores.is_sweep_due:
+            self._stores.sweep(self.partitions)
         for partition in out_of_reach & self.partitions:
             # Whether it is behind the changelog's beginning or beyond its end is seen when it is opened the next time.
             self._release(partition)

@@ -31,7 +31,9 @@ class Deletions:
         """For how long at least after its append a reader finds a deletion, ms. Raises `KafkaException`."""
         with self._lock:
             if self._answered_at is None or time.monotonic() - self._answered_at > ANSWER_SECONDS:
-                self._admin = self._admin or AdminClient(client_config(self._settings, "deletions"))
+                # Not `or`: a client has a length, and that of an idle one is 0.
+                if self._admin is None:
+                    self._admin = AdminClient(client_config(self._settings, "deletions"))
                 name = self._changelog.name
                 told = describe_topics(self._admin, [name], seconds_max=ASK_SECONDS_MAX)[name].result()
                 self._kept_ms = int(told[_SETTING])

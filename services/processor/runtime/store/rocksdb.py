@@ -217,6 +217,17 @@ def delete_store(path: Path) -> None:
         raise _failed(path, error) from error
 
 
+def delete_unused_store(path: Path) -> bool:
+    """Deletes a store's files unless it is open, in this process or another. Raises `StoreFailed`."""
+    try:
+        with _failures(path):
+            # Never by `rmtree`: it would delete the files of a store that is opened meanwhile.
+            Rdict.destroy(str(path), Options(raw_mode=True))
+    except StoreLocked:
+        return False
+    return True
+
+
 def _open(path: Path, options: Options, seconds_max: float) -> Rdict:
     """Opens the database, waiting for a former handle of this process to be closed or collected."""
     # Turns, not the clock: a process that was stopped meanwhile has waited for nothing.

@@ -13,6 +13,7 @@ from services.processor.engine.record import Record
 from services.processor.engine.state.local import LocalStore, MemoryStore
 from services.processor.runtime.kafka.end_offsets import End
 from services.processor.runtime.kafka.refusals import KafkaRefused, WorkerFailed
+from services.processor.runtime.kafka.topic_ids import TopicReplaced
 from services.processor.runtime.partition import commits as commits_module
 from services.processor.runtime.partition import restoring as restoring_module
 from services.processor.runtime.partition import working as working_module
@@ -80,6 +81,7 @@ class Scene:
         self.broker = Broker()
         self.threads = threads or Threads()
         self.rewinds: list[int | None] = []
+        self.topic_ids = {BEACONS.name: "first"}
         monkeypatch.setattr(restoring_module, "take_over", self._take_over)
         monkeypatch.setattr(working_module, "Committer", lambda *_: self.broker)
         settings = ProcessorSettings(slot="test/0", state_dir=Path("unused"))
@@ -101,7 +103,7 @@ class Scene:
 
     def _take_over(self, *_: Any, **__: Any) -> Any:
         self.broker.takeovers += 1
-        return TakenPartition(None, self.broker.local)  # type: ignore[arg-type]
+        return TakenPartition(None, self.broker.local, self.topic_ids)  # type: ignore[arg-type]
 
     def step(self, end: End | None = None, until: float = SOON) -> None:
         self.partition.turn({} if end is None else {BEACONS.name: end}, lambda: None, until)
@@ -182,6 +184,17 @@ def test_an_aborted_commit_rewinds_to_what_is_committed_and_keeps_the_producer(s
     scene.step()
     scene.step()
     assert scene.broker.committed[-1].meta.next_offsets == {BEACONS.name: 3}
+
+
+def test_a_commit_keeps_the_ids_of_the_topics_and_another_id_stops_the_partition(scene: Scene) -> None:
+    scene.accept(record(0))
+    scene.step()
+    scene.step()
+    (checkpoint,) = scene.broker.committed
+    assert checkpoint.meta.topic_ids == {BEACONS.name: "first"}
+    scene.working.check_topics({BEACONS.name: "first", "another": "id"})
+    with pytest.raises(TopicReplaced, match=f"begin-topic {BEACONS.name}"):
+        scene.working.check_topics({BEACONS.name: "second"})
 
 
 @pytest.mark.parametrize("outcome", [Unclear("timed out"), Fenced("epoch")])

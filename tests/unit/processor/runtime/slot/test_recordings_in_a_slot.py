@@ -17,6 +17,7 @@ from services.collector.intake.recording import Head
 from services.collector.sink.kafka_sink import KafkaSink, producer_config
 from services.processor.applications.recordings.app import application
 from services.processor.applications.recordings.settings import SessionRules
+from services.processor.runtime.kafka.topic_ids import TopicIds
 from services.processor.runtime.objects.object_store import ObjectStore
 from services.processor.runtime.plan import Plan
 from services.processor.runtime.slot.worker import Worker
@@ -48,8 +49,10 @@ def settings(monkeypatch: pytest.MonkeyPatch) -> Iterator[ProcessorSettings]:
         topics.PROFILES["laptop"], recording_partitions=PARTITIONS, view_partitions=PARTITIONS
     )
     monkeypatch.setitem(topics.PROFILES, "laptop", profile)  # type: ignore[arg-type]
-    # It does not tell the settings of topics.
+    # It does not tell the settings of topics, nor their ids.
     monkeypatch.setattr(Deletions, "kept_ms", lambda _: 86_400_000)
+    monkeypatch.setattr(TopicIds, "now", lambda _: {})
+    monkeypatch.setattr(TopicIds, "news", lambda _: None)
     config: dict[str, Any] = {"test.mock.num.brokers": 1, "bootstrap.servers": "unused", "log_level": 0}
     broker = Producer(config)
     for topic in APPLICATION.topics:

@@ -1,0 +1,138 @@
+"""Corrections: commands by which an operator changes the position of an application's partitions.
+
+The position of a partition is the last `meta` row of its changelog. A correction writes the next one in a transaction of the
+partition's own producer id. So it fences the slot that works the partition: that slot takes it over again, from the new position.
+"""
+
+from collections.abc import Callable, Iterable
+from typing import Final
+
+import msgspec
+from confluent_kafka import TopicPartition
+
+from services.processor.engine.application.application import Application
+from services.processor.engine.state.rows import META_KEY, Meta, decode_meta, encode_meta
+from services.processor.runtime.kafka.clients import changelog_consumer, partition_producer
+from services.processor.runtime.kafka.reading import ends, to_the_end
+from services.processor.runtime.kafka.topic_ids import TopicIds, replaced
+from shared.settings import Settings
+
+TRANSACTION_SECONDS_MAX: Final = 30.0
+#: The last `meta` row is looked for among so many records from the end at first, then among ten times as many, and so on.
+TAIL_RECORDS: Final = 1_000
+
+
+class NothingToCorrect(RuntimeError):
+    """What the command is for is not the case; the text says why."""
+
+
+class Position(msgspec.Struct, frozen=True):
+    """A partition's position, for operators."""
+
+    partition: int
+    #: The partition's clock, ms since 1970; null before its first commit.
+    clock_ms: int | None
+    #: The next offset of each input.
+    next_offsets: dict[str, int]
+
+
+def positions(settings: Settings, application: Application) -> list[Position]:
+    """The position of every partition. Raises `ReadingFailed`, `KafkaException`, `NewerFormat`."""
+    numbers = range(application.partitions(settings.profile))
+    return [_position(number, _last_meta(settings, application, number)) for number in numbers]
+
+
+def begin_topic(settings: Settings, application: Application, topic: str) -> list[Position]:
+    """Lets partitions that were folded from a former topic of this name begin with the new one; returns their new positions.
+
+    Their rows stay. Raises `NothingToCorrect` when the topic is the one that they were folded from, and as `positions` does.
+    """
+    if topic not in {one.name for one in application.inputs}:
+        raise NothingToCorrect(f"{topic} is not an input of {application.name}")
+    present = TopicIds(settings, application).now()
+
+    def begun(meta: Meta) -> Meta | None:
+        if topic not in replaced(meta.topic_ids, present):
+            return None
+        next_offsets = {name: offset for name, offset in meta.next_offsets.items() if name != topic}
+        # Where the application failed is said in sums of offsets: they begin again.
+        return msgspec.structs.replace(
+            meta,
+            next_offsets=next_offsets,
+            topic_ids=meta.topic_ids | {topic: present[topic]},
+            failing={},
+            version_at=None,
+        )
+
+    changed = _correct(settings, application, range(application.partitions(settings.profile)), begun)
+    if not changed:
+        raise NothingToCorrect(f"every partition was folded from the present topic {topic}, id {present[topic]}")
+    return changed
+
+
+def set_clocks_back(
+    settings: Settings, application: Application, clock_ms: int, partitions: Iterable[int] | None = None
+) -> list[Position]:
+    """Sets the clocks of partitions (all by default) that are after `clock_ms` (ms since 1970) back to it.
+
+    Returns their new positions. Raises `NothingToCorrect` when none is after it, and as `positions` does.
+    """
+
+    def set_back(meta: Meta) -> Meta | None:
+        return msgspec.structs.replace(meta, clock_ms=clock_ms) if meta.clock_ms > clock_ms else None
+
+    numbers = range(application.partitions(settings.profile))
+    wanted = numbers if partitions is None else sorted(set(partitions))
+    unknown = [number for number in wanted if number not in numbers]
+    if unknown:
+        raise NothingToCorrect(f"{application.name} has no partitions {unknown}: it has {len(numbers)}")
+    changed = _correct(settings, application, wanted, set_back)
+    if not changed:
+        raise NothingToCorrect("no clock is after that time")
+    return changed
+
+
+def _correct(
+    settings: Settings, application: Application, partitions: Iterable[int], change: Callable[[Meta], Meta | None]
+) -> list[Position]:
+    changed = []
+    for partition in partitions:
+        before = _last_meta(settings, application, partition)
+        if before is None or change(before) is None:
+            # Not fenced: the slot that works it is left alone.
+            continue
+        producer = partition_producer(settings, application, partition)
+        # After this no other process commits: the last `meta` row stays the last one.
+        producer.init_transactions(TRANSACTION_SECONDS_MAX)
+        before = _last_meta(settings, application, partition)
+        after = None if before is None else change(before)
+        if after is None:
+            continue
+        meta = msgspec.structs.replace(after, commit_number=after.commit_number + 1)
+        producer.begin_transaction()
+        producer.produce(application.changelog.name, encode_meta(meta), META_KEY, partition)
+        producer.commit_transaction(TRANSACTION_SECONDS_MAX)
+        changed.append(_position(partition, meta))
+    return changed
+
+
+def _position(partition: int, meta: Meta | None) -> Position:
+    return Position(partition, None if meta is None else meta.clock_ms, {} if meta is None else meta.next_offsets)
+
+
+def _last_meta(settings: Settings, application: Application, partition: int) -> Meta | None:
+    """The position of the last commit; None before the first."""
+    consumer = changelog_consumer(settings, application, partition, "read_committed")
+    try:
+        at = TopicPartition(application.changelog.name, partition)
+        low, end = ends(consumer, at)
+        records = TAIL_RECORDS
+        while True:
+            at.offset = max(low, end - records)
+            rows = [message.value() for message in to_the_end(consumer, at) if message.key() == META_KEY]
+            last = next((row for row in reversed(rows) if row is not None), None)
+            if last is not None or at.offset <= low:
+                return None if last is None else decode_meta(last)
+            records *= 10
+    finally:
+        consumer.close()

@@ -1,0 +1,118 @@
+"""Positions that an operator corrects: an input that was deleted and created again, and clocks that are ahead."""
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from confluent_kafka.admin import AdminClient
+
+from deploy.local.broker import Broker
+from deploy.topics import create_topics
+from services.processor.catalogue import APPLICATIONS
+from services.processor.runtime import corrections
+from services.processor.settings import ProcessorSettings
+from shared import topics
+from shared.settings import Settings
+from tests.integration.failing import Scene, scene_on
+from tests.integration.feed import PARTITIONS
+from tests.integration.slots import ROOT, wait_until
+
+pytestmark = pytest.mark.integration
+
+NAME = topics.BEACONS.name
+
+
+@pytest.fixture(scope="module")
+def own_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
+    """One broker for this file; each test has empty topics on it."""
+    with Broker(tmp_path_factory.mktemp("broker")) as running:
+        yield running
+
+
+@pytest.fixture
+def scene(own_broker: Broker, tmp_path: Path) -> Iterator[Scene]:
+    with scene_on(own_broker, tmp_path) as made:
+        yield made
+
+
+def command(scene: Scene, *arguments: str) -> tuple[int, Any]:
+    """The exit code of a command, with its JSON or its error."""
+    ran = subprocess.run(
+        [sys.executable, "-m", "services.processor", *arguments],
+        cwd=ROOT,
+        env={**os.environ, "PLAYHEAD_KAFKA_BOOTSTRAP": scene.bootstrap},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    return ran.returncode, json.loads(ran.stdout.splitlines()[-1]) if ran.returncode == 0 else ran.stderr
+
+
+def create_again(scene: Scene) -> None:
+    """Deletes topic `beacons` and creates it again."""
+    admin = AdminClient({"bootstrap.servers": scene.bootstrap})
+    admin.delete_topics([NAME])[NAME].result()
+    wait_until(lambda: NAME not in admin.list_topics(timeout=10).topics, "the topic is gone")
+    create_topics(Settings(kafka_bootstrap=scene.bootstrap))
+
+
+def test_an_input_that_was_created_again_stops_the_slot_until_it_is_told_to_begin_with_it(scene: Scene) -> None:
+    slot = scene.started()
+    scene.feed(seconds=1)
+    scene.expect_truth()
+    assert command(scene, "begin-topic", NAME)[0] == 1, "it is the topic that the slot was folded from"
+    # Under a slot at work, which is ready.
+    create_again(scene)
+    assert slot.ended() == 1
+    assert f"python -m services.processor begin-topic {NAME}" in slot.last_line()
+    # What comes meanwhile lies where offsets of the former topic were.
+    feed = scene.feed(seconds=1)
+    feed.finish()
+    slot.start()
+    assert slot.ended() == 1
+    assert f"python -m services.processor begin-topic {NAME}" in slot.last_line()
+    code, positions = command(scene, "begin-topic", NAME)
+    assert code == 0, positions
+    assert [one["partition"] for one in positions] == list(range(PARTITIONS))
+    assert all(NAME not in one["next_offsets"] for one in positions)
+    slot.start()
+    scene.expect_truth()
+    assert slot.terminate() == 0
+
+
+def test_clocks_that_are_ahead_are_listed_and_set_back_under_a_slot_at_work(scene: Scene) -> None:
+    slot = scene.started()
+    scene.feed(seconds=1)
+    scene.expect_truth()
+    slot.kill()
+    settings = ProcessorSettings(kafka_bootstrap=scene.bootstrap)
+    ahead_ms = time.time_ns() // 1_000_000 + 3_600_000
+    corrections._correct(
+        settings,
+        APPLICATIONS["video_views"]({}),
+        range(PARTITIONS),
+        lambda meta: msgspec.structs.replace(meta, clock_ms=ahead_ms),
+    )
+    slot.start()
+    wait_until(slot.is_ready, "the slot is ready")
+    code, listed = command(scene, "clock")
+    assert code == 0, listed
+    assert {one["clock_ms"] for one in listed} == {ahead_ms}
+    now = datetime.fromtimestamp(time.time(), UTC)
+    code, changed = command(scene, "clock", "--set-back", now.isoformat())
+    assert code == 0, changed
+    assert [one["clock_ms"] for one in changed] == [round(now.timestamp() * 1000)] * PARTITIONS
+    # Its producers were fenced: it takes its partitions over again, and no beacon is late by the former clock.
+    scene.feed(seconds=1)
+    scene.expect_truth()
+    assert command(scene, "clock", "--set-back", now.isoformat(), "--partition", "99")[0] == 1
+    assert slot.terminate() == 0
