@@ -7,7 +7,7 @@ import structlog
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message
 
 from services.processor.engine.record import Record
-from services.processor.runtime.kafka.refusals import REFUSED, Refusals, SlotFenced, WorkerFailed
+from services.processor.runtime.kafka.refusals import REFUSED, InputGone, Refusals, SlotFenced, WorkerFailed
 from services.processor.runtime.telemetry.record_traces import RecordTraces
 
 log = structlog.get_logger(__name__)
@@ -108,7 +108,7 @@ class Reader:
     def _check(self, error: KafkaError, what: str) -> None:
         """Errors by kind: an error from which librdkafka recovers is logged; any other ends the slot."""
         if error.code() == KafkaError._AUTO_OFFSET_RESET:
-            raise WorkerFailed(
+            raise InputGone(
                 f"records of {self._topics} that were not folded yet are gone from Kafka (retention): {error.str()}."
                 " Restore them or reset the application by hand; going on would lose them silently."
             )

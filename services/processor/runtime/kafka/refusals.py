@@ -29,6 +29,10 @@ class WorkerFailed(RuntimeError):
     """The slot cannot go on; the text says why. Its partitions are safe: the next owner goes on from the last commit."""
 
 
+class InputGone(WorkerFailed):
+    """The offset from which an input is to be read does not exist any more."""
+
+
 class SlotFenced(WorkerFailed):
     """Another process has joined the group under this slot's id: the slot is its now."""
 

@@ -4,14 +4,17 @@ It is the only thread that touches the consumer and the cores. The fence of each
 process may commit.
 """
 
+import contextlib
 import time
 from typing import Final
+
+from confluent_kafka import KafkaException
 
 from services.processor.runtime.kafka.clients import group_consumer
 from services.processor.runtime.kafka.end_offsets import Ends
 from services.processor.runtime.kafka.positions import Positions, SeekFailed
 from services.processor.runtime.kafka.reader import Reader
-from services.processor.runtime.kafka.refusals import WorkerFailed
+from services.processor.runtime.kafka.refusals import InputGone, WorkerFailed
 from services.processor.runtime.plan import Plan
 from services.processor.runtime.slot.membership import Membership
 from services.processor.runtime.slot.partitions import Partitions
@@ -126,7 +129,11 @@ class Worker:
 
     def _read(self, seconds: float) -> None:
         """Gives each partition its records."""
-        batches, messages = self._reader.read(seconds)
+        try:
+            batches, messages = self._reader.read(seconds)
+        except InputGone:
+            self._explain_gone_input()
+            raise
         self._usage.read(messages)
         for at, batch in batches.items():
             topic, number = at
@@ -139,6 +146,13 @@ class Worker:
         """Raises `TopicReplaced` when a topic was created again under the slot's partitions."""
         present = self._topic_ids.news()
         if present is not None:
+            for working in self._partitions.working().values():
+                working.check_topics(present)
+
+    def _explain_gone_input(self) -> None:
+        """Raises `TopicReplaced` where that is why records are gone."""
+        with contextlib.suppress(KafkaException):
+            present = self._topic_ids.now()
             for working in self._partitions.working().values():
                 working.check_topics(present)
 
