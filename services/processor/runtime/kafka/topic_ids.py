@@ -12,7 +12,8 @@ from typing import Final
 
 import structlog
 from confluent_kafka import KafkaException, TopicCollection
-from confluent_kafka.admin import AdminClient, TopicDescription
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin._topic import TopicDescription
 
 from services.processor.engine.application.application import Application
 from services.processor.runtime.kafka.refusals import WorkerFailed
