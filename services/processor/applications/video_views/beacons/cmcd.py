@@ -1,5 +1,6 @@
 """From a CMCD record to a step. Names and units are those of CMCD v2 (CTA-5004-B): times in ms, bitrates in kbps."""
 
+from collections.abc import Mapping
 from typing import Any, Final
 
 from services.processor.applications.video_views.beacons import step
@@ -30,7 +31,18 @@ _STATES: Final = {
     "f": step.FAILED,
 }
 _BEFORE_FIRST_FRAME: Final = frozenset({"s", "d"})
-_ENDS: Final = {"e": step.PLAYED_OUT, "q": step.CLEAN_EXIT}
+#: What a state and an event say by themselves, by field of the step.
+_OF_STATE: Final[Mapping[str, Mapping[str, Any]]] = {
+    "e": {"ends": step.PLAYED_OUT},
+    "q": {"ends": step.CLEAN_EXIT},
+    "k": {"moves_playhead": True},
+}
+_OF_EVENT: Final[Mapping[str, Mapping[str, Any]]] = {
+    "rendition": {"is_rendition": True},
+    "playing": {"is_first_frame": True},
+    "request": {"is_timed": False},
+}
+_NOTHING: Final[Mapping[str, Any]] = {}
 _STREAM_TYPES: Final = {"v": "vod", "l": "live", "ll": "live"}
 _ADS: Final = {
     "abs": step.AD_BREAK_BEGINS,
@@ -70,41 +82,54 @@ def cmcd_step(beacon: Beacon, seq: int) -> Step:
     elif is_error or is_fatal:
         code = text(scalar(attrs.get("ec")))
     at_ms = whole(beacon.client_time_ms)
-    stalls = _stalls(attrs.get("bsd"))
     offset = offset_ms(beacon.clock_offset_ms)
     return Step(
         seq=seq,
         at_ms=at_ms,
-        state=_state(sta, is_request=is_request, is_fatal=is_fatal, only_tells_start=only_tells_start),
-        begins=only_tells_start or (not is_request and sta in _STATES),
-        ends=_ENDS.get(sta, 0),
-        is_timed=not is_request,
-        # dash.js tells of no change, but with everything what is on screen.
-        is_rendition=beacon.event == "rendition" or ("pb" in attrs and not is_request),
-        playhead=measured(beacon.playhead_ms),
-        bitrate_bps=0 if is_request else min(video_entry(attrs.get("pb", attrs.get("br"))) * 1000, BITRATE_BPS_MAX),
-        counters=_counters(attrs, sta),
-        dimensions=dimensions,
-        failure=Failure(code=code) if code is not None else None,
-        told_ms=min(at_ms + whole(scalar(attrs.get("ttlb"))), at_ms + REQUEST_MS_MAX) if is_request else at_ms,
-        clock_offset_ms=offset,
         recv_ms=beacon.recv_time_ms,
         server_ms=beacon.recv_time_ms if offset is None else at_ms + offset,
-        is_stamped=beacon.sent_time_ms is not None,
-        is_heartbeat=beacon.event == "heartbeat",
-        moves_playhead=sta == "k",
-        ad=_ADS.get(beacon.source_event.partition(":")[0], 0) if beacon.event == "ad" else 0,
-        request=_request(attrs, at_ms) if is_request else None,
-        latency_ms=measured(scalar(attrs.get("ltc"))),
-        is_error=is_error and not is_fatal,
-        judges_errors=True,
-        reports_error=is_error and attrs.get("e") in ("e", "ce"),
-        tells_state=sta in _STATES and not is_request,
-        is_first_frame=beacon.event == "playing",
+        clock_offset_ms=offset,
+        playhead=measured(beacon.playhead_ms),
+        counters=_counters(attrs, sta),
+        dimensions=dimensions,
         shows_playing=sta == "p",
-        stall_count=len(stalls),
-        stall_ms=min(sum(stalls), NUMBER_MAX),
+        state=_state(sta, is_request=is_request, is_fatal=is_fatal, only_tells_start=only_tells_start),
+        told_ms=min(at_ms + whole(scalar(attrs.get("ttlb"))), at_ms + REQUEST_MS_MAX) if is_request else at_ms,
+        bitrate_bps=0 if is_request else min(video_entry(attrs.get("pb", attrs.get("br"))) * 1000, BITRATE_BPS_MAX),
+        judges_errors=True,
+        tells_state=sta in _STATES and not is_request,
+        is_heartbeat=beacon.event == "heartbeat",
+        begins=only_tells_start or (not is_request and sta in _STATES),
+        **_more(beacon, sta, at_ms, code=code, is_fatal=is_fatal),
     )
+
+
+def _more(beacon: Beacon, sta: str, at_ms: int, *, code: str | None, is_fatal: bool) -> dict[str, Any]:
+    """What few beacons say. Each field of a step that is given costs time."""
+    attrs, event = beacon.attrs, beacon.event
+    more = dict(_OF_EVENT.get(event, _NOTHING))
+    if event == "request":
+        more["request"] = _request(attrs, at_ms)
+    elif "pb" in attrs:
+        # dash.js reports no change of the bitrate, but with every record the bitrate that is shown.
+        more["is_rendition"] = True
+    if event == "ad":
+        more["ad"] = _ADS.get(beacon.source_event.partition(":")[0], 0)
+    elif event == "error":
+        more["is_error"] = not is_fatal
+        more["reports_error"] = attrs.get("e") in ("e", "ce")
+    if code is not None:
+        more["failure"] = Failure(code=code)
+    if sta in _OF_STATE:
+        more |= _OF_STATE[sta]
+    if "ltc" in attrs:
+        more["latency_ms"] = measured(scalar(attrs["ltc"]))
+    if "bsd" in attrs:
+        stalls = _stalls(attrs["bsd"])
+        more["stall_count"], more["stall_ms"] = len(stalls), min(sum(stalls), NUMBER_MAX)
+    if beacon.sent_time_ms is not None:
+        more["is_stamped"] = True
+    return more
 
 
 def _state(sta: str, *, is_request: bool, is_fatal: bool, only_tells_start: bool) -> int:

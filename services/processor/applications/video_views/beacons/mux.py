@@ -22,20 +22,23 @@ from services.processor.applications.video_views.bounds import CHARS_MAX, RANGES
 from shared.schemas.beacon import Beacon
 from shared.sources import SOURCES
 
-_STATES: Final = {
-    "viewstart": step.STARTING,
-    "play": step.WANTED,
-    "playing": step.PLAYING,
-    "pause": step.PAUSED,
-    "rebufferstart": step.REBUFFERING,
-    "rebufferend": step.PLAYING,
-    "seekstart": step.SEEKING,
-    "seekend": step.BEFORE_SEEK,
-    "ended": step.ENDED,
-    "viewend": step.ENDED,
-    "error": step.FAILED,
+#: What an event says by itself, by field of the step.
+_OF_EVENT: Final[Mapping[str, Mapping[str, Any]]] = {
+    "viewstart": {"state": step.STARTING, "begins": True},
+    "play": {"state": step.WANTED},
+    "playing": {"state": step.PLAYING, "is_first_frame": True},
+    "pause": {"state": step.PAUSED},
+    "rebufferstart": {"state": step.REBUFFERING},
+    "rebufferend": {"state": step.PLAYING},
+    "rendition": {"is_rendition": True},
+    "seekstart": {"state": step.SEEKING, "moves_playhead": True},
+    "seekend": {"state": step.BEFORE_SEEK, "moves_playhead": True},
+    "ended": {"state": step.ENDED, "ends": step.PLAYED_OUT},
+    "viewend": {"state": step.ENDED, "ends": step.CLEAN_EXIT},
+    "error": {"state": step.FAILED, "reports_error": True},
+    "warning": {"is_warning": True},
 }
-_ENDS: Final = {"ended": step.PLAYED_OUT, "viewend": step.CLEAN_EXIT}
+_NOTHING: Final[Mapping[str, Any]] = {}
 ADS: Final = {
     "adbreakstart": step.AD_BREAK_BEGINS,
     "adbreakend": step.AD_BREAK_ENDS,
@@ -131,7 +134,6 @@ _PRELOADS: Final = ("none", "metadata", "auto")
 #: Further behind the live edge than this is watching a recording.
 BEHIND_EDGE_MS_MAX: Final = 300_000
 HEARTBEAT_MS: Final = SOURCES["mux"].heartbeat_ms
-_SEEKS: Final = frozenset({"seekstart", "seekend"})
 
 
 def mux_step(beacon: Beacon, seq: int) -> Step:
@@ -167,31 +169,37 @@ def mux_step(beacon: Beacon, seq: int) -> Step:
     return Step(
         seq=seq,
         at_ms=at_ms,
-        state=_STATES.get(event, 0),
-        begins=event == "viewstart",
-        ends=_ENDS.get(event, 0),
-        is_rendition=event == "rendition",
-        playhead=measured(beacon.playhead_ms),
-        bitrate_bps=bitrate_bps(attrs["video_source_bitrate"]) if "video_source_bitrate" in attrs else 0,
-        counters=counters,
-        dimensions=dimensions,
-        failure=_failure(attrs) if event == "error" else None,
-        ad=ADS.get(beacon.source_event, 0) if event == "ad" else 0,
-        request=_request(beacon) if event == "request" else None,
-        is_warning=event == "warning",
-        reports_error=event == "error",
-        is_first_frame=event == "playing",
-        shows_playing=bool(counters) and not _PLAYED.isdisjoint(counters) and any(map(counters.get, _PLAYED)),
-        # `viewend` repeats the last values: what was shown then is not what is shown now.
-        program_ms=_program_ms(attrs) if "player_program_time" in attrs and event != "viewend" else 0,
-        clock_offset_ms=offset,
         recv_ms=beacon.recv_time_ms,
         server_ms=beacon.recv_time_ms if offset is None else at_ms + offset,
+        clock_offset_ms=offset,
         is_stamped=beacon.sent_time_ms is not None,
+        playhead=measured(beacon.playhead_ms),
+        counters=counters,
+        dimensions=dimensions,
+        shows_playing=bool(counters) and not _PLAYED.isdisjoint(counters) and any(map(counters.get, _PLAYED)),
         heartbeat_ms=HEARTBEAT_MS,
-        sleeps=event == "background" and beacon.source_event == "devicesleep",
-        moves_playhead=event in _SEEKS,
+        **_more(beacon, event, attrs),
     )
+
+
+def _more(beacon: Beacon, event: str, attrs: Mapping[str, Any]) -> dict[str, Any]:
+    """What few beacons say. Each field of a step that is given costs time."""
+    more = dict(_OF_EVENT.get(event, _NOTHING))
+    if "video_source_bitrate" in attrs:
+        more["bitrate_bps"] = bitrate_bps(attrs["video_source_bitrate"])
+    # `viewend` repeats the last values: they are not of what is shown now.
+    if "player_program_time" in attrs and event != "viewend":
+        more["program_ms"] = _program_ms(attrs)
+    match event:
+        case "error":
+            more["failure"] = _failure(attrs)
+        case "ad":
+            more["ad"] = ADS.get(beacon.source_event, 0)
+        case "request":
+            more["request"] = _request(beacon)
+        case "background":
+            more["sleeps"] = beacon.source_event == "devicesleep"
+    return more
 
 
 def _other(field: str, value: Any, attrs: Mapping[str, Any], counters: dict[str, Any], dims: dict[str, Any]) -> None:

@@ -12,31 +12,37 @@ from shared.codec import Undecodable
 from shared.schemas.beacon import Beacon
 from shared.sources import SOURCES
 
-_NUMBERED: Final[Mapping[str, Callable[[Beacon, int], Step]]] = {"mux": mux_step, "cmcd": cmcd_step}
+#: How a beacon with a number becomes a step, and the first number of a view.
+_NUMBERED: Final[Mapping[str, tuple[Callable[[Beacon, int], Step], int]]] = {
+    "mux": (mux_step, SOURCES["mux"].first_number or 0),
+    "cmcd": (cmcd_step, SOURCES["cmcd"].first_number or 0),
+}
 _BY_TIME: Final[Mapping[str, Callable[[Beacon], Step]]] = {"epas": epas_step, "native": native_step}
 
 #: What the collector derives from the User-Agent and address: it stands in where the client states nothing.
 _DERIVED: Final = ("browser", "os", "device", "country", "asn", "is_bot")
+_NAMES_DERIVED: Final = frozenset(_DERIVED)
 
 
 def to_step(beacon: Beacon) -> Step:
     """What the beacon says of its view. Raises `Undecodable` when its source or shape is not known."""
     numbered = _NUMBERED.get(beacon.source)
     if numbered is not None:
-        first = SOURCES[beacon.source].first_number or 0
+        of_beacon, first = numbered
         if beacon.seq is None or not first <= beacon.seq <= SEQ_MAX:
             raise Undecodable(f"the beacon's sequence number is {beacon.seq}; it must be {first}..{SEQ_MAX}")
-        step = numbered(beacon, beacon.seq)
+        step = of_beacon(beacon, beacon.seq)
     else:
         by_time = _BY_TIME.get(beacon.source)
         if by_time is None:
             raise Undecodable(f"no view can be made of beacons from {beacon.source!r}")
         step = by_time(beacon)
-    for name in _DERIVED:
-        # An empty statement is none, and must not hide an earlier one.
-        if name in step.dimensions and not step.dimensions[name]:
-            del step.dimensions[name]
-    # With every beacon it would cost a look at the dimensions each; and a view without a beginning has no row.
+    if not _NAMES_DERIVED.isdisjoint(step.dimensions):
+        for name in _DERIVED:
+            # An empty value states nothing, and must not hide an earlier one.
+            if name in step.dimensions and not step.dimensions[name]:
+                del step.dimensions[name]
+    # Of other beacons it is not needed: a view without a beginning has no row.
     if step.begins:
         if derived := {name: value for name in _DERIVED if (value := getattr(beacon, name))}:
             step.dimensions[DERIVED] = derived

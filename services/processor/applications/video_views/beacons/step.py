@@ -1,6 +1,6 @@
-"""Step: what one beacon says, in the words of the view's row, whatever client it came from.
+"""Step: the meaning of one beacon, in the terms of the view's row, the same for every client.
 
-`sources` makes one from a beacon; `view` puts steps in order and `progress` folds them.
+`sources` makes one from a beacon. `by_number` and `by_time` put steps in order, and `progress` folds them.
 """
 
 from typing import Any, Final
@@ -45,7 +45,7 @@ DERIVED: Final = "derived"
 
 
 class Failure(msgspec.Struct, frozen=True, array_like=True):
-    """A fatal error as the client told it."""
+    """A fatal error as the client reported it."""
 
     code: str | None = None
     message: str | None = None
@@ -67,14 +67,43 @@ class Request(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Step(msgspec.Struct, frozen=True, array_like=True):
-    """One beacon's meaning. None, 0 and empty mean unchanged."""
+    """One beacon's meaning. None, 0 and empty mean unchanged.
 
-    #: The client's sequence number; 0 where it has none. Of sources put in order by time it tells gaps alone.
+    Fields that most beacons give come first, and in the order in which they are given: that makes a step cheaper to build.
+    """
+
+    #: The client's sequence number; 0 where it has none. Of sources put in order by time it shows gaps alone.
     seq: int
     #: The client's clock, ms since 1970.
     at_ms: int
+    #: The collector's clock when it received the beacon, and the beacon's time on that clock as its request showed it.
+    recv_ms: int = 0
+    server_ms: int = 0
+    #: What to add to client times to get server times, as this beacon's request showed it.
+    clock_offset_ms: int | None = None
+    #: Whether its request says when it was sent.
+    is_stamped: bool = False
+    #: The position in the video, ms; None where the beacon does not give it.
+    playhead: int | None = None
+    #: The client's own counters, by field of the view's row.
+    counters: dict[str, Any] = {}
+    #: What the view is, by field of the view's row.
+    dimensions: dict[str, Any] = {}
+    #: It shows that something played, by its time at the latest (`told_ms`, where that is given).
+    shows_playing: bool = False
+    #: The interval of heartbeats that the client promises; 0: none, or not given.
+    heartbeat_ms: int = 0
     #: The state after it; 0: as before.
     state: int = 0
+    #: The client's clock when it sent it; `at_ms` but for requests, which are reported at their end. 0: not given.
+    told_ms: int = 0
+    bitrate_bps: int = 0
+    #: Whether what follows an error decides if it was fatal; and whether the step gives the player's state.
+    judges_errors: bool = False
+    tells_state: bool = False
+    is_heartbeat: bool = False
+    #: Where there is no sequence number: identifies and orders what happened in one millisecond, from the content alone.
+    tie: int = 0
     #: Whether it shows that a view has begun.
     begins: bool = False
     #: 0, PLAYED_OUT or CLEAN_EXIT.
@@ -82,48 +111,22 @@ class Step(msgspec.Struct, frozen=True, array_like=True):
     #: Whether its time takes part in integrating states (the time of some beacons is that of something else).
     is_timed: bool = True
     is_rendition: bool = False
-    #: The position in the video, ms; None where the beacon does not give it.
-    playhead: int | None = None
-    bitrate_bps: int = 0
-    #: The client's own counters, by field of the view's row.
-    counters: dict[str, Any] = {}
-    #: What the view is, by field of the view's row.
-    dimensions: dict[str, Any] = {}
     failure: Failure | None = None
-    #: The client's clock when it told it; `at_ms` but for requests, which are told at their end.
-    told_ms: int = 0
-    #: Where there is no sequence number: tells apart and orders what happened in one millisecond, from the content alone.
-    tie: int = 0
-    #: What to add to client times to get server times, as this beacon's request showed it.
-    clock_offset_ms: int | None = None
     ad: int = 0
     request: Request | None = None
-    #: How far what is shown is behind the live edge; None: not told.
+    #: How far what is shown is behind the live edge; None: not given.
     latency_ms: int | None = None
     #: Sizes in pixels that changed: player_width, player_height, source_width, source_height.
     sizes: dict[str, int] = {}
     #: An error that the client does not call fatal: it is, if nothing plays after it.
     is_error: bool = False
-    #: Whether what follows an error decides if it was fatal; and whether the step tells the player's state.
-    judges_errors: bool = False
-    tells_state: bool = False
     #: It is the beacon of a first frame: the player begins to play, or goes on.
     is_first_frame: bool = False
-    #: It shows that something played, by its time at the latest (`told_ms`, where that is given).
-    shows_playing: bool = False
     #: Stalls that are over, where the client reports each once: how many, and how long they lasted together.
     stall_count: int = 0
     stall_ms: int = 0
-    #: What the client itself calls a warning: it is told in the timeline, and changes nothing.
+    #: What the client itself calls a warning: it stands in the timeline, and changes nothing.
     is_warning: bool = False
-    #: The collector's clock when it received the beacon, and the beacon's time on that clock as its request showed it.
-    recv_ms: int = 0
-    server_ms: int = 0
-    #: Whether its request says when it was sent.
-    is_stamped: bool = False
-    #: The interval of heartbeats that the client promises; 0: none, or not given.
-    heartbeat_ms: int = 0
-    is_heartbeat: bool = False
     #: The device sleeps from now on.
     sleeps: bool = False
     #: A seek begins or ends: the playhead is not where playing brought it.

@@ -64,10 +64,14 @@ class LiveBoard:
         self._context = context
         self._dimensions = dimensions
         self._rows: Store[LiveRow] = context.store(STORE)
+        #: The last customer, and its key: beacons of one often follow each other.
+        self._customer_id, self._key = "", b""
 
     def of(self, customer_id: str) -> LiveRow:
         """The customer's open bucket, to be counted into; it is stored with this checkpoint."""
-        key = customer_id.encode()
+        if customer_id != self._customer_id:
+            self._customer_id, self._key = customer_id, customer_id.encode()
+        key = self._key
         clock_ms = self._context.clock_ms
         row = self._rows.get(key)
         if row is None:

@@ -14,6 +14,7 @@ from shared.sources import SOURCES
 #: The tally of views that have begun and not finished.
 OPEN_VIEWS: Final = "open_views"
 
+_NOT_WATCHED: Final = frozenset({step.PAUSED, step.ENDED, step.FAILED})
 _NOT_SHOWN: Final = 0
 _WATCHING: Final = 1
 _REBUFFERING: Final = 2
@@ -32,7 +33,7 @@ class Gauges:
         self.count(view, row, dimensions)
         progress = view.folded.progress
         state = progress.state
-        if not view.shown.is_open or view.play.is_superseded or state in {step.PAUSED, step.ENDED, step.FAILED}:
+        if not view.shown.is_open or view.play.is_superseded or state in _NOT_WATCHED:
             self._show(view, row, _NOT_SHOWN, 0, [])
         else:
             shown = _REBUFFERING if state == step.REBUFFERING else _WATCHING

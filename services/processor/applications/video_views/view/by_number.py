@@ -10,7 +10,7 @@ from typing import Any, Final
 import msgspec
 
 from services.processor.applications.video_views.beacons.step import Step
-from services.processor.applications.video_views.bounds import HELD_STEPS_MAX
+from services.processor.applications.video_views.bounds import HELD_STEPS_MAX, RECENT_STEPS_MAX
 from services.processor.applications.video_views.view.folded import (
     DUPLICATE,
     Folded,
@@ -147,10 +147,14 @@ class ByNumber(msgspec.Struct, array_like=True, tag=1):
     def _apply(self, folded: Folded, dimensions: dict[str, Any], next_step: Step) -> bool:
         changed = apply(folded, dimensions, next_step)
         self.next_seq = next_step.seq + 1
+        if len(folded.recent) > RECENT_STEPS_MAX:
+            self._settle(folded)
+        return changed
+
+    def _settle(self, folded: Folded) -> None:
         for oldest in settle(folded):
             self.settled_next_seq = oldest.seq + 1
             self.settled_at = max(self.settled_at, place_of(oldest))
-        return changed
 
     def _release(self, folded: Folded, dimensions: dict[str, Any]) -> bool:
         """Folds the held steps before the next gap. Returns whether dimensions changed."""

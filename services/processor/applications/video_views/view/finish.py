@@ -16,6 +16,10 @@ _HOUR_MS = 60 * _MINUTE_MS
 LONG_REBUFFER_MS: Final = 5 * _MINUTE_MS
 
 
+#: States after which little can come.
+_IS_OVER: Final = frozenset({step.ENDED, step.FAILED})
+
+
 @dataclass(frozen=True)
 class FinishRules:
     """How long after its last beacon a view finishes, and how long it is remembered after that."""
@@ -47,7 +51,7 @@ def finishes_at_ms(view: ViewState, rules: FinishRules) -> int:
         state = held.state or state
     if ended & step.CLEAN_EXIT or view.play.is_superseded:
         quiet_ms = rules.clean_ms
-    elif state in {step.ENDED, step.FAILED}:
+    elif state in _IS_OVER:
         quiet_ms = rules.ended_ms
     elif state == step.PAUSED or not has_begun(view):
         quiet_ms = rules.paused_ms

@@ -53,12 +53,13 @@ DUPLICATE: Final = Taken(is_new=False, dimensions_changed=False)
 
 def apply(folded: Folded, dimensions: dict[str, Any], next_step: Step) -> bool:
     """Folds the next step in order. Returns whether the dimensions changed. The caller settles what becomes too old."""
-    if not folded.keeps and _is_clock_step(folded.progress, next_step):
+    progress, keeps = folded.progress, folded.keeps
+    if not keeps and progress.at_ms and next_step.is_timed and _is_clock_step(progress, next_step):
         # From here on the row depends on which copy of a beacon was received first, which a later copy may change.
-        folded.settled, folded.settled_dimensions = copied(folded.progress), dict(dimensions)
-        folded.keeps = True
-    fold(folded.progress, next_step)
-    if folded.keeps:
+        folded.settled, folded.settled_dimensions = copied(progress), dict(dimensions)
+        folded.keeps = keeps = True
+    fold(progress, next_step)
+    if keeps:
         folded.recent.append(next_step)
     else:
         note_offset(folded, next_step.clock_offset_ms)
@@ -150,11 +151,8 @@ def note_offset(folded: Folded, offset_ms: int | None) -> None:
 
 
 def _is_clock_step(progress: Progress, next_step: Step) -> bool:
-    if not progress.at_ms or not next_step.is_timed:
-        return False
-    if 0 <= next_step.at_ms + progress.clock.shift_ms - progress.at_ms <= ORDINARY_MS:
-        return False
-    return elapsed_to(progress, next_step).is_step
+    is_ordinary = 0 <= next_step.at_ms + progress.clock.shift_ms - progress.at_ms <= ORDINARY_MS
+    return not is_ordinary and elapsed_to(progress, next_step).is_step
 
 
 def _put_copy(folded: Folded, dimensions: dict[str, Any], copy: Step, waiting: list[Step]) -> bool:
