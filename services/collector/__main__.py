@@ -48,8 +48,9 @@ from shared.topics import API_CALLS, BEACONS, RECORDINGS, REJECTED, SPANS
 
 log = structlog.get_logger(__name__)
 
-#: How long the thread that parses keeps the event loop waiting for the interpreter, at each of its steps (Python's own: 0.005).
-SWITCH_SECONDS: Final = 0.001
+#: How long the thread that parses keeps the event loop waiting for the interpreter, after each of its system calls (Python's own:
+#: 0.005). A request makes several.
+SWITCH_SECONDS: Final = 0.0001
 
 EXIT_UNSTORED = 1
 EXIT_SETTINGS = 2

@@ -25,7 +25,7 @@ from services.collector.http.limits import (
     Share,
 )
 from services.collector.intake.post import ParsedBody, Post, Rejected, Rules
-from services.collector.intake.sender.client import Client
+from services.collector.intake.sender.client import Client, site_of
 from services.collector.intake.sender.customers import Customer
 from services.collector.sink.records import RECORD_OVERHEAD_BYTES
 from services.rim.telemetry import metrics
@@ -92,11 +92,15 @@ class Admission:
         Raises `RetryLater` while the address is over its rate of requests or of wasted CPU time.
         """
         now = time.monotonic()
-        wait = max(self._wasted_ms.wait_seconds(address, now), self._requests.wait_seconds(address, now))
-        if wait:
-            metrics.counter(COLLECTOR_LIMITED).labels("(address)").inc()
-            raise RetryLater("limited", wait)
+        self._check_address(max(self._wasted_ms.wait_seconds(address, now), self._requests.wait_seconds(address, now)))
         self._requests.take_amount(address, 1, now)
+
+    def check_waste(self, address: str) -> None:
+        """Raises `RetryLater` if other requests of the address have wasted too much since this one was admitted.
+
+        Bodies of one address that are received at the same time would otherwise all be parsed.
+        """
+        self._check_address(self._wasted_ms.wait_seconds(address, time.monotonic()))
 
     def add_waste(self, address: str, seconds: float) -> None:
         """Counts CPU time that a request took beyond what good requests need."""
@@ -228,6 +232,11 @@ class Admission:
             self._known_views.remember(demand.new_views)
         return wait
 
+    def _check_address(self, wait: float) -> None:
+        if wait:
+            metrics.counter(COLLECTOR_LIMITED).labels("(address)").inc()
+            raise RetryLater("limited", wait)
+
     def _limited(self, demand: Demand | None, wait: float) -> RetryLater:
         amounts = demand.amounts if demand else {}
         for customer_id, amount in amounts.items():
@@ -235,12 +244,12 @@ class Admission:
         return RetryLater("limited", wait)
 
 
-def address_of(client: Client) -> str:
-    """The party that a request's address is."""
-    return f"address {client.site}"
+def party_of(address: str | None) -> str:
+    """The party that an address is."""
+    return f"address {site_of(address)}"
 
 
 def parties_of(client: Client, key: str = "") -> tuple[str, ...]:
     """The parties that a request's room is charged to: its address and, if it has one, its key."""
-    address = address_of(client)
+    address = party_of(client.address)
     return (address, f"key {key[:_KEY_CHARS_MAX]}") if key else (address,)

@@ -121,17 +121,20 @@ class Clients:
     """Makes the `Client` of a request."""
 
     def __init__(self, proxies: Sequence[Network] = (), places: Places | None = None) -> None:
-        self._proxies = proxies
+        self._proxies = tuple(proxies)
         self._places = places or Places([])
         self._agents = Agents()
         threading.Thread(target=warm_up, name="warm-up", daemon=True).start()
 
-    def of(self, request: web.Request) -> Client:
-        """Who sent `request`."""
+    def address_of(self, request: web.Request) -> str | None:
+        """The address of the client that sent `request`."""
+        if not self._proxies:
+            return request.remote
+        return client_address(request.remote, request.headers.getall("X-Forwarded-For", []), self._proxies)
+
+    def of(self, request: web.Request, address: str | None) -> Client:
+        """Who sent `request` from this address."""
         headers = request.headers
-        address = request.remote
-        if self._proxies:
-            address = client_address(address, headers.getall("X-Forwarded-For", []), self._proxies)
         user_agent = headers.get("User-Agent")
         if user_agent is not None:
             user_agent = whole_characters(user_agent[:USER_AGENT_CHARS_MAX])

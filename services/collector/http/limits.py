@@ -11,7 +11,7 @@ from services.collector.intake.sender.customers import Customer
 #: A bucket holds the tokens of so many seconds: players send every ten seconds.
 BURST_SECONDS: Final = 10.0
 #: The same for wasted CPU time of an address: less, since it delays all others.
-WASTE_BURST_SECONDS: Final = 2.0
+WASTE_BURST_SECONDS: Final = 1.0
 ADDRESSES_REMEMBERED_MAX: Final = 8_192
 NO_RATES: Final = Customer()
 

@@ -11,7 +11,7 @@ from typing import Any, Final, Literal, NamedTuple
 
 import msgspec
 
-from services.collector.http.admission import Admission, Demand, address_of
+from services.collector.http.admission import Admission, Demand, party_of
 from services.collector.http.bodies import RetryLater
 from services.collector.http.limits import Share
 from services.collector.http.turns import TooManyWaiting, Turns, WaitingLimits
@@ -101,6 +101,8 @@ class Parsing:
     async def ready(self, given: Input, share: Share) -> Ready:
         """The request's records, within its customers' rates and the bytes in flight. Raises `RetryLater`."""
         post, rules = given.post, given.rules
+        address = party_of(post.client.address)
+        self._admission.check_waste(address)
         light = inline(post, given.source, rules)
         if light is not None:
             if light.unpacked is not None:
@@ -110,7 +112,8 @@ class Parsing:
             except TooManyInvalid:
                 pass
         try:
-            async with self._turns.turn(_customer_of(given), address_of(post.client)):
+            async with self._turns.turn(_customer_of(given), address):
+                self._admission.check_waste(address)
                 self._admission.hold(share, len(post.body) + unpacked_bytes_max(post, rules))
                 return await self._parsed(given, share, asyncio.to_thread)
         except TooManyWaiting:
@@ -144,7 +147,7 @@ class Parsing:
     def _charge_waste(self, given: Input, accepted: int, cpu_seconds: float) -> None:
         worth = _REQUEST_SECONDS + accepted * _INPUT_SECONDS[given.source] + len(given.post.body) * _BYTE_SECONDS
         if cpu_seconds > worth:
-            self._admission.add_waste(address_of(given.post.client), cpu_seconds - worth)
+            self._admission.add_waste(party_of(given.post.client.address), cpu_seconds - worth)
 
 
 def inline(post: Post, source: Source, rules: Rules) -> Post | None:

@@ -13,7 +13,7 @@ from typing import get_args
 import structlog
 from aiohttp import web
 
-from services.collector.http.admission import Admission, Limits, address_of, parties_of
+from services.collector.http.admission import Admission, Limits, parties_of, party_of
 from services.collector.http.bodies import Bodies, RetryLater
 from services.collector.http.clients import Clients
 from services.collector.http.limits import Share
@@ -71,9 +71,8 @@ class Reception:
 
         Raises `RetryLater`.
         """
-        client = self._clients.of(request)
+        client = self._admitted(request)
         parties = parties_of(client, key)
-        self._admission.admit_address(parties[0])
         with self._admission.share(parties) as share:
             hold = partial(self._admission.hold, share)
             body, whole = await self._bodies.read(request, self.rules().body_bytes_max, parties, hold)
@@ -84,9 +83,8 @@ class Reception:
         self, request: web.Request, parse: Parse, source: Source, sink: Sink, *, key: str
     ) -> Outcome:
         """What the query string held, stored. Raises `RetryLater`."""
-        client = self._clients.of(request)
+        client = self._admitted(request)
         parties = parties_of(client, key)
-        self._admission.admit_address(parties[0])
         with self._admission.share(parties) as share:
             post = self._post(request, client, request.query_string.encode("utf-8", "replace"), key=key)
             return await self._store(post, parse, source, sink, share)
@@ -131,9 +129,13 @@ class Reception:
 
     def post(self, request: web.Request, *, key: str) -> Post:
         """The request as the intake sees it, without its body. Raises `RetryLater`."""
-        client = self._clients.of(request)
-        self._admission.admit_address(address_of(client))
-        return self._post(request, client, b"", key=key)
+        return self._post(request, self._admitted(request), b"", key=key)
+
+    def _admitted(self, request: web.Request) -> Client:
+        """Who sent the request, as far as the rates by address admit it: looked at before anything else is."""
+        address = self._clients.address_of(request)
+        self._admission.admit_address(party_of(address))
+        return self._clients.of(request, address)
 
     def _post(
         self,

@@ -21,9 +21,10 @@ def client_address(peer: str | None, forwarded_for: Sequence[str], proxies: Sequ
     if not proxies or not forwarded_for:
         return peer
     address = peer
+    known = tuple(proxies)
     hops = [hop.strip() for hop in ",".join(forwarded_for).rsplit(",", FORWARDED_MAX)[-FORWARDED_MAX:]]
     for hop in reversed(hops):
-        if address is None or not _is_within(address, proxies):
+        if address is None or not _is_within(address, known):
             return address
         address = _without_port(hop)
     return address
@@ -39,7 +40,8 @@ def truncated_ip(address: str | None, ipv4_bits: int, ipv6_bits: int) -> str | N
     return str(ipaddress.ip_network((ip, bits), strict=False)) if bits else None
 
 
-def _is_within(address: str, networks: Sequence[Network]) -> bool:
+@lru_cache(maxsize=PEERS_REMEMBERED_MAX)
+def _is_within(address: str, networks: tuple[Network, ...]) -> bool:
     ip = _parsed(address)
     return ip is not None and any(ip in network for network in networks if network.version == ip.version)
 

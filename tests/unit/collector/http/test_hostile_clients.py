@@ -5,8 +5,9 @@ import gzip
 import itertools
 import json
 import threading
+from collections import Counter
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -134,6 +135,27 @@ async def test_requests_of_one_address_have_a_rate_before_a_key_is_read() -> Non
         headers = {"X-Forwarded-For": ATTACKER.decode()}
         async with served.client.post("/recordings/s?key=nobody&sequence=0", data=b"x", headers=headers) as answer:
             assert answer.status == 429
+        assert await good(served) == 200
+
+
+async def test_bodies_that_an_address_sends_at_once_are_not_all_parsed() -> None:
+    ticks = itertools.count()
+    body = mux_body(mux_event())
+    begun = HEAD % (ATTACKER, len(body)) + body[:-1]
+    async with (
+        serving(wasted_seconds_per_second=0.25, cpu_seconds=lambda: float(next(ticks))) as served,
+        AsyncExitStack() as stack,
+    ):
+        made = [await asyncio.open_connection("127.0.0.1", served.port) for _ in range(20)]
+        for _, writer in made:
+            stack.callback(writer.close)
+            writer.write(begun)
+        # All of them were admitted before the first was parsed.
+        await until(lambda: served.reception._admission._in_flight.bytes == 20 * (len(body) - 1))
+        for _, writer in made:
+            writer.write(body[-1:])
+        answers = await asyncio.gather(*(reader.readline() for reader, _ in made))
+        assert sorted(Counter(answer.split()[1] for answer in answers).items()) == [(b"200", 1), (b"503", 19)]
         assert await good(served) == 200
 
 
