@@ -202,6 +202,8 @@ class View(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     gap_ms: Amount = 0
     gap_count: Amount = 0
     clock_step_count: Amount = 0
+    #: Whether the customer's server signed the view, so that all its beacons had a token; None: the customer signs none.
+    signed: bool | None = None
     #: Whether the row rests on every beacon of the view: no number missing, not truncated, both ends seen.
     complete: bool = False
 

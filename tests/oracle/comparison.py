@@ -31,7 +31,15 @@ NOT_COMPARED: Final = {
     "deleted": "compared as whether there is a row",
     **dict.fromkeys(
         (
-            *("aggregate_startup_ms", "player_startup_ms", "max_downscale", "playback_ranges", "sample_rate", "is_bot"),
+            *(
+                "aggregate_startup_ms",
+                "player_startup_ms",
+                "max_downscale",
+                "playback_ranges",
+                "sample_rate",
+                "is_bot",
+                "signed",
+            ),
             *("city", "region", "custom", "sub_property", "player_instance_id", "player_software", "player_version"),
             *("preload", "source_url", "video_series", "viewer_user_id"),
         ),

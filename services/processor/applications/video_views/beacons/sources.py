@@ -3,10 +3,12 @@
 from collections.abc import Callable, Mapping
 from typing import Final
 
+from msgspec.structs import replace
+
 from services.processor.applications.video_views.beacons.cmcd import cmcd_step
 from services.processor.applications.video_views.beacons.mux import mux_step
 from services.processor.applications.video_views.beacons.native_epas import epas_step, native_step
-from services.processor.applications.video_views.beacons.step import DERIVED, Step
+from services.processor.applications.video_views.beacons.step import DERIVED, NOT_SIGNED, SIGNED, Step
 from services.processor.applications.video_views.bounds import SEQ_MAX
 from shared.codec import Undecodable
 from shared.schemas.beacon import Beacon
@@ -42,6 +44,8 @@ def to_step(beacon: Beacon) -> Step:
             # An empty value states nothing, and must not hide an earlier one.
             if name in step.dimensions and not step.dimensions[name]:
                 del step.dimensions[name]
+    if beacon.signed is not None:
+        step = replace(step, signature=SIGNED if beacon.signed else NOT_SIGNED)
     # Of other beacons it is not needed: a view without a beginning has no row.
     if step.begins:
         if derived := {name: value for name in _DERIVED if (value := getattr(beacon, name))}:

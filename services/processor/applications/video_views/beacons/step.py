@@ -40,6 +40,10 @@ REQUEST_FAILED: Final = 2
 CANCELED: Final = 3
 
 
+#: Whether the customer's server signed the view; of a view that has both, one beacon without a signature decides.
+SIGNED: Final = 1
+NOT_SIGNED: Final = 2
+
 #: Among dimensions: those that the collector derived, by field of the view's row.
 DERIVED: Final = "derived"
 
@@ -135,3 +139,5 @@ class Step(msgspec.Struct, frozen=True, array_like=True):
     reports_error: bool = False
     #: The program time that is shown, on the server's clock: latency is measured by the client's clock then. 0: not given.
     program_ms: int = 0
+    #: SIGNED or NOT_SIGNED; 0: the customer does not sign its views.
+    signature: int = 0

@@ -32,6 +32,7 @@ from shared.schemas.view import NUMBER_MAX, SCHEMA_VERSION, RebufferSource, Time
 from shared.sources import SOURCES
 
 _DAY_MS: Final = 86_400_000
+_SIGNED: Final = {0: None, step.SIGNED: True, step.NOT_SIGNED: False}
 _NO_FAILURE: Final = Failure()
 _NOTHING: Final = Progress()
 _NO_ADS: Final = Ads()
@@ -192,7 +193,7 @@ def _error_fields(failure: Failure, *, had_failed: bool) -> dict[str, Any]:
 
 
 def _completeness_fields(view: ViewState, progress: Progress) -> dict[str, Any]:
-    """How much of the view came: whether the row rests on all of it."""
+    """How much of the view came: whether the row rests on all of it, and on signed beacons alone."""
     gaps, clock = view.order.missing(view.play.until_seq), progress.clock
     # Where the beacons have numbers none is missing in a silence; where they have none, some may have been lost.
     has_all = not gaps and (view.order.has_numbers or not clock.gap_count)
@@ -205,6 +206,7 @@ def _completeness_fields(view: ViewState, progress: Progress) -> dict[str, Any]:
         "gap_ms": clock.gap_ms,
         "gap_count": clock.gap_count,
         "clock_step_count": clock.step_count,
+        "signed": _SIGNED[progress.signature],
         "complete": bool(progress.ended) and has_all and not view.late_count and not view.is_truncated,
     }
 

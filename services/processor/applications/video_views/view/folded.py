@@ -195,6 +195,7 @@ def _of_both(one: Step, copy: Step, *, is_first: bool) -> Step:
         recv_ms=received.recv_ms,
         server_ms=received.server_ms,
         is_stamped=received.is_stamped,
+        signature=received.signature,
         # Of equal content, these are the ones that the collector derived.
         dimensions=received.dimensions,
     )

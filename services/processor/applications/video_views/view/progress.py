@@ -81,6 +81,8 @@ class Progress(msgspec.Struct, array_like=True):
     #: When the first frame of the content was shown (0: its beacon is not known), and whether any content has played.
     content_at_ms: int = 0
     content_has_played: bool = False
+    #: SIGNED, NOT_SIGNED, or 0.
+    signature: int = 0
 
 
 _WATCHING: Final = frozenset({step.STARTING, step.PLAYING, step.REBUFFERING, step.SEEKING})
@@ -168,6 +170,7 @@ def elapsed_to(progress: Progress, next_step: Step) -> clock.Elapsed:
 def _take_values(progress: Progress, next_step: Step) -> None:
     """Takes in what does not depend on the state."""
     progress.ended |= next_step.ends
+    progress.signature = max(progress.signature, next_step.signature)
     if next_step.playhead:
         progress.playhead_ms = max(progress.playhead_ms, next_step.playhead)
     if next_step.counters:
@@ -197,6 +200,7 @@ def fold_out_of_place(progress: Progress, late: Step) -> None:
     if late.shows_playing or late.state == step.PLAYING or late.ends == step.PLAYED_OUT:
         started.show(progress.started, late.told_ms or late.at_ms)
     progress.ended |= late.ends
+    progress.signature = max(progress.signature, late.signature)
     progress.playhead_ms = max(progress.playhead_ms, late.playhead or 0)
     for name, value in late.counters.items():
         progress.counters.setdefault(name, value)

@@ -21,7 +21,15 @@ from tests.unit.processor.applications.video_views.test_by_time import told
 DOCUMENT = Path(__file__).parents[5] / "docs" / "view.md"
 FIELDS = {field.name for field in msgspec.structs.fields(View)}
 #: What the collector knows of any client.
-STAMPS = {"browser": "Chrome", "os": "Linux", "device": "TV", "country": "DE", "asn": 64496, "is_bot": True}
+STAMPS = {
+    "browser": "Chrome",
+    "os": "Linux",
+    "device": "TV",
+    "country": "DE",
+    "asn": 64496,
+    "is_bot": True,
+    "signed": True,
+}
 #: What a row says where nothing is known: a number that could not be told apart from it is not a filled one.
 UNKNOWN: tuple[Any, ...] = (None, 0, 0.0, False, "", [], {})
 
