@@ -17,6 +17,7 @@ from services.processor.engine.state.rows import NewerFormat
 from services.processor.runtime.corrections import (
     NothingToCorrect,
     Position,
+    begin_at,
     begin_topic,
     positions,
     set_clocks_back,
@@ -52,12 +53,16 @@ def run(arguments: Sequence[str]) -> int:
     held.add_argument("--release-all", action="store_true")
     begun = commands.add_parser("begin-topic", help="begin with an input that was deleted and created again")
     begun.add_argument("topic")
+    begun.add_argument("--partition", type=int, help="with --offset: a partition of which the end was cut off")
+    begun.add_argument("--offset", type=int, help="where its log was cut off, as the slot's last line says")
     clock = commands.add_parser("clock", help="list the clocks of all partitions, or set them back")
     clock.add_argument(
         "--set-back", dest="clock_ms", type=_time_ms, help="to this time (ISO 8601) where they are later"
     )
     clock.add_argument("--partition", type=int, action="append", help="only this one; may be given several times")
     asked = parser.parse_args(arguments)
+    if asked.command == "begin-topic" and (asked.partition is None) != (asked.offset is None):
+        parser.error("--partition and --offset go together")
     try:
         environ = with_secrets(ProcessorSettings, os.environ)
         settings = ProcessorSettings.load(environ)
@@ -90,7 +95,9 @@ def _outcome(
     asked: argparse.Namespace, settings: ProcessorSettings, application: Application
 ) -> msgspec.Struct | list[Position]:
     if asked.command == "begin-topic":
-        return begin_topic(settings, application, asked.topic)
+        if asked.partition is None or asked.offset is None:
+            return begin_topic(settings, application, asked.topic)
+        return begin_at(settings, application, asked.topic, asked.partition, asked.offset)
     if asked.command == "clock":
         if asked.clock_ms is None:
             return positions(settings, application)

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 import time
@@ -84,6 +85,32 @@ def test_an_input_that_was_created_again_stops_the_slot_until_it_is_told_to_begi
     assert code == 0, positions
     assert [one["partition"] for one in positions] == list(range(PARTITIONS))
     assert all(NAME not in one["next_offsets"] for one in positions)
+    slot.start()
+    scene.expect_truth()
+    assert slot.terminate() == 0
+
+
+def test_a_log_that_was_cut_off_after_it_was_folded_stops_the_slot_until_it_continues_from_there(
+    scene: Scene, own_broker: Broker
+) -> None:
+    """A broker that was killed and whose disk lost a tail: it is the leader all the same, as after an unclean election."""
+    slot = scene.started()
+    scene.feed(seconds=1)
+    scene.expect_truth()
+    assert slot.terminate() == 0
+    own_broker.kill()
+    log = own_broker.log_file.parent / "data" / f"{NAME}-0" / f"{0:020}.log"
+    with log.open("r+b") as file:
+        file.truncate(log.stat().st_size // 2)
+    own_broker.start()
+    # So many that the former offset exists again, with another record.
+    for _ in range(2):
+        scene.feed(seconds=1).finish()
+    slot.start()
+    assert slot.ended() == 1
+    found = re.search(rf"{NAME}/0: the log was cut off .* broker end offset is (\d+)", slot.last_line())
+    assert found, slot.last_line()
+    assert command(scene, "begin-topic", NAME, "--partition", "0", "--offset", found[1])[0] == 0
     slot.start()
     scene.expect_truth()
     assert slot.terminate() == 0

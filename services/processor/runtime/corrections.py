@@ -54,20 +54,45 @@ def begin_topic(settings: Settings, application: Application, topic: str) -> lis
     def begun(meta: Meta) -> Meta | None:
         if topic not in replaced(meta.topic_ids, present):
             return None
-        next_offsets = {name: offset for name, offset in meta.next_offsets.items() if name != topic}
-        # Where the application failed is said in sums of offsets: they begin again.
-        return msgspec.structs.replace(
-            meta,
-            next_offsets=next_offsets,
-            topic_ids=meta.topic_ids | {topic: present[topic]},
-            failing={},
-            version_at=None,
-        )
+        begins = _reading_from(meta, topic, None)
+        return msgspec.structs.replace(begins, topic_ids=meta.topic_ids | {topic: present[topic]})
 
     changed = _correct(settings, application, range(application.partitions(settings.profile)), begun)
     if not changed:
         raise NothingToCorrect(f"every partition was folded from the present topic {topic}, id {present[topic]}")
     return changed
+
+
+def begin_at(settings: Settings, application: Application, topic: str, partition: int, offset: int) -> list[Position]:
+    """Lets a partition continue from an earlier `offset` of an input, whose log was cut off there; returns its new position.
+
+    Raises `NothingToCorrect` when the partition is not beyond that offset, and as `positions` does.
+    """
+    numbers = range(application.partitions(settings.profile))
+    if topic not in {one.name for one in application.inputs} or partition not in numbers:
+        raise NothingToCorrect(f"{topic}/{partition} is not an input of {application.name}")
+
+    def begun(meta: Meta) -> Meta | None:
+        return _reading_from(meta, topic, offset) if meta.next_offsets.get(topic, 0) > offset else None
+
+    changed = _correct(settings, application, [partition], begun)
+    if not changed:
+        raise NothingToCorrect(f"partition {partition} is not beyond offset {offset}: to go forward would lose records")
+    return changed
+
+
+def _reading_from(meta: Meta, topic: str, offset: int | None) -> Meta:
+    """`meta` with another next offset of an input; None: its beginning."""
+    others = {name: next_offset for name, next_offset in meta.next_offsets.items() if name != topic}
+    return msgspec.structs.replace(
+        meta,
+        next_offsets=others if offset is None else others | {topic: offset},
+        # That of the records which are not there any more.
+        leader_epochs={name: epoch for name, epoch in meta.leader_epochs.items() if name != topic},
+        # Where the application failed is said in sums of offsets: they begin again.
+        failing={},
+        version_at=None,
+    )
 
 
 def set_clocks_back(

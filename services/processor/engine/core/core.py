@@ -45,6 +45,8 @@ class Core:
         self._position = Position(meta or Meta(next_offsets={}, clock_ms=0, commit_number=0))
         #: The ids of inputs and changelog, by name: a checkpoint keeps them.
         self.topic_ids = dict(self.committed.topic_ids)
+        #: The latest leader epochs of what was read, by input topic: a checkpoint keeps them.
+        self.leader_epochs = dict(self.committed.leader_epochs)
         self._row_formats = application.row_formats(self.committed)
         processor = application.start(self._context)
         self._quarantine = Quarantine(application, processor, self._context, self._layers)
@@ -208,6 +210,7 @@ class Core:
             version=self._application.version,
             version_at=self._quarantine.version_at,
             topic_ids=dict(self.topic_ids),
+            leader_epochs=dict(self.leader_epochs),
         )
         rows = self._layers.cut()
         draft = context.begin_checkpoint()

@@ -87,6 +87,8 @@ class Meta(msgspec.Struct, frozen=True, array_like=True):
     version_at: int | None = None
     #: The ids of the topics that it was folded from and of its changelog, by name, as the runtime gave them.
     topic_ids: dict[str, str] = {}
+    #: By input topic, the leader epoch of the last record folded, or a later one that was read.
+    leader_epochs: dict[str, int] = {}
 
 
 class _MetaFormat(msgspec.Struct, frozen=True, array_like=True):

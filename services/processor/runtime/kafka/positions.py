@@ -12,6 +12,10 @@ SEEK_SECONDS_MAX: Final = 10.0
 SEEK_TRIES_MAX: Final = 100
 
 
+#: The client's word for an epoch that is not known.
+_NO_EPOCH: Final = -1
+
+
 class SeekFailed(RuntimeError):
     """The consumer does not go where it must read from."""
 
@@ -23,8 +27,8 @@ class Positions:
         self._consumer = consumer
         self._topics = list(topics)
         self._paused: set[tuple[str, int]] = set()
-        #: To which offset, until when on the monotonic clock, and after how many more tries.
-        self._rewinds: dict[tuple[str, int], tuple[int | None, float, int]] = {}
+        #: To which offset, with its leader epoch, until when on the monotonic clock, and after how many more tries.
+        self._rewinds: dict[tuple[str, int], tuple[TopicPartition, float, int]] = {}
 
     def all_inputs(self, numbers: Iterable[int], offset: int = OFFSET_INVALID) -> list[TopicPartition]:
         """These partitions of every input."""
@@ -41,9 +45,15 @@ class Positions:
             self._paused.discard((topic, number))
             self._rewinds.pop((topic, number), None)
 
-    def rewind(self, topic: str, partition: int, offset: int | None) -> None:
-        """Reading of an input's partition is to go on from `offset` (None: its beginning), see `carry_out_rewinds`."""
-        self._rewinds[topic, partition] = (offset, time.monotonic() + SEEK_SECONDS_MAX, SEEK_TRIES_MAX)
+    def rewind(self, topic: str, partition: int, offset: int | None, leader_epoch: int | None = None) -> None:
+        """Reading of an input's partition is to continue from `offset` (None: its beginning), see `carry_out_rewinds`.
+
+        `leader_epoch` is that of the record before it or a later one, where it is known. The client then asks the leader where
+        this epoch ends (KIP-320), and reports a log that was cut off before `offset`.
+        """
+        epoch = _NO_EPOCH if leader_epoch is None else leader_epoch
+        at = TopicPartition(topic, partition, OFFSET_BEGINNING if offset is None else offset, leader_epoch=epoch)
+        self._rewinds[topic, partition] = (at, time.monotonic() + SEEK_SECONDS_MAX, SEEK_TRIES_MAX)
 
     def is_rewinding(self, at: tuple[str, int]) -> bool:
         """Whether records read now come again."""
@@ -51,13 +61,13 @@ class Positions:
 
     def carry_out_rewinds(self) -> None:
         """Seeks. Raises `SeekFailed` when one did not work for long."""
-        for at, (offset, deadline, tries_left) in list(self._rewinds.items()):
+        for at, (to, deadline, tries_left) in list(self._rewinds.items()):
             try:
-                self._consumer.seek(TopicPartition(*at, OFFSET_BEGINNING if offset is None else offset))
+                self._consumer.seek(to)
             except KafkaException as exception:
                 if time.monotonic() > deadline and tries_left <= 0:
                     raise SeekFailed(f"cannot seek {at[0]}/{at[1]}: {exception.args[0].str()}") from exception
-                self._rewinds[at] = (offset, deadline, tries_left - 1)
+                self._rewinds[at] = (to, deadline, tries_left - 1)
                 continue
             del self._rewinds[at]
             self._resume(at)

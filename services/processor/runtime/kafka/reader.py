@@ -19,11 +19,18 @@ STRANGE_ERRORS_MAX: Final = 10
 class Batch:
     """What was read of one partition: records in order, and the offset up to (not including) which it was read with them."""
 
-    __slots__ = ("position", "records")
+    __slots__ = ("last", "position", "records")
 
     def __init__(self) -> None:
         self.records: list[Record] = []
         self.position = 0
+        #: The message of the last record.
+        self.last: Message | None = None
+
+    @property
+    def leader_epoch(self) -> int | None:
+        """The leader epoch of the last record; None without one."""
+        return None if self.last is None else self.last.leader_epoch()
 
 
 #: By topic and partition.
@@ -78,6 +85,7 @@ class Reader:
                 headers = _headers(message) if by_headers else ()
                 batch.records.append(Record(topic, number, offset, message.timestamp()[1], key, value, headers))
                 batch.position = offset + 1
+                batch.last = message
             else:
                 batch.position = offset
         for topic, partition in dealt:
@@ -108,6 +116,12 @@ class Reader:
     def _check(self, error: KafkaError, what: str) -> None:
         """Errors by kind: an error from which librdkafka recovers is logged; any other ends the slot."""
         if error.code() == KafkaError._AUTO_OFFSET_RESET:
+            if "truncation" in error.str():
+                raise InputGone(
+                    f"{what}: the log was cut off after its records were folded (an unclean leader election, or a disk that lost"
+                    f" its tail): {error.str()}. Find out why. To continue from the broker's end offset:"
+                    " python -m services.processor begin-topic TOPIC --partition PARTITION --offset OFFSET"
+                )
             raise InputGone(
                 f"records of {self._topics} that were not folded yet are gone from Kafka (retention): {error.str()}."
                 " Restore them or reset the application by hand; going on would lose them silently."

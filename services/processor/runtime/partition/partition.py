@@ -22,7 +22,7 @@ import structlog
 from services.processor.runtime.kafka.end_offsets import End
 from services.processor.runtime.partition.pools import Pools
 from services.processor.runtime.partition.restoring import Restoring
-from services.processor.runtime.partition.working import TakeOverAgain, Working
+from services.processor.runtime.partition.working import Rewind, TakeOverAgain, Working
 from services.processor.runtime.plan import Limits, Plan
 from services.processor.runtime.store.rocksdb import RocksStore
 from services.processor.runtime.store.stores import Stores
@@ -41,7 +41,7 @@ State = Restoring | Working | Released
 
 
 class Partition:
-    """One partition of this slot, of all inputs. `rewind` gets the topic and offset from which reading continues."""
+    """One partition of this slot, of all inputs. `rewind` is called to read an input again (`Positions.rewind`)."""
 
     def __init__(
         self,
@@ -49,7 +49,7 @@ class Partition:
         partition: int,
         stores: Stores,
         pools: Pools,
-        rewind: Callable[[str, int, int | None], None],
+        rewind: Rewind,
         *,
         warm: RocksStore | None = None,
     ) -> None:

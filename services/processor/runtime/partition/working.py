@@ -37,6 +37,10 @@ FENCED_SECONDS: Final = 3.0
 UNCLEAR_SECONDS: Final = 0.2
 
 
+#: Gets an input topic, a partition, the offset from which reading continues (None: its beginning), and a leader epoch.
+Rewind = Callable[[str, int, int | None, int | None], None]
+
+
 class TakeOverAgain(Exception):
     """Core and producer must be discarded, and the partition taken over again after `wait_seconds`.
 
@@ -62,9 +66,9 @@ class Working:
         restored: RestoreProgress,
         counts: Counts,
         media: MediaPool | None,
-        rewind: Callable[[str, int, int | None], None],
+        rewind: Rewind,
     ) -> None:
-        """`rewind` gets the topic and offset from which reading continues.
+        """`rewind` is called to read an input again (`Positions.rewind`).
 
         Raises `NewerFormat` when a newer version of the application has written what was taken.
         """
@@ -155,8 +159,10 @@ class Working:
             dirty_bytes_max=limits.dirty_bytes_max,
         )
 
-    def accept(self, topic: str, records: list[Record], position: int) -> None:
-        """Takes records read from an input up to (not including) offset `position`."""
+    def accept(self, topic: str, records: list[Record], position: int, leader_epoch: int | None = None) -> None:
+        """Takes records read from an input up to (not including) offset `position`, the last one with `leader_epoch`."""
+        if leader_epoch is not None and leader_epoch > self._core.leader_epochs.get(topic, -1):
+            self._core.leader_epochs[topic] = leader_epoch
         self._inputs.accept(topic, self._append_times.bounded(records, self._commits.stands_at), position)
 
     def turn(self, ends: Mapping[str, End], group_metadata: Callable[[], Any], until: float) -> None:
@@ -229,7 +235,8 @@ class Working:
         """Reading continues from the core's position."""
         self._inputs.start(self._core, time_goes_on=time_goes_on)
         for topic in self._inputs.topics:
-            self._rewind(topic, self._partition, self._core.next_offset(topic))
+            leader_epoch = self._core.leader_epochs.get(topic)
+            self._rewind(topic, self._partition, self._core.next_offset(topic), leader_epoch)
 
     def _settle_commit(self) -> None:
         """Takes the outcome of the commit in flight in, where there is one. Raises `TakeOverAgain`."""

@@ -140,7 +140,7 @@ class Worker:
             working = self._partitions.working_one(number)
             # A partition with a rewind to come gets these records again.
             if working is not None and not self._positions.is_rewinding(at):
-                working.accept(topic, batch.records, batch.position)
+                working.accept(topic, batch.records, batch.position, batch.leader_epoch)
 
     def _check_topics(self) -> None:
         """Raises `TopicReplaced` when a topic was created again under the slot's partitions."""

@@ -7,7 +7,7 @@ import pytest
 
 from services.processor.engine.state.rows import META_KEY, Meta, decode_meta
 from services.processor.runtime import corrections
-from services.processor.runtime.corrections import NothingToCorrect, begin_topic, positions, set_clocks_back
+from services.processor.runtime.corrections import NothingToCorrect, begin_at, begin_topic, positions, set_clocks_back
 from services.processor.runtime.kafka.topic_ids import TopicIds
 from shared.settings import Settings
 from tests.unit.processor.engine.counting import APPLICATION
@@ -15,7 +15,14 @@ from tests.unit.processor.engine.counting import APPLICATION
 (INPUT,) = (topic.name for topic in APPLICATION.inputs)
 PARTITIONS = APPLICATION.partitions(Settings().profile)
 META = Meta(
-    {INPUT: 120}, 5_000, 7, failing={b"k": (3, 100)}, version="v", version_at=90, topic_ids={INPUT: "former", "c": "d"}
+    {INPUT: 120},
+    5_000,
+    7,
+    failing={b"k": (3, 100)},
+    version="v",
+    version_at=90,
+    leader_epochs={INPUT: 3},
+    topic_ids={INPUT: "former", "c": "d"},
 )
 
 
@@ -75,6 +82,18 @@ def test_a_topic_that_is_no_input_is_refused(changelog: Changelog) -> None:
     with pytest.raises(NothingToCorrect, match="not an input"):
         run(begin_topic, "c")
     assert changelog.fenced == []
+
+
+def test_a_partition_whose_log_was_cut_off_continues_from_there(changelog: Changelog) -> None:
+    (changed,) = run(begin_at, INPUT, 1, 90)
+    assert (changed.partition, changed.next_offsets) == (1, {INPUT: 90})
+    assert changelog.fenced == [1]
+    assert (changelog.metas[1].leader_epochs, changelog.metas[1].topic_ids) == ({}, META.topic_ids)
+    with pytest.raises(NothingToCorrect, match="not beyond offset 120"):
+        run(begin_at, INPUT, 0, 120)
+    with pytest.raises(NothingToCorrect, match="not an input"):
+        run(begin_at, INPUT, 999, 90)
+    assert changelog.fenced == [1]
 
 
 def test_clocks_that_are_later_are_set_back_and_others_are_left_alone(changelog: Changelog) -> None:

@@ -13,6 +13,7 @@ class Client:
     def __init__(self, refusals: int) -> None:
         self.refusals = refusals
         self.sought: list[tuple[str, int, int]] = []
+        self.epochs: list[int | None] = []
         self.resumed: list[tuple[str, int]] = []
 
     def seek(self, at: TopicPartition) -> None:
@@ -20,6 +21,7 @@ class Client:
             self.refusals -= 1
             raise KafkaException(KafkaError(KafkaError._STATE, "not ready"))
         self.sought.append((at.topic, at.partition, at.offset))
+        self.epochs.append(at.leader_epoch)
 
     def resume(self, partitions: list[TopicPartition]) -> None:
         self.resumed += [(at.topic, at.partition) for at in partitions]
@@ -60,3 +62,12 @@ def test_what_is_forgotten_is_not_sought() -> None:
     rewinding.forget(5)
     rewinding.carry_out_rewinds()
     assert client.sought == []
+
+
+def test_the_leader_is_asked_whether_its_log_was_cut_off_before_the_offset() -> None:
+    client = Client(refusals=0)
+    rewinding = positions(client)
+    rewinding.rewind("beacons", 6, 34, 2)
+    rewinding.carry_out_rewinds()
+    assert client.sought == [("beacons", 5, 34), ("beacons", 6, 34)]
+    assert client.epochs == [None, 2]

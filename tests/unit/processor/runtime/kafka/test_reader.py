@@ -7,7 +7,7 @@ import pytest
 from confluent_kafka import KafkaError, KafkaException
 
 from services.processor.runtime.kafka.reader import STRANGE_ERRORS_MAX, Reader
-from services.processor.runtime.kafka.refusals import KafkaRefused, SlotFenced, WorkerFailed
+from services.processor.runtime.kafka.refusals import InputGone, KafkaRefused, SlotFenced, WorkerFailed
 from shared.topics import BEACONS
 
 
@@ -30,6 +30,9 @@ class Message:
 
     def offset(self) -> int:
         return self._offset
+
+    def leader_epoch(self) -> int:
+        return 4
 
     def timestamp(self) -> tuple[int, int]:
         return (2, 1_000)
@@ -87,7 +90,12 @@ def test_records_are_dealt_by_partition_with_where_they_were_read_to() -> None:
 @pytest.mark.parametrize(
     ("error", "outcome", "words"),
     [
-        (failed(KafkaError._AUTO_OFFSET_RESET), WorkerFailed, r"gone from Kafka \(retention\)"),
+        (
+            KafkaError(KafkaError._AUTO_OFFSET_RESET, "log truncation detected: end is 34"),
+            InputGone,
+            "was cut off .* 34",
+        ),
+        (failed(KafkaError._AUTO_OFFSET_RESET), InputGone, r"gone from Kafka \(retention\)"),
         (failed(KafkaError._FATAL, fatal=True), WorkerFailed, "the consumer is dead: _FATAL"),
         (failed(KafkaError.UNKNOWN_MEMBER_ID, fatal=True), WorkerFailed, "the consumer is dead: UNKNOWN_MEMBER_ID"),
         # As KIP-848 tells of it: not fatal by its flag.

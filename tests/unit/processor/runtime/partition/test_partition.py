@@ -80,7 +80,7 @@ class Scene:
     def __init__(self, monkeypatch: pytest.MonkeyPatch, threads: Threads | None = None) -> None:
         self.broker = Broker()
         self.threads = threads or Threads()
-        self.rewinds: list[int | None] = []
+        self.rewinds: list[int | tuple[int | None, int] | None] = []
         self.topic_ids = {BEACONS.name: "first"}
         monkeypatch.setattr(restoring_module, "take_over", self._take_over)
         monkeypatch.setattr(working_module, "Committer", lambda *_: self.broker)
@@ -92,7 +92,7 @@ class Scene:
             0,
             None,  # type: ignore[arg-type]
             Pools(self.threads, self.threads),
-            lambda _topic, _partition, offset: self.rewinds.append(offset),
+            lambda _topic, _partition, offset, epoch: self.rewinds.append((offset, epoch) if epoch else offset),
         )
         self.step()
 
@@ -195,6 +195,20 @@ def test_a_commit_keeps_the_ids_of_the_topics_and_another_id_stops_the_partition
     scene.working.check_topics({BEACONS.name: "first", "another": "id"})
     with pytest.raises(TopicReplaced, match=f"begin-topic {BEACONS.name}"):
         scene.working.check_topics({BEACONS.name: "second"})
+
+
+def test_the_latest_leader_epoch_read_is_kept_and_reading_continues_with_it(scene: Scene) -> None:
+    scene.working.accept(BEACONS.name, [record(0)], 1, leader_epoch=3)
+    scene.working.accept(BEACONS.name, [record(1)], 2, leader_epoch=2)
+    scene.step()
+    scene.step()
+    (checkpoint,) = scene.broker.committed
+    assert checkpoint.meta.leader_epochs == {BEACONS.name: 3}
+    scene.broker.answers = [Aborted("ILLEGAL_GENERATION: told", "ILLEGAL_GENERATION")]
+    scene.accept(record(2))
+    scene.step()
+    scene.step()
+    assert scene.rewinds == [None, (2, 3)]
 
 
 @pytest.mark.parametrize("outcome", [Unclear("timed out"), Fenced("epoch")])
