@@ -13,7 +13,7 @@ from confluent_kafka import TopicPartition
 from services.processor.engine.application.application import Application
 from services.processor.engine.state.rows import META_KEY, Meta, decode_meta, encode_meta
 from services.processor.runtime.kafka.clients import changelog_consumer, partition_producer
-from services.processor.runtime.kafka.reading import ends, to_the_end
+from services.processor.runtime.kafka.reading import ReadingFailed, ends, to_the_end
 from services.processor.runtime.kafka.topic_ids import TopicIds, replaced
 from shared.settings import Settings
 
@@ -50,6 +50,8 @@ def begin_topic(settings: Settings, application: Application, topic: str) -> lis
     if topic not in {one.name for one in application.inputs}:
         raise NothingToCorrect(f"{topic} is not an input of {application.name}")
     present = TopicIds(settings, application).now()
+    if present is None:
+        raise ReadingFailed("no broker gives the ids of the topics")
 
     def begun(meta: Meta) -> Meta | None:
         if topic not in replaced(meta.topic_ids, present):

@@ -7,13 +7,11 @@ each commit keeps the ids of the inputs and of the changelog in `meta`, and they
 import threading
 import time
 from collections.abc import Iterable, Mapping
-from concurrent.futures import Future
 from typing import Final
 
 import structlog
 from confluent_kafka import KafkaException, TopicCollection
 from confluent_kafka.admin import AdminClient
-from confluent_kafka.admin._topic import TopicDescription
 
 from services.processor.engine.application.application import Application
 from services.processor.runtime.kafka.refusals import WorkerFailed
@@ -22,11 +20,10 @@ from shared.settings import Settings
 
 log = structlog.get_logger(__name__)
 
-#: An answer serves all partitions that are taken at about the same time.
-ANSWER_SECONDS: Final = 1.0
-#: How often a slot at work asks.
+#: How often a slot at work asks; an answer serves all partitions that are taken over at about the same time.
 ASK_SECONDS: Final = 1.0
-ASK_SECONDS_MAX: Final = 5.0
+#: A takeover waits no longer. The ids are not needed to go on: a slot at work compares them later too.
+ANSWER_SECONDS_MAX: Final = 2.0
 
 
 class TopicReplaced(WorkerFailed):
@@ -41,45 +38,49 @@ class TopicIds:
         self._names = [topic.name for topic in (*application.inputs, application.changelog)]
         self._lock = threading.Lock()
         self._admin: AdminClient | None = None
-        self._ids: dict[str, str] = {}
-        self._answered_at: float | None = None
-        self._asked_at = 0.0
-        self._asked: dict[str, Future[TopicDescription]] | None = None
+        self._asked_at: float | None = None
+        self._stop = threading.Event()
+        self._thread: threading.Thread | None = None
+        #: The last answer, a new object each time; None where the broker did not give one.
+        self.newest: dict[str, str] | None = None
 
-    def now(self) -> dict[str, str]:
-        """The present ids; asks the broker, and waits. Any thread may ask. Raises `KafkaException`."""
+    def start(self) -> None:
+        """Begins to ask every `ASK_SECONDS`, from a thread of its own."""
+        self._stop.clear()
+        self._thread = threading.Thread(target=self._run, name="topic ids", daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Ends the thread; waits for the question it may be asking."""
+        self._stop.set()
+        if self._thread is not None:
+            self._thread.join(2 * ANSWER_SECONDS_MAX)
+
+    def _run(self) -> None:
+        while not self._stop.wait(ASK_SECONDS):
+            self.now()
+
+    def now(self) -> dict[str, str] | None:
+        """The present ids, or None where the broker does not say in time. Any thread may ask."""
         with self._lock:
-            if self._answered_at is None or time.monotonic() - self._answered_at > ANSWER_SECONDS:
-                self._ids = _ids(self._ask())
-                self._answered_at = time.monotonic()
-            return self._ids
+            if self._asked_at is None or time.monotonic() - self._asked_at >= ASK_SECONDS:
+                self.newest = self._ask()
+                self._asked_at = time.monotonic()
+            return self.newest
 
-    def news(self) -> dict[str, str] | None:
-        """The ids of an answer that has come since the last call, without waiting. Called by the slot's loop, turn after turn."""
-        now = time.monotonic()
-        if self._asked is None:
-            if now - self._asked_at >= ASK_SECONDS:
-                self._asked, self._asked_at = self._ask(), now
-            return None
-        if not all(answer.done() for answer in self._asked.values()):
-            return None
-        asked, self._asked = self._asked, None
-        try:
-            return _ids(asked)
-        except KafkaException as exception:
-            # A topic that is missing, or a broker that is: the consumer notices.
-            log.debug("topic_ids_unknown", code=exception.args[0].name())
-            return None
-
-    def _ask(self) -> dict[str, Future[TopicDescription]]:
+    def _ask(self) -> dict[str, str] | None:
         # Not `or`: a client has a length, and that of an idle one is 0.
         if self._admin is None:
             self._admin = AdminClient(client_config(self._settings, "topic-ids"))
-        return self._admin.describe_topics(TopicCollection(self._names), request_timeout=ASK_SECONDS_MAX)
-
-
-def _ids(answers: Mapping[str, Future[TopicDescription]]) -> dict[str, str]:
-    return {name: str(answer.result().topic_id) for name, answer in answers.items()}
+        answers = self._admin.describe_topics(TopicCollection(self._names), request_timeout=ANSWER_SECONDS_MAX)
+        try:
+            return {name: str(answer.result(ANSWER_SECONDS_MAX).topic_id) for name, answer in answers.items()}
+        except (KafkaException, TimeoutError) as error:
+            # A topic that is missing, or a broker that is: the consumer notices. The client asks one broker (the controller, as
+            # it says), and keeps to it when it is dead: a new client finds another.
+            log.debug("topic_ids_unknown", error=str(error))
+            self._admin = None
+            return None
 
 
 def check(application: Application, partition: int, folded: Mapping[str, str], present: Mapping[str, str]) -> None:

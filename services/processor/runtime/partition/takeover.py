@@ -32,7 +32,7 @@ class TakenPartition:
 
     producer: Producer
     store: RocksStore
-    #: The ids of inputs and changelog at the takeover, by name.
+    #: The ids of inputs and changelog at the takeover, by name; those of its last commit where the broker did not say.
     topic_ids: dict[str, str]
 
 
@@ -141,8 +141,9 @@ def _replay(
             if given_up.is_set():
                 raise GivenUp
             meta = replayed.position.meta if replayed.position is not None else None
-            if meta is not None:
-                check(plan.application, partition, meta.topic_ids, topic_ids)
+            known_ids = {} if meta is None else meta.topic_ids
+            if topic_ids is not None:
+                check(plan.application, partition, known_ids, topic_ids)
             log.info(
                 "partition_taken",
                 partition=partition,
@@ -150,6 +151,6 @@ def _replay(
                 seconds=round(time.monotonic() - started, 3),
                 commit_number=meta.commit_number if meta is not None else 0,
             )
-            return topic_ids
+            return known_ids if topic_ids is None else topic_ids
         if given_up.wait(RETRY_SECONDS):
             raise GivenUp

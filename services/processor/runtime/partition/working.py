@@ -123,8 +123,9 @@ class Working:
         )
 
     def check_topics(self, present: Mapping[str, str]) -> None:
-        """Raises `TopicReplaced` when an input or the changelog is another topic than at the takeover; `present` are the ids."""
+        """Raises `TopicReplaced` when an input or the changelog is another topic than before; `present` are the ids."""
         check(self._plan.application, self._partition, self._core.topic_ids, present)
+        self._core.topic_ids = dict(present)
 
     @property
     def commit_number(self) -> int:

@@ -4,11 +4,8 @@ It is the only thread that touches the consumer and the cores. The fence of each
 process may commit.
 """
 
-import contextlib
 import time
 from typing import Final
-
-from confluent_kafka import KafkaException
 
 from services.processor.runtime.kafka.clients import group_consumer
 from services.processor.runtime.kafka.end_offsets import Ends
@@ -39,6 +36,7 @@ class Worker:
         self._poll_seconds_max = settings.poll_interval_ms_max / 1000
         self._ends = Ends(settings)
         self._topic_ids = stores.topic_ids
+        self._checked_ids: dict[str, str] | None = None
         consumer = group_consumer(
             settings,
             plan.application,
@@ -102,6 +100,7 @@ class Worker:
     def start(self) -> None:
         """Joins the group."""
         self._ends.start()
+        self._topic_ids.start()
         self.membership.join()
 
     def turn(self) -> None:
@@ -144,15 +143,16 @@ class Worker:
 
     def _check_topics(self) -> None:
         """Raises `TopicReplaced` when a topic was created again under the slot's partitions."""
-        present = self._topic_ids.news()
-        if present is not None:
+        present = self._topic_ids.newest
+        if present is not None and present is not self._checked_ids:
+            self._checked_ids = present
             for working in self._partitions.working().values():
                 working.check_topics(present)
 
     def _explain_gone_input(self) -> None:
         """Raises `TopicReplaced` where that is why records are gone."""
-        with contextlib.suppress(KafkaException):
-            present = self._topic_ids.now()
+        present = self._topic_ids.now()
+        if present is not None:
             for working in self._partitions.working().values():
                 working.check_topics(present)
 
@@ -164,5 +164,6 @@ class Worker:
     def close(self) -> None:
         """Closes clients and threads. Follows a method of `membership` that ends it, or a failure."""
         self._ends.stop()
+        self._topic_ids.stop()
         self.membership.close()
         self._partitions.close_pools()

@@ -1,5 +1,6 @@
 """Topic ids: a topic that was created again is noticed, and a broker that does not answer is no such topic."""
 
+import time
 from concurrent.futures import Future
 from types import SimpleNamespace
 from typing import Any
@@ -23,28 +24,29 @@ class Broker:
 
     def __init__(self, _config: Any) -> None:
         type(self).made += 1
-        self.asked: list[Future[Any]] = []
 
     def __len__(self) -> int:
         return 0
 
     def describe_topics(self, topics: Any, **_: Any) -> dict[str, Future[Any]]:
         answers: dict[str, Future[Any]] = {name: Future() for name in (INPUT, CHANGELOG)}
-        self.asked += answers.values()
         for answer in answers.values():
-            if not HELD:
+            if not FAILING:
                 answer.set_result(SimpleNamespace(topic_id="id"))
+            elif FAILING[0] is not None:
+                answer.set_exception(FAILING[0])
         return answers
 
 
-HELD: list[bool] = []
+#: With what the broker fails; None: it does not answer.
+FAILING: list[Exception | None] = []
 
 
 @pytest.fixture
 def ids(monkeypatch: pytest.MonkeyPatch) -> TopicIds:
     monkeypatch.setattr(topic_ids_module, "AdminClient", Broker)
     monkeypatch.setattr(Broker, "made", 0)
-    HELD.clear()
+    FAILING.clear()
     return TopicIds(Settings(), APPLICATION)
 
 
@@ -64,32 +66,34 @@ def test_the_same_topics_and_topics_of_which_nothing_is_known_are_no_other_ones(
 def test_one_client_and_one_answer_serve_all_partitions_that_are_taken_together(
     ids: TopicIds, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(topic_ids_module, "ANSWER_SECONDS", 1e9)
+    monkeypatch.setattr(topic_ids_module, "ASK_SECONDS", 1e9)
     assert [ids.now() for _ in range(3)] == [{INPUT: "id", CHANGELOG: "id"}] * 3
-    monkeypatch.setattr(topic_ids_module, "ANSWER_SECONDS", -1.0)
-    ids.now()
+    first = ids.newest
+    monkeypatch.setattr(topic_ids_module, "ASK_SECONDS", 0.0)
+    assert ids.now() == first
+    assert ids.newest is not first, "it was asked again"
     assert Broker.made == 1
 
 
-def test_a_slot_at_work_does_not_wait_for_the_answer(ids: TopicIds, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("error", [KafkaException(KafkaError(KafkaError._TIMED_OUT)), None])
+def test_a_broker_that_does_not_say_holds_up_nothing_and_a_new_client_finds_another(
+    ids: TopicIds, monkeypatch: pytest.MonkeyPatch, error: Exception | None
+) -> None:
     monkeypatch.setattr(topic_ids_module, "ASK_SECONDS", 0.0)
-    HELD.append(True)
-    assert [ids.news() for _ in range(3)] == [None] * 3
-    assert ids._admin is not None
-    asked = ids._admin.asked  # type: ignore[attr-defined]
-    assert len(asked) == 2, "it asks once at a time"
-    for answer in asked:
-        answer.set_result(SimpleNamespace(topic_id="other"))
-    assert ids.news() == {INPUT: "other", CHANGELOG: "other"}
+    monkeypatch.setattr(topic_ids_module, "ANSWER_SECONDS_MAX", 0.01)
+    FAILING.append(error)
+    assert ids.now() is None
+    FAILING.clear()
+    assert ids.now() == {INPUT: "id", CHANGELOG: "id"}
+    assert Broker.made == 2
 
 
-def test_an_answer_that_failed_is_asked_for_again(ids: TopicIds, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(topic_ids_module, "ASK_SECONDS", 0.0)
-    HELD.append(True)
-    assert ids.news() is None
-    assert ids._admin is not None
-    for answer in ids._admin.asked:  # type: ignore[attr-defined]
-        answer.set_exception(KafkaException(KafkaError(KafkaError._TIMED_OUT)))
-    assert ids.news() is None
-    HELD.clear()
-    assert [ids.news(), ids.news()] == [None, {INPUT: "id", CHANGELOG: "id"}]
+def test_a_slot_at_work_asks_from_a_thread_until_it_is_stopped(ids: TopicIds, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(topic_ids_module, "ASK_SECONDS", 0.001)
+    ids.start()
+    deadline = time.monotonic() + 30
+    while ids.newest is None:
+        assert time.monotonic() < deadline
+    ids.stop()
+    assert ids._thread is not None
+    assert not ids._thread.is_alive()

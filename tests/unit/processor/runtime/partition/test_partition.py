@@ -193,6 +193,7 @@ def test_a_commit_keeps_the_ids_of_the_topics_and_another_id_stops_the_partition
     (checkpoint,) = scene.broker.committed
     assert checkpoint.meta.topic_ids == {BEACONS.name: "first"}
     scene.working.check_topics({BEACONS.name: "first", "another": "id"})
+    scene.working.check_topics({BEACONS.name: "first"})
     with pytest.raises(TopicReplaced, match=f"begin-topic {BEACONS.name}"):
         scene.working.check_topics({BEACONS.name: "second"})
 

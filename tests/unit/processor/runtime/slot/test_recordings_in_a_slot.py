@@ -51,8 +51,7 @@ def settings(monkeypatch: pytest.MonkeyPatch) -> Iterator[ProcessorSettings]:
     monkeypatch.setitem(topics.PROFILES, "laptop", profile)  # type: ignore[arg-type]
     # It does not tell the settings of topics, nor their ids.
     monkeypatch.setattr(Deletions, "kept_ms", lambda _: 86_400_000)
-    monkeypatch.setattr(TopicIds, "now", lambda _: {})
-    monkeypatch.setattr(TopicIds, "news", lambda _: None)
+    monkeypatch.setattr(TopicIds, "now", lambda _: None)
     config: dict[str, Any] = {"test.mock.num.brokers": 1, "bootstrap.servers": "unused", "log_level": 0}
     broker = Producer(config)
     for topic in APPLICATION.topics:
