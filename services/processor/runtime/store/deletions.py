@@ -4,6 +4,7 @@ import threading
 import time
 from typing import Final
 
+from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
 from services.rim.kafka.connection import client_config, describe_topics
@@ -35,7 +36,13 @@ class Deletions:
                 if self._admin is None:
                     self._admin = AdminClient(client_config(self._settings, "deletions"))
                 name = self._changelog.name
-                told = describe_topics(self._admin, [name], seconds_max=ASK_SECONDS_MAX)[name].result()
-                self._kept_ms = int(told[_SETTING])
+                answer = describe_topics(self._admin, [name], seconds_max=ASK_SECONDS_MAX)[name]
+                try:
+                    self._kept_ms = int(answer.result()[_SETTING])
+                except KafkaException:
+                    # The client asks one broker (the controller, as it says), and keeps to it when it is dead: a new one finds
+                    # another.
+                    self._admin = None
+                    raise
                 self._answered_at = time.monotonic()
             return self._kept_ms

@@ -29,9 +29,15 @@ class Broker:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.kept_ms: int | None = 60_000
         self.asked = 0
-        monkeypatch.setattr(deletions_module, "AdminClient", lambda _config: None)
+        self.clients = 0
+        monkeypatch.setattr(deletions_module, "AdminClient", self._client)
         monkeypatch.setattr(deletions_module, "describe_topics", self._describe)
         self.deletions = Deletions(Settings(), VIDEO_VIEWS_CHANGELOG)
+
+    def _client(self, _config: Any) -> list[Any]:
+        """As the client is: false when it is idle."""
+        self.clients += 1
+        return []
 
     def _describe(self, _admin: Any, names: list[str], **_: Any) -> dict[str, Answer]:
         self.asked += 1
@@ -62,3 +68,18 @@ def test_without_an_answer_nothing_is_assumed(broker: Broker, monkeypatch: pytes
     broker.kept_ms = None
     with pytest.raises(KafkaException):
         broker.deletions.kept_ms()
+
+
+def test_one_client_asks_until_it_fails_and_a_new_one_asks_then(
+    broker: Broker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A client keeps to a broker that is dead, and every takeover would wait for it."""
+    monkeypatch.setattr(deletions_module, "ANSWER_SECONDS", -1.0)
+    for _ in range(3):
+        broker.deletions.kept_ms()
+    assert broker.clients == 1
+    broker.kept_ms = None
+    with pytest.raises(KafkaException):
+        broker.deletions.kept_ms()
+    broker.kept_ms = 1_000
+    assert (broker.deletions.kept_ms(), broker.clients) == (1_000, 2)
