@@ -10,8 +10,9 @@ import pytest
 from hypothesis import settings
 from xdist.scheduler import Scheduling
 
+from deploy.local import process
 from deploy.local.ports import PORT_MAX, PORT_MIN, RANGE_VARIABLE
-from tests import scheduling
+from tests import prefork, scheduling
 
 settings.register_profile("default", deadline=None)
 settings.register_profile("many", deadline=None, max_examples=10_000)
@@ -19,7 +20,11 @@ settings.load_profile("default")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Gives each worker of a parallel run ports of its own, and so every process that it starts."""
+    """Gives each worker of a parallel run ports of its own, and so every process that it starts.
+
+    Services start as forks of processes that have imported them.
+    """
+    process.launch = prefork.start
     worker = os.environ.get("PYTEST_XDIST_WORKER", "")
     if worker:
         count = int(os.environ["PYTEST_XDIST_WORKER_COUNT"])

@@ -6,7 +6,7 @@ import subprocess
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Final, Protocol
 
 TAIL_LINES: Final = 20
 #: How much of the end of a log is read to find its last lines, bytes.
@@ -29,6 +29,39 @@ def wait_until(condition: Callable[[], bool], seconds: float, what: str, *, ever
         if time.monotonic() >= deadline:
             raise DeadlinePassed(f"{what}: not within {seconds:g} s")
         time.sleep(every)
+
+
+class Running(Protocol):
+    """What is needed of a `subprocess.Popen`."""
+
+    pid: int
+
+    def poll(self) -> int | None: ...
+    def wait(self, timeout: float | None = None) -> int: ...
+    def send_signal(self, sig: int) -> None: ...
+    def kill(self) -> None: ...
+
+
+def new_process(
+    argv: Sequence[str], output: int, env: Mapping[str, str], folder: Path | None, user: int | None
+) -> Running:
+    """Starts `argv` in a session of its own; its output goes to the open file `output`."""
+    return subprocess.Popen(
+        argv,
+        stdin=subprocess.DEVNULL,
+        stdout=output,
+        stderr=subprocess.STDOUT,
+        env=env,
+        cwd=folder,
+        start_new_session=True,
+        user=user,
+        group=user,
+        extra_groups=None if user is None else (),
+    )
+
+
+#: How a `Child` starts; the tests replace it.
+launch = new_process
 
 
 class Child:
@@ -56,7 +89,7 @@ class Child:
         self._folder = folder
         self._user = user
         self._stop_signal = stop_signal
-        self._process: subprocess.Popen[bytes] | None = None
+        self._process: Running | None = None
         self._asked = False
 
     @property
@@ -81,18 +114,7 @@ class Child:
         self.log_file.parent.mkdir(parents=True, exist_ok=True)
         self._asked = False
         with self.log_file.open("ab") as log:
-            self._process = subprocess.Popen(
-                self.argv,
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=subprocess.STDOUT,
-                env=self._env,
-                cwd=self._folder,
-                start_new_session=True,
-                user=self._user,
-                group=self._user,
-                extra_groups=None if self._user is None else (),
-            )
+            self._process = launch(self.argv, log.fileno(), self._env, self._folder, self._user)
 
     def stop(self, seconds: float) -> int | None:
         """Asks the process to end, kills it after `seconds`; its exit code, or None when it was never started.

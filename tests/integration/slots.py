@@ -3,7 +3,6 @@
 import json
 import os
 import signal
-import subprocess
 import sys
 import time
 import urllib.error
@@ -11,6 +10,7 @@ import urllib.request
 from collections.abc import Callable
 from pathlib import Path
 
+from deploy.local import process
 from deploy.local.ports import free_port
 
 ROOT = Path(__file__).parents[2]
@@ -53,14 +53,13 @@ class Slot:
             "PROCESSOR_FLUSH_INTERVAL_MS": "500",
             **environ,
         }
-        self._process: subprocess.Popen[bytes] | None = None
+        self._process: process.Running | None = None
 
     def start(self) -> None:
         """Starts the process."""
         with self.log_file.open("ab") as log:
-            self._process = subprocess.Popen(
-                [sys.executable, "-m", *self._program], cwd=ROOT, env=self._environ, stdout=log, stderr=log
-            )
+            argv = [sys.executable, "-m", *self._program]
+            self._process = process.launch(argv, log.fileno(), self._environ, ROOT, None)
 
     @property
     def is_running(self) -> bool:
@@ -117,7 +116,7 @@ class Slot:
     def terminate(self) -> int:
         """SIGTERM; the exit code."""
         assert self._process is not None
-        self._process.terminate()
+        self._process.send_signal(signal.SIGTERM)
         return self._process.wait(90)
 
     def end(self) -> None:

@@ -1,6 +1,8 @@
 """Rebuilds dirty slices: table `rollups` from table `views`, and the serving copy of it."""
 
 from collections.abc import Sequence
+from contextlib import ExitStack
+from functools import partial
 from typing import Any
 
 from pyspark import StorageLevel
@@ -8,7 +10,7 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as sf
 
 from services.finalizer.serving.published import Group, Rebuilt, Slice
-from services.finalizer.transforms.rollups import MEASURES, METRICS, Sets, coarser, minutes, narrow, wide
+from services.finalizer.transforms.rollups import MEASURES, METRICS, Sets, coarser, counted, minutes, narrow, wide
 from services.finalizer.warehouse import tables
 from services.finalizer.warehouse.views_table import in_slices, listed, read
 
@@ -24,21 +26,24 @@ def rebuild(spark: SparkSession, warehouse: str, wanted: Sequence[Slice], sets: 
     other_hours = stored.where((sf.col("grain") == "hour") & in_slices(list(of_days), "day") & ~in_slices(wanted))
     # Found by the files' bounds of `hour`: a session's views may be any time after its first day.
     views = read(spark, warehouse, tables.VIEWS).where(in_slices(wanted))
-
-    by_minute = minutes(views, sets).persist()
-    by_hour = coarser(by_minute, "hour").persist()
-    by_day = coarser(by_hour.union(narrow(other_hours)), "day")
     columns = tables.ROLLUPS.schema.fieldNames()
-    # Minutes stay in the warehouse: they are too many for the page, and its history needs none.
-    served_rows = wide(by_hour.union(by_day)).select(columns).persist(StorageLevel.MEMORY_AND_DISK)
-    try:
-        _replace(warehouse, wide(by_minute).select(columns).unionByName(served_rows), days, wanted, of_days)
+    with ExitStack() as kept:
+        # Sums, sketches and buckets each read them: kept, they are planned and read from the table once.
+        by_minute = minutes(_keep(kept, counted(views)), sets).map(partial(_keep, kept))
+        by_hour = coarser(by_minute, "hour").map(partial(_keep, kept))
+        by_day = coarser(by_hour.union(narrow(_keep(kept, other_hours))), "day")
+        # Minutes stay in the warehouse: they are too many for the page, and its history needs none.
+        served_rows = _keep(kept, wide(by_hour.union(by_day)).select(columns))
+        # Collected before the table changes: Spark drops what it keeps of a table that is written.
         served = served_rows.collect()
-    finally:
-        served_rows.unpersist()
-        by_hour.unpersist()
-        by_minute.unpersist()
+        _replace(warehouse, wide(by_minute).select(columns).unionByName(served_rows), days, wanted, of_days)
     return Rebuilt(slices=wanted, measures=list(MEASURES), groups=[_group(row) for row in served])
+
+
+def _keep(kept: ExitStack, frame: DataFrame) -> DataFrame:
+    """Computes a frame once, until `kept` ends."""
+    kept.callback(frame.unpersist)
+    return frame.persist(StorageLevel.MEMORY_AND_DISK)
 
 
 def _replace(

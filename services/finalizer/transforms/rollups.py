@@ -7,12 +7,11 @@ stored group is *wide*: one row with its histograms as maps.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from typing import Final
 
-from pyspark import StorageLevel
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 from pyspark.sql.types import IntegerType, LongType
@@ -67,14 +66,9 @@ class Groups:
         """Both; a group that is in both is there twice."""
         return Groups(*(mine.unionByName(its) for mine, its in zip(self._frames(), other._frames(), strict=True)))
 
-    def persist(self) -> "Groups":
-        """Keeps what was computed for its next use."""
-        return Groups(*(frame.persist(StorageLevel.MEMORY_AND_DISK) for frame in self._frames()))
-
-    def unpersist(self) -> None:
-        """Gives the memory back."""
-        for frame in self._frames():
-            frame.unpersist()
+    def map(self, change: Callable[[DataFrame], DataFrame]) -> "Groups":
+        """Each frame changed alike."""
+        return Groups(*map(change, self._frames()))
 
     def _frames(self) -> tuple[DataFrame, DataFrame, DataFrame]:
         return self.sums, self.sketches, self.buckets
@@ -134,14 +128,25 @@ def _sum(column: str) -> Column:
     return (high.cast("decimal(20,0)") * sf.lit(2**31).cast("decimal(10,0)") + low).cast("decimal(38,0)")
 
 
-def minutes(views: DataFrame, sets: Sets) -> Groups:
-    """Views -> groups by minute. A view that was taken back counts nowhere."""
-    placed = views.where(~sf.col("deleted")).select(
-        sf.lit("minute").alias("grain"),
+def counted(views: DataFrame) -> DataFrame:
+    """Views -> those that count, with what `minutes` needs of them. A view that was taken back counts nowhere."""
+    return views.where(~sf.col("deleted")).select(
         (sf.floor(rollup_end_ms() / MINUTE_MS) * MINUTE_MS).cast(LongType()).alias("start_ms"),
         "customer_id",
-        sf.inline(sf.array(*(_members(names) for names in sets))),
+        *DIMENSIONS,
         sf.coalesce("viewer_user_id", "viewer_id").alias("viewer"),
+        *_FIELDS,
+    )
+
+
+def minutes(views: DataFrame, sets: Sets) -> Groups:
+    """Views of `counted` -> groups by minute."""
+    placed = views.select(
+        sf.lit("minute").alias("grain"),
+        "start_ms",
+        "customer_id",
+        sf.inline(sf.array(*(_members(names) for names in sets))),
+        "viewer",
         *_FIELDS,
     )
     groups = placed.groupBy(*GROUP)

@@ -1,0 +1,189 @@
+"""Starts programs of this project in processes whose imports are done.
+
+A slot imports 800 modules, which costs more CPU time than what most tests make it do. A process a program, the template, imports
+them once in a run; each start is then a fork of it. A fork has memory, signals, environment, files and an id of its own, as any
+process. The template has one thread and has run nothing but imports. Only `python -m` of a module of
+this project is started so.
+
+The template is the parent: it collects exit codes, and it sends signals, so that an id that was given out again is never hit.
+"""
+
+import array
+import contextlib
+import gc
+import importlib
+import importlib.util
+import json
+import os
+import runpy
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from deploy.local.process import Running, new_process
+
+_ROOT: Final = Path(__file__).parents[1]
+#: Read by the interpreter, the linker or the C library before a program begins, so that a fork would not see a change.
+_READ_AT_START: Final = ("PYTHON", "LD_", "MALLOC_", "GLIBC_", "LC_", "LANG")
+#: Packages whose modules may be imported before they are run.
+_OURS: Final = ("services", "tests")
+_BYTES_MAX: Final = 1 << 20
+_POLL_SECONDS: Final = 0.02
+_templates: dict[str, "Template"] = {}
+
+
+class Forked:
+    """A started process, with the methods of `subprocess.Popen` that the tests use."""
+
+    def __init__(self, template: "Template", pid: int) -> None:
+        self._template = template
+        self.pid = pid
+        self.returncode: int | None = None
+
+    def poll(self) -> int | None:
+        """How it ended (negative: the signal's number); None while it runs."""
+        if self.returncode is None:
+            self.returncode = self._template.ask({"poll": self.pid})["code"]
+        return self.returncode
+
+    def wait(self, timeout: float | None = None) -> int:
+        """Waits for its end; raises `subprocess.TimeoutExpired` after `timeout` seconds."""
+        deadline = None if timeout is None else time.monotonic() + timeout
+        while (code := self.poll()) is None:
+            if deadline is not None and time.monotonic() >= deadline:
+                raise subprocess.TimeoutExpired(f"pid {self.pid}", timeout or 0.0)
+            time.sleep(_POLL_SECONDS)
+        return code
+
+    def send_signal(self, sig: int) -> None:
+        """Sends a signal, unless it has ended."""
+        if self.returncode is None:
+            self._template.ask({"signal": int(sig), "pid": self.pid})
+
+    def kill(self) -> None:
+        """SIGKILL."""
+        self.send_signal(signal.SIGKILL)
+
+
+class Template:
+    """The process that has imported `module`, seen from the tests."""
+
+    def __init__(self, module: str) -> None:
+        ours, its = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        with its:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "tests.prefork", module, str(its.fileno())],
+                cwd=_ROOT,
+                pass_fds=[its.fileno()],
+                start_new_session=True,
+            )
+        self._socket = ours
+
+    def ask(self, request: Mapping[str, object], *files: int) -> dict[str, Any]:
+        """One request, answered. Raises `RuntimeError` when the template has ended or could not do it."""
+        rights = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", files))] if files else []
+        self._socket.sendmsg([json.dumps(request).encode()], rights)
+        answer = self._socket.recv(_BYTES_MAX)
+        if not answer:
+            raise RuntimeError(f"the template process ended with {self._process.wait()}")
+        found: dict[str, Any] = json.loads(answer)
+        return found
+
+
+def start(
+    argv: Sequence[str], output: int, env: Mapping[str, str], folder: Path | None = None, user: int | None = None
+) -> Running:
+    """Starts `argv` with its output in the file `output`: as a fork where that is the same as a new interpreter."""
+    module = argv[2] if user is None and list(argv[:2]) == [sys.executable, "-m"] else ""
+    if not _forkable(module, env):
+        return new_process(argv, output, env, folder, user)
+    if module not in _templates:
+        _templates[module] = Template(module)
+    template = _templates[module]
+    request = {"arguments": argv[3:], "env": dict(env), "folder": str(folder or Path.cwd())}
+    return Forked(template, template.ask(request, output)["pid"])
+
+
+def _forkable(module: str, environ: Mapping[str, str]) -> bool:
+    if module.partition(".")[0] not in _OURS:
+        return False
+    names = {name for name in environ.keys() | os.environ.keys() if name.startswith(_READ_AT_START)}
+    return all(environ.get(name) == os.environ.get(name) for name in names)
+
+
+def _serve(module: str, requests: socket.socket) -> dict[str, Any]:
+    """Answers requests; returns in a fork, with the request that it is for."""
+    codes: dict[int, int | None] = {}
+    while True:
+        message, control, _, _ = requests.recvmsg(_BYTES_MAX, socket.CMSG_SPACE(4))
+        if not message:
+            os._exit(0)
+        request = json.loads(message)
+        _collect(codes)
+        if "poll" in request:
+            answer: dict[str, Any] = {"code": codes.get(request["poll"])}
+        elif "signal" in request:
+            if codes.get(request["pid"], 0) is None:
+                os.kill(request["pid"], request["signal"])
+            answer = {}
+        else:
+            ((_, _, data),) = control
+            (output,) = array.array("i", data)
+            pid = os.fork()
+            if pid == 0:
+                requests.close()
+                request["output"] = output
+                return dict(request)
+            os.close(output)
+            codes[pid] = None
+            answer = {"pid": pid}
+        requests.send(json.dumps(answer).encode())
+
+
+def _collect(codes: dict[int, int | None]) -> None:
+    with contextlib.suppress(ChildProcessError):
+        while True:
+            pid, status = os.waitpid(-1, os.WNOHANG)
+            if pid == 0:
+                return
+            codes[pid] = os.waitstatus_to_exitcode(status)
+
+
+def _become(module: str, request: dict[str, Any]) -> None:
+    """Turns a fork into what `python -m module` is just before it runs the module."""
+    os.setsid()
+    os.chdir(request["folder"])
+    null = os.open(os.devnull, os.O_RDONLY)
+    for source, target in ((null, 0), (request["output"], 1), (request["output"], 2)):
+        os.dup2(source, target)
+    os.close(null)
+    os.close(request["output"])
+    os.environ.clear()
+    os.environ.update(request["env"])
+    time.tzset()
+    sys.argv = [module, *request["arguments"]]
+    sys.path[0] = request["folder"]
+
+
+def main() -> None:
+    """`python -m tests.prefork MODULE FD`: imports the module's parts, then forks by request from the socket FD."""
+    module, descriptor = sys.argv[1], int(sys.argv[2])
+    found = importlib.util.find_spec(module)
+    program = f"{module}.__main__" if found is not None and found.submodule_search_locations else module
+    importlib.import_module(program)
+    del sys.modules[program]
+    gc.collect()
+    gc.freeze()
+    request = _serve(module, socket.socket(fileno=descriptor))
+    gc.unfreeze()
+    _become(module, request)
+    runpy.run_module(module, run_name="__main__", alter_sys=True)
+
+
+if __name__ == "__main__":
+    main()
