@@ -1,5 +1,6 @@
 """One broker and one Postgres for all integration tests; a test that needs isolation makes topics and groups of its own."""
 
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from uuid import uuid4
@@ -9,9 +10,10 @@ from pyspark.sql import SparkSession
 
 from deploy.local.broker import Broker
 from deploy.local.postgres import Postgres
-from deploy.topics import create_topics
 from services.finalizer.warehouse import session as finalizer_session
+from services.finalizer.warehouse import tables
 from shared.settings import Settings
+from tests.integration.brokers import broker_with_topics
 from tests.integration.finalizing import spark_environment
 from tests.integration.warehousing import Warehouse, finalizer_settings
 
@@ -19,8 +21,7 @@ from tests.integration.warehousing import Warehouse, finalizer_settings
 @pytest.fixture(scope="session")
 def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
     """A running broker with every declared topic in profile laptop."""
-    with Broker(tmp_path_factory.mktemp("broker")) as running:
-        create_topics(Settings(kafka_bootstrap=running.bootstrap, topics_profile="laptop"))
+    with broker_with_topics(tmp_path_factory.mktemp("broker"), "laptop") as running:
         yield running
 
 
@@ -44,8 +45,7 @@ def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Postgres]:
 @pytest.fixture
 def own_broker(tmp_path: Path) -> Iterator[Broker]:
     """A broker that holds nothing of other tests."""
-    with Broker(tmp_path / "broker") as running:
-        create_topics(Settings(kafka_bootstrap=running.bootstrap))
+    with broker_with_topics(tmp_path / "broker") as running:
         yield running
 
 
@@ -62,10 +62,19 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     session.stop()
 
 
+@pytest.fixture(scope="session")
+def empty_tables(tmp_path_factory: pytest.TempPathFactory, spark: SparkSession) -> Path:
+    """The folder of a warehouse whose tables have no rows: a copy costs less than to create them."""
+    folder = tmp_path_factory.mktemp("empty") / "warehouse"
+    tables.ensure(spark, str(folder), auto_compact=False)
+    return folder
+
+
 @pytest.fixture
-def warehouse(tmp_path: Path, spark: SparkSession, postgres: Postgres) -> Iterator[Warehouse]:
-    """An empty one on the tests' own Spark session."""
+def warehouse(tmp_path: Path, spark: SparkSession, postgres: Postgres, empty_tables: Path) -> Iterator[Warehouse]:
+    """An empty one on the tests' own Spark session. Large batches take several transactions."""
     dsn = postgres.create_database(f"warehouse_{uuid4().hex}")
-    opened = Warehouse(spark, finalizer_settings(tmp_path, dsn, slices_max="7"), tmp_path)
+    shutil.copytree(empty_tables, tmp_path / "warehouse")
+    opened = Warehouse(spark, finalizer_settings(tmp_path, dsn, slices_max="16"), tmp_path)
     yield opened
     opened.close()

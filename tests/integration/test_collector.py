@@ -14,7 +14,6 @@ import pytest
 from deploy.local.broker import Broker
 from deploy.local.ports import free_port
 from deploy.local.process import wait_until
-from deploy.topics import create_topics
 from services.collector.intake.cmcd import cmcd
 from services.collector.intake.mux import mux
 from services.collector.intake.post import Rules
@@ -26,6 +25,7 @@ from shared.schemas.beacon import Beacon
 from shared.settings import Settings
 from shared.topics import BEACONS, REJECTED
 from tests.contracts.sink_contract import SinkContract, Stored
+from tests.integration.brokers import broker_with_topics
 from tests.integration.collecting import SECONDS_MAX, Collector, answered, reading, until
 from tests.unit.collector.intake.bodies import CMCD_RECORD, cmcd_bodies, mux_body, mux_event, mux_posts, post
 
@@ -104,8 +104,7 @@ async def test_two_processes_on_one_port_store_what_real_players_sent(broker: Br
 
 
 async def test_what_was_answered_200_is_stored_though_the_broker_hangs_and_dies(tmp_path: Path) -> None:
-    with Broker(tmp_path / "broker") as own:
-        create_topics(Settings(kafka_bootstrap=own.bootstrap))
+    with broker_with_topics(tmp_path / "broker") as own:
         with (
             Collector(own.bootstrap, tmp_path, free_port(), ack_seconds_max="1") as collector,
             reading(own.bootstrap, BEACONS.name) as reader,
@@ -233,8 +232,7 @@ async def test_processes_come_to_and_leave_a_shared_port_and_no_client_notices(b
 
 
 async def test_a_collector_that_must_leave_records_behind_says_how_many(tmp_path: Path) -> None:
-    with Broker(tmp_path / "broker") as own:
-        create_topics(Settings(kafka_bootstrap=own.bootstrap))
+    with broker_with_topics(tmp_path / "broker") as own:
         limits = {"ack_seconds_max": "0.5", "drain_seconds_max": "1"}
         with Collector(own.bootstrap, tmp_path, free_port(), **limits) as collector:
             own.child.signal(signal.SIGSTOP)

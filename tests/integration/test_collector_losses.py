@@ -13,11 +13,10 @@ from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, C
 
 from deploy.local.broker import Broker
 from deploy.local.ports import free_port
-from deploy.topics import create_topics
 from services.collector.sink.records import Record
 from shared.codec import BEACON
-from shared.settings import Settings
 from shared.topics import BEACONS
+from tests.integration.brokers import broker_with_topics
 from tests.integration.collecting import SECONDS_MAX, Collector, answered, reading, until
 from tests.unit.collector.intake.bodies import CMCD_RECORD, mux_body, mux_event
 
@@ -135,8 +134,7 @@ def _set_min_isr(bootstrap: str, replicas: int) -> None:
 
 async def test_a_full_queue_and_too_few_replicas_lose_nothing(tmp_path: Path) -> None:
     """The queue holds five records, so that eight players fill it; none of them is ever cut in two by it."""
-    with Broker(tmp_path / "broker") as own:
-        create_topics(Settings(kafka_bootstrap=own.bootstrap))
+    with broker_with_topics(tmp_path / "broker") as own:
         limits = {"queue_records_max": "5", "ack_seconds_max": "1"}
         with (
             Collector(own.bootstrap, tmp_path, free_port(), **limits) as collector,
@@ -159,8 +157,7 @@ async def test_a_full_queue_and_too_few_replicas_lose_nothing(tmp_path: Path) ->
 
 async def test_a_broker_that_is_away_under_load_loses_nothing(tmp_path: Path, outage_seconds: float) -> None:
     """Without a spool, and with players that do not wait: what is answered 200 or 204 before, meanwhile and after is in Kafka."""
-    with Broker(tmp_path / "broker") as own:
-        create_topics(Settings(kafka_bootstrap=own.bootstrap))
+    with broker_with_topics(tmp_path / "broker") as own:
         with (
             Collector(own.bootstrap, tmp_path, free_port(), ack_seconds_max="1") as collector,
             reading(own.bootstrap, BEACONS.name) as reader,
@@ -193,8 +190,7 @@ async def test_many_bombs_at_once_take_no_more_memory_than_the_limits_say(tmp_pa
     bomb = gzip.compress(mux_body(*(mux_event(ake="bombs", xsqno=seq) for seq in range(2_000))))
     assert len(bomb) < 20_000
     limits = {"in_flight_bytes_max": str(16 * MIB), "queue_kbytes_max": "2000000", "queue_records_max": "10000000"}
-    with Broker(tmp_path / "broker") as own:
-        create_topics(Settings(kafka_bootstrap=own.bootstrap))
+    with broker_with_topics(tmp_path / "broker") as own:
         with Collector(own.bootstrap, tmp_path, free_port(), ack_seconds_max="100", **limits) as collector:
             async with aiohttp.ClientSession() as client:
                 assert await answered(client, collector.url, bomb) == 200
@@ -217,8 +213,7 @@ async def test_many_bombs_at_once_take_no_more_memory_than_the_limits_say(tmp_pa
 
 async def test_a_spool_takes_over_and_outlives_its_process(tmp_path: Path) -> None:
     """The broker dies, Mux clients are answered 200 all the same, the collector dies, both come back."""
-    with Broker(tmp_path / "broker") as own:
-        create_topics(Settings(kafka_bootstrap=own.bootstrap))
+    with broker_with_topics(tmp_path / "broker") as own:
         port = free_port()
         limits = {"spool_dir": str(tmp_path / "spool"), "ack_seconds_max": "1", "drain_seconds_max": "30"}
         with reading(own.bootstrap, BEACONS.name) as reader:
@@ -242,8 +237,7 @@ async def test_a_spool_takes_over_and_outlives_its_process(tmp_path: Path) -> No
 
 
 async def test_a_spool_that_cannot_be_drained_is_told_by_the_exit_code(tmp_path: Path) -> None:
-    with Broker(tmp_path / "broker") as own:
-        create_topics(Settings(kafka_bootstrap=own.bootstrap))
+    with broker_with_topics(tmp_path / "broker") as own:
         limits = {"spool_dir": str(tmp_path / "spool"), "ack_seconds_max": "0.5", "drain_seconds_max": "1"}
         with Collector(own.bootstrap, tmp_path, free_port(), **limits) as collector:
             await asyncio.to_thread(own.kill)

@@ -21,7 +21,6 @@ from deploy.local.broker import Broker
 from deploy.local.ports import free_port
 from deploy.local.postgres import Postgres
 from deploy.local.process import Child
-from deploy.topics import create_topics
 from services.finalizer.serving.migrate import migrate
 from services.rim.kafka.connection import client_config
 from shared import codec
@@ -30,6 +29,7 @@ from shared.partitioning import partition_of, view_key
 from shared.schemas.live import BUCKET_MS, Live
 from shared.settings import Settings
 from shared.topics import BEACONS, LIVE, PROFILES
+from tests.integration.brokers import broker_with_topics
 from tests.integration.served import MEASURES
 from tests.integration.slots import Slot, wait_until
 from tests.unit.dashboard.records import slice_of
@@ -173,9 +173,8 @@ def installation(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installat
     folder = tmp_path_factory.mktemp("dashboard")
     postgres = Postgres(tmp_path_factory.mktemp("dashboard-postgres"))
     port, lookup_port = free_port(), free_port()
-    with Broker(folder / "broker") as broker:
+    with broker_with_topics(folder / "broker", "laptop") as broker:
         settings = Settings(kafka_bootstrap=broker.bootstrap, topics_profile="laptop")
-        create_topics(settings)
         try:
             postgres.start()
             dashboard = start_dashboard(folder, broker, postgres, port, lookup_port)

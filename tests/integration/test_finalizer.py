@@ -98,7 +98,7 @@ def test_each_record_counts_once_wherever_the_driver_dies(installation: Installa
             topic.send_raw(fresh)
             raw += fresh
         assert installation.run_once(crash_at=point, offsets_per_trigger_max="150") == -signal.SIGKILL, point
-    assert installation.run_once(slices_max="8") == 0
+    assert installation.run_once(slices_max="30") == 0
     expect_truth(installation, newest(revisions))
     expect_raw(installation, raw)
     # The same bytes twice are two records.

@@ -7,7 +7,7 @@ import pytest
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as sf
 
-from services.finalizer.transforms.rollups import DIMENSIONS, MEASURES, coarser, minutes, narrow, wide
+from services.finalizer.transforms.rollups import DIMENSIONS, MEASURES, coarser, counted, minutes, narrow, wide
 from services.finalizer.transforms.views import parse
 from shared.codec import VIEW
 from shared.schemas.view import INTEGRAL_MAX, NUMBER_MAX, View
@@ -35,7 +35,7 @@ def records(spark: SparkSession, *views: View) -> DataFrame:
 def test_a_group_sums_exactly_what_64_bits_do_not_hold(spark: SparkSession) -> None:
     views = parse(records(spark, *[a_view(f"most-{number}", **MOST) for number in range(COPIES)]))
 
-    days = wide(coarser(coarser(minutes(views, ((),)), "hour"), "day"))
+    days = wide(coarser(coarser(minutes(counted(views), ((),)), "hour"), "day"))
     (sums,) = days.collect()
 
     assert sums["views"] == COPIES
@@ -59,7 +59,7 @@ def test_groups_widened_and_narrowed_again_add_up_to_the_same(spark: SparkSessio
             ],
         )
     )
-    by_hour = coarser(minutes(views, ((), ("cdn",))), "hour").persist()
+    by_hour = coarser(minutes(counted(views), ((), ("cdn",))), "hour").map(DataFrame.persist)
 
     straight = wide(coarser(by_hour, "day")).collect()
     stored = wide(by_hour)
@@ -86,7 +86,7 @@ def test_a_view_that_played_has_started_without_a_startup_time_and_sources_are_k
         a_view("begun unseen", startup_ms=None, startup_unknown="start_lost"),
         a_view("left", startup_ms=None, startup_unknown="not_started", ebvs=True),
     ]
-    rows = wide(minutes(parse(records(spark, *views)), ((), ("source",)))).collect()
+    rows = wide(minutes(counted(parse(records(spark, *views))), ((), ("source",)))).collect()
     assert sum(row["started"] for row in rows if row["dimensions"] == "") == 4
     by_source = {row["members"][0]: row for row in rows if row["dimensions"] == "source"}
     assert {name: sum(row["startup_ms_histogram"].values()) for name, row in by_source.items()} == {"mux": 1, "cmcd": 1}

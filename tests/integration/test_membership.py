@@ -5,11 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from deploy.local.broker import Broker
-from deploy.topics import create_topics
-from shared.settings import Settings
 from tests.chaos import logs, rolling
 from tests.chaos.feed import PARTITIONS
+from tests.integration.brokers import broker_with_topics
 from tests.integration.slots import Slot, wait_until
 
 pytestmark = pytest.mark.integration
@@ -22,8 +20,7 @@ HAND_OVER_SECONDS_MAX = SESSION_SECONDS * 0.6
 @pytest.fixture
 def slots(tmp_path: Path) -> Iterator[list[Slot]]:
     """Three slots on a broker of their own, each with its share."""
-    with Broker(tmp_path / "broker") as broker:
-        create_topics(Settings(kafka_bootstrap=broker.bootstrap))
+    with broker_with_topics(tmp_path / "broker") as broker:
         started = [
             Slot(broker.bootstrap, tmp_path, number, PROCESSOR_SESSION_MS=str(SESSION_SECONDS * 1000))
             for number in range(3)

@@ -10,10 +10,9 @@ from confluent_kafka.admin import AdminClient
 
 from deploy.demo.compare import ViewRecords
 from deploy.demo.observe import TopicReader
-from deploy.local.broker import Broker
-from deploy.topics import create_topics
 from shared import codec, topics
 from shared.settings import Settings
+from tests.integration.brokers import broker_with_topics
 from tests.integration.finalizing import a_view
 
 pytestmark = pytest.mark.integration
@@ -24,10 +23,8 @@ _SECONDS_MAX = 30.0
 @pytest.fixture
 def fresh(tmp_path: Path) -> Iterator[Settings]:
     """A broker of its own: the reader reads everything that was ever written."""
-    with Broker(tmp_path / "broker") as broker:
-        settings = Settings(kafka_bootstrap=broker.bootstrap)
-        create_topics(settings)
-        yield settings
+    with broker_with_topics(tmp_path / "broker") as broker:
+        yield Settings(kafka_bootstrap=broker.bootstrap)
 
 
 @pytest.fixture

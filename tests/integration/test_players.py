@@ -11,12 +11,10 @@ from typing import Any
 import pytest
 from playwright.sync_api import sync_playwright
 
-from deploy.local.broker import Broker
 from deploy.local.ports import free_port
-from deploy.topics import create_topics
 from shared.schemas.view import View
-from shared.settings import Settings
 from shared.topics import BEACONS, REJECTED, VIEWS
+from tests.integration.brokers import broker_with_topics
 from tests.integration.collecting import Collector, reading
 from tests.integration.players.media import SECONDS, made_media
 from tests.integration.players.seen import Seen, seen_until
@@ -88,8 +86,7 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Results]:
     """Every story, told once."""
     folder = tmp_path_factory.mktemp("players")
     media = made_media()
-    with Broker(folder / "broker") as broker:
-        create_topics(Settings(kafka_bootstrap=broker.bootstrap, topics_profile="laptop"))
+    with broker_with_topics(folder / "broker", "laptop") as broker:
         slot = Slot(broker.bootstrap, folder, 0, **FINISH)
         slot.start()
         port = free_port()

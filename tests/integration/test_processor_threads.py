@@ -8,9 +8,8 @@ import pytest
 
 from deploy.local.broker import Broker
 from deploy.local.ports import free_port
-from deploy.topics import create_topics
-from shared.settings import Settings
 from tests.integration.broken_slot import WORK
+from tests.integration.brokers import broker_with_topics
 from tests.integration.slots import Slot, wait_until
 
 pytestmark = pytest.mark.integration
@@ -19,8 +18,7 @@ pytestmark = pytest.mark.integration
 @pytest.fixture(scope="module")
 def own_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
     """One broker for this file."""
-    with Broker(tmp_path_factory.mktemp("broker")) as running:
-        create_topics(Settings(kafka_bootstrap=running.bootstrap))
+    with broker_with_topics(tmp_path_factory.mktemp("broker")) as running:
         yield running
 
 
