@@ -2,8 +2,7 @@
 
 A slot imports 800 modules, which costs more CPU time than what most tests make it do. A process a program, the template, imports
 them once in a run; each start is then a fork of it. A fork has memory, signals, environment, files and an id of its own, as any
-process. The template has one thread and has run nothing but imports. Only `python -m` of a module of
-this project is started so.
+process. The template has one thread and has run nothing but imports. Only `python -m` of a module of this project is started so.
 
 The template is the parent: it collects exit codes, and it sends signals, so that an id that was given out again is never hit.
 """
@@ -29,7 +28,7 @@ from deploy.local.process import Running, new_process
 
 _ROOT: Final = Path(__file__).parents[1]
 #: Read by the interpreter, the linker or the C library before a program begins, so that a fork would not see a change.
-_READ_AT_START: Final = ("PYTHON", "LD_", "MALLOC_", "GLIBC_", "LC_", "LANG")
+READ_AT_START: Final = ("PYTHON", "LD_", "MALLOC_", "GLIBC_", "LC_", "LANG")
 #: Packages whose modules may be imported before they are run.
 _OURS: Final = ("services", "tests")
 _BYTES_MAX: Final = 1 << 20
@@ -112,7 +111,7 @@ def start(
 def _forkable(module: str, environ: Mapping[str, str]) -> bool:
     if module.partition(".")[0] not in _OURS:
         return False
-    names = {name for name in environ.keys() | os.environ.keys() if name.startswith(_READ_AT_START)}
+    names = {name for name in environ.keys() | os.environ.keys() if name.startswith(READ_AT_START)}
     return all(environ.get(name) == os.environ.get(name) for name in names)
 
 

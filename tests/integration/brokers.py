@@ -14,14 +14,13 @@ from shared.settings import Settings
 
 
 @contextmanager
-def broker_with_topics(folder: Path, profile: str = "local") -> Iterator[Broker]:
-    """A running broker with the topics of `profile`, killed at the end: nobody reads its data again.
+def broker_with_topics(folder: Path) -> Iterator[Broker]:
+    """A running broker with every declared topic, killed at the end: nobody reads its data again.
 
     Its data are a copy of those of another broker, made once in a run: to format a folder and to create the topics costs as much
-    CPU time as to start. So brokers of one profile are one cluster to their clients: a test that needs two clusters makes the
-    second by itself.
+    CPU time as to start. All such brokers are one cluster to their clients, so a test of two clusters makes its second by itself.
     """
-    shutil.copytree(_made(profile), folder / "data")
+    shutil.copytree(_made(), folder / "data")
     broker = Broker(folder)
     broker.start()
     try:
@@ -31,10 +30,10 @@ def broker_with_topics(folder: Path, profile: str = "local") -> Iterator[Broker]
 
 
 @functools.cache
-def _made(profile: str) -> Path:
+def _made() -> Path:
     """The data of a broker that has been stopped after its topics were created."""
     folder = Path(tempfile.mkdtemp(prefix="playhead-broker-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     with Broker(folder) as broker:
-        create_topics(Settings(kafka_bootstrap=broker.bootstrap, topics_profile=profile))
+        create_topics(Settings(kafka_bootstrap=broker.bootstrap))
     return folder / "data"

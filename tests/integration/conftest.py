@@ -21,7 +21,7 @@ from tests.integration.warehousing import Warehouse, finalizer_settings
 @pytest.fixture(scope="session")
 def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
     """A running broker with every declared topic in profile laptop."""
-    with broker_with_topics(tmp_path_factory.mktemp("broker"), "laptop") as running:
+    with broker_with_topics(tmp_path_factory.mktemp("broker")) as running:
         yield running
 
 

@@ -104,58 +104,58 @@ async def test_two_processes_on_one_port_store_what_real_players_sent(broker: Br
 
 
 async def test_what_was_answered_200_is_stored_though_the_broker_hangs_and_dies(tmp_path: Path) -> None:
-    with broker_with_topics(tmp_path / "broker") as own:
-        with (
-            Collector(own.bootstrap, tmp_path, free_port(), ack_seconds_max="1") as collector,
-            reading(own.bootstrap, BEACONS.name) as reader,
-        ):
-            async with aiohttp.ClientSession() as client:
-                statuses: list[int] = []
-                stored: list[int] = []
-                stop = asyncio.Event()
+    with (
+        broker_with_topics(tmp_path / "broker") as own,
+        Collector(own.bootstrap, tmp_path, free_port(), ack_seconds_max="1") as collector,
+        reading(own.bootstrap, BEACONS.name) as reader,
+    ):
+        async with aiohttp.ClientSession() as client:
+            statuses: list[int] = []
+            stored: list[int] = []
+            stop = asyncio.Event()
 
-                async def player() -> None:
-                    """Sends one beacon after another, each until it is answered 200."""
-                    seq = 0
-                    while not stop.is_set():
-                        body = mux_body(mux_event(ake="hangs", xsqno=seq, e="viewstart" if seq == 0 else "hb"))
-                        statuses.append(await answered(client, collector.url, body))
-                        if statuses[-1] == 200:
-                            stored.append(seq)
-                            seq += 1
+            async def player() -> None:
+                """Sends one beacon after another, each until it is answered 200."""
+                seq = 0
+                while not stop.is_set():
+                    body = mux_body(mux_event(ake="hangs", xsqno=seq, e="viewstart" if seq == 0 else "hb"))
+                    statuses.append(await answered(client, collector.url, body))
+                    if statuses[-1] == 200:
+                        stored.append(seq)
+                        seq += 1
 
-                async def more_stored() -> None:
-                    count = len(stored) + 5
-                    await until(lambda: len(stored) >= count)
+            async def more_stored() -> None:
+                count = len(stored) + 5
+                await until(lambda: len(stored) >= count)
 
-                async def more_refused() -> None:
-                    count = statuses.count(503) + 2
-                    await until(lambda: statuses.count(503) >= count)
+            async def more_refused() -> None:
+                count = statuses.count(503) + 2
+                await until(lambda: statuses.count(503) >= count)
 
-                playing = asyncio.create_task(player())
-                await more_stored()
-                own.child.signal(signal.SIGSTOP)
-                await more_refused()
-                # Restarting a collector would not bring the broker back.
-                assert await asyncio.to_thread(collector.status, "/livez") == 200
-                own.child.signal(signal.SIGCONT)
-                await more_stored()
-                await asyncio.to_thread(own.kill)
-                await more_refused()
-                await asyncio.to_thread(own.start)
-                await more_stored()
-                stop.set()
-                await playing
-            assert set(statuses) == {200, 503}
+            playing = asyncio.create_task(player())
+            await more_stored()
+            own.child.signal(signal.SIGSTOP)
+            await more_refused()
+            # Restarting a collector would not bring the broker back.
+            assert await asyncio.to_thread(collector.status, "/livez") == 200
+            own.child.signal(signal.SIGCONT)
+            await more_stored()
+            await asyncio.to_thread(own.kill)
+            await more_refused()
+            await asyncio.to_thread(own.start)
+            await more_stored()
+            stop.set()
+            await playing
+        assert set(statuses) == {200, 503}
 
-            def seqs(records: list[Record]) -> set[int | None]:
-                return {BEACON.decode(record.value).seq for record in records}
+        def seqs(records: list[Record]) -> set[int | None]:
+            return {BEACON.decode(record.value).seq for record in records}
 
-            # Duplicates there may be: of what was answered 503 and stored all the same.
-            records = reader.until(lambda found: seqs(found) >= set(stored))
-            first_seen = list(dict.fromkeys(BEACON.decode(record.value).seq for record in records))
-            assert first_seen[: len(stored)] == stored
-            assert collector.child.stop(SECONDS_MAX) == 0
+        # Duplicates there may be: of what was answered 503 and stored all the same.
+        records = reader.until(lambda found: seqs(found) >= set(stored))
+        first_seen = list(dict.fromkeys(BEACON.decode(record.value).seq for record in records))
+        assert first_seen[: len(stored)] == stored
+        assert collector.child.stop(SECONDS_MAX) == 0
 
 
 async def test_a_collector_that_is_told_to_stop_finishes_what_it_began(broker: Broker, tmp_path: Path) -> None:

@@ -157,32 +157,32 @@ async def test_a_full_queue_and_too_few_replicas_lose_nothing(tmp_path: Path) ->
 
 async def test_a_broker_that_is_away_under_load_loses_nothing(tmp_path: Path, outage_seconds: float) -> None:
     """Without a spool, and with players that do not wait: what is answered 200 or 204 before, meanwhile and after is in Kafka."""
-    with broker_with_topics(tmp_path / "broker") as own:
-        with (
-            Collector(own.bootstrap, tmp_path, free_port(), ack_seconds_max="1") as collector,
-            reading(own.bootstrap, BEACONS.name) as reader,
-        ):
-            crowds = [Crowd(collector.url, is_mux=True), Crowd(collector.url, is_mux=False)]
-            async with contextlib.AsyncExitStack() as stack:
-                for crowd in crowds:
-                    await stack.enter_async_context(crowd.playing())
-                for crowd in crowds:
-                    await crowd.more()
-                await asyncio.to_thread(own.stop)
-                # Not a wait for something to happen: the time is what is tried.
-                await asyncio.sleep(outage_seconds)
-                for crowd in crowds:
-                    await crowd.more_refused()
-                await asyncio.to_thread(own.start)
-                for crowd in crowds:
-                    await crowd.more()
-            stored = [each for crowd in crowds for each in crowd.stored]
-            records = reader.until(lambda found: set(told(found)) >= set(stored))
-            for crowd, success in zip(crowds, (200, 204), strict=True):
-                assert_all_there_in_order([record for record in records if is_of(crowd, record)], crowd.stored)
-                assert set(crowd.statuses) == {success, 503}
-            print(f"\naway {outage_seconds:g} s: {len(stored)} answered with success, all of them in Kafka")
-            assert collector.child.stop(SECONDS_MAX) == 0
+    with (
+        broker_with_topics(tmp_path / "broker") as own,
+        Collector(own.bootstrap, tmp_path, free_port(), ack_seconds_max="1") as collector,
+        reading(own.bootstrap, BEACONS.name) as reader,
+    ):
+        crowds = [Crowd(collector.url, is_mux=True), Crowd(collector.url, is_mux=False)]
+        async with contextlib.AsyncExitStack() as stack:
+            for crowd in crowds:
+                await stack.enter_async_context(crowd.playing())
+            for crowd in crowds:
+                await crowd.more()
+            await asyncio.to_thread(own.stop)
+            # Not a wait for something to happen: the time is what is tried.
+            await asyncio.sleep(outage_seconds)
+            for crowd in crowds:
+                await crowd.more_refused()
+            await asyncio.to_thread(own.start)
+            for crowd in crowds:
+                await crowd.more()
+        stored = [each for crowd in crowds for each in crowd.stored]
+        records = reader.until(lambda found: set(told(found)) >= set(stored))
+        for crowd, success in zip(crowds, (200, 204), strict=True):
+            assert_all_there_in_order([record for record in records if is_of(crowd, record)], crowd.stored)
+            assert set(crowd.statuses) == {success, 503}
+        print(f"\naway {outage_seconds:g} s: {len(stored)} answered with success, all of them in Kafka")
+        assert collector.child.stop(SECONDS_MAX) == 0
 
 
 async def test_many_bombs_at_once_take_no_more_memory_than_the_limits_say(tmp_path: Path) -> None:
@@ -190,25 +190,27 @@ async def test_many_bombs_at_once_take_no_more_memory_than_the_limits_say(tmp_pa
     bomb = gzip.compress(mux_body(*(mux_event(ake="bombs", xsqno=seq) for seq in range(2_000))))
     assert len(bomb) < 20_000
     limits = {"in_flight_bytes_max": str(16 * MIB), "queue_kbytes_max": "2000000", "queue_records_max": "10000000"}
-    with broker_with_topics(tmp_path / "broker") as own:
-        with Collector(own.bootstrap, tmp_path, free_port(), ack_seconds_max="100", **limits) as collector:
-            async with aiohttp.ClientSession() as client:
-                assert await answered(client, collector.url, bomb) == 200
-                before = collector.peak_bytes()
-                own.child.signal(signal.SIGSTOP)
-                bombs = [asyncio.create_task(answered(client, collector.url, bomb)) for _ in range(120)]
-                await until(lambda: sum(task.done() for task in bombs) >= 60)
-                assert {task.result() for task in bombs if task.done()} == {503}
-                # What is in flight is there twice, here and in the producer's queue.
-                grown = collector.peak_bytes() - before
-                print(f"\n{grown / MIB:.0f} MiB more for 120 bombs at once")
-                assert grown < 100 * MIB
-                own.child.signal(signal.SIGCONT)
-                assert (await asyncio.gather(*bombs)).count(200) >= 5
-                assert await answered(client, collector.url, bomb) == 200
-            refused = [f'playhead_collector_unstored_total{{reason="{why}"}}' for why in ("in_flight", "waiting_turns")]
-            assert sum(collector.metric(sample) for sample in refused) >= 60
-            assert collector.metric("playhead_collector_in_flight_bytes") == 0
+    with (
+        broker_with_topics(tmp_path / "broker") as own,
+        Collector(own.bootstrap, tmp_path, free_port(), ack_seconds_max="100", **limits) as collector,
+    ):
+        async with aiohttp.ClientSession() as client:
+            assert await answered(client, collector.url, bomb) == 200
+            before = collector.peak_bytes()
+            own.child.signal(signal.SIGSTOP)
+            bombs = [asyncio.create_task(answered(client, collector.url, bomb)) for _ in range(120)]
+            await until(lambda: sum(task.done() for task in bombs) >= 60)
+            assert {task.result() for task in bombs if task.done()} == {503}
+            # What is in flight is there twice, here and in the producer's queue.
+            grown = collector.peak_bytes() - before
+            print(f"\n{grown / MIB:.0f} MiB more for 120 bombs at once")
+            assert grown < 100 * MIB
+            own.child.signal(signal.SIGCONT)
+            assert (await asyncio.gather(*bombs)).count(200) >= 5
+            assert await answered(client, collector.url, bomb) == 200
+        refused = [f'playhead_collector_unstored_total{{reason="{why}"}}' for why in ("in_flight", "waiting_turns")]
+        assert sum(collector.metric(sample) for sample in refused) >= 60
+        assert collector.metric("playhead_collector_in_flight_bytes") == 0
 
 
 async def test_a_spool_takes_over_and_outlives_its_process(tmp_path: Path) -> None:

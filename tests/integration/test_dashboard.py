@@ -173,7 +173,7 @@ def installation(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installat
     folder = tmp_path_factory.mktemp("dashboard")
     postgres = Postgres(tmp_path_factory.mktemp("dashboard-postgres"))
     port, lookup_port = free_port(), free_port()
-    with broker_with_topics(folder / "broker", "laptop") as broker:
+    with broker_with_topics(folder / "broker") as broker:
         settings = Settings(kafka_bootstrap=broker.bootstrap, topics_profile="laptop")
         try:
             postgres.start()

@@ -86,7 +86,7 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Results]:
     """Every story, told once."""
     folder = tmp_path_factory.mktemp("players")
     media = made_media()
-    with broker_with_topics(folder / "broker", "laptop") as broker:
+    with broker_with_topics(folder / "broker") as broker:
         slot = Slot(broker.bootstrap, folder, 0, **FINISH)
         slot.start()
         port = free_port()

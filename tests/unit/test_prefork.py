@@ -1,0 +1,75 @@
+"""A fork of a template is what a new interpreter would be: arguments, folder, environment, output, exit code, signals."""
+
+import json
+import os
+import signal
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from deploy.local.process import Child, wait_until
+from tests import prefork
+
+MODULE = "tests.unit.prefork_program"
+SECONDS_MAX = 60.0
+
+
+def child(folder: Path, *arguments: str, **env: str) -> Child:
+    argv = [sys.executable, "-m", MODULE, *arguments]
+    return Child("program", argv, log_file=folder / "log", env={"PATH": os.environ["PATH"], **env}, folder=folder)
+
+
+def said(folder: Path) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((folder / "log").read_text())
+    return found
+
+
+def ended(started: Child) -> int | None:
+    wait_until(lambda: not started.is_running, SECONDS_MAX, "the program ends")
+    return started.exit_code
+
+
+@pytest.fixture(autouse=True)
+def same_interpreter(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the interpreter reads when it starts is as in the template."""
+    for name in list(os.environ):
+        if name.startswith(prefork.READ_AT_START):
+            monkeypatch.delenv(name)
+
+
+def test_a_fork_has_its_own_arguments_folder_environment_and_output(tmp_path: Path) -> None:
+    started = child(tmp_path, "exit", "3", PREFORK_VALUE="ours")
+    started.start()
+    assert isinstance(started._process, prefork.Forked)
+    assert ended(started) == 3
+    expected = {"folder": str(tmp_path), "value": "ours", "of_tests": False, "session": True, "main": "__main__"}
+    assert said(tmp_path) == {"arguments": ["exit", "3"], **expected}
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+def test_a_signal_ends_the_fork_that_it_is_for(tmp_path: Path, number: signal.Signals) -> None:
+    folders = [tmp_path / name for name in "ab"]
+    for folder in folders:
+        folder.mkdir()
+    hit, spared = (child(folder, "wait") for folder in folders)
+    hit.start()
+    spared.start()
+    for one in (hit, spared):
+        wait_until(lambda log=one.log_file: "wait" in log.read_text(), SECONDS_MAX, "the program runs")  # type: ignore[misc]
+    hit.signal(number)
+    assert ended(hit) == -number
+    assert spared.is_running
+    spared.kill()
+    assert ended(spared) == -signal.SIGKILL
+    # A signal for a process that has ended hits nobody.
+    hit.signal(number)
+
+
+def test_another_interpreter_is_started_where_a_fork_would_differ(tmp_path: Path) -> None:
+    started = child(tmp_path, "exit", "0", PYTHONHASHSEED="1")
+    started.start()
+    assert not isinstance(started._process, prefork.Forked)
+    # Outside the checkout the module is not found.
+    assert ended(started) == 1
