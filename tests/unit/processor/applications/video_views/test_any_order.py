@@ -2,6 +2,7 @@
 
 import random
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import msgspec
@@ -9,13 +10,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.processor.applications.video_views.app import application
-from services.processor.applications.video_views.view.finish import FinishRules
-from services.processor.engine.driver import Driver
 from shared.schemas.beacon import Beacon
 from shared.schemas.view import View
 from tests.unit.processor.applications.video_views import captured
-from tests.unit.processor.applications.video_views.beacons import HOUR_MS, MINUTE_MS, T0, cmcd, mux, pipe, rows, watch
+from tests.unit.processor.applications.video_views.beacons import (
+    FAST_RULES,
+    MINUTE_MS,
+    T0,
+    cmcd,
+    mux,
+    rows,
+    told_fast,
+    watch,
+)
 
 #: What says when and how beacons came, not what they say.
 ARRIVAL_FIELDS = {"duplicate_count", "revision", "first_append_ms", "last_append_ms", "day"}
@@ -32,12 +39,7 @@ def pauses(draw: st.DrawFn) -> list[tuple[float, int]]:
 
 def row_of(beacons: list[Beacon], silent: list[tuple[float, int]] | None = None) -> dict[str, Any]:
     """The last revision; empty where there is no view. While it is `silent`, it may finish before its next beacon comes."""
-    driver = Driver(application(FinishRules(paused_ms=5 * MINUTE_MS)))
-    for number, beacon in enumerate(beacons):
-        waited_ms = sum(pause_ms for share, pause_ms in silent or () if share * len(beacons) < number)
-        pipe(driver, beacon, 20_000 + number + waited_ms)
-    driver.advance_to(T0 + 5 * HOUR_MS)
-    found = rows(driver)
+    found = rows(told_fast(beacons, silent or (), replace(FAST_RULES, paused_ms=FAST_RULES.silent_ms)))
     if not found:
         return {}
     row: View = found[-1]

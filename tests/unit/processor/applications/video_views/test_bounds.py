@@ -15,7 +15,7 @@ from shared import codec, topics
 from shared.partitioning import view_key
 from shared.schemas.beacon import Beacon
 from shared.topics import RECORD_BYTES_MAX
-from tests.unit.processor.applications.video_views.beacons import RULES, SKEW_MS, T0
+from tests.unit.processor.applications.video_views.beacons import FAST_RULES, SKEW_MS, T0
 from tests.unit.processor.applications.video_views.counted import assert_each_is_counted_once
 from tests.unit.processor.applications.video_views.test_any_order import MUX_ADS, MUX_EVENTS
 
@@ -93,13 +93,16 @@ def identity(beacon: Beacon) -> tuple[Any, ...]:
 def test_no_row_passes_its_limit_whatever_comes_and_every_beacon_is_counted(seed: int) -> None:
     random_ = random.Random(seed)
     # What is larger no collector stores.
-    beacons = [beacon for beacon in hostile(random_) if len(codec.BEACON.encode(beacon)) <= RECORD_BYTES_MAX]
-    random_.shuffle(beacons)
-    driver = Driver(application(RULES, live_dimensions=("cdn", "video_id"), exports_protobuf=True))
+    encoded = [
+        (beacon, value) for beacon in hostile(random_) if len(value := codec.BEACON.encode(beacon)) <= RECORD_BYTES_MAX
+    ]
+    random_.shuffle(encoded)
+    beacons = [beacon for beacon, _ in encoded]
+    driver = Driver(application(FAST_RULES, live_dimensions=("cdn", "video_id"), exports_protobuf=True))
     key = view_key("acme", "v1")
-    records = [(topics.BEACONS, key, codec.BEACON.encode(beacon), T0 + n) for n, beacon in enumerate(beacons)]
+    records = [(topics.BEACONS, key, value, T0 + n) for n, (_, value) in enumerate(encoded)]
     driver.pipe_all(records, commit_every=50)
-    driver.advance_to(T0 + DAY_MS // 4)
+    driver.advance_to(T0 + len(beacons) + FAST_RULES.paused_ms + 5_000)
     largest = max((len(row) for _, row in driver.changelog if row is not None), default=0)
     assert largest < ROW_BYTES_MAX * 0.9
     assert max((len(output.value) for output in driver.outputs(topics.VIEWS)), default=0) < RECORD_BYTES_MAX * 0.9

@@ -11,9 +11,10 @@ from services.processor.engine.driver import Driver, Weather
 from shared import topics
 from shared.schemas.beacon import Beacon
 from tests.unit.processor.applications.video_views.beacons import (
+    FAST_RULES,
+    FASTER,
     HOUR_MS,
     MINUTE_MS,
-    RULES,
     T0,
     Drive,
     cmcd,
@@ -65,10 +66,10 @@ def disordered(random_: random.Random, story: Story) -> Story:
 
 
 def told_in(story: Story, weather: Weather) -> Driver:
-    driver = Driver(application(RULES), weather)
+    driver = Driver(application(FAST_RULES), weather)
     for at_ms, beacon in story:
-        pipe(driver, beacon, at_ms)
-    driver.advance_to(T0 + story[-1][0] + 4 * HOUR_MS)
+        pipe(driver, beacon, at_ms // FASTER)
+    driver.advance_to(T0 + story[-1][0] // FASTER + FAST_RULES.paused_ms + 5_000)
     return driver
 
 

@@ -8,7 +8,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from services.processor.applications.video_views.app import application
-from services.processor.engine.driver import Driver
 from shared.schemas.beacon import Beacon
 from shared.schemas.view import View
 from tests.unit.processor.applications.video_views.beacons import (
@@ -23,6 +22,7 @@ from tests.unit.processor.applications.video_views.beacons import (
     live,
     pipe,
     rows,
+    told_fast,
 )
 from tests.unit.processor.applications.video_views.counted import newest
 from tests.unit.processor.applications.video_views.test_any_order import ARRIVAL_FIELDS, pauses
@@ -37,12 +37,8 @@ def fields(row: View, without: set[str]) -> dict[str, Any]:
 
 def rows_of(beacons: list[Beacon], silent: list[tuple[float, int]] | None = None) -> dict[str, dict[str, Any]]:
     """The newest row of each view, by its id. While it is `silent`, plays may finish before the next beacon comes."""
-    driver = Driver(application(RULES))
-    for number, beacon in enumerate(beacons):
-        waited_ms = sum(pause_ms for share, pause_ms in silent or () if share * len(beacons) < number)
-        pipe(driver, beacon, 20_000 + number + waited_ms)
-    driver.advance_to(T0 + 4 * HOUR_MS)
-    return {view_id: fields(row, ARRIVAL_FIELDS) for view_id, row in newest(driver).items()}
+    found = newest(told_fast(beacons, silent or ()))
+    return {view_id: fields(row, ARRIVAL_FIELDS) for view_id, row in found.items()}
 
 
 def random_play(random_: random.Random, at_ms: int, content: str, *, first_seq: int = 0) -> list[Beacon]:
