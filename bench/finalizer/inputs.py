@@ -199,7 +199,7 @@ def fill_serving(connection: psycopg.Connection, days: int) -> None:
     )
     # As `finalizer.refresh_blocks` would make them, which for a whole year at once takes minutes: all hours are alike here.
     columns = "views, started, startup_failures, playback_failures, exits_before_start"
-    sums = "watch_ms, rebuffer_ms, bitrate_integral, bitrate_time_ms"
+    sums = "watch_ms, playing_ms, rebuffer_ms, bitrate_integral, bitrate_time_ms"
     times = ", ".join(f"n * {name}" for name in f"{columns}, {sums}".split(", "))
     connection.execute(
         f"INSERT INTO serving.blocks (level, block, customer_id, {columns}, {sums},"  # noqa: S608 - our own names

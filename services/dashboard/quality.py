@@ -21,6 +21,7 @@ class RollupSum:
     exits_before_start: int
     #: Sums of any size: only their ratios are shown.
     watch_ms: float
+    playing_ms: float
     rebuffer_ms: float
     bitrate_integral: float
     bitrate_time_ms: float
@@ -36,8 +37,10 @@ class Quality:
     startup_ms_p95: int | None
     #: More than one: the median and p95 mix start-up times that are measured from different moments.
     startup_sources: list[str]
-    #: Of the watch time, start-up and seeks included (Mux, rebuffer percentage).
+    #: Rebuffering / watch time, which includes start-up and seeks (Mux, rebuffer percentage). The page shows this one.
     rebuffer_fraction: float | None
+    #: Rebuffering / (rebuffering + playing) (CTA-2066, rebuffering ratio).
+    rebuffer_ratio: float | None
     failure_fraction: float | None
     startup_failure_fraction: float | None
     exit_before_start_fraction: float | None
@@ -66,6 +69,7 @@ def _quality(customer: RollupSum, startups: Mapping[int, int], sources: Sequence
         startup_ms_p95=None if p95 is None else round(p95),
         startup_sources=list(sources),
         rebuffer_fraction=_fraction(customer.rebuffer_ms, customer.watch_ms),
+        rebuffer_ratio=_fraction(customer.rebuffer_ms, customer.rebuffer_ms + customer.playing_ms),
         failure_fraction=_fraction(customer.playback_failures, customer.views),
         startup_failure_fraction=_fraction(customer.startup_failures, customer.views),
         exit_before_start_fraction=_fraction(customer.exits_before_start, customer.views),

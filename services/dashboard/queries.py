@@ -35,8 +35,9 @@ _ROLLUPS: Final = f"""{_WANTED}
     SELECT customer_id, sum(views)::bigint AS views, sum(started)::bigint AS started,
            sum(startup_failures)::bigint AS startup_failures, sum(playback_failures)::bigint AS playback_failures,
            sum(exits_before_start)::bigint AS exits_before_start, sum(watch_ms)::float8 AS watch_ms,
-           sum(rebuffer_ms)::float8 AS rebuffer_ms, sum(bitrate_integral)::float8 AS bitrate_integral,
-           sum(bitrate_time_ms)::float8 AS bitrate_time_ms, count(*) OVER () AS customers
+           sum(playing_ms)::float8 AS playing_ms, sum(rebuffer_ms)::float8 AS rebuffer_ms,
+           sum(bitrate_integral)::float8 AS bitrate_integral, sum(bitrate_time_ms)::float8 AS bitrate_time_ms,
+           count(*) OVER () AS customers
     FROM wanted GROUP BY customer_id ORDER BY sum(views) DESC, customer_id LIMIT %(customers_max)s
 """  # noqa: S608 - SQL of ours
 _STARTUPS: Final = f"""{_WANTED}

@@ -41,7 +41,12 @@ async def serving(dsn: str) -> AsyncIterator[PostgresServing]:
 
 
 async def test_sums_that_64_bits_do_not_hold_are_told(serving: PostgresServing, dsn: str) -> None:
-    vast = dict.fromkeys(MEASURES, 1) | {"watch_ms": 10**30, "rebuffer_ms": 10**28, "bitrate_time_ms": 10**25}
+    vast = dict.fromkeys(MEASURES, 1) | {
+        "watch_ms": 10**30,
+        "playing_ms": 9 * 10**28,
+        "rebuffer_ms": 10**28,
+        "bitrate_time_ms": 10**25,
+    }
     publish(dsn, {Slice(hour, "acme"): vast for hour in range(3)} | {Slice(0, "other"): vast})
 
     found = await serving.rollups_since(EVER)
@@ -49,6 +54,7 @@ async def test_sums_that_64_bits_do_not_hold_are_told(serving: PostgresServing, 
     assert found.published_at is not None
     assert [(one.customer_id, one.views) for one in found.sums] == [("acme", 3), ("other", 1)]
     assert found.sums[0].rebuffer_ms / found.sums[0].watch_ms == pytest.approx(0.01)
+    assert found.sums[0].rebuffer_ms / found.sums[0].playing_ms == pytest.approx(1 / 9)
 
 
 async def test_the_clients_in_a_startup_median_are_named(serving: PostgresServing, dsn: str) -> None:

@@ -196,7 +196,7 @@ async def test_closing_the_board_ends_every_stream(desk: Desk) -> None:
 
 async def test_quality_is_asked_for_whole_hours_and_told_per_customer(desk: Desk) -> None:
     newest = datetime(2026, 5, 17, 13, tzinfo=UTC)
-    sums = RollupSum("acme", 100, 98, 1, 4, 1, 50_000, 500, 1e9, 1_000)
+    sums = RollupSum("acme", 100, 98, 1, 4, 1, 50_000, 39_500, 500, 1e9, 1_000)
     desk.serving.answer = Rollups(
         [sums], {"acme": {0: 5}}, newest, NOW - timedelta(seconds=30), {"acme": ["mux"]}, customers_omitted=3
     )
@@ -213,6 +213,7 @@ async def test_quality_is_asked_for_whole_hours_and_told_per_customer(desk: Desk
             "startup_ms_p95": 1,
             "startup_sources": ["mux"],
             "rebuffer_fraction": 0.01,
+            "rebuffer_ratio": 0.0125,
             "failure_fraction": 0.04,
             "startup_failure_fraction": 0.01,
             "exit_before_start_fraction": 0.01,

@@ -15,6 +15,7 @@ def rollup(**figures: int) -> RollupSum:
             "playback_failures",
             "exits_before_start",
             "watch_ms",
+            "playing_ms",
             "rebuffer_ms",
             "bitrate_integral",
             "bitrate_time_ms",
@@ -31,13 +32,16 @@ def test_figures_are_ratios_of_sums() -> None:
         playback_failures=10,
         exits_before_start=4,
         watch_ms=1_000_000,
+        playing_ms=735_000,
         rebuffer_ms=15_000,
         bitrate_integral=3_000_000 * 500,
         bitrate_time_ms=500,
     )
     (quality,) = qualities([figures], {}, {})
     assert quality.views == 200
+    # Of the watch time as Mux counts, of stalls and playing as CTA-2066 does.
     assert quality.rebuffer_fraction == 0.015
+    assert quality.rebuffer_ratio == 0.02
     assert quality.failure_fraction == 0.05
     assert quality.startup_failure_fraction == 0.01
     assert quality.exit_before_start_fraction == 0.02
@@ -47,6 +51,7 @@ def test_figures_are_ratios_of_sums() -> None:
 def test_what_has_no_base_is_unknown_and_not_zero() -> None:
     (quality,) = qualities([rollup()], {}, {})
     assert quality.rebuffer_fraction is None
+    assert quality.rebuffer_ratio is None
     assert quality.failure_fraction is None
     assert quality.bitrate_bps is None
     assert quality.startup_ms_median is None

@@ -11,6 +11,7 @@ CREATE TABLE serving.blocks (
     playback_failures  bigint   NOT NULL,
     exits_before_start bigint   NOT NULL,
     watch_ms           numeric  NOT NULL,
+    playing_ms         numeric  NOT NULL,
     rebuffer_ms        numeric  NOT NULL,
     bitrate_integral   numeric  NOT NULL,
     bitrate_time_ms    numeric  NOT NULL,
@@ -27,7 +28,7 @@ BEGIN
         WHERE t.level = 0 AND t.block = d.hour AND t.customer_id = d.customer_id;
     INSERT INTO serving.blocks
         SELECT 0, d.hour, r.customer_id, r.views, r.started, r.startup_failures, r.playback_failures,
-               r.exits_before_start, r.watch_ms, r.rebuffer_ms, r.bitrate_integral, r.bitrate_time_ms,
+               r.exits_before_start, r.watch_ms, r.playing_ms, r.rebuffer_ms, r.bitrate_integral, r.bitrate_time_ms,
                r.startup_ms_buckets, r.startup_ms_counts
         FROM (SELECT DISTINCT * FROM unnest(dirty_hours, dirty_customers)) AS d (hour, customer_id)
         JOIN serving.rollups AS r ON r.customer_id = d.customer_id AND r.dimensions = '' AND r.grain = 'hour'
@@ -58,12 +59,13 @@ BEGIN
                        sum(h.startup_failures)::bigint AS startup_failures,
                        sum(h.playback_failures)::bigint AS playback_failures,
                        sum(h.exits_before_start)::bigint AS exits_before_start, sum(h.watch_ms) AS watch_ms,
+                       sum(h.playing_ms) AS playing_ms,
                        sum(h.rebuffer_ms) AS rebuffer_ms, sum(h.bitrate_integral) AS bitrate_integral,
                        sum(h.bitrate_time_ms) AS bitrate_time_ms
                 FROM halves AS h GROUP BY h.parent, h.customer_id
             )
             SELECT n, s.parent, s.customer_id, s.views, s.started, s.startup_failures, s.playback_failures,
-                   s.exits_before_start, s.watch_ms, s.rebuffer_ms, s.bitrate_integral, s.bitrate_time_ms,
+                   s.exits_before_start, s.watch_ms, s.playing_ms, s.rebuffer_ms, s.bitrate_integral, s.bitrate_time_ms,
                    coalesce(i.buckets, '{}'), coalesce(i.counts, '{}')
             FROM sums AS s LEFT JOIN histograms AS i ON i.parent = s.parent AND i.customer_id = s.customer_id;
     END LOOP;
