@@ -1,7 +1,7 @@
 """The truth of a view: what its row must hold, given its story and its answered beacons.
 
-The definitions are those of `docs/view.md`. Where a row copies the client's own counters (mux) the truth is what the player
-had counted at its last delivered beacon; where it is integrated from states (CMCD) the truth is the story up to there.
+The definitions are those of `docs/view.md`. If a row copies the client's own counters (mux), the truth is what the player
+had counted at its last delivered beacon. If it is integrated from states (CMCD), the truth is the story up to that beacon.
 """
 
 from collections.abc import Sequence
@@ -53,14 +53,14 @@ def row(story: Story, delivered: Sequence[SimulatedBeacon]) -> dict[str, Any] | 
         "end_reason": end_reason,
         "view_dropped": end_reason == "timeout",
         "startup_ms": seen.startup_ms,
-        # Clients send in order and only an end is lost: never the first frame alone.
+        # Clients send in order and lose only an end: never the first frame alone.
         "startup_unknown": "not_started" if seen.startup_ms is None else None,
         "watch_ms": seen.watch_ms,
         "playing_ms": seen.in_state_ms["playing"],
         "rebuffer_count": seen.rebuffer_count,
         "rebuffer_ms": seen.in_state_ms["rebuffering"],
         "seek_count": seen.seek_count,
-        # mux adds a seek to its counter when it is over; in CMCD the time in state k counts as it passes.
+        # mux adds a seek to its counter at its end; in CMCD the time in state k counts while it passes.
         "seek_ms": seen.seek_done_ms if player.source == "mux" else seen.in_state_ms["seeking"],
         # hls.js and dash.js do not report the playhead.
         "max_playhead_ms": tally(story, max(b.at_ms for b in delivered)).max_playhead_ms if names_all else 0,
@@ -77,8 +77,12 @@ def row(story: Story, delivered: Sequence[SimulatedBeacon]) -> dict[str, Any] | 
         "player_name": player.name if player.source == "mux" else None,
         "error_code": error.code if error else None,
         "beacon_count": len(delivered),
-        # Clients send in order and only an end is ever lost, so both ends seen means everything seen.
+        # Clients send in order and lose only an end, so a view with both ends is complete.
         "complete": end_reason == "clean",
+        # The simulated devices do not sleep, and nobody sets their clocks.
+        "gap_ms": 0,
+        "gap_count": 0,
+        "clock_step_count": 0,
         "acked_until_ms": max(beacon.at_ms for beacon in delivered),
     }
 
