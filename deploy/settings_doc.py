@@ -32,8 +32,8 @@ _SERVICES: Final[Mapping[str, type[SettingsGroup]]] = {
 }
 #: Words that count themselves.
 _COUNTED: Final = (
-    "attempts beacons bodies calls connections cores customers endpoints failures keys offsets outcomes partitions records rows"
-    " slices spans standbys streams threads uploads windows"
+    "attempts beacons bodies calls connections cores customers endpoints failures keys offsets outcomes partitions recordings"
+    " records requests rows slices spans standbys streams threads uploads views windows"
 )
 #: A variable's unit is that of the last word in its name that has one.
 _UNITS: Final = {
@@ -97,7 +97,8 @@ def unit_of(field: str, info: FieldInfo) -> str:
         return ""
     words = (_UNITS.get(word, word if word in _COUNTED.split() else "") for word in reversed(field.split("_")))
     unit = next(filter(None, words), "")
-    return f"{unit}/s" if "_per_second" in field else unit
+    rates = {"_per_second": "/s", "_per_minute": "/min"}
+    return unit + next((rate for name, rate in rates.items() if name in field), "")
 
 
 def page() -> str:
