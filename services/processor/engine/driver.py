@@ -144,8 +144,8 @@ class Driver:
     ) -> None:
         records = self._inputs[topic.name]
         self._values[topic.name].append(value)
-        told = None if self._application.by_headers else value
-        records.append(Record(topic.name, self._partition, len(records), at_ms, key, told, headers))
+        folded_value = None if self._application.by_headers else value
+        records.append(Record(topic.name, self._partition, len(records), at_ms, key, folded_value, headers))
 
     def _work(self, clock_ms: int | None, records_max: int | None = None) -> None:
         self._fold(clock_ms, records_max)

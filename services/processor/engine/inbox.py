@@ -168,7 +168,7 @@ class Inbox:
         record = source.batches[0][0][source.index]
         try:
             source.next_ms = self._time_of(record)
-        except Exception:  # noqa: BLE001  (the core asks again, and tells what it was)
+        except Exception:  # noqa: BLE001  (the core asks again, and names the error)
             # The core rejects it. Its order has no meaning, so it keeps the time of the record before it.
             return
 

@@ -243,9 +243,9 @@ class Application:
         """How many partitions it works in an installation of this profile; raises `NotCoPartitioned`."""
         counts = {topic.name: topic.partitions(profile) for topic in (*self.inputs, self.changelog)}
         if len(set(counts.values())) != 1:
-            told = ", ".join(f"{name} {number}" for name, number in counts.items())
+            declared = ", ".join(f"{name} {number}" for name, number in counts.items())
             raise NotCoPartitioned(
-                f"{self.name} needs inputs and a changelog of one partition count, these are declared: {told}"
+                f"{self.name} needs inputs and a changelog of one partition count, these are declared: {declared}"
             )
         return next(iter(counts.values()))
 

@@ -162,13 +162,13 @@ class Ownership:
             # Not `describe_consumer_groups`: while the coordinator is unreachable, librdkafka 2.16 aborts the process with a failed
             # assertion (in `rd_kafka_enq_once_del_source_return`).
             groups = cast(list[Group], self._admin.list_groups(self._group, timeout=ANSWER_SECONDS_MAX))
-            told = described(groups, self._topic, asked_at)
+            reply = described(groups, self._topic, asked_at)
         except KafkaException as exception:
             log.debug("owners_unknown", code=exception.args[0].name())
             return
         owners = {
             partition: Owner(owner.slot, self._url_of(owner.slot) or owner.url)
-            for partition, owner in told.owners.items()
+            for partition, owner in reply.owners.items()
         }
-        self.owners = self.owners.renewed(owners, is_settled=told.is_settled)
-        self.newest = told
+        self.owners = self.owners.renewed(owners, is_settled=reply.is_settled)
+        self.newest = reply

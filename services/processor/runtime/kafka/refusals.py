@@ -65,8 +65,8 @@ class Refusals:
 
     def check(self) -> None:
         """Raises `KafkaRefused` when something was refused for too long: the client reports it once only."""
-        for what, (since, told) in self._since.items():
+        for what, (since, reason) in self._since.items():
             if time.monotonic() - since >= self._seconds_max:
                 raise KafkaRefused(
-                    f"Kafka has refused {what} for {self._seconds_max:.0f} s: {told}. Grant it, or mend the settings."
+                    f"Kafka has refused {what} for {self._seconds_max:.0f} s: {reason}. Grant it, or mend the settings."
                 )

@@ -27,7 +27,7 @@ ANSWER_SECONDS_MAX: Final = 2.0
 
 
 class TopicReplaced(WorkerFailed):
-    """A topic was deleted and created again. Its records cannot be told from those of the former one by their offsets."""
+    """A topic was deleted and created again. Its records have the offsets of the former one."""
 
 
 class TopicIds:

@@ -33,8 +33,8 @@ _NEVER_TAKEN: Final = REFUSED | {KafkaError.MSG_SIZE_TOO_LARGE, KafkaError.INVAL
 class CommitFailed(RuntimeError):
     """A commit failed. `code` is the name of Kafka's error, where there was one."""
 
-    def __init__(self, told: str, code: str = "") -> None:
-        super().__init__(told)
+    def __init__(self, reason: str, code: str = "") -> None:
+        super().__init__(reason)
         self.code = code
 
 
@@ -106,7 +106,7 @@ class Committer:
         producer = self._producer
         reach = self._crash_points.reach
         stands_at: list[Durable] = []
-        told = {"on_delivery": self._note_undelivered} if self._asks_why else {}
+        reports = {"on_delivery": self._note_undelivered} if self._asks_why else {}
 
         def delivered(error: KafkaError | None, message: Message) -> None:
             self._note_undelivered(error, message)
@@ -115,12 +115,12 @@ class Committer:
 
         producer.begin_transaction()
         reach("begun")
-        self._produce(self._changelog, checkpoint.changes.items(), deadline, self._partition, **told)
+        self._produce(self._changelog, checkpoint.changes.items(), deadline, self._partition, **reports)
         for output in checkpoint.outputs:
             partitions = self._partitions[output.topic]
             partition = partition_of(output.key, partitions) if output.by_key else self._partition % partitions
             pair = (output.key, output.value)
-            self._produce(output.topic, (pair,), deadline, partition, headers=list(output.headers), **told)
+            self._produce(output.topic, (pair,), deadline, partition, headers=list(output.headers), **reports)
         meta = (META_KEY, encode_meta(checkpoint.meta))
         self._produce(self._changelog, (meta,), deadline, self._partition, on_delivery=delivered)
         reach("produced")
@@ -178,18 +178,18 @@ class Committer:
 
         `cause` is why a record was not delivered, where that is known; else `error` itself, what the client raised.
         """
-        told = f"{cause.name()}: {cause.str()}"
+        reason = f"{cause.name()}: {cause.str()}"
         if error.code() in _FENCED:
-            return Fenced(told, error.name())
+            return Fenced(reason, error.name())
         if cause.code() in _NEVER_TAKEN:
-            return KafkaRefused(f"Kafka will not take a commit of partition {self._partition}: {told}")
+            return KafkaRefused(f"Kafka will not take a commit of partition {self._partition}: {reason}")
         if error.fatal() or not error.txn_requires_abort():
-            return Unclear(told, error.name())
+            return Unclear(reason, error.name())
         try:
             self._producer.abort_transaction(max(1.0, _left(deadline)))
         except KafkaException as failure:
-            return Unclear(f"{told}; the abort failed: {failure.args[0].name()}", error.name())
-        return Aborted(told, error.name())
+            return Unclear(f"{reason}; the abort failed: {failure.args[0].name()}", error.name())
+        return Aborted(reason, error.name())
 
 
 def _left(deadline: float) -> float:

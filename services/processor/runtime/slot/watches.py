@@ -38,9 +38,9 @@ class Watches:
     def add(self, partition: int, ask: _Ask, until: float) -> Future[tuple[bytes | None, str]]:
         """Waits for an answer, until then (monotonic seconds). Raises `Unanswered` when too many wait, or as `ask` does."""
         answer: Future[tuple[bytes | None, str]] = Future()
-        told, member_id = ask()
-        if told is not None:
-            answer.set_result((told, member_id))
+        found, member_id = ask()
+        if found is not None:
+            answer.set_result((found, member_id))
             return answer
         if len(self._watches) >= self._watches_max:
             self._watches = [watch for watch in self._watches if watch.is_wanted]
@@ -71,13 +71,13 @@ def _is_over(watch: _Watch) -> bool:
     if not watch.is_wanted:
         return True
     try:
-        told, member_id = watch.ask()
+        found, member_id = watch.ask()
     except (Unanswered, LookFailed) as error:
         if watch.answer.set_running_or_notify_cancel():
             watch.answer.set_exception(error)
         return True
-    if told is None:
+    if found is None:
         return False
     if watch.answer.set_running_or_notify_cancel():
-        watch.answer.set_result((told, member_id))
+        watch.answer.set_result((found, member_id))
     return True

@@ -258,11 +258,11 @@ def _failures(path: Path) -> Iterator[None]:
 
 
 def _failed(path: Path, error: Exception) -> StoreFailed:
-    told = str(error)
-    if any(text in told for text in _FULL):
-        return StoreFull(f"{path} cannot grow (is the disk full?): {told}")
-    if told.startswith("Corruption"):
-        return StoreCorrupt(f"{path} is corrupt: {told}")
-    if "/LOCK:" in told:
-        return StoreLocked(f"{path} is in use by another process: {told}")
-    return StoreFailed(f"{path}: {told}")
+    text = str(error)
+    if any(sign in text for sign in _FULL):
+        return StoreFull(f"{path} cannot grow (is the disk full?): {text}")
+    if text.startswith("Corruption"):
+        return StoreCorrupt(f"{path} is corrupt: {text}")
+    if "/LOCK:" in text:
+        return StoreLocked(f"{path} is in use by another process: {text}")
+    return StoreFailed(f"{path}: {text}")

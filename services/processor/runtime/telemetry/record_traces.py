@@ -65,8 +65,8 @@ class RecordTraces:
                 self._open.popitem(last=False)
 
     def _tell_rows(self, checkpoint: Checkpoint, now_ns: int) -> None:
-        told = {output.key: output.topic for output in checkpoint.outputs if output.key in self._open}
-        for key, topic in told.items():
+        topics = {output.key: output.topic for output in checkpoint.outputs if output.key in self._open}
+        for key, topic in topics.items():
             trace_id = self._note("row", self._open.pop(key), now_ns, topic=topic)
             log.info("traced_row", key=key.decode("utf-8", "replace"), topic=topic, trace_id=trace_id)
 
