@@ -122,7 +122,7 @@ def _protobuf_values(size: int) -> bytes:
 
 
 def _protobuf_spans(size: int) -> bytes:
-    empty_spans = b"\x12\x02\x12\x00" * (size // 4)
+    empty_spans = b"\x12\x02\x12\x00" * (size // 4 - 2)
     return b"\x0a" + _varint(len(empty_spans)) + empty_spans
 
 

@@ -124,6 +124,7 @@ def parse_beacons(post: Post, rules: Rules) -> ParsedBody:
     read: list[tuple[NativeBeacon | InvalidInput, bytes]] = []
     invalid_count = 0
     for raw in map(bytes, raws):
+        post.pause()
         one = _read(raw, rules)
         read.append((one, raw))
         invalid_count += isinstance(one, InvalidInput)

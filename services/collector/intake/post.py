@@ -1,5 +1,6 @@
 """Input and output of the intake: one POST and the rules in, beacons and rejected inputs out."""
 
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -27,6 +28,10 @@ class Rules(IntakeLimits):
     customers: Customers = ANYBODY
 
 
+def no_pause() -> None:
+    """The parser goes on at once."""
+
+
 class Post(msgspec.Struct, frozen=True, kw_only=True):
     """One POST as it came; `recv_time_ms` is the collector's clock, ms since 1970."""
 
@@ -50,6 +55,8 @@ class Post(msgspec.Struct, frozen=True, kw_only=True):
     batch_id: str = ""
     #: On the event loop: how many inputs may be invalid. Beyond it the parser raises `TooManyInvalid`.
     invalid_max: int | None = None
+    #: The parser calls it after each input, so that other threads have their turn.
+    pause: Callable[[], None] = no_pause
 
 
 def commons(post: Post, customer_id: str, sender: Sender, rules: Rules) -> dict[str, Any]:

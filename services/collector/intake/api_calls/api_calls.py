@@ -106,6 +106,7 @@ def parse_calls(post: Post, rules: Rules) -> ParsedBody:
     rejected: list[Rejected] = []
     places = Places()
     for place, raw in enumerate(raws):
+        post.pause()
         try:
             accepted.append(_canonical(decoded(_call, raw, "call"), post, rules, customer_id, places))
         except InvalidInput as invalid:

@@ -82,6 +82,7 @@ def parse_records(post: Post, rules: Rules) -> ParsedBody:
     records: list[tuple[str, dict[str, Any]]] = []
     rejected: list[Rejected] = []
     for line in lines:
+        post.pause()
         try:
             records.append((line, _parsed(line)))
         except InvalidInput as invalid:
@@ -93,6 +94,7 @@ def parse_records(post: Post, rules: Rules) -> ParsedBody:
     may_be_long = len(text) > rules.attrs_string_chars_max
     accepted: list[Beacon] = []
     for line, record in records:
+        post.pause()
         try:
             accepted.append(_beacon(dict(record), rules, common, offset, may_be_long=may_be_long))
         except InvalidInput as invalid:

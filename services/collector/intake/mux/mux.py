@@ -162,6 +162,7 @@ def parse_beacons(post: Post, rules: Rules) -> ParsedBody:
     rejected: list[Rejected] = []
     written: Sequence[msgspec.Raw] | None = None
     for place, event in enumerate(events):
+        post.pause()
         try:
             accepted.append(reader.beacon(event))
         except InvalidInput as invalid:

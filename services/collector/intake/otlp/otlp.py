@@ -123,6 +123,7 @@ def _read(
                 "batch_id": post.batch_id,
             }
         for raw in group.spans:
+            post.pause()
             try:
                 yield raw, invalid or to_span(encoding.read(raw), commons, rules)
             except InvalidInput as why:

@@ -1,0 +1,60 @@
+"""A body that takes long leaves most of the interpreter's time to the event loop."""
+
+import msgspec
+import pytest
+
+from bench.collector import hostile
+from services.collector.http.parsing import UNPAUSED_SECONDS, Pauses
+from services.collector.intake.post import Rules
+from tests.unit.collector.intake.bodies import post
+
+
+class Clock:
+    """The CPU time of a thread, and how long it slept."""
+
+    def __init__(self) -> None:
+        self.cpu_seconds = 5.0
+        self.slept: list[float] = []
+
+    def pauses(self) -> Pauses:
+        return Pauses(lambda: self.cpu_seconds, self.slept.append)
+
+
+def test_a_body_that_is_done_soon_never_pauses() -> None:
+    clock = Clock()
+    pause = clock.pauses()
+    for _ in range(19):
+        clock.cpu_seconds += UNPAUSED_SECONDS / 20
+        pause()
+    assert clock.slept == []
+
+
+def test_a_body_that_takes_long_works_a_quarter_of_the_time() -> None:
+    clock = Clock()
+    pause = clock.pauses()
+    for _ in range(4_000):
+        clock.cpu_seconds += 0.000_1
+        pause()
+    assert sum(clock.slept) == pytest.approx(3 * (0.4 - UNPAUSED_SECONDS), rel=0.05)
+    assert max(clock.slept) < 0.004
+
+
+@pytest.mark.parametrize(
+    ("parser", "kind"),
+    [
+        ("mux", "full events"),
+        ("mux", "bad events"),
+        ("cmcd", "lines of keys"),
+        ("native", "full beacons"),
+        ("native", "bad beacons"),
+        ("api calls", "many calls: words"),
+        ("otlp json", "spans of nothing"),
+        ("otlp protobuf", "empty spans"),
+    ],
+)
+def test_every_parser_may_pause_after_each_input(parser: str, kind: str) -> None:
+    pauses: list[None] = []
+    body = hostile.body(parser, kind, 12_000)
+    given = post(body, key="acme", content_type=hostile.CONTENT_TYPES.get(parser, ""))
+    parsed = hostile.PARSERS[parser][0](msgspec.structs.replace(given, pause=lambda: pauses.append(None)), Rules())
+    assert len(pauses) >= len(parsed.accepted) + len(parsed.rejected) > 1
