@@ -40,11 +40,12 @@ NAMES: dict[str, tuple[str, ...]] = {
 
 def large_attrs(random_: random.Random, source: str) -> dict[str, Any]:
     """Texts, lists and maps far beyond what a row may hold."""
-    chars = random_.choice([600, 600, 600, 3_000, 20_000])
+    # Texts are cut at 500 or 2,000 characters.
+    chars = random_.choice([600, 600, 600, 2_100, 5_000])
     names = random_.sample(NAMES[source], random_.randint(1, 6))
     attrs: dict[str, Any] = {name: f"{random_.randint(0, 9)}" + random_.choice(TEXTS) * chars for name in names}
     if source == "native" and random_.random() < 0.5:
-        attrs["custom"] = {f"{random_.random()}" * 20: random_.choice(TEXTS) * chars for _ in range(30)}
+        attrs["custom"] = {f"{random_.random()}" * 20: random_.choice(TEXTS) * 600 for _ in range(30)}
     if random_.random() < 0.1:
         attrs[names[0]] = [attrs[names[0]]] * 5
     if source == "mux" and random_.random() < 0.1:
