@@ -129,6 +129,6 @@ def stream(play: Sequence[Step], spans: Sequence[Span], last: dict[str, Any], of
     cdns = [one.attrs[name] for one in play if name in one.attrs]
     return {
         "stream_type": kind,
-        "live_latency_ms_avg": max(0, sum(latencies) // len(latencies)) if latencies else None,
+        "live_latency_ms_avg": max(0, sum(latencies) // len(latencies)) if latencies and kind != "vod" else None,
         "cdn_trace": [cdn for before, cdn in pairwise([None, *cdns]) if cdn != before],
     }

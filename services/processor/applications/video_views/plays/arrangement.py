@@ -75,7 +75,7 @@ def arranged(
         (before if at < 0 else groups[starts[at]]).append(one)
     plays: list[Arranged] = []
     misfits: list[Misfit] = []
-    if before and starts and _all_differ([*before, *groups[starts[0]]], [p for p in settled if p.run == starts[0]]):
+    if before and starts and _joins(before, groups[starts[0]], [part for part in settled if part.run == starts[0]]):
         groups[starts[0]] = before + groups[starts[0]]
     elif before:
         groups = {unknown: before} | groups
@@ -86,9 +86,17 @@ def arranged(
     return plays, misfits
 
 
-def _all_differ(steps: list[Step], parts: list[Settled]) -> bool:
-    numbers = {one.seq for one in steps}
-    return len(numbers) == len(steps) and not any(_part_of(one, parts) for one in steps)
+def _joins(before: list[Step], group: list[Step], parts: list[Settled]) -> bool:
+    """Whether the steps before a known beginning are of the run that begins there: it has none of their numbers."""
+    first_run: set[int] = set()
+    for one in group:
+        if one.seq in first_run or _part_of(one, parts):
+            # Another run begins.
+            break
+        first_run.add(one.seq)
+    numbers = {one.seq for one in before}
+    is_known = not numbers.isdisjoint(first_run) or any(_part_of(one, parts) for one in before)
+    return len(numbers) == len(before) and not is_known
 
 
 def _part_of(one: Step, parts: Sequence[Settled]) -> Settled | None:

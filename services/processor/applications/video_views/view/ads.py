@@ -48,10 +48,10 @@ def show(ads: Ads, said: int, *, has_played: bool, has_ended: bool) -> bool:
     is_impression = said == step.AD_PLAYING and ads.state not in (step.AD_PAUSED, step.AD_PLAYING)
     if said == step.AD_BREAK_BEGINS:
         ads.breaks += 1
-        if not has_played:
-            ads.preroll_breaks += 1
-        elif has_ended:
+        if has_ended:
             ads.postroll_breaks += 1
+        elif not has_played:
+            ads.preroll_breaks += 1
         else:
             ads.midroll_breaks += 1
     elif said == step.AD_ATTEMPTED and ads.state != step.AD_PAUSED:

@@ -145,6 +145,21 @@ def test_each_play_of_a_session_becomes_a_row(drive: Drive) -> None:
     assert (buckets[-1].open_now, buckets[-1].viewers_now) == (0, 0)
 
 
+def test_a_beacon_told_before_the_first_beginning_is_of_the_run_after_it_though_that_one_is_followed_by_another() -> (
+    None
+):
+    found = rows_of([
+        cmcd(0, "viewstart", 0, sta="s", cid="a"),
+        cmcd(1, "playing", 500, sta="p", cid="a"),
+        # The beacon numbered 0 of the second play was lost.
+        cmcd(1, "playing", 70_000, sta="p", cid="a"),
+        cmcd(2, "ended", 90_000, sta="e", cid="a"),
+        # The clock was set back.
+        cmcd(3, "heartbeat", -600_000, sta="p", cid="a"),
+    ])  # fmt: skip
+    assert {view_id: row["beacon_count"] for view_id, row in found.items()} == {"s1": 3, "s1.2": 2}
+
+
 def test_a_play_revises_alone(drive: Drive) -> None:
     driver = driver_of(drive)
     *most, last = two_plays()

@@ -98,6 +98,11 @@ def test_an_ad_break_after_the_player_was_closed_is_no_postroll(drive: Drive) ->
     assert (row.ad_midroll_breaks, row.ad_postroll_breaks) == (0, 1)
 
 
+def test_an_ad_break_after_the_end_is_a_postroll_though_nothing_shows_that_the_content_played(drive: Drive) -> None:
+    row = row_of(drive, [mux(1, "viewstart", 0), mux(2, "ended", 8_000), advertising(3, 9_000, "adbreakstart")])
+    assert (row.ad_preroll_breaks, row.ad_postroll_breaks) == (0, 1)
+
+
 def test_a_request_that_was_made_while_the_video_played_bounds_the_startup_time(drive: Drive) -> None:
     story = [
         cmcd(0, "viewstart", 0, sta="s"),
