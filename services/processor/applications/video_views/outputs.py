@@ -1,4 +1,4 @@
-"""What the application tells: rows, revisions that say there is no such view, and what came too late."""
+"""The outputs of the application: rows, revisions that delete a row, and late beacons."""
 
 import msgspec
 
@@ -30,7 +30,7 @@ def numbered(view_id: str, number: int) -> str:
 
 
 def of_another(source: str, beacon: Beacon) -> Undecodable:
-    """Two kinds of client under one view id count and number their beacons each in its own way: no row can be made of both."""
+    """The error for a beacon of another kind of client: the two number and count differently, so no row can be made of both."""
     return Undecodable(f"the view is told by {source}, this beacon is of {beacon.source}")
 
 
@@ -66,7 +66,7 @@ class Outputs:
         return row
 
     def tombstone(self, key: bytes, number: int, revision: int, first_append_ms: int) -> None:
-        """Emits a revision that says that there is no such view: what was told as one is of others."""
+        """Emits a revision that says that there is no such view: its beacons are of other views."""
         customer_id, view_id = ids_of(key)
         clock_ms = self._stores.context.clock_ms
         self._emit(
@@ -91,7 +91,7 @@ class Outputs:
         )
 
     def late(self, record: Record, key: bytes, beacon: Beacon) -> None:
-        """Sets a beacon aside that came after its view's lateness window, and counts it."""
+        """Emits a beacon that came after its view's lateness window to topic `late`, and counts it."""
         self._stores.context.emit(topics.LATE, key, record.value or b"")
         self._stores.live.of(beacon.customer_id).late += 1
 

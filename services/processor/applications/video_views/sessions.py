@@ -101,7 +101,7 @@ class Sessions:
             view, dimensions = shelf.opened[ordinal]
             key = play_key(shelf.key, ordinal)
             dimensions_changed = taken.dimensions_changed or placed.is_rearranged
-            # What was arranged anew may have grown by any number of steps: it is measured.
+            # A rearranged play may have grown by any number of steps: it is measured.
             grown_bytes = VIEW_BYTES_MAX if placed.is_rearranged else beacon_bytes
             may_have_grown = placed.is_rearranged or may_grow(view, taken, next_step)
             if may_have_grown and is_too_large(view, dimensions.values, grown_bytes):
@@ -115,7 +115,7 @@ class Sessions:
             self._stores.put_view(key, view)
 
     def _number(self, session: Session, shelf: StoredShelf, before: dict[int, _Order]) -> set[int]:
-        """Tells each play its number and what follows it; which ones are told something new, so that their rows change."""
+        """Sets the number of each play and what follows it. Returns the plays for which that changed: their rows change."""
         changed = set()
         for ordinal, order in _orders(session.plays, session.closed).items():
             if before.get(ordinal) != order and shelf.open(ordinal) is not None:
@@ -125,7 +125,7 @@ class Sessions:
         return changed
 
     def _take_back_rows(self, key: bytes, session: Session) -> None:
-        """Plays that were told as rows may have turned out to be others': there are fewer then."""
+        """Deletes the rows of plays whose beacons have turned out to be of other plays."""
         for number in range(len(session.plays) + 1, len(session.revisions) + 1):
             self._delete_row(key, session, number)
 
@@ -151,7 +151,7 @@ class Sessions:
         return session.revisions[view.play.number - 1], session.first_append_ms
 
     def take_back_row(self, key: bytes, view: ViewState) -> None:
-        """A play that finished is no view; what was told under its number is taken back."""
+        """A play that finished is no view: a row that was emitted under its number is taken back."""
         of_session = session_key(key)
         session = self._stores.sessions.get(of_session)
         if session is not None:
@@ -166,7 +166,7 @@ class Sessions:
             stores.forget(key)
             return
         while stores.views.get(play_key(of_session, session.plays[session.closed].ordinal)) is None:
-            # It was set aside, or closed by a version that did not close in order.
+            # Its row is gone: it was written to `rejected`.
             close(session, None)
         if play_key(of_session, session.plays[session.closed].ordinal) != key:
             stores.views.put(key, view, stores.context.clock_ms + CLOSE_AGAIN_MS)

@@ -71,7 +71,7 @@ def cmcd_step(beacon: Beacon, seq: int) -> Step:
         dimensions["stream_type"] = stream_type
     # The time, bitrate and state of a request are those of its start and its object, not of what plays.
     is_request = beacon.event == "request"
-    # Not every player tells its state: this one does when the first frame has come.
+    # Not every player sends its state: this one reports its start-up time when the first frame has come.
     only_tells_start = not sta and measured(scalar(attrs.get("msd"))) is not None
     is_error = beacon.event == "error"
     is_own_event = is_error and attrs.get("e") == "ce"
@@ -143,7 +143,7 @@ def _state(sta: str, *, is_request: bool, is_fatal: bool, only_tells_start: bool
 def _counters(attrs: dict[str, Any], sta: str) -> dict[str, int]:
     counters = all_measured(attrs, _COUNTERS)
     if sta in _BEFORE_FIRST_FRAME:
-        # dash.js 5.2 tells a start-up time of a few ms then, measured before there is anything to see.
+        # dash.js 5.2 sends a start-up time of a few ms then, measured before there is anything to see.
         counters.pop("startup_ms", None)
     return counters
 
@@ -162,7 +162,7 @@ def _request(attrs: dict[str, Any], at_ms: int) -> Request:
     status = whole(scalar(attrs["rc"])) if "rc" in attrs else 200
     first_ms, last_ms = measured(scalar(attrs.get("ttfb"))), measured(scalar(attrs.get("ttlb")))
     if first_ms is not None and first_ms > (REQUEST_MS_MAX if last_ms is None else last_ms):
-        # dash.js 5.2 tells a time since 1970 where the browser has measured none.
+        # dash.js 5.2 sends a time since 1970 if the browser has measured none.
         first_ms = None
     return Request(
         outcome=step.COMPLETED if 0 < status < 400 else step.REQUEST_FAILED,

@@ -214,7 +214,7 @@ def _other(field: str, value: Any, attrs: Mapping[str, Any], counters: dict[str,
     elif field == "player_autoplay_on":
         dims["autoplay"] = flag(value)
     elif field == "player_preload_on":
-        # mux-embed tells the element's attribute, others whether there is any.
+        # mux-embed sends the element's attribute, other clients whether there is one.
         dims["preload"] = value if value in _PRELOADS else "auto" if flag(value) else "none"
 
 

@@ -41,7 +41,7 @@ class Gauges:
             self._show(view, row, shown, bitrate_bps, self._slices(row, dimensions) if self._dimensions else [])
 
     def hide(self, view: ViewState, row: LiveRow) -> None:
-        """The view is not being watched any more, or was not heard of for long."""
+        """The view is not being watched any more, or has sent nothing for long."""
         self._show(view, row, _NOT_SHOWN, 0, [])
 
     def count(self, view: ViewState, row: LiveRow, dimensions: dict[str, Any]) -> None:

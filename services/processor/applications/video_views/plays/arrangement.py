@@ -1,8 +1,8 @@
-"""How the steps of a session fall into plays: a function of the set of them, whatever the order in which they came.
+"""How the steps of a session fall into plays: a function of the set of them, for any order in which they came.
 
-A *run* of the sequence begins with each step numbered 0 of another time, and holds what was told from then until the next
+A *run* of the sequence begins with each step numbered 0 of another time, and holds the steps sent from then until the next
 run. Where a number comes a second time within it, the step numbered 0 between the two was lost: another run begins with the
-second one. What was told before the first known beginning is of the first run, if it has none of its numbers; else it is a
+second one. Steps from before the first known beginning are of the first run, if it has none of their numbers; else they are a
 run of its own. Within a run, in the order of numbers, a *play* begins where the content becomes another one.
 """
 
@@ -19,7 +19,7 @@ CLOSED_ORDINAL: Final = 0
 
 
 class Settled(NamedTuple):
-    """The part of a play that can be told apart no more: numbers `first_seq` up to `next_seq`, the last told at `last`."""
+    """The part of a play that cannot be moved any more: numbers `first_seq` up to `next_seq`, the last sent at `last`."""
 
     ordinal: int
     run: Place
@@ -47,7 +47,7 @@ class Misfit(NamedTuple):
 
 
 def content_of(step: Step) -> str | None:
-    """The content id by which plays are told apart: that of what plays, not of what was requested."""
+    """The content id that separates plays: of what plays, not of what was requested."""
     content: str | None = step.dimensions.get("video_id") if step.is_timed else None
     return content
 

@@ -1,4 +1,4 @@
-"""The plays within one CMCD session, told apart the same way in whatever order their beacons come (`arrangement`).
+"""The plays within one CMCD session: the same plays for any order of their beacons (`arrangement`).
 
 Players keep one session id over several plays (hls.js over `loadSource`). Most steps only lengthen the play they belong to;
 one that shows that plays begin elsewhere than was thought makes the session be arranged anew, around that step. Plays close
@@ -42,7 +42,7 @@ def place(session: Session, shelf: Shelf, step: Step) -> Placed:
 
 
 def _again_in_first_run(session: Session, shelf: Shelf, step: Step) -> Placed:
-    """What would be late now may stand in the first open run since before, though it was told before that one's beginning."""
+    """A step that would be late now may already be in the first open run, although it was sent before that run began."""
     for play in session.plays[session.closed :]:
         opened = shelf.open(play.ordinal) if play.run == session.plays[session.closed].run else None
         if opened is not None and any(one.seq == step.seq and one.at_ms == step.at_ms for one in _movable(opened[0])):
@@ -70,12 +70,12 @@ def has_come(play: Play, closed: Closed, step: Step) -> bool:
     """Whether a step is of a closed play and came before that closed."""
     if numbered_key_of(step) in closed.keys:
         return True
-    # What was settled is known by its number alone, and by the time in which the play was told.
+    # A settled step is known by its number alone, and by the time in which the play was sent.
     return has_number(closed.numbers, step.seq) and play.run <= place_of(step) and place_of(step)[0] <= play.ended_ms
 
 
 def close(session: Session, view: ViewState | None) -> None:
-    """Closes the first play that is open; None where its view was set aside."""
+    """Closes the first play that is open. `view` is None if its row is gone."""
     play = session.plays[session.closed]
     play.has_begun = view is None or view.revision > 0
     if view is not None:
@@ -85,7 +85,7 @@ def close(session: Session, view: ViewState | None) -> None:
     before = session.plays[session.closed - 1].counters if session.closed else {}
     play.counters = before if view is None else {**before, **newest_counters(view)}
     if session.closed:
-        # What is told before any of them has ended is of them.
+        # Steps sent before any of them has ended are of them.
         play.ended_ms = max(play.ended_ms, session.plays[session.closed - 1].ended_ms)
     session.closed += 1
 
@@ -108,7 +108,7 @@ def carry_counters(session: Session, shelf: Shelf) -> set[int]:
 
 
 def _home(session: Session, step: Step) -> Play | None:
-    """The open play to which the step belongs as things are; None where they must be arranged anew."""
+    """The open play to which the step belongs as the plays are; None if they must be rearranged."""
     plays = session.plays[session.closed :]
     run = _run_of(plays, step) or (plays[0].run if plays else None)
     if not step.seq and run != begins_at(step):
@@ -118,7 +118,7 @@ def _home(session: Session, step: Step) -> Play | None:
 
 
 def _run_of(plays: list[Play], step: Step) -> Place | None:
-    """Where the last run begins that began before the step was told."""
+    """Where the last run begins that began before the step was sent."""
     at = place_of(step)
     return max((play.run for play in plays if play.run <= at), default=None)
 

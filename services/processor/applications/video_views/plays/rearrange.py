@@ -1,4 +1,4 @@
-"""Makes the plays of a session be what its beacons show, when one shows that they begin elsewhere than was thought."""
+"""Rearranges the plays of a session when a beacon shows that they begin elsewhere."""
 
 from collections import Counter
 from typing import Any, Final
@@ -25,7 +25,7 @@ _NEW: Final = Taken(is_new=True, dimensions_changed=True)
 
 
 def rearrange(session: Session, shelf: Shelf, step: Step) -> Placed:
-    """Arranges the plays around a step anew, with that step in one of them."""
+    """Arranges the plays around a step again, with that step in one of them."""
     stretch = _stretch(session, place_of(step))
     if len(session.plays) >= PLAYS_MAX:
         return PLACED_LATE
@@ -65,9 +65,9 @@ def rearrange(session: Session, shelf: Shelf, step: Step) -> Placed:
 
 
 def _stretch(session: Session, at: Place) -> slice:
-    """The plays that a step told at `at` may rearrange: from the known beginning before it to the next one.
+    """The plays that a step sent at `at` may rearrange: from the known beginning before it to the next one.
 
-    What was told before the first known beginning goes with the run after it: whether it is of that one must be asked anew.
+    Steps from before the first known beginning go with the run after it: whether they are of that run is decided again.
     """
     plays = session.plays
     if session.closed == len(plays):
@@ -102,7 +102,7 @@ def _closed_part(session: Session, stretch: slice) -> list[Settled]:
 
 
 def _ordinals(session: Session, found: list[Arranged], steps: dict[int, list[Step]]) -> list[int]:
-    """Where each play is stored: where its settled part is, else where most of its steps are, else anew."""
+    """Where each play is stored: where its settled part is, else where most of its steps are, else in a new place."""
     was_in = {id(one): ordinal for ordinal, of_play in steps.items() for one in of_play}
     free = set(steps) - {one.settled for one in found}
     ordinals = []
@@ -137,11 +137,11 @@ def _carry_out(shelf: Shelf, found: list[Arranged], ordinals: list[int], steps: 
         view.beacon_count += len(one.steps) - len(before or ())
         order.take_all(view.folded, dimensions, one.steps)
     for gone in steps.keys() - set(ordinals):
-        # What came too late, or again, was counted there, and must be somewhere.
-        view, heir = _stands(shelf, gone)[0], _stands(shelf, ordinals[0])[0]
-        heir.late_count += view.late_count
-        heir.beacon_count += view.late_count
-        heir.duplicate_count += view.duplicate_count
+        # Late and duplicate beacons that were counted there must stay counted.
+        view, first = _stands(shelf, gone)[0], _stands(shelf, ordinals[0])[0]
+        first.late_count += view.late_count
+        first.beacon_count += view.late_count
+        first.duplicate_count += view.duplicate_count
         changed.add(ordinals[0])
         shelf.drop(gone)
     return changed

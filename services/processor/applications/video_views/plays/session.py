@@ -19,7 +19,7 @@ class Play(msgspec.Struct, array_like=True):
     content: str | None = None
     run_seq: int = 0
     run_at_ms: int = 0
-    #: Of a closed play: when its last step was told (client's clock), its last number, and whether it was a view at all.
+    #: Of a closed play: when its last step was sent (client's clock), its last number, and whether it was a view at all.
     ended_ms: int = 0
     last_seq: int = 0
     has_begun: bool = False

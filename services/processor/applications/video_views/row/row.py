@@ -182,7 +182,7 @@ def _playing_fields(progress: Progress, ours: Progress, counters: dict[str, Any]
 
 
 def _error_fields(failure: Failure, *, had_failed: bool) -> dict[str, Any]:
-    """The last fatal error, as the client told it."""
+    """The last fatal error, as the client reported it."""
     return {
         "error_code": failure.code,
         "error_message": failure.message,
@@ -212,7 +212,7 @@ def _completeness_fields(view: ViewState, progress: Progress) -> dict[str, Any]:
 
 
 def _ranges(told: str | None) -> list[list[int]]:
-    """`["0:2900", "5000:6000"]` as pairs of ms; what is none is left out."""
+    """`["0:2900", "5000:6000"]` as pairs of ms; anything else is left out."""
     if told is None:
         return []
     try:

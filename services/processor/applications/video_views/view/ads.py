@@ -1,4 +1,4 @@
-"""Ads of a view, from what the player told of them, in order (Mux, understand metric definitions: ad metrics). Times in ms."""
+"""Ads of a view, from the player's reports of them, in order (Mux, understand metric definitions: ad metrics). Times in ms."""
 
 from typing import Final
 
@@ -6,12 +6,12 @@ import msgspec
 
 from services.processor.applications.video_views.beacons import step
 
-#: An ad break is on, whatever is shown in it.
+#: States in which an ad break is on.
 IN_BREAK: Final = frozenset({step.AD_BREAK_BEGINS, step.AD_ATTEMPTED, step.AD_PLAYING, step.AD_PAUSED, step.AD_ENDED})
 
 
 class Ads(msgspec.Struct, array_like=True):
-    """Ads by what the player told of them. `state` is the newest of `step.AD_...`, 0 outside."""
+    """Ads as the player reported them. `state` is the newest of `step.AD_...`, 0 outside."""
 
     state: int = 0
     breaks: int = 0
@@ -58,7 +58,7 @@ def show(ads: Ads, said: int, *, has_played: bool, has_ended: bool) -> bool:
         ads.attempts += 1
         ads.is_attempted = True
     elif is_impression:
-        # Some clients tell the first frame alone.
+        # Some clients report only the first frame.
         ads.attempts += not ads.is_attempted
         ads.impressions += 1
         ads.is_attempted = False

@@ -144,7 +144,7 @@ def offsets(folded: Folded, waiting: list[Step]) -> list[int]:
 
 
 def note_offset(folded: Folded, offset_ms: int | None) -> None:
-    """Counts the clock offset of a beacon for the view, whatever becomes of the beacon."""
+    """Counts the clock offset of a beacon for the view, also if the beacon is late."""
     known = folded.settled_offset_ms
     if offset_ms is not None and (known is None or offset_ms < known):
         folded.settled_offset_ms = offset_ms

@@ -55,7 +55,7 @@ class Progress(msgspec.Struct, array_like=True):
     #: The client's own counters, newest values.
     counters: dict[str, Any] = {}
     failure: Failure | None = None
-    #: The state before the end, for telling what the viewer last saw.
+    #: The state before the end: what the viewer saw last.
     state_before_end: int = 0
     latency_sum_ms: int = 0
     latency_count: int = 0
@@ -71,9 +71,9 @@ class Progress(msgspec.Struct, array_like=True):
     #: When the newest error was, and whether what was loaded played on when it was called fatal.
     error_at_ms: int = 0
     plays_on: bool = False
-    #: Whether the client has told any state.
+    #: Whether the client has sent any state.
     tells_state: bool = False
-    #: Stalls as the client tells of each.
+    #: Stalls that the client reported one by one: their number and sum.
     stalls_told: int = 0
     stalls_told_ms: int = 0
     started: Started = msgspec.field(default_factory=Started)
@@ -335,7 +335,7 @@ def _change_bitrate(progress: Progress, next_step: Step) -> None:
 
 
 def _led_to(progress: Progress, told: int) -> int:
-    """The state after a step that tells `told`."""
+    """The state after a step that gives the state `told`."""
     before = progress.state
     if told == step.BEFORE_SEEK:
         return progress.state_before_seek if before == step.SEEKING else before
@@ -376,7 +376,7 @@ def _enter(progress: Progress, next_step: Step) -> None:
     if after == step.ENDED and before:
         progress.state_before_end = before
     progress.state = after
-    # Where a client told nothing before its seek, there is no state to go back to.
+    # If the client sent nothing before its seek, there is no state to go back to.
     if after:
         _note(progress, next_step, after)
 

@@ -28,7 +28,7 @@ class Started(msgspec.Struct, array_like=True):
     played_at_ms: int = 0
     #: Of the first frame of anything, an ad's too; 0 where its beacon is not known to be the first sign of playing.
     first_frame_at_ms: int = 0
-    #: The beacon that begins the view tells a later state than the beginning's.
+    #: The beacon that begins the view gives a later state than that of a beginning.
     is_begun_late: bool = False
     #: Until it played: the newest number, and whether one is missing since the view began.
     last_seq: int = 0
