@@ -110,7 +110,7 @@ class CollectorSettings(IntakeLimits, Settings):
         default=0.25, gt=0, le=1, description="of the bytes in flight, what one address, and one key, may hold"
     )
     wasted_ms_per_second_max: float = pydantic.Field(
-        default=100.0,
+        default=50.0,
         gt=0,
         le=1e6,
         description="ms of CPU a second that one address may take beyond what good requests need",
