@@ -92,7 +92,7 @@ class Demo:
         addresses.write(self._folder, services.addresses())
         if keep:
             self._display.say(
-                "The comparison covers every view until its table is printed: point a player of your own at this demo after that."
+                "Send no views of your own yet: the comparison counts them. Wait until its table is printed."
             )
         with Watch(settings, services, self._postgres.dsn) as watch:
             playing = Playing(self._supervisor, watch, self._display)
