@@ -166,6 +166,7 @@ def run(folder: Path, seconds: float, rate: float) -> int:
             "COLLECTOR_CUSTOMERS_FILE": str(customers),
             "COLLECTOR_TRUSTED_PROXIES": "127.0.0.0/8",
         }
+        del environ["COLLECTOR_ADDRESS_REQUESTS_PER_SECOND"]
         child = Child("collector", server.command(), log_file=folder / "collector.log", env=environ)
         child.start()
         try:

@@ -33,6 +33,8 @@ def _ours(bootstrap: str, port: int) -> dict[str, str]:
         "COLLECTOR_ADMIN_HOST": "127.0.0.1",
         "COLLECTOR_ADMIN_PORT": str(free_port()),
         "COLLECTOR_LINGER_MS": str(LINGER_MS),
+        # All players of the benchmark have one address.
+        "COLLECTOR_ADDRESS_REQUESTS_PER_SECOND": "1000000",
     }
 
 

@@ -181,6 +181,8 @@ class DemoServices:
                     "COLLECTOR_PORT": str(self.collector_port),
                     "COLLECTOR_ADMIN_HOST": _HOST,
                     "COLLECTOR_ADMIN_PORT": str(admin_port),
+                    # All simulated players have one address.
+                    "COLLECTOR_ADDRESS_REQUESTS_PER_SECOND": "1000000",
                     "COLLECTOR_ID": f"collector-{number}",
                 },
             )
