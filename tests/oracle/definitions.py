@@ -165,12 +165,11 @@ def _differences(last: Row, times: Integrated) -> Row:
 
 
 def _end_ms(play: Sequence[Step], spans: Sequence[Span]) -> int:
-    """The latest time in corrected time: of the last timed beacon, or, if no clock stepped, of a request after it."""
+    """The latest time in corrected time: of the last timed beacon, or, if no clock stepped, of a request."""
     last = spans[-1]
     if any(span.stepped for span in spans):
         return last.at_ms
-    later = play[play.index(last.step) + 1 :]
-    return max([last.at_ms, *(one.at_ms + last.at_ms - last.step.at_ms for one in later)])
+    return max([last.at_ms, *(one.at_ms + last.at_ms - last.step.at_ms for one in play if one.is_request)])
 
 
 def _missing(play: Sequence[Step], *, goes_on: bool) -> int:
