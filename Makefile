@@ -3,6 +3,8 @@
 .PHONY: help setup setup-test demo check unit integration test oracle fuzz chaos rolling bench loadtest images images-test compose-demo compose-test kubernetes-test lock clean
 
 PYTHON := .venv/bin/python
+# Processes by the hundred import the same modules: what Python compiled is kept.
+unexport PYTHONDONTWRITEBYTECODE
 
 help: ## list the words
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' Makefile

@@ -63,7 +63,7 @@ make_environment() {
     local stamp python
     # The path is part of it: an environment holds its own folder's name.
     stamp=$STAMPS/venv-$({
-        printf '%s\n' "$ROOT"
+        printf '%s compiled\n' "$ROOT"
         cat requirements.lock deploy/local/uv.txt
     } | sha256sum | cut -c1-16)
     if [[ -e $stamp ]] && [[ -x $PYTHON ]]; then
@@ -82,7 +82,8 @@ make_environment() {
     fi
     say "installing the locked packages (the first time takes minutes: Spark alone is 450 MB)"
     $PYTHON -m pip install --quiet --disable-pip-version-check --require-hashes -r deploy/local/uv.txt
-    UV_LINK_MODE=${UV_LINK_MODE:-copy} $PYTHON -m uv pip sync --quiet --python "$PYTHON" --require-hashes requirements.lock
+    # Compiled here once: else each start of a process compiles some 800 modules where Python may not write what it compiled.
+    UV_LINK_MODE=${UV_LINK_MODE:-copy} $PYTHON -m uv pip sync --quiet --compile-bytecode --python "$PYTHON" --require-hashes requirements.lock
     touch "$stamp"
 }
 
