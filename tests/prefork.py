@@ -9,6 +9,7 @@ The template is the parent: it collects exit codes, and it sends signals, so tha
 
 import array
 import contextlib
+import ctypes
 import gc
 import importlib
 import importlib.util
@@ -32,6 +33,8 @@ READ_AT_START: Final = ("PYTHON", "LD_", "MALLOC_", "GLIBC_", "LC_", "LANG")
 #: Packages whose modules may be imported before they are run.
 _OURS: Final = ("services", "tests")
 _BYTES_MAX: Final = 1 << 20
+#: `PR_SET_PDEATHSIG` of Linux's prctl(2).
+_SET_SIGNAL_OF_PARENTS_DEATH: Final = 1
 _POLL_SECONDS: Final = 0.02
 _templates: dict[str, "Template"] = {}
 
@@ -156,6 +159,8 @@ def _collect(codes: dict[int, int | None]) -> None:
 def _become(module: str, request: dict[str, Any]) -> None:
     """Turns a fork into what `python -m module` is just before it runs the module."""
     os.setsid()
+    # Ends with the template, which ends with the tests: nothing is left behind by a run that is killed.
+    ctypes.CDLL(None).prctl(_SET_SIGNAL_OF_PARENTS_DEATH, signal.SIGKILL)
     os.chdir(request["folder"])
     null = os.open(os.devnull, os.O_RDONLY)
     for source, target in ((null, 0), (request["output"], 1), (request["output"], 2)):

@@ -72,9 +72,9 @@ def empty_tables(tmp_path_factory: pytest.TempPathFactory, spark: SparkSession) 
 
 @pytest.fixture
 def warehouse(tmp_path: Path, spark: SparkSession, postgres: Postgres, empty_tables: Path) -> Iterator[Warehouse]:
-    """An empty one on the tests' own Spark session. Large batches take several transactions."""
+    """An empty one on the tests' own Spark session."""
     dsn = postgres.create_database(f"warehouse_{uuid4().hex}")
     shutil.copytree(empty_tables, tmp_path / "warehouse")
-    opened = Warehouse(spark, finalizer_settings(tmp_path, dsn, slices_max="16"), tmp_path)
+    opened = Warehouse(spark, finalizer_settings(tmp_path, dsn, slices_max="64"), tmp_path)
     yield opened
     opened.close()

@@ -184,7 +184,7 @@ def test_a_serving_database_that_was_lost_is_filled_again_from_the_warehouse(
     warehouse.close()
 
     empty = postgres.create_database(f"warehouse_{uuid4().hex}")
-    again = Warehouse(warehouse.spark, finalizer_settings(warehouse.folder, empty, slices_max="16"), warehouse.folder)
+    again = Warehouse(warehouse.spark, finalizer_settings(warehouse.folder, empty, slices_max="64"), warehouse.folder)
     try:
         monkeypatch.setattr(commands, "writing", lambda *_: nullcontext(again.driver))
         given = parser().parse_args(["publish"])

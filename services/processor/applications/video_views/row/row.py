@@ -12,6 +12,7 @@ from services.processor.applications.video_views.row.startup import startup_fiel
 from services.processor.applications.video_views.view.ads import Ads
 from services.processor.applications.video_views.view.delivery import Requests, Scale
 from services.processor.applications.video_views.view.dimensions import stated
+from services.processor.applications.video_views.view.errors import has_failed
 from services.processor.applications.video_views.view.finish import end_reason
 from services.processor.applications.video_views.view.progress import (
     ON_AD,
@@ -19,7 +20,6 @@ from services.processor.applications.video_views.view.progress import (
     ON_RENDITION,
     ON_WARNING,
     Progress,
-    has_failed,
     longest_seek_ms,
 )
 from services.processor.applications.video_views.view.state import (
@@ -77,7 +77,7 @@ def to_row(
     # What a client that counts for itself has not counted did not happen; for the others our own integration speaks.
     ours = _NOTHING if SOURCES[view.source].counts_itself else progress
     startup = startup_of(progress, counters, counts_itself=SOURCES[view.source].counts_itself)
-    had_failed = has_failed(progress)
+    had_failed = has_failed(progress.errors)
     failure = (progress.failure if had_failed else None) or _NO_FAILURE
     failed = had_failed and not failure.business
     counted_ms = counters.get("rebuffer_ms", 0) if SOURCES[view.source].counts_itself else 0

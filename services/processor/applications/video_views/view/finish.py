@@ -4,7 +4,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from services.processor.applications.video_views.beacons import step
-from services.processor.applications.video_views.view.progress import Progress, has_failed, last_seen
+from services.processor.applications.video_views.view.errors import has_failed
+from services.processor.applications.video_views.view.progress import Progress, last_seen
 from services.processor.applications.video_views.view.state import ViewState
 from shared.schemas.view import EndReason
 
@@ -85,6 +86,6 @@ def end_reason(progress: Progress, *, rebuffer_ms: int, is_superseded: bool) -> 
         return "long_rebuffer"
     if progress.ended:
         return "clean"
-    if has_failed(progress):
+    if has_failed(progress.errors):
         return "error"
     return "superseded" if is_superseded else "timeout"

@@ -7,10 +7,11 @@ import msgspec
 from services.processor.applications.video_views.beacons import step
 from services.processor.applications.video_views.beacons.step import Failure, Step
 from services.processor.applications.video_views.bounds import CDN_TRACE_MAX, STEP_MS_MAX, TIMELINE_EVENTS_MAX
-from services.processor.applications.video_views.view import ads, clock, delivery, started
+from services.processor.applications.video_views.view import ads, clock, delivery, errors, started
 from services.processor.applications.video_views.view.ads import Ads
 from services.processor.applications.video_views.view.clock import ORDINARY_MS, Clock
 from services.processor.applications.video_views.view.delivery import Requests, Scale
+from services.processor.applications.video_views.view.errors import Errors
 from services.processor.applications.video_views.view.started import Started
 from shared.schemas.view import INTEGRAL_MAX, NUMBER_MAX
 
@@ -33,7 +34,6 @@ class Progress(msgspec.Struct, array_like=True):
     last_at_ms: int = 0
     playing_at_ms: int = 0
     has_begun: bool = False
-    has_failed: bool = False
     #: How it has ended, of PLAYED_OUT and CLEAN_EXIT; 0: it has not.
     ended: int = 0
     playhead_ms: int = 0
@@ -65,19 +65,12 @@ class Progress(msgspec.Struct, array_like=True):
     cdn_trace: list[str] = []
     #: [client time, code, playhead, bitrate], at most `TIMELINE_EVENTS_MAX`.
     timeline: list[list[int]] = []
-    #: An error that was not called fatal, and no sign of playing since; and nothing but errors since.
-    error_is_open: bool = False
-    error_is_last: bool = False
-    #: When the newest error was, and whether what was loaded played on when it was called fatal.
-    error_at_ms: int = 0
-    plays_on: bool = False
-    #: Whether the client has sent any state.
-    tells_state: bool = False
     #: Stalls that the client reported one by one: their number and sum.
     stalls_told: int = 0
     stalls_told_ms: int = 0
     started: Started = msgspec.field(default_factory=Started)
     clock: Clock = msgspec.field(default_factory=Clock)
+    errors: Errors = msgspec.field(default_factory=Errors)
     #: When the first frame of the content was shown (0: its beacon is not known), and whether any content has played.
     content_at_ms: int = 0
     content_has_played: bool = False
@@ -86,8 +79,6 @@ class Progress(msgspec.Struct, array_like=True):
 
 
 _WATCHING: Final = frozenset({step.STARTING, step.PLAYING, step.REBUFFERING, step.SEEKING})
-#: States that follow playing because the viewer wants it, not because playback cannot go on.
-_LEFT_BY_THE_VIEWER: Final = frozenset({step.PAUSED, step.SEEKING, step.ENDED})
 
 
 def fold(progress: Progress, next_step: Step) -> None:
@@ -108,7 +99,7 @@ def fold(progress: Progress, next_step: Step) -> None:
         if progress.state == step.PLAYING:
             _see_content(progress, next_step)
     if next_step.judges_errors:
-        _judge_errors(progress, next_step, before)
+        errors.judge(progress.errors, next_step, before)
     if next_step.shows_playing or next_step.ends == step.PLAYED_OUT:
         started.show(progress.started, next_step.told_ms or next_step.at_ms)
     _take_values(progress, next_step)
@@ -232,28 +223,6 @@ def _see_content(progress: Progress, next_step: Step) -> None:
     progress.content_has_played = True
 
 
-def _judge_errors(progress: Progress, next_step: Step, before: int) -> None:
-    """Whether errors were fatal shows in what follows them (docs/view.md, "Failures of a CMCD play")."""
-    progress.tells_state = progress.tells_state or next_step.tells_state
-    if next_step.is_error or next_step.state == step.FAILED:
-        progress.error_at_ms = next_step.at_ms
-        progress.error_is_last = True
-        if next_step.is_error:
-            progress.error_is_open = True
-        else:
-            progress.has_failed = True
-            progress.plays_on = next_step.shows_playing
-        return
-    progress.error_is_last = False
-    is_after = next_step.is_timed or next_step.at_ms > progress.error_at_ms
-    has_played_out = next_step.ends == step.PLAYED_OUT
-    is_left = next_step.state in _LEFT_BY_THE_VIEWER and before == step.PLAYING
-    if (next_step.shows_playing and is_after) or has_played_out or is_left:
-        progress.error_is_open = False
-        if not progress.plays_on or next_step.is_first_frame or has_played_out:
-            progress.has_failed = False
-
-
 def _fold_rare(progress: Progress, next_step: Step) -> None:
     if next_step.ad:
         _show_ad(progress, next_step)
@@ -282,11 +251,6 @@ def longest_seek_ms(progress: Progress) -> int:
 def last_seen(progress: Progress) -> int:
     """The state that the viewer saw last."""
     return progress.state_before_end if progress.state == step.ENDED else progress.state
-
-
-def has_failed(progress: Progress) -> bool:
-    """Whether an error ended playback: it was called fatal, or no sign of playing followed it."""
-    return progress.has_failed or (progress.error_is_open if progress.tells_state else progress.error_is_last)
 
 
 def copied(progress: Progress) -> Progress:
@@ -372,7 +336,7 @@ def _enter(progress: Progress, next_step: Step) -> None:
     elif after == step.PLAYING and not progress.playing_at_ms:
         progress.playing_at_ms = next_step.at_ms
     elif after == step.FAILED:
-        progress.has_failed = True
+        progress.errors.is_fatal = True
     if after == step.ENDED and before:
         progress.state_before_end = before
     progress.state = after
