@@ -17,7 +17,7 @@ _PYTEST: Final = (sys.executable, "-m", "pytest")
 #: `tests/scheduling.py` says what runs where and in which order; xdist's own order would start the long files late.
 _TWO_WORKERS: Final = ("-n", "2", "--dist", "loadfile", "--no-loadscope-reorder")
 _ALONE: Final = ("--last-failed", "--last-failed-no-failures", "none")
-#: More failures than these are not examined again.
+#: Failures in more files than these are not examined again. A file, because what its tests share may have failed once for all.
 AGAIN_MAX = 12
 _CACHE: Final = Path(".pytest_cache/v/cache/lastfailed")
 _FAILED: Final = 1
@@ -33,7 +33,8 @@ def run(cache: Path = _CACHE, pytest: tuple[str, ...] = _PYTEST, *, is_strict: b
     cache.unlink(missing_ok=True)
     code = subprocess.run([*pytest, *_TWO_WORKERS], check=False).returncode
     failed = failed_tests(cache)
-    if code != _FAILED or not 0 < len(failed) <= AGAIN_MAX:
+    files = {name.split("::", 1)[0] for name in failed}
+    if code != _FAILED or not 0 < len(files) <= AGAIN_MAX:
         return code
     print(f"\n{len(failed)} FAILED; once more, alone, to see which are unsteady", flush=True)
     again = subprocess.run([*pytest, *_ALONE], check=False).returncode

@@ -66,7 +66,7 @@ def test_what_fails_twice_is_not_called_unsteady(tmp_path: Path, capfd: pytest.C
 @pytest.mark.parametrize(
     ("code", "failed"),
     [
-        pytest.param(1, [f"test_{number}" for number in range(whole.AGAIN_MAX + 1)], id="too many"),
+        pytest.param(1, [f"test_{number}.py::test" for number in range(whole.AGAIN_MAX + 1)], id="too many"),
         pytest.param(1, [], id="nobody knows which"),
         pytest.param(2, ["test_one"], id="interrupted"),
         pytest.param(3, ["test_one"], id="pytest itself"),
@@ -75,3 +75,9 @@ def test_what_fails_twice_is_not_called_unsteady(tmp_path: Path, capfd: pytest.C
 def test_nothing_else_gets_a_second_attempt(tmp_path: Path, code: int, failed: list[str]) -> None:
     assert run(tmp_path, (code, failed))[0] == code
     assert len((tmp_path / "calls").read_text().splitlines()) == 1
+
+
+def test_all_tests_of_a_file_that_share_a_failure_get_a_second_attempt(tmp_path: Path) -> None:
+    failed = [f"test_one.py::test_{number}" for number in range(whole.AGAIN_MAX + 1)]
+    assert run(tmp_path, (1, failed), (0, []))[0] == 0
+    assert len((tmp_path / "calls").read_text().splitlines()) == 2
