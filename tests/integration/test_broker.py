@@ -13,7 +13,7 @@ from confluent_kafka.admin._resource import ResourceType
 
 from deploy.local.broker import Broker
 from deploy.local.paths import ROOT
-from deploy.local.process import ProcessDied
+from deploy.local.process import ProcessDied, wait_until
 from deploy.topics import create_topics, mend_topics
 from services.rim.kafka.connection import TopicsWrong, verify_topics
 from shared import topics
@@ -82,6 +82,13 @@ def test_settings_that_weaken_an_answer_of_200_are_refused_and_mended_by_the_com
     for answer in admin.incremental_alter_configs([resource], request_timeout=60).values():
         answer.result()
 
+    def is_weak() -> bool:
+        """Whether the broker knows what its controller has noted."""
+        (described,) = admin.describe_configs([ConfigResource(ResourceType.TOPIC, topics.BEACONS.name)]).values()
+        known = described.result(60)
+        return all(known[name].value == value for name, value in weak.items())
+
+    wait_until(is_weak, 60, "the settings are in force")
     with pytest.raises(TopicsWrong, match=r"beacons has unclean\.leader\.election\.enable=true.*deploy\.topics --mend"):
         verify_topics(settings, [topics.BEACONS])
     assert set(mend_topics(settings)) == {

@@ -60,10 +60,13 @@ class TopicIds:
         while not self._stop.wait(ASK_SECONDS):
             self.now()
 
-    def now(self) -> dict[str, str] | None:
-        """The present ids, or None where the broker does not say in time. Any thread may ask."""
+    def now(self, *, is_fresh: bool = False) -> dict[str, str] | None:
+        """The present ids, or None where the broker does not say in time. Any thread may ask.
+
+        An answer may be `ASK_SECONDS` old, unless it `is_fresh`: then the broker is asked again.
+        """
         with self._lock:
-            if self._asked_at is None or time.monotonic() - self._asked_at >= ASK_SECONDS:
+            if is_fresh or self._asked_at is None or time.monotonic() - self._asked_at >= ASK_SECONDS:
                 self.newest = self._ask()
                 self._asked_at = time.monotonic()
             return self.newest

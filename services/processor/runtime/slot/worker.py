@@ -25,6 +25,8 @@ from services.rim.admin.admin import Check
 
 POLL_SECONDS: Final = 0.02
 GAUGE_SECONDS: Final = 1.0
+#: How often the broker is asked why records are gone, when it does not answer.
+EXPLAIN_TRIES_MAX: Final = 5
 
 
 class Worker:
@@ -151,10 +153,13 @@ class Worker:
 
     def _explain_gone_input(self) -> None:
         """Raises `TopicReplaced` where that is why records are gone."""
-        present = self._topic_ids.now()
-        if present is not None:
-            for working in self._partitions.working().values():
-                working.check_topics(present)
+        for _ in range(EXPLAIN_TRIES_MAX):
+            # An answer of before may be older than the topic.
+            present = self._topic_ids.now(is_fresh=True)
+            if present is not None:
+                for working in self._partitions.working().values():
+                    working.check_topics(present)
+                return
 
     def _on_change(self) -> None:
         """The slot's partitions have changed: their ends are asked for."""

@@ -320,7 +320,7 @@ async def test_what_is_no_request_is_refused_for_good_and_what_is_not_stored_for
     served.sink.failing = "queue_full"
     status, body, _, headers = await sent(served, json.dumps(request_json(span_json())).encode(), otlp.JSON)
     assert (status, json.loads(body)["code"], int(headers["Retry-After"]) > 0) == (503, 14, True)
-    served.rules = RULES.model_copy(update={"customers": Customers({"acme": Customer(beacons_per_second=0.1)})})
+    served.rules = RULES.model_copy(update={"customers": Customers({"acme": Customer(spans_per_second=0.1)})})
     served.sink.failing = None
     body = json.dumps(request_json(span_json())).encode()
     assert [(await sent(served, body, otlp.JSON))[0] for _ in range(2)] == [200, 429]

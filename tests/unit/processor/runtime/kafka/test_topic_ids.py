@@ -69,6 +69,10 @@ def test_one_client_and_one_answer_serve_all_partitions_that_are_taken_together(
     monkeypatch.setattr(topic_ids_module, "ASK_SECONDS", 1e9)
     assert [ids.now() for _ in range(3)] == [{INPUT: "id", CHANGELOG: "id"}] * 3
     first = ids.newest
+    # What explains a failure must not be older than it.
+    assert ids.now(is_fresh=True) == first
+    assert ids.newest is not first
+    first = ids.newest
     monkeypatch.setattr(topic_ids_module, "ASK_SECONDS", 0.0)
     assert ids.now() == first
     assert ids.newest is not first, "it was asked again"
