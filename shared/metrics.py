@@ -214,7 +214,8 @@ PROCESSOR_STORES_DISCARDED: Final = Metric(
 PROCESSOR_MEDIA: Final = Metric(
     "playhead_processor_media_total",
     "counter",
-    "Objects by outcome: stored, gone (Kafka had dropped the records), corrupt, failed (to be tried again).",
+    "Objects by outcome: stored, gone (Kafka had dropped the records), corrupt, failed and declined (the store "
+    "answered 4xx), both to be tried again, and refused (declined for long, set aside).",
     ("application", "outcome"),
 )
 PROCESSOR_MEDIA_BYTES: Final = Metric(

@@ -149,6 +149,12 @@ class ProcessorSettings(FailureRules, Settings):
         description="where recordings are stored, the same for all slots: a folder, or an address as s3://bucket/prefix",
     )
     media_threads: int = pydantic.Field(default=4, ge=1, le=64, description="objects of a slot that are stored at once")
+    object_refused_ms: int = pydantic.Field(
+        default=900_000,
+        ge=0,
+        le=86_400_000,
+        description="an object that the store answers 4xx for so long is set aside, and its session goes on without it",
+    )
     version: str = pydantic.Field(
         default="",
         max_length=64,

@@ -17,8 +17,9 @@ SEQUENCE_MAX: Final = 999_999
 SEQUENCE_DIGITS_MAX: Final = len(str(SEQUENCE_MAX))
 
 #: `stored`: the object is there. `missing`: did not come while it was waited for. `lost`: Kafka had dropped it before it was
-#: stored. `corrupt`: its bytes are not what the collector took in. Of the last three a repetition is still taken.
-RecordingState = Literal["stored", "missing", "lost", "corrupt"]
+#: stored. `corrupt`: its bytes are not what the collector took in. `refused`: the object store does not take it. Of the last four a
+#: repetition is still taken.
+RecordingState = Literal["stored", "missing", "lost", "corrupt", "refused"]
 
 
 class RecordingRow(msgspec.Struct, frozen=True, kw_only=True):

@@ -20,4 +20,5 @@ Reason = Literal[
     "fold_failed",
     "fire_failed",
     "quarantined",
+    "object_refused",
 ]

@@ -156,7 +156,7 @@ class Scene:
 
     def slot(self, number: int = 0, **environ: str) -> Asked:
         """Another slot, started."""
-        asked = Asked(self.broker, self.folder, number, PROCESSOR_OBJECTS=str(self.objects), **(QUICK | environ))
+        asked = Asked(self.broker, self.folder, number, **(QUICK | {"PROCESSOR_OBJECTS": str(self.objects)} | environ))
         self._ending.callback(asked.slot.end)
         asked.slot.start()
         return asked

@@ -48,6 +48,8 @@ class Driver:
         #: The objects that the application had stored, by name; while the store is unreachable, requests wait.
         self.objects: dict[str, bytes] = {}
         self.objects_away = False
+        #: Names of objects that the store refuses.
+        self.objects_refused: set[str] = set()
         self._start()
 
     @property
@@ -189,6 +191,8 @@ class Driver:
                 self._core.media_done(key, request, self._stored(request))
 
     def _stored(self, request: MediaRequest) -> MediaOutcome:
+        if request.name in self.objects_refused:
+            return "refused"
         verifying, parts = Verifying(request), list[bytes]()
         for first, count in request.runs:
             for value in self._values[request.topic][first : first + count]:

@@ -36,7 +36,12 @@ from shared.partitioning import recording_key
 from shared.schemas.recording import SCHEMA_VERSION, RecordingRow, RecordingState, StoredPayload
 
 REQUESTS: Final = media_store(2)
-_STATES: Final[dict[MediaOutcome, RecordingState]] = {"stored": "stored", "gone": "lost", "corrupt": "corrupt"}
+_STATES: Final[dict[MediaOutcome, RecordingState]] = {
+    "stored": "stored",
+    "gone": "lost",
+    "corrupt": "corrupt",
+    "refused": "refused",
+}
 
 
 class Recordings:

@@ -16,8 +16,9 @@ import msgspec
 Run = tuple[int, int]
 
 #: `stored`: the object is there, verified. `gone`: Kafka has not all of the records any more. `corrupt`: their bytes are not
-#: what was announced. The last two are for good, and nothing is stored.
-MediaOutcome = Literal["stored", "gone", "corrupt"]
+#: what was announced. `refused`: the store has answered for long that it does not take the object; the core writes the origins of
+#: its records to topic `rejected`, so that they can be given to the input again. Nothing is stored but of the first.
+MediaOutcome = Literal["stored", "gone", "corrupt", "refused"]
 
 
 class MediaRequest(msgspec.Struct, frozen=True, array_like=True):

@@ -65,6 +65,13 @@ class CoreContext:
         origin = f"{self._application.name}/{self.partition}/store {spec.name}"
         self.draft.reject(key, payload, reason, detail, origin)
 
+    def reject_media(self, key: bytes, request: MediaRequest) -> None:
+        """Writes where the records of a refused media request are to topic `rejected`, in their order, without their bytes."""
+        for first, count in request.runs:
+            for offset in range(first, first + count):
+                origin = f"{request.topic}/{self.partition}/{offset}"
+                self.draft.reject(key, b"", "object_refused", f"the object store refuses {request.name}", origin)
+
     def mark(self) -> None:
         """An `undo` keeps what was done until now."""
         self._marked = self.draft.mark(), dict(self.tallies)

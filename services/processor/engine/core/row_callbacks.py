@@ -51,6 +51,8 @@ class RowCallbacks:
         def done() -> None:
             pending.end(key)
             processor.media_done(key, request, outcome)
+            if outcome == "refused":
+                self._context.reject_media(key, request)
 
         self._call(media, pending.row_key(key), done, at)
 

@@ -17,7 +17,7 @@ import structlog
 from services.processor.engine.application.media_requests import Corrupt, MediaOutcome, MediaRequest, Verifying
 from services.processor.engine.core.core import Core
 from services.processor.runtime.objects.media_reader import Gone, MediaReader, Stopped, Unread
-from services.processor.runtime.objects.object_store import ObjectsAway, ObjectStore
+from services.processor.runtime.objects.object_store import ObjectRefused, ObjectsAway, ObjectStore
 from services.rim.process.crash_points import CrashPoints
 from services.rim.telemetry.metrics import counter, histogram
 from shared.metrics import PROCESSOR_MEDIA, PROCESSOR_MEDIA_BYTES, PROCESSOR_MEDIA_SECONDS
@@ -37,9 +37,18 @@ class MediaPool:
     """The threads of a slot that execute requests, each with its own reader."""
 
     def __init__(
-        self, settings: Settings, application: str, objects: ObjectStore, threads: int, crash_points: CrashPoints
+        self,
+        settings: Settings,
+        application: str,
+        objects: ObjectStore,
+        threads: int,
+        crash_points: CrashPoints,
+        *,
+        refused_seconds: float,
     ) -> None:
+        """A request that the object store refuses for `refused_seconds` is set aside."""
         self.threads = threads
+        self.refused_seconds = refused_seconds
         self._settings = settings
         self._application = application
         self._objects = objects
@@ -52,7 +61,7 @@ class MediaPool:
         return self._pool.submit(self.work, partition, request, stopped)
 
     def work(self, partition: int, request: MediaRequest, stopped: threading.Event) -> MediaOutcome:
-        """Reads, verifies, stores. Raises `Unread`, `ObjectsAway` (try again), or `Stopped`.
+        """Reads, verifies, stores. Raises `Unread`, `ObjectsAway`, `ObjectRefused` (try again), or `Stopped`.
 
         1. Read the records and store them as they are verified; the object appears only when all of it was right. A crash: no
            object exists, or a part of an upload that no reader can see.
@@ -114,12 +123,15 @@ class _UnderWay(NamedTuple):
     request: MediaRequest
     outcome: Future[MediaOutcome]
     tries: int
+    refused_since: float | None
 
 
 class _Waiting(NamedTuple):
     request: MediaRequest
     until: float
     tries: int
+    #: Since when every try was refused by the store (monotonic seconds); None: the last one was not.
+    refused_since: float | None = None
 
 
 class Media:
@@ -137,18 +149,37 @@ class Media:
     def settle(self, core: Core) -> None:
         """Gives the core the outcomes. Raises what `Core.media_done` raises."""
         for key in [key for key, one in self._under_way.items() if one.outcome.done()]:
-            request, outcome, tries = self._under_way.pop(key)
+            one = self._under_way.pop(key)
             try:
-                done = outcome.result()
+                done = one.outcome.result()
             except (Unread, ObjectsAway) as error:
-                seconds = retry_seconds(tries)
-                self._waiting[key] = _Waiting(request, time.monotonic() + seconds, tries + 1)
-                counter(PROCESSOR_MEDIA).labels(self._application, "failed").inc()
-                log.warning("media_failed", object=request.name, error=str(error), again_in_seconds=seconds)
+                self._wait(key, one, error, None)
+            except ObjectRefused as error:
+                self._refused(core, key, one, error)
             except Stopped:
                 continue
             else:
-                core.media_done(key, request, done)
+                core.media_done(key, one.request, done)
+
+    def _wait(self, key: bytes, one: _UnderWay, error: Exception, refused_since: float | None) -> None:
+        """The request is tried again later."""
+        seconds = retry_seconds(one.tries)
+        self._waiting[key] = _Waiting(one.request, time.monotonic() + seconds, one.tries + 1, refused_since)
+        outcome = "failed" if refused_since is None else "declined"
+        counter(PROCESSOR_MEDIA).labels(self._application, outcome).inc()
+        log.warning("media_failed", object=one.request.name, error=str(error), again_in_seconds=seconds)
+
+    def _refused(self, core: Core, key: bytes, one: _UnderWay, error: ObjectRefused) -> None:
+        """The store does not take the object: it is tried again for a time, because rights and buckets may be mended."""
+        assert self._pool is not None
+        now = time.monotonic()
+        since = now if one.refused_since is None else one.refused_since
+        if now - since < self._pool.refused_seconds:
+            self._wait(key, one, error, since)
+            return
+        counter(PROCESSOR_MEDIA).labels(self._application, "refused").inc()
+        log.error("media_refused", object=one.request.name, error=str(error), tries=one.tries + 1)
+        core.media_done(key, one.request, "refused")
 
     def begin(self, core: Core) -> None:
         """Begins pending requests while there is room: alternately one that was never tried and one whose retry is due.
@@ -162,7 +193,8 @@ class Media:
             waited = self._waiting.pop(key, None)
             request = core.media_requests[key]
             working = self._pool.submit(self._partition, request, self._stopped)
-            self._under_way[key] = _UnderWay(request, working, 0 if waited is None else waited.tries)
+            tries, refused_since = (0, None) if waited is None else (waited.tries, waited.refused_since)
+            self._under_way[key] = _UnderWay(request, working, tries, refused_since)
 
     def _untried(self, core: Core) -> list[bytes]:
         pending = (key for key in core.media_requests if key not in self._under_way and key not in self._waiting)

@@ -1,6 +1,7 @@
 """The object store: a folder on this machine, or S3 and compatible stores. Puts are atomic: no reader sees a part of an object."""
 
 import os
+import re
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Final
@@ -16,9 +17,18 @@ PARTS_AT_ONCE_MAX: Final = 2
 #: What is read of an object at once.
 PIECE_BYTES: Final = 256 * 1024
 
+#: How the client words an answer of the store.
+_STATUS: Final = re.compile(r"status code: (\d{3})")
+#: Answers that a later try may not get: timeouts, conflicts with another request, too many requests.
+_PASSING: Final = frozenset({408, 409, 423, 425, 429})
+
 
 class ObjectsAway(RuntimeError):
     """The store failed; a later try may succeed."""
+
+
+class ObjectRefused(RuntimeError):
+    """The store answered that it does not take this object: a 4xx, as for a missing right or bucket, or a size."""
 
 
 class ObjectMissing(RuntimeError):
@@ -48,9 +58,9 @@ class ObjectStore:
             raise ObjectsWrong(f"{where} cannot be used as an object store: {error}") from error
 
     def put(self, name: str, values: Iterator[bytes], size_bytes: int) -> None:
-        """Stores an object, in place of any of the same name, and returns once it is durable. Raises `ObjectsAway`.
+        """Stores an object, in place of any of the same name, and returns once it is durable.
 
-        What `values` raises comes out as it is, and nothing is stored.
+        Raises `ObjectRefused` or `ObjectsAway`. What `values` raises comes out as it is, and nothing is stored.
         """
         small = b"".join(values) if size_bytes <= PART_BYTES else None
         try:
@@ -64,6 +74,10 @@ class ObjectStore:
             if self._folder is not None:
                 _make_durable(self._folder, self._folder / name)
         except (BaseError, OSError) as error:
+            answer = _STATUS.search(str(error))
+            status = 0 if answer is None else int(answer[1])
+            if 400 <= status < 500 and status not in _PASSING:
+                raise ObjectRefused(f"{name} is refused: {error}") from error
             raise ObjectsAway(f"{name} could not be stored: {error}") from error
 
     async def read(self, name: str) -> AsyncIterator[bytes]:

@@ -24,8 +24,15 @@ class Pools(NamedTuple):
         """The pools of a slot; threads start when they are first used."""
         media = None
         if plan.objects is not None and plan.application.media is not None:
-            name, threads = plan.application.name, plan.settings.media_threads
-            media = MediaPool(plan.settings, name, plan.objects, threads, plan.crash_points)
+            settings = plan.settings
+            media = MediaPool(
+                settings,
+                plan.application.name,
+                plan.objects,
+                settings.media_threads,
+                plan.crash_points,
+                refused_seconds=settings.object_refused_ms / 1000,
+            )
         return cls(
             commits=ThreadPoolExecutor(COMMIT_THREADS, thread_name_prefix="commit"),
             takeovers=ThreadPoolExecutor(TAKEOVER_THREADS, thread_name_prefix="takeover"),

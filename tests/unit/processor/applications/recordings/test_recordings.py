@@ -178,6 +178,28 @@ def test_bytes_that_are_not_what_was_announced_are_never_stored(drive: Drive) ->
     assert told(driver)[1:] == [(0, 0, "stored")]
 
 
+def test_a_payload_that_the_store_refuses_is_set_aside_and_the_session_goes_on(drive: Drive) -> None:
+    driver = drive(APPLICATION)
+    driver.objects_refused = {"acme/s1/000000"}
+    refused = chunks(0, b"one ", b"two ", upload="a")
+    other = chunks(0, b"else", session="s2", upload="b")
+    pipe(driver, [refused[0], *other, refused[1], *chunks(1, b"next", upload="c")])
+    assert [(row.session_id, row.sequence, row.state) for row in rows(driver)] == [
+        ("s2", 0, "stored"),
+        ("s1", 0, "refused"),
+        ("s1", 1, "stored"),
+    ]
+    rejected = [dict(output.headers) for output in driver.outputs(topics.REJECTED)]
+    assert [headers["origin"] for headers in rejected] == [b"recordings/0/0", b"recordings/0/2"]
+    assert {headers["reason"] for headers in rejected} == {b"object_refused"}
+    # Given back after the store was mended, as `redrive` does: the same records, at the end of the input.
+    driver.objects_refused = set()
+    pipe(driver, refused)
+    assert told(driver)[3:] == [(0, 0, "stored")]
+    assert driver.objects["acme/s1/000000"] == b"one two "
+    assert listed(driver) == [0, 1]
+
+
 def test_a_silent_session_is_forgotten_with_its_list(drive: Drive) -> None:
     driver = drive(APPLICATION)
     pipe(driver, chunks(0, b"p0"))

@@ -15,9 +15,16 @@ from services.processor.runtime.objects import media as media_module
 from services.processor.runtime.objects import media_reader, object_store
 from services.processor.runtime.objects.media import RETRY_SECONDS_MAX, Media, MediaPool, retry_seconds
 from services.processor.runtime.objects.media_reader import Gone, MediaReader, Stopped, Unread
-from services.processor.runtime.objects.object_store import ObjectMissing, ObjectsAway, ObjectStore, ObjectsWrong
+from services.processor.runtime.objects.object_store import (
+    ObjectMissing,
+    ObjectRefused,
+    ObjectsAway,
+    ObjectStore,
+    ObjectsWrong,
+)
 from services.rim.process.crash_points import CrashPoints
 from shared.settings import Settings
+from tests.refusing_store import RefusingStore, refusing_store
 
 TOPIC = "recordings"
 APPLICATION = "recordings"
@@ -52,9 +59,22 @@ def broker() -> Broker:
 def pool(broker: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[MediaPool]:
     """A pool whose objects go in parts when they are larger than 400 KB: the broker in memory keeps 5 MB."""
     monkeypatch.setattr(object_store, "PART_BYTES", 400_000)
-    made = MediaPool(broker.settings, APPLICATION, ObjectStore(str(tmp_path)), 2, CrashPoints())
+    made = pool_of(broker, ObjectStore(str(tmp_path)), 2)
     yield made
     made.close()
+
+
+def pool_of(broker: Broker, objects: ObjectStore, threads: int, *, refused_seconds: float = 3_600) -> MediaPool:
+    return MediaPool(broker.settings, APPLICATION, objects, threads, CrashPoints(), refused_seconds=refused_seconds)
+
+
+@pytest.fixture
+def refusing(monkeypatch: pytest.MonkeyPatch) -> Iterator[RefusingStore]:
+    monkeypatch.setattr(media_module, "RETRY_SECONDS_MIN", 0.01)
+    with refusing_store() as store:
+        for name, value in store.environ.items():
+            monkeypatch.setenv(name, value)
+        yield store
 
 
 def request(name: str, content: bytes, *runs: Run) -> MediaRequest:
@@ -142,7 +162,7 @@ def test_records_that_kafka_has_dropped_are_gone_for_good(pool: MediaPool) -> No
     own.append(*[bytes(900_000)] * 12)
     with pytest.raises(Gone, match="begins at"):
         read(own, (0, 1))
-    other = MediaPool(own.settings, APPLICATION, pool._objects, 1, CrashPoints())
+    other = pool_of(own, pool._objects, 1)
     assert worked(other, request("acme/s/000002", bytes(900_000), (0, 1))) == "gone"
     other.close()
 
@@ -205,6 +225,77 @@ def test_requests_that_fail_for_good_hold_no_place_of_others(
     assert len(core.media_requests) == 8
     (tmp_path / "bad").unlink()
     turn_until(media, core, lambda: not core.media_requests)
+
+
+def test_objects_that_are_refused_for_good_are_set_aside_and_hold_up_no_others(
+    broker: Broker, refusing: RefusingStore
+) -> None:
+    refusing.refusals["/bad"] = 403
+    first = broker.append(b"content")
+    keys = [*(f"bad{number}" for number in range(8)), *(f"good{number}" for number in range(50))]
+    core = Core(**{key: request(f"acme/{key}/000000", b"content", (first, 1)) for key in keys})
+    patient = pool_of(broker, ObjectStore("s3://bucket"), 1)
+    media = Media(APPLICATION, 0, patient)
+    turn_until(media, core, lambda: len(core.told) == 50 and min(map(tries_of(refusing), keys[:8])) > 2)
+    assert sorted(core.media_requests) == [key.encode() for key in keys[:8]]
+    patient.close()
+    # The same, for as long as is waited: none.
+    hasty = pool_of(broker, ObjectStore("s3://bucket"), 1, refused_seconds=0)
+    turn_until(Media(APPLICATION, 0, hasty), core, lambda: not core.media_requests)
+    assert sorted(core.told[50:]) == [(key.encode(), "refused") for key in keys[:8]]
+    hasty.close()
+
+
+def tries_of(store: RefusingStore) -> Callable[[str], int]:
+    return lambda key: store.tries.get(f"acme/{key}/000000", 0)
+
+
+def test_a_refusal_that_does_not_last_sets_nothing_aside(
+    broker: Broker, refusing: RefusingStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = broker.append(b"content")
+    core = Core(k=request("acme/k/000000", b"content", (first, 1)))
+    pool = pool_of(broker, ObjectStore("s3://bucket"), 1, refused_seconds=100)
+    media = Media(APPLICATION, 0, pool)
+    now = time.monotonic()
+    monkeypatch.setattr(media_module.time, "monotonic", lambda: now)
+    refusing.refusals["acme"] = 403
+    outcomes_of(media, core)
+    assert media._waiting[b"k"].refused_since == now
+    # Between two refusals it is away: the time of refusals begins again.
+    now += 99
+    refusing.refusals["acme"] = 409
+    outcomes_of(media, core)
+    assert media._waiting[b"k"].refused_since is None
+    now += 99
+    refusing.refusals["acme"] = 404
+    outcomes_of(media, core)
+    assert core.told == []
+    now += 99
+    refusing.refusals.clear()
+    outcomes_of(media, core)
+    assert core.told == [(b"k", "stored")]
+    pool.close()
+
+
+def outcomes_of(media: Media, core: Core) -> None:
+    """Begins what is due, and settles it when it is done."""
+    media.begin(core)  # type: ignore[arg-type]
+    assert media._under_way
+    for one in list(media._under_way.values()):
+        one.outcome.exception(60)
+    media.settle(core)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("status", "error"), [(400, ObjectRefused), (401, ObjectRefused), (413, ObjectRefused), (409, ObjectsAway)]
+)
+def test_an_answer_of_4xx_refuses_an_object_but_for_conflicts(
+    refusing: RefusingStore, status: int, error: type[Exception]
+) -> None:
+    refusing.refusals["acme"] = status
+    with pytest.raises(error, match=str(status)):
+        ObjectStore("s3://bucket").put("acme/s/000000", iter([b"x"]), 1)
 
 
 def test_what_is_dropped_while_it_is_worked_is_told_to_nobody_and_may_be_asked_for_anew(
