@@ -191,7 +191,7 @@ class View(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     score_view: float | None = None
     spi_good: bool | None = None
 
-    #: Distinct beacons folded into this row (of a truncated view also those that came after the cut); what came again;
+    #: Distinct beacons of this row; what came again;
     #: numbers of the sequence never seen; beacons that came too late to be put in their place.
     beacon_count: Amount
     duplicate_count: Amount = 0

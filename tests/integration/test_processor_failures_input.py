@@ -133,18 +133,19 @@ def test_a_release_that_fails_on_many_keys_stops_the_slot_instead_of_draining_it
     assert len(scene.rejected()) <= 50
 
 
-def test_a_view_that_grows_without_end_is_truncated(scene: Scene) -> None:
+def test_a_view_behind_a_gap_is_not_truncated(scene: Scene) -> None:
     slot = scene.started()
     scene.feed(seconds=2)
     scene.send(
         b"acme:endless",
         encoded("endless", 1, "viewstart"),
-        # The first is missing: all of them wait for it.
+        # The second is missing: the rest waits for it, until it is given up.
         *[encoded("endless", seq, custom_1="x" * 5_000) for seq in range(3, 203)],
     )
     scene.also["endless"] = (201, 0, "timeout")
     scene.expect_truth()
-    assert newest(scene.rows.rows)["endless"].truncated
+    row = newest(scene.rows.rows)["endless"]
+    assert (row.truncated, row.seq_gaps) == (False, 1)
     assert slot.terminate() == 0
 
 

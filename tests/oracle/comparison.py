@@ -90,12 +90,8 @@ class Skipped(msgspec.Struct, frozen=True):
     holds: Callable[[Session, Row, int], bool]
 
 
-#: The oracle knows no order of arrival, so nothing is ever settled or cut for it.
+#: The oracle knows no order of arrival, so nothing is ever settled for it.
 SKIPPED: Final = (
-    Skipped(
-        "truncated: a view that passes its bytes in the store is not folded any more",
-        lambda _, fold, __: bool(fold["truncated"]),
-    ),
     Skipped(
         "a clock set back in a view without numbers (EPAS, native without `seq`): what comes then belongs before what is settled, "
         "and counts as late",

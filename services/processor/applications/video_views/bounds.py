@@ -1,9 +1,8 @@
 """Every limit of a view's state and row, in one place, so that no row can ever be larger than a store takes.
 
 Texts are counted in characters: of at most 4 bytes in a stored row (MessagePack), and 6 in a finished one (JSON spells
-control characters). With these limits one step takes less than 150 kB stored, a finished row less than 500 kB; a view is
-cut (`truncated`) at the first beacon that brings it beyond `VIEW_BYTES_MAX`, and a store takes 950 kB
-(`engine.application.ROW_BYTES_MAX`).
+control characters). With these limits one step takes less than 150 kB stored, a finished row less than 500 kB. A view takes
+less than `MEASURED_BYTES` and two steps, and a store takes 950 kB (`engine.application.ROW_BYTES_MAX`).
 """
 
 from collections.abc import Mapping
@@ -42,16 +41,23 @@ REQUEST_MS_MAX: Final = 600_000
 #: Sequence numbers are 0 to this.
 SEQ_MAX: Final = 1 << 31
 
-#: Steps that may wait for a gap to close. More, and the gap is given up: the row is then no longer exact, and says so.
+#: Steps that may wait for a gap to close, and their bytes packed. Beyond either the gap is given up: a beacon that then
+#: comes of it is late.
 HELD_STEPS_MAX: Final = 256
+HELD_BYTES_MAX: Final = 32_768
 #: Folded steps that can still be taken back, where the source makes that necessary; older ones are settled.
 RECENT_STEPS_MAX: Final = 64
+#: When a view is measured, older ones that take more together are settled, too; bytes packed.
+RECENT_BYTES_MAX: Final = 32_768
 #: Identities of beacons that cannot be told by ranges of numbers: the newest are known when they come again.
 KEYS_MAX: Final = 256
 #: Ranges of sequence numbers by which it is known what came: beyond them the oldest gaps count as filled.
 NUMBER_RANGES_MAX: Final = 256
-#: What a view may take in the store, bytes packed. A player gone mad must not stop its partition.
+#: What the folded part of a view may take in the store, bytes packed: what is neither held nor recent. Beyond it no text is
+#: added (`truncated`), and times and counters go on.
 VIEW_BYTES_MAX: Final = 65_536
+#: A view is measured when all of it may take more than this, bytes.
+MEASURED_BYTES: Final = VIEW_BYTES_MAX + HELD_BYTES_MAX + RECENT_BYTES_MAX
 
 #: Plays of one session that are told apart; the beacons of what would be more are late.
 PLAYS_MAX: Final = 100

@@ -14,11 +14,10 @@ from services.processor.applications.video_views.view.finish import finishes_at_
 from services.processor.applications.video_views.view.seen import is_late
 from services.processor.applications.video_views.view.state import (
     ViewState,
+    bound,
     closed_of,
-    is_too_large,
     may_grow,
     new_view,
-    truncate,
 )
 from services.processor.engine.application.application import StoreSpec
 from services.processor.engine.record import Record
@@ -67,14 +66,12 @@ class VideoViews:
         dimensions = self._dimensions.get(key) or Dimensions()
         taken = view.order.take(view.folded, dimensions.values, next_step)
         view.late_count += taken.is_late
-        dimensions_changed = taken.dimensions_changed
-        if may_grow(view, taken, next_step) and is_too_large(view, dimensions.values, len(record.value or b"")):
-            truncate(view, dimensions.values)
-            dimensions_changed = True
+        if may_grow(view, taken, next_step):
+            bound(view, dimensions.values, len(record.value or b""))
         if taken.is_new or taken.is_nearer:
             # A duplicate that counts instead of its original changes the row: the view is open again.
             reopen(view, board, record.timestamp_ms, is_new=taken.is_new)
-        if dimensions_changed:
+        if taken.dimensions_changed:
             self._dimensions.put(key, dimensions)
         if taken.is_new:
             board.beacons += 1

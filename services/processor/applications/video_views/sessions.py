@@ -6,7 +6,7 @@ A session row is stored whenever it has changed: what was changed in place and n
 from typing import Final, NamedTuple
 
 from services.processor.applications.video_views.beacons.step import Step
-from services.processor.applications.video_views.bounds import VIEW_BYTES_MAX
+from services.processor.applications.video_views.bounds import MEASURED_BYTES
 from services.processor.applications.video_views.live.board import LiveRow
 from services.processor.applications.video_views.outputs import Outputs, of_another
 from services.processor.applications.video_views.plays.place import carry_counters, close, has_come, place
@@ -16,10 +16,9 @@ from services.processor.applications.video_views.stores import Stores, reopen
 from services.processor.applications.video_views.view.seen import add_key, numbered_key_of
 from services.processor.applications.video_views.view.state import (
     ViewState,
+    bound,
     closed_of,
-    is_too_large,
     may_grow,
-    truncate,
 )
 from services.processor.engine.record import Record
 from shared.schemas.beacon import Beacon
@@ -102,11 +101,10 @@ class Sessions:
             key = play_key(shelf.key, ordinal)
             dimensions_changed = taken.dimensions_changed or placed.is_rearranged
             # A rearranged play may have grown by any number of steps: it is measured.
-            grown_bytes = VIEW_BYTES_MAX if placed.is_rearranged else beacon_bytes
+            grown_bytes = MEASURED_BYTES if placed.is_rearranged else beacon_bytes
             may_have_grown = placed.is_rearranged or may_grow(view, taken, next_step)
-            if may_have_grown and is_too_large(view, dimensions.values, grown_bytes):
-                truncate(view, dimensions.values)
-                dimensions_changed = True
+            if may_have_grown:
+                bound(view, dimensions.values, grown_bytes)
             if ordinal in changed:
                 reopen(view, board, shelf.append_ms, is_new=taken.is_new and ordinal == placed.ordinal)
                 self._stores.gauges.note(view, dimensions.values, board)

@@ -141,8 +141,7 @@ def _is_known(view: ViewState, step: Step) -> bool | None:
     """Whether the step is the one that stands in its place already; None when another one does."""
     order = by_number(view)
     if step.seq < order.settled_next_seq:
-        has_come = has_number(order.numbers, step.seq) if order.is_cut else not _is_missing(order, step.seq)
-        if has_come:
+        if not _is_missing(order, step.seq):
             return True if place_of(step) <= order.settled_at else None
         return False
     if step.seq >= order.next_seq and not order.held:

@@ -38,7 +38,7 @@ def rearrange(session: Session, shelf: Shelf, step: Step) -> Placed:
             return PLACED_LATE
         folded, order = opened[0].folded, by_number(opened[0])
         steps[play.ordinal] = [*folded.recent, *order.held]
-        if folded.settled is not None or order.is_cut:
+        if folded.settled is not None:
             next_seq, last = order.settled_next_seq, order.settled_at
             settled.append(Settled(play.ordinal, play.run, play.first_seq, next_seq, play.content, last))
     found, misfits = arranged(

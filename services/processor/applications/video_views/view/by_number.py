@@ -1,7 +1,7 @@
 """The order of a view whose client numbers its beacons (mux, CMCD).
 
 The steps up to the first gap in the numbers are folded. Those after it wait in `held` until the gap closes. If too many wait,
-the gap is given up: what then comes of it is late.
+by number or by bytes, the gap is given up: what waited behind it is folded, and what then comes of the gap is late.
 """
 
 from collections.abc import Iterable
@@ -10,21 +10,25 @@ from typing import Any, Final
 import msgspec
 
 from services.processor.applications.video_views.beacons.step import Step
-from services.processor.applications.video_views.bounds import HELD_STEPS_MAX, RECENT_STEPS_MAX
+from services.processor.applications.video_views.bounds import (
+    HELD_BYTES_MAX,
+    HELD_STEPS_MAX,
+    NUMBER_RANGES_MAX,
+    RECENT_STEPS_MAX,
+)
 from services.processor.applications.video_views.view.folded import (
-    DUPLICATE,
     Folded,
     Taken,
     apply,
     back_to_settled,
+    bytes_of,
+    newest_within,
     settle,
     take_copy,
     take_late,
-    take_out_of_place,
 )
 from services.processor.applications.video_views.view.seen import (
     Ranges,
-    add_number,
     count_of,
     numbered_key_of,
     numbers_of,
@@ -50,14 +54,14 @@ class ByNumber(msgspec.Struct, array_like=True, tag=1):
     next_seq: int
     #: Steps after a gap, in the order of their numbers.
     held: list[Step] = []
-    #: Gaps given up, as [first, last] numbers.
+    #: What the held steps take, bytes packed.
+    held_bytes: int = 0
+    #: The newest gaps given up, as [first, last] numbers, and how many numbers are missing in older ones.
     given_up: Ranges = []
+    forgotten: int = 0
     #: The number after the last settled step, and the last place of a settled step.
     settled_next_seq: int = 0
     settled_at: Place = NOWHERE
-    #: The view was truncated: nothing is put in its place any more, and `numbers` have come.
-    is_cut: bool = False
-    numbers: Ranges = []
 
     @property
     def waiting(self) -> list[Step]:
@@ -67,7 +71,7 @@ class ByNumber(msgspec.Struct, array_like=True, tag=1):
     @property
     def has_gaps(self) -> bool:
         """Whether numbers are missing."""
-        return bool(self.held or self.given_up)
+        return bool(self.held or self.given_up or self.forgotten)
 
     @property
     def has_numbers(self) -> bool:
@@ -81,9 +85,7 @@ class ByNumber(msgspec.Struct, array_like=True, tag=1):
 
     def take(self, folded: Folded, dimensions: dict[str, Any], next_step: Step) -> Taken:
         """Takes a step in where it belongs, once."""
-        if self.is_cut:
-            taken = self._take_cut(folded, dimensions, next_step)
-        elif next_step.seq == self.next_seq:
+        if next_step.seq == self.next_seq:
             changed = self._apply(folded, dimensions, next_step)
             if self.held:
                 changed = self._release(folded, dimensions) or changed
@@ -93,7 +95,7 @@ class ByNumber(msgspec.Struct, array_like=True, tag=1):
         elif self._fill(next_step.seq):
             taken = take_late(folded, dimensions, next_step)
         else:
-            taken = take_copy(folded, dimensions, next_step, self.held)
+            taken = self._take_copy(folded, dimensions, next_step)
         return taken
 
     def take_all(self, folded: Folded, dimensions: dict[str, Any], steps: Iterable[Step]) -> None:
@@ -101,58 +103,47 @@ class ByNumber(msgspec.Struct, array_like=True, tag=1):
         back_to_settled(folded, dimensions)
         self.next_seq = self.settled_next_seq if folded.settled is not None else self.first_seq
         self.settled_next_seq = self.next_seq
-        self.held = []
+        self.held, self.held_bytes = [], 0
         # Steps after a gap that was given up among them wait again, and the gap is given up again if it must be.
         self.given_up = [gap for gap in self.given_up if gap[1] < self.next_seq]
         for one in steps:
             self.take(folded, dimensions, one)
 
-    def cut(self, folded: Folded) -> None:
-        """Notes which steps have come, before the view is truncated."""
-        self.numbers = self._known()
-        self.settled_at = max([*map(place_of, (*folded.recent, *self.held)), self.settled_at])
-        self.next_seq = self.settled_next_seq = self.last_seq + 1
-        self.held, self.given_up = [], []
-        self.is_cut = True
+    def shrink(self, folded: Folded) -> None:
+        """Settles recent steps beyond their bytes."""
+        self._settle(folded, newest_within(folded.recent))
 
     def missing(self, until_seq: int) -> int:
         """Numbers that never came below the largest one, or below `until_seq`, which the next play of the session begins with."""
         end = max(self.last_seq + 1, until_seq)
-        if self.is_cut:
-            return end - self.first_seq - count_of(self.numbers)
-        return count_of(self.given_up) + end - self.next_seq - len(self.held)
+        return self.forgotten + count_of(self.given_up) + end - self.next_seq - len(self.held)
 
     def remembered(self, folded: Folded, *, in_session: bool) -> tuple[Ranges, list[int]]:
         """The numbers, and the keys, by which a beacon that comes again is known after the view has closed.
 
         Within a session numbers begin again: steps that are not settled are known by their times, too.
         """
-        if self.is_cut or not in_session:
-            return self._known(), []
+        if not in_session:
+            held = [one.seq for one in self.held]
+            return numbers_of(self.first_seq, self.next_seq, self.given_up, held), []
         numbers = numbers_of(self.first_seq, self.settled_next_seq, self.given_up, ())
         return numbers, [*map(numbered_key_of, (*folded.recent, *self.held))]
 
-    def _known(self) -> Ranges:
-        if self.is_cut:
-            return self.numbers
-        return numbers_of(self.first_seq, self.next_seq, self.given_up, [one.seq for one in self.held])
-
-    def _take_cut(self, folded: Folded, dimensions: dict[str, Any], step: Step) -> Taken:
-        if not add_number(self.numbers, step.seq):
-            return DUPLICATE
-        self.next_seq = self.settled_next_seq = max(self.next_seq, step.seq + 1)
-        self.settled_at = max(self.settled_at, place_of(step))
-        return take_out_of_place(folded, dimensions, step)
+    def _take_copy(self, folded: Folded, dimensions: dict[str, Any], copy: Step) -> Taken:
+        taken = take_copy(folded, dimensions, copy, self.held)
+        # A copy may have taken the place of a held step.
+        self.held_bytes = sum(map(bytes_of, self.held))
+        return taken
 
     def _apply(self, folded: Folded, dimensions: dict[str, Any], next_step: Step) -> bool:
         changed = apply(folded, dimensions, next_step)
         self.next_seq = next_step.seq + 1
         if len(folded.recent) > RECENT_STEPS_MAX:
-            self._settle(folded)
+            self._settle(folded, RECENT_STEPS_MAX)
         return changed
 
-    def _settle(self, folded: Folded) -> None:
-        for oldest in settle(folded):
+    def _settle(self, folded: Folded, steps_max: int) -> None:
+        for oldest in settle(folded, steps_max):
             self.settled_next_seq = oldest.seq + 1
             self.settled_at = max(self.settled_at, place_of(oldest))
 
@@ -164,6 +155,7 @@ class ByNumber(msgspec.Struct, array_like=True, tag=1):
             if held.seq != self.next_seq:
                 break
             changed = self._apply(folded, dimensions, held) or changed
+            self.held_bytes -= bytes_of(held)
             count += 1
         if count:
             self.held = self.held[count:]
@@ -174,14 +166,21 @@ class ByNumber(msgspec.Struct, array_like=True, tag=1):
         while at and self.held[at - 1].seq > next_step.seq:
             at -= 1
         if at and self.held[at - 1].seq == next_step.seq:
-            return take_copy(folded, dimensions, next_step, self.held)
+            return self._take_copy(folded, dimensions, next_step)
         self.held = [*self.held[:at], next_step, *self.held[at:]]
+        self.held_bytes += bytes_of(next_step)
         changed = False
-        if len(self.held) > HELD_STEPS_MAX:
-            self.given_up = [*self.given_up, [self.next_seq, self.held[0].seq - 1]]
-            self.next_seq = self.held[0].seq
-            changed = self._release(folded, dimensions)
+        while len(self.held) > HELD_STEPS_MAX or self.held_bytes > HELD_BYTES_MAX:
+            self._give_up([self.next_seq, self.held[0].seq - 1])
+            changed = self._release(folded, dimensions) or changed
         return Taken(is_new=True, dimensions_changed=changed)
+
+    def _give_up(self, gap: list[int]) -> None:
+        self.given_up = [*self.given_up, gap]
+        self.next_seq = gap[1] + 1
+        if len(self.given_up) > NUMBER_RANGES_MAX:
+            first, last = self.given_up.pop(0)
+            self.forgotten += last - first + 1
 
     def _fill(self, seq: int) -> bool:
         """Takes a number out of the gaps given up. Returns whether it was in one of them."""

@@ -9,18 +9,17 @@ from typing import Any
 import msgspec
 
 from services.processor.applications.video_views.beacons.step import Step
-from services.processor.applications.video_views.bounds import KEYS_MAX
+from services.processor.applications.video_views.bounds import KEYS_MAX, RECENT_STEPS_MAX
 from services.processor.applications.video_views.view.folded import (
-    DUPLICATE,
     Folded,
     Taken,
     apply,
     fold_again,
+    newest_within,
     note_offset,
     settle,
     take_copy,
     take_late,
-    take_out_of_place,
 )
 from services.processor.applications.video_views.view.seen import Ranges, add_key, add_number, count_of, key_of
 
@@ -36,8 +35,6 @@ class ByTime(msgspec.Struct, array_like=True, tag=2):
     settled_keys: list[int] = []
     #: The numbers that have come.
     numbers: Ranges = []
-    #: The view was truncated: nothing is put in its place any more.
-    is_cut: bool = False
 
     @property
     def waiting(self) -> list[Step]:
@@ -57,20 +54,14 @@ class ByTime(msgspec.Struct, array_like=True, tag=2):
     def take(self, folded: Folded, dimensions: dict[str, Any], next_step: Step) -> Taken:
         """Takes a step in where it belongs, once."""
         is_reordered = self.is_numbered and not next_step.seq and self._order_by_time(folded, dimensions)
-        if not self.is_cut:
-            taken = self._put(folded, dimensions, next_step)
-        elif add_key(self.settled_keys, key_of(next_step)):
-            taken = take_out_of_place(folded, dimensions, next_step)
-        else:
-            taken = DUPLICATE
+        taken = self._put(folded, dimensions, next_step)
         if taken.is_new and next_step.seq:
             add_number(self.numbers, next_step.seq)
         return taken._replace(dimensions_changed=True) if is_reordered else taken
 
-    def cut(self, folded: Folded) -> None:
-        """Notes which steps have come, before the view is truncated."""
-        self.settled_keys = [*self.settled_keys, *map(key_of, folded.recent)][-KEYS_MAX:]
-        self.is_cut = True
+    def shrink(self, folded: Folded) -> None:
+        """Settles recent steps beyond their bytes."""
+        self._settle(folded, newest_within(folded.recent))
 
     def missing(self, until_seq: int) -> int:  # noqa: ARG002  # as of `ByNumber`: these clients have no sessions of plays
         """Numbers from 1 to the largest one that never came; 0 if the client gives no numbers."""
@@ -114,7 +105,10 @@ class ByTime(msgspec.Struct, array_like=True, tag=2):
         else:
             fold_again(folded, dimensions, [*recent[:at], next_step, *recent[at:]])
             taken = Taken(is_new=True, dimensions_changed=True)
-        for oldest in settle(folded):
+        self._settle(folded, RECENT_STEPS_MAX)
+        return taken
+
+    def _settle(self, folded: Folded, steps_max: int) -> None:
+        for oldest in settle(folded, steps_max):
             self.settled_at = self._place_of(oldest)
             self.settled_keys = [*self.settled_keys[1 - KEYS_MAX :], key_of(oldest)]
-        return taken

@@ -5,12 +5,13 @@ follows from the set of beacons alone, so of the copies of a beacon the one that
 """
 
 from collections.abc import Iterable, Iterator
+from itertools import accumulate, takewhile
 from typing import Any, Final, NamedTuple
 
 import msgspec
 
 from services.processor.applications.video_views.beacons.step import DERIVED, Step
-from services.processor.applications.video_views.bounds import RECENT_STEPS_MAX
+from services.processor.applications.video_views.bounds import RECENT_BYTES_MAX
 from services.processor.applications.video_views.view.clock import ORDINARY_MS, First, is_nearer_copy
 from services.processor.applications.video_views.view.dimensions import add_missing, derive_from_copy, derived, merge
 from services.processor.applications.video_views.view.progress import (
@@ -33,6 +34,8 @@ class Folded(msgspec.Struct, array_like=True):
     settled_dimensions: dict[str, Any] = {}
     #: The smallest clock offset of the steps that are not in `recent`, and of the copies of any.
     settled_offset_ms: int | None = None
+    #: It grew too large: its dimensions stay as they are, and `settled_dimensions` is empty.
+    is_full: bool = False
 
 
 class Taken(NamedTuple):
@@ -56,24 +59,37 @@ def apply(folded: Folded, dimensions: dict[str, Any], next_step: Step) -> bool:
     progress, keeps = folded.progress, folded.keeps
     if not keeps and progress.at_ms and next_step.is_timed and _is_clock_step(progress, next_step):
         # From here on the row depends on which copy of a beacon was received first, which a later copy may change.
-        folded.settled, folded.settled_dimensions = copied(progress), dict(dimensions)
+        folded.settled = copied(progress)
+        folded.settled_dimensions = {} if folded.is_full else dict(dimensions)
         folded.keeps = keeps = True
     fold(progress, next_step)
     if keeps:
         folded.recent.append(next_step)
     else:
         note_offset(folded, next_step.clock_offset_ms)
-    return bool(next_step.dimensions) and merge(dimensions, next_step)
+    return bool(next_step.dimensions) and not folded.is_full and merge(dimensions, next_step)
 
 
-def settle(folded: Folded) -> Iterator[Step]:
-    """Settles the oldest kept steps while there are too many, and yields each."""
-    while len(folded.recent) > RECENT_STEPS_MAX:
+def bytes_of(one: Step) -> int:
+    """What a step takes in the store, bytes."""
+    return len(msgspec.msgpack.encode(one))
+
+
+def newest_within(steps: list[Step]) -> int:
+    """How many of the newest steps take at most `RECENT_BYTES_MAX` together."""
+    sums = accumulate(map(bytes_of, reversed(steps)))
+    return sum(1 for _ in takewhile(lambda total: total <= RECENT_BYTES_MAX, sums))
+
+
+def settle(folded: Folded, steps_max: int) -> Iterator[Step]:
+    """Settles the oldest kept steps while there are more than `steps_max`, and yields each."""
+    while len(folded.recent) > steps_max:
         oldest = folded.recent.pop(0)
         if folded.settled is None:
             folded.settled = Progress()
         fold(folded.settled, oldest)
-        merge(folded.settled_dimensions, oldest)
+        if not folded.is_full:
+            merge(folded.settled_dimensions, oldest)
         note_offset(folded, oldest.clock_offset_ms)
         yield oldest
 
@@ -88,24 +104,23 @@ def fold_again(folded: Folded, dimensions: dict[str, Any], steps: Iterable[Step]
 def back_to_settled(folded: Folded, dimensions: dict[str, Any]) -> None:
     """Takes all recent steps back."""
     folded.progress = Progress() if folded.settled is None else copied(folded.settled)
-    dimensions.clear()
-    dimensions.update(folded.settled_dimensions)
+    if not folded.is_full:
+        dimensions.clear()
+        dimensions.update(folded.settled_dimensions)
     folded.recent = []
 
 
 def take_late(folded: Folded, dimensions: dict[str, Any], late: Step) -> Taken:
     """Folds what a step shows wherever it stands: it came too late to be put in its place."""
-    return take_out_of_place(folded, dimensions, late)._replace(is_late=True)
-
-
-def take_out_of_place(folded: Folded, dimensions: dict[str, Any], step: Step) -> Taken:
-    """Folds what a new step shows wherever it stands."""
     for progress in (folded.settled, folded.progress):
         if progress is not None:
-            fold_out_of_place(progress, step)
-    if folded.settled is not None:
-        add_missing(folded.settled_dimensions, step)
-    return Taken(is_new=True, dimensions_changed=add_missing(dimensions, step))
+            fold_out_of_place(progress, late)
+    changed = False
+    if not folded.is_full:
+        changed = add_missing(dimensions, late)
+        if folded.settled is not None:
+            add_missing(folded.settled_dimensions, late)
+    return Taken(is_new=True, dimensions_changed=changed, is_late=True)
 
 
 def take_copy(folded: Folded, dimensions: dict[str, Any], copy: Step, waiting: list[Step]) -> Taken:

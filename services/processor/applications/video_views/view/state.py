@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 
 from services.processor.applications.video_views.beacons.step import Step
-from services.processor.applications.video_views.bounds import VIEW_BYTES_MAX
+from services.processor.applications.video_views.bounds import MEASURED_BYTES, VIEW_BYTES_MAX
 from services.processor.applications.video_views.view import folded as of_folded
 from services.processor.applications.video_views.view.by_number import ByNumber
 from services.processor.applications.video_views.view.by_time import ByTime
@@ -59,7 +59,8 @@ class ViewState(msgspec.Struct, array_like=True):
     finished_ms: int = 0
     #: When the row was due last because the view goes on for long (see `finish.writes_at_ms`); 0: never.
     written_ms: int = 0
-    #: At most what this row and its dimensions take, bytes; measured when it passes `VIEW_BYTES_MAX`.
+    #: At most what this row and its dimensions take, bytes, when it is full without its folded part; measured when it passes
+    #: `MEASURED_BYTES`.
     bytes_at_most: int = 0
     shown: Shown = msgspec.field(default_factory=Shown)
     play: PlayOf = msgspec.field(default_factory=PlayOf)
@@ -71,8 +72,8 @@ class ViewState(msgspec.Struct, array_like=True):
 
     @property
     def is_truncated(self) -> bool:
-        """Whether it grew too large: what comes later is counted, and not folded in its place."""
-        return self.order.is_cut
+        """Whether it grew too large: its dimensions stay as they were then."""
+        return self.folded.is_full
 
 
 def new_view(source: str, append_ms: int, first_seq: int | None = None) -> ViewState:
@@ -94,30 +95,28 @@ def by_number(view: ViewState) -> ByNumber:
 
 def may_grow(view: ViewState, taken: Taken, next_step: Step) -> bool:
     """Whether the step may have made the view larger: most steps only change numbers, which have their places already."""
-    if not taken.is_new or view.order.is_cut:
+    if not taken.is_new:
         return False
     grows = taken.dimensions_changed or view.order.has_gaps or next_step.failure is not None
     return bool(grows or next_step.state or next_step.ad or view.folded.recent)
 
 
-def is_too_large(view: ViewState, dimensions: dict[str, Any], beacon_bytes: int) -> bool:
-    """Whether the view is too large after a beacon of this size. Measures only if it may be."""
+def bound(view: ViewState, dimensions: dict[str, Any], beacon_bytes: int) -> None:
+    """Keeps the view within its bytes after a beacon of this size. Measures only if it may be beyond them.
+
+    What is recent is settled. If what is folded is still too large, the view is truncated.
+    """
     view.bytes_at_most += beacon_bytes
-    if view.bytes_at_most <= VIEW_BYTES_MAX or view.order.is_cut:
-        return False
-    view.bytes_at_most = len(msgspec.msgpack.encode(view)) + len(msgspec.msgpack.encode(dimensions))
-    return view.bytes_at_most > VIEW_BYTES_MAX
-
-
-def truncate(view: ViewState, dimensions: dict[str, Any]) -> None:
-    """Ends the folding of a view that is too large. Waiting steps are folded as they came; later ones are only counted."""
-    folded = view.folded
-    folded.settled_offset_ms = min(of_folded.offsets(folded, view.order.waiting), default=None)
-    folded.progress, whole = complete_progress(view, dimensions)
-    if whole is not dimensions:
-        dimensions.update(whole)
-    view.order.cut(folded)
-    folded.settled, folded.settled_dimensions, folded.recent = None, {}, []
+    if view.bytes_at_most <= MEASURED_BYTES:
+        return
+    folded, order = view.folded, view.order
+    order.shrink(folded)
+    movable_bytes = sum(map(of_folded.bytes_of, (*folded.recent, *order.waiting)))
+    folded_bytes = len(msgspec.msgpack.encode(view)) + len(msgspec.msgpack.encode(dimensions)) - movable_bytes
+    if folded_bytes > VIEW_BYTES_MAX and not folded.is_full:
+        folded.is_full = True
+        folded.settled_dimensions = {}
+    view.bytes_at_most = movable_bytes if folded.is_full else movable_bytes + folded_bytes
 
 
 def closed_of(view: ViewState) -> Closed:
@@ -140,7 +139,8 @@ def complete_progress(view: ViewState, dimensions: dict[str, Any]) -> tuple[Prog
     dimensions = dict(dimensions)
     for one in waiting:
         fold(progress, one)
-        merge(dimensions, one)
+        if not view.folded.is_full:
+            merge(dimensions, one)
     return progress, dimensions
 
 

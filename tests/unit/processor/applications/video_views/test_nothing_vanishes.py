@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from services.processor.applications.video_views.app import application
-from services.processor.applications.video_views.bounds import HELD_STEPS_MAX, VIEW_BYTES_MAX
+from services.processor.applications.video_views.bounds import HELD_BYTES_MAX, HELD_STEPS_MAX, VIEW_BYTES_MAX
 from services.processor.engine.driver import Driver
 from shared import codec, topics
 from shared.partitioning import view_key
@@ -21,6 +21,7 @@ from tests.unit.processor.applications.video_views.beacons import (
     SKEW_MS,
     T0,
     Drive,
+    cmcd,
     driver_of,
     mux,
     pipe,
@@ -52,14 +53,60 @@ def test_a_view_whose_viewstart_comes_after_hundreds_of_its_beacons_has_a_row(dr
     assert row.complete == (heartbeats < HELD_STEPS_MAX)
 
 
-def test_a_view_that_is_cut_before_its_viewstart_comes_has_a_row(drive: Drive) -> None:
+def test_a_view_whose_gap_is_given_up_before_its_viewstart_comes_has_a_row(drive: Drive) -> None:
     driver = driver_of(drive)
-    waiting = [mux(2 + n, "heartbeat", 1_000 * n, custom_1=f"{n}" * 200) for n in range(VIEW_BYTES_MAX // 300)]
+    waiting = [mux(2 + n, "heartbeat", 1_000 * n, custom_1=f"{n}" * 200) for n in range(2 * HELD_BYTES_MAX // 300)]
     for number, beacon in enumerate([*waiting, mux(1, "viewstart", 0, video_id="film")]):
         pipe(driver, beacon, 10_000 + number)
     driver.advance_to(T0 + 4 * HOUR_MS)
     (row,) = rows(driver)
-    assert (row.truncated, row.video_id, row.beacon_count) == (True, "film", len(waiting) + 1)
+    assert (row.truncated, row.video_id, row.beacon_count) == (False, "film", len(waiting) + 1)
+    assert (row.late_count, row.seq_gaps) == (1, 0)
+
+
+def lossy(source: str, minutes: int) -> list[Beacon]:
+    """A long view of beacons as large as those of real players, of which one of the first never comes."""
+    url = "https://cdn.example.com/content/2026/11/series-title/season-2/episode-07/master.m3u8"
+    times = range(10_000, minutes * MINUTE_MS + 1, 10_000)
+    if source == "mux":
+        begun = [mux(1, "viewstart", 0, view_watch_time=0), mux(2, "playing", 0, view_watch_time=0)]
+        texts = {"video_source_url": url, "page_url": url, "video_title": "A title"}
+        story = [*begun, *(mux(2 + n, "heartbeat", at, view_watch_time=at, **texts) for n, at in enumerate(times, 1))]
+    else:
+        story = [cmcd(0, "viewstart", 0, sta="p", cid=url, view_id="v1")]
+        story += [
+            cmcd(n, "heartbeat", at, sta="p", cid=url, br=[[5000, "v"]], view_id="v1") for n, at in enumerate(times, 1)
+        ]
+    return [*story[:7], *story[8:]]
+
+
+@pytest.mark.parametrize("source", ["mux", "cmcd"])
+def test_one_lost_beacon_does_not_end_the_counting_of_a_long_view(source: str) -> None:
+    story = lossy(source, minutes=120)
+    driver = Driver(application(RULES))
+    key = view_key("acme", "v1")
+    arrivals = [(topics.BEACONS, key, codec.BEACON.encode(one), one.recv_time_ms) for one in story]
+    driver.pipe_all(arrivals, commit_every=50)
+    driver.advance_to(T0 + 8 * HOUR_MS)
+    row = newest(driver)["v1"]
+    assert (row.watch_ms, row.truncated) == (120 * MINUTE_MS, False)
+    assert (row.beacon_count, row.seq_gaps, row.late_count, row.complete) == (len(story), 1, 0, False)
+    assert max(len(value) for _, value in driver.changelog if value is not None) < VIEW_BYTES_MAX
+
+
+def test_gaps_without_end_are_counted_and_cost_no_more_room() -> None:
+    story = [
+        mux(1, "viewstart", 0),
+        *(mux(2 * n, "heartbeat", 1_000 * n, view_watch_time=1_000 * n) for n in range(1, 2_001)),
+    ]
+    driver = Driver(application(RULES))
+    key = view_key("acme", "v1")
+    arrivals = [(topics.BEACONS, key, codec.BEACON.encode(one), one.recv_time_ms) for one in story]
+    driver.pipe_all(arrivals, commit_every=50)
+    driver.advance_to(T0 + 8 * HOUR_MS)
+    row = newest(driver)["v1"]
+    assert (row.watch_ms, row.beacon_count, row.seq_gaps, row.complete) == (2_000_000, 2_001, 1_999, False)
+    assert max(len(value) for _, value in driver.changelog if value is not None) < VIEW_BYTES_MAX
 
 
 def story_of(random_: random.Random, source: Literal["mux", "cmcd", "epas", "native"], *, began: bool) -> list[Beacon]:

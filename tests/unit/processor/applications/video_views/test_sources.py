@@ -61,16 +61,18 @@ def play(*stories: list[Beacon]) -> list[View]:
 
 
 def large(story: list[Beacon], *names: str) -> list[Beacon]:
-    """The story, and then so many texts that no view can hold them; they wait for one that never comes, if there is an order."""
+    """The story, and then errors with so many texts that no view can hold them."""
     last = story[-1]
     return story + [
         msgspec.structs.replace(
             last,
-            seq=None if last.seq is None else last.seq + 2 + number,
+            seq=None if last.seq is None else last.seq + 1 + number,
             client_time_ms=last.client_time_ms + 1 + number,
-            attrs=dict.fromkeys(names, "🂠" * 500),
+            event="error",
+            source_event="error",
+            attrs=dict.fromkeys(names, "🂠" * 2_000),
         )
-        for number in range(70)
+        for number in range(20)
     ]
 
 
@@ -122,7 +124,7 @@ def mux_stories() -> list[View]:
         switched,
         lost,
         late,
-        large(good, "video_title", "page_url"),
+        large(good, "video_source_url", "page_url", *fatal, *(f"custom_{number}" for number in range(1, 21))),
         good,
     )
 
@@ -159,14 +161,14 @@ def cmcd_stories() -> list[View]:
         left,
         lost,
         late,
-        large(whole, "cdn", "h"),
         whole[:1] + whole[5:6],
     )
 
 
 def by_time(source: Any, start: dict[str, Any], playing: dict[str, Any], error: dict[str, Any]) -> list[View]:
     """The same life for both sources without sequence numbers."""
-    texts = ("video_title", "page_url") if source == "native" else ("contentTitle", "contentUrl")
+    epas = ("contentId", "contentTitle", "contentUrl", "userId", "deviceId", "deviceModel")
+    texts = tuple(NATIVE_TEXTS) if source == "native" else epas
     whole = [
         told(source, "viewstart", 0, **start),
         told(source, "playing", 700, bitrate=2_000, bitrate_bps=2_000_000, **playing),
@@ -183,7 +185,7 @@ def by_time(source: Any, start: dict[str, Any], playing: dict[str, Any], error: 
     ]
     late = [told(source, "viewstart", n, n=n) for n in range(100, 170)] + [told(source, "heartbeat", 0)]
     slept = interrupted(whole[0], whole[1], told(source, "heartbeat", 9_000))
-    return play(slept, whole, failed, left, lost, late, large(whole, *texts), whole[:2])
+    return play(slept, whole, failed, left, lost, late, large(whole, *texts, *error), whole[:2])
 
 
 def epas_stories() -> list[View]:
