@@ -188,16 +188,22 @@ def _counted_by_mux(row: Row, last: Row, offset_ms: int) -> Row:
     return found
 
 
-def _newest(play: Sequence[Step], name: str) -> int | None:
+def _told(play: Sequence[Step], name: str) -> list[int]:
     values = [one.attrs[name] for one in play if name in one.attrs]
-    return None if not values else int(values[-1][0][0]) if isinstance(values[-1], list) else int(values[-1])
+    return [int(value[0][0]) if isinstance(value, list) else int(value) for value in values]
 
 
 def _of_play(play: Sequence[Step], earlier: Sequence[Sequence[Step]], name: str) -> int | None:
-    """A counter of the session as the play's: what it says last, less what it said last before."""
-    value = _newest(play, name)
-    before = next((found for other in reversed(earlier) if (found := _newest(other, name)) is not None), 0)
-    return value if value is None or value < before else value - before
+    """A counter of the session as the play's: what it says last, less what it said last before, unless the client began again."""
+    before: dict[str, int] = {}
+    for one in (*earlier, play):
+        told = {key: values for key in ("bsa", "bsda", "dfa") if (values := _told(one, key))}
+        if any(min(values) < before.get(key, 0) for key, values in told.items()):
+            before = {}
+        if one is play:
+            return told[name][-1] - before.get(name, 0) if name in told else None
+        before |= {key: values[-1] for key, values in told.items()}
+    return None
 
 
 def _stalls_of_cmcd(play: Sequence[Step], times: Integrated, earlier: Sequence[Sequence[Step]]) -> Row:

@@ -91,6 +91,7 @@ def cmcd_step(beacon: Beacon, seq: int) -> Step:
         clock_offset_ms=offset,
         playhead=measured(beacon.playhead_ms),
         counters=_counters(attrs, sta),
+        counts_session=True,
         dimensions=dimensions,
         shows_playing=sta == "p",
         state=_state(sta, is_request=is_request, is_fatal=is_fatal, only_tells_start=only_tells_start),

@@ -91,6 +91,8 @@ class Step(msgspec.Struct, frozen=True, array_like=True):
     playhead: int | None = None
     #: The client's own counters, by field of the view's row.
     counters: dict[str, Any] = {}
+    #: Whether the counters may have begun before the view.
+    counts_session: bool = False
     #: What the view is, by field of the view's row.
     dimensions: dict[str, Any] = {}
     #: It shows that something played, by its time at the latest (`told_ms`, where that is given).

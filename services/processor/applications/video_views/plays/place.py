@@ -14,7 +14,7 @@ from services.processor.applications.video_views.plays.session import Placed, Pl
 from services.processor.applications.video_views.view.by_number import ByNumber, Place, place_of
 from services.processor.applications.video_views.view.folded import DUPLICATE
 from services.processor.applications.video_views.view.seen import Closed, add_key, has_number, numbered_key_of
-from services.processor.applications.video_views.view.state import ViewState, by_number, newest_counters
+from services.processor.applications.video_views.view.state import ViewState, by_number, counters_after
 
 
 def place(session: Session, shelf: Shelf, step: Step) -> Placed:
@@ -83,7 +83,7 @@ def close(session: Session, view: ViewState | None) -> None:
         play.ended_ms = max([order.settled_at[0], *(place_of(one)[0] for one in _movable(view))])
         play.last_seq = order.last_seq
     before = session.plays[session.closed - 1].counters if session.closed else {}
-    play.counters = before if view is None else {**before, **newest_counters(view)}
+    play.counters = before if view is None else counters_after(view, before)
     if session.closed:
         # Steps sent before any of them has ended are of them.
         play.ended_ms = max(play.ended_ms, session.plays[session.closed - 1].ended_ms)
@@ -103,7 +103,7 @@ def carry_counters(session: Session, shelf: Shelf) -> set[int]:
             view.play.counters_before = before
             changed.add(play.ordinal)
         if play is not session.plays[-1]:
-            before = {**before, **newest_counters(view)}
+            before = counters_after(view, before)
     return changed
 
 

@@ -135,7 +135,7 @@ def _counters(view: ViewState, progress: Progress) -> tuple[dict[str, Any], Rebu
 
     Stalls that a client reports one by one (CMCD `bsd`) stand in where neither states nor counters tell of any.
     """
-    counters = since(progress.counters, view.play.counters_before)
+    counters = since(progress, view.play.counters_before)
     if progress.stalls_told and not progress.rebuffer_count and "rebuffer_ms" not in counters:
         return {"rebuffer_count": progress.stalls_told, "rebuffer_ms": progress.stalls_told_ms} | counters, "stalls"
     is_counted = SOURCES[view.source].counts_itself or not _REBUFFERING.isdisjoint(counters)

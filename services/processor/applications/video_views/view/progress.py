@@ -76,6 +76,8 @@ class Progress(msgspec.Struct, array_like=True):
     content_has_played: bool = False
     #: SIGNED, NOT_SIGNED, or 0.
     signature: int = 0
+    #: The smallest values of counters that may be a session's: they show whether the client counted again from 0.
+    least_counters: dict[str, int] = {}
 
 
 _WATCHING: Final = frozenset({step.STARTING, step.PLAYING, step.REBUFFERING, step.SEEKING})
@@ -166,6 +168,8 @@ def _take_values(progress: Progress, next_step: Step) -> None:
         progress.playhead_ms = max(progress.playhead_ms, next_step.playhead)
     if next_step.counters:
         progress.counters.update(next_step.counters)
+        if next_step.counts_session:
+            note_least(progress.least_counters, next_step.counters)
     if next_step.failure is not None:
         progress.failure = next_step.failure
     if next_step.is_error or next_step.is_warning:
@@ -195,6 +199,14 @@ def fold_out_of_place(progress: Progress, late: Step) -> None:
     progress.playhead_ms = max(progress.playhead_ms, late.playhead or 0)
     for name, value in late.counters.items():
         progress.counters.setdefault(name, value)
+    if late.counts_session:
+        note_least(progress.least_counters, late.counters)
+
+
+def note_least(least: dict[str, int], counters: dict[str, int]) -> None:
+    """Keeps the smallest value of each counter in `least`."""
+    for name, value in counters.items():
+        least[name] = min(value, least.get(name, value))
 
 
 def _pass(progress: Progress, next_step: Step, elapsed_ms: int) -> None:

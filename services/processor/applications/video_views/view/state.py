@@ -11,7 +11,7 @@ from services.processor.applications.video_views.view.by_number import ByNumber
 from services.processor.applications.video_views.view.by_time import ByTime
 from services.processor.applications.video_views.view.dimensions import merge
 from services.processor.applications.video_views.view.folded import Folded, Taken
-from services.processor.applications.video_views.view.progress import Progress, copied, fold
+from services.processor.applications.video_views.view.progress import Progress, copied, fold, note_least
 from services.processor.applications.video_views.view.seen import Closed
 from shared.sources import SOURCES, Ordering
 
@@ -144,20 +144,24 @@ def complete_progress(view: ViewState, dimensions: dict[str, Any]) -> tuple[Prog
     return progress, dimensions
 
 
-def newest_counters(view: ViewState) -> dict[str, int]:
-    """The newest values of the counters that are a session's, in the view's order."""
+def counters_after(view: ViewState, before: dict[str, int]) -> dict[str, int]:
+    """The newest values of the counters that are a session's after this view; `before` are those of the views before it."""
     names = SOURCES[view.source].session_counters
-    found: dict[str, int] = {}
-    for counters in (view.folded.progress.counters, *(one.counters for one in view.order.waiting)):
-        found.update((name, counters[name]) for name in names & counters.keys())
-    return found
+    progress = view.folded.progress
+    newest, least = dict(progress.counters), dict(progress.least_counters)
+    for one in view.order.waiting:
+        newest.update(one.counters)
+        note_least(least, one.counters)
+    found = {name: newest[name] for name in names & newest.keys()}
+    return found if _is_reset(least, before) else {**before, **found}
 
 
-def since(counters: dict[str, Any], before: dict[str, int]) -> dict[str, Any]:
-    """The counters less those before. One that is lower than before counts again from 0."""
-    if not before:
-        return counters
-    return {
-        name: value - before[name] if name in before and value >= before[name] else value
-        for name, value in counters.items()
-    }
+def since(progress: Progress, before: dict[str, int]) -> dict[str, Any]:
+    """The counters less those before. If any of them was ever lower than before, the client counts all of them from 0."""
+    if not before or _is_reset(progress.least_counters, before):
+        return progress.counters
+    return {name: value - before[name] if name in before else value for name, value in progress.counters.items()}
+
+
+def _is_reset(least: dict[str, int], before: dict[str, int]) -> bool:
+    return any(least[name] < before[name] for name in least.keys() & before.keys())

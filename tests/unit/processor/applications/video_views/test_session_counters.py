@@ -42,9 +42,34 @@ def test_each_play_has_what_the_session_counted_in_it() -> None:
     assert counted(rows_of([*FIRST, *SECOND, *THIRD])) == [
         ("s1", 3, 4_000, 20),
         ("s1.2", 2, 700, 0),
-        # Lower than before: the player counts again from 0. It told no number of stalls.
-        ("s1.3", 0, 300, 3),
+        # The frames are fewer than before: the player counts all again from 0. It gave no number of stalls.
+        ("s1.3", 0, 5_000, 3),
     ]
+
+
+def stalls(count: int, ms: int | None = None) -> dict[str, Any]:
+    return {"bsa": [[count, None]]} | ({} if ms is None else {"bsda": [[ms, None]]})
+
+
+@pytest.mark.parametrize(
+    ("plays", "counted_of_last"),
+    [
+        # The number of stalls shows that their sum counts again, too.
+        (([stalls(3, 1_000)], [stalls(1, 5_000)]), (1, 5_000)),
+        # What counted again passes its former value.
+        (([stalls(2, 1_000)], [stalls(1, 400), stalls(3, 1_200)]), (3, 1_200)),
+        # The client began again in the second play, where it gave no sum.
+        (([stalls(3, 4_000)], [stalls(1)], [stalls(2, 5_000)]), (1, 5_000)),
+        (([stalls(3, 1_000)], [stalls(4, 1_500)]), (1, 500)),
+    ],
+)
+def test_a_reset_of_one_counter_is_one_of_all(
+    plays: tuple[list[dict[str, Any]], ...], counted_of_last: tuple[int, int]
+) -> None:
+    beacons = [one for n, told in enumerate(plays) for one in play(4 * n, n * MINUTE_MS, f"film {n}", *told)]
+    for order in (beacons, beacons[::-1]):
+        _, count, stalled_ms, _ = counted(rows_of(order))[-1]
+        assert (count, stalled_ms) == counted_of_last
 
 
 @given(data=st.data())
@@ -67,7 +92,7 @@ def test_a_late_record_of_the_first_play_revises_the_second_and_a_closed_play_is
     for beacon in THIRD:
         pipe(driver, beacon, 4 * HOUR_MS + beacon.client_time_ms - T0)
     driver.advance_to(T0 + 6 * HOUR_MS)
-    assert newest(driver)["s1.3"].rebuffer_ms == 300
+    assert newest(driver)["s1.3"].rebuffer_ms == 5_000
 
 
 @pytest.mark.parametrize(
