@@ -8,7 +8,7 @@ import sys
 import time
 from collections import Counter
 
-from tests.oracle.comparison import ALLOWED, NOT_COMPARED, SKIPPED, Difference, differences, shrunk
+from tests.oracle.comparison import ALLOWED, NOT_COMPARED, SKIPPED, Difference, Tally, differences, shrunk
 
 SHOWN_MAX = 5
 
@@ -30,7 +30,8 @@ def main() -> int:
     began = time.process_time()
     fields: Counter[str] = Counter()
     views = 0
-    for found in differences(given.seed, range(given.first, given.first + given.sessions)):
+    tally = Tally()
+    for found in differences(given.seed, range(given.first, given.first + given.sessions), tally):
         views += 1
         fields.update(name for name, _, _ in found.fields)
         if views <= SHOWN_MAX:
@@ -39,7 +40,9 @@ def main() -> int:
     for name, count in fields.most_common():
         print(f"  {name}: {count}")
     print("allowed to differ:", *(f"  {one.field}: {one.reason}" for one in ALLOWED), sep="\n")
-    print("rows not compared:", *(f"  {one.reason}" for one in SKIPPED), sep="\n")
+    print(f"{tally.skipped.total()} of {tally.rows} rows not compared:")
+    for one in SKIPPED:
+        print(f"  {tally.skipped[one.reason]}: {one.reason}")
     print("fields not compared:", *(f"  {name}: {reason}" for name, reason in NOT_COMPARED.items()), sep="\n")
     return 1 if views else 0
 

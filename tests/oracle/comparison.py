@@ -1,6 +1,7 @@
 """Sessions through the real fold, their rows beside the oracle's, field by field."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final
@@ -83,27 +84,36 @@ ALLOWED: Final = (
 
 
 class Skipped(msgspec.Struct, frozen=True):
-    """Rows that are not compared, and why."""
+    """Keys whose rows are not compared, and why."""
 
     reason: str
-    #: Of the session, the fold's row and the number of beacons of its key.
-    holds: Callable[[Session, Row, int], bool]
+    #: Of the session, the fold's rows of the key and the key's beacons.
+    holds: Callable[[Session, Collection[Row], Sequence[Delivered]], bool]
 
 
-#: The oracle knows no order of arrival, so nothing is ever settled for it.
+#: The oracle knows no order of arrival, so nothing is ever settled or closed for it.
 SKIPPED: Final = (
+    Skipped(
+        "a beacon came more than the lateness window after the one before it: the view may have closed, and it is in no row",
+        lambda _, __, records: _is_closed_between(records),
+    ),
     Skipped(
         "a clock set back in a view without numbers (EPAS, native without `seq`): what comes then belongs before what is settled, "
         "and counts as late",
-        lambda one, fold, _: (
-            _is_set_back(one) and one.client in ("epas", "native-unnumbered") and fold["late_count"] > 0
+        lambda one, rows, _: (
+            _is_set_back(one)
+            and one.client in ("epas", "native-unnumbered")
+            and any(row["late_count"] > 0 for row in rows)
         ),
     ),
     Skipped(
         "a clock set back in a CMCD session of several plays and more than 64 beacons: the next play begins, by its time, among "
         "beacons that are settled",
-        lambda one, fold, beacons: (
-            _is_set_back(one) and fold["source"] == "cmcd" and len(one.plays) > 1 and beacons > RECENT_STEPS_MAX
+        lambda one, rows, records: (
+            _is_set_back(one)
+            and any(row["source"] == "cmcd" for row in rows)
+            and len(one.plays) > 1
+            and len(records) > RECENT_STEPS_MAX
         ),
     ),
 )
@@ -146,8 +156,16 @@ def _fields(row: View) -> Row:
     return msgspec.structs.asdict(row) | {"events": events}
 
 
-def differences(seed: int, numbers: Sequence[int]) -> Iterator[Difference]:
-    """Every row of these sessions on which fold and oracle disagree."""
+class Tally(msgspec.Struct):
+    """How many rows were generated, and how many of them were not compared, by reason."""
+
+    rows: int = 0
+    skipped: Counter[str] = msgspec.field(default_factory=Counter)
+
+
+def differences(seed: int, numbers: Sequence[int], tally: Tally | None = None) -> Iterator[Difference]:
+    """Every row of these sessions on which fold and oracle disagree. Counts rows in `tally`."""
+    tally = tally or Tally()
     for begin in range(0, len(numbers), SESSIONS_AT_ONCE):
         sessions = [session(seed, number) for number in numbers[begin : begin + SESSIONS_AT_ONCE]]
         came = [(one, delivered(one, seed)) for one in sessions]
@@ -156,9 +174,14 @@ def differences(seed: int, numbers: Sequence[int]) -> Iterator[Difference]:
             rows.setdefault(view_id.partition(".")[0], {})[view_id] = row
         for one, records in came:
             for key, own in _by_key(records):
-                if _is_closed_between(own):
+                ours, theirs = rows.get(key, {}), expected(own)
+                count = len(ours.keys() | theirs.keys())
+                tally.rows += count
+                reason = _reason_to_skip(one, ours, own)
+                if reason is not None:
+                    tally.skipped[reason] += count
                     continue
-                for view_id, fields in _unlike(one, len(own), rows.get(key, {}), expected(own)):
+                for view_id, fields in _unlike(one, ours, theirs):
                     yield Difference(one, view_id, fields, tuple(own))
 
 
@@ -201,15 +224,18 @@ def shrunk(found: Difference) -> Difference:
 
 
 def _compared(one: Session, records: list[Delivered]) -> Iterator[tuple[str, tuple[tuple[str, object, object], ...]]]:
-    return _unlike(one, len(records), folded(records), expected(records))
+    fold = folded(records)
+    return iter(()) if _reason_to_skip(one, fold, records) is not None else _unlike(one, fold, expected(records))
+
+
+def _reason_to_skip(one: Session, fold: dict[str, Row], records: Sequence[Delivered]) -> str | None:
+    return next((skipped.reason for skipped in SKIPPED if skipped.holds(one, fold.values(), records)), None)
 
 
 def _unlike(
-    one: Session, beacons: int, fold: dict[str, Row], oracle: dict[str, Row]
+    one: Session, fold: dict[str, Row], oracle: dict[str, Row]
 ) -> Iterator[tuple[str, tuple[tuple[str, object, object], ...]]]:
     """The fields on which the rows of one key disagree, by view id."""
-    if any(skipped.holds(one, row, beacons) for row in fold.values() for skipped in SKIPPED):
-        return
     for view_id in sorted(fold.keys() | oracle.keys()):
         ours, theirs = fold.get(view_id), oracle.get(view_id)
         if ours is None or theirs is None:

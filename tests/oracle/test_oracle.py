@@ -6,19 +6,23 @@ from hypothesis import settings
 
 from shared.schemas.view import View
 from tests.oracle.__main__ import report
-from tests.oracle.comparison import ALLOWED, NOT_COMPARED, differences, expected_rows
+from tests.oracle.comparison import ALLOWED, NOT_COMPARED, Tally, differences, expected_rows
 from tests.oracle.viewer import CLIENTS, session
 
 SEED = 1
 CHUNKS = 10
+#: The share of the rows of a chunk that may be left out of the comparison. Of all chunks together it is about 0.02.
+SKIPPED_SHARE_MAX = 0.08
 SESSIONS = 20_000 if settings().max_examples > 1_000 else 2_000
 
 
 @pytest.mark.parametrize("chunk", range(CHUNKS))
 def test_the_folds_rows_are_the_oracles(chunk: int) -> None:
     size = SESSIONS // CHUNKS
-    found = list(differences(SEED, range(chunk * size, (chunk + 1) * size)))
+    tally = Tally()
+    found = list(differences(SEED, range(chunk * size, (chunk + 1) * size), tally))
     assert not found, f"{len(found)} views differ, the first:\n{report(found[0], SEED)}"
+    assert tally.skipped.total() <= SKIPPED_SHARE_MAX * tally.rows, tally
 
 
 def test_every_field_of_a_row_is_compared_or_has_a_reason() -> None:
