@@ -149,7 +149,9 @@ def failure_of_cmcd(play: Sequence[Step], spans: Sequence[Span]) -> Step | None:
             continue
         if error is None:
             continue
-        played = sta == "p" and (not one.is_request or one.at_ms > error.at_ms)
+        if one.is_request and (one.at_ms <= error.at_ms or "ec" in one.attrs or not 0 < one.attrs.get("rc", 200) < 400):
+            continue
+        played = sta == "p"
         left = sta in ("a", "k", "q") and before.get(id(one)) == "playing"
         if sticky:
             played, left = one.name == "ps" and sta == "p", False

@@ -112,4 +112,6 @@ class Outcome:
 def dumped(watched: Watched, outcome: Outcome) -> str:
     """Everything about one story, to read when an assertion fails."""
     rows = [json.loads(codec.VIEW.encode(outcome.rows[view])) for view in watched.view_ids if view in outcome.rows]
-    return json.dumps({"story": watched.story, "saw": watched.saw, "rows": rows, "errors": watched.errors}, indent=1)
+    told = {"story": watched.story, "saw": watched.saw, "rows": rows, "errors": watched.errors}
+    beacons = [codec.BEACON.encode(one).decode() for view in watched.view_ids for one in outcome.beacons[view]]
+    return "\n".join([json.dumps(told, indent=1), *beacons])

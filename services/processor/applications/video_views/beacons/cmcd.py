@@ -111,6 +111,7 @@ def _more(beacon: Beacon, sta: str, at_ms: int, *, code: str | None, is_fatal: b
     more = dict(_OF_EVENT.get(event, _NOTHING))
     if event == "request":
         more["request"] = _request(attrs, at_ms)
+        more["reports_error"] = "ec" in attrs
     elif "pb" in attrs:
         # dash.js reports no change of the bitrate, but with every record the bitrate that is shown.
         more["is_rendition"] = True

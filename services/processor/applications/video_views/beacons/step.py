@@ -137,7 +137,7 @@ class Step(msgspec.Struct, frozen=True, array_like=True):
     sleeps: bool = False
     #: A seek begins or ends: the playhead is not where playing brought it.
     moves_playhead: bool = False
-    #: It is the client's report of an error, not only a beacon of a player that has failed.
+    #: It is the client's report of an error, not only a beacon of a player that has failed; a request that gives its code.
     reports_error: bool = False
     #: The program time that is shown, on the server's clock: latency is measured by the client's clock then. 0: not given.
     program_ms: int = 0

@@ -38,14 +38,26 @@ def judge(errors: Errors, next_step: Step, before: int) -> None:
             errors.is_fatal = True
             errors.plays_on = next_step.shows_playing
         return
+    if not _is_after(errors, next_step):
+        return
     errors.is_last = False
-    is_after = next_step.is_timed or next_step.at_ms > errors.at_ms
     has_played_out = next_step.ends == step.PLAYED_OUT
     is_left = next_step.state in _LEFT_BY_THE_VIEWER and before == step.PLAYING
-    if (next_step.shows_playing and is_after) or has_played_out or is_left:
+    if next_step.shows_playing or has_played_out or is_left:
         errors.is_open = False
         if not errors.plays_on or next_step.is_first_frame or has_played_out:
             errors.is_fatal = False
+
+
+def _is_after(errors: Errors, next_step: Step) -> bool:
+    """Whether a step can show what came of the last error: of requests, one that was made after it and succeeded.
+
+    A player that has given up asks for a segment once more, and repeats the code of its error.
+    """
+    request = next_step.request
+    if request is None or next_step.is_timed:
+        return True
+    return next_step.at_ms > errors.at_ms and request.outcome == step.COMPLETED and not next_step.reports_error
 
 
 def has_failed(errors: Errors) -> bool:

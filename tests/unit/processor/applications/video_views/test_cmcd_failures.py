@@ -35,6 +35,8 @@ AFTER: dict[str, tuple[list[Beacon], bool]] = {
     ),
     "a request made while it played": ([error(2, 20_000), cmcd(3, "request", 21_000, sta="p")], False),
     "a request made before it": ([error(2, 20_000), cmcd(3, "request", 19_000, sta="p")], True),
+    "a request that failed after it": ([error(2, 20_000), cmcd(3, "request", 21_000, sta="p", rc=404)], True),
+    "a request after it that repeats its code": ([error(2, 20_000), cmcd(3, "request", 21_000, sta="p", ec=27)], True),
     "its own end": ([error(2, 20_000), cmcd(3, "ended", 30_000, sta="e")], False),
     "a pause of what played": ([error(2, 20_000), cmcd(3, "pause", 30_000, sta="a")], False),
     "a seek from a stall": ([error(2, 20_000, "r"), cmcd(3, "seekstart", 30_000, sta="k")], True),
@@ -83,3 +85,21 @@ def test_of_a_player_that_never_sends_its_state_the_last_error_is_the_failure(
         cmcd(3, last, 9_000),
     ]
     assert row_of(drive, story).playback_failed is failed
+
+
+def test_dash_js_that_asks_once_more_for_a_segment_after_its_error(drive: Drive) -> None:
+    """dash.js 5.2 in Chromium: video gives up, audio asks again and gives up, what is loaded plays on for 0.6 s."""
+    story = [
+        cmcd(0, "viewstart", 0, sta="s"),
+        cmcd(9, "playing", 442, sta="p"),
+        cmcd(17, "request", 2_547, sta="p", rc=404, ot="v", ttlb=7),
+        cmcd(18, "error", 3_745, e="e", sta="p", ec=27),
+        cmcd(19, "request", 2_552, sta="p", rc=404, ot="a", ttlb=7, ec=27),
+        cmcd(20, "error", 3_764, e="e", sta="p", ec=27),
+        cmcd(21, "request", 3_771, sta="p", rc=404, ot="a", ttlb=102, ec=27),
+        cmcd(22, "rebufferstart", 4_424, sta="r", ec=27),
+        cmcd(23, "request", 3_771, sta="r", rc=404, ot="a", ttlb=97, ec=27),
+    ]
+    row = row_of(drive, story)
+    assert (row.error_code, row.end_reason, row.playback_failed) == ("27", "error", True)
+    assert (row.playing_ms, row.rebuffer_count) == (3_982, 1)
