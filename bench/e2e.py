@@ -94,7 +94,7 @@ class Watching:
 
     def wait_seen(self, probe: Probe, seconds_max: float) -> None:
         """Waits until the probe is counted, its row written and served, or something was wrong. Raises `DeadlinePassed`."""
-        wait_until(lambda: probe.is_seen or bool(self.wrong), seconds_max, f"{probe} is counted, told and served")
+        wait_until(lambda: probe.is_seen or bool(self.wrong), seconds_max, f"{probe} is counted, in a row and served")
 
     def _guarded(self, look: Callable[[], None]) -> None:
         try:
@@ -138,8 +138,8 @@ def _post(url: str, probe: Probe, seq: int, event: str) -> float:
     beacon = {"view_id": "one", "event": event, "time_ms": now_ms, "seq": seq, "playhead_ms": 0}
     body = json.dumps({"sent_time_ms": now_ms, "beacons": [beacon]}).encode()
     address = f"{url}/v1/beacons?key={probe.customer}"
-    asked = urllib.request.Request(address, body, {"Content-Type": "application/json"})  # noqa: S310 - our own address
-    with urllib.request.urlopen(asked, timeout=30) as answer:  # noqa: S310
+    request = urllib.request.Request(address, body, {"Content-Type": "application/json"})  # noqa: S310 - our own address
+    with urllib.request.urlopen(request, timeout=30) as answer:  # noqa: S310
         assert json.load(answer)["beacons"] == [{"status": "stored"}]
     return time.time()
 
@@ -232,7 +232,7 @@ def _part(probes: list[Probe], given: argparse.Namespace) -> Part:
     rows = [(each.row_at or 0) - each.ended_at - grace for each in probes]
     served = [(each.served_at or 0) - each.ended_at - grace for each in probes]
 
-    def told(what: str, seconds: list[float]) -> Compared:
+    def percentiles(what: str, seconds: list[float]) -> Compared:
         ms = [round(one * 1_000) for one in seconds]
         p50, p99 = nearest_rank(ms, 0.5) or 0, nearest_rank(ms, 0.99) or 0
         return Compared(f"{what}, p50 / p99", f"{p50 / 1_000:.2f} s / {p99 / 1_000:.2f} s")
@@ -243,9 +243,9 @@ def _part(probes: list[Probe], given: argparse.Namespace) -> Part:
         command="python -m bench.e2e",
         checked=f"{len(probes)} probes: missing, doubled or wrong 0; each counted live, each one row with all its beacons",
         compared=[
-            told("beacon acknowledged to viewer in topic live", live),
-            told(f"viewend acknowledged to row in topic views, minus the {grace:g} s grace period", rows),
-            told(f"viewend acknowledged to row in Postgres, minus the {grace:g} s grace period", served),
+            percentiles("beacon acknowledged to viewer in topic live", live),
+            percentiles(f"viewend acknowledged to row in topic views, minus the {grace:g} s grace period", rows),
+            percentiles(f"viewend acknowledged to row in Postgres, minus the {grace:g} s grace period", served),
         ],
         lines=[
             (

@@ -30,14 +30,14 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m bench.memory", description=__doc__)
     parser.add_argument("--views", type=int, default=1_000_000)
     parser.add_argument("--backlog", type=int, default=200_000, help="beacons that wait, of as many views")
-    told = parser.parse_args()
+    given = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="memory") as folder, Broker(Path(folder) / "broker") as broker:
         create(broker, "production")
         slot = Slot(broker, Path(folder), "production")
-        print(f"{told.views:,} open views on {PARTITIONS} partitions, one slot; resident memory, MiB")
+        print(f"{given.views:,} open views on {PARTITIONS} partitions, one slot; resident memory, MiB")
         print(f"{'':<34}{'now':>8}{'highest':>9}{'seconds':>9}")
         try:
-            return _run(broker, slot, told.views, min(told.backlog, told.views))
+            return _run(broker, slot, given.views, min(given.backlog, given.views))
         finally:
             slot.child.kill()
 
@@ -47,7 +47,7 @@ def _run(broker: Broker, slot: Slot, views: int, backlog: int) -> int:
     slot.child.start()
     began = time.monotonic()
     wait(lambda: slot.is_ready() and slot.open_views() == views, slot, "everything is restored")
-    restored = slot.tell("restored from the changelog", began)
+    restored = slot.print_phase("restored from the changelog", began)
     # A slot that ends cleanly has written everything to its stores.
     slot.child.stop(STOP_SECONDS_MAX)
     on_disk = slot.disk_bytes() / views
@@ -56,7 +56,7 @@ def _run(broker: Broker, slot: Slot, views: int, backlog: int) -> int:
     slot.child.start()
     began = time.monotonic()
     wait(lambda: folded(broker, PARTITIONS) == backlog and slot.open_views() == views, slot, "everything is folded")
-    worked_off = slot.tell(f"a backlog of {backlog:,} worked off", began)
+    worked_off = slot.print_phase(f"a backlog of {backlog:,} worked off", began)
     highest = max(restored, worked_off)
     print(f"highest of all: {highest:,} MiB; the goal is below {GOAL_MIB:,}")
     goal = Compared("highest resident memory", f"{highest:,} MiB", f"< {GOAL_MIB:,} MiB", highest < GOAL_MIB)

@@ -107,7 +107,7 @@ class Slot:
         fields = Path(f"/proc/{self.child.pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
-    def tell(self, phase: str, began: float) -> int:
+    def print_phase(self, phase: str, began: float) -> int:
         """Prints a line; the highest resident memory since its start, MiB."""
         now, highest = status(self.child.pid or 0, "VmRSS"), status(self.child.pid or 0, "VmHWM")
         print(f"{phase:<34}{now:>8,}{highest:>9,}{time.monotonic() - began:>9.0f}", flush=True)

@@ -65,38 +65,38 @@ def main() -> int:
     """1 when a payload is missing or has other bytes."""
     parser = argparse.ArgumentParser(prog="python -m bench.recordings", description=__doc__)
     parser.add_argument("--mb", type=int, default=400, help="of each size")
-    told = parser.parse_args()
+    given = parser.parse_args()
     loads = [
-        Load("100 MB", 100 * _MB, max(1, told.mb // 100)),
-        Load("1 MB", _MB, told.mb),
-        Load("100 KB", 100_000, told.mb * 2),
+        Load("100 MB", 100 * _MB, max(1, given.mb // 100)),
+        Load("1 MB", _MB, given.mb),
+        Load("100 KB", 100_000, given.mb * 2),
     ]
     with ExitStack() as ending:
         folder = Path(ending.enter_context(tempfile.TemporaryDirectory(prefix="recordings")))
         broker = ending.enter_context(Broker(folder / "broker"))
         create_topics(Settings(kafka_bootstrap=broker.bootstrap))
-        limit = _bare_producer(broker, told.mb)
+        limit = _bare_producer(broker, given.mb)
         print(f"bare producer: {limit:.0f} MB/s", flush=True)
         collector = _collector(broker, folder, ending)
-        taken = {load.title: _post(collector, load) for load in loads}
+        received = {load.title: _post(collector, load) for load in loads}
         slot, objects = _slot(broker, folder, ending)
         stored = _drain(slot, objects, loads)
         wrong = _wrong(objects, loads)
         if wrong:
             print(f"{len(wrong)} payloads are missing or have other bytes: {wrong[:5]}", file=sys.stderr)
             return 1
-    result = _part(limit, loads, taken, stored)
+    result = _part(limit, loads, received, stored)
     keep(result)
     print("\n".join([*table([result]), *result.lines]))
     return 0
 
 
-def _part(limit: float, loads: list[Load], taken: dict[str, Timed], stored: Timed) -> Part:
-    speeds = {load.title: load.mb / taken[load.title].seconds for load in loads}
+def _part(limit: float, loads: list[Load], received: dict[str, Timed], stored: Timed) -> Part:
+    speeds = {load.title: load.mb / received[load.title].seconds for load in loads}
     total = sum(load.mb for load in loads)
     rows = [
         f"| {load.title} | {load.payloads:,} | {speeds[load.title]:.0f} | {speeds[load.title] / limit:.2f}× |"
-        f" {taken[load.title].cpu_seconds / load.mb * 1000:.1f} |"
+        f" {received[load.title].cpu_seconds / load.mb * 1000:.1f} |"
         for load in loads
     ]
     return Part(

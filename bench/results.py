@@ -111,8 +111,8 @@ def machine() -> str:
 
 
 def _java() -> str:
-    said = subprocess.run(["java", "-version"], capture_output=True, text=True, check=False).stderr
-    return said.splitlines()[0].replace('"', "") if said else "no Java"
+    output = subprocess.run(["java", "-version"], capture_output=True, text=True, check=False).stderr
+    return output.splitlines()[0].replace('"', "") if output else "no Java"
 
 
 def _write(folder: Path, part: Part) -> None:

@@ -97,10 +97,10 @@ class Slot:
         began = time.monotonic()
         self.child.start()
         for each in witnesses:
-            self.wait(partial(self._tells, each), "a user is told")
+            self.wait(partial(self._has, each), "a user is served")
         return time.monotonic() - began
 
-    def _tells(self, user: str) -> bool:
+    def _has(self, user: str) -> bool:
         return self.call("GET", f"/users/{user}")[0] == 200
 
     def wait(self, condition: Callable[[], bool], what: str) -> None:
@@ -109,16 +109,16 @@ class Slot:
 
     def rows(self, store: str) -> int:
         """Number of existing rows in all partitions; -1 while a partition is not taken over."""
-        status, told = self.call("GET", "/partitions")
-        if status != 200 or any(row["state"] != "working" for row in told["partitions"]):
+        status, overview = self.call("GET", "/partitions")
+        if status != 200 or any(row["state"] != "working" for row in overview["partitions"]):
             return -1
-        return sum(row["rows"].get(store, 0) for row in told["partitions"])
+        return sum(row["rows"].get(store, 0) for row in overview["partitions"])
 
     def replayed(self) -> int:
         """Changelog rows that its last start has read."""
         events = [json.loads(line) for line in self._log.read_text().splitlines() if line.startswith("{")]
-        taken = [event for event in events if event.get("event") == "partition_taken"]
-        return sum(int(event["replayed_rows"]) for event in taken[-PARTITIONS:])
+        takeovers = [event for event in events if event.get("event") == "partition_taken"]
+        return sum(int(event["replayed_rows"]) for event in takeovers[-PARTITIONS:])
 
 
 def main() -> int:
@@ -126,14 +126,14 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m bench.users_restart", description=__doc__)
     parser.add_argument("--users", type=int, default=1_000_000)
     parser.add_argument("--changed", type=int, default=2_000, help="over the REST API, before the restart")
-    told = parser.parse_args()
+    given = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="users") as folder, Broker(Path(folder) / "broker") as broker:
         settings = Settings(kafka_bootstrap=broker.bootstrap)
         create_topics(settings)
-        _fill(settings, told.users)
+        _fill(settings, given.users)
         slot = Slot(broker, Path(folder))
         try:
-            _measure(slot, told.users, min(told.changed, told.users))
+            _measure(slot, given.users, min(given.changed, given.users))
         except WrongTable as wrong:
             print(f"users_restart: {wrong}", file=sys.stderr)
             return 1
@@ -184,10 +184,10 @@ def _check(slot: Slot, users: int, changed: int) -> None:
     if slot.rows("users") != users:
         raise WrongTable(f"{slot.rows('users'):,} users stand, not {users:,}")
     for number in random.Random(1).sample(range(users), min(ASKED, users)):
-        status, told = slot.call("GET", f"/users/{user_id(number)}")
+        status, user = slot.call("GET", f"/users/{user_id(number)}")
         wanted = ("changed", 2) if number < changed else ("A user", 1)
-        if status != 200 or (told["name"], told["version"]) != wanted:
-            raise WrongTable(f"user {number} is told as {status} {told}")
+        if status != 200 or (user["name"], user["version"]) != wanted:
+            raise WrongTable(f"user {number} is served as {status} {user}")
 
 
 def _one_of_each_partition(users: int) -> list[str]:

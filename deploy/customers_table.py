@@ -29,8 +29,8 @@ def main() -> int:
     try:
         migrate(dsn.get_secret_value(), "collector", MIGRATIONS_DIR)
     except (psycopg.Error, DatabaseNewer) as error:
-        told = str(error) if isinstance(error, DatabaseNewer) else f"{type(error).__name__} {error.sqlstate or ''}"
-        sys.stderr.write(f"the customers table is not as it must be: {told}\n")
+        cause = str(error) if isinstance(error, DatabaseNewer) else f"{type(error).__name__} {error.sqlstate or ''}"
+        sys.stderr.write(f"the customers table is not as it must be: {cause}\n")
         return 1
     return 0
 

@@ -89,11 +89,11 @@ def grant(settings: Settings, rights: Iterable[Right]) -> None:
 def main(arguments: Sequence[str]) -> int:
     """The command; 0 when every right is granted."""
     parser = argparse.ArgumentParser(prog="python -m deploy.rights", description=__doc__)
-    parser.add_argument("--print", action="store_true", help="grant nothing, only tell")
-    only_tell = parser.parse_args(arguments).print
+    parser.add_argument("--print", action="store_true", help="grant nothing, print the rights")
+    only_print = parser.parse_args(arguments).print
     rights = documented()
     try:
-        if not only_tell:
+        if not only_print:
             grant(Settings.load(with_secrets(Settings, os.environ)), rights)
     except (RightsNotGranted, SettingsError) as problem:
         print(f"rights: {problem}", file=sys.stderr)

@@ -52,7 +52,7 @@ def create_topics(settings: Settings, wanted: Iterable[Topic] = topics.ALL) -> l
     admin = AdminClient(client_config(settings, "deploy-topics"))
     present = _present(admin, settings)
     missing = [topic for topic in declared if topic.name not in present]
-    # All asked for at once, and each answer waited for.
+    # All requested at once, then each answer is awaited.
     answers = _ask(admin, settings, missing)
     created = [topic.name for topic in missing if _create(admin, settings, topic, answers[topic.name])]
     _verify(settings, declared, fresh=bool(created))
@@ -123,8 +123,8 @@ def _await_leaders(admin: AdminClient, settings: Settings, fresh: list[Topic]) -
     deadline = time.monotonic() + _VISIBLE_SECONDS_MAX
     latest: OffsetSpec = OffsetSpec.latest()  # type: ignore[no-untyped-call]
     while waiting:
-        asked = admin.list_offsets(dict.fromkeys(waiting, latest), request_timeout=_REQUEST_SECONDS)
-        for partition, answer in asked.items():
+        answers = admin.list_offsets(dict.fromkeys(waiting, latest), request_timeout=_REQUEST_SECONDS)
+        for partition, answer in answers.items():
             try:
                 answer.result()
             except KafkaException as error:

@@ -8,23 +8,23 @@ from loadtest.ledger import Ledger, Totals
 
 
 class Account(TypedDict):
-    """What one process has to say since it last spoke: totals of all its run, and the rows of views that were settled since."""
+    """What one process reports: totals of all its run, and the rows of views that were settled since its last report."""
 
     totals: dict[str, int]
     rows: list[dict[str, Any]]
 
 
-class Teller:
+class AccountReader:
     """Returns a ledger's account, each row once."""
 
     def __init__(self, ledger: Ledger) -> None:
         self._ledger = ledger
-        self._told = 0
+        self._read_rows = 0
 
-    def tell(self) -> Account:
+    def read(self) -> Account:
         """What is new since the last time."""
-        rows = self._ledger.rows[self._told :]
-        self._told += len(rows)
+        rows = self._ledger.rows[self._read_rows :]
+        self._read_rows += len(rows)
         return {"totals": asdict(self._ledger.totals), "rows": rows}
 
 
@@ -43,4 +43,6 @@ class Accounts:
     @property
     def totals(self) -> Totals:
         """The sums over all processes."""
-        return Totals(**{each.name: sum(told[each.name] for told in self._totals.values()) for each in fields(Totals)})
+        return Totals(
+            **{each.name: sum(totals[each.name] for totals in self._totals.values()) for each in fields(Totals)}
+        )

@@ -22,7 +22,7 @@ import aiohttp
 from loadtest.ledger import Ledger, ViewRecord
 from loadtest.players import CONNECTIONS_MAX, POST_SECONDS_MAX, Poster, bounded, loopback_url
 from loadtest.playing import Clock, Playing, Stage
-from loadtest.story import tell
+from loadtest.story import story_of
 
 VIEWERS_MAX: Final = 500
 #: A view takes at most this long.
@@ -42,7 +42,7 @@ async def play(url: str, *, viewers: int, seed: int, speed: float = 1.0, stories
                 if played == stories:
                     return
                 # Without the time until it arrives: as many play as there are viewers.
-                story, clock = replace(tell(seed, next(numbers), STORY_SECONDS), arrives_ms=0), Clock(speed)
+                story, clock = replace(story_of(seed, next(numbers), STORY_SECONDS), arrives_ms=0), Clock(speed)
                 # A ledger of its own: an account of all views would grow for as long as this runs.
                 stage = Stage(
                     clock, Poster(session, url, Ledger(seed, Path("unused"))), urlsplit(url).netloc, _GIVES_UP_MS

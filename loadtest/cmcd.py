@@ -57,13 +57,13 @@ def body(story: Story, records: Sequence[SimulatedBeacon]) -> bytes:
 def _schedule(story: Story) -> list[_Record]:
     """Every record; at equal times what happened comes first."""
     client = story.player.client
-    tells_end = story.player.marks_its_end and story.first("start") is not None
-    told = [moment for moment in story.moments if moment.kind != "close" or tells_end]
-    happened = [_Record(moment.at_ms, event) for moment in told for event in _EVENTS.get(moment.kind, ("ps",))]
+    marks_end = story.player.marks_its_end and story.first("start") is not None
+    moments = [moment for moment in story.moments if moment.kind != "close" or marks_end]
+    happened = [_Record(moment.at_ms, event) for moment in moments for event in _EVENTS.get(moment.kind, ("ps",))]
     if client == "dash.js":
         happened = [record for record in happened if record.event != "bc"]
     if client == "cmcd-reporter":
-        # It says that it preloads: still no view.
+        # Its state is preloading: still no view.
         happened.append(_Record(1, "ps"))
     end_ms = story.moments[-1].at_ms
     ticks = [_Record(at_ms, "t") for at_ms in range(_INTERVAL_MS[client], end_ms, _INTERVAL_MS[client])]

@@ -1,6 +1,6 @@
 """Players for locust: `locust -f loadtest/locustfile.py --headless --processes 2 --host http://localhost:8080 --truth truth.json`.
 
-Each user plays one view after another; the shape says how many there are. Every process keeps the truth of its views; the first
+Each user plays one view after another; the shape gives their number. Every process keeps the truth of its views; the first
 collects them in the file format of `loadtest.players`.
 """
 
@@ -14,12 +14,12 @@ import gevent
 from locust import FastHttpUser, LoadTestShape, constant, events, task
 from locust.env import Environment
 
-from loadtest.accounts import Accounts, Teller
+from loadtest.accounts import AccountReader, Accounts
 from loadtest.headers import headers_of, path_of, route_of
 from loadtest.ledger import Ledger, ViewRecord, write_truth
 from loadtest.players import loopback_url
 from loadtest.shapes import SHAPES, players_at
-from loadtest.story import VIEW_MS_MAX, tell
+from loadtest.story import VIEW_MS_MAX, story_of
 from loadtest.truth import SimulatedBeacon
 from loadtest.visit import INSIST_MS_MAX, Answer, Visit, wall_ms
 
@@ -36,12 +36,12 @@ class Book:
 
     def __init__(self) -> None:
         self.ledger = Ledger(0, Path("unwritten"))
-        self.teller = Teller(self.ledger)
+        self.reader = AccountReader(self.ledger)
         self.accounts = Accounts()
         self.views = 0
         #: Views under way in this process.
         self.playing = 0
-        #: What other processes have said of that, since it was last forgotten.
+        #: The same of other processes, as they reported it since it was last cleared.
         self.playing_elsewhere: dict[str, int] = {}
 
 
@@ -72,14 +72,14 @@ def _given(environment: Environment) -> Namespace:
 
 
 class Shape(LoadTestShape):
-    """As many players as `loadtest.shapes` says."""
+    """As many players as `loadtest.shapes` gives."""
 
     _over_at: float | None = None
 
     def tick(self) -> tuple[int, float] | None:
         """How many, and how many a second may come; none at the end, until the last view is over and in the account.
 
-        Locust hears of nothing that processes say after this has said None.
+        Locust ignores all reports of processes after this has returned None.
         """
         assert self.runner is not None
         given = _given(self.runner.environment)
@@ -89,7 +89,7 @@ class Shape(LoadTestShape):
             return number, at_once
         if self._over_at is None:
             self._over_at = time.monotonic()
-            # What was said before the last views began does not count.
+            # Reports from before the last views began do not count.
             BOOK.playing_elsewhere.clear()
         processes = len(getattr(self.runner, "clients", ()))
         is_heard = len(BOOK.playing_elsewhere) >= processes and not any(BOOK.playing_elsewhere.values())
@@ -109,7 +109,7 @@ class Player(FastHttpUser):
         number, BOOK.views = BOOK.views, BOOK.views + 1
         given = _given(self.environment)
         process = getattr(self.environment.runner, "worker_index", 0)
-        story = tell(given.seed + _PROCESS * process, number, STORY_SECONDS)
+        story = story_of(given.seed + _PROCESS * process, number, STORY_SECONDS)
         record = ViewRecord(story, wall_ms())
         domain = (self.host or "").split("//")[1]
         visit = Visit(record, self._post, domain=domain, sleep=gevent.sleep, now=time.monotonic)
@@ -138,8 +138,8 @@ class Player(FastHttpUser):
 
 
 @events.report_to_master.add_listener
-def _tell(client_id: str, data: dict[str, Any]) -> None:  # noqa: ARG001 - locust names its arguments
-    data["account"], data["playing"] = BOOK.teller.tell(), BOOK.playing
+def _report(client_id: str, data: dict[str, Any]) -> None:  # noqa: ARG001 - locust names its arguments
+    data["account"], data["playing"] = BOOK.reader.read(), BOOK.playing
 
 
 @events.worker_report.add_listener
@@ -150,11 +150,11 @@ def _take(client_id: str, data: dict[str, Any]) -> None:
 
 @events.quitting.add_listener
 def _end(environment: Any, **_: Any) -> None:
-    """The first process writes the truth of all, and says by its exit code whether every POST was answered."""
+    """The first process writes the truth of all, and its exit code shows whether every POST was answered."""
     if type(environment.runner).__name__ == "WorkerRunner":
         return
     if type(environment.runner).__name__ == "LocalRunner":
-        BOOK.accounts.take("local", BOOK.teller.tell())
+        BOOK.accounts.take("local", BOOK.reader.read())
     given, totals = _given(environment), BOOK.accounts.totals
     write_truth(Path(given.truth), seed=given.seed, totals=totals, rows=BOOK.accounts.rows, done=True)
     environment.process_exit_code = 1 if totals.views_unresolved or not BOOK.accounts.rows else 0

@@ -18,7 +18,7 @@ import aiohttp
 from loadtest.headers import headers_of, path_of
 from loadtest.ledger import Ledger, ViewRecord
 from loadtest.playing import Clock, Playing, Stage
-from loadtest.story import TAIL_MS, VIEW_MS_MIN, tell
+from loadtest.story import TAIL_MS, VIEW_MS_MIN, story_of
 from loadtest.truth import SimulatedBeacon
 
 VIEWS_MAX: Final = 5_000
@@ -76,7 +76,7 @@ async def run(
 
 
 async def _view(stage: Stage, ledger: Ledger, seed: int, number: int, seconds: int) -> None:
-    story = tell(seed, number, seconds)
+    story = story_of(seed, number, seconds)
     record = ViewRecord(story, stage.clock.began_ms + story.arrives_ms)
     is_known = await Playing(stage, record, Random(f"{seed}/{number}/network")).live()
     ledger.settle(record, is_known=is_known)

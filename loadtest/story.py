@@ -127,7 +127,7 @@ class Story:
         return next((moment for moment in self.moments if moment.kind == kind), None)
 
 
-def tell(seed: int, number: int, seconds: int) -> Story:
+def story_of(seed: int, number: int, seconds: int) -> Story:
     """Story `number` of the run with this seed; all of it happens within `seconds`. Equal arguments, equal story."""
     rng = Random(f"{seed}/{number}")
     room_ms = seconds * 1_000 - TAIL_MS
@@ -175,17 +175,17 @@ def _moments(rng: Random, player: Player, plot: Plot, length_ms: int) -> tuple[M
         error = _error(rng, player, start.at_ms + rng.randint(200, 4_000))
         return load, start, error, Moment(error.at_ms + rng.randint(300, 2_000), _leaving(rng, 0.7))
     playing = Moment(start.at_ms + rng.randint(150, 3_000), "playing")
-    told = [load, start, playing]
+    moments = [load, start, playing]
     if plot in ("abandoned", "crashed"):
         # The page closes at any moment.
         incidents = _incidents(rng, player, playing.at_ms, length_ms)
-        told += [moment for incident in incidents for moment in incident if moment.at_ms < length_ms]
-        return (*told, Moment(length_ms, "close" if plot == "abandoned" else "crash"))
+        moments += [moment for incident in incidents for moment in incident if moment.at_ms < length_ms]
+        return (*moments, Moment(length_ms, "close" if plot == "abandoned" else "crash"))
     end_ms = length_ms - rng.randint(300, 1_500)
     incidents = _incidents(rng, player, playing.at_ms, end_ms)
-    told += [moment for incident in incidents if incident[-1].at_ms < end_ms for moment in incident]
-    told.append(Moment(end_ms, "ended") if plot == "watched" else _error(rng, player, end_ms))
-    return (*told, Moment(length_ms, _leaving(rng, 0.85 if plot == "watched" else 0.6)))
+    moments += [moment for incident in incidents if incident[-1].at_ms < end_ms for moment in incident]
+    moments.append(Moment(end_ms, "ended") if plot == "watched" else _error(rng, player, end_ms))
+    return (*moments, Moment(length_ms, _leaving(rng, 0.85 if plot == "watched" else 0.6)))
 
 
 def _leaving(rng: Random, clean_share: float) -> Kind:
@@ -193,7 +193,7 @@ def _leaving(rng: Random, clean_share: float) -> Kind:
 
 
 def _error(rng: Random, player: Player, at_ms: int) -> Moment:
-    """A fatal error; only mux can say that one is a business exception."""
+    """A fatal error; only mux can mark one as a business exception."""
     business = player.source == "mux" and rng.random() < 0.15
     return Moment(at_ms, "error", code=str(rng.choice((1002, 2003, 2004, 3016))), business_exception=business)
 

@@ -93,16 +93,16 @@ def _ends_in_error(delivered: Sequence[SimulatedBeacon]) -> bool:
     state = ""
     for beacon in sorted(delivered, key=lambda one: one.seq):
         keys = dict(pair.split("=", 1) for pair in beacon.line.split(",") if "=" in pair)
-        told, at_ms = keys.get("sta", ""), int(keys["ts"])
+        reported, at_ms = keys.get("sta", ""), int(keys["ts"])
         if beacon.event == "e":
             error_ms = at_ms
         elif error_ms is not None:
-            plays = told == "p" and (beacon.event != "rr" or at_ms > error_ms)
-            is_left = told in ("a", "k", "q") and state == "p" and beacon.event != "rr"
-            if plays or is_left or (told == "e" and beacon.event != "rr"):
+            plays = reported == "p" and (beacon.event != "rr" or at_ms > error_ms)
+            is_left = reported in ("a", "k", "q") and state == "p" and beacon.event != "rr"
+            if plays or is_left or (reported == "e" and beacon.event != "rr"):
                 error_ms = None
         if beacon.event != "rr":
-            state = told or state
+            state = reported or state
     return error_ms is not None
 
 
@@ -112,8 +112,8 @@ def _end_reason(story: Story, seen: Tally, error: Moment | None, delivered: Sequ
         is_clean = any(beacon.event in ("ended", "viewend") for beacon in delivered)
     else:
         close = story.first("close")
-        closing_told = close is not None and any(beacon.at_ms >= close.at_ms for beacon in delivered)
-        is_clean = closing_told or seen.state == "ended"
+        closing_reported = close is not None and any(beacon.at_ms >= close.at_ms for beacon in delivered)
+        is_clean = closing_reported or seen.state == "ended"
     if is_clean:
         return "clean"
     return "error" if error is not None else "timeout"

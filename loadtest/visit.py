@@ -23,7 +23,7 @@ INSIST_MS_MAX: Final = 60_000
 
 @dataclass(frozen=True)
 class Answer:
-    """How a POST ended: whether it was stored, and for how long the collector asks not to be asked again, ms."""
+    """How a POST ended: whether it was stored, and the time until the next try that the collector asks for, ms."""
 
     ok: bool
     wait_ms: int = 0
@@ -45,7 +45,7 @@ class Visit:
         self._skew_ms = view.story.player.clock_skew_ms
         self._rng = Random(f"{view.story.player.view_id}/network")
         self._rtt_ms: int | None = None
-        #: The collector asked to be left alone until then, ms of the view.
+        #: The collector's `Retry-After` ends then, ms of the view.
         self._not_before_ms = 0
 
     def live(self) -> bool:
@@ -115,7 +115,7 @@ class Visit:
         *,
         is_closing: bool = False,
     ) -> bool:
-        """Repeats a POST until it is answered 2xx, no sooner than it is asked to; False when it never was."""
+        """Repeats a POST until it is answered 2xx, no sooner than `Retry-After`; False when it never was."""
         gives_up_ms, wait_ms = self._now_ms() + INSIST_MS_MAX, RETRY_MS_MIN
         self._sleep(max(0, self._not_before_ms - self._now_ms()) / 1_000)
         while not self._once(batch, body(batch), is_closing=is_closing).ok:

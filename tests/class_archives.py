@@ -99,8 +99,8 @@ def _fingerprint() -> str:
     version = subprocess.run(["java", "-version"], capture_output=True, text=True, check=True).stderr
     folders = (KAFKA_JARS, SPARK_JARS, Path(pyspark.__file__).parent / "jars")
     files = [(str(path), path.stat()) for folder in folders for path in sorted(folder.glob("*.jar"))]
-    told = [version, *(f"{path} {stat.st_size} {stat.st_mtime_ns}" for path, stat in files)]
-    return hashlib.sha256("\n".join(told).encode()).hexdigest()
+    parts = [version, *(f"{path} {stat.st_size} {stat.st_mtime_ns}" for path, stat in files)]
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest()
 
 
 if __name__ == "__main__":

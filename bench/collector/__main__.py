@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from bench.collector.client import cpu_seconds, requests, send, wait_for_port
-from bench.collector.figures import Measured, part, told
+from bench.collector.figures import Measured, part, summary
 from bench.collector.servers import ALL, Server
 from bench.collector.stored import create, records_in
 from bench.peers_setup import PeerMissing
@@ -62,7 +62,7 @@ def measure(running: dict[str, Running], seconds: float, rounds: int) -> list[Me
                 for name, each in running.items():
                     at[name].add(*each.load(made, beacons, connections, seconds), seconds)
             for figures in at.values():
-                print(told(figures), flush=True)
+                print(summary(figures), flush=True)
             found += at.values()
     return found
 

@@ -118,8 +118,8 @@ def phase(name: str, child: Child, port: int, seconds: float, rate: float) -> Ph
     used = cpu_seconds(child) - before
     hostile: Counter[str] = Counter()
     if attacker is not None:
-        said, _ = attacker.communicate(timeout=seconds + _ANSWER_SECONDS_MAX)
-        hostile = Counter(json.loads(said))
+        output, _ = attacker.communicate(timeout=seconds + _ANSWER_SECONDS_MAX)
+        hostile = Counter(json.loads(output))
     return Phase(name, seconds, times_ms, statuses, used, hostile)
 
 
@@ -131,7 +131,7 @@ def part(phases: list[Phase], rate: float) -> Part:
         "| beside | hostile/s | good POSTs | not 200 | p50, ms | p99, ms | longest, ms | collector's CPU cores |"
         " answers to hostile POSTs |"
     )
-    told = (
+    setting = (
         f"{GOOD_PER_SECOND} good POSTs a second of one real mux-embed event on {GOOD_CONNECTIONS} connections, from many addresses."
         f" The attacker sends from one address ({ADDRESS}) on {CONNECTIONS} connections under another customer's key: every kind"
         " of hostile body for every route, of 2 kB to 2 MiB unpacked. Broker, collector, attacker and players share two cores."
@@ -150,7 +150,7 @@ def part(phases: list[Phase], rate: float) -> Part:
                 p99 < GOAL_MS and phases[-1].statuses.keys() == {"200"},
             )
         ],
-        lines=[told, "", head, "|---|---|---|---|---|---|---|---|---|", *(each.row for each in phases)],
+        lines=[setting, "", head, "|---|---|---|---|---|---|---|---|---|", *(each.row for each in phases)],
     )
 
 

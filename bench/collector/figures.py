@@ -55,7 +55,7 @@ class Measured:
         ]
 
 
-def told(figures: Measured) -> str:
+def summary(figures: Measured) -> str:
     """One line of the run."""
     beacons, connections, request, beacon, rate, latency = figures.cells
     return (

@@ -38,7 +38,7 @@ def main(arguments: list[str]) -> int:
         "--rows", type=int, nargs="+", default=[200_000, 1_000_000], help="views in the tables that are compared"
     )
     parser.add_argument("--batch", type=int, default=10_000, help="views merged at once")
-    parser.add_argument("--slices", type=int, default=100, help="slices counted anew at once")
+    parser.add_argument("--slices", type=int, default=100, help="slices counted again at once")
     parser.add_argument("--hour", type=int, default=200_000, help="views of the large hour")
     parser.add_argument("--whole", type=int, default=20_000, help="views of a batch through the whole path")
     parser.add_argument("--beacons", type=int, default=200_000, help="beacons of a reprocess, ten a view")
@@ -67,7 +67,7 @@ def main(arguments: list[str]) -> int:
                 keep(part)
                 found.append(part)
         except Wrong as wrong:
-            print(f"wrong, so no figure is told: {wrong}", file=sys.stderr)
+            print(f"wrong, so no figure is printed: {wrong}", file=sys.stderr)
             return 1
     print("\n".join(table(found)))
     return 0

@@ -35,14 +35,14 @@ def merged(spark: SparkSession, place: str, size: int, *, again: int, new: int, 
     )
 
 
-def rebuilt(place: str, told: Rebuilt) -> None:
+def rebuilt(place: str, result: Rebuilt) -> None:
     """The rebuilt slices, and their totals by hour, are what the views say."""
-    totals = [one for one in told.groups if one.grain == "hour" and one.dimensions == ""]
-    measures = list(told.measures)
+    totals = [one for one in result.groups if one.grain == "hour" and one.dimensions == ""]
+    measures = list(result.measures)
     at_views, at_watch = measures.index("views"), measures.index("watch_ms")
     found = sum(one.measures[at_views] for one in totals), int(sum(one.measures[at_watch] for one in totals))
-    hours = sorted({one.hour for one in told.slices})
-    pairs = ", ".join(f"({one.hour}, '{one.customer_id}')" for one in told.slices)
+    hours = sorted({one.hour for one in result.slices})
+    pairs = ", ".join(f"({one.hour}, '{one.customer_id}')" for one in result.slices)
     wanted = _ask(
         tables.VIEWS,
         place,
@@ -91,8 +91,8 @@ def _ask(table: Table, place: str, columns: str, where: str = "true") -> tuple[i
 
 def _rows(table: Table, place: str, columns: str, where: str, query: str) -> list[tuple[object, ...]]:
     """The rows of `query`, in which the table is `t`."""
-    told = f"SELECT {columns} FROM t WHERE {where}"  # noqa: S608 - SQL of ours
-    t = QueryBuilder().register("t", DeltaTable(table.path(place))).execute(told).read_all()
+    columns_query = f"SELECT {columns} FROM t WHERE {where}"  # noqa: S608 - SQL of ours
+    t = QueryBuilder().register("t", DeltaTable(table.path(place))).execute(columns_query).read_all()
     with duckdb.connect() as connection:
         connection.register("t", t)
         return [

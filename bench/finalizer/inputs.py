@@ -118,9 +118,10 @@ def _stored_views(spark: SparkSession, count: int, day: Column, spread_ms: int) 
     constant = parsed.select(columns.fieldNames()).collect()[0]
     values = _values(day, 1, spread_ms)
     made = {
-        field.name: _filled(sf.lit(told), values) if isinstance(told, str) else values[told]
+        field.name: _filled(sf.lit(value), values) if isinstance(value, str) else values[value]
         for field in columns.fields
-        if (isinstance(told := constant[field.name], str) and "@" in told) or (isinstance(told, int) and told in values)
+        if (isinstance(value := constant[field.name], str) and "@" in value)
+        or (isinstance(value, int) and value in values)
     }
     made |= {
         "hour": sf.floor(values[_END] / HOUR_MS),
@@ -129,7 +130,7 @@ def _stored_views(spark: SparkSession, count: int, day: Column, spread_ms: int) 
         "kafka_timestamp_ms": values[_END],
         "landed_at_ms": values[_END],
     }
-    typed = {name: told.cast(columns[name].dataType) for name, told in made.items()}
+    typed = {name: column.cast(columns[name].dataType) for name, column in made.items()}
     days = -(-count // VIEWS_A_DAY)
     return (
         spark.range(0, count, numPartitions=days)
@@ -170,7 +171,7 @@ def fill_bronze(spark: SparkSession, warehouse: str, views: int) -> None:
         sf.element_at(templates, sf.col("seq") + 1),
         {"@id": sf.col("number").cast("string"), _START: at_ms, _END: sf.col("start")},
     )
-    told = whole.unionAll(last).select(
+    records = whole.unionAll(last).select(
         sf.lit(BEACONS.name).alias("topic"),
         sf.pmod("number", sf.lit(PARTITIONS)).cast("int").alias("kafka_partition"),
         # Interleaved by time, as they come in.
@@ -183,7 +184,7 @@ def fill_bronze(spark: SparkSession, warehouse: str, views: int) -> None:
         sf.lit(0).cast("bigint").alias("landed_at_ms"),
         sf.lit("bench").alias("topic_id"),
     )
-    told.write.format("delta").mode("append").save(tables.BRONZE.path(warehouse))
+    records.write.format("delta").mode("append").save(tables.BRONZE.path(warehouse))
 
 
 def fill_serving(connection: psycopg.Connection, days: int) -> None:

@@ -8,8 +8,7 @@ from typing import Final
 from pyspark.sql import DataFrame, SparkSession
 
 from bench.finalizer import checks, inputs
-from bench.finalizer.timing import ROUNDS, Took, best, cost_ratio, head, row, took
-from bench.finalizer.timing import tell as tell_rounds
+from bench.finalizer.timing import ROUNDS, Took, best, cost_ratio, head, print_rounds, row, took
 from bench.results import Part, against
 from services.finalizer.serving.database import Serving
 from services.finalizer.serving.published import Rebuilt
@@ -67,7 +66,7 @@ def merges(spark: SparkSession, grown: Sequence[Grown], batch: int) -> Part:
         # The first pays for what is compiled once.
         del one.rounds[0]
         checks.merged(spark, one.place, one.size, again=half, new=(batch - half) * (ROUNDS + 1), revision=ROUNDS + 2)
-        tell_rounds(f"merge of {batch:,} views, half new, into {one.size:,}", one.rounds, batch, "views")
+        print_rounds(f"merge of {batch:,} views, half new, into {one.size:,}", one.rounds, batch, "views")
     return Part(
         name="finalizer-merges",
         title="Finalizer: a batch into a table that grows",
@@ -113,19 +112,19 @@ def rebuilds(spark: SparkSession, settings: FinalizerSettings, grown: Sequence[G
     """Slices of the newest day counted again in each table, in turn."""
     wanted = {one.size: inputs.slices_of(spark, one.place, slices) for one in grown}
     rounds: dict[int, list[Took]] = {one.size: [] for one in grown}
-    told: dict[int, Rebuilt] = {}
+    rebuilt: dict[int, Rebuilt] = {}
 
     def rebuild(one: Grown) -> None:
-        told[one.size] = rollups.rebuild(spark, one.place, wanted[one.size], settings.sets)
+        rebuilt[one.size] = rollups.rebuild(spark, one.place, wanted[one.size], settings.sets)
 
     for _ in range(ROUNDS + 1):
         for one in grown:
             rounds[one.size].append(took(lambda: rebuild(one)))  # noqa: B023 - called at once
     for one in grown:
-        checks.rebuilt(one.place, told[one.size])
+        checks.rebuilt(one.place, rebuilt[one.size])
         del rounds[one.size][0]
         count = len(wanted[one.size])
-        tell_rounds(f"rebuild of {count:,} slices, {one.size:,} views", rounds[one.size], count, "slices")
+        print_rounds(f"rebuild of {count:,} slices, {one.size:,} views", rounds[one.size], count, "slices")
     smallest = rounds[grown[0].size]
     return Part(
         name="finalizer-rebuild",
@@ -156,13 +155,13 @@ def large_hour(spark: SparkSession, settings: FinalizerSettings, views: int) -> 
     tables.ensure(spark, place, auto_compact=settings.auto_compact)
     inputs.fill_views(spark, place, views, day=inputs.DAY, spread_ms=HOUR_MS)
     slices = inputs.slices_of(spark, place, inputs.CUSTOMERS)
-    told: list[Rebuilt] = []
+    rebuilt: list[Rebuilt] = []
     rounds = [
-        took(lambda: told.append(rollups.rebuild(spark, place, slices, settings.sets)))
+        took(lambda: rebuilt.append(rollups.rebuild(spark, place, slices, settings.sets)))
         for _ in range(_WARM_ROUNDS + ROUNDS)
     ][_WARM_ROUNDS:]
-    checks.rebuilt(place, told[-1])
-    tell_rounds(f"rebuild of an hour of {views:,} views", rounds, views, "views")
+    checks.rebuilt(place, rebuilt[-1])
+    print_rounds(f"rebuild of an hour of {views:,} views", rounds, views, "views")
     return Part(
         name="finalizer-hour",
         title="Finalizer: recount of a large hour",
@@ -220,8 +219,8 @@ def whole_path(spark: SparkSession, settings: FinalizerSettings, views: int) -> 
         for spread in _SPREADS_MS
     }
     for spread, rounds in whole.items():
-        tell_rounds(f"append of {views:,} records to bronze", bronze[spread][_WARM_ROUNDS:], views, "records")
-        tell_rounds(f"whole path of {views:,} views of {spread}", rounds, views, "views")
+        print_rounds(f"append of {views:,} records to bronze", bronze[spread][_WARM_ROUNDS:], views, "records")
+        print_rounds(f"whole path of {views:,} views of {spread}", rounds, views, "views")
     slices = {spread: inputs.CUSTOMERS * max(1, ms // HOUR_MS) for spread, ms in _SPREADS_MS.items()}
     return Part(
         name="finalizer-whole",
@@ -238,7 +237,7 @@ def whole_path(spark: SparkSession, settings: FinalizerSettings, views: int) -> 
         ],
         lines=[
             (
-                f"{views:,} new views of {inputs.CUSTOMERS} customers, which end within {_told(slices)}: bronze, views, rollups"
+                f"{views:,} new views of {inputs.CUSTOMERS} customers, which end within {_spreads(slices)}: bronze, views, rollups"
                 f" by minute, hour and day, in total and by {settings.rollup_by}, and Postgres; best of {ROUNDS} rounds after"
                 f" {_WARM_ROUNDS} others, in which the JVM compiles, in turn. Records come from memory, not from Kafka."
             ),
@@ -256,7 +255,7 @@ def whole_path(spark: SparkSession, settings: FinalizerSettings, views: int) -> 
     )
 
 
-def _told(slices: dict[str, int]) -> str:
+def _spreads(slices: dict[str, int]) -> str:
     return " or ".join(f"{spread} ({count} slices)" for spread, count in slices.items())
 
 

@@ -27,7 +27,7 @@ async def run(dsn: str, days: int) -> Part:
     opened = PostgresServing(dsn, connections_max=1, seconds_max=60.0)
     await opened.open()
     chance = random.Random(1)
-    told = []
+    spans = []
     try:
         whole = await opened.rollups_since(datetime.fromtimestamp(0, UTC))
         # A view in every hour of every customer.
@@ -41,14 +41,17 @@ async def run(dsn: str, days: int) -> Part:
                 began = time.monotonic()
                 found = await opened.rollups_since(since)
                 times.append((time.monotonic() - began) * 1000)
-                asked = min(back + hours, 24 * days + 1)
-                expect("views of the span", sum(one.views for one in found.sums), 100 * asked)
+                hours_found = min(back + hours, 24 * days + 1)
+                expect("views of the span", sum(one.views for one in found.sums), 100 * hours_found)
             times.sort()
-            told.append((hours, times[len(times) // 2], times[int(len(times) * 0.95)]))
-            print(f"page's queries over {hours:5,} h   p50 {told[-1][1]:.1f} ms, p95 {told[-1][2]:.1f} ms", flush=True)
+            spans.append((hours, times[len(times) // 2], times[int(len(times) * 0.95)]))
+            print(
+                f"page's queries over {hours:5,} h   p50 {spans[-1][1]:.1f} ms, p95 {spans[-1][2]:.1f} ms",
+                flush=True,
+            )
     finally:
         await opened.close()
-    slowest = max(p95 for _, _, p95 in told)
+    slowest = max(p95 for _, _, p95 in spans)
     return Part(
         name="finalizer-queries",
         title="Finalizer: the page's queries",
@@ -70,6 +73,6 @@ async def run(dsn: str, days: int) -> Part:
             "",
             "| span, hours | p50, ms | p95, ms |",
             "|---|---|---|",
-            *(f"| {hours:,} | {p50:.1f} | {p95:.1f} |" for hours, p50, p95 in told),
+            *(f"| {hours:,} | {p50:.1f} | {p95:.1f} |" for hours, p50, p95 in spans),
         ],
     )

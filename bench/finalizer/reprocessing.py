@@ -4,7 +4,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
 from bench.finalizer import inputs, sql_fold
-from bench.finalizer.timing import ROUNDS, best, cost_ratio, expect, head, row, tell, took
+from bench.finalizer.timing import ROUNDS, best, cost_ratio, expect, head, print_rounds, row, took
 from bench.results import Part, against
 from services.finalizer.jobs import reprocess
 from services.finalizer.settings import FinalizerSettings
@@ -32,13 +32,13 @@ def run(spark: SparkSession, settings: FinalizerSettings, beacons: int) -> Part:
         alone.append(took(lambda: _run(shuffled)))
         by_core.append(took(lambda: _run(core())))
         by_sql.append(took(lambda: _run(sql_fold.fold(bronze))))
-    told = (
+    measured = (
         ("read, shuffled, sorted", alone),
         ("folded by the processor's core, as views", by_core),
         ("folded by SQL windows", by_sql),
     )
-    for what, rounds in told:
-        tell(f"{beacons:,} beacons {what}", rounds, beacons, "beacons")
+    for what, rounds in measured:
+        print_rounds(f"{beacons:,} beacons {what}", rounds, beacons, "beacons")
     return Part(
         name="finalizer-reprocess",
         title="Finalizer: views reprocessed from beacons",
@@ -57,7 +57,7 @@ def run(spark: SparkSession, settings: FinalizerSettings, beacons: int) -> Part:
             ),
             "",
             *head("beacons"),
-            *(row(what, rounds, beacons) for what, rounds in told),
+            *(row(what, rounds, beacons) for what, rounds in measured),
         ],
     )
 

@@ -50,12 +50,12 @@ _SCHEMA: Final = (
 )
 
 _FOLD: Final = """
-    WITH told AS (
+    WITH beacon_rows AS (
         SELECT append_ms, b.customer_id, b.view_id, b.event, b.seq, b.client_time_ms + b.clock_offset_ms AS at_ms,
                b.clock_offset_ms, b.attrs.*
         FROM beacons
     ), once AS (
-        SELECT *, row_number() OVER (PARTITION BY customer_id, view_id, seq ORDER BY append_ms) AS copy FROM told
+        SELECT *, row_number() OVER (PARTITION BY customer_id, view_id, seq ORDER BY append_ms) AS copy FROM beacon_rows
     ), placed AS (
         SELECT *,
                last_value(video_source_bitrate, true) OVER so_far AS bitrate,

@@ -38,7 +38,7 @@ def cost_ratio(rounds: Sequence[Took], beside: Sequence[Took]) -> float:
     return best(rounds).cpu_seconds / best(beside).cpu_seconds
 
 
-def tell(what: str, rounds: Sequence[Took], rows: int, unit: str) -> None:
+def print_rounds(what: str, rounds: Sequence[Took], rows: int, unit: str) -> None:
     """Prints every round, and what the best comes to a second."""
     listed = ", ".join(f"{one.seconds:.2f} ({one.cpu_seconds:.2f})" for one in rounds)
     least = best(rounds)

@@ -41,12 +41,12 @@ def beside(given: argparse.Namespace) -> list[Went]:
                         )
                         if not checked.is_good:
                             raise NotWhole(f"{system}, {way}, {standbys} standbys: {checked}")
-                        print(_told(went), f"  rows right: {checked.right:,}", flush=True)
+                        print(_summary(went), f"  rows right: {checked.right:,}", flush=True)
                         found.append(went)
     return found
 
 
-def _told(went: Went) -> str:
+def _summary(went: Went) -> str:
     return (
         f"{went.system:14} {went.standbys} standbys  {went.way}: stood still {went.standstill_seconds:.2f} s,"
         f" {went.lag_records:,} records behind"

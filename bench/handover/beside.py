@@ -203,18 +203,18 @@ def _watch(offsets: Offsets, group: Group, way: Way, going: set[int]) -> tuple[f
         if time.monotonic() > deadline:
             raise TimeoutError(f"{sorted(going - seen)} stand still after {_RECOVER_SECONDS_MAX} s")
         _check(group, including_first=False)
-        now, told = time.monotonic(), offsets.committed()
-        if told is None:
+        now, committed = time.monotonic(), offsets.committed()
+        if committed is None:
             continue
         ends = offsets.ends()
-        lag = max(lag, *(ends[partition] - told[partition] for partition in going))
+        lag = max(lag, *(ends[partition] - committed[partition] for partition in going))
         for partition in going:
             longest[partition] = max(longest[partition], now - advanced[partition])
-            if told[partition] > position.get(partition, 0):
+            if committed[partition] > position.get(partition, 0):
                 advanced[partition] = now
                 if not group.first.is_running:
                     seen.add(partition)
-        position = told
+        position = committed
         if seen == going and on_since is None:
             on_since = now
         time.sleep(_SAMPLE_SECONDS)

@@ -54,8 +54,8 @@ def streams(name: str, bootstrap: str, folder: Path, *, standbys: int) -> Group:
         home = folder / host
         home.mkdir(parents=True)
         given = [name, bootstrap, str(home / "state"), str(COMMIT_MS), str(home / "commits"), "0", "1"]
-        told = [f"-Dclient={host}", f"-Dsession.ms={SESSION_MS}", f"-Dstandbys={standbys}"]
-        argv = ["java", *_JVM, *told, "-cp", f"{classes}:{jars}/*", "ReducedViews", *given]
+        properties = [f"-Dclient={host}", f"-Dsession.ms={SESSION_MS}", f"-Dstandbys={standbys}"]
+        argv = ["java", *_JVM, *properties, "-cp", f"{classes}:{jars}/*", "ReducedViews", *given]
         return Child(f"{name}-{host}", argv, log_file=home / "log")
 
     return Group(instance("first"), [instance("second")], "first-")
@@ -67,10 +67,10 @@ SYSTEMS: Final = {"Playhead": playhead, "Kafka Streams": streams}
 def partitions_of(bootstrap: str, group: str, marker: str) -> set[int]:
     """The partitions of topic `beacons` that the member has whose client id holds `marker`."""
     admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": 0})
-    told = admin.describe_consumer_groups([group], request_timeout=_SECONDS_MAX)[group].result()
+    description = admin.describe_consumer_groups([group], request_timeout=_SECONDS_MAX)[group].result()
     return {
         at.partition
-        for member in told.members
+        for member in description.members
         if marker in member.client_id and member.assignment is not None
         for at in member.assignment.topic_partitions
         if at.topic == "beacons"
@@ -80,5 +80,5 @@ def partitions_of(bootstrap: str, group: str, marker: str) -> set[int]:
 def members(bootstrap: str, group: str) -> int:
     """Members with partitions."""
     admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": 0})
-    told = admin.describe_consumer_groups([group], request_timeout=_SECONDS_MAX)[group].result()
-    return sum(bool(member.assignment and member.assignment.topic_partitions) for member in told.members)
+    description = admin.describe_consumer_groups([group], request_timeout=_SECONDS_MAX)[group].result()
+    return sum(bool(member.assignment and member.assignment.topic_partitions) for member in description.members)

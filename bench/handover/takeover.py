@@ -150,11 +150,11 @@ def _take(plan: Plan, warm: dict[int, RocksStore], keys: dict[int, list[bytes]])
     given_up = threading.Event()
 
     def take(partition: int) -> TakenPartition:
-        taken = take_over(
+        partition_store = take_over(
             plan, partition, stores, given_up, progress=RestoreProgress(), wait_seconds=0, warm=warm.get(partition)
         )
-        Core(_APPLICATION, partition, taken.store)
-        return taken
+        Core(_APPLICATION, partition, partition_store.store)
+        return partition_store
 
     with ThreadPoolExecutor(PARTITIONS) as pool:
         started, used = time.monotonic(), time.process_time()

@@ -88,7 +88,7 @@ def main() -> int:
             TopicsOfRuns(broker.bootstrap).begin()
             began = time.monotonic()
             loaded = load(broker.bootstrap, "beacons", PARTITIONS, views=given.views, in_flight=given.in_flight)
-            print(report.told_input(loaded, given.in_flight, time.monotonic() - began), flush=True)
+            print(report.input_summary(loaded, given.in_flight, time.monotonic() - began), flush=True)
             drained: dict[str, list[Figures]] = {name: [] for name in systems}
             for number in range(given.rounds):
                 for name, system in systems.items():
@@ -99,7 +99,7 @@ def main() -> int:
                         print(f"{name}: {figures.checked}")
                         return 1
                     drained[name].append(figures)
-                    print(report.told_run(name, figures), flush=True)
+                    print(report.run_summary(name, figures), flush=True)
                     kept = report.gathered(
                         {name: all_of for name, all_of in drained.items() if all_of}, loaded, given.in_flight
                     )

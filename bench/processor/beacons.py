@@ -79,35 +79,35 @@ class View:
 
     @property
     def truth(self) -> Truth:
-        """What its row must say, once all its beacons were asked for."""
+        """What its row must hold, once `beacons` has given all of them."""
         return Truth(BEACONS_A_VIEW, self._duplicates, self._playing_ms, self._max_playhead_ms)
 
     def beacons(self) -> Iterator[bytes]:
         """What it sends, in order, duplicates among it."""
         is_playing = False
         for seq in range(1, BEACONS_A_VIEW + 1):
-            event, said = _EVENTS.get(seq, ("heartbeat", "hb"))
+            event, short_event = _EVENTS.get(seq, ("heartbeat", "hb"))
             if seq == BEACONS_A_VIEW and self.ends:
-                event = said = "viewend"
+                event = short_event = "viewend"
             elapsed_ms = _BEAT_MS + self._rng.randrange(-500, 500)
             self._time_ms += elapsed_ms
             if is_playing:
                 self._playing_ms += elapsed_ms
                 self._playhead_ms += elapsed_ms
             # Who seeks back has seen more than where he is.
-            told_ms = self._playhead_ms // 2 if seq == 20 else self._playhead_ms
-            self._max_playhead_ms = max(self._max_playhead_ms, told_ms)
+            reported_ms = self._playhead_ms // 2 if seq == 20 else self._playhead_ms
+            self._max_playhead_ms = max(self._max_playhead_ms, reported_ms)
             is_playing = event in _PLAYING or (is_playing and event not in _NOT_PLAYING)
             beacon = (
                 _BEACON
                 % (
                     self._name,
                     event,
-                    said,
+                    short_event,
                     self._time_ms + 80,
                     self._time_ms,
                     seq,
-                    told_ms,
+                    reported_ms,
                     self._max_playhead_ms,
                     self._playing_ms,
                     self._name[-8:],

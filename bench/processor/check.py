@@ -38,14 +38,14 @@ def check(bootstrap: str, topic: str, truth: dict[bytes, Truth], *, fold: str) -
 
 def compare(rows: Sequence[tuple[bytes, bytes]], truth: dict[bytes, Truth], *, fold: str) -> Checked:
     """Compares rows (key, JSON) with what each view that ended must have become."""
-    said = _full if fold == "full" else _reduced
-    told = Counter(key for key, _ in rows)
-    wrong = [(key, value) for key, value in rows if key not in truth or said(json.loads(value)) != truth[key]]
+    to_truth = _full if fold == "full" else _reduced
+    row_counts = Counter(key for key, _ in rows)
+    wrong = [(key, value) for key, value in rows if key not in truth or to_truth(json.loads(value)) != truth[key]]
     for key, value in wrong[:_SHOWN]:
         print(f"wrong: {key!r}: {value!r}; right: {truth.get(key)}")
-    missing = sum(key not in told for key in truth)
-    doubled = sum(count > 1 for count in told.values())
-    right = sum(key in truth for key in told) - len({key for key, _ in wrong if key in truth})
+    missing = sum(key not in row_counts for key in truth)
+    doubled = sum(count > 1 for count in row_counts.values())
+    right = sum(key in truth for key in row_counts) - len({key for key, _ in wrong if key in truth})
     return Checked(right, missing, doubled, len(wrong))
 
 

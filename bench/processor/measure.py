@@ -131,9 +131,9 @@ def _counted(samples: list[Sample], total: int) -> Drained:
 
 
 def _committed(asker: Consumer, ends: dict[int, int]) -> int:
-    asked = [TopicPartition("beacons", partition) for partition in ends]
+    partitions = [TopicPartition("beacons", partition) for partition in ends]
     try:
-        answer = asker.committed(asked, timeout=_ANSWER_SECONDS_MAX)
+        answer = asker.committed(partitions, timeout=_ANSWER_SECONDS_MAX)
     except KafkaException:
         # A commit is under way, or the coordinator is not there yet.
         return 0

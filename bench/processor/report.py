@@ -52,7 +52,7 @@ def gathered(results: dict[str, list[Figures]], loaded: Loaded, in_flight: int) 
     )
 
 
-def told_input(loaded: Loaded, in_flight: int, seconds: float) -> str:
+def input_summary(loaded: Loaded, in_flight: int, seconds: float) -> str:
     """What was loaded."""
     return (
         f"{loaded.beacons:,} beacons of {loaded.value_bytes / loaded.beacons:.0f} B; {len(loaded.views):,} views that end,"
@@ -60,7 +60,7 @@ def told_input(loaded: Loaded, in_flight: int, seconds: float) -> str:
     )
 
 
-def told_run(name: str, figures: Figures) -> str:
+def run_summary(name: str, figures: Figures) -> str:
     """One run."""
     drained = figures.drained
     return (
@@ -107,24 +107,26 @@ def ratios(run: Kept) -> list[Compared]:
                 )
                 if theirs is None or ours is None or (fold == "full" and family == "quix"):
                     continue
-                told = f"{commit_ms} ms commits, {fold} fold to {ALL[theirs].title}"
+                setting = f"{commit_ms} ms commits, {fold} fold to {ALL[theirs].title}"
                 found.append(
-                    against(f"beacons per CPU-second: {told}", run.median(ours, rate) / run.median(theirs, rate), aim)
+                    against(
+                        f"beacons per CPU-second: {setting}", run.median(ours, rate) / run.median(theirs, rate), aim
+                    )
                 )
                 if fold == "reduced" and family == "kafka streams":
-                    found += _beside(run, ours, theirs, told)
+                    found += _beside(run, ours, theirs, setting)
     return found
 
 
-def _beside(run: Kept, ours: str, theirs: str, told: str) -> list[Compared]:
+def _beside(run: Kept, ours: str, theirs: str, setting: str) -> list[Compared]:
     """Memory and commit latency."""
 
     def ratio(figure: Callable[[Figures], float]) -> float:
         return run.median(ours, figure) / run.median(theirs, figure)
 
     return [
-        against(f"RSS: {told}", ratio(lambda each: each.drained.rss_bytes_max), 0.5, at_most=True),
-        against(f"commit latency p50: {told}", ratio(lambda each: each.commit_ms(0.5)), 1.0, at_most=True),
+        against(f"RSS: {setting}", ratio(lambda each: each.drained.rss_bytes_max), 0.5, at_most=True),
+        against(f"commit latency p50: {setting}", ratio(lambda each: each.commit_ms(0.5)), 1.0, at_most=True),
     ]
 
 

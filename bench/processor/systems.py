@@ -71,8 +71,8 @@ def playhead(commit_ms: int, fold: Literal["reduced", "full"]) -> System:
         slot = [sys.executable, "-m", "bench.processor.slot", fold]
         return [*slot, run.name, run.bootstrap, str(run.state_dir), str(commit_ms), str(run.commits_file)]
 
-    told = "video_views, the full fold" if fold == "full" else "reduced fold"
-    return System(f"Playhead, {told}", "playhead", commit_ms, command, "{name}.changelog", fold)
+    fold_name = "video_views, the full fold" if fold == "full" else "reduced fold"
+    return System(f"Playhead, {fold_name}", "playhead", commit_ms, command, "{name}.changelog", fold)
 
 
 def kafka_streams(commit_ms: int, *, caches: bool, threads: int = 1) -> System:
@@ -84,9 +84,9 @@ def kafka_streams(commit_ms: int, *, caches: bool, threads: int = 1) -> System:
         cache_bytes = KAFKA_STREAMS_CACHE_BYTES if caches else 0
         return ["java", *_JVM, "-cp", classpath, "ReducedViews", *given, str(cache_bytes), str(threads)]
 
-    told = "64 MiB cache" if caches else "no cache"
+    cache = "64 MiB cache" if caches else "no cache"
     more = f", {threads} threads" if threads > 1 else ""
-    return System(f"Kafka Streams 4.3.1, {told}{more}", "kafka streams", commit_ms, command, "{name}-views-changelog")
+    return System(f"Kafka Streams 4.3.1, {cache}{more}", "kafka streams", commit_ms, command, "{name}-views-changelog")
 
 
 def quix(commit_ms: int) -> System:

@@ -234,7 +234,7 @@ def _only_one(lock: Path) -> Iterator[None]:
 def _parse(arguments: Sequence[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="make demo", description=__doc__)
     parser.add_argument("--views", type=int, default=VIEWS, help=f"1 to {VIEWS_MAX}")
-    parser.add_argument("--seed", type=int, default=7, help="the same seed tells the same stories")
+    parser.add_argument("--seed", type=int, default=7, help="the same seed makes the same stories")
     parser.add_argument(
         "--keep", action="store_true", help="stay up after the table, for the page and for real players"
     )

@@ -101,11 +101,11 @@ class Rollup:
 
 @dataclass(frozen=True)
 class Observed:
-    """What the system says of itself at one moment. None: not known (yet)."""
+    """What the system reports at one moment. None: not known (yet)."""
 
     beacons_accepted: int | None = None
     #: A collector was restarted, which resets its counter: there is no sum to compare.
-    collectors_began_anew: bool = False
+    collectors_restarted: bool = False
     beacons_in_kafka: int | None = None
     beacons_rejected: int | None = None
     live: LiveTotals = LiveTotals()
@@ -116,7 +116,7 @@ class Observed:
 
 @dataclass(frozen=True)
 class ViewsCompared:
-    """Every row of the warehouse against its truth. `wrong` says field by field what differs."""
+    """Every row of the warehouse against its truth. `wrong` lists each field that differs."""
 
     missing: Sequence[str]
     unexpected: Sequence[str]
@@ -156,7 +156,7 @@ def total_lines(truth: Truth, observed: Observed) -> list[Line]:
     return [
         Line("beacons sent by the players", _number(sent), "", None),
         Line("beacons answered 2xx", "", _number(acked), None)
-        if observed.collectors_began_anew
+        if observed.collectors_restarted
         else _same("beacons answered 2xx", observed.beacons_accepted, acked, slack=unknown),
         _same("beacons in Kafka", observed.beacons_in_kafka, acked, slack=unknown),
         _same("beacons rejected", observed.beacons_rejected, 0),

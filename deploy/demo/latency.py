@@ -57,28 +57,28 @@ class LiveWaits:
             lambda: defaultdict(lambda: array("H"))
         )
         #: (partition, customer) -> bucket -> the append of its gauge
-        self._told: defaultdict[tuple[int, str], dict[int, int]] = defaultdict(dict)
+        self._gauges: defaultdict[tuple[int, str], dict[int, int]] = defaultdict(dict)
 
     def beacon(self, partition: int, customer_id: str, append_ms: int) -> None:
         """A beacon was appended."""
         into_ms = append_ms % BUCKET_MS
         self._beacons[partition, customer_id][append_ms - into_ms].append(into_ms)
 
-    def told(self, partition: int, customer_id: str, bucket_ms: int, append_ms: int) -> None:
+    def gauge(self, partition: int, customer_id: str, bucket_ms: int, append_ms: int) -> None:
         """The gauge of a bucket was appended."""
-        self._told[partition, customer_id][bucket_ms] = append_ms
+        self._gauges[partition, customer_id][bucket_ms] = append_ms
 
     def waits_ms(self) -> list[int]:
         """Of each beacon that a gauge of its own bucket, or else of a later one, has counted."""
         found: list[int] = []
         for of, buckets in self._beacons.items():
-            told = self._told.get(of, {})
-            ascending = sorted(told)
+            gauges = self._gauges.get(of, {})
+            ascending = sorted(gauges)
             for bucket_ms, beacons in buckets.items():
                 at = bisect_left(ascending, bucket_ms)
                 if at < len(ascending):
-                    told_ms = told[ascending[at]]
-                    found += [told_ms - bucket_ms - into_ms for into_ms in beacons]
+                    gauge_ms = gauges[ascending[at]]
+                    found += [gauge_ms - bucket_ms - into_ms for into_ms in beacons]
         return found
 
 

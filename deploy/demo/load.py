@@ -42,7 +42,7 @@ _HISTORY: Final = f"{_LOCUST}_stats_history.csv"
 
 @dataclass(frozen=True)
 class LocustCrowd:
-    """Players of locust: as many as `shape` says of `viewers`, for `seconds`, in several processes."""
+    """Players of locust: as many as `shape` gives for `viewers`, for `seconds`, in several processes."""
 
     shape: ShapeName
     viewers: int
@@ -58,7 +58,7 @@ class LocustCrowd:
         return self.shape_seconds + _LAST_VIEWS_SECONDS_MAX
 
     @property
-    def told(self) -> str:
+    def summary(self) -> str:
         """What begins."""
         return (
             f"locust: shape {self.shape}, {self.viewers} viewers at the most, {self.shape_seconds} s, seed {self.seed}"
@@ -86,12 +86,12 @@ class LocustCrowd:
         """The report, with what locust has left in `folder`."""
         command = f"make loadtest SHAPE={self.shape} VIEWERS={self.viewers} SECONDS={self.shape_seconds}"
         load = float(Path("/proc/loadavg").read_text().split()[1])
-        told = (
+        summary = (
             f"<code>{command}</code>, {time.strftime('%Y-%m-%d', time.gmtime())}: {html.escape(MEANING[self.shape])}."
             f" {self.processes} processes of locust, seed {self.seed}; players, broker, Postgres and all services on one"
             f" machine with {os.cpu_count()} cores, whose load average at the end was {load:.1f}."
         )
-        return page(told, verdict, routes(_lines_of(folder / _STATS)), moments(_lines_of(folder / _HISTORY)))
+        return page(summary, verdict, routes(_lines_of(folder / _STATS)), moments(_lines_of(folder / _HISTORY)))
 
 
 def result(crowd: LocustCrowd, verdict: Verdict, stats: Sequence[str]) -> Part:

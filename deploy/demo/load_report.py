@@ -78,8 +78,8 @@ def moments(history: Iterable[str]) -> list[Moment]:
     ]
 
 
-def page(told: str, verdict: Verdict, requests: Sequence[Route], history: Sequence[Moment]) -> str:
-    """The page. `told` is HTML that describes the run."""
+def page(summary: str, verdict: Verdict, requests: Sequence[Route], history: Sequence[Moment]) -> str:
+    """The page. `summary` is HTML that describes the run."""
     outcome = "every row is as the players know it" if verdict.ok else "THERE ARE DIFFERENCES"
     answered = _table(
         ("route (client)", "requests", "sent again", "a second", "p50, ms", "p99, ms", "max, ms"), map(_route, requests)
@@ -92,14 +92,14 @@ def page(told: str, verdict: Verdict, requests: Sequence[Route], history: Sequen
 {_STYLE}
 </style></head><body>
 <h1>Load test: {outcome}</h1>
-<p>{told}</p>
+<p>{summary}</p>
 <h2>Requests</h2>
 <p>From the sending of a POST to its answer, which comes once Kafka has every beacon of it; by route and player.</p>
 {answered}
 {_chart(history[:: 1 + len(history) // POINTS_MAX])}
 <h2>What became of the views</h2>
 <p>The players' own account (which beacons of which view were answered 2xx, and what its row must therefore hold) beside what the
-system says.</p>
+system reports.</p>
 {compared}
 <ul>{differences}</ul>
 <pre style="white-space: pre-wrap">{html.escape(verdict.explanation)}</pre>

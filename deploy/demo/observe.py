@@ -50,7 +50,7 @@ _COUNTS: Final = (
 
 
 class _Event(msgspec.Struct):
-    """The one field of a beacon that is asked for here."""
+    """The one field of a beacon that is read here."""
 
     event: str
 
@@ -101,7 +101,7 @@ class TopicsSeen:
         else:
             bucket = codec.LIVE.decode(value)
             self.live_counts.update({name: getattr(bucket, name) for name in _COUNTS})
-            self.live_waits.told(bucket.partition, bucket.customer_id, bucket.bucket_ms, append_ms)
+            self.live_waits.gauge(bucket.partition, bucket.customer_id, bucket.bucket_ms, append_ms)
             # Buckets of one key come in order: the last is the newest.
             self.live_open[(bucket.partition, bucket.customer_id)] = (bucket.bucket_ms, bucket.open_now)
 
@@ -155,7 +155,7 @@ class TopicReader:
         except KafkaException as exception:
             if exception.args[0].code() not in _NO_LEADER:
                 raise
-            # Its number of records is unknown until it has a leader: it is asked again the next time.
+            # Its number of records is unknown until it has a leader: the next look reads it.
             return False
         while True:
             for record in self._consumer.consume(_RECORDS_AT_ONCE, timeout=_POLL_SECONDS):
@@ -250,7 +250,7 @@ def accepted(admin_ports: Sequence[int]) -> int | None:
 
 
 def rollups(dsn: str) -> dict[str, Rollup]:
-    """What the serving database says of each customer, over all hours; empty before there is anything."""
+    """The serving database's figures of each customer, over all hours; empty before there is anything."""
     columns = ", ".join(f"sum({name})::bigint" for name in SUMS)
     buckets: dict[str, dict[int, int]] = defaultdict(dict)
     with psycopg.connect(dsn, connect_timeout=int(_REQUEST_SECONDS_MAX)) as connection:

@@ -22,7 +22,7 @@ _REFRESH_SECONDS: Final = 2.0
 
 
 class Playing:
-    """One crowd's run. `supervisor` has the players' process, and is asked all the while whether one has died."""
+    """One crowd's run. `supervisor` has the players' process, and is polled all the while for a process that died."""
 
     def __init__(self, supervisor: Supervisor, watch: Watch, display: Display) -> None:
         self._supervisor = supervisor
@@ -31,7 +31,7 @@ class Playing:
 
     def play(self, crowd: Crowd, url: str, truth: Path) -> None:
         """Returns when the players are gone. Raises `ProcessDied`, or `DeadlinePassed` where they do not end."""
-        self._display.step(crowd.told)
+        self._display.step(crowd.summary)
         players = crowd.service(url, truth)
         self._supervisor.start(players)
         deadline = time.monotonic() + crowd.seconds + _PLAYERS_EXTRA_SECONDS_MAX

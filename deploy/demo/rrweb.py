@@ -16,7 +16,7 @@ from services.rim.admin.http_thread import HttpThread
 
 #: The key of the document's lines; where no customers are listed any will do.
 CUSTOMER: Final = "YOUR_KEY"
-#: What a visitor calls herself at last, and what the page then says.
+#: What a visitor calls herself at last, and the text of the page then.
 NAME, GREETING = "Grace", "Hello Grace"
 _CHROMIUM: Final = "chromium"
 _CHROMIUM_ARGS: Final = ["--no-sandbox", "--disable-dev-shm-usage"]

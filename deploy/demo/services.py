@@ -57,8 +57,8 @@ class Crowd(Protocol):
         """Of their stories."""
 
     @property
-    def told(self) -> str:
-        """What begins, in words."""
+    def summary(self) -> str:
+        """What begins, as one line."""
 
     @property
     def waits_for_all(self) -> bool:
@@ -78,7 +78,7 @@ class Players:
     waits_for_all: bool = False
 
     @property
-    def told(self) -> str:
+    def summary(self) -> str:
         """What begins."""
         return f"{self.views} views begin, all over in {self.seconds} s, seed {self.seed}"
 
@@ -330,8 +330,8 @@ def snippets(services: DemoServices) -> str:
         "mux-embed": "mux-embed with hls.js (other players: the same without hlsjs and Hls)",
         "hls.js": "hls.js 1.7 alone (CMCD v2 event mode)",
     }
-    told = [
+    pastes = [
         f"{title}:\n{textwrap.indent(aimed_at(lines_to_paste(client), host), '    ')}"
         for client, title in shown.items()
     ]
-    return "\n".join([*told, "Any key is a customer here; all players: docs/clients.md."])
+    return "\n".join([*pastes, "Any key is a customer here; all players: docs/clients.md."])

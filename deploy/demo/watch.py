@@ -54,7 +54,7 @@ class Verdict:
 
 
 class Watched(Protocol):
-    """What runs, and where it can be asked."""
+    """What runs, and the addresses of its APIs."""
 
     @property
     def page_url(self) -> str:
@@ -112,7 +112,7 @@ class Watch:
         admin_ports = self._services.collector_admin_ports
         self._observed = Observed(
             beacons_accepted=None if admin_ports is None else accepted(admin_ports),
-            collectors_began_anew=admin_ports is None,
+            collectors_restarted=admin_ports is None,
             beacons_in_kafka=self._topics.seen.beacons,
             beacons_rejected=self._topics.seen.rejected,
             live=self._topics.seen.live,

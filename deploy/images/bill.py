@@ -34,7 +34,7 @@ def component(path: Path, at: str) -> dict[str, Any]:
         group, name, version = _identity(jar, path.stem)
         licences = _licences(jar, group, name)
     kind = f"maven/{quote(group)}" if group else "generic"
-    said: dict[str, Any] = {
+    entry: dict[str, Any] = {
         "bom-ref": f"jar:{at}",
         "type": "library",
         **({"group": group} if group else {}),
@@ -45,8 +45,8 @@ def component(path: Path, at: str) -> dict[str, Any]:
         "properties": [{"name": "playhead:file", "value": at}],
     }
     if licences:
-        said["licenses"] = [{"license": {"name": licence}} for licence in licences]
-    return said
+        entry["licenses"] = [{"license": {"name": licence}} for licence in licences]
+    return entry
 
 
 def _identity(jar: zipfile.ZipFile, stem: str) -> tuple[str, str, str]:
@@ -54,10 +54,10 @@ def _identity(jar: zipfile.ZipFile, stem: str) -> tuple[str, str, str]:
     for entry in sorted(jar.namelist()):
         if found := _DESCRIPTION.fullmatch(entry):
             lines = jar.read(entry).decode(errors="replace").splitlines()
-            told = dict(line.split("=", 1) for line in lines if "=" in line and not line.startswith("#"))
+            properties = dict(line.split("=", 1) for line in lines if "=" in line and not line.startswith("#"))
             # Another's description may be shaded in; a file's name begins with its own.
-            if stem.startswith(f"{found['name']}-{told.get('version', '')}"):
-                return found["group"], found["name"], told["version"]
+            if stem.startswith(f"{found['name']}-{properties.get('version', '')}"):
+                return found["group"], found["name"], properties["version"]
     named = next((found for form in _FILE_NAMES if (found := form.fullmatch(stem))), None)
     return ("", named["name"], named["version"]) if named else ("", stem, "unknown")
 
@@ -78,9 +78,9 @@ def _licences(jar: zipfile.ZipFile, group: str, name: str) -> list[str]:
 
 def main(folder: str, bill: str) -> int:
     """The command."""
-    told = json.loads(Path(bill).read_text(encoding="utf-8"))
-    told.setdefault("components", []).extend(components(Path(folder)))
-    Path(bill).write_text(json.dumps(told, indent=2) + "\n", encoding="utf-8")
+    document = json.loads(Path(bill).read_text(encoding="utf-8"))
+    document.setdefault("components", []).extend(components(Path(folder)))
+    Path(bill).write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
     return 0
 
 

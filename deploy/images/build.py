@@ -38,7 +38,7 @@ BUILD_SECONDS_MAX: Final = 1_800
 
 
 class BuildFailed(RuntimeError):
-    """docker did not build an image; the text is the end of what it said."""
+    """docker did not build an image; the text is the end of its output."""
 
 
 def name_of(service: ServiceName, version: str) -> str:
@@ -69,7 +69,7 @@ def run_build(
         env=dict(environ) | {"DOCKER_BUILDKIT": "0"},
     )
     assert child.stdin is not None
-    # Where docker hangs up, its own words say why.
+    # Where docker hangs up, its own output has the reason.
     with contextlib.suppress(BrokenPipeError):
         send(child.stdin)
     output, _ = child.communicate(timeout=BUILD_SECONDS_MAX)
@@ -96,8 +96,8 @@ def _without_caches(file: tarfile.TarInfo) -> tarfile.TarInfo | None:
 
 
 def _revision() -> str:
-    told = subprocess.run(["git", "rev-parse", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=False)
-    return told.stdout.strip() or "unknown"
+    head = subprocess.run(["git", "rev-parse", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=False)
+    return head.stdout.strip() or "unknown"
 
 
 def main(arguments: Sequence[str]) -> int:

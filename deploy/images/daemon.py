@@ -26,7 +26,7 @@ PYTHON: Final = "python:3.11-slim"
 
 
 class DockerFailed(RuntimeError):
-    """A docker command failed; the text is what it said."""
+    """A docker command failed; the text is its output."""
 
 
 class Daemon:

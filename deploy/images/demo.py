@@ -64,7 +64,7 @@ def drive(stack: Stack, players: Players, display: Display, *services: str) -> i
             code = run(stack, players, display)
         except KeyboardInterrupt:
             code = EXIT_INTERRUPTED
-        except Exception as problem:  # noqa: BLE001 - whatever it is, nothing is known to differ
+        except Exception as problem:  # noqa: BLE001 - after any failure, nothing is known to differ
             display.settle()
             if not isinstance(problem, ComposeFailed | DeadlinePassed | ProcessDied):
                 traceback.print_exc()
@@ -88,7 +88,7 @@ def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(prog="make compose-demo", description=__doc__)
     parser.add_argument("--views", type=int, default=300, help=f"1 to {VIEWS_MAX}")
     parser.add_argument("--seconds", type=int, default=60, help=f"of playing, {SECONDS_MIN} to {SECONDS_MAX}")
-    parser.add_argument("--seed", type=int, default=7, help="the same seed tells the same stories")
+    parser.add_argument("--seed", type=int, default=7, help="the same seed makes the same stories")
     parser.add_argument("--folder", type=Path, default=FOLDER, help="where logs and copies lie; emptied first")
     parser.add_argument("services", nargs="*", help="of the compose file, with what they need; none: all")
     given = parser.parse_args(arguments)

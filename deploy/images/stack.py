@@ -48,7 +48,7 @@ _TABLES: Final = "/warehouse/tables"
 
 
 class ComposeFailed(RuntimeError):
-    """docker or compose failed or is not there; the text says what it said."""
+    """docker or compose failed or is not there; the text is its output."""
 
 
 @dataclass
@@ -61,7 +61,7 @@ class Stack:
     #: The players' accounts, one of each run.
     truths: list[Path] = field(default_factory=list)
     #: Whether a collector was restarted, which resets its counters.
-    collectors_began_anew: bool = False
+    collectors_restarted: bool = False
 
     def __post_init__(self) -> None:
         self._ports = {name: preferred_or_free(port) for name, port in PORTS.items()}
@@ -82,7 +82,7 @@ class Stack:
     @property
     def collector_admin_ports(self) -> Sequence[int] | None:
         """None if a collector was restarted."""
-        if self.collectors_began_anew:
+        if self.collectors_restarted:
             return None
         return [self._ports[f"COLLECTOR_{number}_ADMIN_PORT"] for number in (0, 1)]
 
@@ -140,17 +140,17 @@ class Stack:
         return self._containers[service]
 
     def state(self, service: str) -> dict[str, Any]:
-        """What docker says of a service's container: `Running`, `Pid`, `ExitCode`, `Health` where it has a check."""
-        told = self._run(["docker", "inspect", self.container(service)])
-        return dict(json.loads(told)[0]["State"])
+        """Docker's state of a service's container: `Running`, `Pid`, `ExitCode`, `Health` where it has a check."""
+        inspected = self._run(["docker", "inspect", self.container(service)])
+        return dict(json.loads(inspected)[0]["State"])
 
     def is_healthy(self, service: str) -> bool:
-        """Whether its container runs, and its health check, where it has one, says yes."""
+        """Whether its container runs, and its health check, where it has one, passes."""
         state = self.state(service)
         return bool(state["Running"]) and state.get("Health", {"Status": "healthy"})["Status"] == "healthy"
 
     def wait_healthy(self, *services: str, seconds: float) -> None:
-        """Returns when all are healthy. Raises `DeadlinePassed` with the last that the first who is not has said."""
+        """Returns when all are healthy. Raises `DeadlinePassed` with the end of the log of the first that is not."""
         for service in services:
             try:
                 wait_until(partial(self.is_healthy, service), seconds, f"{service} healthy", every=_LOOK_SECONDS)
@@ -158,7 +158,7 @@ class Stack:
                 raise DeadlinePassed(f"{late}; the end of its log:\n{self.logs(service)}") from None
 
     def logs(self, service: str, lines: int = 40) -> str:
-        """The end of what a service said."""
+        """The end of a service's log."""
         return self._run(["docker", "logs", "--tail", str(lines), self.container(service)], stderr=subprocess.STDOUT)
 
     def fetched_warehouse(self) -> Path:

@@ -35,7 +35,7 @@ _POLL_SECONDS: Final = 1.0
 
 
 class KubectlFailed(RuntimeError):
-    """kubectl ended with an error; the text is the command and what it said."""
+    """kubectl ended with an error; the text is the command and its output."""
 
 
 class Cluster:

@@ -165,7 +165,7 @@ class Child:
             raise DeadlinePassed(f"{late}; {self._last_words()}") from None
 
     def obituary(self) -> str:
-        """How the process ended and the last it said."""
+        """How the process ended, and the end of its output."""
         return f"{self.name} ended with exit code {self.exit_code}; {self._last_words()}"
 
     def log_tail(self, lines: int = TAIL_LINES) -> str:

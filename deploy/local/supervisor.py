@@ -39,7 +39,7 @@ class Service:
     name: str
     arguments: tuple[str, ...]
     env: Mapping[str, str] = field(default_factory=dict)
-    #: Where `/readyz` is asked; None: ready as soon as it runs.
+    #: The address of `/readyz`; None: ready as soon as it runs.
     admin_port: int | None = None
     ready_seconds: float = READY_SECONDS_MAX
     #: How long it may take to drain before it is killed.

@@ -95,7 +95,7 @@ COLLECTOR: Final = (
     Panel("Spool", "bytes", (("playhead_collector_spool_bytes", "{{instance}}"),)),
     Panel("Spooled", "cps", ((_rate("playhead_collector_spooled_total", "outcome"), "{{outcome}}"),)),
     Panel(
-        "Customers read anew",
+        "Customers reloaded",
         "cps",
         ((_rate("playhead_collector_customers_reloads_total", "outcome"), "{{outcome}}"),),
     ),

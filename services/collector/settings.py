@@ -138,7 +138,7 @@ class CollectorSettings(IntakeLimits, Settings):
         default=32,
         ge=1,
         le=10_000,
-        description="uploads at a time; each holds up to 1 MB, the others are told to come again",
+        description="uploads at a time; each holds up to 1 MB, further ones get 503",
     )
     recording_queue_bytes_max: int = pydantic.Field(
         default=32 * 1024 * 1024, ge=1024 * 1024, le=2**31, description="bytes of recordings on their way to Kafka"
@@ -158,7 +158,7 @@ class CollectorSettings(IntakeLimits, Settings):
         default=1_800.0,
         gt=0,
         le=86_400,
-        description="seconds; half the lateness window: nothing more is taken once the oldest is older",
+        description="seconds; half the lateness window: refuses more once the oldest is older",
     )
     drain_notice_seconds: float = pydantic.Field(
         default=2.0, ge=0, le=300, description="seconds between readiness going away and no new connections"

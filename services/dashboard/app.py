@@ -183,7 +183,7 @@ class Routes:
         return web.FileResponse(STATIC / "partitions.html")
 
     async def partitions(self, _: web.Request) -> web.Response:
-        """Partitions and slots as the processor says them now."""
+        """Partitions and slots as the processor reports them now."""
         if self._views is None:
             return _lookups_off()
         try:
@@ -193,7 +193,7 @@ class Routes:
         return web.Response(body=found, content_type="application/json")
 
     async def view(self, request: web.Request) -> web.Response:
-        """One `view` of a `customer`, as the processor says it now: its row and its timeline."""
+        """One `view` of a `customer`, as the processor reports it now: its row and its timeline."""
         if self._views is None:
             return _lookups_off()
         customer_id, view_id = request.query.get("customer", ""), request.query.get("view", "")

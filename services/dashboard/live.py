@@ -30,7 +30,7 @@ COUNTS: Final = (
     "startup_failures",
     "exits_before_start",
 )
-#: A partition that has said nothing for this long, in bucket time, is not waited for.
+#: A partition that has sent nothing for this long, in bucket time, is not waited for.
 ACTIVE_MS: Final = 60_000
 #: The name of the sum over all customers; no customer id can be this.
 ALL: Final = "*"
@@ -116,7 +116,7 @@ class LiveHistory:
                 ],
             },
             "customers_omitted": self._largest.omitted,
-            "customers": {customer_id: _told(sums) for customer_id, sums in sorted(series.items())},
+            "customers": {customer_id: _summary(sums) for customer_id, sums in sorted(series.items())},
         }
 
     def recent(self, customer_id: str, buckets_max: int) -> list[list[Live]]:
@@ -124,8 +124,8 @@ class LiveHistory:
         found = []
         for bucket_ms in list(self._shown_buckets())[-buckets_max:]:
             customers = self._buckets.get(bucket_ms, {})
-            told = customers.values() if customer_id == ALL else [customers.get(customer_id, {})]
-            found.append([live for partitions in told for live in partitions.values()])
+            by_customer = customers.values() if customer_id == ALL else [customers.get(customer_id, {})]
+            found.append([live for partitions in by_customer for live in partitions.values()])
         return found
 
     @property
@@ -202,7 +202,7 @@ def _added(others: Live | None, live: Live) -> Live:
     return msgspec.structs.replace(live, customer_id=_OMITTED, slices={}, **figures)
 
 
-def _told(series: list[Figures | None]) -> dict[str, Any]:
+def _summary(series: list[Figures | None]) -> dict[str, Any]:
     """A customer's series by field, with its newest figures and the sums of its counts."""
     newest = series[-1] if series else None
     return {

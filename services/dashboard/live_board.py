@@ -32,7 +32,7 @@ class LiveBoard:
         self._drawn_version = -1
         self._version = 0
         self._picture = b""
-        #: customer → its slices of the newest picture, as far as they were asked for
+        #: customer → its slices of the newest picture, as far as they were requested
         self._slices: dict[str, bytes] = {}
         self.is_closed = False
         self._draw()

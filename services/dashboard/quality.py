@@ -11,7 +11,7 @@ from shared.histogram import quantile
 
 @dataclass(frozen=True, slots=True)
 class RollupSum:
-    """One customer's rollups, summed over the hours asked for. Times in ms, the integral in bps x ms."""
+    """One customer's rollups, summed over the requested hours. Times in ms, the integral in bps x ms."""
 
     customer_id: str
     views: int

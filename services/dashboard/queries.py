@@ -13,7 +13,7 @@ import structlog
 from psycopg.rows import tuple_row
 
 from services.dashboard.quality import RollupSum
-from services.rim.database.postgres import tell_pool_errors_by_kind
+from services.rim.database.postgres import log_pool_errors_by_kind
 
 log = structlog.get_logger(__name__)
 
@@ -64,7 +64,7 @@ class PostgresAway(RuntimeError):
 
 
 class QueryRefused(RuntimeError):
-    """Postgres answers and will not do what is asked: its tables are not those this version knows."""
+    """Postgres answers and refuses the query: its tables are not those this version knows."""
 
 
 class NotPublished(RuntimeError):
@@ -123,7 +123,7 @@ class PostgresServing:
     def __init__(self, dsn: str, *, connections_max: int, seconds_max: float) -> None:
         self._seconds_max = seconds_max
         self._connections_max = connections_max
-        tell_pool_errors_by_kind()
+        log_pool_errors_by_kind()
         self._pool = psycopg_pool.AsyncConnectionPool(
             dsn,
             min_size=0,

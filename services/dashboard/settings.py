@@ -23,7 +23,7 @@ class DashboardSettings(Settings):
         default=4, ge=1, le=100, description="connections to Postgres at a time"
     )
     query_seconds_max: float = pydantic.Field(
-        default=5.0, gt=0, le=60, description="then the page says that Postgres is away"
+        default=5.0, gt=0, le=60, description="then the page shows that Postgres is away"
     )
 
     lookup_url: str = pydantic.Field(

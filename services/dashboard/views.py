@@ -31,7 +31,7 @@ class Views(Protocol):
         ...
 
     async def partitions(self) -> bytes:
-        """Every partition with its owner and state, as the slot says that is asked; JSON. Raises as `view` does."""
+        """Every partition with its owner and state, as the queried slot reports it; JSON. Raises as `view` does."""
         ...
 
 
@@ -54,7 +54,7 @@ class ProcessorViews:
             await self._session.close()
 
     async def view(self, customer_id: str, view_id: str) -> bytes | None:
-        """See `Views`. A standby's copy is better than nothing: the answer says that it is one."""
+        """See `Views`. A standby's copy is better than nothing: the answer is marked as one."""
         return await self._answer(f"/views/{quote(customer_id, safe='')}/{quote(view_id, safe='')}?stale=allow")
 
     async def partitions(self) -> bytes:

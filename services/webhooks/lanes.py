@@ -35,15 +35,15 @@ class Lanes:
         #: Records in hand.
         self.pending = 0
 
-    def add(self, taken: ReadRecord) -> None:
+    def add(self, record: ReadRecord) -> None:
         """Takes a record in; its lane delivers it after those before it."""
-        place = (taken.topic, taken.partition)
+        place = (record.topic, record.partition)
         if place not in self._tasks:
             self._queues[place] = asyncio.Queue()
             self._tasks[place] = asyncio.create_task(self._run(place))
             self._tasks[place].add_done_callback(self._ended)
         self.pending += 1
-        self._queues[place].put_nowait(taken)
+        self._queues[place].put_nowait(record)
 
     def drop(self, places: list[Place]) -> None:
         """Drops the lanes of partitions that other members have now: these deliver what was not delivered."""
@@ -64,9 +64,9 @@ class Lanes:
     async def _run(self, place: Place) -> None:
         queue = self._queues[place]
         while True:
-            taken = await queue.get()
+            record = await queue.get()
             try:
-                await self._work(taken)
+                await self._work(record)
             finally:
                 self.pending -= 1
                 queue.task_done()

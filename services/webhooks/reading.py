@@ -93,47 +93,47 @@ class Reading:
             self._consumer.resume(self._consumer.assignment())
             self._is_paused = False
 
-    async def _work(self, taken: ReadRecord) -> None:
-        outcome = await self._told(taken)
+    async def _work(self, record: ReadRecord) -> None:
+        outcome = await self._outcome(record)
         counter(WEBHOOKS_MESSAGES).labels(outcome).inc()
         try:
-            self._consumer.store_offsets(offsets=[TopicPartition(taken.topic, taken.partition, taken.offset + 1)])
+            self._consumer.store_offsets(offsets=[TopicPartition(record.topic, record.partition, record.offset + 1)])
         except KafkaException as error:
             # It went to another member meanwhile, which sends it again: receivers know it by its id.
             if error.args[0].code() != KafkaError._STATE:
                 raise
 
-    async def _told(self, taken: ReadRecord) -> str:
+    async def _outcome(self, record: ReadRecord) -> str:
         try:
-            message = message_of(taken.value or b"")
+            message = message_of(record.value or b"")
         except Undecodable as error:
-            await self._dead_letter(taken, str(error))
+            await self._dead_letter(record, str(error))
             return "undecodable"
         if message is None:
             return "passed_over"
         why = await self._delivery.deliver(message)
         if why is None:
             return "delivered"
-        await self._dead_letter(taken, why)
+        await self._dead_letter(record, why)
         return "dead_letter"
 
-    async def _dead_letter(self, taken: ReadRecord, why: str) -> None:
+    async def _dead_letter(self, record: ReadRecord, why: str) -> None:
         """Raises `KafkaException` when Kafka does not take it in time."""
         failures: list[KafkaError] = []
         self._producer.produce(
             WEBHOOKS_FAILED.name,
-            taken.value,
-            taken.key,
+            record.value,
+            record.key,
             headers=[
                 ("reason", why.encode()),
-                ("origin", f"{taken.topic}/{taken.partition}/{taken.offset}".encode()),
+                ("origin", f"{record.topic}/{record.partition}/{record.offset}".encode()),
             ],
             on_delivery=lambda error, _: failures.append(error) if error is not None else None,
         )
         left = await asyncio.to_thread(self._producer.flush, _PRODUCE_SECONDS_MAX + 5)
         if failures or left:
             raise KafkaException(failures[0] if failures else KafkaError(KafkaError._MSG_TIMED_OUT))
-        log.warning("dead_letter", origin=f"{taken.topic}/{taken.partition}/{taken.offset}", why=why)
+        log.warning("dead_letter", origin=f"{record.topic}/{record.partition}/{record.offset}", why=why)
 
     # Called by the client within `consume`, on its thread, while the loop waits for it.
 

@@ -23,7 +23,7 @@ class WebhooksSettings(Settings):
     PREFIX: ClassVar[str] = "WEBHOOKS_"
 
     url: _Address = pydantic.Field(
-        description="who is told, as https://host/path; it may hold a token, so it is a secret"
+        description="the receiver, as https://host/path; it may hold a token, so it is a secret"
     )
     secret: pydantic.SecretStr = pydantic.Field(
         min_length=16, description="what messages are signed with: text, or whsec_ and base64, as receivers have it"

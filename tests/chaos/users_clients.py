@@ -1,4 +1,4 @@
-"""Clients of `users` for the chaos run: they read and write at any slot, and keep what they were told."""
+"""Clients of `users` for the chaos run: they read and write at any slot, and keep the answers."""
 
 import random
 import threading
@@ -8,9 +8,9 @@ from collections.abc import Sequence
 
 from services.processor.applications.users.routes import user_id_of
 from tests.chaos.users_history import History, Write
-from tests.integration.tabling import TableSlot, Told
+from tests.integration.tabling import TableSlot, UserReply
 
-#: How long a write is asked again, with its key, before it counts as unknown.
+#: How long a write is repeated, with its key, before it counts as unknown.
 WRITE_SECONDS_MAX = 60.0
 CONTESTED = ("one@example.org", "two@example.org")
 
@@ -25,7 +25,7 @@ class Shared:
 
 
 class Client(threading.Thread):
-    """One client. Every write has a key, and is asked again with it until somebody answers."""
+    """One client. Every write has a key, and is repeated with it until a slot answers."""
 
     def __init__(self, number: int, seed: int, slots: Sequence[TableSlot], history: History, shared: Shared) -> None:
         super().__init__(name=f"client-{number}", daemon=True)
@@ -33,19 +33,19 @@ class Client(threading.Thread):
         self._slots = slots
         self._history = history
         self._shared = shared
-        self._stop_asked = threading.Event()
+        self._stopping = threading.Event()
         self.failure: BaseException | None = None
 
     def run(self) -> None:
         try:
-            while not self._stop_asked.is_set():
+            while not self._stopping.is_set():
                 self._act()
-        except BaseException as error:  # noqa: BLE001  (told by `stop`)
+        except BaseException as error:  # noqa: BLE001  (raised by `stop`)
             self.failure = error
 
     def ask_to_stop(self) -> None:
         """No further operation is begun."""
-        self._stop_asked.set()
+        self._stopping.set()
 
     def stop(self) -> None:
         """Waits for the last operation. Raises what went wrong."""
@@ -70,33 +70,33 @@ class Client(threading.Thread):
         else:
             self._delete_user(self._random.choice(private))
 
-    def _call(self, method: str, path: str, body: object = None, **headers: str) -> Told:
+    def _call(self, method: str, path: str, body: object = None, **headers: str) -> UserReply:
         return self._random.choice(self._slots).call(method, path, body, **headers)
 
-    def _write(self, method: str, path: str, body: object, key: str, **headers: str) -> Told:
+    def _write(self, method: str, path: str, body: object, key: str, **headers: str) -> UserReply:
         deadline = time.monotonic() + WRITE_SECONDS_MAX
         while True:
-            told = self._call(method, path, body, Idempotency_Key=key, **headers)
-            if told.status not in {0, 503} or time.monotonic() > deadline:
-                return told
-            # Nobody is there, or who is there asks to be asked later.
-            self._stop_asked.wait(0.05)
+            reply = self._call(method, path, body, Idempotency_Key=key, **headers)
+            if reply.status not in {0, 503} or time.monotonic() > deadline:
+                return reply
+            # No slot answers, or one answers with `Retry-After`.
+            self._stopping.wait(0.05)
 
     def _key(self) -> str:
         return uuid.UUID(int=self._random.getrandbits(128)).hex
 
-    def _read(self, user_id: str) -> Told:
+    def _read(self, user_id: str) -> UserReply:
         called_at = time.monotonic()
-        told = self._call("GET", f"/users/{user_id}")
-        self._history.add_user(user_id, None, told, called_at)
-        return told
+        reply = self._call("GET", f"/users/{user_id}")
+        self._history.add_user(user_id, None, reply, called_at)
+        return reply
 
     def _make_private(self) -> None:
         key = self._key()
         user_id, email = user_id_of(key), f"{key}.a@example.org"
         called_at = time.monotonic()
-        told = self._write("POST", "/users", {"email": email, "name": "new"}, key)
-        self._history.add_user(user_id, Write("create", "new", email), told, called_at)
+        reply = self._write("POST", "/users", {"email": email, "name": "new"}, key)
+        self._history.add_user(user_id, Write("create", "new", email), reply, called_at)
         with self._shared.lock:
             self._shared.private.append(user_id)
 
@@ -112,34 +112,34 @@ class Client(threading.Thread):
         body = {name: value for name, value in (("name", write.name), ("email", write.email)) if value is not None}
         headers = {} if version is None else {"If_Match": f'"{version}"'}
         called_at = time.monotonic()
-        told = self._write("PATCH", f"/users/{user_id}", body, key, **headers)
-        self._history.add_user(user_id, write, told, called_at)
+        reply = self._write("PATCH", f"/users/{user_id}", body, key, **headers)
+        self._history.add_user(user_id, write, reply, called_at)
 
     def _delete_user(self, user_id: str) -> None:
         with self._shared.lock:
             if user_id in self._shared.private:
                 self._shared.private.remove(user_id)
         called_at = time.monotonic()
-        told = self._write("DELETE", f"/users/{user_id}", None, self._key())
-        self._history.add_user(user_id, Write("delete"), told, called_at)
+        reply = self._write("DELETE", f"/users/{user_id}", None, self._key())
+        self._history.add_user(user_id, Write("delete"), reply, called_at)
 
     def _act_on_address(self, email: str, contested: dict[str, str]) -> None:
         action = self._random.random()
         called_at = time.monotonic()
         if action < 0.4:
-            told = self._call("GET", f"/users?email={email}")
-            self._history.add_address(email, None, told, called_at)
+            reply = self._call("GET", f"/users?email={email}")
+            self._history.add_address(email, None, reply, called_at)
         elif action < 0.7 or email not in contested:
             key = self._key()
             user_id = user_id_of(key)
-            told = self._write("POST", "/users", {"email": email, "name": "x"}, key)
-            self._history.add_address(email, ("take", user_id), told, called_at)
-            self._history.add_user(user_id, Write("create", "x", email), told, called_at)
-            if told.status != 409:
+            reply = self._write("POST", "/users", {"email": email, "name": "x"}, key)
+            self._history.add_address(email, ("take", user_id), reply, called_at)
+            self._history.add_user(user_id, Write("create", "x", email), reply, called_at)
+            if reply.status != 409:
                 with self._shared.lock:
                     self._shared.contested[email] = user_id
         else:
             user_id = contested[email]
-            told = self._write("DELETE", f"/users/{user_id}", None, self._key())
-            self._history.add_address(email, ("free", user_id), told, called_at)
-            self._history.add_user(user_id, Write("delete"), told, called_at)
+            reply = self._write("DELETE", f"/users/{user_id}", None, self._key())
+            self._history.add_address(email, ("free", user_id), reply, called_at)
+            self._history.add_user(user_id, Write("delete"), reply, called_at)

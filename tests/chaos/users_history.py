@@ -1,4 +1,4 @@
-"""What clients of `users` were told, as histories of objects: each user is one, and so is each contested e-mail address."""
+"""The answers of `users` to its clients, as histories of objects: each user is one, and so is each contested e-mail address."""
 
 import threading
 import time
@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from tests.integration.tabling import Told
+from tests.integration.tabling import UserReply
 from tests.linearizability import Operation, is_linearizable
 
 
@@ -28,7 +28,7 @@ class Write(NamedTuple):
 
 
 class History:
-    """Operations by object, as they were told; many clients add to it at once."""
+    """Operations by object, as they were answered; many clients add to it at once."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -36,22 +36,24 @@ class History:
         self.addresses: dict[str, list[Operation]] = defaultdict(list)
         self.unknown = 0
 
-    def add_user(self, user_id: str, asked: Any, told: Told, called_at: float) -> None:
+    def add_user(self, user_id: str, asked: Any, reply: UserReply, called_at: float) -> None:
         """A read (None) or write of a user was answered now; by status 0 or 503: not at all."""
-        self._add(self.users, user_id, asked, told, called_at)
+        self._add(self.users, user_id, asked, reply, called_at)
 
-    def add_address(self, email: str, asked: Any, told: Told, called_at: float) -> None:
+    def add_address(self, email: str, asked: Any, reply: UserReply, called_at: float) -> None:
         """Who has the address was asked (None), or it was ("take" or "free", user id)."""
-        self._add(self.addresses, email, asked, told, called_at)
+        self._add(self.addresses, email, asked, reply, called_at)
 
-    def _add(self, objects: dict[str, list[Operation]], name: str, asked: Any, told: Told, called_at: float) -> None:
-        is_known = told.status not in {0, 503}
+    def _add(
+        self, objects: dict[str, list[Operation]], name: str, asked: Any, reply: UserReply, called_at: float
+    ) -> None:
+        is_known = reply.status not in {0, 503}
         if not is_known and asked is None:
             return
         returned_at = time.monotonic() if is_known else None
         with self._lock:
             self.unknown += not is_known
-            objects[name].append(Operation(asked, told, called_at, returned_at))
+            objects[name].append(Operation(asked, reply, called_at, returned_at))
 
     @property
     def operations(self) -> int:
@@ -68,10 +70,10 @@ class History:
 
 def user(state: Standing | None, operation: Operation) -> Sequence[Standing | None]:
     """A user: absent, or with version, name and e-mail address."""
-    asked, told = operation.asked, operation.answered
-    status = told.status if operation.returned_at is not None else None
+    asked, reply = operation.asked, operation.answered
+    status = reply.status if operation.returned_at is not None else None
     if asked is None:
-        return [state] if state == (None if status == 404 else _standing(told)) else []
+        return [state] if state == (None if status == 404 else _standing(reply)) else []
     if asked.kind == "create":
         if state is None and status in {None, 201}:
             return [Standing(1, asked.name, asked.email)]
@@ -85,19 +87,19 @@ def user(state: Standing | None, operation: Operation) -> Sequence[Standing | No
     if asked.kind == "delete":
         return [None] if status in {None, 204} else []
     after = Standing(state.version + 1, asked.name or state.name, asked.email or state.email)
-    return [after] if status is None or (status == 200 and after == _standing(told)) else []
+    return [after] if status is None or (status == 200 and after == _standing(reply)) else []
 
 
-def _standing(told: Told) -> Standing:
-    return Standing(told.body["version"], told.body["name"], told.body["email"])
+def _standing(reply: UserReply) -> Standing:
+    return Standing(reply.body["version"], reply.body["name"], reply.body["email"])
 
 
 def address(state: str, operation: Operation) -> Sequence[str]:
     """An address: free (""), or some user's."""
-    asked, told = operation.asked, operation.answered
-    status = told.status if operation.returned_at is not None else None
+    asked, reply = operation.asked, operation.answered
+    status = reply.status if operation.returned_at is not None else None
     if asked is None:
-        return [state] if state == "".join(one["id"] for one in told.body["users"]) else []
+        return [state] if state == "".join(one["id"] for one in reply.body["users"]) else []
     kind, user_id = asked
     if kind == "take":
         if state == "" and status in {None, 201}:

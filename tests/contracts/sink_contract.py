@@ -17,7 +17,7 @@ DRAIN_SECONDS_MAX = 20.0
 
 
 def beacon_record(number: int, partition: int = 0) -> Record:
-    """A record of topic `beacons` that can be told from others by its number."""
+    """A record of topic `beacons` that is identified by its number."""
     beacon = Beacon(
         schema_version=1,
         source="mux",

@@ -47,7 +47,7 @@ class TestRocksStore(LocalStoreContract):
             RocksStore(self._path, MEMORY, open_seconds_max=0.2)
         store.close()
 
-    def test_a_broken_block_is_told_and_never_taken_for_the_end(self) -> None:
+    def test_a_broken_block_is_reported_and_never_taken_for_the_end(self) -> None:
         store = self.make_store()
         rows = {b"\x01" + str(number).encode(): pack(1_000 + number, b"") for number in range(5_000)}
         store.write(dict(rows), LocalMeta(None, 1))

@@ -1,6 +1,6 @@
 """deploy/compose.yaml as it is, under a docker daemon: any one container is killed under load, and no view is lost or doubled.
 
-The kernel kills the container's first process, as it does where memory runs out; `restart` of the compose file begins it anew.
+The kernel kills the container's first process, as it does where memory runs out; `restart` of the compose file starts it again.
 Load is on at every kill: each has players of its own, who play on until it is over.
 """
 
@@ -82,7 +82,7 @@ def test_no_view_is_lost_or_doubled_whichever_container_is_killed(stack: Stack) 
         for number, victim in enumerate(KILLED):
             kill_under_load(stack, supervisor, number, victim)
             display.step(f"{victim} was killed and is back")
-        stack.collectors_began_anew = True
+        stack.collectors_restarted = True
         stack.wait_healthy(*STARTED, *BROKERS, "postgres", seconds=SECONDS_MAX)
         expect_scraped(stack)
         with Watch(stack.settings, stack, stack.postgres_dsn) as watch:
@@ -124,7 +124,7 @@ def kill_under_load(stack: Stack, supervisor: Supervisor, number: int, victim: s
     def is_back() -> bool:
         return bool(stack.state(victim)["StartedAt"] != before["StartedAt"]) and stack.is_healthy(victim)
 
-    wait_until(is_back, SECONDS_MAX, f"{victim} is begun anew and healthy", every=0.5)
+    wait_until(is_back, SECONDS_MAX, f"{victim} is started again and healthy", every=0.5)
     # A second broker is not to die while the copies of the first are behind.
     wait_until(lambda: all_in_sync(stack), SECONDS_MAX, "every partition has all its copies", every=0.5)
     supervisor.wait(lambda: supervisor.exit_code(players.name) == 0, SECONDS_MAX, "every player has its answers")

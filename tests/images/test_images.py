@@ -96,11 +96,11 @@ class Container:
             "run", "--detach", "--network", "host", *SEALED, *volumes, *variables, image, *arguments
         ).strip()
 
-    def told(self) -> dict[str, Any]:
+    def state(self) -> dict[str, Any]:
         return dict(json.loads(self._daemon.docker("inspect", self.id))[0]["State"])
 
     def is_healthy(self) -> bool:
-        state = self.told()
+        state = self.state()
         assert state["Running"], self.logs()
         return bool(state["Health"]["Status"] == "healthy")
 
@@ -109,7 +109,7 @@ class Container:
 
     def stop(self) -> int:
         self._daemon.docker("stop", "--time", "120", self.id)
-        return int(self.told()["ExitCode"])
+        return int(self.state()["ExitCode"])
 
     def remove(self) -> None:
         self._daemon.docker("rm", "--force", "--volumes", self.id)

@@ -18,8 +18,8 @@ from tests.integration.slots import PROCESSOR, Slot
 TOKEN = "a token of sixteen or more"
 VIEW_IDS = [f"view-{number}" for number in range(40)]
 T0 = 1_790_000_000_000
-#: What a slot says of a key: status and body.
-Told = tuple[int, Any]
+#: A slot's answer: status and body.
+Answer = tuple[int, Any]
 
 
 def partition(view_id: str) -> int:
@@ -47,8 +47,8 @@ class Asked:
             **environ,
         )
 
-    def get(self, path: str, **headers: str) -> Told:
-        """The answer; status 0 where there was none, and less than 0 for one that says 503 without saying when to ask again."""
+    def get(self, path: str, **headers: str) -> Answer:
+        """The answer; status 0 where there was none, and less than 0 for a 503 without `Retry-After`."""
         request = urllib.request.Request(self.url + path)
         for name, value in {"Authorization": f"Bearer {TOKEN}", **headers}.items():
             request.add_header(name.replace("_", "-"), value)
@@ -57,13 +57,13 @@ class Asked:
                 return answer.status, json.loads(answer.read())
         except urllib.error.HTTPError as error:
             with error:
-                says_when = error.code != 503 or error.headers["Retry-After"] == "1"
-                return error.code if says_when else -error.code, error.read()
+                has_retry = error.code != 503 or error.headers["Retry-After"] == "1"
+                return error.code if has_retry else -error.code, error.read()
         except (OSError, urllib.error.URLError):
             return 0, None
 
-    def view(self, view_id: str, query: str = "", **headers: str) -> Told:
-        """What it says of a view of customer acme."""
+    def view(self, view_id: str, query: str = "", **headers: str) -> Answer:
+        """Its answer for a view of customer acme."""
         return self.get(f"/views/acme/{view_id}{query}", **headers)
 
     def knows(self, beacons: int, view_ids: list[str] = VIEW_IDS) -> bool:
@@ -75,7 +75,7 @@ class Asked:
         return True
 
     def partitions(self) -> list[dict[str, Any]]:
-        """What it says of every partition; nothing while it does not answer."""
+        """Its rows of all partitions; none while it does not answer."""
         status, body = self.get("/partitions")
         return list(body["partitions"]) if status == 200 else []
 

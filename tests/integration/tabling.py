@@ -11,7 +11,7 @@ from tests.integration.asked import TOKEN, Asked
 from tests.integration.slots import wait_until
 
 
-class Told(NamedTuple):
+class UserReply(NamedTuple):
     """An answer: status 0 where there was none."""
 
     status: int
@@ -31,31 +31,31 @@ class TableSlot(Asked):
     """A slot of `users`; it answers within `request_ms` at the most."""
 
     def __init__(self, broker: Broker, folder: Path, number: int, request_ms: int = 30_000, **environ: str) -> None:
-        told = {"PROCESSOR_APPLICATION": "users", "PROCESSOR_REQUEST_MS_MAX": str(request_ms)} | environ
-        super().__init__(broker, folder, number, **told)
+        variables = {"PROCESSOR_APPLICATION": "users", "PROCESSOR_REQUEST_MS_MAX": str(request_ms)} | environ
+        super().__init__(broker, folder, number, **variables)
         self._patience = request_ms / 1000 + 30
 
-    def call(self, method: str, path: str, body: Any = None, **headers: str) -> Told:
-        """One request. A 503 must say when to ask again."""
+    def call(self, method: str, path: str, body: Any = None, **headers: str) -> UserReply:
+        """One request. A 503 must have `Retry-After`."""
         data = None if body is None else json.dumps(body).encode()
         request = urllib.request.Request(self.url + path, data, method=method)
-        said = {"Authorization": f"Bearer {TOKEN}", "Content-Type": "application/json", **headers}
-        for name, value in said.items():
+        sent = {"Authorization": f"Bearer {TOKEN}", "Content-Type": "application/json", **headers}
+        for name, value in sent.items():
             request.add_header(name.replace("_", "-"), value)
         try:
             with urllib.request.urlopen(request, timeout=self._patience) as answer:
-                return Told(answer.status, _json(answer.read()), answer.headers)
+                return UserReply(answer.status, _json(answer.read()), answer.headers)
         except urllib.error.HTTPError as error:
             with error:
-                told = Told(error.code, _json(error.read()), error.headers)
-            assert told.status != 503 or told.headers["Retry-After"]
-            return told
+                reply = UserReply(error.code, _json(error.read()), error.headers)
+            assert reply.status != 503 or reply.headers["Retry-After"]
+            return reply
         except (OSError, urllib.error.URLError):
-            return Told(0)
+            return UserReply(0)
 
-    def answered(self, method: str, path: str, body: Any, key: str) -> Told:
-        """A write that is asked again, with its key, while nobody can answer."""
-        answers: list[Told] = []
+    def answered(self, method: str, path: str, body: Any, key: str) -> UserReply:
+        """A write, repeated with its key while no slot can answer."""
+        answers: list[UserReply] = []
 
         def is_answered() -> bool:
             answers.append(self.call(method, path, body, Idempotency_Key=key))
@@ -69,12 +69,12 @@ class TableSlot(Asked):
         users: list[dict[str, Any]] = []
         path = f"/users?limit={limit}"
         while True:
-            told = self.call("GET", path)
-            assert told.status == 200, told
-            users += told.body["users"]
-            if told.body["next_cursor"] is None:
+            reply = self.call("GET", path)
+            assert reply.status == 200, reply
+            users += reply.body["users"]
+            if reply.body["next_cursor"] is None:
                 return users
-            path = f"/users?limit={limit}&cursor={told.body['next_cursor']}"
+            path = f"/users?limit={limit}&cursor={reply.body['next_cursor']}"
 
 
 def _json(body: bytes) -> Any:

@@ -391,7 +391,7 @@ def test_the_page_draws_the_life_of_one_view(installation: Installation, page: P
         expect(page.locator("#view-title")).to_contain_text("A film", timeout=SOON_MS)
         operators = page.context.browser.new_page()
         operators.goto(f"{installation.url}partitions")
-        expect(operators.locator("#asked")).to_contain_text("video_views, as", timeout=SOON_MS)
+        expect(operators.locator("#source")).to_contain_text("video_views, as", timeout=SOON_MS)
         expect(operators.locator("#partitions tbody tr")).to_have_count(PARTITIONS)
         expect(operators.locator("#partitions tbody tr").first).to_contain_text("working", timeout=SOON_MS)
         expect(operators.locator("#slots tbody tr")).to_have_count(1)

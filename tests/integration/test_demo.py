@@ -49,7 +49,7 @@ def test_every_view_of_a_run_ends_up_as_its_player_knows_it(tmp_path: Path) -> N
     assert "everything is as the players know it" in said
     assert "DIFFERS" not in said
     assert "the page shows its first numbers" in said
-    assert "all applications told what was sent" in said
+    assert "all applications report what was sent" in said
     for part in catalogue.ALL:
         assert re.search(rf"^{part.application}: .* ok$", said, re.MULTILINE), part.application
     assert _still_running(_pids_named(said)) == []

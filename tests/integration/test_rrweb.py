@@ -71,7 +71,7 @@ def test_a_page_is_recorded_stored_and_replayed(broker: Broker, tmp_path: Path) 
                 page.goto(f"{replay}?customer={CUSTOMER}&session={session}")
                 # Asked again and again: the page's policy lets nobody wait within it.
                 wait_until(lambda: page.evaluate("document.body.dataset.state !== undefined"), "the replay is ready")
-                assert page.evaluate("document.body.dataset.state") == "ready", page.inner_text("#said")
+                assert page.evaluate("document.body.dataset.state") == "ready", page.inner_text("#status")
                 ended = (GREETING, NAME)
                 wait_until(lambda: shown_in_replay(page) == ended, f"the replay stands at its end: {ended}")
                 page.evaluate("position.value = 0; position.dispatchEvent(new Event('input'))")
@@ -83,7 +83,7 @@ def test_a_page_is_recorded_stored_and_replayed(broker: Broker, tmp_path: Path) 
                 assert errors == []
                 page.goto(f"{replay}?customer={CUSTOMER}&session=none")
                 wait_until(lambda: page.evaluate("document.body.dataset.state === 'failed'"), "the replay has failed")
-                assert "knows no such session" in page.inner_text("#said")
+                assert "knows no such session" in page.inner_text("#status")
         finally:
             asked.slot.end()
 

@@ -16,7 +16,7 @@ def all_of_them() -> list[dict[str, Any]]:
 
 
 def kinds() -> list[dict[str, Any]]:
-    """Strimzi's kinds, with whatever in them."""
+    """Strimzi's kinds, with any content."""
     anything = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
     return [
         {

@@ -63,20 +63,20 @@ def dropped(wanted: Any, kept: Any, path: str = "spec") -> list[str]:
 
 
 @pytest.mark.parametrize(
-    ("spoil", "told"),
+    ("spoil", "expected"),
     [
         (wrong_type, "unrecognized type: int32"),
         (misspelt, "unknown field"),
         (unknown_port, "readinessProbe.httpGet.port: Invalid value"),
     ],
 )
-def test_what_is_wrong_is_refused(applied: Applied, spoil: Callable[[dict[str, Any]], None], told: str) -> None:
+def test_what_is_wrong_is_refused(applied: Applied, spoil: Callable[[dict[str, Any]], None], expected: str) -> None:
     deployment = deepcopy(applied.declared("Deployment")["dashboard"])
     assert "(server dry run)" in dry_run(applied, deployment)
     spoil(deployment)
     with pytest.raises(KubectlFailed, match="dashboard") as refused:
         dry_run(applied, deployment)
-    assert told in str(refused.value)
+    assert expected in str(refused.value)
 
 
 def test_what_is_misspelt_for_an_operator_is_refused(applied: Applied) -> None:

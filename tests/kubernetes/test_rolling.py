@@ -52,9 +52,9 @@ def images(applied: Applied, name: str) -> set[str]:
 
 def scalings(applied: Applied, name: str) -> list[str]:
     """How a Deployment has scaled its sets of pods up and down, in order."""
-    told = applied.get("events", "--field-selector", f"involvedObject.name={name},reason=ScalingReplicaSet")["items"]
-    told.sort(key=lambda event: int(event["metadata"]["resourceVersion"]))
-    return [event["message"].removeprefix("Scaled ").partition(" ")[0] for event in told]
+    events = applied.get("events", "--field-selector", f"involvedObject.name={name},reason=ScalingReplicaSet")["items"]
+    events.sort(key=lambda event: int(event["metadata"]["resourceVersion"]))
+    return [event["message"].removeprefix("Scaled ").partition(" ")[0] for event in events]
 
 
 def test_slots_are_replaced_from_the_last_to_the_first_and_keep_their_volumes(staging: Applied) -> None:
@@ -96,7 +96,7 @@ def test_a_finalizer_comes_when_the_one_before_it_is_gone(staging: Applied) -> N
     before = len(scalings(staging, "finalizer"))
     staging.kubectl("rollout", "restart", "deployment/finalizer")
     staging.kubectl("rollout", "status", "deployment/finalizer", "--timeout=280s")
-    staging.cluster.wait_until(lambda: len(scalings(staging, "finalizer")) == before + 2, "both events to be told")
+    staging.cluster.wait_until(lambda: len(scalings(staging, "finalizer")) == before + 2, "both events to be listed")
     assert scalings(staging, "finalizer")[before:] == ["down", "up"]
 
 

@@ -1,4 +1,4 @@
-"""The chaos run's clients, at a table in memory: a right table raises no alarm, and one that tells old news does."""
+"""The chaos run's clients, at a table in memory: a right table raises no alarm, and one with stale answers does."""
 
 import random
 import threading
@@ -6,14 +6,14 @@ from typing import Any
 
 from tests.chaos.users_clients import Client, Shared
 from tests.chaos.users_history import History
-from tests.integration.tabling import Told
+from tests.integration.tabling import UserReply
 from tests.unit.processor.applications.users.table import Table
 
 CALLS = 250
 
 
 class Slot:
-    """Stands in for a slot; `stale` of a hundred reads are told as they were told before, `deaf` of a hundred calls not at all."""
+    """Stands in for a slot; `stale` of a hundred reads repeat an earlier answer, `deaf` of a hundred calls have none."""
 
     def __init__(self, table: Table, lock: threading.Lock, *, stale: int = 0, deaf: int = 0) -> None:
         self._table = table
@@ -21,26 +21,26 @@ class Slot:
         self._stale = stale
         self._deaf = deaf
         self._random = random.Random(1)
-        self._told: dict[str, Told] = {}
+        self._replies: dict[str, UserReply] = {}
         self.calls = 0
 
-    def call(self, method: str, path: str, body: Any = None, **headers: str) -> Told:
+    def call(self, method: str, path: str, body: Any = None, **headers: str) -> UserReply:
         with self._lock:
             self.calls += 1
-            if method == "GET" and path in self._told and self._random.randrange(100) < self._stale:
-                return self._told[path]
+            if method == "GET" and path in self._replies and self._random.randrange(100) < self._stale:
+                return self._replies[path]
             call = self._table.call(method, path, body, **headers)
             status, document = call.answer
             if self._random.randrange(100) < self._deaf:
-                return Told(0)
-            told = Told(status, document, call.headers)
+                return UserReply(0)
+            reply = UserReply(status, document, call.headers)
             if method == "GET":
-                self._told[path] = told
-            return told
+                self._replies[path] = reply
+            return reply
 
 
 def judged(**how: int) -> tuple[History, list[str]]:
-    """What clients were told of a table, and what of it is wrong."""
+    """The answers of a table to its clients, and which of them are wrong."""
     table, lock, history, shared = Table("calm"), threading.Lock(), History(), Shared()
     slots: Any = [Slot(table, lock, **how) for _ in range(2)]
     clients = [Client(number, 7, slots, history, shared) for number in range(3)]

@@ -5,73 +5,80 @@ from typing import Any
 import pytest
 
 from tests.chaos.users_history import History, Write
-from tests.integration.tabling import Told
+from tests.integration.tabling import UserReply
 
 
 def standing(version: int, name: str, email: str = "a@b.c") -> dict[str, Any]:
     return {"version": version, "name": name, "email": email}
 
 
-MADE = (Write("create", "a", "a@b.c"), Told(201, standing(1, "a")))
-PATCHED = (Write("patch", "b"), Told(200, standing(2, "b")))
+MADE = (Write("create", "a", "a@b.c"), UserReply(201, standing(1, "a")))
+PATCHED = (Write("patch", "b"), UserReply(200, standing(2, "b")))
 
 
 @pytest.mark.parametrize(
-    ("told", "expected"),
+    ("operations", "expected"),
     [
-        ([MADE, (None, Told(200, standing(1, "a")))], True),
-        ([MADE, (None, Told(404))], False),
-        ([(None, Told(404)), MADE], True),
+        ([MADE, (None, UserReply(200, standing(1, "a")))], True),
+        ([MADE, (None, UserReply(404))], False),
+        ([(None, UserReply(404)), MADE], True),
         ([MADE, MADE], False),
-        ([MADE, PATCHED, (None, Told(200, standing(2, "b")))], True),
-        ([MADE, PATCHED, (None, Told(200, standing(1, "a")))], False),
+        ([MADE, PATCHED, (None, UserReply(200, standing(2, "b")))], True),
+        ([MADE, PATCHED, (None, UserReply(200, standing(1, "a")))], False),
         ([MADE, PATCHED, PATCHED], False),
-        ([MADE, PATCHED, (Write("patch", "c", version=1), Told(412))], True),
-        ([MADE, PATCHED, (Write("patch", "c", version=1), Told(200, standing(3, "c")))], False),
-        ([MADE, (Write("patch", "c", version=1), Told(412))], False),
-        ([MADE, (Write("patch", email="d@b.c"), Told(200, standing(2, "a", "d@b.c")))], True),
-        ([MADE, (Write("delete"), Told(204)), (None, Told(404)), (Write("delete"), Told(404))], True),
-        ([MADE, (Write("delete"), Told(404))], False),
-        ([MADE, (Write("delete"), Told(204)), PATCHED], False),
-        ([(Write("create", "a", "a@b.c"), Told(409)), (None, Told(404))], True),
+        ([MADE, PATCHED, (Write("patch", "c", version=1), UserReply(412))], True),
+        ([MADE, PATCHED, (Write("patch", "c", version=1), UserReply(200, standing(3, "c")))], False),
+        ([MADE, (Write("patch", "c", version=1), UserReply(412))], False),
+        ([MADE, (Write("patch", email="d@b.c"), UserReply(200, standing(2, "a", "d@b.c")))], True),
+        ([MADE, (Write("delete"), UserReply(204)), (None, UserReply(404)), (Write("delete"), UserReply(404))], True),
+        ([MADE, (Write("delete"), UserReply(404))], False),
+        ([MADE, (Write("delete"), UserReply(204)), PATCHED], False),
+        ([(Write("create", "a", "a@b.c"), UserReply(409)), (None, UserReply(404))], True),
         (
             [
                 MADE,
-                (Write("patch", "b"), Told(0)),
-                (None, Told(200, standing(1, "a"))),
-                (None, Told(200, standing(2, "b"))),
+                (Write("patch", "b"), UserReply(0)),
+                (None, UserReply(200, standing(1, "a"))),
+                (None, UserReply(200, standing(2, "b"))),
             ],
             True,
         ),
-        ([MADE, (Write("patch", "b"), Told(503)), (None, Told(404))], False),
-        ([(Write("create", "a", "a@b.c"), Told(503)), (None, Told(404)), (None, Told(200, standing(1, "a")))], True),
-        ([MADE, (None, Told(503))], True),
+        ([MADE, (Write("patch", "b"), UserReply(503)), (None, UserReply(404))], False),
+        (
+            [
+                (Write("create", "a", "a@b.c"), UserReply(503)),
+                (None, UserReply(404)),
+                (None, UserReply(200, standing(1, "a"))),
+            ],
+            True,
+        ),
+        ([MADE, (None, UserReply(503))], True),
     ],
 )
-def test_one_user(told: list[tuple[Write | None, Told]], expected: bool) -> None:
+def test_one_user(operations: list[tuple[Write | None, UserReply]], expected: bool) -> None:
     history = History()
-    for number, (asked, answer) in enumerate(told):
+    for number, (asked, answer) in enumerate(operations):
         history.add_user("u", asked, answer, called_at=_after(history, number))
     assert history.faults() == ([] if expected else ["user u"])
 
 
 @pytest.mark.parametrize(
-    ("told", "expected"),
+    ("operations", "expected"),
     [
-        ([(("take", "u"), Told(201)), (("take", "v"), Told(409))], True),
-        ([(("take", "u"), Told(201)), (("take", "v"), Told(201))], False),
-        ([(("take", "v"), Told(409))], False),
-        ([(("take", "u"), Told(201)), (("free", "u"), Told(204)), (("take", "v"), Told(201))], True),
-        ([(("take", "u"), Told(201)), (("free", "u"), Told(204)), (("take", "v"), Told(409))], False),
-        ([(("take", "u"), Told(201)), (None, Told(200, {"users": [{"id": "u"}]}))], True),
-        ([(("take", "u"), Told(201)), (None, Told(200, {"users": []}))], False),
-        ([(("take", "u"), Told(0)), (None, Told(200, {"users": []})), (("take", "v"), Told(409))], True),
-        ([(("take", "u"), Told(201)), (("free", "u"), Told(0)), (("take", "v"), Told(201))], True),
+        ([(("take", "u"), UserReply(201)), (("take", "v"), UserReply(409))], True),
+        ([(("take", "u"), UserReply(201)), (("take", "v"), UserReply(201))], False),
+        ([(("take", "v"), UserReply(409))], False),
+        ([(("take", "u"), UserReply(201)), (("free", "u"), UserReply(204)), (("take", "v"), UserReply(201))], True),
+        ([(("take", "u"), UserReply(201)), (("free", "u"), UserReply(204)), (("take", "v"), UserReply(409))], False),
+        ([(("take", "u"), UserReply(201)), (None, UserReply(200, {"users": [{"id": "u"}]}))], True),
+        ([(("take", "u"), UserReply(201)), (None, UserReply(200, {"users": []}))], False),
+        ([(("take", "u"), UserReply(0)), (None, UserReply(200, {"users": []})), (("take", "v"), UserReply(409))], True),
+        ([(("take", "u"), UserReply(201)), (("free", "u"), UserReply(0)), (("take", "v"), UserReply(201))], True),
     ],
 )
-def test_one_address(told: list[tuple[tuple[str, str] | None, Told]], expected: bool) -> None:
+def test_one_address(operations: list[tuple[tuple[str, str] | None, UserReply]], expected: bool) -> None:
     history = History()
-    for number, (asked, answer) in enumerate(told):
+    for number, (asked, answer) in enumerate(operations):
         history.add_address("a@b.c", asked, answer, called_at=_after(history, number))
     assert history.faults() == ([] if expected else ["address a@b.c"])
 

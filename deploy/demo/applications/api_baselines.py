@@ -44,14 +44,14 @@ def play(running: Running) -> Sequence[Line]:
             f"  {one['measure']} of {one['method']} {one['path']}: {worst['figure']} {worst['value']:,.4g},"
             f" usually {worst['usual']:,.4g}, z-score {worst['score']:.1f}, for {one['windows']} windows"
         )
-    told = running.look(f"/apis/{HOST}/baselines")
+    answer = running.look(f"/apis/{HOST}/baselines")
     return [
         line("api_baselines: windows in the warehouse", len(windows()), WINDOWS),
         line("api_baselines: calls in them", sum(one["calls"] for one in windows()), WINDOWS * CALLS),
         line("api_baselines: anomalies", ", ".join(one["measure"] for one in found), "latency, server_errors"),
         line("api_baselines: windows they lasted", [one["windows"] for one in found], [UNUSUAL] * 2),
         line("api_baselines: closed", [one["state"] for one in found], ["closed"] * 2),
-        line("api_baselines: endpoints told by a lookup", 0 if told is None else len(told["endpoints"]), 1),
+        line("api_baselines: endpoints in a lookup", 0 if answer is None else len(answer["endpoints"]), 1),
     ]
 
 

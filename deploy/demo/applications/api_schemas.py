@@ -39,8 +39,8 @@ def _user(number: int) -> dict[str, Any]:
 
 
 def _call(method: str, path: str, status: int, body: Any) -> dict[str, Any]:
-    said = {"method": method, "host": HOST, "path": path, "status": status, "time_ms": time.time_ns() // 1_000_000}
-    return said | {"response": {"body": body}}
+    call = {"method": method, "host": HOST, "path": path, "status": status, "time_ms": time.time_ns() // 1_000_000}
+    return call | {"response": {"body": body}}
 
 
 def _send(running: Running, *calls: dict[str, Any]) -> None:
@@ -49,7 +49,7 @@ def _send(running: Running, *calls: dict[str, Any]) -> None:
 
 def _operations(document: Any) -> dict[str, Any]:
     found = {} if document is None else document["paths"]
-    return {f"{method.upper()} {path}": told for path, item in found.items() for method, told in item.items()}
+    return {f"{method.upper()} {path}": operation for path, item in found.items() for method, operation in item.items()}
 
 
 def _published(document: Any) -> list[str]:
@@ -57,7 +57,7 @@ def _published(document: Any) -> list[str]:
 
 
 def _calls(document: Any) -> int:
-    return sum(told["x-seen"]["count"] for told in _operations(document).values())
+    return sum(operation["x-seen"]["count"] for operation in _operations(document).values())
 
 
 def _drift(running: Running) -> list[tuple[str, str]]:
@@ -66,8 +66,8 @@ def _drift(running: Running) -> list[tuple[str, str]]:
 
 
 def _show(running: Running, document: Any) -> None:
-    told = _operations(document)[_ENDPOINTS[0]]["responses"]["200"]["content"]["application/json"]["schema"]
-    fields = [f"{name} {one.get('format') or one['type']}" for name, one in told["properties"].items()]
+    schema = _operations(document)[_ENDPOINTS[0]]["responses"]["200"]["content"]["application/json"]["schema"]
+    fields = [f"{name} {one.get('format') or one['type']}" for name, one in schema["properties"].items()]
     running.say(f"  learned of {_ENDPOINTS[0]}: {', '.join(fields)}")
 
 

@@ -43,7 +43,7 @@ def play_all(
     if lines:
         display.final(lines)
         right = all(line.ok for line in lines)
-        display.step("all applications told what was sent" if right else "THERE ARE DIFFERENCES, see above")
+        display.step("all applications report what was sent" if right else "THERE ARE DIFFERENCES, see above")
     return lines
 
 

@@ -71,7 +71,7 @@ def _in_a_browser(running: Running) -> Sequence[Line]:
         page.goto(replay)
         name, wanted = "recordings: what the replay of rrweb's recording shows last", (GREETING, NAME)
         if not running.until(lambda: page.evaluate("document.body.dataset.state") == "ready"):
-            return [line(name, page.inner_text("#said"), wanted)]
+            return [line(name, page.inner_text("#status"), wanted)]
         running.until(lambda: shown_in_replay(page) == wanted)
         return [line(name, shown_in_replay(page), wanted)]
 

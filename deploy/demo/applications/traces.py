@@ -38,21 +38,21 @@ def play(running: Running) -> Sequence[Line]:
 
     running.until(is_done)
     rows = joined()
-    told = running.look(f"/traces/{trace_ids[0]}")
-    if told is not None:
-        _show(running, told["data"][0])
+    answer = running.look(f"/traces/{trace_ids[0]}")
+    if answer is not None:
+        _show(running, answer["data"][0])
     return [
         line("traces: rows in the warehouse", len(rows), TRACES),
         line("traces: spans in them", sum(row["span_count"] for row in rows), TRACES * len(_SPANS)),
         line("traces: with an error", sum(row["error"] for row in rows), TRACES // _REFUSED_EACH),
         line("traces: durations, ms", sum(row["duration_us"] for row in rows) // 1000, TRACES * 120),
-        line("traces: told by a lookup", told is not None and len(told["data"][0]["spans"]), len(_SPANS)),
+        line("traces: spans in a lookup", answer is not None and len(answer["data"][0]["spans"]), len(_SPANS)),
     ]
 
 
-def _request(trace_id: str, told: tuple[str, str, int, int | None, int, int], now_ms: int, number: int) -> Any:
+def _request(trace_id: str, template: tuple[str, str, int, int | None, int, int], now_ms: int, number: int) -> Any:
     """An export request with one span, as OTLP's JSON has it."""
-    service, name, span_id, parent_id, first_ms, last_ms = told
+    service, name, span_id, parent_id, first_ms, last_ms = template
     is_refused = name == "bank" and number % _REFUSED_EACH == 0
     span = {
         "traceId": trace_id,

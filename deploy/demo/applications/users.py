@@ -18,7 +18,7 @@ def play(running: Running) -> Sequence[Line]:
     """Writes users, and compares the API's and the warehouse's users with them."""
     made = [_answer(running, "POST", "/users", f"make-{number}", _user(number)) for number in range(USERS)]
     ids = [body["id"] for status, body in made if status == http.HTTPStatus.CREATED]
-    taken, _ = _answer(running, "POST", "/users", "taken", _user(0) | {"name": "Another"})
+    conflict, _ = _answer(running, "POST", "/users", "taken", _user(0) | {"name": "Another"})
     for number, user_id in enumerate(ids[:CHANGED]):
         _answer(running, "PATCH", f"/users/{user_id}", f"change-{number}", {"name": "Changed"})
     for number, user_id in enumerate(ids[-DELETED:]):
@@ -33,10 +33,10 @@ def play(running: Running) -> Sequence[Line]:
 
     running.until(is_done)
     rows = _rows(running)
-    running.say(f"  {len(ids)} users; a second one with the address of the first is answered {taken}")
+    running.say(f"  {len(ids)} users; a second one with the address of the first is answered {conflict}")
     return [
         line("users: made", len(ids), USERS),
-        line("users: answer to an address that is taken", taken, http.HTTPStatus.CONFLICT.value),
+        line("users: answer to an address that is taken", conflict, http.HTTPStatus.CONFLICT.value),
         line("users: listed, of all partitions", len(listed), USERS - DELETED),
         line("users: listed twice", len(listed) - len({one["id"] for one in listed}), 0),
         line("users: changed", sum(one["name"] == "Changed" for one in listed), CHANGED),
@@ -53,7 +53,7 @@ def _user(number: int) -> dict[str, Any]:
 def _answer(
     running: Running, method: str, path: str, key: str, document: dict[str, Any] | None = None
 ) -> tuple[int, Any]:
-    """The answer to a write. A slot that cannot answer yet is asked again; the idempotency key makes this one write."""
+    """The answer to a write. A slot that cannot answer yet gets the request again; the idempotency key makes this one write."""
     answers: list[tuple[int, Any]] = []
     headers = {"Idempotency-Key": key} | ({"Content-Type": "application/merge-patch+json"} if method == "PATCH" else {})
 

@@ -89,8 +89,8 @@ def otlp_answer(outcome: Outcome, content_type: str) -> web.Response:
 
 
 def _otlp(status: int, body: bytes, content_type: str) -> web.Response:
-    told = otlp.JSON if otlp.media_type(content_type) == otlp.JSON else otlp.PROTOBUF
-    return web.Response(status=status, body=body, content_type=told)
+    answered_type = otlp.JSON if otlp.media_type(content_type) == otlp.JSON else otlp.PROTOBUF
+    return web.Response(status=status, body=body, content_type=answered_type)
 
 
 def pixel_answer() -> web.Response:

@@ -39,7 +39,7 @@ class RecordingRoutes:
         except RetryLater as retry:
             answer = native_retry(retry)
             return _answer(answer.status, answer.body, answer.headers)
-        told = {
+        receipt = {
             "status": "stored",
             "session": head.session_id,
             "sequence": head.sequence,
@@ -47,7 +47,7 @@ class RecordingRoutes:
             "chunks": stored.chunks,
             "sha256": stored.sha256,
         }
-        return _answer(200, told)
+        return _answer(200, receipt)
 
 
 def _answer(status: int, body: dict[str, object], headers: dict[str, str] | None = None) -> web.Response:

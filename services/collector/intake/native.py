@@ -60,8 +60,8 @@ class NativeBeacon(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     seq: Annotated[
         _Whole | None,
         msgspec.Meta(
-            description="Number of the beacon in its view, from 1, without gaps: it tells what never came, and two beacons apart "
-            "that are alike in all else."
+            description="Number of the beacon in its view, from 1, without gaps: it shows what never came, and whether "
+            "two equal beacons are one that was sent twice."
         ),
     ] = None
     playhead_ms: Annotated[_Whole | None, msgspec.Meta(description="Position in the video, ms.")] = None

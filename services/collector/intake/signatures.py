@@ -18,9 +18,9 @@ def with_signatures(parsed: ParsedBody, post: Post, rules: Rules) -> ParsedBody:
     if not rules.customers.has_signing_keys or not beacons:
         return parsed
     known: dict[tuple[str, str], bool] = {}
-    taken = {one.place for one in parsed.rejected}
+    rejected_places = {one.place for one in parsed.rejected}
     # An accepted beacon's place is the next that no rejected input has.
-    places = (place for place in range(len(beacons) + len(parsed.rejected)) if place not in taken)
+    places = (place for place in range(len(beacons) + len(parsed.rejected)) if place not in rejected_places)
     accepted: list[Beacon] = []
     rejected = list(parsed.rejected)
     for place, beacon in zip(places, beacons, strict=False):

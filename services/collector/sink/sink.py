@@ -49,7 +49,7 @@ class MemorySink:
         if self.closed:
             raise Unstored("dead", "the sink is closed")
         if self.failing is not None:
-            raise Unstored(self.failing, "told to fail")
+            raise Unstored(self.failing, "failure requested")
         self.records.extend(records)
 
     def records_waiting(self) -> int:

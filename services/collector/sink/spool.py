@@ -192,7 +192,7 @@ def size_of(records: Sequence[Record]) -> int:
 
 def _records(data: bytes) -> list[Record]:
     return [
-        Record(topic, partition, key, value, [(name, told) for name, told in headers])
+        Record(topic, partition, key, value, [(name, text) for name, text in headers])
         for topic, partition, key, value, headers in msgspec.msgpack.decode(data)
     ]
 

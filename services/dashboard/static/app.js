@@ -1,4 +1,4 @@
-// The page: listens to /api/live/stream, asks /api/quality, and says how old everything is.
+// The page: listens to /api/live/stream, asks /api/quality, and shows how old everything is.
 
 import { ago, byId, element, fetchSoon, fraction, hour, mbps, minutes, say, seconds, share, tenth, time, whole } from "./format.js";
 import { line } from "./line.js";
@@ -60,10 +60,10 @@ function listen() {
 function drawLive() {
   const { picture } = page;
   drawChoice(Object.keys(picture.customers));
-  const told = picture.customers[page.customer] ?? picture.customers["*"];
+  const figures = picture.customers[page.customer] ?? picture.customers["*"];
   const seconds = picture.bucket_ms / 1000;
-  const now = told.now;
-  const buckets = told.series.viewers_now.length;
+  const now = figures.now;
+  const buckets = figures.series.viewers_now.length;
   const span = buckets ? `last ${minutes((buckets * picture.bucket_ms) / 60_000)}` : "";
 
   tile("viewers_now", now && whole.format(now.viewers_now), "", whole.format);
@@ -71,30 +71,30 @@ function drawLive() {
   tile("rebuffering_now", now && whole.format(now.rebuffering_now), waiting, whole.format);
   tile("beacons", now && whole.format(now.beacons / seconds), "", (n) => `${tenth.format(n / seconds)}/s`);
   const known = buckets > 0;
-  tile("views_started", known && whole.format(told.totals.views_started), span, (n) => `${n} in ${seconds} s`);
-  tile("views_finished", known && whole.format(told.totals.views_finished), span, (n) => `${n} in ${seconds} s`);
+  tile("views_started", known && whole.format(figures.totals.views_started), span, (n) => `${n} in ${seconds} s`);
+  tile("views_finished", known && whole.format(figures.totals.views_finished), span, (n) => `${n} in ${seconds} s`);
   drawLiveTable(seconds);
   drawStatus();
   askSlices(page.customer);
 }
 
-function tile(name, value, aside, say) {
+function tile(name, value, aside, toText) {
   const { picture } = page;
   const element = byId(`tile-${name}`);
   element.querySelector(".value").textContent = value || (value === 0 ? "0" : "–");
   const beside = element.querySelector(".aside");
   if (beside) beside.textContent = aside;
-  const told = picture.customers[page.customer] ?? picture.customers["*"];
-  line(element.querySelector(".line"), told.series[name], {
+  const figures = picture.customers[page.customer] ?? picture.customers["*"];
+  line(element.querySelector(".line"), figures.series[name], {
     label: element.querySelector("h3").textContent,
-    say: (value, at) => `${time.format(picture.from_ms + (at + 1) * picture.bucket_ms)}  ${say(value)}`,
+    toText: (value, at) => `${time.format(picture.from_ms + (at + 1) * picture.bucket_ms)}  ${toText(value)}`,
   });
 }
 
 function drawLiveTable(seconds) {
   const { picture } = page;
   const rows = Object.entries(picture.customers)
-    .filter(([customer, told]) => customer !== "*" && told.series.viewers_now.some((value) => value !== null))
+    .filter(([customer, figures]) => customer !== "*" && figures.series.viewers_now.some((value) => value !== null))
     .sort(([, a], [, b]) => (b.now?.viewers_now ?? 0) - (a.now?.viewers_now ?? 0))
     .map(([customer, { now, totals }]) => {
       const waiting = now && now.viewers_now ? now.rebuffering_now / now.viewers_now : 0;
@@ -189,7 +189,7 @@ function drawQuality() {
   const old = quality?.is_old
     ? `Views that finished ${ago(quality.now_ms - quality.missing_since_ms)} ago are missing here: the finalizer is behind, or does not run.`
     : "";
-  say("quality-notice", qualityError ? (notices[qualityError] ?? `The table cannot be had: ${qualityError}.`) : old);
+  say("quality-notice", qualityError ? (notices[qualityError] ?? `The table cannot be loaded: ${qualityError}.`) : old);
   byId("quality-table").classList.toggle("is-old", Boolean(qualityError || old));
   drawQualityNote();
   if (!quality) {

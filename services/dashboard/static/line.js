@@ -25,8 +25,8 @@ function stretches(values) {
   return found;
 }
 
-// Draws `values` into `box`. `say(value, index)` words one value; `label` names the series for those who cannot see it.
-export function line(box, values, { label, say }) {
+// Draws `values` into `box`. `toText(value, index)` is the text of one value; `label` names the series for those who cannot see it.
+export function line(box, values, { label, toText }) {
   const known = values.filter((value) => value !== null);
   const top = Math.max(1, ...known) * 1.08;
   const last = Math.max(1, values.length - 1);
@@ -48,13 +48,13 @@ export function line(box, values, { label, say }) {
   readout.className = "readout";
   box.querySelector("svg")?.remove();
   box.prepend(picture);
-  box.onpointermove = (event) => point(box, picture, readout, values, say, event.clientX);
+  box.onpointermove = (event) => point(box, picture, readout, values, toText, event.clientX);
   box.onpointerleave = () => {
     box.dataset.at = "";
     clear(picture, readout);
   };
   // A picture that comes while the pointer rests keeps its readout.
-  if (box.dataset.at) point(box, picture, readout, values, say, Number(box.dataset.at));
+  if (box.dataset.at) point(box, picture, readout, values, toText, Number(box.dataset.at));
 }
 
 function clear(picture, readout) {
@@ -62,7 +62,7 @@ function clear(picture, readout) {
   readout.textContent = "";
 }
 
-function point(box, picture, readout, values, say, clientX) {
+function point(box, picture, readout, values, toText, clientX) {
   const { left, width } = box.getBoundingClientRect();
   const last = Math.max(1, values.length - 1);
   const at = Math.round(Math.min(1, Math.max(0, (clientX - left) / width)) * last);
@@ -71,5 +71,5 @@ function point(box, picture, readout, values, say, clientX) {
   if (values[at] === null || values[at] === undefined) return;
   const x = (at / last) * WIDTH;
   picture.append(shape("line", { class: "marker", x1: x, x2: x, y1: 0, y2: HEIGHT }));
-  readout.textContent = say(values[at], at);
+  readout.textContent = toText(values[at], at);
 }

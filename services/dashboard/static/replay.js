@@ -4,9 +4,9 @@ const STEP_MS = 100;
 // rrweb's type of an event that holds the whole page.
 const FULL_SNAPSHOT = 2;
 
-const asked = new URLSearchParams(location.search);
-const names = { customer: asked.get('customer') ?? '', session: asked.get('session') ?? '' };
-const said = document.getElementById('said');
+const query = new URLSearchParams(location.search);
+const names = { customer: query.get('customer') ?? '', session: query.get('session') ?? '' };
+const status = document.getElementById('status');
 const play = document.getElementById('play');
 const position = document.getElementById('position');
 const at = document.getElementById('at');
@@ -34,7 +34,7 @@ async function listed() {
 function show(replayer, events, absent) {
   const total = replayer.getMetaData().totalTime;
   const missing = absent ? `, ${absent} payloads are missing` : '';
-  said.textContent = `${names.session}: ${events.length} events, ${(total / 1000).toFixed(1)} s${missing}`;
+  status.textContent = `${names.session}: ${events.length} events, ${(total / 1000).toFixed(1)} s${missing}`;
   position.max = total;
   play.disabled = position.disabled = false;
   let playing = false;
@@ -73,12 +73,12 @@ try {
   const { payloads, absent } = await listed();
   const events = [];
   for (const [done, number] of payloads.entries()) {
-    said.textContent = `Loading payload ${done + 1} of ${payloads.length}…`;
+    status.textContent = `Loading payload ${done + 1} of ${payloads.length}…`;
     events.push(...await get('/api/recordings/payload', { number }));
   }
   if (events.length < 2) throw new Error('there is nothing to replay yet');
   show(new rrweb.Replayer(events, { root: document.getElementById('stage'), mouseTail: false }), events, absent);
 } catch (error) {
-  said.textContent = `Cannot be replayed: ${error.message}`;
+  status.textContent = `Cannot be replayed: ${error.message}`;
   document.body.dataset.state = 'failed';
 }

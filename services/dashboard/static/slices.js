@@ -10,20 +10,20 @@ let turn = 0;
 // Asks for the slices of a customer and draws them; a newer question overtakes an older one.
 export async function askSlices(customer) {
   const mine = ++turn;
-  let told = null;
+  let slices = null;
   try {
     const answer = await fetchSoon(`/api/live/slices?customer=${encodeURIComponent(customer)}`);
-    if (answer.ok) told = await answer.json();
+    if (answer.ok) slices = await answer.json();
   } catch {
-    return; // the status line says that the server is away; what is drawn stays
+    return; // the status line shows that the server is away; what is drawn stays
   }
-  if (mine === turn && told) draw(told);
+  if (mine === turn && slices) draw(slices);
 }
 
-function draw(told) {
-  const cards = Object.entries(told.dimensions ?? {}).map(([name, values]) => card(name, values, told.span_ms));
+function draw(slices) {
+  const cards = Object.entries(slices.dimensions ?? {}).map(([name, values]) => card(name, values, slices.span_ms));
   byId("slices").replaceChildren(...cards);
-  const note = told.dimensions === null ? MANY : "";
+  const note = slices.dimensions === null ? MANY : "";
   byId("slices-note").textContent = note;
   byId("slices-note").hidden = !note;
 }

@@ -15,10 +15,10 @@ const STATES = {
 };
 const LEGEND = ["starting", "playing", "paused", "rebuffering", "seeking", "failed"];
 const PROBLEMS = {
-  off: "Single views cannot be shown: the dashboard has not been told where the processor's lookups are.",
+  off: "Single views cannot be shown: the address of the processor's lookups is not set.",
   away: "No slot of the processor answers for this view just now. Try again in a moment.",
-  refused: "The processor refuses the question: its token is not the dashboard's.",
-  unknown: "The processor knows no such view. It tells views that are open, or that finished within the lateness window.",
+  refused: "The processor refuses the request: its token is not the dashboard's.",
+  unknown: "The processor knows no such view. It shows views that are open, or that finished within the lateness window.",
   name: "A customer and a view id are wanted.",
   unreachable: "The dashboard's server does not answer.",
 };
@@ -46,31 +46,31 @@ function follow() {
 }
 
 async function ask(customer, view, mine) {
-  let told = null;
+  let answer = null;
   let problem = null;
   try {
-    const answer = await fetchSoon(`/api/view?customer=${encodeURIComponent(customer)}&view=${encodeURIComponent(view)}`);
-    const content = await answer.json();
-    if (answer.ok) told = content;
+    const reply = await fetchSoon(`/api/view?customer=${encodeURIComponent(customer)}&view=${encodeURIComponent(view)}`);
+    const content = await reply.json();
+    if (reply.ok) answer = content;
     else problem = content.error;
   } catch {
     problem = "unreachable";
   }
   if (mine !== turn) return; // a newer question is on its way
-  const row = told?.found?.row;
-  const closed = told && !row ? "This view is closed: its row is in the warehouse, the processor knows its number of revisions alone." : "";
-  say("view-notice", problem ? (PROBLEMS[problem] ?? `The view cannot be had: ${problem}.`) : closed);
+  const row = answer?.found?.row;
+  const closed = answer && !row ? "This view is closed: its row is in the warehouse, the processor knows its number of revisions alone." : "";
+  say("view-notice", problem ? (PROBLEMS[problem] ?? `The view cannot be loaded: ${problem}.`) : closed);
   byId("view-card").hidden = !row;
-  if (row) draw(row, told);
+  if (row) draw(row, answer);
   // What is still open goes on.
-  if (told?.found?.state === "open") setTimeout(() => mine === turn && ask(customer, view, mine), AGAIN_MS);
+  if (answer?.found?.state === "open") setTimeout(() => mine === turn && ask(customer, view, mine), AGAIN_MS);
 }
 
-function draw(row, told) {
+function draw(row, answer) {
   const events = row.events ?? [];
   const span_ms = Math.max(1, row.view_end_ms - row.view_start_ms, ...events.map((event) => event.at_ms));
-  const state = told.found.state === "open" ? "still open" : `${row.end_reason}, revision ${row.revision}`;
-  byId("view-title").textContent = `${row.video_title ?? row.video_id ?? "A view"} · ${row.source} · ${state}${told.stale ? " · from a copy" : ""}`;
+  const state = answer.found.state === "open" ? "still open" : `${row.end_reason}, revision ${row.revision}`;
+  byId("view-title").textContent = `${row.video_title ?? row.video_id ?? "A view"} · ${row.source} · ${state}${answer.stale ? " · from a copy" : ""}`;
   byId("view-facts").replaceChildren(...facts(row).map(fact));
   byId("view-life").replaceChildren(...lanes(row, events, span_ms));
   byId("view-axis").replaceChildren(...axis(span_ms));
@@ -91,7 +91,7 @@ function unknownStartup(row) {
 
 function facts(row) {
   const waiting = row.watch_ms ? ` (${share.format((row.rebuffer_ms ?? 0) / row.watch_ms)})` : "";
-  const told = [
+  const rows = [
     ["Startup", seconds(row.startup_ms ?? null) ?? unknownStartup(row)],
     ["Watched", seconds(row.watch_ms ?? 0)],
     ["Rebuffering", `${row.rebuffer_count ?? 0} × · ${seconds(row.rebuffer_ms ?? 0)}${waiting}`],
@@ -104,7 +104,7 @@ function facts(row) {
     ["Player", [row.player_name, row.device, row.os, row.browser].filter(Boolean).join(" · ")],
     ["Beacons", `${row.beacon_count}${row.complete ? ", complete" : ""}`],
   ];
-  return told.filter(([, value]) => value);
+  return rows.filter(([, value]) => value);
 }
 
 // Stretches from each event that begins something to the next one that ends it, as [kind, from, to] in ms.
@@ -170,17 +170,17 @@ function blocks(found, span_ms) {
 }
 
 function bitrates(events, span_ms) {
-  const told = events.filter((event) => event.bitrate_bps);
-  const top = Math.max(...told.map((event) => event.bitrate_bps)) * 1.1;
-  const picture = drawing(`Bitrate: ${told.map((event) => mbps(event.bitrate_bps)).join(", ")}`);
+  const levels = events.filter((event) => event.bitrate_bps);
+  const top = Math.max(...levels.map((event) => event.bitrate_bps)) * 1.1;
+  const picture = drawing(`Bitrate: ${levels.map((event) => mbps(event.bitrate_bps)).join(", ")}`);
   const x = (at_ms) => ((at_ms / span_ms) * 1000).toFixed(2);
   const y = (bps) => (100 - (bps / top) * 100).toFixed(2);
   let path = "";
-  told.forEach(({ at_ms, bitrate_bps }, n) => {
+  levels.forEach(({ at_ms, bitrate_bps }, n) => {
     path += n ? `H${x(at_ms)}V${y(bitrate_bps)}` : `M${x(at_ms)} ${y(bitrate_bps)}`;
   });
   path += "H1000";
-  picture.append(shape("path", { class: "fill", d: `${path}V100H${x(told[0].at_ms)}Z` }), shape("path", { class: "stroke", d: path }));
+  picture.append(shape("path", { class: "fill", d: `${path}V100H${x(levels[0].at_ms)}Z` }), shape("path", { class: "stroke", d: path }));
   return picture;
 }
 

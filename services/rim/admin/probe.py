@@ -1,4 +1,4 @@
-"""Asks this container's own admin endpoint: `python -m services.rim.admin.probe [livez|readyz]`; exit code 0 when it says yes.
+"""Asks this container's own admin endpoint: `python -m services.rim.admin.probe [livez|readyz]`; exit code 0 for a yes.
 
 The port follows from the service's name in `PLAYHEAD_SERVICE` and its `..._ADMIN_PORT`.
 """
@@ -18,7 +18,7 @@ def main(arguments: list[str], environ: Mapping[str, str]) -> int:
     """The command; prints why it says no."""
     service = environ.get("PLAYHEAD_SERVICE", "")
     if service not in PORTS:
-        print(f"PLAYHEAD_SERVICE={service!r} is none of {', '.join(PORTS)}")  # noqa: T201 - its output
+        print(f"PLAYHEAD_SERVICE={service!r} must be one of {', '.join(PORTS)}")  # noqa: T201 - its output
         return 2
     port = int(environ.get(f"{service.upper()}_ADMIN_PORT", PORTS[service]))
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=_SECONDS_MAX)

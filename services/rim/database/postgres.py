@@ -41,7 +41,7 @@ def certificate_files(dsn: pydantic.SecretStr | None) -> list[Path]:
     return [Path(str(name)) for name in named if name and name != "system"]
 
 
-def tell_pool_errors_by_kind() -> None:
+def log_pool_errors_by_kind() -> None:
     """From now on psycopg's pool logs errors by their kind: their texts are the driver's, and name hosts and users."""
     logging.getLogger("psycopg.pool").addFilter(_by_kind)
 

@@ -81,15 +81,15 @@ def verify_topics(settings: Settings, topics: Iterable[Topic]) -> None:
     Verified are partitions, replicas, `VERIFIED_SETTINGS`, and that `MIN_INSYNC` is at least as declared. A broker that is
     unreachable, refuses or does not answer within `BOOT_SECONDS_MAX` raises `TopicsWrong` too.
     """
-    told: list[KafkaError] = []
-    admin = AdminClient(client_config(settings, "verify-topics") | {"error_cb": told.append})
+    errors: list[KafkaError] = []
+    admin = AdminClient(client_config(settings, "verify-topics") | {"error_cb": errors.append})
     wanted = {topic.name: topic for topic in topics}
     try:
         found = admin.list_topics(timeout=BOOT_SECONDS_MAX).topics
     except KafkaException as error:
         # The client reports by callback alone that it was not let in, and only now.
         admin.poll(0)
-        why = [one.str() for one in told if one.code() in _REFUSES] or [error.args[0].str()]
+        why = [one.str() for one in errors if one.code() in _REFUSES] or [error.args[0].str()]
         raise TopicsWrong(f"no broker at {settings.kafka_bootstrap}: {why[-1]}") from error
     problems = [
         f"topic {name} is missing: create it with `python -m deploy.topics`, or grant the right to see it"

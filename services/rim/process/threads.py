@@ -31,7 +31,7 @@ class Threads:
 
     def _note(self, died: threading.ExceptHookArgs) -> None:
         name = died.thread.name if died.thread is not None else "?"
-        told = f"thread {name} died: {died.exc_type.__name__}: {died.exc_value}"
-        log.error("thread_died", thread=name, error=told, exc_info=died.exc_value)
+        cause = f"thread {name} died: {died.exc_type.__name__}: {died.exc_value}"
+        log.error("thread_died", thread=name, error=cause, exc_info=died.exc_value)
         # The first is the cause, as far as there is one.
-        self._died = self._died or told
+        self._died = self._died or cause

@@ -17,7 +17,7 @@ def watch(name: str, folder: Path) -> None:
 
 
 def _bytes(folder: Path, which: str) -> float:
-    """`free` (to this user) or `total`, of the folder or the nearest above it that exists; NaN where neither can be asked."""
+    """`free` (to this user) or `total`, of the folder or the nearest above it that exists; NaN where neither can be read."""
     for candidate in (folder.absolute(), *folder.absolute().parents):
         try:
             return float(getattr(shutil.disk_usage(candidate), which))

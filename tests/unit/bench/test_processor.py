@@ -1,4 +1,4 @@
-"""The processor's benchmark: its input tells what every view must become, and what is not right is found."""
+"""The processor's benchmark: its input fixes what every view must become, and each wrong row is found."""
 
 import json
 from collections.abc import Callable
@@ -19,7 +19,7 @@ IN_FLIGHT = 40
 AT_MS = 1_795_000_000_000
 
 
-def told(
+def run_in_memory(
     application: Application, rows: str, weather: Weather = "calm"
 ) -> tuple[list[tuple[bytes, bytes]], list[View]]:
     """The rows that the application makes of some views, and the views."""
@@ -38,14 +38,14 @@ def truth_of(views: list[View]) -> dict[bytes, Truth]:
 
 @pytest.mark.parametrize("weather", ["calm", "crash after commit", "crash before commit"])
 def test_the_reduced_fold_makes_of_every_view_what_it_must_become(weather: Weather) -> None:
-    rows, views = told(reduced.application("bench"), "bench.rows", weather)
+    rows, views = run_in_memory(reduced.application("bench"), "bench.rows", weather)
     truth = truth_of(views)
     assert 0 < len(truth) < VIEWS
     assert compare(rows, truth, fold="reduced") == Checked(right=len(truth), missing=0, doubled=0, wrong=0)
 
 
 def test_the_full_fold_makes_of_every_view_what_it_must_become() -> None:
-    rows, views = told(slot.application("full", ""), "views")
+    rows, views = run_in_memory(slot.application("full", ""), "views")
     truth = truth_of(views)
     assert compare(rows, truth, fold="full") == Checked(right=len(truth), missing=0, doubled=0, wrong=0)
 
@@ -93,7 +93,7 @@ def _unknown(rows: list[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
 def test_a_row_that_is_not_right_is_found(
     change: Callable[[list[tuple[bytes, bytes]]], list[tuple[bytes, bytes]]], found: dict[str, int]
 ) -> None:
-    rows, views = told(reduced.application("bench"), "bench.rows")
+    rows, views = run_in_memory(reduced.application("bench"), "bench.rows")
     truth = truth_of(views)
     checked = compare(change(rows), truth, fold="reduced")
     assert not checked.is_good

@@ -1,4 +1,4 @@
-"""What benchmarks found is kept by name, is told by name, and a wrong result ends the run before any figure."""
+"""The results of benchmarks are kept by name, are read by name, and a wrong result ends the run before any figure."""
 
 from pathlib import Path
 
@@ -13,7 +13,7 @@ def _part(name: str) -> Part:
     return Part(name=name, title=name, command="", checked="", compared=[], lines=[])
 
 
-def test_all_figures_of_a_part_are_told_and_none_of_another(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_all_figures_of_a_part_are_shown_and_none_of_another(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(results, "HOME", tmp_path)
     assert kept("finalizer") == []
     for name in ("finalizer-whole", "finalizer-merges", "finalizers", "e2e"):

@@ -1,4 +1,4 @@
-"""docs/clients.md: what it tells users to paste is what the collector takes."""
+"""docs/clients.md: its snippets send what the collector takes."""
 
 import json
 import re

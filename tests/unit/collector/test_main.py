@@ -36,7 +36,7 @@ async def test_a_dead_producer_ends_the_process_with_a_clear_last_line(
     assert "poll broke" in lines[-1]["why"]
 
 
-async def test_a_collector_told_to_stop_ends_well(fake_producer: FakeProducer) -> None:
+async def test_a_collector_that_gets_a_stop_signal_ends_well(fake_producer: FakeProducer) -> None:
     stop = threading.Event()
     stop.set()
     settings = SETTINGS.model_copy(update={"drain_notice_seconds": 0})

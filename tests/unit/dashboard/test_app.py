@@ -30,7 +30,7 @@ SECONDS_MAX = 20
 
 
 class FakeServing:
-    """Answers what it is told to, and remembers what it was asked."""
+    """Returns what the test sets, and remembers the requests."""
 
     def __init__(self) -> None:
         self.answer: Rollups | Exception = Rollups([], {}, None, None)
@@ -44,7 +44,7 @@ class FakeServing:
 
 
 class FakeViews:
-    """Answers what it is told to, and remembers what it was asked."""
+    """Returns what the test sets, and remembers the requests."""
 
     def __init__(self) -> None:
         self.answer: bytes | Exception | None = None
@@ -131,7 +131,7 @@ async def test_the_page_and_its_parts_are_served_and_ask_nobody_else(desk: Desk)
     assert (await desk.client.get("/static/../app.py")).status == 404
 
 
-async def test_live_tells_that_nothing_was_counted_yet(desk: Desk) -> None:
+async def test_live_shows_that_nothing_was_counted_yet(desk: Desk) -> None:
     picture = await desk.json("/api/live")
     assert (picture["state"], picture["now_ms"], picture["shown_until_ms"]) == ("waiting", NOW_MS, None)
 
@@ -151,7 +151,7 @@ async def test_a_broker_that_is_away_shows_in_the_picture_and_so_does_its_return
     desk.board.take_records([live(100, viewers_now=3)])
     stream = await desk.client.get("/api/live/stream")
     await asyncio.to_thread(desk.board.set_reachable, False)
-    # What was shown stays, and is told to be old.
+    # What was shown stays, and is marked as old.
     while (picture := await next_picture(stream))["state"] != "away" or picture["customers"]["*"]["now"] is None:
         pass
     assert picture["customers"]["*"]["now"]["viewers_now"] == 3
@@ -194,18 +194,18 @@ async def test_closing_the_board_ends_every_stream(desk: Desk) -> None:
     assert (await desk.json("/api/live/stream", 503))["error"] == "busy"
 
 
-async def test_quality_is_asked_for_whole_hours_and_told_per_customer(desk: Desk) -> None:
+async def test_quality_is_queried_by_whole_hours_and_returned_per_customer(desk: Desk) -> None:
     newest = datetime(2026, 5, 17, 13, tzinfo=UTC)
     sums = RollupSum("acme", 100, 98, 1, 4, 1, 50_000, 39_500, 500, 1e9, 1_000)
     desk.serving.answer = Rollups(
         [sums], {"acme": {0: 5}}, newest, NOW - timedelta(seconds=30), {"acme": ["mux"]}, customers_omitted=3
     )
-    told = await desk.json("/api/quality?hours=24")
+    quality = await desk.json("/api/quality?hours=24")
     assert desk.serving.asked == [datetime(2026, 5, 16, 15, tzinfo=UTC)]
-    assert told["newest_hour_ms"] == round(newest.timestamp() * 1_000)
-    assert told["customers_omitted"] == 3
-    assert (told["published_ms"], told["missing_since_ms"], told["is_old"]) == (NOW_MS - 30_000, None, False)
-    assert told["customers"] == [
+    assert quality["newest_hour_ms"] == round(newest.timestamp() * 1_000)
+    assert quality["customers_omitted"] == 3
+    assert (quality["published_ms"], quality["missing_since_ms"], quality["is_old"]) == (NOW_MS - 30_000, None, False)
+    assert quality["customers"] == [
         {
             "customer_id": "acme",
             "views": 100,
@@ -267,20 +267,20 @@ async def test_windows_out_of_bounds_are_refused_without_asking(desk: Desk, hour
     assert desk.serving.asked == []
 
 
-async def test_slices_are_told_per_customer_and_follow_the_picture(desk: Desk) -> None:
+async def test_slices_are_returned_per_customer_and_follow_the_picture(desk: Desk) -> None:
     assert await desk.json("/api/live/slices?customer=acme") == {"span_ms": 60_000, "dimensions": {}}
     stream = await desk.client.get("/api/live/stream")
     await next_picture(stream)
     bucket = NOW_MS // BUCKET_MS
     desk.board.take_records([live(bucket, slices={"cdn=x": slice_of(viewers_now=3)}, viewers_now=3)])
     await next_picture(stream)
-    told = await desk.json("/api/live/slices?customer=acme")
-    assert [(one["value"], one["viewers_now"]) for one in told["dimensions"]["cdn"]] == [("x", 3)]
-    assert (await desk.json("/api/live/slices"))["dimensions"] == told["dimensions"]
+    slices = await desk.json("/api/live/slices?customer=acme")
+    assert [(one["value"], one["viewers_now"]) for one in slices["dimensions"]["cdn"]] == [("x", 3)]
+    assert (await desk.json("/api/live/slices"))["dimensions"] == slices["dimensions"]
     assert (await desk.json("/api/live/slices?customer=globex"))["dimensions"] == {}
 
 
-async def test_a_view_is_passed_on_as_the_processor_tells_it(desk: Desk) -> None:
+async def test_a_view_is_passed_on_as_the_processor_returns_it(desk: Desk) -> None:
     desk.views.answer = b'{"found":{"state":"open"}}'
     assert await desk.json("/api/view?customer=acme&view=s1.2") == {"found": {"state": "open"}}
     assert desk.views.asked == [("acme", "s1.2")]
@@ -290,7 +290,7 @@ async def test_a_view_is_passed_on_as_the_processor_tells_it(desk: Desk) -> None
     ("problem", "status", "error"),
     [(LookupsAway(), 503, "away"), (LookupsRefused(), 502, "refused"), (None, 404, "unknown")],
 )
-async def test_a_view_that_cannot_be_told_says_why(
+async def test_a_view_that_cannot_be_shown_has_a_reason(
     desk: Desk, problem: Exception | None, status: int, error: str
 ) -> None:
     desk.views.answer = problem

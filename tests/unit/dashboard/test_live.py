@@ -109,7 +109,7 @@ def test_history_is_as_long_as_allowed_and_no_longer() -> None:
     assert len(shown._buckets) <= 16
 
 
-def test_more_customers_than_allowed_are_left_out_and_told_and_find_room_when_others_go() -> None:
+def test_more_customers_than_allowed_are_left_out_and_counted_and_find_room_when_others_go() -> None:
     shown = taken(history(seconds=50, customers_max=2), *(live(100, customer_id=name) for name in ("a", "b", "c")))
     assert set(shown.picture()["customers"]) == {ALL, "a", "b"}
     assert shown.picture()["customers_omitted"] == 1
@@ -136,7 +136,7 @@ def test_customers_left_out_count_among_all_in_gauges_and_counts() -> None:
     assert picture["customers"][ALL]["totals"]["beacons"] == 2 * 2 * 30 * 10
 
 
-def test_the_largest_customers_are_shown_whatever_the_order_in_which_they_came() -> None:
+def test_the_largest_customers_are_shown_in_any_order_of_arrival() -> None:
     shown = history(customers_max=3)
     for bucket in range(100, 110):
         for number in range(200):
@@ -164,11 +164,11 @@ def test_a_customer_that_finds_room_does_not_count_twice() -> None:
 
 def behind(shown: LiveHistory) -> tuple[int, list[tuple[int, int]]]:
     """How many partitions were heard of, and (partition, bucket it is counted until) of those that are behind."""
-    told = shown.picture()["partitions"]
-    return told["heard"], [(one["partition"], one["until_ms"] // BUCKET_MS) for one in told["behind"]]
+    partitions = shown.picture()["partitions"]
+    return partitions["heard"], [(one["partition"], one["until_ms"] // BUCKET_MS) for one in partitions["behind"]]
 
 
-def test_a_partition_that_falls_silent_with_viewers_is_told_to_be_behind_until_it_comes_back() -> None:
+def test_a_partition_that_falls_silent_with_viewers_is_behind_until_it_comes_back() -> None:
     shown = taken(history(), live(100, partition=0, viewers_now=3), live(100, partition=1, viewers_now=4))
     assert behind(shown) == (2, [])
     for bucket in range(101, 1_000):
@@ -179,7 +179,7 @@ def test_a_partition_that_falls_silent_with_viewers_is_told_to_be_behind_until_i
     assert behind(shown) == (2, [])
 
 
-def test_a_partition_that_has_told_zeros_until_it_was_idle_is_not_behind() -> None:
+def test_a_partition_that_has_sent_zeros_until_it_was_idle_is_not_behind() -> None:
     shown = history()
     idle = IDLE_MS // BUCKET_MS
     for bucket in range(100, 100 + idle + 20):

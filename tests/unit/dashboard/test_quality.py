@@ -57,7 +57,7 @@ def test_what_has_no_base_is_unknown_and_not_zero() -> None:
     assert quality.startup_ms_median is None
 
 
-def test_the_startup_is_told_by_its_median_and_95th_percentile() -> None:
+def test_the_startup_has_its_median_and_95th_percentile() -> None:
     (quality,) = qualities(
         [rollup(views=20)], {"acme": {bucket_of(1_000): 18, bucket_of(5_000): 2}}, {"acme": ["cmcd", "mux"]}
     )

@@ -1,4 +1,4 @@
-"""The replay page's questions, passed on to a processor that answers as it is told."""
+"""The replay page's questions, passed on to a processor whose answers the test sets."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -84,17 +84,17 @@ async def test_what_names_nothing_is_asked_of_nobody(
     assert processor.asked == []
 
 
-@pytest.mark.parametrize(("told", "expected"), [(404, 404), (503, 503), (500, 503), (401, 502)])
-async def test_what_the_processor_refuses_is_told_by_kind(
-    client: TestClient[web.Request, web.Application], processor: Processor, told: int, expected: int
+@pytest.mark.parametrize(("status", "expected"), [(404, 404), (503, 503), (500, 503), (401, 502)])
+async def test_refusals_of_the_processor_are_reported_by_kind(
+    client: TestClient[web.Request, web.Application], processor: Processor, status: int, expected: int
 ) -> None:
-    processor.status = told
+    processor.status = status
     async with client.get("/api/recordings", params=WHO) as answer:
         assert answer.status == expected
         assert (await answer.json())["detail"]
 
 
-async def test_a_processor_that_is_away_is_told() -> None:
+async def test_an_unreachable_processor_is_reported() -> None:
     app = web.Application()
     Replay("http://127.0.0.1:1", TOKEN, None).add_to(app)
     async with TestClient(TestServer(app)) as client:

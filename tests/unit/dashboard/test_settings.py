@@ -1,4 +1,4 @@
-"""The dashboard's settings: what must be given, and what is never told."""
+"""The dashboard's settings: what is required, and what is never printed."""
 
 import pytest
 

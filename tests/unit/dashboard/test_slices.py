@@ -27,8 +27,8 @@ def test_what_a_partition_last_said_does_not_stand_for_ever() -> None:
 
 
 def test_a_value_may_hold_anything_and_dimensions_stand_apart() -> None:
-    told = slices_of([[live(1, slices={"cdn=a=b": slice_of(), "country=DE": slice_of(viewers_now=1)})]], CARRY_MS)
-    assert [(name, one["value"]) for name, values in told.items() for one in values] == [
+    slices = slices_of([[live(1, slices={"cdn=a=b": slice_of(), "country=DE": slice_of(viewers_now=1)})]], CARRY_MS)
+    assert [(name, one["value"]) for name, values in slices.items() for one in values] == [
         ("cdn", "a=b"),
         ("country", "DE"),
     ]
@@ -36,16 +36,16 @@ def test_a_value_may_hold_anything_and_dimensions_stand_apart() -> None:
 
 def test_too_many_values_are_added_up_in_one() -> None:
     many = {f"cdn={number}": slice_of(viewers_now=100 - number) for number in range(SLICE_VALUES_MAX + 2)}
-    told = slices_of([[live(1, slices=many | {f"cdn={OTHER}": slice_of(viewers_now=7)})]], CARRY_MS)["cdn"]
-    assert [one["value"] for one in told] == [*(str(number) for number in range(SLICE_VALUES_MAX)), OTHER]
-    assert told[-1]["viewers_now"] == 7 + 80 + 79
+    slices = slices_of([[live(1, slices=many | {f"cdn={OTHER}": slice_of(viewers_now=7)})]], CARRY_MS)["cdn"]
+    assert [one["value"] for one in slices] == [*(str(number) for number in range(SLICE_VALUES_MAX)), OTHER]
+    assert slices[-1]["viewers_now"] == 7 + 80 + 79
 
 
 def test_views_without_a_value_come_last_and_take_no_place() -> None:
     many = {f"cdn={number}": slice_of(viewers_now=1) for number in range(SLICE_VALUES_MAX)}
-    told = slices_of([[live(1, slices=many | {f"cdn={UNKNOWN}": slice_of(viewers_now=25)})]], CARRY_MS)["cdn"]
-    assert len(told) == SLICE_VALUES_MAX + 1
-    assert (told[-1]["value"], told[-1]["viewers_now"]) == (UNKNOWN, 25)
+    slices = slices_of([[live(1, slices=many | {f"cdn={UNKNOWN}": slice_of(viewers_now=25)})]], CARRY_MS)["cdn"]
+    assert len(slices) == SLICE_VALUES_MAX + 1
+    assert (slices[-1]["value"], slices[-1]["viewers_now"]) == (UNKNOWN, 25)
 
 
 def test_a_history_gives_the_newest_buckets_shown_of_one_customer_or_of_all() -> None:

@@ -13,7 +13,7 @@ TOKEN = "a token of sixteen or more"
 
 
 class Slot:
-    """Answers as told, and remembers what it was asked."""
+    """Answers as the test sets, and remembers the requests."""
 
     def __init__(self) -> None:
         self.status, self.body = 200, b"{}"
@@ -57,7 +57,7 @@ async def test_a_view_the_owner_does_not_know_is_none(slot: Slot, asked: Process
 @pytest.mark.parametrize(
     ("status", "error"), [(503, LookupsAway), (500, LookupsAway), (401, LookupsRefused), (400, LookupsRefused)]
 )
-async def test_other_answers_are_told_by_kind(
+async def test_other_answers_are_reported_by_kind(
     slot: Slot, asked: ProcessorViews, status: int, error: type[Exception]
 ) -> None:
     slot.status = status
@@ -74,7 +74,7 @@ async def test_an_answer_beyond_all_measure_is_refused(
         await asked.view("acme", "v")
 
 
-async def test_nobody_there_is_told_as_away(slot: Slot, asked: ProcessorViews) -> None:
+async def test_an_unreachable_slot_is_reported_as_away(slot: Slot, asked: ProcessorViews) -> None:
     await slot.server.close()
     with pytest.raises(LookupsAway):
         await asked.view("acme", "v")

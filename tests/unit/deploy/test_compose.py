@@ -44,8 +44,8 @@ def service_of(one: dict[str, Any]) -> str:
 
 
 def environ_of(name: str) -> dict[str, str]:
-    told = {key: re.sub(r"\$\{[^}]*\}", "x" * 32, str(value)) for key, value in ALL[name]["environment"].items()}
-    return OF_IMAGE | told
+    variables = {key: re.sub(r"\$\{[^}]*\}", "x" * 32, str(value)) for key, value in ALL[name]["environment"].items()}
+    return OF_IMAGE | variables
 
 
 def settings(name: str) -> Settings:
@@ -141,9 +141,9 @@ def test_prometheus_scrapes_every_service_under_the_job_that_rules_know() -> Non
 
 def test_every_port_of_this_machine_is_a_variable_that_the_stack_knows() -> None:
     mapped = [port for one in ALL.values() for port in one.get("ports", [])]
-    told = {found[1]: int(found[2]) for port in mapped if (found := re.search(r"\$\{(\w+):-(\d+)\}:\d+$", port))}
-    assert len(told) == len(mapped)
-    assert told == OF_THIS_MACHINE
+    ports = {found[1]: int(found[2]) for port in mapped if (found := re.search(r"\$\{(\w+):-(\d+)\}:\d+$", port))}
+    assert len(ports) == len(mapped)
+    assert ports == OF_THIS_MACHINE
 
 
 def test_the_demos_shorter_settings_are_ones_that_the_services_take() -> None:

@@ -8,7 +8,7 @@ from deploy.images import demo
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "expected"),
     [
         (["--views", "0"], "--views is 1 to 2000"),
         (["--views", "2001"], "--views is 1 to 2000"),
@@ -16,13 +16,13 @@ from deploy.images import demo
     ],
 )
 def test_what_no_run_can_be_is_refused(
-    arguments: list[str], told: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    arguments: list[str], expected: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(SystemExit) as refused:
         demo.main(["--folder", str(tmp_path / "demo"), *arguments])
 
     assert refused.value.code == 2
-    assert told in capsys.readouterr().err
+    assert expected in capsys.readouterr().err
 
 
 def test_a_folder_with_something_else_is_left_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -50,9 +50,9 @@ def test_every_link_leads_somewhere(name: str) -> None:
 
 
 def test_every_heading_that_the_runbook_points_to_is_one() -> None:
-    told = text("runbook")
-    headings = {heading.lower().replace(" ", "-") for heading in re.findall(r"^#+ (.*)$", told, re.M)}
-    assert set(re.findall(r"\]\(#([^)]+)\)", told)) <= headings
+    runbook = text("runbook")
+    headings = {heading.lower().replace(" ", "-") for heading in re.findall(r"^#+ (.*)$", runbook, re.M)}
+    assert set(re.findall(r"\]\(#([^)]+)\)", runbook)) <= headings
 
 
 def test_the_runbook_has_every_step_of_an_operator() -> None:

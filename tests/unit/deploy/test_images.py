@@ -72,8 +72,8 @@ def admin_port() -> Iterator[int]:
 
 
 def test_packages_come_with_the_hashes_of_the_lock_and_with_no_others() -> None:
-    told = list(locked(["zstandard==0.25", "aiohttp==3.1 ; python_version > '3'", "# a comment"], LOCK))
-    assert told == [
+    entries = list(locked(["zstandard==0.25", "aiohttp==3.1 ; python_version > '3'", "# a comment"], LOCK))
+    assert entries == [
         "zstandard==0.25 \\\n    --hash=sha256:dd",
         "aiohttp==3.1 \\\n    --hash=sha256:aa \\\n    --hash=sha256:ab",
     ]

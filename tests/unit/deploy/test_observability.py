@@ -29,8 +29,8 @@ def rules() -> list[dict[str, Any]]:
 
 
 def queries(board: Dashboard) -> list[str]:
-    told = json.loads(dashboards.to_json(board))
-    return [target["expr"] for panel in told["panels"] for target in panel["targets"]]
+    document = json.loads(dashboards.to_json(board))
+    return [target["expr"] for panel in document["panels"] for target in panel["targets"]]
 
 
 def series(query: str) -> set[str]:
@@ -101,19 +101,19 @@ def test_labels_that_are_asked_for_are_those_of_the_metric() -> None:
 
 @pytest.mark.parametrize("name", dashboards.ALL)
 def test_a_dashboard_is_of_grafanas_schema(name: str) -> None:
-    told = json.loads(dashboards.to_json(dashboards.build(name)))
-    again = json.loads(dashboards.to_json(Dashboard.from_json(told)))
-    assert again == told
-    assert told["uid"] == name
-    titles = Counter(panel["title"] for panel in told["panels"])
+    document = json.loads(dashboards.to_json(dashboards.build(name)))
+    again = json.loads(dashboards.to_json(Dashboard.from_json(document)))
+    assert again == document
+    assert document["uid"] == name
+    titles = Counter(panel["title"] for panel in document["panels"])
     assert set(titles.values()) == {1}
-    places = [(panel["gridPos"]["x"], panel["gridPos"]["y"]) for panel in told["panels"]]
+    places = [(panel["gridPos"]["x"], panel["gridPos"]["y"]) for panel in document["panels"]]
     assert len(set(places)) == len(places)
 
 
 def test_the_processor_has_a_heat_map_by_partition() -> None:
-    told = json.loads(dashboards.to_json(dashboards.build("playhead-processor")))
-    heat = [panel for panel in told["panels"] if panel["type"] == "heatmap"]
+    document = json.loads(dashboards.to_json(dashboards.build("playhead-processor")))
+    heat = [panel for panel in document["panels"] if panel["type"] == "heatmap"]
     assert any("sum by (partition)" in target["expr"] for panel in heat for target in panel["targets"])
 
 

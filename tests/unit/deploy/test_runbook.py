@@ -70,7 +70,7 @@ def test_every_other_module_is_run_without_arguments() -> None:
     assert {line for line in commands("python -m ") if "services.finalizer" not in line} == {"python -m deploy.topics"}
 
 
-def test_every_object_that_kubectl_is_told_of_is_in_the_manifests() -> None:
+def test_every_object_of_a_kubectl_command_is_in_the_manifests() -> None:
     declared = {f"{each['kind'].lower()}/{each['metadata']['name']}": each for each in objects()}
     lines = commands("kubectl ")
     assert len(lines) >= 6

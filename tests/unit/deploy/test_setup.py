@@ -50,7 +50,7 @@ for name in prometheus promtool; do
     chmod +x package/usr/bin/$name
 done
 """
-#: Builds whatever it is asked for, unless there is a file `broken`.
+#: Builds every target, unless there is a file `broken`.
 _GO = """\
 #!/bin/bash
 echo "$*" >> "{root}/built"
@@ -152,7 +152,7 @@ def test_what_is_ready_is_left_alone(checkout: Checkout) -> None:
     assert (checkout.calls("-m venv"), checkout.calls("-m uv pip sync")) == (0, 0)
 
 
-def test_an_environment_cut_off_while_it_was_made_is_made_anew(checkout: Checkout) -> None:
+def test_an_environment_cut_off_while_it_was_made_is_made_again(checkout: Checkout) -> None:
     checkout.setup()
     (checkout.venv / "has-pip").unlink()
     (checkout.root / "requirements.lock").write_text("changed")
@@ -239,7 +239,7 @@ def test_kustomize_is_built_where_neither_it_nor_kubectl_is_there(checkout: Chec
     )
 
 
-def test_a_control_plane_is_built_once_and_anew_when_its_sources_change(checkout: Checkout) -> None:
+def test_a_control_plane_is_built_once_and_again_when_its_sources_change(checkout: Checkout) -> None:
     checkout.command("kubectl", "#!/bin/bash\n")
     checkout.command("go", _GO.format(root=checkout.root))
     sources = checkout.root / "deploy/kubernetes/control_plane"
@@ -266,8 +266,8 @@ def test_a_control_plane_is_built_once_and_anew_when_its_sources_change(checkout
     programs = checkout.root / ".local/control-plane"
     assert [module.split()[0] for module in modules] == ["mod", "list"] * 3
     assert {file.name for file in programs.iterdir()} == {"control_plane", "kwok", "stages.yaml", "kinds.yaml"}
-    told = "".join((programs / name).read_text() for name in ("stages.yaml", "kinds.yaml"))
-    assert [part.strip() for part in told.split("---\n")] == [*_OF_MODULES, ""]
+    resources = "".join((programs / name).read_text() for name in ("stages.yaml", "kinds.yaml"))
+    assert [part.strip() for part in resources.split("---\n")] == [*_OF_MODULES, ""]
     assert checkout.setup("kubernetes").returncode == 0
     assert len(built.read_text().splitlines()) == 8
     (sources / "main.go").write_text("package main")
@@ -275,14 +275,18 @@ def test_a_control_plane_is_built_once_and_anew_when_its_sources_change(checkout
     assert len(built.read_text().splitlines()) == 16
 
 
-@pytest.mark.parametrize(("version", "told"), [("11.0.22", "is Java 11"), ("1.8.0_392", "is Java 1"), ("", "unknown")])
-def test_a_java_that_is_too_old_is_named_before_anything_is_made(checkout: Checkout, version: str, told: str) -> None:
+@pytest.mark.parametrize(
+    ("version", "expected"), [("11.0.22", "is Java 11"), ("1.8.0_392", "is Java 1"), ("", "unknown")]
+)
+def test_a_java_that_is_too_old_is_named_before_anything_is_made(
+    checkout: Checkout, version: str, expected: str
+) -> None:
     checkout.java(version)
 
     run = checkout.setup()
 
     assert run.returncode == 1
-    assert told in run.stderr
+    assert expected in run.stderr
     assert "Java 17 or newer is needed" in run.stderr
     assert not checkout.venv.exists()
 

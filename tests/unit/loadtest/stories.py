@@ -1,4 +1,4 @@
-"""Stories told by hand, for tests that check the truth with pencil and paper."""
+"""Stories written by hand, for tests that check the truth with pencil and paper."""
 
 from dataclasses import replace
 

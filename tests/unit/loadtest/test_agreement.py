@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from loadtest import cmcd, mux
-from loadtest.story import Story, tell
+from loadtest.story import Story, story_of
 from loadtest.truth import SimulatedBeacon, row
 from services.collector.intake.cmcd import cmcd as cmcd_intake
 from services.collector.intake.mux import mux as mux_intake
@@ -23,7 +23,7 @@ LOADED_MS = 1_700_000_000_000
 HOUR_MS = 3_600_000
 
 
-def posts(told: Story, delivered: list[SimulatedBeacon], rng: Random) -> list[list[SimulatedBeacon]]:
+def posts(view: Story, delivered: list[SimulatedBeacon], rng: Random) -> list[list[SimulatedBeacon]]:
     """The delivered beacons in POSTs of a few, some sent twice, in any order."""
     parts = []
     left = list(delivered)
@@ -36,24 +36,24 @@ def posts(told: Story, delivered: list[SimulatedBeacon], rng: Random) -> list[li
     return parts
 
 
-def received(told: Story, part: list[SimulatedBeacon]) -> list[Beacon]:
-    post = Post(origin="/", body=b"", recv_time_ms=LOADED_MS + 60_000, key=told.player.customer_id)
-    if told.player.source == "mux":
+def received(view: Story, part: list[SimulatedBeacon]) -> list[Beacon]:
+    post = Post(origin="/", body=b"", recv_time_ms=LOADED_MS + 60_000, key=view.player.customer_id)
+    if view.player.source == "mux":
         body = mux.envelope(part, LOADED_MS, None)
         parsed = mux_intake.parse_beacons(msgspec.structs.replace(post, body=body, key=""), Rules())
     else:
-        body = cmcd.body(told, part)
+        body = cmcd.body(view, part)
         parsed = cmcd_intake.parse_records(msgspec.structs.replace(post, body=body), Rules())
     assert parsed.rejected == []
     return parsed.accepted
 
 
-def folded(told: Story, delivered: list[SimulatedBeacon], rng: Random) -> dict[str, Any] | None:
+def folded(view: Story, delivered: list[SimulatedBeacon], rng: Random) -> dict[str, Any] | None:
     driver = Driver(application(FinishRules()))
-    key = view_key(told.player.customer_id, told.player.view_id)
+    key = view_key(view.player.customer_id, view.player.view_id)
     at_ms = LOADED_MS
-    for part in posts(told, delivered, rng):
-        for beacon in received(told, part):
+    for part in posts(view, delivered, rng):
+        for beacon in received(view, part):
             at_ms += 10
             driver.pipe(topics.BEACONS, key, codec.BEACON.encode(beacon), at_ms=at_ms)
     driver.advance_to(at_ms + 2 * HOUR_MS)
@@ -63,18 +63,20 @@ def folded(told: Story, delivered: list[SimulatedBeacon], rng: Random) -> dict[s
 
 
 @pytest.mark.parametrize("client", ["mux-embed", "hls.js", "dash.js", "cmcd-reporter"])
-def test_the_row_is_the_truth_however_much_was_delivered_and_in_whatever_order(client: str) -> None:
+def test_the_row_is_the_truth_however_much_was_delivered_and_in_any_order(client: str) -> None:
     rng = Random(client)
-    stories = [told for told in (tell(11, number, 60) for number in range(250)) if told.player.client == client][:25]
+    stories = [view for view in (story_of(11, number, 60) for number in range(250)) if view.player.client == client][
+        :25
+    ]
     assert len(stories) > 10
-    for told in stories:
-        emit = mux.beacons(told, LOADED_MS, "localhost") if client == "mux-embed" else cmcd.beacons(told, LOADED_MS)
+    for view in stories:
+        emit = mux.beacons(view, LOADED_MS, "localhost") if client == "mux-embed" else cmcd.beacons(view, LOADED_MS)
         for count in {len(emit), rng.randint(1, len(emit))}:
-            truth = row(told, emit[:count])
-            found = folded(told, emit[:count], rng)
+            truth = row(view, emit[:count])
+            found = folded(view, emit[:count], rng)
             if truth is None:
                 assert found is None
                 continue
             del truth["acked_until_ms"]
             assert found is not None
-            assert {name: found[name] for name in truth} == truth, told
+            assert {name: found[name] for name in truth} == truth, view

@@ -48,7 +48,7 @@ def test_the_states_of_a_story_follow_each_other_as_the_player_reports_them() ->
     assert [int(r["sn"]) for r in records] == list(range(14))
 
 
-def test_only_the_reporter_tells_preloading_totals_and_its_end() -> None:
+def test_only_the_reporter_sends_preloading_totals_and_its_end() -> None:
     records = [keys(record.line) for record in cmcd.beacons(story(*EVENTFUL, client="cmcd-reporter"), LOADED_MS)]
     assert [r["sta"] for r in (records[1], records[-1])] == ["d", "q"]
     assert (records[-1]["bsa"], records[-1]["bsda"], records[-1]["pt"]) == ("(1)", "(2000)", "74000")
@@ -57,26 +57,26 @@ def test_only_the_reporter_tells_preloading_totals_and_its_end() -> None:
 
 @pytest.mark.parametrize(("client", "code"), [("hls.js", '("2003")'), ("dash.js", "2003")])
 def test_a_fatal_error_has_its_code_in_the_state_and_in_the_error(client: str, code: str) -> None:
-    told = story(*EVENTFUL[:3], Moment(3_000, "error", code="2003"), Moment(4_000, "crash"), client=client)
-    state, error = (keys(record.line) for record in cmcd.beacons(told, LOADED_MS)[-2:])
+    view = story(*EVENTFUL[:3], Moment(3_000, "error", code="2003"), Moment(4_000, "crash"), client=client)
+    state, error = (keys(record.line) for record in cmcd.beacons(view, LOADED_MS)[-2:])
     assert (state["e"], state["sta"], state["ec"]) == ("ps", "f", code)
     assert (error["e"], error["sta"], error["ec"]) == ("e", "f", code)
 
 
 def test_a_request_is_dated_when_it_was_begun_and_has_the_bitrate_of_its_object() -> None:
-    told = story(*EVENTFUL, client="hls.js", reports_requests=True)
-    record = next(r for r in cmcd.beacons(told, LOADED_MS) if r.event == "rr")
+    view = story(*EVENTFUL, client="hls.js", reports_requests=True)
+    record = next(r for r in cmcd.beacons(view, LOADED_MS) if r.event == "rr")
     assert not record.measures
     assert record.at_ms == 1_170
-    told_keys = keys(record.line)
-    assert int(told_keys["ts"]) == LOADED_MS + 1_050
-    assert (told_keys["br"], told_keys["pb"]) == ("(1800;v 128;a)", "(900)")
+    record_keys = keys(record.line)
+    assert int(record_keys["ts"]) == LOADED_MS + 1_050
+    assert (record_keys["br"], record_keys["pb"]) == ("(1800;v 128;a)", "(900)")
 
 
 def test_the_players_libraries_end_a_body_with_a_line_feed_and_the_newest_does_not() -> None:
     for client, end in (("hls.js", b"v=2\n"), ("dash.js", b"v=2\n"), ("cmcd-reporter", b"v=2")):
-        told = story(*EVENTFUL, client=client)
-        records = cmcd.beacons(told, LOADED_MS)[:2]
-        body = cmcd.body(told, records)
+        view = story(*EVENTFUL, client=client)
+        records = cmcd.beacons(view, LOADED_MS)[:2]
+        body = cmcd.body(view, records)
         assert body.endswith(end)
         assert body.decode().rstrip("\n").split("\n") == [record.line for record in records]

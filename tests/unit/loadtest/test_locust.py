@@ -15,10 +15,10 @@ import pytest
 
 from deploy.demo.load_report import moments, routes
 from deploy.local.paths import ROOT
-from loadtest.accounts import Accounts, Teller
+from loadtest.accounts import AccountReader, Accounts
 from loadtest.ledger import Ledger, ViewRecord
 from loadtest.shapes import SHAPES, players_at
-from loadtest.story import tell
+from loadtest.story import story_of
 from loadtest.truth import SimulatedBeacon
 from loadtest.visit import Answer, Visit
 
@@ -66,7 +66,7 @@ class Network:
 
 def lived(number: int, *, fails_every: int = 0, wait_ms: int = 0) -> tuple[ViewRecord, Network, Ledger]:
     time, ledger = Time(), Ledger(7, Path("unused"))
-    record = ViewRecord(tell(7, number, 60), 1_700_000_000_000)
+    record = ViewRecord(story_of(7, number, 60), 1_700_000_000_000)
     network = Network(time, ledger, fails_every, wait_ms)
     known = Visit(record, network.post, domain="localhost", sleep=time.sleep, now=time.now).live()
     assert known
@@ -111,18 +111,18 @@ def test_a_kick_off_brings_all_at_once_and_an_ad_break_sends_them_off_and_back()
     assert [at("soak", second) for second in (0, 50, 99)] == [100, 100, 100]
 
 
-def test_accounts_of_several_processes_are_one_and_no_row_is_told_twice() -> None:
+def test_accounts_of_several_processes_are_one_and_no_row_is_read_twice() -> None:
     accounts, expected = Accounts(), 0
     for process in range(3):
         ledger = Ledger(7, Path("unused"))
-        teller = Teller(ledger)
+        reader = AccountReader(ledger)
         for number in range(4):
             _, _, own = lived(process * 10 + number)
             ledger.rows.extend(own.rows)
             ledger.totals.beacons_acked += own.totals.beacons_acked
             expected += own.totals.beacons_acked
-            accounts.take(f"w{process}", teller.tell())
-            accounts.take(f"w{process}", teller.tell())
+            accounts.take(f"w{process}", reader.read())
+            accounts.take(f"w{process}", reader.read())
     assert accounts.totals.beacons_acked == expected
     ids = [row["view_id"] for row in accounts.rows]
     assert ids
@@ -186,17 +186,20 @@ def test_locusts_processes_know_together_what_the_collector_has(collector: str, 
         cwd=ROOT,
     )
     assert run.returncode == 0, run.stdout + run.stderr
-    told = json.loads(truth.read_text())
-    assert told["done"]
-    assert told["totals"]["posts_failed"] > 0
-    assert told["totals"]["beacons_acked"] == _Collector.stored.total()
-    assert told["totals"]["duplicates"] == _Collector.stored.total() - len(_Collector.stored)
-    assert {row["view_id"] for row in told["views"]} <= {view for view, _ in _Collector.stored}
-    for row in told["views"]:
+    document = json.loads(truth.read_text())
+    assert document["done"]
+    assert document["totals"]["posts_failed"] > 0
+    assert document["totals"]["beacons_acked"] == _Collector.stored.total()
+    assert document["totals"]["duplicates"] == _Collector.stored.total() - len(_Collector.stored)
+    assert {row["view_id"] for row in document["views"]} <= {view for view, _ in _Collector.stored}
+    for row in document["views"]:
         assert row["beacon_count"] == sum(view == row["view_id"] for view, _ in _Collector.stored)
     requests = routes((tmp_path / "locust_stats.csv").read_text().splitlines())
     assert {"/ (mux-embed)", "Aggregated"} <= {route.name for route in requests}
-    assert (requests[-1].requests, requests[-1].failures) == (told["totals"]["posts"], told["totals"]["posts_failed"])
+    assert (requests[-1].requests, requests[-1].failures) == (
+        document["totals"]["posts"],
+        document["totals"]["posts_failed"],
+    )
     assert 0 < requests[-1].p50_ms <= requests[-1].p99_ms <= requests[-1].max_ms
     history = moments((tmp_path / "locust_stats_history.csv").read_text().splitlines())
     assert max(each.users for each in history) == 8

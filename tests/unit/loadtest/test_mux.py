@@ -60,8 +60,8 @@ def test_the_events_of_a_story_come_when_the_sdk_would_send_them() -> None:
 
 
 def test_an_event_carries_what_changed_and_the_always_list_and_nothing_else() -> None:
-    told = story(*EVENTFUL, name="embed")
-    rebufferend = mux.beacons(told, LOADED_MS, "localhost:8080")[7]
+    view = story(*EVENTFUL, name="embed")
+    rebufferend = mux.beacons(view, LOADED_MS, "localhost:8080")[7]
     assert rebufferend.fields == {
         "mapve": "2.1",
         "pinid": rebufferend.fields["pinid"],
@@ -70,7 +70,7 @@ def test_an_event_carries_what_changed_and_the_always_list_and_nothing_else() ->
         "uti": LOADED_MS + 6_500,
         "ake": "acme",
         "vid": "movie-1",
-        "xid": told.player.view_id,
+        "xid": view.player.view_id,
         "xpntimscv": 3_000,
         "sex": LOADED_MS + 6_500 + 1_500_000,
         "xwati": 5_500,
@@ -83,7 +83,7 @@ def test_an_event_carries_what_changed_and_the_always_list_and_nothing_else() ->
     }
 
 
-def test_viewend_alone_tells_the_whole_view() -> None:
+def test_viewend_alone_holds_the_whole_view() -> None:
     last = mux.beacons(story(*EVENTFUL), LOADED_MS, "localhost:8080")[-1].fields
     expected = {
         "xwati": 22_700,
@@ -121,7 +121,7 @@ def test_the_fields_of_the_full_events_are_known_to_the_real_sdk() -> None:
             assert isinstance(ours[key], (int, float) if isinstance(real[key], float) else type(real[key])), key
 
 
-def test_the_envelope_tells_the_round_trip_from_the_second_post_on() -> None:
+def test_the_envelope_holds_the_round_trip_from_the_second_post_on() -> None:
     beacons = mux.beacons(story(*EVENTFUL), LOADED_MS, "localhost:8080")[:2]
     first, second = (json.loads(mux.envelope(beacons, 17, rtt)) for rtt in (None, 5))
     assert first == {"metadata": {"transmission_timestamp": 17}, "events": [b.fields for b in beacons]}

@@ -66,7 +66,7 @@ def test_when_the_page_crashes_only_what_was_tried_is_still_delivered() -> None:
     assert outbox.take_tried() == []
 
 
-def test_a_closing_page_sends_everything_queued_whatever_is_in_flight() -> None:
+def test_a_closing_page_sends_everything_queued_also_beside_a_post_in_flight() -> None:
     outbox = MuxOutbox(Random(1))
     outbox.add([beacon(1, urgent=True)])
     outbox.take(0)

@@ -5,14 +5,14 @@ from itertools import pairwise
 
 import pytest
 
-from loadtest.story import TAIL_MS, VIEW_MS_MAX, tell
+from loadtest.story import TAIL_MS, VIEW_MS_MAX, story_of
 
-STORIES = [tell(7, number, 60) for number in range(400)]
+STORIES = [story_of(7, number, 60) for number in range(400)]
 
 
-def test_the_same_seed_tells_the_same_stories_and_another_seed_others() -> None:
-    assert [tell(7, number, 60) for number in range(20)] == STORIES[:20]
-    assert [tell(8, number, 60) for number in range(20)] != STORIES[:20]
+def test_the_same_seed_makes_the_same_stories_and_another_seed_others() -> None:
+    assert [story_of(7, number, 60) for number in range(20)] == STORIES[:20]
+    assert [story_of(8, number, 60) for number in range(20)] != STORIES[:20]
 
 
 def test_no_two_moments_of_a_story_share_a_time() -> None:
@@ -23,12 +23,12 @@ def test_no_two_moments_of_a_story_share_a_time() -> None:
 def test_every_story_ends_within_the_run() -> None:
     assert max(story.ends_ms for story in STORIES) <= 60_000 - TAIL_MS
     assert max(story.moments[-1].at_ms for story in STORIES) <= VIEW_MS_MAX
-    assert max(tell(7, number, 12).ends_ms for number in range(100)) <= 12_000 - TAIL_MS
+    assert max(story_of(7, number, 12).ends_ms for number in range(100)) <= 12_000 - TAIL_MS
 
 
 def test_a_run_too_short_for_a_view_is_refused() -> None:
     with pytest.raises(ValueError, match="at least 11 s"):
-        tell(7, 0, 10)
+        story_of(7, 0, 10)
 
 
 def test_most_views_run_at_once_in_the_middle_of_the_run() -> None:

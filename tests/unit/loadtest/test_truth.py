@@ -1,4 +1,4 @@
-"""The truth of stories told by hand, worked out on paper."""
+"""The truth of stories written by hand, worked out on paper."""
 
 from typing import Any
 
@@ -10,15 +10,15 @@ from loadtest.truth import SimulatedBeacon, _ends_in_error, row
 from tests.unit.loadtest.stories import EVENTFUL, story
 
 
-def all_beacons(told: Story) -> list[SimulatedBeacon]:
-    if told.player.source == "mux":
-        return mux.beacons(told, 1_000_000, "localhost:8080")
-    return cmcd.beacons(told, 1_000_000)
+def all_beacons(view: Story) -> list[SimulatedBeacon]:
+    if view.player.source == "mux":
+        return mux.beacons(view, 1_000_000, "localhost:8080")
+    return cmcd.beacons(view, 1_000_000)
 
 
-def truth_of(told: Story, until_ms: int | None = None) -> dict[str, Any]:
-    delivered = [b for b in all_beacons(told) if until_ms is None or b.at_ms <= until_ms]
-    result = row(told, delivered)
+def truth_of(view: Story, until_ms: int | None = None) -> dict[str, Any]:
+    delivered = [b for b in all_beacons(view) if until_ms is None or b.at_ms <= until_ms]
+    result = row(view, delivered)
     assert result is not None
     return result
 
@@ -63,25 +63,25 @@ def test_a_view_watched_to_its_end_holds_every_measure() -> None:
 
 
 def test_a_crash_in_a_seek_counts_the_seek_but_not_its_time_for_mux() -> None:
-    told = story(*EVENTFUL[:7], Moment(9_650, "crash"))
-    holds(truth_of(told), end_reason="timeout", view_dropped=True, complete=False, seek_count=1, seek_ms=0)
+    view = story(*EVENTFUL[:7], Moment(9_650, "crash"))
+    holds(truth_of(view), end_reason="timeout", view_dropped=True, complete=False, seek_count=1, seek_ms=0)
 
 
 def test_the_pause_that_comes_with_the_end_is_no_end_yet() -> None:
-    told = story(*EVENTFUL[:-1], Moment(29_000, "crash"))
-    beacons = all_beacons(told)
+    view = story(*EVENTFUL[:-1], Moment(29_000, "crash"))
+    beacons = all_beacons(view)
     assert [b.event for b in beacons[-2:]] == ["pause", "ended"]
     for delivered, end_reason in ((beacons[:-1], "timeout"), (beacons, "clean")):
-        result = row(told, delivered)
+        result = row(view, delivered)
         assert result is not None
         holds(result, end_reason=end_reason, watch_ms=22_700)
 
 
 def test_only_what_was_delivered_before_a_crash_counts() -> None:
-    told = story(*EVENTFUL[:7], Moment(9_650, "crash"))
+    view = story(*EVENTFUL[:7], Moment(9_650, "crash"))
     # The last delivered beacon is the rebufferend: the switch and the seek are lost.
     holds(
-        truth_of(told, until_ms=6_500),
+        truth_of(view, until_ms=6_500),
         watch_ms=5_500,
         playing_ms=3_000,
         rebuffer_ms=2_000,
@@ -93,9 +93,9 @@ def test_only_what_was_delivered_before_a_crash_counts() -> None:
 
 @pytest.mark.parametrize("client", ["hls.js", "dash.js"])
 def test_a_cmcd_player_that_is_closed_in_the_middle_times_out_at_its_last_beacon(client: str) -> None:
-    told = story(*EVENTFUL[:5], Moment(9_000, "close"), client=client)
+    view = story(*EVENTFUL[:5], Moment(9_000, "close"), client=client)
     holds(
-        truth_of(told),
+        truth_of(view),
         source="cmcd",
         end_reason="timeout",
         watch_ms=5_500,
@@ -107,27 +107,27 @@ def test_a_cmcd_player_that_is_closed_in_the_middle_times_out_at_its_last_beacon
     )
 
 
-def test_a_reporter_tells_its_end_and_everything_else() -> None:
-    told = story(*EVENTFUL[:5], Moment(9_000, "close"), client="cmcd-reporter")
-    holds(truth_of(told), end_reason="clean", playing_ms=5_500, max_playhead_ms=5_500, cdn="fastly", complete=True)
+def test_a_reporter_sends_its_end_and_everything_else() -> None:
+    view = story(*EVENTFUL[:5], Moment(9_000, "close"), client="cmcd-reporter")
+    holds(truth_of(view), end_reason="clean", playing_ms=5_500, max_playhead_ms=5_500, cdn="fastly", complete=True)
 
 
 def test_the_time_of_a_cmcd_request_record_measures_nothing() -> None:
-    told = story(*EVENTFUL[:3], Moment(4_000, "crash"), client="hls.js", reports_requests=True)
-    beacons = all_beacons(told)
+    view = story(*EVENTFUL[:3], Moment(4_000, "crash"), client="hls.js", reports_requests=True)
+    beacons = all_beacons(view)
     assert beacons[-1].event == "ps"
     # A request begun at 1050 is recorded at 1170, before the first frame at 1500.
     assert [(b.at_ms, b.event) for b in beacons[-2:]] == [(1_170, "rr"), (1_500, "ps")]
-    until_rr = row(told, beacons[:-1])
+    until_rr = row(view, beacons[:-1])
     assert until_rr is not None
     holds(until_rr, watch_ms=0, startup_ms=None, beacon_count=4)
 
 
 @pytest.mark.parametrize("client", ["mux-embed", "cmcd-reporter", "hls.js"])
 def test_an_error_before_the_first_frame_is_a_startup_failure(client: str) -> None:
-    told = story(*EVENTFUL[:2], Moment(3_000, "error", code="2003"), Moment(4_000, "crash"), client=client)
+    view = story(*EVENTFUL[:2], Moment(3_000, "error", code="2003"), Moment(4_000, "crash"), client=client)
     holds(
-        truth_of(told),
+        truth_of(view),
         end_reason="error",
         view_dropped=False,
         playback_failed=True,
@@ -139,21 +139,21 @@ def test_an_error_before_the_first_frame_is_a_startup_failure(client: str) -> No
 
 
 def test_a_failed_view_whose_page_closes_ended_clean_and_still_failed() -> None:
-    told = story(*EVENTFUL[:3], Moment(3_000, "error", code="2003"), Moment(4_000, "close"))
-    holds(truth_of(told), end_reason="clean", playback_failed=True, startup_failed=False, watch_ms=2_000)
+    view = story(*EVENTFUL[:3], Moment(3_000, "error", code="2003"), Moment(4_000, "close"))
+    holds(truth_of(view), end_reason="clean", playback_failed=True, startup_failed=False, watch_ms=2_000)
 
 
 def test_a_business_exception_is_no_failure() -> None:
     error = Moment(3_000, "error", code="1002", business_exception=True)
-    told = story(*EVENTFUL[:2], error, Moment(4_000, "crash"))
+    view = story(*EVENTFUL[:2], error, Moment(4_000, "crash"))
     holds(
-        truth_of(told), end_reason="error", playback_failed=False, startup_failed=False, ebvs=False, error_code="1002"
+        truth_of(view), end_reason="error", playback_failed=False, startup_failed=False, ebvs=False, error_code="1002"
     )
 
 
 def test_a_warning_leaves_no_error_code() -> None:
-    told = story(*EVENTFUL[:3], Moment(3_000, "warning", code="101"), Moment(4_000, "close"))
-    holds(truth_of(told), playback_failed=False, error_code=None)
+    view = story(*EVENTFUL[:3], Moment(3_000, "warning", code="101"), Moment(4_000, "close"))
+    holds(truth_of(view), playback_failed=False, error_code=None)
 
 
 def test_leaving_before_the_first_frame_is_an_exit_before_start() -> None:
@@ -162,15 +162,15 @@ def test_leaving_before_the_first_frame_is_an_exit_before_start() -> None:
 
 @pytest.mark.parametrize("client", ["mux-embed", "cmcd-reporter", "dash.js"])
 def test_a_page_load_is_no_view_even_when_it_closes(client: str) -> None:
-    told = story(Moment(0, "load"), Moment(5_000, "close"), client=client)
-    assert all_beacons(told)
-    assert row(told, all_beacons(told)) is None
+    view = story(Moment(0, "load"), Moment(5_000, "close"), client=client)
+    assert all_beacons(view)
+    assert row(view, all_beacons(view)) is None
 
 
 def test_a_view_of_which_only_the_page_load_was_delivered_is_no_view() -> None:
-    told = story(*EVENTFUL)
-    assert row(told, [b for b in all_beacons(told) if b.at_ms < 1_000]) is None
-    assert row(told, []) is None
+    view = story(*EVENTFUL)
+    assert row(view, [b for b in all_beacons(view) if b.at_ms < 1_000]) is None
+    assert row(view, []) is None
 
 
 @pytest.mark.parametrize(
@@ -189,10 +189,10 @@ def test_a_view_of_which_only_the_page_load_was_delivered_is_no_view() -> None:
 def test_an_error_of_cmcd_is_fatal_unless_something_plays_after_it(
     after: list[tuple[str, str, int]], ends_in_error: bool
 ) -> None:
-    told = [("ps", "s", 0), ("ps", "p", 1), ("e", "p", 20), *after]
+    events = [("ps", "s", 0), ("ps", "p", 1), ("e", "p", 20), *after]
     delivered = [
         SimulatedBeacon(seq, at_ms, event, line=f"e={event},sta={sta},ts={at_ms}")
-        for seq, (event, sta, at_ms) in enumerate(told)
+        for seq, (event, sta, at_ms) in enumerate(events)
     ]
     assert _ends_in_error(delivered) is ends_in_error
     assert _ends_in_error(delivered[::-1]) is ends_in_error

@@ -19,7 +19,7 @@ GUIDE = Path(__file__).parents[3] / "CONTRIBUTING.md"
 
 @pytest.fixture
 def counts(monkeypatch: pytest.MonkeyPatch) -> Application:
-    """The guide's code, run beside the topics that its first step tells to declare."""
+    """The guide's code, run beside the topics that its first step declares."""
     for name, cleanup in (("COUNTS", "delete"), ("COUNTS_CHANGELOG", "compact")):
         topic = Topic(name=name.lower(), key="k", schema="s", owner="test", cleanup=cleanup)  # type: ignore[arg-type]
         monkeypatch.setattr(topics, name, topic, raising=False)

@@ -1,4 +1,4 @@
-"""Records survive the way through bytes; what is none is told apart."""
+"""Records survive the way through bytes; other bytes are recognized."""
 
 import msgspec
 import pytest

@@ -31,7 +31,7 @@ def test_an_unknown_variable_of_the_service_is_a_typo() -> None:
         Example.load({"EXAMPLE_PROT": "1"})
 
 
-def test_every_problem_is_told_at_once() -> None:
+def test_every_problem_is_reported_at_once() -> None:
     with pytest.raises(SettingsError) as caught:
         Example.load({"EXAMPLE_PORT": "no", "PLAYHEAD_TOPICS_PROFILE": "huge"})
     assert "EXAMPLE_PORT" in str(caught.value)

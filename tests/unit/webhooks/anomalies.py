@@ -1,4 +1,4 @@
-"""Revisions of anomalies, as api_baselines tells them."""
+"""Revisions of anomalies, as api_baselines writes them."""
 
 from typing import Any
 

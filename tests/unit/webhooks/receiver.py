@@ -1,4 +1,4 @@
-"""A receiver of webhooks on this host, which answers as it is told."""
+"""A receiver of webhooks on this host, whose answers the test sets."""
 
 import base64
 import hashlib

@@ -51,7 +51,7 @@ class Client:
 
     reads: list[list[Record] | None]
     stop: threading.Event
-    #: Told to stop once all is read and this holds.
+    #: Stopped once all is read and this holds.
     until: Callable[["Client"], bool] = lambda _: True
     stored: list[int] = field(default_factory=list)
     paused: list[str] = field(default_factory=list)
@@ -171,7 +171,7 @@ async def test_a_partition_that_others_get_is_dropped(monkeypatch: pytest.Monkey
     client = Client([[Record(0, revision(1)), Record(1, revision(3, state="closed"))], None, []], stop)
     running = asyncio.create_task(reader(monkeypatch, client, deliveries).run(stop))
     await asyncio.to_thread(stop.wait, 60)
-    # The receiver answers by now, and it is too late: whoever has the partition tells it.
+    # The receiver answers by now, and it is too late: the owner of the partition sends it.
     deliveries.may.set()
     await asyncio.wait_for(running, 60)
     assert (deliveries.done, client.stored, client.committed) == ([], [], 1)

@@ -21,9 +21,9 @@ POLICY = Policy(attempts_max=4, backoff_ms=100, backoff_ms_max=250)
 
 def test_a_message_is_signed_as_the_specification_says() -> None:
     # The specification's libraries have this vector in their tests.
-    told = headers(key_of(SECRET), "msg_p5jXN8AQM9LWM0D4loKWxJek", 1_614_265_330, b'{"test": 2432232314}')
-    assert told["webhook-signature"] == "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE="
-    assert (told["webhook-id"], told["webhook-timestamp"]) == ("msg_p5jXN8AQM9LWM0D4loKWxJek", "1614265330")
+    signed = headers(key_of(SECRET), "msg_p5jXN8AQM9LWM0D4loKWxJek", 1_614_265_330, b'{"test": 2432232314}')
+    assert signed["webhook-signature"] == "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE="
+    assert (signed["webhook-id"], signed["webhook-timestamp"]) == ("msg_p5jXN8AQM9LWM0D4loKWxJek", "1614265330")
     assert key_of("a secret in words") == b"a secret in words"
     with pytest.raises(SecretWrong) as refused:
         key_of("whsec_no base64")
@@ -31,7 +31,7 @@ def test_a_message_is_signed_as_the_specification_says() -> None:
     assert "whsec_no" not in str(refused.value)
 
 
-def test_openings_and_closings_are_told_each_under_an_id_that_stays() -> None:
+def test_openings_and_closings_are_sent_each_under_an_id_that_stays() -> None:
     opened, closed = message_of(revision(1)), message_of(revision(3, state="closed"))
     assert message_of(revision(2)) is None
     assert opened is not None
@@ -83,7 +83,7 @@ async def test_a_receiver_that_is_gone_is_not_asked_again() -> None:
     assert (outcome, statuses) == ("answered 410", [410])
 
 
-async def test_no_answer_is_told_without_the_address() -> None:
+async def test_a_missing_answer_is_reported_without_the_address() -> None:
     async with aiohttp.ClientSession() as session:
         delivery = Delivery(session, "http://127.0.0.1:1/?token=t0p", b"key", Policy(1, 1, 1))
         assert await delivery.deliver(Message("a", b"{}")) == "no answer: ClientConnectorError"
@@ -115,7 +115,7 @@ async def test_a_lane_keeps_its_order_and_holds_up_no_other() -> None:
     assert (done[3:], lanes.pending) == ([(0, 0), (0, 1), (0, 2)], 0)
 
 
-async def test_lanes_that_are_dropped_deliver_no_more_and_a_fault_is_told() -> None:
+async def test_lanes_that_are_dropped_deliver_no_more_and_a_fault_is_reported() -> None:
     faults: list[BaseException] = []
     began, fault = asyncio.Event(), asyncio.Event()
 
@@ -141,17 +141,17 @@ async def test_lanes_that_are_dropped_deliver_no_more_and_a_fault_is_told() -> N
 
 
 @pytest.mark.parametrize(
-    ("given", "told"),
+    ("given", "expected"),
     [
         ({}, "WEBHOOKS_URL must be set"),
         ({"WEBHOOKS_URL": "ftp://h/t0p", "WEBHOOKS_SECRET": SECRET}, "WEBHOOKS_URL=(hidden)"),
         ({"WEBHOOKS_URL": "http://h", "WEBHOOKS_SECRET": "whsec_!!!!!!!!!!!!!!!!!"}, "no base64"),
     ],
 )
-def test_wrong_settings_are_refused_and_secrets_not_told(given: dict[str, str], told: str) -> None:
+def test_wrong_settings_are_refused_and_secrets_not_printed(given: dict[str, str], expected: str) -> None:
     ours = {name: value for name, value in os.environ.items() if not name.startswith("WEBHOOKS_")}
     command = [sys.executable, "-m", "services.webhooks"]
     ran = subprocess.run(command, env=ours | given, capture_output=True, text=True, timeout=120, check=False)
     assert ran.returncode == 2
-    assert told in ran.stderr
+    assert expected in ran.stderr
     assert "t0p" not in ran.stderr

@@ -133,9 +133,9 @@ def _parsed(line: str) -> dict[str, Any]:
 
 
 def _clock_offset_ms(records: list[tuple[str, dict[str, Any]]], post: Post) -> int | None:
-    # Nothing says when the request was sent; it was after the latest of its events.
-    told = (whole(record.get("ts")) for _, record in records)
-    times = [ts for ts in told if ts is not None]
+    # No field holds when the request was sent; it was after the latest of its events.
+    stamps = (whole(record.get("ts")) for _, record in records)
+    times = [ts for ts in stamps if ts is not None]
     return post.recv_time_ms - max(times) if times else None
 
 

@@ -26,7 +26,7 @@ class Group(NamedTuple):
 
 
 class ReadSpan(NamedTuple):
-    """A span as it was said; ids are hex, times ns since 1970, nothing is checked."""
+    """A span as it was read from the body; ids are hex, times ns since 1970, nothing is checked."""
 
     trace_id: str
     span_id: str
@@ -63,39 +63,39 @@ def resource_of(group: Group, rules: Rules) -> tuple[str, dict[str, Any]]:
     return (str(service)[:NAME_CHARS_MAX] if service else SERVICE_UNKNOWN), resource
 
 
-def to_span(said: ReadSpan, commons: dict[str, Any], rules: Rules) -> Span:
+def to_span(read: ReadSpan, commons: dict[str, Any], rules: Rules) -> Span:
     """The canonical span. `commons` are the fields that all spans of its resource and request share. Raises `InvalidInput`."""
-    if TRACE_ID.fullmatch(said.trace_id) is None:
-        raise InvalidInput("invalid", f"trace id {said.trace_id[:64]!r} is not 16 bytes, not all zero")
-    if SPAN_ID.fullmatch(said.span_id) is None:
-        raise InvalidInput("invalid", f"span id {said.span_id[:64]!r} is not 8 bytes, not all zero")
-    parent = said.parent_span_id.strip("0") and said.parent_span_id
+    if TRACE_ID.fullmatch(read.trace_id) is None:
+        raise InvalidInput("invalid", f"trace id {read.trace_id[:64]!r} is not 16 bytes, not all zero")
+    if SPAN_ID.fullmatch(read.span_id) is None:
+        raise InvalidInput("invalid", f"span id {read.span_id[:64]!r} is not 8 bytes, not all zero")
+    parent = read.parent_span_id.strip("0") and read.parent_span_id
     if parent and SPAN_ID.fullmatch(parent) is None:
         raise InvalidInput("invalid", f"parent span id {parent[:64]!r} is not 8 bytes")
-    start_us = _checked_us(said.start_ns, "start")
+    start_us = _checked_us(read.start_ns, "start")
     # A clock that was set back while the span ran makes it end before its start.
-    end_us = max(_checked_us(said.end_ns, "end"), start_us)
-    if len(said.events) > rules.attrs_max or len(said.links) > rules.attrs_max:
+    end_us = max(_checked_us(read.end_ns, "end"), start_us)
+    if len(read.events) > rules.attrs_max or len(read.links) > rules.attrs_max:
         raise InvalidInput("too_large", f"more than {rules.attrs_max} events or links")
     return Span(
-        trace_id=said.trace_id,
-        span_id=said.span_id,
+        trace_id=read.trace_id,
+        span_id=read.span_id,
         parent_span_id=parent or None,
-        name=said.name[:NAME_CHARS_MAX],
-        kind=_KINDS[said.kind] if 0 <= said.kind < len(_KINDS) else "unspecified",
+        name=read.name[:NAME_CHARS_MAX],
+        kind=_KINDS[read.kind] if 0 <= read.kind < len(_KINDS) else "unspecified",
         start_us=start_us,
         duration_us=end_us - start_us,
-        status=_STATUSES[said.status] if 0 <= said.status < len(_STATUSES) else "unset",
-        status_message=said.status_message[:NAME_CHARS_MAX],
-        attrs=_checked(said.attrs, rules),
+        status=_STATUSES[read.status] if 0 <= read.status < len(_STATUSES) else "unset",
+        status_message=read.status_message[:NAME_CHARS_MAX],
+        attrs=_checked(read.attrs, rules),
         events=[
             SpanEvent(_checked_us(at_ns, "event"), name[:NAME_CHARS_MAX], _checked(attrs, rules))
-            for at_ns, name, attrs in said.events
+            for at_ns, name, attrs in read.events
         ],
-        # A link that leads nowhere is left out: it says nothing.
+        # A link to no span is left out.
         links=[
             SpanLink(trace_id, span_id, _checked(attrs, rules))
-            for trace_id, span_id, attrs in said.links
+            for trace_id, span_id, attrs in read.links
             if TRACE_ID.fullmatch(trace_id) and SPAN_ID.fullmatch(span_id)
         ],
         **commons,

@@ -21,7 +21,7 @@ class Anomaly(msgspec.Struct, array_like=True):
     usual_windows: int = 0
 
 
-class Told(NamedTuple):
+class AnomalyChange(NamedTuple):
     """One revision to publish."""
 
     measure: Measure
@@ -38,13 +38,13 @@ def follow(
     start_ms: int,
     closing_windows: int,
     anomaly_ms_max: int,
-) -> list[Told]:
+) -> list[AnomalyChange]:
     """Takes the next window. Returns the revisions to publish; `anomalies` then holds those that continue.
 
     `closing_windows` usual windows in a row close one. One of `anomaly_ms_max` closes them all: that is the new usual.
     """
     end_ms = start_ms + window_ms
-    told = []
+    changes = []
     for measure, evidence in found.items():
         anomaly = anomalies.get(measure)
         if anomaly is None:
@@ -55,23 +55,23 @@ def follow(
             anomaly.revision += 1
             if evidence.probability < anomaly.worst.probability:
                 anomaly.worst = evidence
-        told.append(Told(measure, anomaly, None))
+        changes.append(AnomalyChange(measure, anomaly, None))
     for measure in [one for one in anomalies if one not in found]:
         anomalies[measure].usual_windows += 1
         if anomalies[measure].usual_windows >= closing_windows:
-            told.append(_closed(anomalies, measure, "usual_again"))
+            changes.append(_closed(anomalies, measure, "usual_again"))
     if any(end_ms - anomaly.opened_ms >= anomaly_ms_max for anomaly in anomalies.values()):
         # Only their ends are published: one revision per window.
-        told = [one for one in told if one.end_reason is not None] + close_all(anomalies, "new_usual")
-    return told
+        changes = [one for one in changes if one.end_reason is not None] + close_all(anomalies, "new_usual")
+    return changes
 
 
-def close_all(anomalies: dict[Measure, Anomaly], reason: EndReason) -> list[Told]:
+def close_all(anomalies: dict[Measure, Anomaly], reason: EndReason) -> list[AnomalyChange]:
     """Closes what is open."""
     return [_closed(anomalies, measure, reason) for measure in list(anomalies)]
 
 
-def _closed(anomalies: dict[Measure, Anomaly], measure: Measure, reason: EndReason) -> Told:
+def _closed(anomalies: dict[Measure, Anomaly], measure: Measure, reason: EndReason) -> AnomalyChange:
     anomaly = anomalies.pop(measure)
     anomaly.revision += 1
-    return Told(measure, anomaly, reason)
+    return AnomalyChange(measure, anomaly, reason)

@@ -5,7 +5,7 @@ from typing import Any, Final
 
 import msgspec
 
-from services.processor.applications.api_baselines.anomaly import Told, close_all
+from services.processor.applications.api_baselines.anomaly import AnomalyChange, close_all
 from services.processor.applications.api_baselines.endpoint import Closed, Endpoint, absorb, close
 from services.processor.applications.api_baselines.lookup import (
     Api,
@@ -56,7 +56,7 @@ _LATE_CALLS: Final = "late_calls"
 
 
 class _Times(msgspec.Struct):
-    """What of a call says when it ended."""
+    """The times of a call."""
 
     at_ms: int
     duration_us: int | None = None
@@ -100,8 +100,8 @@ class ApiBaselines:
         if closed.learned is not None:
             hour, season = closed.learned
             self._seasons.put(season_key(key, hour), season)
-        self._tell_window(key, endpoint, closed)
-        self._tell(key, closed.told)
+        self._emit_window(key, endpoint, closed)
+        self._emit_changes(key, closed.changes)
         if endpoint.is_judged:
             self._publish(key)
         if self._context.clock_ms >= endpoint.called_ms + self._rules.kept_ms:
@@ -158,7 +158,7 @@ class ApiBaselines:
             self._apis.put(api_row_key, api)
 
     def _forget(self, key: bytes, endpoint: Endpoint) -> None:
-        self._tell(key, close_all(endpoint.anomalies, "forgotten"))
+        self._emit_changes(key, close_all(endpoint.anomalies, "forgotten"))
         self._delete(key, endpoint)
         api_row_key, _, name = key.partition(b"\x00")
         api = self._apis.get(api_row_key)
@@ -175,7 +175,7 @@ class ApiBaselines:
             self._seasons.delete(season_key(key, hour))
         self._endpoints.delete(key)
 
-    def _tell_window(self, key: bytes, endpoint: Endpoint, closed: Closed) -> None:
+    def _emit_window(self, key: bytes, endpoint: Endpoint, closed: Closed) -> None:
         figures = closed.figures
         if not figures.calls and not endpoint.late_calls:
             return
@@ -200,8 +200,8 @@ class ApiBaselines:
         endpoint.late_calls = 0
         self._context.emit(topics.API_WINDOWS, key.partition(b"\x00")[0], codec.API_WINDOW.encode(row))
 
-    def _tell(self, key: bytes, told: Iterable[Told]) -> None:
-        for measure, anomaly, end_reason in told:
+    def _emit_changes(self, key: bytes, changes: Iterable[AnomalyChange]) -> None:
+        for measure, anomaly, end_reason in changes:
             if anomaly.revision == 1:
                 self._context.tally(_OPEN_ANOMALIES, 1)
             if end_reason is not None:

@@ -5,7 +5,7 @@ from typing import Final, Literal, NamedTuple
 
 import msgspec
 
-from services.processor.applications.api_baselines.anomaly import Anomaly, Told, follow
+from services.processor.applications.api_baselines.anomaly import Anomaly, AnomalyChange, follow
 from services.processor.applications.api_baselines.judging import judge, usual
 from services.processor.applications.api_baselines.season import Season, baseline_at, hour_of_week, learn
 from services.processor.applications.api_baselines.settings import BaselineRules
@@ -50,7 +50,7 @@ class Closed(NamedTuple):
     window: Window
     figures: Figures
     state: WindowState
-    told: list[Told]
+    changes: list[AnomalyChange]
     #: The hour of the week whose season has changed, and that season.
     learned: tuple[int, Season] | None
 
@@ -72,13 +72,13 @@ def close(endpoint: Endpoint, season_of: Callable[[int], Season | None], rules: 
     window = endpoint.windows.pop(start_ms, None) or Window()
     endpoint.next_ms += rules.window_ms
     figures = figures_of(window, start_ms)
-    # The window of the first call had begun before it.
+    # The window of the first call began before it.
     if start_ms <= endpoint.since_ms:
         return Closed(window, figures, "learning", [], None)
     hour = hour_of_week(start_ms)
     baseline = baseline_at(hour, current, windows_min=rules.usual_windows_min, windows_max=rules.usual_windows_max)
     found = {} if baseline is None else judge(window, figures, baseline)
-    told = follow(
+    changes = follow(
         endpoint.anomalies,
         found,
         window_ms=rules.window_ms,
@@ -95,15 +95,15 @@ def close(endpoint: Endpoint, season_of: Callable[[int], Season | None], rules: 
         len(baseline.past) if baseline else 0,
         usual(baseline) if baseline else {},
     )
-    if any(one.end_reason == _ENDED_BY_CHANGE for one in told):
+    if any(one.end_reason == _ENDED_BY_CHANGE for one in changes):
         endpoint.epoch += 1
     # What is not as usual must not become it: not while it lasts, nor while it is not sure to be over.
     if endpoint.anomalies or found:
-        return Closed(window, figures, state, told, None)
+        return Closed(window, figures, state, changes, None)
     season = current(hour) or Season(endpoint.epoch)
     learn(season, window, figures, windows_max=rules.usual_windows_max)
     endpoint.hours = sorted({*endpoint.hours, hour})
-    return Closed(window, figures, state, told, (hour, season))
+    return Closed(window, figures, state, changes, (hour, season))
 
 
 def absorb(endpoint: Endpoint, other: Endpoint) -> None:

@@ -52,7 +52,7 @@ class ApiSchemas:
             clock_ms, clock_ms + self._rules.learning_ms, call.at_ms, call.at_ms
         )
         endpoint.called_ms = clock_ms
-        self._tell(key, name, call.at_ms, learn(endpoint, call))
+        self._emit_drifts(key, name, call.at_ms, learn(endpoint, call))
         self._store(row_key, endpoint)
 
     def fire(self, spec: StoreSpec[Any], key: bytes) -> None:  # noqa: ARG002 - only endpoints have deadlines
@@ -69,7 +69,7 @@ class ApiSchemas:
             publish(endpoint)
             publish_template(api.paths, name.decode().partition(" ")[2])
             self._apis.put(api_row_key, api)
-            self._tell(api_row_key, name.decode(), endpoint.last_ms, [Drift("learned", "", [], [])])
+            self._emit_drifts(api_row_key, name.decode(), endpoint.last_ms, [Drift("learned", "", [], [])])
         self._endpoints.put(key, endpoint, self._due_ms(endpoint))
 
     def _placed(self, key: bytes, api: Api, call: ApiCall) -> str | None:
@@ -78,7 +78,7 @@ class ApiSchemas:
         if placed is None:
             return None
         if placed.new is not None and self._context.clock_ms >= api.learns_until_ms:
-            self._tell(key, placed.new, call.at_ms, [Drift("new_endpoint", "", [], [])])
+            self._emit_drifts(key, placed.new, call.at_ms, [Drift("new_endpoint", "", [], [])])
         self._move(key, placed.moved)
         if placed.is_changed:
             self._apis.put(key, api)
@@ -112,7 +112,7 @@ class ApiSchemas:
         forgotten_ms = endpoint.called_ms + self._rules.kept_ms
         return forgotten_ms if endpoint.known is not None else min(forgotten_ms, endpoint.learns_until_ms)
 
-    def _tell(self, key: bytes, name: str, at_ms: int, drifts: Iterable[Drift]) -> None:
+    def _emit_drifts(self, key: bytes, name: str, at_ms: int, drifts: Iterable[Drift]) -> None:
         customer_id, _, host = key.decode().partition(":")
         method, _, template = name.partition(" ")
         for drift in drifts:

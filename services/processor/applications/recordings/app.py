@@ -100,7 +100,7 @@ class Recordings:
             self._list(key, session, number, payload, stored)
             self._context.tally("stored_payloads", 1)
             self._context.tally("stored_bytes", payload.size_bytes)
-        self._tell(key, session, (number, number), _STATES[outcome], payload=payload, name=stored)
+        self._emit_row(key, session, (number, number), _STATES[outcome], payload=payload, name=stored)
         self._go_on(key, session)
 
     def release(self, spec: StoreSpec[Any], key: bytes) -> None:
@@ -119,7 +119,7 @@ class Recordings:
             if absent is None:
                 break
             self._context.tally("missing_payloads", absent[1] - absent[0] + 1)
-            self._tell(key, session, absent, "missing")
+            self._emit_row(key, session, absent, "missing")
         self._sessions.put(key, session, due_ms(session, clock_ms, self._rules))
 
     def _begin_next(self, key: bytes, session: Session) -> bool:
@@ -152,7 +152,7 @@ class Recordings:
         bisect.insort(payloads, entry, key=lambda one: one.sequence)
         self._pages.put(page_key(key, page), payloads)
 
-    def _tell(
+    def _emit_row(
         self,
         key: bytes,
         session: Session,

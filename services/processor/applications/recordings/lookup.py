@@ -22,7 +22,7 @@ from shared.schemas.span import DEFAULT_CUSTOMER
 
 #: The list is stored in pages of so many numbers, so that a long session's list is not written again with every payload.
 PAGE_NUMBERS: Final = 256
-#: Payloads in one answer; `next` says where the rest begins.
+#: Payloads in one answer; `next` is where the rest begins.
 LISTED_MAX: Final = 2_048
 
 Page = list[StoredPayload]
@@ -92,19 +92,19 @@ def lookups() -> tuple[Lookup, ...]:
 
 
 def _answer(rows: Rows, subject: bytes) -> bytes | None:
-    asked = _questions.decode(subject)
-    session = rows.get(SESSIONS, asked.key)
+    question = _questions.decode(subject)
+    session = rows.get(SESSIONS, question.key)
     if session is None:
         return None
     payloads: list[StoredPayload] = []
     for page in session.pages:
-        if page >= page_of(asked.first):
-            listed = rows.get(PAGES, page_key(asked.key, page)) or []
-            payloads += [one for one in listed if asked.first <= one.sequence <= asked.last]
+        if page >= page_of(question.first):
+            page_rows = rows.get(PAGES, page_key(question.key, page)) or []
+            payloads += [one for one in page_rows if question.first <= one.sequence <= question.last]
         if len(payloads) > LISTED_MAX:
             break
-    customer_id, _, session_id = asked.key.decode().partition(":")
-    told = Listed(
+    customer_id, _, session_id = question.key.decode().partition(":")
+    listed = Listed(
         customer_id=customer_id,
         session_id=session_id,
         payloads=payloads[:LISTED_MAX],
@@ -113,12 +113,12 @@ def _answer(rows: Rows, subject: bytes) -> bytes | None:
         working=None if session.working is None else session.working[0],
         next=payloads[LISTED_MAX].sequence if len(payloads) > LISTED_MAX else None,
     )
-    return msgspec.json.encode(told)
+    return msgspec.json.encode(listed)
 
 
 def _answer_one(rows: Rows, subject: bytes) -> bytes | None:
-    told = _answer(rows, subject)
-    return told if told is not None and _listed.decode(told).payloads else None
+    document = _answer(rows, subject)
+    return document if document is not None and _listed.decode(document).payloads else None
 
 
 def _candidates_of(parts: Mapping[str, str]) -> tuple[Candidate, ...]:
@@ -126,14 +126,14 @@ def _candidates_of(parts: Mapping[str, str]) -> tuple[Candidate, ...]:
     # The length first: Python refuses to read a number of thousands of digits.
     if not (first.isascii() and first.isdigit()) or len(first) > SEQUENCE_DIGITS_MAX or int(first) > SEQUENCE_MAX:
         raise LookupWrong(f"from is a number up to {SEQUENCE_MAX}")
-    return _asked(parts, int(first), SEQUENCE_MAX)
+    return _candidates(parts, int(first), SEQUENCE_MAX)
 
 
 def _one_candidate_of(parts: Mapping[str, str]) -> tuple[Candidate, ...]:
-    return _asked(parts, int(parts["number"]), int(parts["number"]))
+    return _candidates(parts, int(parts["number"]), int(parts["number"]))
 
 
-def _asked(parts: Mapping[str, str], first: int, last: int) -> tuple[Candidate, ...]:
+def _candidates(parts: Mapping[str, str], first: int, last: int) -> tuple[Candidate, ...]:
     customer_id, session_id = parts.get("customer", DEFAULT_CUSTOMER), parts["session"]
     if not CUSTOMER_ID.fullmatch(customer_id):
         raise LookupWrong(f"a customer id matches {CUSTOMER_ID.pattern}")

@@ -169,7 +169,7 @@ def end_working(session: Session, *, is_stored: bool) -> tuple[int, Payload]:
 
 
 def drop_old_uploads(session: Session, clock_ms: int, rules: SessionRules) -> int:
-    """How many uploads were dropped because they have taken too long."""
+    """How many uploads were dropped because they took too long."""
     old = [name for name, upload in session.uploads.items() if clock_ms >= upload.begun_ms + rules.upload_ms]
     for name in old:
         del session.uploads[name]

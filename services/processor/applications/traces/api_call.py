@@ -22,7 +22,7 @@ _USUAL_PORTS = frozenset({80, 443})
 
 
 def to_api_call(span: Span) -> ApiCall | None:
-    """The call that the span is of; None for a span of anything else, or one that does not say which path."""
+    """The call that the span is of; None for a span of anything else, or one without a path."""
     if span.kind != "server":
         return None
     method = _text(span, "http.request.method", "http.method").upper()
@@ -58,7 +58,7 @@ def _host(span: Span) -> str:
 
 
 def _path(span: Span) -> str:
-    """The route where it is known, since it says which parts are data; else the path."""
+    """The route where it is known, since it marks which parts are data; else the path."""
     route = _text(span, "http.route")
     if route:
         return route if route.startswith("/") else f"/{route}"

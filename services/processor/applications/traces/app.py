@@ -29,7 +29,7 @@ TRACES: Final = StoreSpec(
 
 
 class _Times(msgspec.Struct):
-    """What of a span says when it was."""
+    """The times of a span."""
 
     start_us: int
     duration_us: int
@@ -54,12 +54,12 @@ class Traces:
         span = codec.SPAN.decode(value)
         known = self._traces.get(key)
         trace = known or TraceState()
-        taken = take_span(trace, span, len(value), self._rules, self._context.clock_ms)
-        if taken.is_late:
+        result = take_span(trace, span, len(value), self._rules, self._context.clock_ms)
+        if result.is_late:
             self._context.emit(topics.LATE_SPANS, key, value)
             if known is None:
                 return
-        elif taken.is_new and (call := to_api_call(span)) is not None:
+        elif result.is_new and (call := to_api_call(span)) is not None:
             self._context.emit(
                 topics.API_CALLS, api_key(call.customer_id, call.host), codec.API_CALL.encode(call), by_key=True
             )
@@ -72,14 +72,14 @@ class Traces:
             return
         clock_ms = self._context.clock_ms
         for part in ready(trace, self._rules, clock_ms):
-            self._tell(key, trace, part)
+            self._emit_row(key, trace, part)
         forget(trace, self._rules, clock_ms)
         self._put(key, trace)
 
-    def _tell(self, key: bytes, trace: TraceState, part: Part) -> None:
+    def _emit_row(self, key: bytes, trace: TraceState, part: Part) -> None:
         customer_id, _, trace_id = key.decode().partition(":")
         part.revision += 1
-        part.is_told = True
+        part.is_written = True
         rows = [
             absorbed_row(number, revision, part.number, customer_id=customer_id, trace_id=trace_id)
             for number, revision in part.absorbed

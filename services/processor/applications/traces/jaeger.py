@@ -18,8 +18,8 @@ def to_jaeger(trace_id: str, spans: Iterable[SpanFields]) -> Json:
     """One element of Jaeger's `data`: times in us, a process for each service and resource."""
     processes: dict[str, Json] = {}
     by_process: dict[bytes, str] = {}
-    told = [_span(trace_id, span, _process_of(span, processes, by_process)) for span in spans]
-    return {"traceID": trace_id, "spans": told, "processes": processes, "warnings": None}
+    documents = [_span(trace_id, span, _process_of(span, processes, by_process)) for span in spans]
+    return {"traceID": trace_id, "spans": documents, "processes": processes, "warnings": None}
 
 
 def _process_of(span: SpanFields, processes: dict[str, Json], by_process: dict[bytes, str]) -> str:

@@ -23,22 +23,24 @@ def trace_lookup(traces: StoreSpec[TraceState]) -> Lookup:
             return None
         customer_id, _, trace_id = key.decode().partition(":")
         parts = sorted(trace.parts, key=lambda part: part.window)
-        told = [
+        trace_rows = [
             to_row(trace, part, customer_id=customer_id, trace_id=trace_id, revision=part.revision) for part in parts
         ]
-        document = to_jaeger(trace_id, [span for row in told for span in row.spans])
-        document["parts"] = [_summary(row, is_told=part.is_told) for row, part in zip(told, parts, strict=True)]
+        document = to_jaeger(trace_id, [span for row in trace_rows for span in row.spans])
+        document["parts"] = [
+            _summary(row, is_written=part.is_written) for row, part in zip(trace_rows, parts, strict=True)
+        ]
         return msgspec.json.encode({"data": [document], "total": 1, "limit": 0, "offset": 0, "errors": None})
 
     return Lookup("/traces/{trace}", _candidates_of, answer, frozenset({"customer"}), is_document=True)
 
 
-def _summary(row: msgspec.Struct, *, is_told: bool) -> dict[str, Any]:
+def _summary(row: msgspec.Struct, *, is_written: bool) -> dict[str, Any]:
     """The row's own figures; whether topic `traces` has all of it."""
     fields = {
         name: value for name, value in msgspec.structs.asdict(row).items() if name not in {"spans", "absorbed_by"}
     }
-    return fields | {"state": "finished" if is_told else "open"}
+    return fields | {"state": "finished" if is_written else "open"}
 
 
 def _candidates_of(parts: Mapping[str, str]) -> tuple[Candidate, ...]:

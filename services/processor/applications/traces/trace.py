@@ -27,7 +27,7 @@ class Part(msgspec.Struct, array_like=True):
     duplicates: int = 0
     #: Rows written so far, and whether the last of them holds all present spans.
     revision: int = 0
-    is_told: bool = False
+    is_written: bool = False
     #: Parts whose rows were written and that were later joined to this one: number and revision of the row that retracts each.
     absorbed: list[tuple[int, int]] = []
 
@@ -38,12 +38,12 @@ class TraceState(msgspec.Struct, array_like=True):
     parts: list[Part] = []
     last_number: int = 0
     late: int = 0
-    #: Spans that there was no room for.
+    #: Spans dropped for lack of room.
     dropped: int = 0
 
 
 class TakenSpan(msgspec.Struct, frozen=True):
-    """What became of a span: late and not taken in, or taken in and, maybe, new."""
+    """The result for a span: late and dropped, or put into a part and, maybe, new."""
 
     is_late: bool = False
     is_new: bool = False
@@ -69,7 +69,7 @@ def take_span(trace: TraceState, span: Span, size_bytes: int, rules: TraceRules,
             return TakenSpan()
     part = _joined(trace, touched) if touched else _new(trace)
     if len(touched) > 1 or part.window != grown:
-        part.window, part.is_told = grown, False
+        part.window, part.is_written = grown, False
     if known is not None:
         part.duplicates += 1
         _replace(trace, part, _fields(span), size_bytes, rules)
@@ -86,12 +86,12 @@ def due_ms(trace: TraceState, rules: TraceRules) -> int:
 
 def ready(trace: TraceState, rules: TraceRules, clock_ms: int) -> list[Part]:
     """The parts whose rows are due at this time."""
-    return [part for part in trace.parts if not part.is_told and _ends_ms(part, rules) <= clock_ms]
+    return [part for part in trace.parts if not part.is_written and _ends_ms(part, rules) <= clock_ms]
 
 
 def forget(trace: TraceState, rules: TraceRules, clock_ms: int) -> None:
     """Drops the parts that are kept no longer."""
-    trace.parts = [part for part in trace.parts if not part.is_told or _forgotten_ms(part, rules) > clock_ms]
+    trace.parts = [part for part in trace.parts if not part.is_written or _forgotten_ms(part, rules) > clock_ms]
 
 
 def is_open(part: Part, rules: TraceRules, clock_ms: int) -> bool:
@@ -149,7 +149,7 @@ def _put(part: Part, fields: SpanFields) -> None:
     known = part.spans.get(fields.span_id)
     if known is None or _rank(fields) > _rank(known):
         part.spans[fields.span_id] = fields
-        part.is_told = False
+        part.is_written = False
 
 
 def _fields(span: Span) -> SpanFields:
@@ -169,4 +169,4 @@ def _forgotten_ms(part: Part, rules: TraceRules) -> int:
 
 
 def _due_ms(part: Part, rules: TraceRules) -> int:
-    return _forgotten_ms(part, rules) if part.is_told else _ends_ms(part, rules)
+    return _forgotten_ms(part, rules) if part.is_written else _ends_ms(part, rules)

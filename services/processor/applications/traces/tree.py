@@ -80,12 +80,12 @@ def critical_path(tree: Tree) -> list[CriticalSegment]:
     """The stretches of the root's time that it was waiting for nothing else in, span by span, in the order of time.
 
     From the end backwards: the child that ended last is what its parent waited for; before that child began, the one that
-    had ended last by then; in between the parent worked itself. A child counts within its parent's time alone. The durations
+    ended last by then; in between the parent worked itself. A child counts within its parent's time alone. The durations
     add up to the root's. (The method is that of CRISP, USENIX ATC 2022, and of Jaeger's trace view.)
     """
     segments: list[CriticalSegment] = []
 
-    def tell(span: SpanFields, from_us: int, until_us: int) -> None:
+    def add(span: SpanFields, from_us: int, until_us: int) -> None:
         if from_us < until_us:
             segments.append(CriticalSegment(span.span_id, from_us, until_us - from_us))
 
@@ -95,11 +95,11 @@ def critical_path(tree: Tree) -> list[CriticalSegment]:
         while frame.waiting and frame.waiting[-1][0] > frame.until_us:
             frame.waiting.pop()
         if not frame.waiting:
-            tell(frame.span, frame.from_us, frame.until_us)
+            add(frame.span, frame.from_us, frame.until_us)
             frames.pop()
             continue
         end_us, start_us, child = frame.waiting.pop()
-        tell(frame.span, end_us, frame.until_us)
+        add(frame.span, end_us, frame.until_us)
         frame.until_us = start_us
         frames.append(_frame(tree, child, start_us, end_us))
     return segments[::-1]

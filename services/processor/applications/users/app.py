@@ -133,7 +133,7 @@ class Users:
     # Users.
 
     def _on_write(self, key: bytes, number: int, write: Write) -> None:
-        if self._outcomes.are_told(key, write.asked):
+        if self._outcomes.has_final(key, write.asked):
             return
         change = self._changes.get(key)
         if change is None:
@@ -147,27 +147,27 @@ class Users:
         change.waiting.append((number, write))
         self._changes.put(key, change, self._changes.deadline_ms(key))
 
-    def _on_claimed(self, key: bytes, told: Claimed) -> None:
+    def _on_claimed(self, key: bytes, answer: Claimed) -> None:
         change = self._changes.get(key)
-        if change is None or change.outcome is not None or change.number != told.number:
-            if told.is_granted:
-                self._settle(key, told)
+        if change is None or change.outcome is not None or change.number != answer.number:
+            if answer.is_granted:
+                self._settle(key, answer)
             return
-        if not told.is_granted:
+        if not answer.is_granted:
             self._refuse(key, change.write, problems.email_taken())
             self._work(key, change.waiting)
             return
         # Nothing has changed the user since it was decided that it may be changed so.
         after = wanted(self._users.get(key), key.decode(), change.write, self._context.clock_ms)
         assert after is not None
-        after = msgspec.structs.replace(after, claim=told.number)
+        after = msgspec.structs.replace(after, claim=answer.number)
         self._go_on(key, self._apply(key, change.number, change.write, after), change.waiting)
 
-    def _on_released(self, key: bytes, told: Released) -> None:
+    def _on_released(self, key: bytes, answer: Released) -> None:
         change = self._changes.get(key)
-        if change is None or change.outcome is None or (change.email, change.claim) != (told.email, told.number):
+        if change is None or change.outcome is None or (change.email, change.claim) != (answer.email, answer.number):
             return
-        self._outcomes.tell(key, change.write.asked, change.outcome)
+        self._outcomes.put(key, change.write.asked, change.outcome)
         self._work(key, change.waiting)
 
     def _work(self, key: bytes, waiting: list[tuple[int, Write]]) -> None:
@@ -213,32 +213,32 @@ class Users:
             outcome = Outcome(write.asked.fingerprint, 204, b"")
         else:
             self._users.put(key, after)
-            told = codec.USER.encode(after.told(user_id))
-            self._context.emit(topics.USERS, key, told)
+            document = codec.USER.encode(after.to_api(user_id))
+            self._context.emit(topics.USERS, key, document)
             status = 201 if isinstance(write, Create) else 200
-            outcome = Outcome(write.asked.fingerprint, status, told, after.version)
+            outcome = Outcome(write.asked.fingerprint, status, document, after.version)
             if before is None or before.claim != after.claim:
                 self._send(email_key(after.email).encode(), Confirm(user_id, after.claim))
         if before is None or (after is not None and before.claim == after.claim):
-            self._outcomes.tell(key, write.asked, outcome)
+            self._outcomes.put(key, write.asked, outcome)
             return None
         change = Change(number, write, email_key(before.email), before.claim, outcome)
         self._ask(key, change)
         return change
 
-    def _settle(self, key: bytes, told: Claimed) -> None:
+    def _settle(self, key: bytes, answer: Claimed) -> None:
         """A claim was granted that no write waits for any more: a step was repeated."""
         user = self._users.get(key)
-        is_had = user is not None and (email_key(user.email), user.claim) == (told.email, told.number)
+        is_had = user is not None and (email_key(user.email), user.claim) == (answer.email, answer.number)
         settled = Confirm if is_had else Release
-        self._send(told.email.encode(), settled(key.decode(), told.number))
+        self._send(answer.email.encode(), settled(key.decode(), answer.number))
 
     def _refuse(self, key: bytes, write: Write, problem: Problem, *, is_final: bool = True) -> None:
         asked = write.asked
         outcome = Outcome(
             asked.fingerprint, problem.status, problem.encode(), is_final=is_final, submission=asked.submission
         )
-        self._outcomes.tell(key, write.asked, outcome)
+        self._outcomes.put(key, write.asked, outcome)
 
     def _ask(self, key: bytes, change: Change) -> None:
         step = Claim if change.outcome is None else Release

@@ -26,14 +26,14 @@ def claimed(before: EmailClaim | None, user_id: str, number: int) -> EmailClaim 
 
 
 def confirmed(before: EmailClaim | None, user_id: str, number: int) -> EmailClaim | None:
-    """The claim after the user said that it has the address."""
+    """The claim after the user has confirmed the address."""
     if before is None or (before.user_id, before.number) != (user_id, number):
         return before
     return EmailClaim(user_id, number, is_confirmed=True)
 
 
 def released(before: EmailClaim | None, user_id: str, number: int) -> EmailClaim | None:
-    """The claim after the user said that it does not have the address any more; None when it is free."""
+    """The claim after the user has released the address; None when it is free."""
     if before is None or (before.user_id, before.number) != (user_id, number):
         return before
     return None

@@ -23,7 +23,7 @@ _NAMES: Final = ("email", "name", "attributes")
 
 
 class Fields(NamedTuple):
-    """All that a client says of a user."""
+    """The fields of a user as its client sends them."""
 
     email: str
     name: str
@@ -46,10 +46,10 @@ def email_key(email: str) -> str:
 
 def whole(body: bytes) -> Fields:
     """A user from the body of POST or PUT. Raises `RequestRefused`."""
-    told = _object(body)
-    faults = [Fault("is missing", pointer=f"#/{name}") for name in ("email", "name") if name not in told]
-    faults += _faults(told)
-    attributes = told.get("attributes", {})
+    document = _object(body)
+    faults = [Fault("is missing", pointer=f"#/{name}") for name in ("email", "name") if name not in document]
+    faults += _faults(document)
+    attributes = document.get("attributes", {})
     if isinstance(attributes, dict):
         faults += [Fault("is not a text", pointer=_at(name)) for name, value in attributes.items() if value is None]
         faults += attribute_faults(attributes)
@@ -57,14 +57,14 @@ def whole(body: bytes) -> Fields:
         faults.append(Fault("is not an object", pointer="#/attributes"))
     if faults:
         raise RequestRefused(invalid(faults))
-    return Fields(told["email"], told["name"], attributes)
+    return Fields(document["email"], document["name"], attributes)
 
 
 def merge_patch(body: bytes) -> Changes:
     """Changes from the body of PATCH, a JSON merge patch (RFC 7396). Raises `RequestRefused`."""
-    told = _object(body)
-    faults = _faults(told)
-    attributes = told.get("attributes", {})
+    document = _object(body)
+    faults = _faults(document)
+    attributes = document.get("attributes", {})
     drops = attributes is None
     if not drops and not isinstance(attributes, dict):
         faults.append(Fault("is neither an object nor null", pointer="#/attributes"))
@@ -72,7 +72,7 @@ def merge_patch(body: bytes) -> Changes:
         faults += attribute_faults({name: value for name, value in attributes.items() if value is not None})
     if faults:
         raise RequestRefused(invalid(faults))
-    return Changes(told.get("email"), told.get("name"), attributes or {}, drops)
+    return Changes(document.get("email"), document.get("name"), attributes or {}, drops)
 
 
 def merged(attributes: dict[str, str], changes: dict[str, str | None], *, drops: bool) -> dict[str, str]:
@@ -102,27 +102,27 @@ def attribute_faults(attributes: dict[str, Any]) -> list[Fault]:
 
 def _object(body: bytes) -> dict[str, Any]:
     try:
-        told = msgspec.json.decode(body)
+        document = msgspec.json.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise RequestRefused(Problem(400, "The body is not JSON", "not-json", str(error))) from error
-    if not isinstance(told, dict):
+    if not isinstance(document, dict):
         raise RequestRefused(invalid([Fault("is not an object", pointer="#")]))
-    return told
+    return document
 
 
-def _faults(told: dict[str, Any]) -> list[Fault]:
+def _faults(document: dict[str, Any]) -> list[Fault]:
     """What is wrong with the fields that are there, but for the attributes."""
-    faults = [Fault("is not a field of a user", pointer=_pointer(name)) for name in told if name not in _NAMES]
-    if "email" in told:
-        email = told["email"]
+    faults = [Fault("is not a field of a user", pointer=_pointer(name)) for name in document if name not in _NAMES]
+    if "email" in document:
+        email = document["email"]
         if not isinstance(email, str):
             faults.append(Fault("is not a text", pointer="#/email"))
         elif len(email) > EMAIL_CHARS_MAX:
             faults.append(Fault(f"has more than {EMAIL_CHARS_MAX} characters", pointer="#/email"))
         elif not _EMAIL.fullmatch(email):
             faults.append(Fault("is not an e-mail address", pointer="#/email"))
-    if "name" in told:
-        name = told["name"]
+    if "name" in document:
+        name = document["name"]
         if not isinstance(name, str):
             faults.append(Fault("is not a text", pointer="#/name"))
         elif not 0 < len(name.strip()) <= len(name) <= NAME_CHARS_MAX:

@@ -113,7 +113,7 @@ _PROBLEMS: Final = {
     "413": "The body is too large.",
     "415": "The body's type is not known.",
     "422": "Fields are invalid, each named; or the idempotency key was used for another request.",
-    "503": "No owner could answer in time. A write may still take effect: the same idempotency key tells how it ended.",
+    "503": "No owner could answer in time. A write may still take effect: the same idempotency key returns the outcome.",
 }
 
 _IDEMPOTENCY_KEY: Final[_Json] = {

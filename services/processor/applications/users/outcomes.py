@@ -60,12 +60,12 @@ class Outcomes:
         self._places: Store[bytes] = context.store(PLACES)
         self._ledger: Store[int] = context.store(LEDGER)
 
-    def are_told(self, user_id: bytes, asked: Asked) -> bool:
+    def has_final(self, user_id: bytes, asked: Asked) -> bool:
         """Whether it is known for good how the request ended."""
         outcome = self._outcomes.get(outcome_key(user_id, asked.id))
         return outcome is not None and outcome.is_final
 
-    def tell(self, user_id: bytes, asked: Asked, outcome: Outcome) -> None:
+    def put(self, user_id: bytes, asked: Asked, outcome: Outcome) -> None:
         """The request has ended."""
         key = outcome_key(user_id, asked.id)
         place = self._ledger.get(_NEXT) or 0

@@ -4,7 +4,7 @@ from shared.problems import Fault, Problem
 
 
 class RequestRefused(ValueError):
-    """What is asked for cannot be done; `problem` says why."""
+    """The request cannot be carried out; `problem` gives the reason."""
 
     def __init__(self, problem: Problem) -> None:
         super().__init__(problem.title)

@@ -96,12 +96,12 @@ def routes(stores: Stores) -> Served:
 
     def user(rows: CommittedRows, subject: bytes) -> bytes | None:
         row = rows.get(stores.users, subject)
-        return None if row is None else codec.USER.encode(row.told(subject.decode()))
+        return None if row is None else codec.USER.encode(row.to_api(subject.decode()))
 
     def outcome(rows: CommittedRows, subject: bytes) -> bytes | None:
-        asked = _outcome_asked.decode(subject)
-        found = rows.get(stores.outcomes, asked.key)
-        return None if found is None or not found.answers(asked.submission) else msgspec.msgpack.encode(found)
+        request = _outcome_asked.decode(subject)
+        found = rows.get(stores.outcomes, request.key)
+        return None if found is None or not found.answers(request.submission) else msgspec.msgpack.encode(found)
 
     def holder(rows: CommittedRows, subject: bytes) -> bytes | None:
         """The user's id; empty if no user has the address; None while a claim is open."""
@@ -111,9 +111,9 @@ def routes(stores: Stores) -> Served:
         return claim.user_id.encode() if claim.is_confirmed else None
 
     def page(rows: CommittedRows, subject: bytes) -> bytes | None:
-        asked = _page.decode(subject)
-        found = rows.page(stores.users, asked.after, asked.limit)
-        return msgspec.json.encode([row.told(key.decode()) for key, row in found])
+        bounds = _page.decode(subject)
+        found = rows.page(stores.users, bounds.after, bounds.limit)
+        return msgspec.json.encode([row.to_api(key.decode()) for key, row in found])
 
     api = _Api(Query("user", user), Query("outcome", outcome), Query("holder", holder), Query("page", page))
     return Served(
@@ -157,22 +157,24 @@ class _Api(NamedTuple):
 
     def create(self, request: Request) -> Handling:
         _expect_type(request, _JSON)
-        told = whole(request.body)
+        fields = whole(request.body)
         asked = _asked(request, "")
         user_id = user_id_of(request.headers["idempotency-key"]) if asked.is_keyed else request.nonce
-        return (yield from self._write(request, user_id, Create(asked, *told)))
+        return (yield from self._write(request, user_id, Create(asked, *fields)))
 
     def replace(self, request: Request) -> Handling:
         user_id = _user_id(request)
         _expect_type(request, _JSON)
-        told = whole(request.body)
-        return (yield from self._write(request, user_id, Replace(_asked(request, user_id), *told, _if_match(request))))
+        fields = whole(request.body)
+        return (
+            yield from self._write(request, user_id, Replace(_asked(request, user_id), *fields, _if_match(request)))
+        )
 
     def patch(self, request: Request) -> Handling:
         user_id = _user_id(request)
         _expect_type(request, _MERGE_PATCH, _JSON)
-        told = merge_patch(request.body)
-        return (yield from self._write(request, user_id, Patch(_asked(request, user_id), *told, _if_match(request))))
+        changes = merge_patch(request.body)
+        return (yield from self._write(request, user_id, Patch(_asked(request, user_id), *changes, _if_match(request))))
 
     def delete(self, request: Request) -> Handling:
         user_id = _user_id(request)
@@ -184,10 +186,10 @@ class _Api(NamedTuple):
         found = yield from self._get(request, user_id)
         if found is None:
             raise RequestRefused(problems.not_found(user_id))
-        told = codec.USER.decode(found)
-        tag = ("ETag", _tag(told.version))
+        user = codec.USER.decode(found)
+        tag = ("ETag", _tag(user.version))
         is_any = request.headers.get("if-none-match", "").strip() == "*"
-        if is_any or told.version in (_versions(request, "if-none-match") or ()):
+        if is_any or user.version in (_versions(request, "if-none-match") or ()):
             return Reply(304, headers=(tag,))
         return Reply(200, found, (("Content-Type", _JSON), tag))
 
@@ -214,36 +216,36 @@ class _Api(NamedTuple):
         return found
 
     def _by_email(self, request: Request, email: str) -> Handling:
-        """The address says who has it; the user says so too, unless it is just giving it up: then the address says so soon."""
+        """The address names its holder. Asks again where that user has just given it up: the address's row follows soon."""
         key = email.encode()
         while True:
             holder = yield Await(self.holder, partition_of(key, request.partitions), key)
             if not holder:
                 return _listed([], None)
             found = yield from self._get(request, holder.decode())
-            if found is not None and email_key((told := codec.USER.decode(found)).email) == email:
-                return _listed([told], None)
+            if found is not None and email_key((user := codec.USER.decode(found)).email) == email:
+                return _listed([user], None)
 
     def _write(self, request: Request, user_id: str, write: Write) -> Handling:
         _expect_parameters(request)
         key = user_id.encode()
         yield Submit(topics.USER_COMMANDS, key, codec.USER_COMMAND.encode(UserCommand(SCHEMA_VERSION, write)))
         subject = msgspec.msgpack.encode(_OutcomeAsked(outcome_key(key, write.asked.id), write.asked.submission))
-        told = _outcome.decode((yield Await(self.outcome, partition_of(key, request.partitions), subject)))
-        if told.fingerprint != write.asked.fingerprint:
+        outcome = _outcome.decode((yield Await(self.outcome, partition_of(key, request.partitions), subject)))
+        if outcome.fingerprint != write.asked.fingerprint:
             raise RequestRefused(problems.other_request())
-        if told.status >= 400:
-            retry = (("Retry-After", "1"),) if told.status == 503 else ()
-            return Reply(told.status, told.body, (("Content-Type", PROBLEM_JSON), *retry))
-        if told.version is None:
-            return Reply(told.status)
-        headers = (("Content-Type", _JSON), ("ETag", _tag(told.version)))
-        return Reply(told.status, told.body, (*headers, ("Location", f"/users/{user_id}")))
+        if outcome.status >= 400:
+            retry = (("Retry-After", "1"),) if outcome.status == 503 else ()
+            return Reply(outcome.status, outcome.body, (("Content-Type", PROBLEM_JSON), *retry))
+        if outcome.version is None:
+            return Reply(outcome.status)
+        headers = (("Content-Type", _JSON), ("ETag", _tag(outcome.version)))
+        return Reply(outcome.status, outcome.body, (*headers, ("Location", f"/users/{user_id}")))
 
 
 def _listed(users: list[User], cursor: _Cursor | None) -> Reply:
-    told = None if cursor is None else urlsafe_b64encode(msgspec.msgpack.encode(cursor)).decode()
-    return Reply(200, msgspec.json.encode({"users": users, "next_cursor": told}), (("Content-Type", _JSON),))
+    token = None if cursor is None else urlsafe_b64encode(msgspec.msgpack.encode(cursor)).decode()
+    return Reply(200, msgspec.json.encode({"users": users, "next_cursor": token}), (("Content-Type", _JSON),))
 
 
 def _refusal(problem: Problem) -> Reply:
@@ -265,8 +267,8 @@ def _expect_parameters(request: Request, *known: str) -> None:
 
 
 def _expect_type(request: Request, *known: str) -> None:
-    told = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if told not in known:
+    media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if media_type not in known:
         fault = Fault(f"is not {' or '.join(known)}", header="Content-Type")
         raise RequestRefused(Problem(415, "The body's type is not known", "unknown-type", errors=[fault]))
 
@@ -274,7 +276,7 @@ def _expect_type(request: Request, *known: str) -> None:
 def _user_id(request: Request) -> str:
     user_id = request.parts["id"].lower().replace("-", "")
     if not USER_ID.fullmatch(user_id):
-        # No user can have it: no owner need be asked.
+        # No user can have it: no query to an owner is needed.
         raise RequestRefused(problems.not_found(request.parts["id"][:100]))
     return user_id
 
@@ -288,8 +290,8 @@ def _asked(request: Request, user_id: str) -> Asked:
 
 
 def _fingerprint(request: Request, user_id: str) -> str:
-    said = (user_id, request.headers.get("if-match", ""), request.headers.get("content-type", ""))
-    hashed = hashlib.sha256(msgspec.msgpack.encode((said, request.method, request.body)))
+    parts = (user_id, request.headers.get("if-match", ""), request.headers.get("content-type", ""))
+    hashed = hashlib.sha256(msgspec.msgpack.encode((parts, request.method, request.body)))
     return hashed.hexdigest()[:32]
 
 
@@ -302,11 +304,11 @@ def _versions(request: Request, header: str) -> list[int] | None:
 
     If-Match compares strongly, and an unknown tag matches nothing.
     """
-    told = request.headers.get(header, "").strip()
-    if told in {"", "*"}:
+    value = request.headers.get(header, "").strip()
+    if value in {"", "*"}:
         return None
     versions = []
-    for part in told.split(","):
+    for part in value.split(","):
         tag = _ENTITY_TAG.fullmatch(part.strip())
         if tag is None:
             raise _bad_request(Fault('has something else than entity tags such as "3"', header=header.title()))
@@ -317,18 +319,18 @@ def _versions(request: Request, header: str) -> list[int] | None:
 
 
 def _limit(request: Request) -> int:
-    told = request.query.get("limit", str(PAGE_DEFAULT))
-    if not told.isdecimal() or not told.isascii() or not 1 <= int(told[:9]) <= PAGE_MAX:
+    value = request.query.get("limit", str(PAGE_DEFAULT))
+    if not value.isdecimal() or not value.isascii() or not 1 <= int(value[:9]) <= PAGE_MAX:
         raise _bad_request(Fault(f"is not a number from 1 to {PAGE_MAX}", parameter="limit"))
-    return int(told)
+    return int(value)
 
 
 def _cursor_of(request: Request) -> _Cursor:
-    told = request.query.get("cursor")
-    if told is None:
+    value = request.query.get("cursor")
+    if value is None:
         return _Cursor(0, b"")
     try:
-        cursor = _cursor.decode(urlsafe_b64decode(told))
+        cursor = _cursor.decode(urlsafe_b64decode(value))
     except (ValueError, msgspec.DecodeError) as error:
         raise _bad_request(Fault("is not one that was given out here", parameter="cursor")) from error
     if not 0 <= cursor.partition < request.partitions:

@@ -21,7 +21,7 @@ class UserRow(msgspec.Struct, frozen=True, array_like=True):
     #: The number under which its e-mail address was claimed.
     claim: int = 0
 
-    def told(self, user_id: str) -> User:
+    def to_api(self, user_id: str) -> User:
         """The user as others see it."""
         return User(
             id=user_id,

@@ -48,7 +48,7 @@ async def test_cmcd_records_are_posted_to_a_customers_path(served: Served) -> No
     assert (topic, beacon.source, beacon.customer_id, beacon.view_id) == ("beacons", "cmcd", "acme", "s-1")
 
 
-async def test_a_cmcd_player_without_sequence_numbers_is_told_so(served: Served) -> None:
+async def test_a_cmcd_player_without_sequence_numbers_gets_a_warning(served: Served) -> None:
     unnumbered = CMCD_RECORD.replace(",sn=", ",xn=")
     assert unnumbered != CMCD_RECORD
     async with served.client.post("/cmcd/acme", data=unnumbered.encode()) as answer:
@@ -109,7 +109,7 @@ async def test_native_beacons_are_answered_one_by_one(served: Served) -> None:
     assert served.stored()[-1][1].customer_id == "other"
 
 
-async def test_a_key_that_is_unknown_is_told_from_one_that_is_revoked(served: Served) -> None:
+async def test_an_unknown_key_and_a_revoked_key_have_different_reasons(served: Served) -> None:
     customers = Customers(
         {"acme": Customer(keys=("new",), revoked_keys=("old",), origins=frozenset({"https://a.example"}))}
     )
@@ -140,7 +140,7 @@ async def test_a_key_that_is_unknown_is_told_from_one_that_is_revoked(served: Se
     ]
 
 
-async def test_a_customer_beyond_its_rate_is_told_when_to_come_back(served: Served) -> None:
+async def test_a_customer_beyond_its_rate_gets_a_retry_after(served: Served) -> None:
     served.rules = RULES.model_copy(update={"customers": Customers({"acme": Customer(beacons_per_second=0.1)})})
     statuses = [(await posted(served, "/v1/beacons?key=acme", native_beacon()))[0] for _ in range(2)]
     assert statuses == [200, 429]
@@ -153,7 +153,7 @@ async def test_a_customer_beyond_its_rate_is_told_when_to_come_back(served: Serv
     assert len(served.stored()) == 1
 
 
-async def test_native_is_told_what_is_not_stored_and_when_to_try_again(served: Served) -> None:
+async def test_a_native_answer_lists_what_is_not_stored_and_has_a_retry_after(served: Served) -> None:
     served.sink.failing = "queue_full"
     status, body, headers = await posted(served, "/v1/beacons?key=acme", native_beacon())
     assert (status, body["reason"]) == (503, "unstored")
@@ -286,9 +286,9 @@ async def test_the_client_is_who_the_proxies_say_and_its_agent_is_understood(ser
     headers |= {"Sec-GPC": "1"}
     async with served.client.post("/", data=mux_body(mux_event(mvrid="v", vid="x")), headers=headers) as answer:
         assert answer.status == 200
-    (_, told), (_, private) = served.stored()
-    assert (told.ip_trunc, told.browser, told.is_bot) == ("203.0.113.0/24", "Googlebot", True)
-    assert told.user_agent == headers["User-Agent"]
+    (_, public), (_, private) = served.stored()
+    assert (public.ip_trunc, public.browser, public.is_bot) == ("203.0.113.0/24", "Googlebot", True)
+    assert public.user_agent == headers["User-Agent"]
     assert (private.ip_trunc, private.user_agent, private.browser) == (None, None, "Googlebot")
     assert private.attrs == {"video_id": "x"}
 

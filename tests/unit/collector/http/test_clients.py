@@ -52,7 +52,7 @@ def test_no_header_is_too_strange(forwarded: list[str]) -> None:
         (None, NO_AGENT),
     ],
 )
-def test_a_user_agent_is_told_by_its_families(user_agent: str | None, agent: Agent) -> None:
+def test_a_user_agent_is_described_by_its_families(user_agent: str | None, agent: Agent) -> None:
     assert Agents().parse(user_agent, "203.0.113.7") == agent
 
 

@@ -64,7 +64,7 @@ def given_up(reason: str) -> float:
     return REGISTRY.get_sample_value("playhead_collector_connections_closed_total", {"reason": reason}) or 0
 
 
-async def until_told(gauge: str, value: float) -> None:
+async def until_gauge(gauge: str, value: float) -> None:
     await until(lambda: REGISTRY.get_sample_value(f"playhead_collector_{gauge}") == value)
 
 
@@ -169,7 +169,7 @@ async def test_a_new_connection_takes_the_place_of_the_one_that_has_waited_longe
         await closed(held[1])
         assert [await status(held[number], HEAD + BODY) for number in (0, 2)] == [200, 200]
         assert given_up("displaced") - before == 1
-        await until_told("connections", 3)
+        await until_gauge("connections", 3)
 
 
 async def test_when_all_connections_are_busy_a_new_one_hears_so() -> None:
@@ -177,8 +177,8 @@ async def test_when_all_connections_are_busy_a_new_one_hears_so() -> None:
         busy = [await connected(served) for _ in range(2)]
         for _, writer in busy:
             writer.write(HEAD + BODY[:-1])
-        await until_told("connections", 2)
-        await until_told("in_flight_bytes", 2 * (len(BODY) - 1))
+        await until_gauge("connections", 2)
+        await until_gauge("in_flight_bytes", 2 * (len(BODY) - 1))
         reader, writer = await connected(served)
         head = await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), SECONDS_MAX)
         assert head.startswith(b"HTTP/1.1 503 ")

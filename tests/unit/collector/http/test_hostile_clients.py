@@ -114,13 +114,13 @@ async def test_a_customer_beyond_its_new_views_goes_on_with_those_that_play(serv
         document = native_beacon(view_id=view, time_ms=RECV_TIME_MS + len(statuses))
         async with served.client.post("/v1/beacons?key=acme", json=document) as answer:
             statuses.append(answer.status)
-    # A bucket of two; the third view was not remembered, and is told to come back.
+    # A bucket of two; the third view was not remembered, and gets a Retry-After.
     assert statuses == [200, 200, 429, 200, 200, 200]
     async with served.client.post("/v1/beacons?key=acme", json=native_beacon(view_id="v3")) as answer:
         assert answer.status == 429
 
 
-async def test_a_customer_beyond_its_recordings_a_minute_is_told_to_come_back(served: Served) -> None:
+async def test_a_customer_beyond_its_recordings_a_minute_gets_a_retry_after(served: Served) -> None:
     served.rules = RULES.model_copy(update={"customers": Customers({"acme": Customer(recordings_per_minute=12)})})
     statuses = []
     for number in range(4):
@@ -253,7 +253,7 @@ async def test_turns_go_round_the_addresses_of_a_customer() -> None:
         assert work.turns.waiting == 0
 
 
-async def test_customers_have_equal_shares_of_the_time_whatever_their_bodies_take() -> None:
+async def test_customers_have_equal_shares_of_the_time_for_bodies_of_any_cost() -> None:
     work = Work(WaitingLimits(by_address_max=9, by_customer_max=9, all_max=20))
     heavy = [("heavy", f"{number}", 4.0) for number in range(3)]
     light = [("light", f"{number}", 1.0) for number in range(6)]

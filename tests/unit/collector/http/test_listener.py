@@ -85,7 +85,7 @@ def accepted_by(listening: socket.socket, stack: contextlib.ExitStack) -> int:
     return count
 
 
-async def test_whoever_was_let_in_by_the_kernel_is_served_though_the_listener_goes(
+async def test_connections_accepted_by_the_kernel_are_served_though_the_listener_goes(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The sockets are connected without the loop having had a turn: only the kernel knows of them when the end begins."""

@@ -1,4 +1,4 @@
-"""Payloads of session recordings are streamed into chunks: whole or not at all, and bounded whatever clients do."""
+"""Payloads of session recordings are streamed into chunks: whole or not at all, and bounded against any client."""
 
 import asyncio
 import gzip
@@ -39,7 +39,7 @@ async def streamed(*pieces: bytes) -> AsyncIterator[bytes]:
 
 
 class SlowSink(MemorySink):
-    """Acknowledges nothing until it is told to; knows how much was on its way at the most."""
+    """Acknowledges nothing until the test does; knows how much was on its way at the most."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -65,7 +65,7 @@ class FailingOnce(MemorySink):
     async def store(self, records: Sequence[Record]) -> None:
         self.came += 1
         if self.came == 3:
-            raise Unstored("deadline", "told to fail")
+            raise Unstored("deadline", "failure requested")
         await super().store(records)
 
 
@@ -83,14 +83,14 @@ async def test_a_payload_becomes_chunks_that_say_what_they_are(
     payload = bytes_of(size)
     data = io.BytesIO(payload) if is_length_known else streamed(payload[: size // 2], payload[size // 2 :])
     async with served.client.post(URL, data=data, headers={"Content-Type": "video/x-unheard-of"}) as answer:
-        told = await answer.json()
+        receipt = await answer.json()
         assert answer.status == 200
     records = served.sink.records
     assert b"".join(record.value for record in records) == payload
     assert max(len(record.value) for record in records) <= CHUNK_BYTES_MAX
     sha256 = hashlib.sha256(payload).hexdigest()
     count = -(-size // CHUNK_BYTES_MAX)
-    assert told == {
+    assert receipt == {
         "status": "stored",
         "session": "s-1",
         "sequence": 0,
@@ -184,7 +184,7 @@ async def test_chunks_on_their_way_are_bounded_for_all_uploads_together_and_the_
         for number in range(UPLOADS.uploads_max)
     ]
     await until(lambda: sink.on_their_way == UPLOADS.chunks_max)
-    # One more upload than there may be is told to come again.
+    # One more upload than there may be gets a Retry-After.
     assert await posted(served, URL, b"x") == 503
     sink.may_go_on.set()
     assert await asyncio.gather(*uploads) == [200] * UPLOADS.uploads_max
@@ -249,7 +249,7 @@ async def test_a_client_that_goes_away_leaves_no_payload(served: Served) -> None
     assert not any(chunk.is_last for chunk in chunks(served.sink.records))
 
 
-async def test_more_than_a_customers_rate_is_told_to_come_later(served: Served) -> None:
+async def test_more_than_a_customers_rate_gets_a_retry_after(served: Served) -> None:
     served.rules = served.rules.model_copy(update={"customers": Customers({"acme": Customer(bytes_per_second=1_000)})})
     headers = {"Authorization": "Bearer acme"}
     async with served.client.post(URL, data=bytes(50_000), headers=headers) as answer:

@@ -1,4 +1,4 @@
-"""Signed views: whoever knows a view's id alone can neither finish it nor change it where its customer requires a token."""
+"""Signed views: knowing a view's id alone allows neither finishing nor changing it where its customer requires a token."""
 
 import hmac
 import re

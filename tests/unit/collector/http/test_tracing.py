@@ -20,7 +20,7 @@ from tests.unit.collector.http.serving import Served
 from tests.unit.collector.intake.bodies import mux_body, mux_event
 
 
-class Told:
+class Exported:
     """The spans that were exported, by name."""
 
     def __init__(self) -> None:
@@ -33,13 +33,13 @@ class Told:
 
 
 @pytest.fixture
-def told() -> Told:
-    return Told()
+def exported() -> Exported:
+    return Exported()
 
 
 @pytest.fixture
-async def traced(told: Told) -> AsyncIterator[Served]:
-    served = Served(traces=Traces(told.provider, 1.0))
+async def traced(exported: Exported) -> AsyncIterator[Served]:
+    served = Served(traces=Traces(exported.provider, 1.0))
     await served.start()
     yield served
     await served.stop()
@@ -84,12 +84,14 @@ class Message:
         return 2, 1_000
 
 
-async def test_one_trace_goes_from_the_post_to_the_row(traced: Served, told: Told, lines: list[dict[str, Any]]) -> None:
+async def test_one_trace_goes_from_the_post_to_the_row(
+    traced: Served, exported: Exported, lines: list[dict[str, Any]]
+) -> None:
     async with traced.client.post("/", data=mux_body(mux_event())) as answer:
         assert answer.status == 200
 
     (record,) = traced.sink.records
-    (post,) = told.named("POST mux")
+    (post,) = exported.named("POST mux")
     context = post.context
     trace_id, span_id = f"{context.trace_id:032x}", f"{context.span_id:016x}"
     ((name, value),) = record.headers
@@ -99,21 +101,21 @@ async def test_one_trace_goes_from_the_post_to_the_row(traced: Served, told: Tol
     (line,) = [line for line in lines if line["event"] == "traced_post"]
     assert (line["trace_id"], line["span_id"], line["accepted"]) == (trace_id, span_id, 1)
 
-    slot = RecordTraces(Traces(told.provider, 1.0))
+    slot = RecordTraces(Traces(exported.provider, 1.0))
     slot.read(Message(record))  # type: ignore[arg-type]
     assert record.key is not None
     meta = Meta(next_offsets={"beacons": 1}, clock_ms=0, commit_number=1)
     slot.committed(record.partition, Checkpoint({}, [Output("views", record.key, b"{}")], meta, 1, {}))
     for name in ("fold", "row"):
-        (span,) = told.named(name)
+        (span,) = exported.named(name)
         assert span.parent is not None
         assert (span.context.trace_id, span.parent.span_id) == (context.trace_id, context.span_id)
         assert span.start_time == 1_000 * 1_000_000
     assert [line["trace_id"] for line in lines if line["event"] == "traced_row"] == [trace_id]
 
 
-async def test_a_request_that_is_not_sampled_is_as_ever(told: Told) -> None:
-    served = Served(traces=Traces(told.provider, 0.0))
+async def test_a_request_that_is_not_sampled_is_as_ever(exported: Exported) -> None:
+    served = Served(traces=Traces(exported.provider, 0.0))
     await served.start()
     async with served.client.post(
         "/", data=mux_body(mux_event()), headers={"traceparent": "00-" + "a" * 32 + "-" + "b" * 16 + "-01"}
@@ -121,7 +123,7 @@ async def test_a_request_that_is_not_sampled_is_as_ever(told: Told) -> None:
         pass
     await served.stop()
     assert [record.headers for record in served.sink.records] == [[]]
-    assert not told.named("POST mux")
+    assert not exported.named("POST mux")
 
 
 def test_traces_are_off_by_default_and_want_a_place_to_go() -> None:

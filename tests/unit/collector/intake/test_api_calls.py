@@ -1,4 +1,4 @@
-"""API calls: the schema and the parser are of one mind, values go no further, anything is taken or told."""
+"""API calls: the schema and the parser are of one mind, values go no further, each input is stored or reported."""
 
 import json
 from typing import Any
@@ -69,7 +69,7 @@ def test_without_a_key_calls_are_the_default_customers() -> None:
     ],
     ids=str,
 )
-def test_each_bad_call_is_told_with_its_place_and_not_kept(bad: dict[str, Any]) -> None:
+def test_each_bad_call_is_reported_with_its_index_and_not_kept(bad: dict[str, Any]) -> None:
     found = parse({"calls": [CALL, CALL | bad, CALL]})
     assert len(found.accepted) == 2
     ((rejected),) = found.rejected
@@ -86,7 +86,7 @@ def test_each_bad_call_is_told_with_its_place_and_not_kept(bad: dict[str, Any]) 
         (json.dumps({"calls": [CALL] * 6}).encode(), "too_large"),
     ],
 )
-def test_a_body_that_is_none_is_told_as_a_whole(body: bytes, reason: str) -> None:
+def test_an_invalid_body_is_reported_as_a_whole(body: bytes, reason: str) -> None:
     assert [(one.reason, one.place) for one in parse(body).rejected] == [(reason, None)]
 
 
@@ -120,7 +120,7 @@ def test_any_payload_has_a_shape(sent: Any, got: Any) -> None:
 
 
 @given(st.binary(max_size=100))
-def test_any_bytes_are_taken_or_told(body: bytes) -> None:
+def test_any_bytes_are_stored_or_reported(body: bytes) -> None:
     found = parse(body)
     assert len(found.accepted) + len(found.rejected) == 1
 
@@ -177,8 +177,8 @@ async def test_calls_are_stored_by_api_and_answered_one_by_one(served: Served) -
     body = {"calls": [CALL, CALL | {"status": 0}]}
     async with served.client.post("/v1/api-calls?key=acme", json=body) as answer:
         assert answer.status == 200
-        told = (await answer.json())["calls"]
-    assert [one["status"] for one in told] == ["stored", "rejected"]
+        results = (await answer.json())["calls"]
+    assert [one["status"] for one in results] == ["stored", "rejected"]
     key = api_key("acme", "api.example:8443")
     first, second = served.sink.records
     assert (first.topic, first.key) == ("api_calls", key)

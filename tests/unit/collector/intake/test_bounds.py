@@ -1,4 +1,4 @@
-"""What a body may cost: work counted in calls, memory as allocated. Bodies are dense in whatever a parser is slow at."""
+"""What a body may cost: work counted in calls, memory as allocated. Bodies are dense in what a parser is slow at."""
 
 import contextlib
 import sys

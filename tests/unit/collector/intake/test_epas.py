@@ -101,7 +101,7 @@ def test_what_is_no_event_is_set_aside(event: Any, reason: str) -> None:
     assert (rejected.reason, rejected.customer_id) == (reason, "acme")
 
 
-def test_a_viewer_who_wants_privacy_is_not_told_from_others() -> None:
+def test_viewers_who_want_privacy_are_indistinguishable() -> None:
     event = epas_event(event="metadata", payload={"userId": "u", "deviceId": "d", "contentTitle": "t"}, duration=-1)
     assert accepted(event, client=Client(wants_privacy=True)).attrs == {"contentTitle": "t"}
 

@@ -42,8 +42,8 @@ def test_a_real_view_of_mux_embed_becomes_beacons_in_its_order() -> None:
     assert [beacon.seq for beacon in beacons] == list(range(1, 19))
     assert {(beacon.customer_id, beacon.source) for beacon in beacons} == {("cust123", "mux")}
     assert len({beacon.view_id for beacon in beacons}) == 1
-    told = [(beacon.source_event, beacon.event) for beacon in beacons]
-    assert told[:7] == [
+    events = [(beacon.source_event, beacon.event) for beacon in beacons]
+    assert events[:7] == [
         ("networkchange", "custom"),
         ("playerready", "custom"),
         ("playbackmodechange", "custom"),
@@ -52,8 +52,8 @@ def test_a_real_view_of_mux_embed_becomes_beacons_in_its_order() -> None:
         ("play", "play"),
         ("playing", "playing"),
     ]
-    assert ("rebufferstart", "rebufferstart") in told
-    assert ("hb", "heartbeat") in told
+    assert ("rebufferstart", "rebufferstart") in events
+    assert ("hb", "heartbeat") in events
     assert [beacon.source_event for beacon in beacons if beacon.full_snapshot] == ["viewstart", "viewend"]
 
 
@@ -123,7 +123,7 @@ def test_an_event_gets_its_canonical_name(fields: dict[str, Any], event: str) ->
     assert (beacon.event, beacon.source_event) == (event, fields["e"])
 
 
-def test_the_body_is_json_whatever_it_is_called_and_however_it_is_packed() -> None:
+def test_the_body_is_json_under_any_content_type_and_encoding() -> None:
     body = mux_body(mux_event())
     raw = zlib.compressobj(wbits=-15)
     packed = [
@@ -226,7 +226,7 @@ def test_a_playhead_that_is_no_number_is_kept_as_it_was_said() -> None:
     assert beacon.attrs == {"player_playhead_time": "unknown", "player_sequence_number": [1]}
 
 
-def test_a_customer_that_is_not_ours_is_told_from_one_that_cannot_be() -> None:
+def test_an_unknown_customer_and_a_malformed_one_have_different_reasons() -> None:
     rules = Rules(customers=Customers({"acme": Customer()}))
     parsed = mux.parse_beacons(post(mux_body(mux_event(), mux_event(ake="stranger"), mux_event(ake="a b"))), rules)
     assert [beacon.customer_id for beacon in parsed.accepted] == ["acme"]
@@ -301,7 +301,7 @@ def test_of_a_bad_event_with_half_a_character_all_else_is_kept() -> None:
     assert [(each.value, each.encoded) for each in parse(body).rejected] == [(b'{"ake": "a b", "vtt": "?"}', False)]
 
 
-def test_where_an_event_cannot_be_told_from_its_neighbours_the_body_is_kept() -> None:
+def test_where_an_event_cannot_be_separated_from_its_neighbours_the_body_is_kept() -> None:
     body = b'{"events": {}, "events": [7]}'
     assert [(rejected.value, rejected.encoded) for rejected in parse(body).rejected] == [(body, True)]
 

@@ -16,7 +16,7 @@ import pytest
 
 from deploy.demo.clients_doc import CLIENTS_DOC, COLLECTOR_NAME, lines_to_paste
 from loadtest import mux
-from loadtest.story import Story, tell
+from loadtest.story import Story, story_of
 from loadtest.truth import SimulatedBeacon, row
 from loadtest.wire import short_key
 from services.collector.intake.post import Rules
@@ -59,7 +59,7 @@ def whole_and_text(beacons: Iterable[SimulatedBeacon], key: str) -> Events:
 
 @dataclass(frozen=True)
 class Sdk:
-    """How docs/clients.md tells to use an SDK, and how that sends."""
+    """How docs/clients.md describes the use of an SDK, and how that sends."""
 
     heading: str
     language: str
@@ -83,8 +83,8 @@ def path_of(sdk: Sdk) -> str:
     return path
 
 
-def batches(sdk: Sdk, told: Story, key: str) -> list[bytes]:
-    events = sdk.encoded(mux.beacons(told, LOADED_MS, COLLECTOR_NAME), key)
+def batches(sdk: Sdk, story: Story, key: str) -> list[bytes]:
+    events = sdk.encoded(mux.beacons(story, LOADED_MS, COLLECTOR_NAME), key)
     return [sdk.packed(json.dumps({"events": events[at : at + 6]}).encode()) for at in range(0, len(events), 6)]
 
 
@@ -107,17 +107,19 @@ async def test_what_the_sdk_sends_becomes_the_row(sdk: Sdk, served: Served) -> N
     assert f'"{COLLECTOR_NAME}"' in lines
     (key,) = re.findall(sdk.key, lines)
     served.rules = Rules(collector_id="c-1")
-    stories = [told for told in (tell(5, number, 60) for number in range(120)) if told.player.source == "mux"][:30]
+    stories = [story for story in (story_of(5, number, 60) for number in range(120)) if story.player.source == "mux"][
+        :30
+    ]
     truths: dict[str, dict[str, Any]] = {}
-    for told in stories:
-        for body in batches(sdk, told, key):
+    for story in stories:
+        for body in batches(sdk, story, key):
             headers = {"Content-Type": "application/json", **dict(sdk.headers)}
             async with served.client.post(path_of(sdk), data=body, headers=headers) as answer:
                 assert answer.status == 200
-        truth = row(told, mux.beacons(told, LOADED_MS, COLLECTOR_NAME))
+        truth = row(story, mux.beacons(story, LOADED_MS, COLLECTOR_NAME))
         if truth is not None:
             del truth["acked_until_ms"]
-            truths[told.player.view_id] = truth | {"customer_id": key}
+            truths[story.player.view_id] = truth | {"customer_id": key}
 
     found = rows_of(served)
     assert len(truths) > 20

@@ -150,7 +150,7 @@ def test_a_beacon_may_be_a_query() -> None:
     assert (rejected.reason, rejected.value) == ("invalid", query.encode())
 
 
-def test_a_viewer_who_wants_privacy_is_not_told_from_others() -> None:
+def test_viewers_who_want_privacy_are_indistinguishable() -> None:
     client = Client(address="203.0.113.7", user_agent="agent", wants_privacy=True)
     (beacon,) = parse(native_beacon(attrs={"viewer_id": "v", "video_id": "x"}), client=client).accepted
     assert (beacon.attrs, beacon.ip_trunc, beacon.user_agent) == ({"video_id": "x"}, None, None)

@@ -1,4 +1,4 @@
-"""OTLP/HTTP: both encodings are read alike, what is no span is told as the specification wants, and SDKs post as they are."""
+"""OTLP/HTTP: both encodings are read alike, invalid spans are reported as the specification wants, and SDKs post as they are."""
 
 import asyncio
 import gzip
@@ -91,8 +91,8 @@ def as_protobuf(document: dict[str, Any]) -> bytes:
                 span.end_time_unix_nano = int(said["endTimeUnixNano"])
                 _attributes(span.attributes, said["attributes"])
                 for event in said["events"]:
-                    told = span.events.add(time_unix_nano=int(event["timeUnixNano"]), name=event["name"])
-                    _attributes(told.attributes, event["attributes"])
+                    added = span.events.add(time_unix_nano=int(event["timeUnixNano"]), name=event["name"])
+                    _attributes(added.attributes, event["attributes"])
                 for link in said["links"]:
                     span.links.add(trace_id=bytes.fromhex(link["traceId"]), span_id=bytes.fromhex(link["spanId"]))
                 span.status.code, span.status.message = said["status"]["code"], said["status"]["message"]
@@ -301,13 +301,13 @@ async def test_spans_are_stored_by_trace_and_answered_in_their_encoding(served: 
     assert [(r.topic, r.key, r.partition) for r in served.sink.records] == [("spans", key, partition)] * 2
 
 
-async def test_what_was_no_span_is_told_as_a_partial_success(served: Served) -> None:
+async def test_invalid_spans_are_reported_as_a_partial_success(served: Served) -> None:
     document = request_json(span_json(), span_json(traceId="00" * 16), span_json(spanId="00" * 8))
     status, body, _, _ = await sent(served, json.dumps(document).encode(), otlp.JSON)
     assert (status, json.loads(body)["partialSuccess"]["rejectedSpans"]) == (200, "2")
     status, body, _, _ = await sent(served, as_protobuf(document), otlp.PROTOBUF)
-    told = ExportTraceServiceResponse.FromString(body).partial_success
-    assert (status, told.rejected_spans, "trace id" in told.error_message) == (200, 2, True)
+    partial = ExportTraceServiceResponse.FromString(body).partial_success
+    assert (status, partial.rejected_spans, "trace id" in partial.error_message) == (200, 2, True)
     assert [record.topic for record in served.sink.records] == ["spans", "rejected", "rejected"] * 2
 
 

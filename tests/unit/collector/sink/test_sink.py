@@ -20,7 +20,7 @@ class TestMemorySink(SinkContract):
         return first
 
 
-async def test_a_memory_sink_told_to_fail_keeps_nothing() -> None:
+async def test_a_failing_memory_sink_keeps_nothing() -> None:
     sink = MemorySink()
     sink.failing = "queue_full"
     with pytest.raises(Unstored, match="queue_full"):

@@ -93,7 +93,7 @@ def test_a_torn_tail_costs_only_what_was_never_answered(tmp_path: Path, damage: 
     found = [number_of(record) for record in drained(spool)]
     spool.close()
     assert found == ([0, 1, 2] if damaged.endswith(b"\0" * 20) else [0, 2])
-    # What could not be read is kept for whoever looks.
+    # What could not be read is kept for an operator.
     assert [file.read_bytes() for file in files(tmp_path, "torn")] == [damaged]
 
 
@@ -140,7 +140,7 @@ class GatedSink(MemorySink):
 
 
 class ScriptedSink(GatedSink):
-    """A sink in memory that is told what becomes of each call."""
+    """A sink in memory; the test decides the outcome of each call."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -162,7 +162,7 @@ class ScriptedSink(GatedSink):
 
 
 class Spooled:
-    """A sink that can be told to fail, with a spool before it."""
+    """A sink that can be set to fail, with a spool before it."""
 
     def __init__(self, folder: Path, behind: GatedSink | None = None, **limits: float) -> None:
         self.now_ms = 1_000
@@ -317,7 +317,7 @@ def counted(outcome: str) -> float:
     return REGISTRY.get_sample_value("playhead_collector_spooled_total", {"outcome": outcome}) or 0
 
 
-async def test_what_has_waited_too_long_is_sent_all_the_same_and_told(tmp_path: Path) -> None:
+async def test_what_has_waited_too_long_is_sent_all_the_same_and_counted(tmp_path: Path) -> None:
     spooled = Spooled(tmp_path, seconds_max=1.0)
     before = {outcome: counted(outcome) for outcome in ("taken", "drained", "drained_overdue")}
     spooled.behind.failing = "deadline"

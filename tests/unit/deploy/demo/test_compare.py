@@ -81,11 +81,11 @@ def test_a_run_in_which_everything_arrived_once_has_no_difference() -> None:
     assert differing(Truth(True, TOTALS), SETTLED) == set()
 
 
-def test_counters_of_a_collector_that_was_begun_anew_are_not_compared() -> None:
+def test_counters_of_a_restarted_collector_are_not_compared() -> None:
     assert differing(Truth(True, TOTALS), replace(SETTLED, beacons_accepted=60)) == {"beacons answered 2xx"}
-    anew = verdicts(Truth(True, TOTALS), replace(SETTLED, beacons_accepted=None, collectors_began_anew=True))
-    assert anew["beacons answered 2xx"] is None
-    assert False not in anew.values()
+    restarted = verdicts(Truth(True, TOTALS), replace(SETTLED, beacons_accepted=None, collectors_restarted=True))
+    assert restarted["beacons answered 2xx"] is None
+    assert False not in restarted.values()
 
 
 @pytest.mark.parametrize(
@@ -109,7 +109,7 @@ def test_a_single_beacon_or_view_too_many_or_too_few_is_seen(live: LiveTotals, n
     [
         (ViewRecords(records=3, distinct=2), {"records in topic views", "records doubled there"}),
         (ViewRecords(records=1, distinct=1), {"records in topic views"}),
-        # One view lost, one doubled: the number alone does not tell.
+        # One view lost, one doubled: the number alone does not show it.
         (ViewRecords(records=2, distinct=1), {"records doubled there"}),
         (ViewRecords(records=3, distinct=3, again=1), {"records in topic views", "views finished again (revisions)"}),
     ],
@@ -210,7 +210,7 @@ def test_rows_that_are_as_they_must_be_have_no_difference() -> None:
     assert [line.ok for line in compared.lines] == [True, True, True]
 
 
-def test_missing_unexpected_doubled_and_wrong_rows_are_told_apart() -> None:
+def test_missing_unexpected_doubled_and_wrong_rows_are_listed_apart() -> None:
     truth = [row("there"), row("lost"), row("wrong"), row("twice")]
     warehouse = [row("there"), row("wrong", startup_ms=801, ebvs=None), row("twice"), row("twice"), row("stranger")]
 

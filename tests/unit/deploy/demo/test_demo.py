@@ -1,4 +1,4 @@
-"""The demo command's exit code: only a difference is told as one."""
+"""The demo command's exit code: only a difference is reported as one."""
 
 import signal
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""The demo's processes: their settings are ones that the services know, and its output tells what it changed."""
+"""The demo's processes: their settings are ones that the services know, and its output lists what it changed."""
 
 import subprocess
 from pathlib import Path
@@ -50,12 +50,12 @@ def test_silence_is_longer_than_the_ten_seconds_between_a_players_batches(servic
     assert settings.finish_paused_ms > settings.finish_silent_ms
 
 
-def test_what_the_demo_shortens_is_told_with_its_default() -> None:
-    told = {setting.variable: (setting.value, setting.default) for setting in shortened()}
+def test_what_the_demo_shortens_is_printed_with_its_default() -> None:
+    settings = {setting.variable: (setting.value, setting.default) for setting in shortened()}
 
-    assert told["VIDEO_VIEWS_FINISH_PAUSED_MS"] == ("20000", "3600000")
-    assert told["FINALIZER_TRIGGER_SECONDS"] == ("3", "30")
-    assert all(value != default for value, default in told.values())
+    assert settings["VIDEO_VIEWS_FINISH_PAUSED_MS"] == ("20000", "3600000")
+    assert settings["FINALIZER_TRIGGER_SECONDS"] == ("3", "30")
+    assert all(value != default for value, default in settings.values())
 
 
 def test_mux_embed_is_given_a_host_for_which_it_speaks_plain_http(services: DemoServices) -> None:
@@ -67,7 +67,7 @@ def test_mux_embed_is_given_a_host_for_which_it_speaks_plain_http(services: Demo
         lines_to_paste("Quadrophonic")
 
 
-def test_the_players_are_told_where_to_post_and_where_to_write(services: DemoServices) -> None:
+def test_the_players_get_where_to_post_and_where_to_write(services: DemoServices) -> None:
     service = Players(views=10, seconds=60, seed=3).service(services.collector_url, services.truth)
 
     assert service.ends

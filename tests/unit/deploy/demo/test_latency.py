@@ -37,14 +37,14 @@ def test_what_was_never_seen_to_be_published_has_no_figure() -> None:
 
 def test_a_beacon_waits_for_the_first_gauge_that_counts_it_whichever_was_read_first() -> None:
     waits = LiveWaits()
-    waits.told(3, "acme", 10_000, 15_100)
+    waits.gauge(3, "acme", 10_000, 15_100)
     for append_ms in (10_000, 14_999, 15_000, 26_000):
         waits.beacon(3, "acme", append_ms)
     # Of other partitions and customers.
-    waits.told(4, "acme", 25_000, 30_000)
-    waits.told(3, "other", 25_000, 30_000)
+    waits.gauge(4, "acme", 25_000, 30_000)
+    waits.gauge(3, "other", 25_000, 30_000)
     assert sorted(waits.waits_ms()) == [101, 5_100]
     # A partition that stood still: its next gauge counts what came meanwhile.
-    waits.told(3, "acme", 20_000, 25_050)
+    waits.gauge(3, "acme", 20_000, 25_050)
     assert sorted(waits.waits_ms()) == [101, 5_100, 10_050]
     assert LiveWaits().waits_ms() == []

@@ -1,4 +1,4 @@
-"""The demo's parts: what each sends, folded in memory, is what it expects; and a system that loses something is told of."""
+"""The demo's parts: what each sends, folded in memory, is what it expects; and a system that loses something is reported."""
 
 import dataclasses
 import json
@@ -78,17 +78,19 @@ class InMemory(Running):
         for lookup in APPLICATIONS[self.part.application](self.part.environ).lookups:
             found = re.fullmatch(re.sub(r"\{(\w+)\}", r"(?P<\1>[^/]+)", lookup.path), path)
             if found is not None:
-                told = self.driver.look(lookup, lookup.candidates_of(found.groupdict())[0].subject).json
-                return None if told is None else json.loads(told)
+                document = self.driver.look(lookup, lookup.candidates_of(found.groupdict())[0].subject).json
+                return None if document is None else json.loads(document)
         return None
 
     def rows(self, table: str, columns: str = "*", where: str = "true") -> list[dict[str, Any]]:
         assert self.driver is not None
-        (told,) = (one for one in row_topics.ALL if one.name == table)
+        (table_topic,) = (one for one in row_topics.ALL if one.name == table)
         newest: dict[Any, dict[str, Any]] = {}
-        for number, output in enumerate(self.driver.outputs(told.topic)):
+        for number, output in enumerate(self.driver.outputs(table_topic.topic)):
             row = msgspec.json.decode(output.value)
-            newest[number if told.key == row_topics.PLACE else tuple(row[name] for name in told.key)] = row
+            newest[number if table_topic.key == row_topics.PLACE else tuple(row[name] for name in table_topic.key)] = (
+                row
+            )
         if not newest:
             return []
         t = pa.Table.from_pylist(list(newest.values()))
@@ -115,7 +117,7 @@ class UsersInMemory(Running):
 
     def rows(self, table: str, columns: str = "*", where: str = "true") -> list[dict[str, Any]]:
         assert table == "users"
-        return [{"id": key, "deleted": row is None} for key, row in self.table.told().items()]
+        return [{"id": key, "deleted": row is None} for key, row in self.table.published().items()]
 
 
 def running(part: Part, said: list[str], **fields: Any) -> InMemory:

@@ -1,4 +1,4 @@
-"""The admin endpoint: what it tells whom."""
+"""The admin endpoint: what it answers with and without a token."""
 
 import socket
 from collections.abc import Iterator
@@ -25,7 +25,7 @@ def served(request: pytest.FixtureRequest) -> Iterator[tuple[str, bool]]:
     server.stop()
 
 
-async def test_with_a_token_only_who_has_it_is_told_more_than_yes_or_no(served: tuple[str, bool]) -> None:
+async def test_a_set_token_is_needed_for_more_than_yes_or_no(served: tuple[str, bool]) -> None:
     address, has_token = served
     right = {"Authorization": f"Bearer {TOKEN.get_secret_value()}"}
     async with aiohttp.ClientSession(address) as client:

@@ -8,7 +8,7 @@ import pytest
 
 from services.dashboard.settings import DashboardSettings
 from services.finalizer.settings import FinalizerSettings
-from services.rim.database.postgres import certificate_files, tell_pool_errors_by_kind
+from services.rim.database.postgres import certificate_files, log_pool_errors_by_kind
 from shared.settings import Settings, SettingsError
 
 FOLDERS = {f"FINALIZER_{name}_DIR": "x" for name in ("WAREHOUSE", "CHECKPOINT", "JARS")}
@@ -53,7 +53,7 @@ def test_a_connection_string_that_libpq_reads_is_taken_as_it_is(dsn: str) -> Non
 
 
 def test_the_pool_logs_errors_by_their_kind(caplog: pytest.LogCaptureFixture) -> None:
-    tell_pool_errors_by_kind()
+    log_pool_errors_by_kind()
     error = psycopg.OperationalError('could not translate host name "S3cret"')
     logging.getLogger("psycopg.pool").warning("error connecting in %r: %s", "pool-1", error)
     assert caplog.messages == ["error connecting in 'pool-1': OperationalError"]

@@ -1,4 +1,4 @@
-"""The check of topics at boot: whatever the broker answers, or does not, is told as the one error that services handle."""
+"""The check of topics at boot: any answer of the broker, or none, becomes the one error that services handle."""
 
 from collections.abc import Iterable
 from concurrent.futures import Future
@@ -79,7 +79,7 @@ def test_a_setting_that_operators_tune_may_differ(monkeypatch: pytest.MonkeyPatc
     verify(monkeypatch, BEACONS.config(SETTINGS.profile) | {"retention.ms": "1000"})
 
 
-def test_a_broker_that_does_not_tell_its_settings_is_no_other_kind_of_error(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_broker_that_does_not_return_its_settings_is_no_other_kind_of_error(monkeypatch: pytest.MonkeyPatch) -> None:
     refusal = KafkaError(KafkaError.TOPIC_AUTHORIZATION_FAILED, "not allowed")
 
     with pytest.raises(TopicsWrong, match=r"settings of topic beacons cannot be read: .*not allowed"):

@@ -1,4 +1,4 @@
-"""What is logged while a broker is away: bounded, whatever many clients have to say."""
+"""What is logged while a broker is away: bounded for any number of clients."""
 
 import logging
 import socket
@@ -74,8 +74,8 @@ def test_each_broker_has_its_own_lines_and_one_that_nobody_tries_any_more_is_for
         outages.failed(REFUSED.replace("one:", "two:"), 1.0)
         outages.look(QUIET_SECONDS + 1, {("two", 9092)})
         outages.look(FORGET_SECONDS, [])
-    told = [(line["event"], line["broker"]) for line in lines]
-    assert told == [
+    logged = [(line["event"], line["broker"]) for line in lines]
+    assert logged == [
         ("kafka_away", "one:9092"),
         ("kafka_away", "two:9092"),
         ("kafka_back", "two:9092"),
@@ -95,7 +95,7 @@ def test_only_lines_on_failed_connections_are_taken_out_of_the_clients_log() -> 
     assert not watch.filter(record("FAIL", "rdkafka#consumer-1", REFUSED))
 
 
-def test_a_callback_tells_what_the_log_does_not() -> None:
+def test_a_callback_gets_what_the_log_does_not() -> None:
     callback = log_client_error("consumer")
     with capture_logs() as lines:
         callback(KafkaError(KafkaError._TRANSPORT, "refused"))
@@ -119,14 +119,14 @@ def test_real_clients_of_a_broker_that_is_away_and_comes_back_log_two_lines(monk
                 for number in range(3)
             ]
 
-            def told(event: str) -> bool:
+            def is_logged(event: str) -> bool:
                 for client in clients:
                     client.poll(0.01)
                 return any(line["event"] == event for line in lines)
 
-            wait_until(lambda: told("kafka_away"), SECONDS_MAX, "the outage is told")
+            wait_until(lambda: is_logged("kafka_away"), SECONDS_MAX, "the outage is logged")
             place.listen()
-            wait_until(lambda: told("kafka_back"), SECONDS_MAX, "the end of the outage is told")
+            wait_until(lambda: is_logged("kafka_back"), SECONDS_MAX, "the end of the outage is logged")
         assert {line["broker"] for line in lines} == {f"127.0.0.1:{port}"}
         # On a slow machine the outage may last more than ten seconds.
         events = [line["event"] for line in lines if line["event"] != "kafka_still_away"]

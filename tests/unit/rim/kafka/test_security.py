@@ -1,4 +1,4 @@
-"""Kafka's security settings: what fits together, and how each client is told."""
+"""Kafka's security settings: what fits together, and how each client is configured."""
 
 from pathlib import Path
 
@@ -21,7 +21,7 @@ def test_plain_connections_need_no_settings() -> None:
     assert (for_librdkafka(settings), for_java(settings)) == ({}, {})
 
 
-def test_a_password_over_tls_is_told_to_each_client_in_its_words() -> None:
+def test_a_password_over_tls_is_given_to_each_client_under_its_names() -> None:
     settings = Settings.load(SCRAM | {"PLAYHEAD_KAFKA_CA_FILE": "/etc/ca.pem"})
     assert for_librdkafka(settings) == {
         "security.protocol": "sasl_ssl",
@@ -49,7 +49,7 @@ def test_every_client_of_confluent_kafka_gets_them() -> None:
     Producer({**config, "bootstrap.servers": ""})
 
 
-def test_a_certificate_of_ones_own_is_told_too(tmp_path: Path) -> None:
+def test_a_certificate_of_ones_own_is_given_too(tmp_path: Path) -> None:
     certificate, key = tmp_path / "me.pem", tmp_path / "me.key"
     certificate.write_text("certificate")
     key.write_text("key")

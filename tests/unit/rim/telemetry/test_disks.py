@@ -35,7 +35,7 @@ def test_a_folder_that_is_not_made_yet_lies_on_the_disk_of_the_one_above(tmp_pat
     assert (sample("playhead_disk_free_bytes", folder="later") or 0) > 0
 
 
-def test_a_disk_that_cannot_be_asked_is_not_told_as_full(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_disk_that_cannot_be_read_is_not_reported_as_full(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(_: Path) -> None:
         raise OSError(5, "Input/output error")
 
@@ -47,7 +47,7 @@ def test_a_disk_that_cannot_be_asked_is_not_told_as_full(tmp_path: Path, monkeyp
     assert free != free  # noqa: PLR0124 - NaN
 
 
-def test_the_end_of_the_first_certificate_to_run_out_is_told_and_a_renewed_one_is_seen(tmp_path: Path) -> None:
+def test_the_end_of_the_first_certificate_to_run_out_is_reported_and_a_renewed_one_is_seen(tmp_path: Path) -> None:
     file = tmp_path / "tls.crt"
     file.write_bytes(certificate(END + dt.timedelta(days=9)) + certificate(END))
     certificates.watch(file)

@@ -1,4 +1,4 @@
-"""Metrics are made once, whoever meets them first."""
+"""Metrics are made once, in any order of first use."""
 
 import sys
 import threading

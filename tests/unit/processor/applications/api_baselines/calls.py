@@ -92,13 +92,13 @@ def close(driver: Driver, number: int) -> None:
     driver.advance_to(T0 + number * WINDOW_MS + GRACE_MS)
 
 
-def told(driver: Driver) -> list[ApiAnomaly]:
+def anomalies(driver: Driver) -> list[ApiAnomaly]:
     return [codec.API_ANOMALY.decode(output.value) for output in driver.outputs(topics.API_ANOMALIES)]
 
 
 def brief(driver: Driver) -> list[tuple[str, int, str, str | None]]:
-    """Measure, revision, state and end of every revision that was told."""
-    return [(one.measure, one.revision, one.state, one.end_reason) for one in told(driver)]
+    """Measure, revision, state and end of every revision that was written."""
+    return [(one.measure, one.revision, one.state, one.end_reason) for one in anomalies(driver)]
 
 
 def rows(driver: Driver) -> list[ApiWindow]:

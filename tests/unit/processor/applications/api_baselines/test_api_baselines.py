@@ -17,6 +17,7 @@ from tests.unit.processor.applications.api_baselines.calls import (
     T0,
     WINDOW_MS,
     Load,
+    anomalies,
     brief,
     call,
     close,
@@ -25,7 +26,6 @@ from tests.unit.processor.applications.api_baselines.calls import (
     pipe,
     records,
     rows,
-    told,
     window_of,
     windows,
 )
@@ -45,7 +45,7 @@ def after(drive: Drive, *loads: Load | None) -> Driver:
     return driver
 
 
-def test_a_window_is_told_when_its_grace_is_over(drive: Drive) -> None:
+def test_a_window_is_written_when_its_grace_is_over(drive: Drive) -> None:
     driver = drive(APPLICATION)
     calls = [call(100, ms=40), call(200, ms=60, status=404), call(300, ms=80, status=503), call(400, ms=None)]
     # The first is not: an unknown path's 404 is no endpoint's.
@@ -81,7 +81,7 @@ def test_a_call_counts_in_the_window_in_which_it_ended_however_late_within_the_g
 
 def test_usual_windows_make_a_baseline_and_no_anomaly(drive: Drive) -> None:
     driver = after(drive, *jittered(6, seed=2))
-    assert told(driver) == []
+    assert anomalies(driver) == []
     assert [row.state for row in rows(driver)] == ["learning"] * LEARNED + ["usual"] * 6
     (endpoint,) = document(driver)["endpoints"]
     assert (endpoint["path"], endpoint["state"], endpoint["season"]) == ("/users/{id}", "usual", "hour_of_week")
@@ -98,8 +98,8 @@ def test_latency_that_rises_is_one_anomaly_from_its_first_window_to_its_last(dri
         ("latency", 3, "open", None),
         ("latency", 4, "closed", "usual_again"),
     ]
-    opened, *_, closed = told(driver)
-    assert {one.opened_ms for one in told(driver)} == {T0 + LEARNED * WINDOW_MS}
+    opened, *_, closed = anomalies(driver)
+    assert {one.opened_ms for one in anomalies(driver)} == {T0 + LEARNED * WINDOW_MS}
     assert (closed.last_ms, closed.windows) == (T0 + (LEARNED + 4) * WINDOW_MS, 3)
     evidence = opened.latest
     assert (evidence.direction, evidence.calls, evidence.usual_windows) == ("above", 40, RULES.usual_windows_min)
@@ -117,32 +117,32 @@ def test_an_anomaly_is_not_over_before_enough_windows_in_a_row_are_usual(drive: 
 
 
 def test_answers_that_come_at_once_are_not_as_usual_either(drive: Drive) -> None:
-    (opened,) = told(after(drive, Load(ms=5)))
+    (opened,) = anomalies(after(drive, Load(ms=5)))
     assert (opened.measure, opened.latest.direction) == ("latency", "below")
 
 
-def test_errors_are_told_by_their_class(drive: Drive) -> None:
+def test_errors_are_reported_by_their_class(drive: Drive) -> None:
     driver = after(drive, Load(errors=12), Load(errors=12, status=422))
     assert brief(driver) == [("server_errors", 1, "open", None), ("client_errors", 1, "open", None)]
-    assert told(driver)[0].latest.value == pytest.approx(0.3)
-    assert told(driver)[0].latest.usual == 0
+    assert anomalies(driver)[0].latest.value == pytest.approx(0.3)
+    assert anomalies(driver)[0].latest.usual == 0
     (endpoint,) = document(driver)["endpoints"]
     assert [one["measure"] for one in endpoint["anomalies"]] == ["server_errors", "client_errors"]
     assert driver.tallies["open_anomalies"] == 2
 
 
 def test_a_few_errors_are_nothing(drive: Drive) -> None:
-    assert told(after(drive, Load(errors=2))) == []
+    assert anomalies(after(drive, Load(errors=2))) == []
 
 
 @pytest.mark.parametrize(("load", "direction"), [(Load(calls=160), "above"), (Load(calls=5), "below")])
-def test_traffic_is_told_whether_it_rises_or_falls(drive: Drive, load: Load, direction: str) -> None:
+def test_traffic_is_reported_whether_it_rises_or_falls(drive: Drive, load: Load, direction: str) -> None:
     driver = after(drive, load)
     assert brief(driver) == [("traffic", 1, "open", None)]
-    assert told(driver)[0].latest.direction == direction
+    assert anomalies(driver)[0].latest.direction == direction
 
 
-def test_calls_that_cease_are_told_though_nothing_comes(drive: Drive) -> None:
+def test_calls_that_cease_are_reported_though_nothing_comes(drive: Drive) -> None:
     driver = after(drive, None, None)
     assert brief(driver) == [("traffic", 1, "open", None), ("traffic", 2, "open", None)]
     # A window without calls has no row.
@@ -151,19 +151,19 @@ def test_calls_that_cease_are_told_though_nothing_comes(drive: Drive) -> None:
 
 def test_what_is_not_usual_does_not_become_usual_by_itself(drive: Drive) -> None:
     driver = after(drive, *[Load(errors=12)] * 15)
-    assert [one.revision for one in told(driver)] == list(range(1, 16))
-    assert {one.latest.usual for one in told(driver)} == {0.0}
+    assert [one.revision for one in anomalies(driver)] == list(range(1, 16))
+    assert {one.latest.usual for one in anomalies(driver)} == {0.0}
 
 
 def test_what_lasts_very_long_is_the_new_usual(drive: Drive) -> None:
     driver = after(drive, *[Load(ms=400)] * 20, *[Load(ms=400)] * LEARNED, *[Load(ms=100)])
-    ends = [one for one in told(driver) if one.state == "closed"]
+    ends = [one for one in anomalies(driver) if one.state == "closed"]
     assert [(one.end_reason, one.windows) for one in ends] == [("new_usual", 20)]
     states = [row.state for row in rows(driver)][LEARNED:]
     assert states[:20] == ["anomalous"] * 20
     assert "anomalous" not in states[20:-1]
     # And what was usual once is not any more.
-    assert told(driver)[-1].latest.direction == "below"
+    assert anomalies(driver)[-1].latest.direction == "below"
 
 
 def test_each_hour_has_its_own_baseline(drive: Drive) -> None:
@@ -182,10 +182,10 @@ def test_each_hour_has_its_own_baseline(drive: Drive) -> None:
 
     for day in (0, 1):
         hours(day, Load(calls=40), Load(calls=120))
-    assert told(driver) == []
+    assert anomalies(driver) == []
     hours(2, Load(calls=120), Load(calls=120))
     close(driver, 2 * DAY_MS // WINDOW_MS + 120)
-    assert {(one.opened_ms, one.latest.direction, one.latest.season) for one in told(driver)} == {
+    assert {(one.opened_ms, one.latest.direction, one.latest.season) for one in anomalies(driver)} == {
         (T0 + 2 * DAY_MS, "above", "hour_of_day")
     }
     assert brief(driver)[-1] == ("traffic", 13, "closed", "usual_again")
@@ -226,7 +226,7 @@ def test_what_is_no_call_is_rejected(drive: Drive) -> None:
 
 
 @pytest.mark.parametrize("commit_every", [1, 7, 1_000])
-def test_a_replay_tells_the_same(drive: Drive, commit_every: int) -> None:
+def test_a_replay_writes_the_same(drive: Drive, commit_every: int) -> None:
     loads = [*jittered(LEARNED, seed=1), Load(ms=400), Load(errors=12), None, *jittered(4, seed=5)]
     piped = windows(*loads)
     first = Driver(APPLICATION)
@@ -237,6 +237,6 @@ def test_a_replay_tells_the_same(drive: Drive, commit_every: int) -> None:
     # All at once and much later, as after an outage.
     again.pipe_all(records(piped, came_ms=86_400_000), commit_every=commit_every)
     close(again, len(loads))
-    assert told(again) == told(first)
+    assert anomalies(again) == anomalies(first)
     assert rows(again) == rows(first)
-    assert {one.measure for one in told(first)} == {"latency", "server_errors", "traffic"}
+    assert {one.measure for one in anomalies(first)} == {"latency", "server_errors", "traffic"}

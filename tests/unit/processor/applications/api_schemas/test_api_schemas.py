@@ -103,7 +103,7 @@ def test_a_request_is_learned_too(drive: Drive) -> None:
     assert [(one["name"], one["in"]) for one in operation["parameters"]] == [("x-key", "header")]
 
 
-def test_drift_is_told_once(drive: Drive) -> None:
+def test_drift_is_reported_once(drive: Drive) -> None:
     driver = learned(drive, *[call(body={"a": 1, "b": {"c": "x y"}})] * 3)
     for _ in range(2):
         pipe(

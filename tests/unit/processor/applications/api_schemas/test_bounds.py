@@ -51,7 +51,7 @@ def letters(number: int) -> str:
     return "".join(chr(97 + number // 26**place % 26) for place in range(4))
 
 
-def test_names_that_are_ids_are_bounded_and_told_up_to_the_bound() -> None:
+def test_names_that_are_ids_are_bounded_and_reported_up_to_the_bound() -> None:
     endpoint = Endpoint(T0, T0, T0, T0)
     learned(endpoint, *calls(body={"a": 1}))
     publish(endpoint)

@@ -54,5 +54,5 @@ def rows(driver: Driver) -> list[RecordingRow]:
     return [codec.RECORDING.decode(output.value) for output in driver.outputs(topics.RECORDING_INDEX)]
 
 
-def told(driver: Driver) -> list[tuple[int, int, str]]:
+def states(driver: Driver) -> list[tuple[int, int, str]]:
     return [(row.sequence, row.sequence_last, row.state) for row in rows(driver)]

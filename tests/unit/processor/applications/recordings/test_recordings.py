@@ -11,7 +11,7 @@ from services.processor.applications.recordings.settings import SessionRules
 from services.processor.engine.driver import Driver
 from shared import topics
 from shared.chunks import chunk_of, headers_of
-from tests.unit.processor.applications.recordings.sending import T0, Drive, Sent, chunks, pipe, rows, told
+from tests.unit.processor.applications.recordings.sending import T0, Drive, Sent, chunks, pipe, rows, states
 
 RULES = SessionRules(gap_ms=1_000, upload_ms=5_000, kept_ms=60_000, uploads_max=3, waiting_max=5)
 APPLICATION = application(RULES)
@@ -25,7 +25,7 @@ def listed(driver: Driver, session: str = "s1") -> list[int]:
     return [] if found is None else [payload[0] for payload in json.loads(found)["payloads"]]
 
 
-def test_a_payload_is_put_together_from_its_chunks_and_told(drive: Drive) -> None:
+def test_a_payload_is_put_together_from_its_chunks_and_has_a_row(drive: Drive) -> None:
     driver = drive(APPLICATION)
     pipe(driver, chunks(0, b"one ", b"two ", b"three"))
     assert driver.objects == {"acme/s1/000000": b"one two three"}
@@ -50,12 +50,12 @@ def test_payloads_are_stored_in_the_order_of_their_numbers(drive: Drive) -> None
     driver = drive(APPLICATION)
     for number in (2, 1, 3):
         pipe(driver, chunks(number, b"p%d" % number, upload=f"u{number}"))
-    assert told(driver) == []
+    assert states(driver) == []
     pipe(driver, chunks(0, b"p0", upload="u0"))
-    assert told(driver) == [(number, number, "stored") for number in range(4)]
+    assert states(driver) == [(number, number, "stored") for number in range(4)]
     assert listed(driver) == [0, 1, 2, 3]
     driver.advance_to(T0 + 30_000)
-    assert len(told(driver)) == 4
+    assert len(states(driver)) == 4
 
 
 def test_one_payload_of_a_session_is_worked_at_a_time(drive: Drive) -> None:
@@ -64,10 +64,10 @@ def test_one_payload_of_a_session_is_worked_at_a_time(drive: Drive) -> None:
     for number in range(3):
         pipe(driver, chunks(number, b"p%d" % number, upload=f"u{number}"))
     assert driver.rows["media_requests"] == 1
-    assert told(driver) == []
+    assert states(driver) == []
     driver.objects_away = False
     driver.work_media()
-    assert told(driver) == [(number, number, "stored") for number in range(3)]
+    assert states(driver) == [(number, number, "stored") for number in range(3)]
     assert driver.rows["media_requests"] == 0
 
 
@@ -95,7 +95,7 @@ def test_a_torn_upload_leaves_nothing_and_its_repetition_is_the_payload(drive: D
     first, _, third = chunks(1, b"x", b"y", b"z", upload="third")
     pipe(driver, [first, third])
     assert driver.objects == {"acme/s1/000000": b"one two three"}
-    assert told(driver) == [(0, 0, "stored")]
+    assert states(driver) == [(0, 0, "stored")]
     assert driver.tallies["torn_chunks"] == 1
 
 
@@ -104,33 +104,33 @@ def test_a_payload_posted_again_is_the_same_payload(drive: Drive) -> None:
     for upload in ("a", "b", "c"):
         pipe(driver, chunks(0, b"one ", b"two", upload=upload))
     pipe(driver, chunks(0, b"other bytes", upload="d"))
-    assert told(driver) == [(0, 0, "stored")]
+    assert states(driver) == [(0, 0, "stored")]
     assert driver.objects == {"acme/s1/000000": b"one two"}
     assert driver.tallies["repeated_payloads"] == 3
 
 
-def test_a_gap_is_waited_for_then_told_and_what_still_comes_is_stored(drive: Drive) -> None:
+def test_a_gap_is_waited_for_then_reported_and_what_still_comes_is_stored(drive: Drive) -> None:
     driver = drive(APPLICATION)
     pipe(driver, chunks(0, b"p0", upload="u0"))
     pipe(driver, chunks(3, b"p3", upload="u3"))
     driver.advance_to(T0 + 999)
-    assert told(driver) == [(0, 0, "stored")]
+    assert states(driver) == [(0, 0, "stored")]
     driver.advance_to(T0 + 1_000)
-    assert told(driver) == [(0, 0, "stored"), (1, 2, "missing"), (3, 3, "stored")]
+    assert states(driver) == [(0, 0, "stored"), (1, 2, "missing"), (3, 3, "stored")]
     assert driver.tallies["missing_payloads"] == 2
     pipe(driver, chunks(2, b"p2", upload="u2"), at_ms=T0 + 2_000)
-    assert told(driver)[3:] == [(2, 2, "stored")]
+    assert states(driver)[3:] == [(2, 2, "stored")]
     assert [row.revision for row in rows(driver)] == [1, 2, 3, 4]
     assert listed(driver) == [0, 2, 3]
     pipe(driver, chunks(2, b"p2", upload="again"), at_ms=T0 + 3_000)
-    assert len(told(driver)) == 4
+    assert len(states(driver)) == 4
 
 
 def test_a_gap_with_too_much_behind_it_is_given_up_at_once(drive: Drive) -> None:
     driver = drive(APPLICATION)
     for number in range(1, RULES.waiting_max + 2):
         pipe(driver, chunks(number, b"p%d" % number, upload=f"u{number}"))
-    assert told(driver) == [(0, 0, "missing"), *((number, number, "stored") for number in range(1, 7))]
+    assert states(driver) == [(0, 0, "missing"), *((number, number, "stored") for number in range(1, 7))]
 
 
 def test_an_upload_that_never_ends_is_dropped(drive: Drive) -> None:
@@ -139,7 +139,7 @@ def test_an_upload_that_never_ends_is_dropped(drive: Drive) -> None:
     pipe(driver, [first])
     driver.advance_to(T0 + RULES.upload_ms)
     pipe(driver, [second], at_ms=T0 + RULES.upload_ms)
-    assert told(driver) == []
+    assert states(driver) == []
     assert driver.tallies["torn_chunks"] == 1
 
 
@@ -149,12 +149,12 @@ def test_more_uploads_than_a_session_may_have_drop_the_oldest(drive: Drive) -> N
     for number, (first, _) in enumerate(uploads):
         pipe(driver, [first], at_ms=T0 + number)
     pipe(driver, [uploads[0][1]], at_ms=T0 + 10)
-    assert told(driver) == []
+    assert states(driver) == []
     pipe(driver, [uploads[1][1]], at_ms=T0 + 11)
-    assert told(driver) == [(0, 0, "stored")]
+    assert states(driver) == [(0, 0, "stored")]
 
 
-def test_what_kafka_has_dropped_is_told_as_lost_and_may_come_again(drive: Drive) -> None:
+def test_what_kafka_has_dropped_is_reported_as_lost_and_may_come_again(drive: Drive) -> None:
     driver = drive(APPLICATION)
     driver.objects_away = True
     pipe(driver, chunks(0, b"one ", b"two", upload="a"))
@@ -162,9 +162,9 @@ def test_what_kafka_has_dropped_is_told_as_lost_and_may_come_again(drive: Drive)
     driver.lose(topics.RECORDINGS, 1)
     driver.objects_away = False
     driver.work_media()
-    assert told(driver) == [(0, 0, "lost"), (1, 1, "stored")]
+    assert states(driver) == [(0, 0, "lost"), (1, 1, "stored")]
     pipe(driver, chunks(0, b"one ", b"two", upload="c"))
-    assert told(driver)[2:] == [(0, 0, "stored")]
+    assert states(driver)[2:] == [(0, 0, "stored")]
     assert listed(driver) == [0, 1]
 
 
@@ -172,10 +172,10 @@ def test_bytes_that_are_not_what_was_announced_are_never_stored(drive: Drive) ->
     driver = drive(APPLICATION)
     first, second = chunks(0, b"one ", b"two")
     pipe(driver, [first, second._replace(value=b"TWO")])
-    assert told(driver) == [(0, 0, "corrupt")]
+    assert states(driver) == [(0, 0, "corrupt")]
     assert driver.objects == {}
     pipe(driver, chunks(0, b"one ", b"two", upload="again"))
-    assert told(driver)[1:] == [(0, 0, "stored")]
+    assert states(driver)[1:] == [(0, 0, "stored")]
 
 
 def test_a_payload_that_the_store_refuses_is_set_aside_and_the_session_goes_on(drive: Drive) -> None:
@@ -218,7 +218,7 @@ def test_a_record_that_is_no_chunk_is_rejected_with_its_place(drive: Drive) -> N
         b"the key names another session than the headers",
     ]
     assert rejected[0]["origin"] == b"recordings/0/0"
-    assert told(driver) == [(0, 0, "stored")]
+    assert states(driver) == [(0, 0, "stored")]
 
 
 def test_what_is_open_at_a_crash_is_found_again_without_any_record() -> None:
@@ -228,7 +228,7 @@ def test_what_is_open_at_a_crash_is_found_again_without_any_record() -> None:
     driver.restart_with(APPLICATION)
     driver.objects_away = False
     driver.work_media()
-    assert told(driver) == [(0, 0, "stored")]
+    assert states(driver) == [(0, 0, "stored")]
 
 
 @pytest.mark.parametrize("seed", range(4))

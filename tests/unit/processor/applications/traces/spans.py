@@ -19,7 +19,7 @@ APPLICATION = application(RULES)
 
 def span(name: str, from_ms: int, until_ms: int, parent: str | None = None, **fields: Any) -> Span:
     """A span named by one letter, which is its id too; times are ms after T0."""
-    told = {"service": "shop", "trace_id": TRACE, "customer_id": "acme"} | fields
+    given = {"service": "shop", "trace_id": TRACE, "customer_id": "acme"} | fields
     return Span(
         schema_version=1,
         span_id=span_id(name),
@@ -28,7 +28,7 @@ def span(name: str, from_ms: int, until_ms: int, parent: str | None = None, **fi
         start_us=(T0 + from_ms) * 1000,
         duration_us=(until_ms - from_ms) * 1000,
         recv_time_ms=0,
-        **told,
+        **given,
     )
 
 

@@ -14,10 +14,10 @@ from shared import codec, topics
 from shared.schemas.span import Span
 from tests.unit.processor.applications.traces.spans import KEY, T0, rows, span
 
-#: So that nothing is ever late, and everything is told at the end.
+#: So that nothing is ever late, and every row is written at the end.
 HOUR_MS = 3_600_000
 RULES = TraceRules(gap_ms=100, grace_ms=HOUR_MS, kept_ms=HOUR_MS)
-#: What says when and how spans came, not what they say.
+#: Fields of the arrival of spans, not of their content.
 ARRIVAL_FIELDS = {"part", "revision", "duplicate_count"}
 
 letters = st.sampled_from("abcdefghij")
@@ -34,12 +34,12 @@ spans = st.builds(
 )
 
 
-def told(arriving: list[Span], *, told_between: bool = False) -> list[dict[str, Any]]:
+def final_rows(arriving: list[Span], *, writes_between: bool = False) -> list[dict[str, Any]]:
     """What holds in the end: of each part the last row, but for those that were taken back."""
     driver = Driver(application(RULES))
     for number, one in enumerate(arriving):
         driver.pipe(topics.SPANS, KEY, codec.SPAN.encode(one), at_ms=T0 + HOUR_MS)
-        if told_between and number == len(arriving) // 2:
+        if writes_between and number == len(arriving) // 2:
             driver.advance_to(T0 + 10_000)
     driver.advance_to(T0 + HOUR_MS)
     newest = {row.part: row for row in rows(driver)}
@@ -53,7 +53,7 @@ def told(arriving: list[Span], *, told_between: bool = False) -> list[dict[str, 
 
 
 @given(st.lists(spans, min_size=1, max_size=12), st.randoms(use_true_random=False), st.booleans())
-def test_order_and_duplication_change_nothing(given_: list[Span], random_: random.Random, told_between: bool) -> None:
+def test_order_and_duplication_change_nothing(given_: list[Span], random_: random.Random, writes_between: bool) -> None:
     again = [*given_, *random_.choices(given_, k=3)]
     random_.shuffle(again)
-    assert told(again, told_between=told_between) == told(given_)
+    assert final_rows(again, writes_between=writes_between) == final_rows(given_)

@@ -1,4 +1,4 @@
-"""Server spans of HTTP are told as API calls, once each, to the partition of the API."""
+"""Server spans of HTTP become API calls, once each, to the partition of the API."""
 
 from collections.abc import Callable
 from typing import Any
@@ -27,7 +27,7 @@ OLD: dict[str, Any] = {
 
 
 @pytest.mark.parametrize(
-    ("attrs", "told"),
+    ("attrs", "expected"),
     [
         (STABLE, ("GET", "api.example:8443", ["users", "{integer}"], 200)),
         (STABLE | {"http.route": "/users/:name"}, ("GET", "api.example:8443", ["users", "{route}"], 200)),
@@ -46,9 +46,9 @@ OLD: dict[str, Any] = {
         ({"http.method": "GET", "http.status_code": 200, "http.url": "//\u2100/a"}, None),
     ],
 )
-def test_what_a_span_tells_of_a_call(attrs: dict[str, Any], told: tuple[Any, ...] | None) -> None:
+def test_the_call_of_a_span(attrs: dict[str, Any], expected: tuple[Any, ...] | None) -> None:
     call = to_api_call(span("a", 0, 5, kind="server", attrs=attrs))
-    assert (call and (call.method, call.host, call.path, call.status)) == told
+    assert (call and (call.method, call.host, call.path, call.status)) == expected
     assert to_api_call(span("a", 0, 5, kind="client", attrs=attrs)) is None
 
 

@@ -1,4 +1,4 @@
-"""Stories of traces: joined, told once, revised, bridged, late; each in three weathers."""
+"""Stories of traces: joined, written once, revised, bridged, late; each in three weathers."""
 
 from collections.abc import Callable
 from typing import Any
@@ -58,7 +58,7 @@ def test_spans_of_many_services_become_one_trace_when_their_window_ends(drive: D
     assert len(rows(driver)) == 1
 
 
-def test_a_quiet_partition_tells_its_traces_too(drive: Drive) -> None:
+def test_a_quiet_partition_writes_its_traces_too(drive: Drive) -> None:
     driver = drive(APPLICATION)
     pipe(driver, span("a", 0, 100))
     driver.advance_to(span("a", 0, 100).end_us // 1000 + 1_001)
@@ -127,7 +127,7 @@ def test_a_span_between_two_parts_makes_them_one_and_takes_the_second_row_back(d
     ]
 
 
-def test_two_parts_that_were_never_told_are_joined_without_a_word(drive: Drive) -> None:
+def test_two_parts_without_rows_are_joined_without_a_retraction(drive: Drive) -> None:
     driver = drive(APPLICATION)
     pipe(driver, span("c", 2_000, 2_100, "a"), span("b", 900, 1_200, "a"), span("a", 0, 100), at_ms=2_100)
     pass_time(driver, 4_000)

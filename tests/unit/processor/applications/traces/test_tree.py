@@ -8,12 +8,12 @@ from services.processor.applications.traces.tree import critical_path, grown
 from shared.schemas.span import SpanFields
 from tests.unit.processor.applications.traces.spans import T0, span
 
-Told = tuple[str, int, int, str | None]
+SpanTuple = tuple[str, int, int, str | None]
 
 
-def path_of(*told: Told) -> str:
+def path_of(*tuples: SpanTuple) -> str:
     """The critical path as `a0-10 b10-20`, ms."""
-    spans = {one.span_id: one for one in (span(name, start, end, parent) for name, start, end, parent in told)}
+    spans = {one.span_id: one for one in (span(name, start, end, parent) for name, start, end, parent in tuples)}
     return " ".join(
         f"{spans[one.span_id].name}{one.start_us // 1000 - T0}-{(one.start_us + one.duration_us) // 1000 - T0}"
         for one in critical_path(grown(spans.values()))
@@ -21,7 +21,7 @@ def path_of(*told: Told) -> str:
 
 
 @pytest.mark.parametrize(
-    ("told", "path"),
+    ("tuples", "path"),
     [
         ([("a", 0, 100, None)], "a0-100"),
         ([("a", 0, 100, None), ("b", 10, 60, "a")], "a0-10 b10-60 a60-100"),
@@ -33,12 +33,12 @@ def path_of(*told: Told) -> str:
     ],
     ids=["alone", "waits", "the later of two", "one after the other", "outlasts", "after all", "began before"],
 )
-def test_the_critical_path_is_what_was_waited_for(told: list[Told], path: str) -> None:
-    assert path_of(*told) == path
+def test_the_critical_path_is_what_was_waited_for(tuples: list[SpanTuple], path: str) -> None:
+    assert path_of(*tuples) == path
 
 
 @pytest.mark.parametrize(
-    ("told", "order", "orphans"),
+    ("tuples", "order", "orphans"),
     [
         ([("c", 5, 6, "b"), ("a", 0, 9, None), ("b", 4, 7, "a"), ("d", 1, 2, "a")], "adbc", 0),
         ([("c", 5, 6, "b"), ("a", 6, 9, None)], "ac", 1),
@@ -47,8 +47,8 @@ def test_the_critical_path_is_what_was_waited_for(told: list[Told], path: str) -
     ],
     ids=["a tree", "no parent", "each other's ancestors", "its own parent"],
 )
-def test_every_span_comes_after_its_parent(told: list[Told], order: str, orphans: int) -> None:
-    tree = grown(span(name, start, end, parent) for name, start, end, parent in told)
+def test_every_span_comes_after_its_parent(tuples: list[SpanTuple], order: str, orphans: int) -> None:
+    tree = grown(span(name, start, end, parent) for name, start, end, parent in tuples)
     assert ("".join(one.name for one in tree.in_order()), tree.orphans) == (order, orphans)
 
 
@@ -68,9 +68,9 @@ times = st.integers(0, 100)
 
 @given(st.dictionaries(letters, st.tuples(times, times, st.none() | letters), min_size=1))
 def test_the_tree_has_every_span_once_and_the_path_is_as_long_as_the_root(
-    told: dict[str, tuple[int, int, str | None]],
+    tuples: dict[str, tuple[int, int, str | None]],
 ) -> None:
-    spans = [span(name, start, start + length, parent) for name, (start, length, parent) in told.items()]
+    spans = [span(name, start, start + length, parent) for name, (start, length, parent) in tuples.items()]
     tree = grown(spans)
     assert sorted(one.span_id for one in tree.in_order()) == sorted(one.span_id for one in spans)
     path = critical_path(tree)

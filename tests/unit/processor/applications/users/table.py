@@ -31,9 +31,9 @@ class Call:
             for one in table.application.routes
             if one.method == method and (parts := _matched(one.path, path)) is not None
         )
-        told = {name.lower().replace("_", "-"): value for name, value in headers.items()}
+        named = {name.lower().replace("_", "-"): value for name, value in headers.items()}
         nonce = f"{next(_nonces):032x}"
-        request = Request(method, parts, parameters, told, body, nonce, PARTITIONS)
+        request = Request(method, parts, parameters, named, body, nonce, PARTITIONS)
         self._table = table
         self._handling = route.handle(request)
         self.reply: Reply | None = None
@@ -54,10 +54,10 @@ class Call:
             self._table.submit(self._step.key, self._step.value)
             self._go_on(None)
             return True
-        told = self._table.drivers[self._step.partition].ask(self._step.query, self._step.subject)
-        if told is None and not isinstance(self._step, Ask):
+        answer = self._table.drivers[self._step.partition].ask(self._step.query, self._step.subject)
+        if answer is None and not isinstance(self._step, Ask):
             return False
-        self._go_on(told)
+        self._go_on(answer)
         return True
 
     @property
@@ -91,12 +91,12 @@ class Table:
 
     def _gather(self) -> None:
         for number, driver in enumerate(self.drivers):
-            told = driver.outputs(topics.USER_COMMANDS)
-            for output in told[self._taken[number] :]:
+            commands = driver.outputs(topics.USER_COMMANDS)
+            for output in commands[self._taken[number] :]:
                 assert output.by_key
                 assert output.value is not None
                 self.under_way[number].append((output.key, output.value))
-            self._taken[number] = len(told)
+            self._taken[number] = len(commands)
 
     def deliver(self, random_: random.Random | None = None) -> bool:
         """Delivers one command that is under way; False when there is none."""
@@ -139,7 +139,7 @@ class Table:
         """Rows that stand in all partitions."""
         return sum(driver.rows[store] for driver in self.drivers)
 
-    def told(self) -> dict[str, dict[str, Any] | None]:
+    def published(self) -> dict[str, dict[str, Any] | None]:
         """What topic `users` has of each user, newest."""
         found: dict[str, dict[str, Any] | None] = {}
         for driver in self.drivers:

@@ -59,7 +59,7 @@ def test_a_deletion_is_answered_once_the_address_is_free(table: Table) -> None:
     assert gone.answer == (204, None)
 
 
-def test_an_address_that_is_given_up_for_another_tells_nobody_until_it_is_free(table: Table) -> None:
+def test_an_address_that_is_given_up_for_another_has_no_answer_until_it_is_free(table: Table) -> None:
     user_id = table.made("a@example.org")
     moves = table.start("PATCH", f"/users/{user_id}", {"email": "b@example.org"})
     while kinds(table) != ["Release"]:
@@ -108,7 +108,7 @@ def test_writes_of_a_user_wait_for_its_address_and_keep_their_order(table: Table
     assert (table.rows("users"), table.rows("email_claims"), table.rows("changes")) == (0, 0, 0)
 
 
-def test_more_writes_than_may_wait_are_told_to_come_again(table: Table) -> None:
+def test_more_writes_than_may_wait_get_a_retry_after(table: Table) -> None:
     path = f"/users/{table.made('a@example.org')}"
     first = table.start("PATCH", path, {"email": "b@example.org"})
     stepped(table, first)
@@ -230,9 +230,7 @@ def test_a_claim_of_the_same_user_under_a_newer_number_is_granted(table: Table) 
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_whatever_the_order_of_steps_addresses_have_one_user_and_users_their_addresses(
-    weather: Weather, seed: int
-) -> None:
+def test_in_any_order_of_steps_addresses_have_one_user_and_users_their_addresses(weather: Weather, seed: int) -> None:
     random_ = random.Random(seed)
     table = Table(weather, keeping(10_000))
     emails = [f"{letter}@example.org" for letter in "abcd"]
@@ -254,7 +252,7 @@ def test_whatever_the_order_of_steps_addresses_have_one_user_and_users_their_add
         for call in calls:
             if call.reply is None and random_.random() < 0.5 and call.go() and call.reply is not None:
                 ids += [call.answer[1]["id"]] if call.answer[0] == 201 else []
-        taken = [row.email for row in map(_parsed, table.told().values()) if row is not None]
+        taken = [row.email for row in map(_parsed, table.published().values()) if row is not None]
         assert len(taken) == len(set(taken)), "at no time have two users one address"
     while go(*calls) or table.deliver(random_):
         pass

@@ -34,19 +34,19 @@ def asked(name: str) -> Asked:
     return Asked(name, "fingerprint", is_keyed=True)
 
 
-def test_the_oldest_goes_and_one_that_was_told_anew_keeps_its_newer_place() -> None:
+def test_the_oldest_goes_and_one_that_was_stored_again_keeps_its_newer_place() -> None:
     context = Stores()
     outcomes = Outcomes(cast("Context", context), UserRules().model_copy(update={"outcomes_max": 3}))
     kept = context.rows[OUTCOMES.name]
     refused, done = Outcome("fingerprint", 503, b"", is_final=False), Outcome("fingerprint", 200, b"")
-    outcomes.tell(b"u", asked("a"), refused)
-    assert not outcomes.are_told(b"u", asked("a"))
+    outcomes.put(b"u", asked("a"), refused)
+    assert not outcomes.has_final(b"u", asked("a"))
     for name in "ba":
-        outcomes.tell(b"u", asked(name), done)
-    assert outcomes.are_told(b"u", asked("a"))
-    outcomes.tell(b"u", asked("c"), done)
+        outcomes.put(b"u", asked(name), done)
+    assert outcomes.has_final(b"u", asked("a"))
+    outcomes.put(b"u", asked("c"), done)
     assert set(kept) == {outcome_key(b"u", name) for name in "abc"}, "a's first place was given away, not its second"
-    outcomes.tell(b"u", asked("d"), done)
+    outcomes.put(b"u", asked("d"), done)
     assert set(kept) == {outcome_key(b"u", name) for name in "acd"}
-    outcomes.tell(b"u", asked("e"), done)
+    outcomes.put(b"u", asked("e"), done)
     assert set(kept) == {outcome_key(b"u", name) for name in "cde"}

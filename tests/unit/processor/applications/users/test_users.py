@@ -18,7 +18,7 @@ def faults(answer: tuple[int, Any]) -> list[str]:
     return [one.get("pointer") or one.get("header") or one.get("parameter") for one in answer[1]["errors"]]
 
 
-def test_a_user_that_was_made_is_told_by_id_by_address_and_in_the_list(table: Table) -> None:
+def test_a_user_that_was_made_is_found_by_id_by_address_and_in_the_list(table: Table) -> None:
     made = table.call("POST", "/users", ADA)
     status, user = made.answer
     assert status == 201
@@ -30,7 +30,7 @@ def test_a_user_that_was_made_is_told_by_id_by_address_and_in_the_list(table: Ta
     assert found.headers["ETag"] == '"1"'
     assert table.call("GET", "/users?email=ada@example.ORG").answer == (200, {"users": [user], "next_cursor": None})
     assert table.listed() == [user]
-    assert table.told() == {user["id"]: user}
+    assert table.published() == {user["id"]: user}
 
 
 def test_an_address_has_one_user_until_that_gives_it_up(table: Table) -> None:
@@ -68,7 +68,7 @@ def test_a_deleted_user_is_gone_everywhere(table: Table) -> None:
         )
     assert table.call("PUT", f"/users/{user_id}", ADA).answer[0] == 404
     assert table.listed() == []
-    assert table.told() == {user_id: None}
+    assert table.published() == {user_id: None}
     assert (table.rows("users"), table.rows("email_claims")) == (0, 0)
 
 
@@ -157,7 +157,7 @@ def test_no_more_outcomes_are_kept_than_they_may_be(weather: Weather) -> None:
     assert table.rows("outcomes") == 5
     assert table.rows("outcome_places") == 5
     assert table.call("PATCH", path, {"name": "15"}, Idempotency_Key="p15").answer[1]["version"] == 17, "kept"
-    assert table.call("PATCH", path, {"name": "14"}, Idempotency_Key="p14").answer[1]["version"] == 22, "done anew"
+    assert table.call("PATCH", path, {"name": "14"}, Idempotency_Key="p14").answer[1]["version"] == 22, "done again"
 
 
 @pytest.mark.parametrize(
@@ -221,7 +221,7 @@ def test_each_wrong_attribute_is_named() -> None:
         ("PUT", f"/users/{'0' * 32}", {"If_Match": "one"}, 400, ["If-Match"]),
     ],
 )
-def test_a_request_that_cannot_be_understood_is_told_what_is_wrong(
+def test_a_request_that_cannot_be_understood_is_answered_with_its_faults(
     method: str, path: str, headers: dict[str, str], status: int, about: list[str]
 ) -> None:
     call = Table("calm").call(method, path, None if method == "GET" else ADA, **headers)
@@ -236,7 +236,7 @@ def test_pages_have_every_user_once_in_the_order_of_partition_and_key(limit: int
     ids = [table.made(f"user{number}@example.org") for number in range(13)]
     listed = [user["id"] for user in table.listed(limit)]
     assert sorted(listed) == sorted(ids)
-    assert listed == [user["id"] for user in table.listed(7)], "whatever the size of the pages"
+    assert listed == [user["id"] for user in table.listed(7)], "for any size of the pages"
     gone = listed[5]
     first, later = table.call("GET", "/users?limit=5").answer[1], []
     table.call("DELETE", f"/users/{gone}")
