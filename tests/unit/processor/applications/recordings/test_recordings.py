@@ -195,7 +195,7 @@ def test_a_payload_that_the_store_refuses_is_set_aside_and_the_session_goes_on(d
     # Given back after the store was mended, as `redrive` does: the same records, at the end of the input.
     driver.objects_refused = set()
     pipe(driver, refused)
-    assert told(driver)[3:] == [(0, 0, "stored")]
+    assert states(driver)[3:] == [(0, 0, "stored")]
     assert driver.objects["acme/s1/000000"] == b"one two "
     assert listed(driver) == [0, 1]
 
