@@ -14,6 +14,7 @@ from services.finalizer.warehouse import session as finalizer_session
 from services.finalizer.warehouse import tables
 from shared.settings import Settings
 from tests.integration.brokers import broker_with_topics
+from tests.integration.failing import AUTHORIZER, Scene, scene_on
 from tests.integration.finalizing import spark_environment
 from tests.integration.warehousing import Warehouse, finalizer_settings
 
@@ -47,6 +48,20 @@ def own_broker(tmp_path: Path) -> Iterator[Broker]:
     """A broker that holds nothing of other tests."""
     with broker_with_topics(tmp_path / "broker") as running:
         yield running
+
+
+@pytest.fixture(scope="session")
+def emptied_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
+    """The broker of all scenes, each of which begins with empty topics; a test may kill it and start it again."""
+    with Broker(tmp_path_factory.mktemp("emptied"), properties=AUTHORIZER) as running:
+        yield running
+
+
+@pytest.fixture
+def scene(emptied_broker: Broker, tmp_path: Path) -> Iterator[Scene]:
+    """Empty topics, and slots, feeds and rows that end with the test."""
+    with scene_on(emptied_broker, tmp_path) as made:
+        yield made
 
 
 @pytest.fixture(scope="session")

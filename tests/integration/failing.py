@@ -15,6 +15,11 @@ from shared.settings import Settings
 from tests.integration.feed import FINISH, PARTITIONS, Feed, Rows, expect
 from tests.integration.slots import PROCESSOR, Slot, wait_until
 
+#: Everybody may do what no rule forbids.
+AUTHORIZER = {
+    "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+    "allow.everyone.if.no.acl.found": "true",
+}
 #: Group members that die are noticed soon, and views finish soon; the store is written often.
 QUICK = FINISH | {
     "VIDEO_VIEWS_FINISH_CLEAN_MS": "800",

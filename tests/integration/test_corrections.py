@@ -6,42 +6,26 @@ import re
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
 from confluent_kafka.admin import AdminClient
 
-from deploy.local.broker import Broker
 from deploy.topics import create_topics
 from services.processor.catalogue import APPLICATIONS
 from services.processor.runtime import corrections
 from services.processor.settings import ProcessorSettings
 from shared import topics
 from shared.settings import Settings
-from tests.integration.failing import Scene, scene_on
+from tests.integration.failing import Scene
 from tests.integration.feed import PARTITIONS
 from tests.integration.slots import ROOT, wait_until
 
 pytestmark = pytest.mark.integration
 
 NAME = topics.BEACONS.name
-
-
-@pytest.fixture(scope="module")
-def own_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
-    """One broker for this file; each test has empty topics on it."""
-    with Broker(tmp_path_factory.mktemp("broker")) as running:
-        yield running
-
-
-@pytest.fixture
-def scene(own_broker: Broker, tmp_path: Path) -> Iterator[Scene]:
-    with scene_on(own_broker, tmp_path) as made:
-        yield made
 
 
 def command(scene: Scene, *arguments: str) -> tuple[int, Any]:
@@ -91,18 +75,18 @@ def test_an_input_that_was_created_again_stops_the_slot_until_it_is_told_to_begi
 
 
 def test_a_log_that_was_cut_off_after_it_was_folded_stops_the_slot_until_it_continues_from_there(
-    scene: Scene, own_broker: Broker
+    scene: Scene,
 ) -> None:
     """A broker that was killed and whose disk lost a tail: it is the leader all the same, as after an unclean election."""
     slot = scene.started()
     scene.feed(seconds=1)
     scene.expect_truth()
     assert slot.terminate() == 0
-    own_broker.kill()
-    log = own_broker.log_file.parent / "data" / f"{NAME}-0" / f"{0:020}.log"
+    scene.broker.kill()
+    log = scene.broker.log_file.parent / "data" / f"{NAME}-0" / f"{0:020}.log"
     with log.open("r+b") as file:
         file.truncate(log.stat().st_size // 2)
-    own_broker.start()
+    scene.broker.start()
     # So many that the former offset exists again, with another record.
     for _ in range(2):
         scene.feed(seconds=1).finish()

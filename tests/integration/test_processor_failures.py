@@ -2,14 +2,11 @@
 
 import signal
 import time
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from confluent_kafka import Consumer, Producer
 from confluent_kafka.admin import AdminClient
 
-from deploy.local.broker import Broker
 from services.processor.applications.video_views.app import application
 from services.processor.applications.video_views.view.finish import FinishRules
 from services.processor.engine.core.checkpoint import Checkpoint
@@ -19,26 +16,13 @@ from services.processor.runtime.partition.transaction import Committer, Unclear
 from services.rim.process.crash_points import CrashPoint, CrashPoints
 from shared.settings import Settings
 from shared.topics import BEACONS
-from tests.integration.failing import Scene, delete_group, scene_on
+from tests.integration.failing import Scene, delete_group
 from tests.integration.feed import COUNTS, PARTITIONS
 from tests.integration.slots import Slot, wait_until
 
 pytestmark = pytest.mark.integration
 
 APPLICATION = application(FinishRules())
-
-
-@pytest.fixture(scope="module")
-def own_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
-    """One broker for this file; each test has empty topics on it."""
-    with Broker(tmp_path_factory.mktemp("broker")) as running:
-        yield running
-
-
-@pytest.fixture
-def scene(own_broker: Broker, tmp_path: Path) -> Iterator[Scene]:
-    with scene_on(own_broker, tmp_path) as made:
-        yield made
 
 
 def came_to(slot: Slot, point: str) -> None:

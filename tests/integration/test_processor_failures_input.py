@@ -1,19 +1,16 @@
 """Records, rows and views that the application cannot deal with, and input that is gone: rejected, cut off, or the slot stops."""
 
 import time
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient
 
-from deploy.local.broker import Broker
 from services.processor.applications.video_views.stores import VIEWS
 from services.processor.engine.state.rows import pack
 from shared import codec, topics
 from shared.partitioning import partition_of
-from tests.integration.failing import Scene, scene_on
+from tests.integration.failing import Scene
 from tests.integration.feed import PARTITIONS, beacon, newest, observed
 from tests.integration.raising_slot import PROGRAM, RAISES, TOO_LARGE
 from tests.integration.slots import wait_until
@@ -24,19 +21,6 @@ pytestmark = pytest.mark.integration
 AT_MS = 1_790_000_000_000
 #: What is not text cannot be a row's ids: a view with such a key can be folded, but not finished.
 UNFINISHABLE = b"acme:\xff"
-
-
-@pytest.fixture(scope="module")
-def own_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
-    """One broker for this file; each test has empty topics on it."""
-    with Broker(tmp_path_factory.mktemp("broker")) as running:
-        yield running
-
-
-@pytest.fixture
-def scene(own_broker: Broker, tmp_path: Path) -> Iterator[Scene]:
-    with scene_on(own_broker, tmp_path) as made:
-        yield made
 
 
 def encoded(view_id: str, seq: int, event: str = "heartbeat", **attrs: object) -> bytes:

@@ -4,7 +4,6 @@ import json
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 
 import pytest
 from confluent_kafka.admin import (
@@ -20,32 +19,13 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
-from deploy.local.broker import Broker
 from shared import topics
-from tests.integration.failing import Scene, scene_on
+from tests.integration.failing import Scene
 from tests.integration.slots import Slot, wait_until
 
 pytestmark = pytest.mark.integration
 
-#: Everybody may do what no rule forbids.
-AUTHORIZER = {
-    "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
-    "allow.everyone.if.no.acl.found": "true",
-}
 SOON = {"PROCESSOR_REFUSED_MS_MAX": "1500"}
-
-
-@pytest.fixture(scope="module")
-def own_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
-    """One broker for this file, which knows rights; each test has empty topics on it."""
-    with Broker(tmp_path_factory.mktemp("broker"), properties=AUTHORIZER) as running:
-        yield running
-
-
-@pytest.fixture
-def scene(own_broker: Broker, tmp_path: Path) -> Iterator[Scene]:
-    with scene_on(own_broker, tmp_path) as made:
-        yield made
 
 
 @contextmanager

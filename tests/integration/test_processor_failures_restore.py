@@ -3,13 +3,11 @@
 import signal
 import threading
 import time
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from deploy.local.broker import Broker
 from services.processor.applications.video_views.app import application
 from services.processor.applications.video_views.stores import CLOSED_VIEWS
 from services.processor.applications.video_views.view.finish import FinishRules
@@ -26,7 +24,7 @@ from services.processor.runtime.store.stores import Stores
 from services.processor.settings import ProcessorSettings
 from services.rim.process.crash_points import CrashPoint, CrashPoints
 from shared.settings import Settings
-from tests.integration.failing import Scene, scene_on
+from tests.integration.failing import Scene
 from tests.integration.feed import COUNTS
 
 pytestmark = pytest.mark.integration
@@ -37,19 +35,6 @@ CHUNK_ROWS = 20_000
 CHUNKS = 5
 MEMORY = Memory(block_cache_bytes=4 << 20, write_buffer_bytes=8 << 20)
 APPLICATION = application(FinishRules())
-
-
-@pytest.fixture(scope="module")
-def own_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
-    """One broker for this file; each test has empty topics on it."""
-    with Broker(tmp_path_factory.mktemp("broker")) as running:
-        yield running
-
-
-@pytest.fixture
-def scene(own_broker: Broker, tmp_path: Path) -> Iterator[Scene]:
-    with scene_on(own_broker, tmp_path) as made:
-        yield made
 
 
 def key(number: int) -> bytes:

@@ -4,19 +4,18 @@ import os
 import resource
 import shutil
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
 import pytest
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
 
-from deploy.local.broker import Broker
 from services.processor.engine.state.local import LocalMeta
 from services.processor.engine.state.rows import ROW_FORMAT
 from services.processor.runtime.store.rocksdb import RocksStore
 from shared.topics import VIDEO_VIEWS_CHANGELOG
-from tests.integration.failing import Scene, scene_on
+from tests.integration.failing import Scene
 from tests.integration.feed import PARTITIONS
 from tests.integration.slots import Slot, wait_until
 from tests.integration.stores import DAY_MS, MEMORY, change_position, garbage, ghost
@@ -24,19 +23,6 @@ from tests.integration.stores import DAY_MS, MEMORY, change_position, garbage, g
 pytestmark = pytest.mark.integration
 
 HOUR_MS = 3_600_000
-
-
-@pytest.fixture(scope="module")
-def own_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
-    """One broker for this file; each test has empty topics on it."""
-    with Broker(tmp_path_factory.mktemp("broker")) as running:
-        yield running
-
-
-@pytest.fixture
-def scene(own_broker: Broker, tmp_path: Path) -> Iterator[Scene]:
-    with scene_on(own_broker, tmp_path) as made:
-        yield made
 
 
 def killed_amid_views(scene: Scene, **environ: str) -> Slot:

@@ -4,7 +4,6 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -13,7 +12,7 @@ import pytest
 from deploy.local.broker import Broker
 from shared import codec, topics
 from tests.integration import recording
-from tests.integration.failing import Scene, scene_on
+from tests.integration.failing import Scene
 from tests.integration.feed import beacon, committed
 from tests.integration.raising_slot import PROGRAM, RAISES
 from tests.integration.slots import ROOT, wait_until
@@ -22,12 +21,6 @@ from tests.refusing_store import refusing_store
 pytestmark = pytest.mark.integration
 
 AT_MS = 1_790_000_000_000
-
-
-@pytest.fixture
-def scene(tmp_path: Path) -> Iterator[Scene]:
-    with Broker(tmp_path / "broker") as running, scene_on(running, tmp_path) as made:
-        yield made
 
 
 def encoded(view_id: str, seq: int, event: str, **attrs: object) -> bytes:

@@ -10,9 +10,8 @@ import msgspec
 import pytest
 from confluent_kafka import Producer
 
-from deploy.local.broker import Broker
 from services.processor.engine.state.local import LocalMeta
-from tests.integration.failing import Scene, scene_on
+from tests.integration.failing import Scene
 from tests.integration.slots import Slot, wait_until
 from tests.integration.stores import DAY_MS, change_position, garbage, ghost
 
@@ -21,19 +20,6 @@ pytestmark = pytest.mark.integration
 CHANGELOG = "video_views.changelog"
 #: A busy machine makes nobody suspect, and the standby keeps what it takes.
 STANDBYS = {"PROCESSOR_STANDBYS": "1", "PROCESSOR_SUSPECT_MS": "8000", "PROCESSOR_HAND_BACK_MS": "600000"}
-
-
-@pytest.fixture(scope="module")
-def own_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
-    """One broker for this file; each test has empty topics on it."""
-    with Broker(tmp_path_factory.mktemp("broker")) as running:
-        yield running
-
-
-@pytest.fixture
-def scene(own_broker: Broker, tmp_path: Path) -> Iterator[Scene]:
-    with scene_on(own_broker, tmp_path) as made:
-        yield made
 
 
 @contextmanager
