@@ -8,6 +8,9 @@ from dataclasses import dataclass
 
 from shared.histogram import quantile
 
+#: Start-up times by bucket of their histogram.
+Startups = Mapping[int, int]
+
 
 @dataclass(frozen=True, slots=True)
 class RollupSum:
@@ -37,6 +40,8 @@ class Quality:
     startup_ms_p95: int | None
     #: More than one: the median and p95 mix start-up times that are measured from different moments.
     startup_sources: list[str]
+    #: Where there is more than one: the same figures of each client alone.
+    by_source: dict[str, "Quality"]
     #: Rebuffering / watch time, which includes start-up and seeks (Mux, rebuffer percentage). The page shows this one.
     rebuffer_fraction: float | None
     #: Rebuffering / (rebuffering + playing) (CTA-2066, rebuffering ratio).
@@ -49,17 +54,21 @@ class Quality:
 
 def qualities(
     sums: Iterable[RollupSum],
-    startups: Mapping[str, Mapping[int, int]],
+    startups: Mapping[str, Startups],
     sources: Mapping[str, Sequence[str]],
+    by_source: Mapping[str, Mapping[str, tuple[RollupSum, Startups]]],
 ) -> list[Quality]:
-    """The quality of each customer; `startups` counts its startup times per histogram bucket, `sources` names their clients."""
-    return [
-        _quality(customer, startups.get(customer.customer_id, {}), sources.get(customer.customer_id, ()))
-        for customer in sums
-    ]
+    """The quality of each customer; `startups` counts its startup times, `sources` names their clients, `by_source` splits both."""
+    found = []
+    for customer in sums:
+        parts = by_source.get(customer.customer_id, {})
+        split = {source: _quality(part, counts, [source], {}) for source, (part, counts) in sorted(parts.items())}
+        counts = startups.get(customer.customer_id, {})
+        found.append(_quality(customer, counts, sources.get(customer.customer_id, ()), split))
+    return found
 
 
-def _quality(customer: RollupSum, startups: Mapping[int, int], sources: Sequence[str]) -> Quality:
+def _quality(customer: RollupSum, startups: Startups, sources: Sequence[str], by_source: dict[str, Quality]) -> Quality:
     median, p95 = quantile(startups, 0.5), quantile(startups, 0.95)
     bitrate = _fraction(customer.bitrate_integral, customer.bitrate_time_ms)
     return Quality(
@@ -68,6 +77,7 @@ def _quality(customer: RollupSum, startups: Mapping[int, int], sources: Sequence
         startup_ms_median=None if median is None else round(median),
         startup_ms_p95=None if p95 is None else round(p95),
         startup_sources=list(sources),
+        by_source=by_source,
         rebuffer_fraction=_fraction(customer.rebuffer_ms, customer.watch_ms),
         rebuffer_ratio=_fraction(customer.rebuffer_ms, customer.rebuffer_ms + customer.playing_ms),
         failure_fraction=_fraction(customer.playback_failures, customer.views),

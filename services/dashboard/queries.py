@@ -4,7 +4,7 @@ import asyncio
 import os
 import socket
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Final, Protocol
 
 import psycopg
@@ -30,14 +30,17 @@ _WANTED: Final = f"""
         SELECT b.* FROM serving.blocks AS b WHERE b.level = {LEVEL_MAX} AND b.block >= %(first)s
     )
 """  # noqa: S608 - a number of ours
-#: Columns as the fields of `RollupSum`, then how many customers there are.
+#: As the fields of `RollupSum`.
+_SUMS: Final = """
+    customer_id, sum(views)::bigint AS views, sum(started)::bigint AS started,
+    sum(startup_failures)::bigint AS startup_failures, sum(playback_failures)::bigint AS playback_failures,
+    sum(exits_before_start)::bigint AS exits_before_start, sum(watch_ms)::float8 AS watch_ms,
+    sum(playing_ms)::float8 AS playing_ms, sum(rebuffer_ms)::float8 AS rebuffer_ms,
+    sum(bitrate_integral)::float8 AS bitrate_integral, sum(bitrate_time_ms)::float8 AS bitrate_time_ms
+"""
+#: Then how many customers there are.
 _ROLLUPS: Final = f"""{_WANTED}
-    SELECT customer_id, sum(views)::bigint AS views, sum(started)::bigint AS started,
-           sum(startup_failures)::bigint AS startup_failures, sum(playback_failures)::bigint AS playback_failures,
-           sum(exits_before_start)::bigint AS exits_before_start, sum(watch_ms)::float8 AS watch_ms,
-           sum(playing_ms)::float8 AS playing_ms, sum(rebuffer_ms)::float8 AS rebuffer_ms,
-           sum(bitrate_integral)::float8 AS bitrate_integral, sum(bitrate_time_ms)::float8 AS bitrate_time_ms,
-           count(*) OVER () AS customers
+    SELECT {_SUMS}, count(*) OVER () AS customers
     FROM wanted GROUP BY customer_id ORDER BY sum(views) DESC, customer_id LIMIT %(customers_max)s
 """  # noqa: S608 - SQL of ours
 _STARTUPS: Final = f"""{_WANTED}
@@ -56,6 +59,25 @@ _SOURCES: Final = """
       AND cardinality(startup_ms_buckets) > 0 AND members[1] IS NOT NULL
     GROUP BY customer_id
 """
+_OF_SOURCES: Final = """
+    FROM serving.rollups
+    WHERE grain = %(grain)s AND dimensions = 'source' AND start >= %(since)s AND customer_id = ANY(%(customers)s)
+      AND members[1] IS NOT NULL
+"""
+#: The sums of each client, then its name.
+_BY_SOURCE: Final = f"""
+    SELECT {_SUMS}, members[1] AS source {_OF_SOURCES} GROUP BY customer_id, members[1]
+"""
+_STARTUPS_BY_SOURCE: Final = f"""
+    SELECT customer_id, source, array_agg(bucket), array_agg(count) FROM (
+        SELECT customer_id, source, bucket, sum(count)::bigint AS count
+        FROM (SELECT customer_id, members[1] AS source, startup_ms_buckets, startup_ms_counts {_OF_SOURCES}) AS wanted,
+             unnest(startup_ms_buckets, startup_ms_counts) AS histogram (bucket, count)
+        GROUP BY customer_id, source, bucket
+    ) AS counts GROUP BY customer_id, source
+"""  # noqa: S608 - SQL of ours
+#: What clients are split by over more hours are whole days.
+_HOURS_BY_SOURCE_MAX: Final = 48
 _NEWEST: Final = "SELECT (SELECT max(hour) FROM serving.rollups_hourly), (SELECT published_at FROM serving.published)"
 
 
@@ -84,6 +106,8 @@ class Rollups:
     published_at: datetime | None
     #: customer → the clients whose start-up times are in `startups`
     sources: dict[str, list[str]] = field(default_factory=dict)
+    #: customer → client → its part of `sums` and `startups`, where there is more than one; of whole days where they are many
+    by_source: dict[str, dict[str, tuple[RollupSum, dict[int, int]]]] = field(default_factory=dict)
     #: Customers with fewer views than those of `sums`, which holds `CUSTOMERS_MAX` at most.
     customers_omitted: int = 0
 
@@ -235,4 +259,24 @@ async def _read(connection: psycopg.AsyncConnection, since: datetime) -> Rollups
         sources: dict[str, list[str]] = dict(await cursor.fetchall())
         await cursor.execute(_NEWEST)
         newest_hour, published_at = await cursor.fetchone() or (None, None)
-    return Rollups(sums, startups, newest_hour, published_at, sources, customers_omitted=customers - len(sums))
+    mixed = [customer_id for customer_id, names in sources.items() if len(names) > 1]
+    is_short = newest_hour is not None and newest_hour - since < timedelta(hours=_HOURS_BY_SOURCE_MAX)
+    grain, start = ("hour", since) if is_short else ("day", since_day)
+    by_source = await _read_by_source(connection, {"grain": grain, "since": start, "customers": mixed}) if mixed else {}
+    return Rollups(
+        sums, startups, newest_hour, published_at, sources, by_source, customers_omitted=customers - len(sums)
+    )
+
+
+async def _read_by_source(
+    connection: psycopg.AsyncConnection, wanted: dict[str, object]
+) -> dict[str, dict[str, tuple[RollupSum, dict[int, int]]]]:
+    found: dict[str, dict[str, tuple[RollupSum, dict[int, int]]]] = {}
+    async with connection.cursor(row_factory=tuple_row) as cursor:
+        await cursor.execute(_BY_SOURCE, wanted)
+        for *sums, source in await cursor.fetchall():
+            found.setdefault(sums[0], {})[source] = RollupSum(*sums), {}
+        await cursor.execute(_STARTUPS_BY_SOURCE, wanted)
+        for customer_id, source, buckets, counts in await cursor.fetchall():
+            found[customer_id][source][1].update(zip(buckets, counts, strict=True))
+    return found

@@ -5,7 +5,7 @@ from typing import ClassVar, Final, Literal, Self
 
 import pydantic
 
-from services.finalizer.transforms.rollups import DIMENSIONS, Sets
+from services.finalizer.transforms.rollups import DIMENSIONS, SOURCE, Sets
 from services.finalizer.warehouse.locations import Location
 from services.finalizer.warehouse.row_topics import ALL as ROW_TOPICS
 from services.finalizer.warehouse.row_topics import APPLICATIONS, RowTopic
@@ -82,7 +82,7 @@ class FinalizerSettings(Settings):
     rollup_by: str = pydantic.Field(
         default=",".join(DIMENSIONS),
         pattern=rf"^({_DIMENSION}(\+{_DIMENSION}){{0,3}}(,{_DIMENSION}(\+{_DIMENSION}){{0,3}}){{0,19}})?$",
-        description="what rollups are broken down by: dimensions, or several joined by +; a slice's total is always there",
+        description="what rollups are broken down by: dimensions, or several joined by +; the total and source are always there",
     )
     drain_seconds_max: float = pydantic.Field(
         default=60.0, gt=0, le=600, description="for the running batch after SIGTERM"
@@ -177,5 +177,9 @@ class FinalizerSettings(Settings):
 
     @property
     def sets(self) -> Sets:
-        """What rollups are broken down by: of each set its dimensions, in order, the total first."""
-        return ((), *(tuple(one.split("+")) for one in self.rollup_by.split(",") if one))
+        """What rollups are broken down by: of each set its dimensions, in order, the total first.
+
+        By client they always are: no other figure can say whether a median mixes clients that measure differently.
+        """
+        chosen = [tuple(one.split("+")) for one in self.rollup_by.split(",") if one]
+        return tuple(dict.fromkeys([(), *chosen, (SOURCE,)]))

@@ -30,7 +30,8 @@ MORNING_MS = 1_770_012_000_000
 HOUR_MS = 3_600_000
 START_SECONDS_MAX = 240.0
 RUN_SECONDS_MAX = 400.0
-ROLLUP_BY = "cdn,country+device"
+#: `source` is always there.
+ROLLUP_BY = "source,country+device"
 
 
 def spark_environment() -> dict[str, str]:

@@ -1,5 +1,6 @@
 """The dashboard in a real browser, on a real broker and a real Postgres."""
 
+import itertools
 import os
 import re
 import signal
@@ -110,15 +111,15 @@ class Installation:
 
     def publish_sources(self, customer_id: str, *sources: str) -> None:
         """Says that each of these clients has given start-up times today."""
-        day = datetime.fromtimestamp(time.time() // 86_400 * 86_400, UTC)
+        hour, day = (datetime.fromtimestamp(time.time() // width * width, UTC) for width in (3_600, 86_400))
         with psycopg.connect(self.postgres.dsn) as connection:
-            for source in sources:
+            for (grain, start), source in itertools.product((("hour", hour), ("day", day)), sources):
                 connection.execute(
                     f"INSERT INTO serving.rollups (grain, start, customer_id, dimensions, members, {', '.join(MEASURES)}, uniques,"
                     " startup_ms_buckets, startup_ms_counts, rebuffer_ms_buckets, rebuffer_ms_counts)"
-                    f" VALUES ('day', %s, %s, 'source', ARRAY[%s], {', '.join('1' for _ in MEASURES)}, '',"
+                    f" VALUES (%s, %s, %s, 'source', ARRAY[%s], {', '.join('1' for _ in MEASURES)}, '',"
                     " '{5}', '{1}', '{}', '{}')",
-                    (day, customer_id, source),
+                    (grain, start, customer_id, source),
                 )
 
     def published(self, seconds_ago: int) -> None:
@@ -317,6 +318,11 @@ def test_the_table_shows_the_quality_of_finished_views(installation: Installatio
     page.locator("#hours").select_option("24")
     expect(page.locator("#quality-mixed")).to_contain_text("(cmcd, mux)", timeout=SOON_MS)
     expect(row.locator("td").nth(1)).to_have_text(re.compile(r" s \*$"))
+    # Each client alone stands below.
+    for source in ("cmcd", "mux"):
+        part = page.locator("#quality-table tbody tr", has_text=f"· {source}")
+        expect(part.locator("td").nth(0)).to_have_text("1")
+        expect(part.locator("td").nth(1)).to_have_text(re.compile(r" s$"))
 
 
 def test_the_table_is_told_to_be_old_when_views_that_finished_are_not_in_it(

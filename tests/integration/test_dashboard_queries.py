@@ -16,7 +16,7 @@ import psycopg
 import pytest
 
 from deploy.local.postgres import Postgres
-from services.dashboard.queries import CUSTOMERS_MAX, NotPublished, PostgresAway, PostgresServing, QueryRefused
+from services.dashboard.queries import CUSTOMERS_MAX, NotPublished, PostgresAway, PostgresServing, QueryRefused, Rollups
 from services.finalizer.serving.database import Serving
 from services.finalizer.serving.migrate import migrate
 from services.finalizer.serving.published import Rebuilt, Slice
@@ -57,17 +57,41 @@ async def test_sums_that_64_bits_do_not_hold_are_told(serving: PostgresServing, 
     assert found.sums[0].rebuffer_ms / found.sums[0].playing_ms == pytest.approx(1 / 9)
 
 
-async def test_the_clients_in_a_startup_median_are_named(serving: PostgresServing, dsn: str) -> None:
-    publish(dsn, {Slice(30, "acme"): dict.fromkeys(MEASURES, 1), Slice(30, "other"): dict.fromkeys(MEASURES, 1)})
+def publish_sources(dsn: str, *rows: tuple[str, int, str, list[int]]) -> None:
+    """Rollups of customer acme by client: grain, hour, client, and buckets, of which each counts its own number."""
     with psycopg.connect(dsn) as connection:
-        for day, source, buckets in ((0, "epas", [5]), (1, "cmcd", [5]), (1, "mux", [5]), (1, "native", [])):
+        for grain, hour, source, buckets in rows:
             connection.execute(
                 f"INSERT INTO serving.rollups (grain, start, customer_id, dimensions, members, {', '.join(MEASURES)}, uniques,"
                 " startup_ms_buckets, startup_ms_counts, rebuffer_ms_buckets, rebuffer_ms_counts)"
-                f" VALUES ('day', to_timestamp(%s), 'acme', 'source', ARRAY[%s], {', '.join('1' for _ in MEASURES)}, '',"
+                f" VALUES (%s, to_timestamp(%s), 'acme', 'source', ARRAY[%s], {', '.join('1' for _ in MEASURES)}, '',"
                 " %s::int[], %s::bigint[], '{}', '{}')",
-                (day * 86_400, source, buckets, buckets),
+                (grain, hour * 3_600, source, buckets, buckets),
             )
+
+
+async def test_a_startup_median_of_several_clients_is_split_by_client(serving: PostgresServing, dsn: str) -> None:
+    publish(dsn, {Slice(hour, "acme"): dict.fromkeys(MEASURES, 1) for hour in (26, 30)})
+    publish_sources(dsn, *(("day", day * 24, source, [5]) for day in (0, 1) for source in ("cmcd", "mux")))
+    publish_sources(dsn, ("hour", 26, "mux", [4]), ("hour", 30, "mux", [4, 6]), ("hour", 30, "cmcd", [7]))
+
+    def split(found: Rollups) -> dict[str, tuple[int, dict[int, int]]]:
+        return {source: (sums.views, counts) for source, (sums, counts) in found.by_source["acme"].items()}
+
+    # Of these hours, or where they are many, of the days that they lie in.
+    assert split(await serving.rollups_since(datetime.fromtimestamp(25 * 3_600, UTC))) == {
+        "cmcd": (1, {7: 7}),
+        "mux": (2, {4: 8, 6: 6}),
+    }
+    publish(dsn, {Slice(200, "acme"): dict.fromkeys(MEASURES, 1)})
+    assert split(await serving.rollups_since(EVER)) == {"cmcd": (2, {5: 10}), "mux": (2, {5: 10})}
+
+
+async def test_the_clients_in_a_startup_median_are_named(serving: PostgresServing, dsn: str) -> None:
+    publish(dsn, {Slice(30, "acme"): dict.fromkeys(MEASURES, 1), Slice(30, "other"): dict.fromkeys(MEASURES, 1)})
+    publish_sources(
+        dsn, ("day", 0, "epas", [5]), ("day", 24, "cmcd", [5]), ("day", 24, "mux", [5]), ("day", 24, "native", [])
+    )
     assert (await serving.rollups_since(EVER)).sources == {"acme": ["cmcd", "epas", "mux"]}
     # Of the days that the hours lie in; a client without start-up times is in no median.
     assert (await serving.rollups_since(datetime.fromtimestamp(30 * 3_600, UTC))).sources == {"acme": ["cmcd", "mux"]}

@@ -196,26 +196,30 @@ function drawQuality() {
     drawRows(byId("quality-table"), [], qualityError ? "No data." : "Loading…");
     return;
   }
-  const rows = quality.customers.map((row) => ({
-    customer: row.customer_id,
-    cells: [
-      [whole.format(row.views)],
-      [startup(row, row.startup_ms_median)],
-      [startup(row, row.startup_ms_p95)],
-      [fraction(row.rebuffer_fraction), row.rebuffer_fraction > 0.02 ? "is-warm" : ""],
-      [fraction(row.failure_fraction), row.failure_fraction > 0.02 ? "is-bad" : ""],
-      [fraction(row.exit_before_start_fraction)],
-      [mbps(row.bitrate_bps)],
-    ],
-  }));
+  const rows = quality.customers.flatMap((row) => [
+    { customer: row.customer_id, name: row.customer_id, cells: qualityCells(row) },
+    ...Object.entries(row.by_source).map(([source, part]) => ({ name: `· ${source}`, cells: qualityCells(part) })),
+  ]);
   const mixed = quality.customers.filter((row) => row.startup_sources.length > 1);
   say(
     "quality-mixed",
     mixed.length
-      ? `Start-up times marked * mix clients that measure from different moments (${[...new Set(mixed.flatMap((row) => row.startup_sources))].sort().join(", ")}): compare them by dimension source.`
+      ? `Start-up times marked * mix clients that measure from different moments (${[...new Set(mixed.flatMap((row) => row.startup_sources))].sort().join(", ")}): the rows below those customers have each client alone.`
       : "",
   );
   drawRows(byId("quality-table"), rows, "No finished view has reached the warehouse in this window.");
+}
+
+function qualityCells(row) {
+  return [
+    [whole.format(row.views)],
+    [startup(row, row.startup_ms_median)],
+    [startup(row, row.startup_ms_p95)],
+    [fraction(row.rebuffer_fraction), row.rebuffer_fraction > 0.02 ? "is-warm" : ""],
+    [fraction(row.failure_fraction), row.failure_fraction > 0.02 ? "is-bad" : ""],
+    [fraction(row.exit_before_start_fraction)],
+    [mbps(row.bitrate_bps)],
+  ];
 }
 
 // Several clients measure start-up from different moments: a quantile over them is marked.
@@ -258,8 +262,8 @@ function drawRows(table, rows, ifEmpty) {
     return;
   }
   body.replaceChildren(
-    ...rows.map(({ customer, cells }) => {
-      const head = element("th", customer);
+    ...rows.map(({ customer, name, cells }) => {
+      const head = element("th", name ?? customer);
       head.scope = "row";
       const row = element("tr", head);
       if (customer === page.customer) row.setAttribute("aria-current", "true");

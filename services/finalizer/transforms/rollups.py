@@ -21,6 +21,8 @@ from shared.histogram import BUCKET_OF_ZERO, GAMMA
 
 MINUTE_MS: Final = 60_000
 
+#: The client that reports a view: clients measure start-up from different moments (docs/view.md).
+SOURCE: Final = "source"
 #: Fields of a view that rollups may be broken down by.
 DIMENSIONS: Final = (
     "country",
@@ -32,8 +34,7 @@ DIMENSIONS: Final = (
     "stream_type",
     "video_id",
     "experiment",
-    # Clients measure start-up from different moments (docs/view.md).
-    "source",
+    SOURCE,
 )
 Sets = tuple[tuple[str, ...], ...]
 

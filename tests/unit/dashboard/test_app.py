@@ -212,6 +212,7 @@ async def test_quality_is_queried_by_whole_hours_and_returned_per_customer(desk:
             "startup_ms_median": 1,
             "startup_ms_p95": 1,
             "startup_sources": ["mux"],
+            "by_source": {},
             "rebuffer_fraction": 0.01,
             "rebuffer_ratio": 0.0125,
             "failure_fraction": 0.04,

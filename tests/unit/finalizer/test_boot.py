@@ -49,8 +49,9 @@ def test_rollups_are_kept_no_longer_than_the_views_they_are_rebuilt_from() -> No
 
 def test_what_rollups_are_broken_down_by_is_chosen_and_the_total_is_always_there() -> None:
     settings = FinalizerSettings.load(_environment(rollup_by="cdn,country+device"))
-    assert settings.sets == ((), ("cdn",), ("country", "device"))
-    assert FinalizerSettings.load(_environment(rollup_by="")).sets == ((),)
+    assert settings.sets == ((), ("cdn",), ("country", "device"), ("source",))
+    assert FinalizerSettings.load(_environment(rollup_by="")).sets == ((), ("source",))
+    assert FinalizerSettings.load(_environment(rollup_by="source,cdn")).sets == ((), ("source",), ("cdn",))
     with pytest.raises(SettingsError, match="ROLLUP_BY"):
         FinalizerSettings.load(_environment(rollup_by="viewer_id"))
 

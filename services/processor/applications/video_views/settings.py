@@ -8,7 +8,7 @@ from services.processor.applications.video_views.row.scores import GoodRules
 from services.processor.applications.video_views.view.finish import FinishRules
 from shared.settings import SettingsGroup
 
-_SLICED: Final = "(stream_type|cdn|country|device|os|browser|player_name)"
+_SLICED: Final = "(stream_type|cdn|country|device|os|browser|player_name|source)"
 
 
 class VideoViewsSettings(SettingsGroup):

@@ -15,6 +15,8 @@ from shared.sources import SOURCES
 OPEN_VIEWS: Final = "open_views"
 
 _NOT_WATCHED: Final = frozenset({step.PAUSED, step.ENDED, step.FAILED})
+#: The dimension that is no attribute of a beacon.
+_SOURCE: Final = "source"
 _NOT_SHOWN: Final = 0
 _WATCHING: Final = 1
 _REBUFFERING: Final = 2
@@ -38,7 +40,7 @@ class Gauges:
         else:
             shown = _REBUFFERING if state == step.REBUFFERING else _WATCHING
             bitrate_bps = progress.bitrate_bps if state == step.PLAYING else 0
-            self._show(view, row, shown, bitrate_bps, self._slices(row, dimensions) if self._dimensions else [])
+            self._show(view, row, shown, bitrate_bps, self._slices(row, view, dimensions) if self._dimensions else [])
 
     def hide(self, view: ViewState, row: LiveRow) -> None:
         """The view is not being watched any more, or has sent nothing for long."""
@@ -49,7 +51,7 @@ class Gauges:
         begun, shown = has_begun(view), view.shown
         if begun != shown.is_started:
             # What waits for a gap to close has begun all the same: its slices are of what waits, too.
-            named = self._slices(row, complete_progress(view, dimensions)[1]) if begun else shown.started_in
+            named = self._slices(row, view, complete_progress(view, dimensions)[1]) if begun else shown.started_in
             if SOURCES[view.source].has_plays:
                 # A play may turn out to be part of another one: what was counted for it must be known then.
                 shown.started_in = named if begun else []
@@ -80,7 +82,7 @@ class Gauges:
 
     def finish(self, row: LiveRow, finished: View) -> None:
         """The view has finished for the first time."""
-        named = self._slices(row, {name: getattr(finished, name) for name in self._dimensions})
+        named = self._named(row, {name: getattr(finished, name) for name in self._dimensions})
         both: list[LiveRow | SliceRow] = [row, *self._board.slices_of(row, named)]
         for counts in both:
             counts.views_finished += 1
@@ -93,10 +95,12 @@ class Gauges:
         for one in self._board.slices_of(row, named):
             one.views_started += change
 
-    def _slices(self, row: LiveRow, dimensions: dict[str, Any]) -> list[str]:
-        known = stated(dimensions)
-        told = ((name, known.get(name)) for name in self._dimensions)
-        return [self._board.slice_name(row, name, str(value)) for name, value in told if value is not None]
+    def _slices(self, row: LiveRow, view: ViewState, dimensions: dict[str, Any]) -> list[str]:
+        return self._named(row, {**stated(dimensions), _SOURCE: view.source})
+
+    def _named(self, row: LiveRow, values: dict[str, Any]) -> list[str]:
+        found = ((name, values.get(name)) for name in self._dimensions)
+        return [self._board.slice_name(row, name, str(value)) for name, value in found if value is not None]
 
     def _show(self, view: ViewState, row: LiveRow, viewer: int, bitrate_bps: int, slices: list[str]) -> None:
         shown = view.shown

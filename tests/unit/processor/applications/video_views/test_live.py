@@ -1,5 +1,7 @@
 """Live gauges: every 5 s of the clock, exact in sum, whatever crashes."""
 
+from collections import Counter
+
 from services.processor.applications.video_views.app import application
 from services.processor.engine.driver import Driver
 from shared.schemas.live import Live, LiveSlice
@@ -9,6 +11,7 @@ from tests.unit.processor.applications.video_views.beacons import (
     SKEW_MS,
     T0,
     Drive,
+    cmcd,
     driver_of,
     live,
     mux,
@@ -115,6 +118,23 @@ def test_slices_by_dimension_sum_to_the_whole_and_tell_zeros(drive: Drive) -> No
     ]
     # Where it began, it counts as started, wherever it went on.
     assert started == [1, 5]
+
+
+def test_viewers_and_finished_views_are_sliced_by_client(drive: Drive) -> None:
+    driver = drive(application(RULES, live_dimensions=("source",)))
+    pipe(driver, mux(1, "viewstart", 10))
+    pipe(driver, cmcd(0, "ps", 20, sta="s"))
+    driver.advance_to(T0 + 10_000)
+    assert {name: one.viewers_now for name, one in live(driver)[-1].slices.items()} == {
+        "source=cmcd": 1,
+        "source=mux": 1,
+    }
+    pipe(driver, mux(2, "viewend", 12_000))
+    driver.advance_to(T0 + 5 * 60_000)
+    finished = Counter[str]()
+    for bucket in live(driver):
+        finished.update({name: one.views_finished for name, one in bucket.slices.items()})
+    assert finished["source=mux"] == 1
 
 
 def test_a_view_without_a_value_counts_as_unknown_so_that_each_dimension_adds_up(drive: Drive) -> None:
