@@ -23,29 +23,29 @@ def main() -> int:
     parser.add_argument("--views-per-second", type=float, default=30.0)
     parser.add_argument("--standby", action=argparse.BooleanOptionalAction, default=True, help="for one of the slots")
     parser.add_argument("--broker-faults", action=argparse.BooleanOptionalAction, default=True)
-    told = parser.parse_args()
-    if not 0 < told.minutes <= MINUTES_MAX:
+    given = parser.parse_args()
+    if not 0 < given.minutes <= MINUTES_MAX:
         parser.error(f"--minutes is not in (0, {MINUTES_MAX}]")
     folder = Path(tempfile.mkdtemp(prefix="playhead-chaos-"))
     options = Options(
-        seconds=told.minutes * 60,
-        seed=told.seed,
-        slots=told.slots,
-        views_per_second=told.views_per_second,
-        standby=told.standby,
-        broker_faults=told.broker_faults,
+        seconds=given.minutes * 60,
+        seed=given.seed,
+        slots=given.slots,
+        views_per_second=given.views_per_second,
+        standby=given.standby,
+        broker_faults=given.broker_faults,
     )
     is_right = False
     try:
         result = run(options, folder)
         is_right = result.is_right
         print(result.table())
-        if is_right and told.minutes >= RESULT_MINUTES:
+        if is_right and given.minutes >= RESULT_MINUTES:
             results.keep(
                 results.Part(
                     name="chaos",
                     title="Chaos: slots, standby and broker killed and stopped",
-                    command=f"make chaos MINUTES={told.minutes:g} SEED={told.seed}",
+                    command=f"make chaos MINUTES={given.minutes:g} SEED={given.seed}",
                     checked="every view: 0 missing, 0 doubled, 0 wrong, 0 split, 0 still open, 0 late, 0 rejected",
                     compared=[],
                     lines=results.fenced(result.table()),

@@ -29,7 +29,7 @@ RESTART, ADD, REMOVE = "SIGTERM and restart", "slot added", "slot removed"
 HOME_AWAY, STANDBY_KILL = "home dies, standby takes over", "standby killed"
 BROKER_KILL, BROKER_STOP = "broker killed and restarted", "broker stopped for a time"
 
-#: What is drawn before it is shuffled anew: so each kind comes, and none is left to luck.
+#: What is drawn before it is shuffled again: so each kind comes, and none is left to luck.
 _DECK: Final = (
     *(KILL, KILL, KILL, KILL_TWO, KILL_AWAY, KILL_WIPED),
     *(PAUSE, PAUSE, PAUSE_LONG, PAUSE_LONG, KILL_IN_PAUSE),
@@ -55,7 +55,7 @@ _LONG_RUN_SECONDS: Final = 300.0
 class Fleet:
     """The slots of a run, the running ones and those to come. `make` makes a slot of a number; nothing else is touched.
 
-    `standby` is another process, which stands by for slot `STANDBY_OF`. `broker` is killed and stopped only where it is told.
+    `standby` is another process, which stands by for slot `STANDBY_OF`. `broker` is killed and stopped only where it is given.
     """
 
     def __init__(
@@ -78,7 +78,7 @@ class Fleet:
         self.ended_unasked: list[str] = []
         #: How often one that was starting gave up waiting for the broker, which was away, and said so.
         self.found_no_broker = 0
-        #: How often one was told, amid faults of the broker, that another process has its id.
+        #: How often one ended, amid faults of the broker, since another process had its id.
         self.replaced = 0
         for number in range(slots):
             self._start(number)
@@ -133,7 +133,7 @@ class Fleet:
             self._terminate(number)
 
     def end(self) -> None:
-        """Makes sure that none is left, whatever state it is in."""
+        """Makes sure that none is left, in any state."""
         for slot in self.processes:
             slot.end()
 

@@ -35,29 +35,29 @@ class Feed(threading.Thread):
     def __init__(self, bootstrap: str, *, seconds: float, views_per_second: float, seed: int) -> None:
         super().__init__(name="feed", daemon=True)
         # That the broker is away, when it is killed on purpose, is no news.
-        told = {"bootstrap.servers": bootstrap, "acks": "all", "enable.idempotence": True, "log_level": 0}
-        self._producer = Producer(told)
+        config = {"bootstrap.servers": bootstrap, "acks": "all", "enable.idempotence": True, "log_level": 0}
+        self._producer = Producer(config)
         self._stories = stories(seed)
         self._chance = random.Random(seed)
         self._seconds = seconds
         self._views_per_second = views_per_second
         self._enough = threading.Event()
-        self._told: list[Story] = []
+        self._begun: list[Story] = []
         self._beacons = self._copies = 0
         self.failure: BaseException | None = None
 
     @property
     def views(self) -> int:
         """Views begun so far."""
-        return len(self._told)
+        return len(self._begun)
 
     def truth(self) -> Truth:
         """What is true of all that was sent; ask once the feed has ended."""
         return Truth(
-            rows={story.key: story.row for story in self._told if story.row},
+            rows={story.key: story.row for story in self._begun if story.row},
             beacons=self._beacons,
             copies=self._copies,
-            dropped=sum(story.beacons for story in self._told if not story.row),
+            dropped=sum(story.beacons for story in self._begun if not story.row),
         )
 
     def check(self) -> None:
@@ -85,12 +85,12 @@ class Feed(threading.Thread):
             now = time.monotonic()
             while begins_at <= now and not self._is_over(now, end):
                 story = next(self._stories)
-                heapq.heappush(due, (now, len(self._told), 0))
-                self._told.append(story)
+                heapq.heappush(due, (now, len(self._begun), 0))
+                self._begun.append(story)
                 begins_at += self._chance.expovariate(self._views_per_second)
             while due and due[0][0] <= now:
                 _, number, at = heapq.heappop(due)
-                sends = self._told[number].sends
+                sends = self._begun[number].sends
                 self._send(sends[at])
                 if at + 1 < len(sends):
                     heapq.heappush(due, (now + sends[at + 1].after_ms / 1000, number, at + 1))

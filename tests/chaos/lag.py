@@ -1,4 +1,4 @@
-"""Commit lag: how long after its append each beacon was folded and committed, told by Kafka's own times alone."""
+"""Commit lag: how long after its append each beacon was folded and committed, by Kafka's own times alone."""
 
 import bisect
 from collections.abc import Iterable
@@ -86,7 +86,7 @@ def _read(bootstrap: str, topic: Topic) -> list[_Read]:
             for message in messages:
                 partition = message.partition() or 0
                 if message.error() is not None:
-                    # The end of a partition is told as an error; nothing is produced any more, so once is enough.
+                    # The client reports the end of a partition as an error; nothing is produced any more, so once is enough.
                     ended.add(partition)
                     continue
                 key, value = message.key(), message.value()

@@ -1,4 +1,4 @@
-"""What slots wrote in their logs, for what only they can tell: which commits were refused, what was taken and moved."""
+"""What slots wrote in their logs, for what only they hold: which commits were refused, what was taken and moved."""
 
 import json
 from collections import Counter

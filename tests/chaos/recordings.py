@@ -124,7 +124,7 @@ def _with_faults(scene: Scene, slots: list[Asked], sender: Sender, options: Opti
     while sender.is_alive() and time.monotonic() < deadline:
         sender.join(options.fault_seconds * random_.uniform(0.5, 1.5))
         for ended in (asked.slot for asked in slots if not asked.slot.is_running):
-            # As a supervisor would; told, since nothing asked it to.
+            # As a supervisor would; printed, since no fault ended it.
             print(f"slot {ended.number} ended unasked: {ended.log_tail()[-300:]}", file=sys.stderr)
             made["slots that ended unasked, and were started again:"] += 1
             ended.start()
@@ -140,7 +140,7 @@ def _read_back(asked: Asked, payloads: list[Payload]) -> None:
     for session in sorted({payload.session for payload in payloads})[:READ_BACK]:
         mine = sorted((one for one in payloads if one.session == session), key=lambda one: one.sequence)
         path = f"/recordings/{session}/index?customer=acme"
-        wait_until(lambda path=path: asked.get(path)[0] == 200, "the session is told")  # type: ignore[misc]
+        wait_until(lambda path=path: asked.get(path)[0] == 200, "the session is found")  # type: ignore[misc]
         assert asyncio.run(streamed_back(asked.url, TOKEN, session)) == [(one.sequence, one.content) for one in mine]
 
 
@@ -154,22 +154,24 @@ def main() -> int:
     parser.add_argument("--fault-seconds", type=float, default=20.0, help="between kills, on average")
     parser.add_argument("--uploads", type=int, default=20, help="of the largest size at once, for the memory; 0: none")
     parser.add_argument("--folder", type=Path, help="where it works: three times the bytes sent; by default a new one")
-    told = parser.parse_args()
-    folder = told.folder or Path(tempfile.mkdtemp(prefix="playhead-recordings-"))
-    options = Options(told.payloads, told.sessions, told.mb * 1_000_000, told.seed, told.fault_seconds, told.uploads)
+    given = parser.parse_args()
+    folder = given.folder or Path(tempfile.mkdtemp(prefix="playhead-recordings-"))
+    options = Options(
+        given.payloads, given.sessions, given.mb * 1_000_000, given.seed, given.fault_seconds, given.uploads
+    )
     is_right = False
     try:
         lines = run(options, folder)
         print("\n".join(lines))
         is_right = True
-        if told.payloads >= RESULT_PAYLOADS:
+        if given.payloads >= RESULT_PAYLOADS:
             results.keep(
                 results.Part(
                     name="chaos-recordings",
                     title="Session recordings through kills",
                     command=(
-                        f"python -m tests.chaos.recordings --payloads {told.payloads} --sessions {told.sessions}"
-                        f" --fault-seconds {told.fault_seconds:g} --seed {told.seed}"
+                        f"python -m tests.chaos.recordings --payloads {given.payloads} --sessions {given.sessions}"
+                        f" --fault-seconds {given.fault_seconds:g} --seed {given.seed}"
                     ),
                     checked="every payload: 0 missing, 0 doubled, 0 out of order, 0 with other bytes",
                     compared=[],

@@ -122,7 +122,7 @@ class Place:
 
 
 def roll(folder: Path, *, way: Way, seed: int = 1, views_per_second: float = 20.0) -> Rolled:
-    """Restarts three slots one after the other while beacons flow. Ends whatever it started."""
+    """Restarts three slots one after the other while beacons flow. Ends all that it started."""
 
     def make(number: int, **environ: str) -> Slot:
         # Views stay open: what is measured is hand-over, not finishing.
@@ -213,17 +213,17 @@ def _lags(lags: Summary) -> str:
 
 
 def main() -> int:
-    """Rolls in the ways asked for, and prints a table of each."""
+    """Rolls in the given ways, and prints a table of each."""
     parser = argparse.ArgumentParser(prog="python -m tests.chaos.rolling", description=__doc__)
     parser.add_argument("--way", choices=WAYS, action="append")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--views-per-second", type=float, default=20.0)
-    told = parser.parse_args()
+    given = parser.parse_args()
     found: dict[Way, Rolled] = {}
-    for way in told.way or ("replace", "standby"):
+    for way in given.way or ("replace", "standby"):
         folder = Path(tempfile.mkdtemp(prefix="playhead-rolling-"))
         try:
-            rolled = roll(folder, way=way, seed=told.seed, views_per_second=told.views_per_second)
+            rolled = roll(folder, way=way, seed=given.seed, views_per_second=given.views_per_second)
             print(table(rolled, way))
             if way != "leave":
                 found[way] = rolled

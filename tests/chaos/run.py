@@ -20,7 +20,7 @@ READY_SECONDS_MAX: Final = 90.0
 #: After the last fault: so long may nothing come out before all is right; and by then it must be, on however busy a machine.
 SETTLE_SECONDS_MAX: Final = 120.0
 SETTLED_SECONDS_MAX: Final = 900.0
-#: By which the standby's files are told from the slots'.
+#: The number in the names of the standby's files; no slot has it.
 STANDBY_NUMBER: Final = 10
 _LOOK_SECONDS: Final = 1.0
 
@@ -103,7 +103,7 @@ class Result:
 
 
 def run(options: Options, folder: Path) -> Result:
-    """Runs in `folder`, which keeps the logs. Ends whatever it started, however it ends."""
+    """Runs in `folder`, which keeps the logs. Ends all that it started, also after an error."""
 
     away_ms = round(START_SECONDS_MAX * 1000) if options.broker_faults else 0
 
@@ -129,8 +129,8 @@ def run(options: Options, folder: Path) -> Result:
         )
 
     def make_standby() -> Slot:
-        told = {"PROCESSOR_SLOT": f"test/{STANDBY_OF}", "PROCESSOR_STANDBYS": "1", "PROCESSOR_REPLICA": "1"}
-        return make(STANDBY_NUMBER, **told)
+        environ = {"PROCESSOR_SLOT": f"test/{STANDBY_OF}", "PROCESSOR_STANDBYS": "1", "PROCESSOR_REPLICA": "1"}
+        return make(STANDBY_NUMBER, **environ)
 
     with Broker(folder / "broker") as broker:
         create_topics(Settings(kafka_bootstrap=broker.bootstrap))

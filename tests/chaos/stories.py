@@ -78,7 +78,7 @@ class _Play:
         self.up = self.down = 0
         self.moments: list[_Moment] = []
 
-    def tell(self, event: str, phase: Phase | None, *, is_heartbeat: bool = False) -> None:
+    def report(self, event: str, phase: Phase | None, *, is_heartbeat: bool = False) -> None:
         self.moments.append(
             _Moment(self.at_ms, event, phase, dict(self.totals), self.bitrate_bps, is_heartbeat=is_heartbeat)
         )
@@ -97,43 +97,43 @@ class _Play:
             self.totals["max_seek_ms"] = max(self.totals["max_seek_ms"], elapsed_ms)
 
     def start(self) -> None:
-        self.tell("viewstart", "starting")
+        self.report("viewstart", "starting")
         self.spend("starting", self._chance.randint(100, 3_000))
         self.totals["startup_ms"] = self.totals["watch_ms"]
         self.bitrate_bps = self._chance.choice(BITRATES_BPS)
-        self.tell("playing", "playing")
+        self.report("playing", "playing")
 
     def watch(self) -> None:
         """A stretch of playback with a heartbeat or a change of rendition, then (mostly) an interruption."""
         self.spend("playing", self._chance.randint(1_000, 10_000))
         if self._chance.random() < 0.7:
-            self.tell("heartbeat", "playing", is_heartbeat=True)
+            self.report("heartbeat", "playing", is_heartbeat=True)
         else:
             before, self.bitrate_bps = self.bitrate_bps, self._chance.choice(BITRATES_BPS)
             self.up += self.bitrate_bps > before
             self.down += self.bitrate_bps < before
-            self.tell("rendition", "playing")
+            self.report("rendition", "playing")
         self.spend("playing", self._chance.randint(1, 5_000))
         interruption = self._chance.choice(("none", "rebuffering", "seeking", "paused"))
         if interruption == "rebuffering":
             self.totals["rebuffer_count"] += 1
-            self.tell("rebufferstart", "rebuffering")
+            self.report("rebufferstart", "rebuffering")
             self.spend("rebuffering", self._chance.randint(50, 4_000))
-            self.tell("rebufferend", "playing")
+            self.report("rebufferend", "playing")
         elif interruption == "seeking":
             self.totals["seek_count"] += 1
-            self.tell("seekstart", "seeking")
+            self.report("seekstart", "seeking")
             self.spend("seeking", self._chance.randint(50, 2_000))
-            self.tell("seekend", "playing")
+            self.report("seekend", "playing")
         elif interruption == "paused":
-            self.tell("pause", "paused")
+            self.report("pause", "paused")
             self.spend("paused", self._chance.randint(500, 60_000))
-            self.tell("playing", "playing")
+            self.report("playing", "playing")
 
     def end(self, ending: Ending) -> None:
         self.spend("playing", self._chance.randint(1, 5_000))
         events = {"clean": "viewend", "ended": "ended", "error": "error", "silent": "heartbeat", "paused": "pause"}
-        self.tell(events[ending], "playing" if ending == "silent" else None)
+        self.report(events[ending], "playing" if ending == "silent" else None)
 
 
 @dataclass(frozen=True)
@@ -163,7 +163,7 @@ def _story(chance: random.Random, view_id: str) -> Story:
     ending = who.ending
     if chance.random() < 0.03:
         # A page that only loads: no view, so no row.
-        play.tell("custom", None)
+        play.report("custom", None)
         sends = _order(chance, [_beacon(replace(who, source="mux"), 1, play.moments[0])])
         return Story((who.customer_id, view_id), sends, {})
     play.start()

@@ -1,4 +1,4 @@
-"""A short chaos run with a fixed seed: every view right to the last field, whatever befalls the slots."""
+"""A short chaos run with a fixed seed: every view right to the last field, through kills and stops of slots."""
 
 from pathlib import Path
 

@@ -18,11 +18,11 @@ from tests.chaos.verdict import Observed, judge
 RULES = FinishRules(clean_ms=1_500, ended_ms=3_000, silent_ms=4_000, paused_ms=4_000)
 
 
-def observe(told: list[Story]) -> Observed:
+def observe(sample: list[Story]) -> Observed:
     """The views one after the other, through the production core."""
     driver = Driver(application(RULES))
     at_ms = 1_790_000_000_000
-    for story in told:
+    for story in sample:
         for send in story.sends:
             at_ms += send.after_ms
             key = view_key(send.beacon.customer_id, send.beacon.view_id)
@@ -36,38 +36,38 @@ def observe(told: list[Story]) -> Observed:
     )
 
 
-def truth_of(told: list[Story]) -> Truth:
+def truth_of(sample: list[Story]) -> Truth:
     return Truth(
-        rows={story.key: story.row for story in told if story.row},
-        beacons=sum(story.beacons for story in told),
-        copies=sum(send.is_copy for story in told for send in story.sends),
-        dropped=sum(story.beacons for story in told if not story.row),
+        rows={story.key: story.row for story in sample if story.row},
+        beacons=sum(story.beacons for story in sample),
+        copies=sum(send.is_copy for story in sample for send in story.sends),
+        dropped=sum(story.beacons for story in sample if not story.row),
     )
 
 
 @pytest.fixture(scope="module")
-def told() -> list[Story]:
+def sample() -> list[Story]:
     return list(islice(stories(3), 400))
 
 
 @pytest.fixture(scope="module")
-def observed(told: list[Story]) -> Observed:
-    return observe(told)
+def observed(sample: list[Story]) -> Observed:
+    return observe(sample)
 
 
-def test_a_calm_fold_of_the_stories_is_right(told: list[Story], observed: Observed) -> None:
-    verdict = judge(observed, truth_of(told))
+def test_a_calm_fold_of_the_stories_is_right(sample: list[Story], observed: Observed) -> None:
+    verdict = judge(observed, truth_of(sample))
     assert verdict.wrong == []
     assert verdict.is_right, verdict
     assert verdict.revisions > 0
 
 
-def test_the_stories_hold_what_a_network_does(told: list[Story]) -> None:
-    assert any(not story.row for story in told)
-    assert {story.row["end_reason"] for story in told if story.row} == {"clean", "error", "timeout"}
-    assert any(story.row.get("seq_gaps") for story in told)
-    assert any(send.is_copy and send.after_ms for story in told for send in story.sends)
-    seqs = [[send.beacon.seq or 0 for send in story.sends if not send.is_copy] for story in told]
+def test_the_stories_hold_what_a_network_does(sample: list[Story]) -> None:
+    assert any(not story.row for story in sample)
+    assert {story.row["end_reason"] for story in sample if story.row} == {"clean", "error", "timeout"}
+    assert any(story.row.get("seq_gaps") for story in sample)
+    assert any(send.is_copy and send.after_ms for story in sample for send in story.sends)
+    seqs = [[send.beacon.seq or 0 for send in story.sends if not send.is_copy] for story in sample]
     assert any(sequence != sorted(sequence) for sequence in seqs)
 
 
@@ -77,8 +77,8 @@ def _changed(observed: Observed, at: int, **changes: Any) -> Observed:
     return Observed(rows, observed.live, 0, 0)
 
 
-def test_the_verdict_sees_each_kind_of_fault(told: list[Story], observed: Observed) -> None:
-    truth = truth_of(told)
+def test_the_verdict_sees_each_kind_of_fault(sample: list[Story], observed: Observed) -> None:
+    truth = truth_of(sample)
     first = next(row for row in observed.rows if row.revision == 1 and row.end_reason == "clean")
     key = (first.customer_id, first.view_id)
     others = [row for row in observed.rows if (row.customer_id, row.view_id) != key]

@@ -1,4 +1,4 @@
-"""A short chaos run of `users`: whatever befalls the slots, what clients are told is what one table would tell."""
+"""A short chaos run of `users`: through kills and pauses of slots, clients get the answers of one table."""
 
 from pathlib import Path
 
@@ -10,7 +10,7 @@ from tests.chaos.users import Options, run
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(1_200)]
 
 
-def test_what_clients_are_told_is_linearizable_through_kills_and_pauses(tmp_path: Path) -> None:
+def test_answers_to_clients_are_linearizable_through_kills_and_pauses(tmp_path: Path) -> None:
     result = run(Options(seconds=25, seed=3), tmp_path)
     print(result.table())
     assert not result.wrong, result.table()

@@ -61,7 +61,7 @@ class Result:
         """The result in words."""
         lines = [f"operations {self.operations:,}, of these {self.unknown} whose outcome nobody knows"]
         lines += [f"{number:4} slots {fault}" for fault, number in sorted(self.faults.items())]
-        lines += [f"WRONG: {told}" for told in self.wrong] or ["every history is linearizable; the table is whole"]
+        lines += [f"WRONG: {fault}" for fault in self.wrong] or ["every history is linearizable; the table is whole"]
         return "\n".join(lines)
 
 
@@ -126,21 +126,21 @@ def _settled(slots: Sequence[TableSlot]) -> list[str]:
     """Waits until no change waits for an address; what is not whole then."""
 
     def rows(store: str) -> int:
-        told = slots[0].partitions()
-        if not told or any(row["state"] != "working" for row in told):
+        overview = slots[0].partitions()
+        if not overview or any(row["state"] != "working" for row in overview):
             return -1
-        return sum(row["rows"].get(store, 0) for row in told)
+        return sum(row["rows"].get(store, 0) for row in overview)
 
     wait_until(lambda: rows("changes") == 0, "no change is under way", SETTLE_SECONDS_MAX)
     listed = [one.listed() for one in slots]
-    wrong = ["the slots tell different tables"] if any(table != listed[0] for table in listed) else []
+    wrong = ["the slots list different tables"] if any(table != listed[0] for table in listed) else []
     emails = [user["email"] for user in listed[0]]
     if len(set(emails)) != len(emails):
         wrong.append("two users have one address")
     if rows("email_claims") != len(emails):
         wrong.append(f"{rows('email_claims')} addresses are claimed, {len(emails)} are had")
     return wrong + [
-        f"its address does not tell user {user['id']}"
+        f"its address does not lead to user {user['id']}"
         for user in listed[0]
         if slots[-1].call("GET", f"/users?email={user['email']}").body["users"] != [user]
     ]
@@ -167,19 +167,19 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--slots", type=int, default=3, choices=range(2, 6))
     parser.add_argument("--clients", type=int, default=8, metavar="1..64", choices=range(1, 65))
-    told = parser.parse_args()
+    given = parser.parse_args()
     folder = Path(tempfile.mkdtemp(prefix="playhead-users-"))
     is_right = False
     try:
-        result = run(Options(told.minutes * 60, told.seed, told.slots, told.clients), folder)
+        result = run(Options(given.minutes * 60, given.seed, given.slots, given.clients), folder)
         is_right = not result.wrong
         print(result.table())
-        if is_right and told.minutes >= RESULT_MINUTES:
+        if is_right and given.minutes >= RESULT_MINUTES:
             results.keep(
                 results.Part(
                     name="chaos-users",
                     title="Users: linearizable through kills",
-                    command=f"python -m tests.chaos.users --minutes {told.minutes:g}",
+                    command=f"python -m tests.chaos.users --minutes {given.minutes:g}",
                     checked="every history is linearizable, and the table is the same on every slot",
                     compared=[],
                     lines=results.fenced(result.table()),

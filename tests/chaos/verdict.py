@@ -71,7 +71,7 @@ def judge(observed: Observed, truth: Truth) -> Verdict:
 
 
 def _judge_live(observed: Observed, truth: Truth, verdict: Verdict) -> None:
-    """Gauges are exactly once too: their sums tell what views cannot, a beacon folded twice or a start counted twice."""
+    """Gauges are exactly once too: their sums show what views cannot: a beacon folded twice, a start counted twice."""
     live = observed.live
     last: dict[tuple[int, str], Live] = {}
     seen: dict[tuple[int, str, int], int] = defaultdict(int)
@@ -87,7 +87,7 @@ def _judge_live(observed: Observed, truth: Truth, verdict: Verdict) -> None:
         "dropped": truth.dropped,
         "views_started": len(truth.rows),
         "views_finished": len(truth.rows),
-        # Counted at the first finish: where the fatal error comes after it, the row tells and the gauge does not.
+        # Counted at the first finish: where the fatal error comes after it, the row has it and the gauge does not.
         "playback_failures": sum(row.playback_failed for row in observed.rows if row.revision == 1),
         "late": 0,
     }

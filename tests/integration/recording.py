@@ -31,7 +31,7 @@ _LARGE_BYTES = 10_000_000
 
 @dataclass(frozen=True)
 class Payload:
-    """One payload, made anew from its name whenever it is wanted."""
+    """One payload, made from its name each time."""
 
     session: str
     sequence: int
@@ -173,7 +173,7 @@ def index_rows(bootstrap: str) -> list[RecordingRow]:
 
 
 def expect_stored(bootstrap: str, objects: Path, payloads: Sequence[Payload], seconds: float) -> None:
-    """Waits until every payload is told as stored; then all are there once, in order, byte for byte, and nothing else is."""
+    """Waits until every payload is reported as stored; then all are there once, in order, byte for byte, and nothing else is."""
     wanted = {payload.name for payload in payloads}
     deadline = time.monotonic() + seconds
     while True:
@@ -181,14 +181,14 @@ def expect_stored(bootstrap: str, objects: Path, payloads: Sequence[Payload], se
         missing = wanted - {row.object for row in rows}
         if not missing:
             break
-        assert time.monotonic() < deadline, f"{len(missing)} not told within {seconds} s: {sorted(missing)[:5]}"
+        assert time.monotonic() < deadline, f"{len(missing)} not reported within {seconds} s: {sorted(missing)[:5]}"
         time.sleep(0.5)
     assert {row.state for row in rows} == {"stored"}, [row for row in rows if row.state != "stored"][:5]
-    assert len(rows) == len(wanted), f"{len(rows) - len(wanted)} told twice"
-    told: dict[str, list[int]] = defaultdict(list)
+    assert len(rows) == len(wanted), f"{len(rows) - len(wanted)} reported twice"
+    sequences_of: dict[str, list[int]] = defaultdict(list)
     for row in rows:
-        told[row.session_id].append(row.sequence)
-    assert all(sequences == list(range(len(sequences))) for sequences in told.values()), "not in order"
+        sequences_of[row.session_id].append(row.sequence)
+    assert all(sequences == list(range(len(sequences))) for sequences in sequences_of.values()), "not in order"
     by_name = {row.object: row for row in rows}
     for payload in payloads:
         content, row = payload.content, by_name[payload.name]

@@ -23,7 +23,7 @@ from deploy.local.broker import Broker
 from deploy.local.ports import free_port
 from shared.settings import Settings
 
-#: In every password and token of these tests, so that whoever tells one is found.
+#: In every password and token of these tests, so that each place that prints one is found.
 MARK: Final = "s3cret"
 ADMIN_TOKEN: Final = f"{MARK}-of-the-metrics"
 _ANSWER_SECONDS_MAX: Final = 30.0
@@ -145,7 +145,7 @@ def secured_broker(folder: Path, authority: Authority) -> SecuredBroker:
 
 
 class TlsFront(threading.Thread):
-    """TLS before a Postgres that has none built in: as `hostssl`, it refuses whoever does not begin with it."""
+    """TLS before a Postgres that has none built in: as `hostssl`, it refuses clients that do not begin with it."""
 
     def __init__(self, dsn: str, authority: Authority) -> None:
         super().__init__(name="tls-front", daemon=True)

@@ -73,7 +73,7 @@ def span(
     return {"resourceSpans": [{"resource": resource, "scopeSpans": [{"spans": [said]}]}]}
 
 
-def traces_told(reader: Reader) -> dict[str, Trace]:
+def newest_traces(reader: Reader) -> dict[str, Trace]:
     """The newest row of each trace."""
     rows = [codec.TRACE.decode(record.value) for record in reader.records if record.topic == topics.TRACES.name]
     return {row.trace_id: row for row in sorted(rows, key=lambda row: row.revision)}
@@ -90,18 +90,18 @@ def test_spans_become_traces_through_a_kill_and_can_be_asked_for(
     ):
         for trace_id in trace_ids:
             post(collector, "/v1/traces", span(trace_id, "1" * 16, "", now_ms))
-        wait_until(lambda: traces.get(f"/traces/{trace_ids[0]}")[0] == 200, "an open trace is told")
+        wait_until(lambda: traces.get(f"/traces/{trace_ids[0]}")[0] == 200, "an open trace is found")
         traces.slot.kill()
         traces.slot.start()
         for trace_id in trace_ids:
             post(collector, "/v1/traces", span(trace_id, "2" * 16, "1" * 16, now_ms + 1, service="stock"))
         # The SDK's own, of its own customer.
         export(int(collector.url.rpartition(":")[2]), Compression.Gzip)
-        reader.until(lambda _: sorted(row.span_count for row in traces_told(reader).values()) == [2] * 21)
-        told = traces_told(reader)
-        assert {row.customer_id for row in told.values()} == {"default", "acme"}
-        assert all(row.complete and row.part == 1 and row.duplicate_count == 0 for row in told.values())
-        (own,) = (row for row in told.values() if row.customer_id == "acme")
+        reader.until(lambda _: sorted(row.span_count for row in newest_traces(reader).values()) == [2] * 21)
+        newest = newest_traces(reader)
+        assert {row.customer_id for row in newest.values()} == {"default", "acme"}
+        assert all(row.complete and row.part == 1 and row.duplicate_count == 0 for row in newest.values())
+        (own,) = (row for row in newest.values() if row.customer_id == "acme")
         assert (own.root_name, own.error, own.root_error) == ("checkout", True, False)
         status, found = traces.get(f"/traces/{own.trace_id}?customer=acme")
         assert (status, [one["operationName"] for one in found["data"][0]["spans"]]) == (200, ["checkout", "pay"])
@@ -111,7 +111,7 @@ def test_spans_become_traces_through_a_kill_and_can_be_asked_for(
         assert traces.slot.terminate() == 0, traces.slot.log_tail()
 
 
-def test_calls_and_server_spans_become_a_schema_and_drift_is_told(
+def test_calls_and_server_spans_become_a_schema_and_drift_is_reported(
     broker: Broker, collector: Collector, tmp_path: Path
 ) -> None:
     now_ms = time.time_ns() // 1_000_000
@@ -121,8 +121,8 @@ def test_calls_and_server_spans_become_a_schema_and_drift_is_told(
         return said | {"response": {"body": body}}
 
     def kinds(records: list[Record]) -> list[tuple[str, str]]:
-        told = [codec.API_CHANGE.decode(one.value) for one in records if one.topic == topics.API_CHANGES.name]
-        return [(one.kind, f"{one.method} {one.path}{one.pointer}") for one in told if one.host == "api.example"]
+        changes = [codec.API_CHANGE.decode(one.value) for one in records if one.topic == topics.API_CHANGES.name]
+        return [(one.kind, f"{one.method} {one.path}{one.pointer}") for one in changes if one.host == "api.example"]
 
     (tmp_path / "traces").mkdir()
     with (
@@ -141,7 +141,7 @@ def test_calls_and_server_spans_become_a_schema_and_drift_is_told(
         post(collector, "/v1/api-calls", called("/users/9", {"id": "nine"}))
         reader.until(lambda records: len(kinds(records)) == 3)
         assert kinds(reader.records)[-1] == ("type_change", "GET /users/{id}/response/200/body/id")
-        wait_until(lambda: schemas.get("/apis/api.example/openapi.json")[0] == 200, "the document is told")
+        wait_until(lambda: schemas.get("/apis/api.example/openapi.json")[0] == 200, "the document is found")
         document = schemas.get("/apis/api.example/openapi.json")[1]
         OpenAPIV31SpecValidator(document).validate()
         assert sorted(document["paths"]) == ["/carts/{id}", "/users/{id}"]
@@ -156,10 +156,10 @@ def test_calls_become_windows_and_what_is_not_usual_an_anomaly(
 
     def window(number: int, ms: int) -> dict[str, Any]:
         """Thirty calls that end in the second of this number."""
-        said = {"method": "GET", "host": "pay.example", "path": "/carts/7", "status": 200, "duration_us": ms * 1000}
-        return {"calls": [said | {"time_ms": first_ms + number * 1_000 + place * 20} for place in range(30)]}
+        call = {"method": "GET", "host": "pay.example", "path": "/carts/7", "status": 200, "duration_us": ms * 1000}
+        return {"calls": [call | {"time_ms": first_ms + number * 1_000 + place * 20} for place in range(30)]}
 
-    def told(records: list[Record]) -> list[ApiAnomaly]:
+    def anomalies(records: list[Record]) -> list[ApiAnomaly]:
         found = [codec.API_ANOMALY.decode(one.value) for one in records if one.topic == topics.API_ANOMALIES.name]
         return [one for one in found if one.measure == "latency" and one.host == "pay.example"]
 
@@ -174,13 +174,13 @@ def test_calls_become_windows_and_what_is_not_usual_an_anomaly(
     ):
         for number in range(12):
             post(collector, "/v1/api-calls", window(number, 100))
-        wait_until(lambda: baselines.get("/apis/pay.example/baselines")[0] == 200, "the API is told")
+        wait_until(lambda: baselines.get("/apis/pay.example/baselines")[0] == 200, "the API is found")
         baselines.slot.kill()
         baselines.slot.start()
         post(collector, "/v1/api-calls", window(12, 300))
         # The clock of a partition with nothing to read runs on: what is open closes by itself.
-        reader.until(lambda records: any(one.state == "closed" for one in told(records)))
-        anomaly = told(reader.records)
+        reader.until(lambda records: any(one.state == "closed" for one in anomalies(records)))
+        anomaly = anomalies(reader.records)
         assert [one.revision for one in anomaly] == [1, 2]
         assert (anomaly[0].path, anomaly[0].opened_ms) == ("/carts/{id}", first_ms + 12_000)
         assert anomaly[0].latest.value == pytest.approx(300_000, rel=0.01)

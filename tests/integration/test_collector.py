@@ -1,4 +1,4 @@
-"""The collector as a process on a real broker: what it answered 200 to is in Kafka, whatever happens around it."""
+"""The collector as a process on a real broker: what it answered 200 to is in Kafka, through failures around it."""
 
 import asyncio
 import contextlib
@@ -60,8 +60,8 @@ _ADDED_BY_THE_COLLECTOR = {
 }
 
 
-def told(beacon: Beacon) -> dict[str, Any]:
-    """What the client said in a beacon, without what the collector adds by the hour and the connection."""
+def sent_fields(beacon: Beacon) -> dict[str, Any]:
+    """What the client sent in a beacon, without what the collector adds by the hour and the connection."""
     return {name: getattr(beacon, name) for name in Beacon.__struct_fields__ if name not in _ADDED_BY_THE_COLLECTOR}
 
 
@@ -70,9 +70,11 @@ async def test_two_processes_on_one_port_store_what_real_players_sent(broker: Br
     mux_bodies = [
         json.dumps(real["body"]).replace("cust123", customer).encode() for customer in customers for real in mux_posts()
     ]
-    expected = [told(b) for body in mux_bodies for b in mux.parse_beacons(post(body), Rules()).accepted]
+    expected = [sent_fields(b) for body in mux_bodies for b in mux.parse_beacons(post(body), Rules()).accepted]
     expected += [
-        told(b) for body in cmcd_bodies() for b in cmcd.parse_records(post(body, key="two-cmcd"), Rules()).accepted
+        sent_fields(b)
+        for body in cmcd_bodies()
+        for b in cmcd.parse_records(post(body, key="two-cmcd"), Rules()).accepted
     ]
     port = free_port()
     with (
@@ -97,7 +99,7 @@ async def test_two_processes_on_one_port_store_what_real_players_sent(broker: Br
     def key(each: dict[str, Any]) -> str:
         return json.dumps(each, sort_keys=True)
 
-    assert sorted((told(beacon) for beacon in beacons), key=key) == sorted(expected, key=key)
+    assert sorted((sent_fields(beacon) for beacon in beacons), key=key) == sorted(expected, key=key)
     for record, beacon in zip((r for r in records if r.topic == BEACONS.name), beacons, strict=True):
         assert record.key == f"{beacon.customer_id}:{beacon.view_id}".encode()
         assert record.partition == partition_of(record.key, 8)
@@ -158,7 +160,7 @@ async def test_what_was_answered_200_is_stored_though_the_broker_hangs_and_dies(
         assert collector.child.stop(SECONDS_MAX) == 0
 
 
-async def test_a_collector_that_is_told_to_stop_finishes_what_it_began(broker: Broker, tmp_path: Path) -> None:
+async def test_a_collector_that_gets_a_stop_signal_finishes_what_it_began(broker: Broker, tmp_path: Path) -> None:
     with (
         Collector(broker.bootstrap, tmp_path, free_port(), drain_notice_seconds="2") as collector,
         reading(broker.bootstrap, BEACONS.name) as reader,

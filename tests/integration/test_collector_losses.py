@@ -1,4 +1,4 @@
-"""Everything a collector answered 200 is in Kafka, whatever fails around it: processes, broker, replicas, queue, disk."""
+"""Everything a collector answered 200 is in Kafka, through failures around it: processes, broker, replicas, queue, disk."""
 
 import asyncio
 import contextlib
@@ -75,7 +75,7 @@ class Crowd:
             await asyncio.gather(*players)
 
 
-def told(records: list[Record]) -> list[tuple[str, int]]:
+def numbers(records: list[Record]) -> list[tuple[str, int]]:
     beacons = [BEACON.decode(record.value) for record in records]
     return [(beacon.view_id, beacon.seq or 0) for beacon in beacons]
 
@@ -85,7 +85,7 @@ def is_of(crowd: Crowd, record: Record) -> bool:
 
 
 def assert_all_there_in_order(records: list[Record], stored: list[tuple[str, int]]) -> None:
-    first_seen = dict.fromkeys(told(records))
+    first_seen = dict.fromkeys(numbers(records))
     for view_id in {view_id for view_id, _ in stored}:
         found = [seq for view, seq in first_seen if view == view_id]
         assert found[: sum(view == view_id for view, _ in stored)] == [seq for view, seq in stored if view == view_id]
@@ -102,7 +102,7 @@ async def test_a_collector_that_is_killed_loses_nothing_it_answered(broker: Brok
                 await until(lambda: 0 in crowd.statuses)
                 with Collector(broker.bootstrap, tmp_path, port, "second"):
                     await crowd.more(100)
-        records = reader.until(lambda found: set(told(found)) >= set(crowd.stored))
+        records = reader.until(lambda found: set(numbers(found)) >= set(crowd.stored))
     assert_all_there_in_order(records, crowd.stored)
 
 
@@ -148,7 +148,7 @@ async def test_a_full_queue_and_too_few_replicas_lose_nothing(tmp_path: Path) ->
                     await crowd.more_refused()
                     await mend()
                     await crowd.more()
-            records = reader.until(lambda found: set(told(found)) >= set(crowd.stored))
+            records = reader.until(lambda found: set(numbers(found)) >= set(crowd.stored))
             assert_all_there_in_order(records, crowd.stored)
             assert set(crowd.statuses) == {204, 503}
             with_reason = collector.metric('playhead_collector_unstored_total{reason="queue_full"}')
@@ -177,7 +177,7 @@ async def test_a_broker_that_is_away_under_load_loses_nothing(tmp_path: Path, ou
             for crowd in crowds:
                 await crowd.more()
         stored = [each for crowd in crowds for each in crowd.stored]
-        records = reader.until(lambda found: set(told(found)) >= set(stored))
+        records = reader.until(lambda found: set(numbers(found)) >= set(stored))
         for crowd, success in zip(crowds, (200, 204), strict=True):
             assert_all_there_in_order([record for record in records if is_of(crowd, record)], crowd.stored)
             assert set(crowd.statuses) == {success, 503}
@@ -234,18 +234,18 @@ async def test_a_spool_takes_over_and_outlives_its_process(tmp_path: Path) -> No
                         await until(lambda: second.metric("playhead_collector_spool_bytes") == 0)
                         await crowd.more()
                         assert await asyncio.to_thread(second.child.stop, SECONDS_MAX) == 0
-            records = reader.until(lambda found: set(told(found)) >= set(crowd.stored))
+            records = reader.until(lambda found: set(numbers(found)) >= set(crowd.stored))
         assert_all_there_in_order(records, crowd.stored)
 
 
-async def test_a_spool_that_cannot_be_drained_is_told_by_the_exit_code(tmp_path: Path) -> None:
+async def test_a_spool_that_cannot_be_drained_is_reported_by_the_exit_code(tmp_path: Path) -> None:
     with broker_with_topics(tmp_path / "broker") as own:
         limits = {"spool_dir": str(tmp_path / "spool"), "ack_seconds_max": "0.5", "drain_seconds_max": "1"}
         with Collector(own.bootstrap, tmp_path, free_port(), **limits) as collector:
             await asyncio.to_thread(own.kill)
             async with aiohttp.ClientSession() as client:
                 assert await answered(client, collector.url, mux_body(mux_event())) == 200
-                # Others are told: their retries do no harm.
+                # Other clients get a 503: their retries do no harm.
                 assert await answered(client, collector.url + "/cmcd/losses", CMCD_RECORD.encode()) == 503
             assert await asyncio.to_thread(collector.child.stop, SECONDS_MAX) == 5
             assert collector.log_lines()[-1]["event"] == "stopped_with_a_spool"

@@ -129,7 +129,7 @@ def test_a_table_that_is_wrong_leaves_the_last_good_customers_in_force(
         CustomersTable(dsn)
 
 
-def test_a_database_that_is_away_is_told_by_its_kind_and_no_password() -> None:
+def test_a_database_that_is_away_is_reported_by_kind_without_a_password() -> None:
     with pytest.raises(TableAway) as caught:
         CustomersTable("postgresql://user:hunter2@127.0.0.1:1/none")
     assert "hunter2" not in repr(caught.value)
@@ -157,8 +157,8 @@ async def test_a_collector_takes_over_a_changed_table_and_outlives_it(
             connection.execute("UPDATE collector.customers SET ipv4_bits_kept = 8, keys = '{a b}'")
             await until(lambda: collector.metric(failed) >= 2)
             assert [await status(key) for key in ("acme-web", "acme-tv")] == [410, 200]
-        told = [line for line in collector.log_lines() if line["event"] == "customers_not_reloaded"]
-        # However often it is looked at, a problem is told once.
-        assert len(told) == 1
-        assert "customer acme" in told[0]["problem"]
+        warnings = [line for line in collector.log_lines() if line["event"] == "customers_not_reloaded"]
+        # However often it is looked at, a problem is logged once.
+        assert len(warnings) == 1
+        assert "customer acme" in warnings[0]["problem"]
         assert collector.child.stop(SECONDS_MAX) == 0

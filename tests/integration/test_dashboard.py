@@ -216,14 +216,14 @@ def newest_bucket() -> int:
     return now_ms - now_ms % BUCKET_MS - BUCKET_MS
 
 
-def test_the_page_tells_that_there_is_nothing_yet(installation: Installation, page: Page) -> None:
+def test_the_page_shows_that_there_is_nothing_yet(installation: Installation, page: Page) -> None:
     expect(page.locator("#status-text")).to_have_text("No live data yet", timeout=SOON_MS)
     expect(page.locator("#live-notice")).to_contain_text("Nothing has been counted")
     expect(page.locator("#quality-notice")).to_contain_text("Nothing has been published yet", timeout=SOON_MS)
     migrate(installation.postgres.dsn)
     page.locator("#hours").select_option("168")
-    told = "No finished view has reached the warehouse in this window."
-    expect(page.locator("#quality-table")).to_contain_text(told, timeout=SOON_MS)
+    notice = "No finished view has reached the warehouse in this window."
+    expect(page.locator("#quality-table")).to_contain_text(notice, timeout=SOON_MS)
     expect(page.locator("#quality-notice")).to_be_hidden()
 
 
@@ -278,7 +278,7 @@ def test_the_page_shows_the_slices_of_all_and_of_one_customer(installation: Inst
 def test_the_page_says_that_a_partition_is_behind_and_then_that_it_is_not(
     installation: Installation, page: Page
 ) -> None:
-    # Ahead of whatever was counted before.
+    # Ahead of all that was counted before.
     bucket_ms = newest_bucket() + 4 * BUCKET_MS
     installation.count("acme", bucket_ms, 0, viewers_now=5)
     expect(page.locator("#status-text")).to_contain_text("Incomplete", timeout=SOON_MS)
@@ -325,7 +325,7 @@ def test_the_table_shows_the_quality_of_finished_views(installation: Installatio
         expect(part.locator("td").nth(1)).to_have_text(re.compile(r" s$"))
 
 
-def test_the_table_is_told_to_be_old_when_views_that_finished_are_not_in_it(
+def test_the_table_is_marked_as_old_when_views_that_finished_are_not_in_it(
     installation: Installation, page: Page
 ) -> None:
     migrate(installation.postgres.dsn)
@@ -359,7 +359,7 @@ def test_the_page_says_that_kafka_is_away_and_goes_on_when_it_is_back(installati
         expect(page.locator("#status-text")).to_contain_text("Kafka out of reach", timeout=2 * SOON_MS)
     finally:
         installation.broker.start()
-    # Ahead of what the other partitions have told, and they with it.
+    # Ahead of the other partitions' buckets, which follow.
     bucket_ms = newest_bucket() + 2 * BUCKET_MS
     installation.count("acme", bucket_ms, 1, viewers_now=1)
     installation.count("initech", bucket_ms, viewers_now=77)

@@ -40,7 +40,7 @@ async def serving(dsn: str) -> AsyncIterator[PostgresServing]:
     await opened.close()
 
 
-async def test_sums_that_64_bits_do_not_hold_are_told(serving: PostgresServing, dsn: str) -> None:
+async def test_sums_that_64_bits_do_not_hold_are_returned(serving: PostgresServing, dsn: str) -> None:
     vast = dict.fromkeys(MEASURES, 1) | {
         "watch_ms": 10**30,
         "playing_ms": 9 * 10**28,
@@ -118,7 +118,7 @@ async def test_any_span_is_summed_from_blocks_of_hours_also_after_repairs_and_ex
         groups = [total(one, [*{**measures, "views": n}.values()], {n % 7: n}) for one, n in views.items() if n]
         finalizer.publish(Rebuilt(list(views), MEASURES, groups), checkpoint_id="c", batch_id=1)
 
-    async def told(since: int) -> tuple[dict[str, int], dict[str, dict[int, int]]]:
+    async def served(since: int) -> tuple[dict[str, int], dict[str, dict[int, int]]]:
         found = await serving.rollups_since(datetime.fromtimestamp(since * 3_600, UTC))
         return {one.customer_id: one.views for one in found.sums}, found.startups
 
@@ -140,12 +140,12 @@ async def test_any_span_is_summed_from_blocks_of_hours_also_after_repairs_and_ex
         truth |= repaired
         spans = [0, newest + 1, *chance.sample(range(newest - 9_000, newest + 1), 20)]
         for since in spans:
-            assert await told(since) == counted(since), since
+            assert await served(since) == counted(since), since
         oldest = (newest - 4_000) // 24 * 24
         finalizer.expire(rollups_before_ms=oldest * 3_600_000, views_before_day=None)
         truth = {one: n for one, n in truth.items() if one.hour >= oldest}
         for since in spans:
-            assert await told(since) == counted(since), since
+            assert await served(since) == counted(since), since
 
 
 async def test_a_server_that_is_stopped_is_away_within_the_deadline_and_answers_when_it_goes_on(
@@ -193,7 +193,7 @@ async def test_connections_that_a_restart_has_broken_are_replaced(dsn: str) -> N
         await serving.close()
 
 
-async def test_tables_that_are_not_there_and_tables_of_another_version_are_told_apart(
+async def test_tables_that_are_not_there_and_tables_of_another_version_have_different_errors(
     serving: PostgresServing, dsn: str
 ) -> None:
     with pytest.raises(NotPublished):

@@ -55,7 +55,7 @@ def test_every_view_of_a_run_ends_up_as_its_player_knows_it(tmp_path: Path) -> N
     assert _still_running(_pids_named(said)) == []
 
 
-def test_a_load_test_tells_of_a_lost_view_and_of_a_row_that_is_doubled_after_all_was_right(tmp_path: Path) -> None:
+def test_a_load_test_reports_a_lost_view_and_a_row_that_is_doubled_after_all_was_right(tmp_path: Path) -> None:
     report = tmp_path / "report.html"
     load = ("--shape", "soak", "--viewers", "6", "--seconds", "20", "--report", str(report))
     with _demo(tmp_path, *load, module="deploy.demo.load") as demo:
@@ -77,12 +77,12 @@ def test_a_load_test_tells_of_a_lost_view_and_of_a_row_that_is_doubled_after_all
         "records doubled there",
         "views missing in the warehouse",
     ]
-    told = report.read_text()
-    assert "THERE ARE DIFFERENCES" in told
-    assert "<li>missing: lost:" in told
-    assert "/ (mux-embed)" in told
+    page = report.read_text()
+    assert "THERE ARE DIFFERENCES" in page
+    assert "<li>missing: lost:" in page
+    assert "/ (mux-embed)" in page
     for place in (str(ROOT), str(tmp_path), os.uname().nodename):
-        assert place not in told
+        assert place not in page
 
 
 def test_a_process_that_dies_ends_the_demo_by_name_and_with_it_everything_else(tmp_path: Path) -> None:
@@ -97,7 +97,7 @@ def test_a_process_that_dies_ends_the_demo_by_name_and_with_it_everything_else(t
     assert _still_running(pids.values()) == []
 
 
-def test_a_demo_that_is_told_to_end_stops_everything_cleanly(tmp_path: Path) -> None:
+def test_a_demo_that_gets_a_stop_signal_stops_everything_cleanly(tmp_path: Path) -> None:
     with _demo(tmp_path, "--views", "10") as demo:
         pids = _pids_once_playing(demo, tmp_path)
         demo.send_signal(signal.SIGTERM)

@@ -31,10 +31,10 @@ async def test_the_javascript_sdk_exports_as_it_is(encoding: str, compression: s
             env=os.environ | {"NODE_PATH": str(PLAYERS)},
             stderr=asyncio.subprocess.PIPE,
         )
-        _, told = await asyncio.wait_for(exporting.communicate(), 120)
+        _, output = await asyncio.wait_for(exporting.communicate(), 120)
     finally:
         await served.stop()
-    assert exporting.returncode == 0, told.decode()
+    assert exporting.returncode == 0, output.decode()
     spans = {span.name: span for span in (SPAN.decode(record.value) for record in served.sink.records)}
     root, child = spans["checkout"], spans["pay"]
     assert (root.customer_id, root.kind, root.service, root.parent_span_id) == ("acme", "server", "shop", None)

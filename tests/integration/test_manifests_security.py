@@ -39,7 +39,7 @@ _RESOURCES = {"topic": "topic", "group": "group", "transactionalId": "transactio
 overlays = pytest.mark.parametrize("overlay", manifests.OVERLAYS)
 
 
-def told() -> str:
+def kubernetes_document() -> str:
     return (ROOT / "docs/kubernetes.md").read_text()
 
 
@@ -167,14 +167,14 @@ def test_postgres_has_to_prove_its_name(overlay: str) -> None:
     for name in clients:
         (container,) = pods(overlay)[name]["containers"]
         assert variables(overlay, container)["PGSSLMODE"] == "verify-full"
-        (string,) = re.findall(r"postgresql://\S+(?=`)", told())
+        (string,) = re.findall(r"postgresql://\S+(?=`)", kubernetes_document())
         parameters = dict(part.split("=") for part in string.partition("?")[2].split("&"))
         assert parameters["sslmode"] == "verify-full"
         assert parameters["sslrootcert"] in secret_files(overlay, name, container)
 
 
 def test_the_document_makes_every_key_that_pods_and_scrapes_want() -> None:
-    made = set(re.findall(r"--from-(?:literal|file)=([\w.-]+)", told()))
+    made = set(re.findall(r"--from-(?:literal|file)=([\w.-]+)", kubernetes_document()))
     wanted = {
         key
         for name, container in containers("production")

@@ -61,10 +61,10 @@ class Prometheus:
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=SECONDS_MAX)
         try:
             connection.request("GET", f"/api/v1/{path}?{urllib.parse.urlencode(query)}")
-            told: dict[str, Any] = json.loads(connection.getresponse().read())
+            document: dict[str, Any] = json.loads(connection.getresponse().read())
         finally:
             connection.close()
-        return told
+        return document
 
     def has(self, query: str) -> bool:
         try:
@@ -102,9 +102,9 @@ def test_the_rules_are_sound_and_every_alert_fires_on_what_it_is_for() -> None:
 def test_prometheus_has_the_rules_and_answers_every_query_of_the_dashboards(prometheus: Prometheus) -> None:
     prometheus.child.wait_until(lambda: prometheus.has("up == 1"), SECONDS_MAX, "scraping")
     prometheus.child.wait_until(lambda: prometheus.has("playhead:lag:records == 3"), SECONDS_MAX, "rules at work")
-    told = prometheus.ask("rules")["data"]["groups"]
+    groups = prometheus.ask("rules")["data"]["groups"]
     # Some have not had their turn yet.
-    assert {rule["health"] for group in told for rule in group["rules"]} <= {"ok", "unknown"}
+    assert {rule["health"] for group in groups for rule in group["rules"]} <= {"ok", "unknown"}
 
     for name in dashboards.ALL:
         for panel in json.loads(dashboards.to_json(dashboards.build(name)))["panels"]:

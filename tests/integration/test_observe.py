@@ -41,7 +41,7 @@ def producer(fresh: Settings) -> Producer:
     return made
 
 
-def test_each_committed_record_of_views_is_counted_and_a_doubled_one_is_told(
+def test_each_committed_record_of_views_is_counted_and_a_doubled_one_is_reported(
     reader: TopicReader, producer: Producer
 ) -> None:
     _write_views(producer, ("a", 1), ("b", 1), ("b", 2), ("a", 1))

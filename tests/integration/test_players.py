@@ -38,7 +38,7 @@ STORIES = [
     *(f"{client}-missing" for client in CLIENTS),
 ]
 SOURCES = {"mux": "mux", "muxplayer": "mux", "epas": "epas", "native": "native"}
-#: Name, software and version as far as a client tells them.
+#: Name, software and version as far as a client sends them.
 PLAYERS = {
     "mux": ("My player", "HTML5 Video Element", None),
     "muxplayer": ("My player", "mux-player", "3.14.0"),
@@ -68,22 +68,22 @@ class Results:
         (view_id,) = self.watched[story].view_ids
         return any(one.event == "viewend" for one in self.outcome.beacons[view_id])
 
-    def has_told_first_frame(self, story: str) -> bool:
+    def has_sent_first_frame(self, story: str) -> bool:
         """Whether the client sent the beacon of the first frame."""
         (view_id,) = self.watched[story].view_ids
         before = itertools.takewhile(lambda one: one.event != "rebufferstart", self.outcome.beacons[view_id])
         return any(one.event == "playing" for one in before)
 
     def seen(self, story: str) -> Seen:
-        """What the page saw until the last beacon that tells of a state; what followed nobody could know."""
+        """What the page saw until the last beacon that has a state; what followed nobody could know."""
         (view_id,) = self.watched[story].view_ids
-        told = [one for one in self.outcome.beacons[view_id] if one.event != "request"]
-        return seen_until(self.watched[story].saw, max(one.client_time_ms for one in told))
+        sent = [one for one in self.outcome.beacons[view_id] if one.event != "request"]
+        return seen_until(self.watched[story].saw, max(one.client_time_ms for one in sent))
 
 
 @pytest.fixture(scope="module")
 def results(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Results]:
-    """Every story, told once."""
+    """Every story, played once."""
     folder = tmp_path_factory.mktemp("players")
     media = made_media()
     with broker_with_topics(folder / "broker") as broker:
@@ -148,19 +148,19 @@ def test_a_page_is_one_view_of_a_known_viewer(results: Results, story: str) -> N
 def test_a_row_has_the_times_that_the_page_saw(results: Results, story: str) -> None:
     row, seen = results.row(story), results.seen(story)
     slack_ms = (MUX_SLACK_MS if row.source == "mux" else SLACK_MS) * (1 + seen.rebuffer_count)
-    if row.source == "epas" and not results.has_told_first_frame(story):
+    if row.source == "epas" and not results.has_sent_first_frame(story):
         # The page played before the SDK had its session: what came shows that it did, not when.
         assert (row.startup_ms, row.startup_unknown) == (None, "first_frame_lost")
         assert (row.startup_ms_max or 0) >= 1
         return
     assert row.startup_ms is not None
-    # A muted video that plays by itself may have its first frame in the very millisecond in which it is told to play.
+    # A muted video that plays by itself may have its first frame in the very millisecond in which it is started.
     assert (0 if row.source == "mux" else 1) <= row.startup_ms <= seen.startup_ms + SLACK_MS
     assert row.playing_ms <= seen.playing_ms + slack_ms
     assert row.rebuffer_ms <= seen.rebuffer_ms + slack_ms
     assert row.watch_ms + slack_ms >= row.playing_ms + row.rebuffer_ms
     if story != "shaka-missing":
-        # Shaka says failed while what it has loaded still plays, and then tells of no more waiting.
+        # Shaka reports `failed` while what it has loaded still plays, and then reports no more waiting.
         assert row.playing_ms >= seen.playing_ms - slack_ms
         assert row.rebuffer_ms >= seen.rebuffer_ms - slack_ms
         assert row.rebuffer_count >= 1
@@ -174,7 +174,7 @@ def test_a_row_has_the_times_that_the_page_saw(results: Results, story: str) -> 
 def test_a_view_that_is_stalled_switched_sought_and_closed(results: Results, story: str) -> None:
     row, seen, client = results.row(story), results.seen(story), story.partition("-")[0]
     assert row.rebuffer_ms >= 1_500
-    # Shaka seeks by itself to show another rendition at once, and does not always tell.
+    # Shaka seeks by itself to show another rendition at once, and does not always report it.
     assert 1 <= row.seek_count <= seen.seek_count
     assert row.seek_count == seen.seek_count or client == "shaka"
     if row.seek_count == seen.seek_count:
@@ -186,7 +186,7 @@ def test_a_view_that_is_stalled_switched_sought_and_closed(results: Results, sto
         assert (row.end_reason, row.view_dropped, row.complete) == ("timeout", True, False)
     assert (row.playback_failed, row.startup_failed, row.ebvs, row.error_code) == (False, False, False, None)
     if client not in ("native", "shaka"):
-        # Shaka tells only of changes that it made by itself.
+        # Shaka reports only changes that it made by itself.
         assert row.rendition_up + row.rendition_down >= 1
     if client != "native":
         assert row.avg_bitrate_bps is not None
@@ -199,7 +199,7 @@ def test_a_view_that_is_stalled_switched_sought_and_closed(results: Results, sto
         ("mux-missing", {"error_code": "networkError", "error_message": "fragLoadError"}),
         ("hls-missing", {"error_code": "fragLoadError", "error_message": None, "end_reason": "error"}),
         ("dash-missing", {"error_code": "27", "error_message": None, "end_reason": "error"}),
-        # It tells that there was one, not which.
+        # It reports that there was one, not which.
         ("shaka-missing", {"error_code": None, "error_message": None, "end_reason": "error"}),
         ("epas-missing", {"error_code": "fragLoadError", "error_context": "networkError", "end_reason": "clean"}),
     ],
@@ -222,13 +222,15 @@ def test_a_view_whose_segments_are_missing_has_failed(results: Results, story: s
 def test_requests_are_counted(results: Results, story: str) -> None:
     row = results.row(story)
     (view_id,) = results.watched[story].view_ids
-    told = {one.seq: one for one in results.outcome.beacons[view_id] if one.event == "request"}
-    failed = [one for one in told.values() if one.source_event == "requestfailed" or one.attrs.get("rc", 200) >= 400]
-    assert row.req_count == len(told) >= 5
+    requests = {one.seq: one for one in results.outcome.beacons[view_id] if one.event == "request"}
+    failed = [
+        one for one in requests.values() if one.source_event == "requestfailed" or one.attrs.get("rc", 200) >= 400
+    ]
+    assert row.req_count == len(requests) >= 5
     assert row.req_failed == len(failed)
     assert row.req_time_ms is not None
     if story in ("mux-missing", "dash-missing"):
-        # hls.js and Shaka tell in CMCD of answered requests alone.
+        # hls.js and Shaka report in CMCD answered requests alone.
         assert failed
     assert (row.ttfb_max_ms or 0) <= row.req_time_ms
 

@@ -58,13 +58,13 @@ def test_payloads_are_stored_once_and_in_order_through_kills_of_collector_slot_a
     assert sender.tries > len(payloads)
     session = payloads[len(payloads) // 2].session
     mine = sorted((one for one in payloads if one.session == session), key=lambda one: one.sequence)
-    wait_until(lambda: first.get(f"/recordings/{session}/index?customer={CUSTOMER}")[0] == 200, "the session is told")
+    wait_until(lambda: first.get(f"/recordings/{session}/index?customer={CUSTOMER}")[0] == 200, "the session is found")
     back = asyncio.run(streamed_back(first.url, TOKEN, session))
     assert back == [(one.sequence, one.content) for one in mine]
     assert second.slot.terminate() == 0, second.slot.log_tail()
 
 
-def test_an_object_that_was_stored_before_the_crash_is_stored_again_and_told_once(scene: Scene) -> None:
+def test_an_object_that_was_stored_before_the_crash_is_stored_again_and_has_one_row(scene: Scene) -> None:
     asked = scene.slot(PROCESSOR_CRASH_AT="media_stored")
     payloads = [Payload("s-0", number, 2_500_000) for number in range(3)]
     sender = scene.send(payloads)
@@ -110,12 +110,12 @@ async def test_one_payload_is_given_out_as_it_came(scene: Scene) -> None:
                 await asyncio.sleep(0.1)
                 try:
                     async with client.get(asked.url + path) as answer:
-                        status, body, told = answer.status, await answer.read(), answer.headers
+                        status, body, headers = answer.status, await answer.read(), answer.headers
                 except aiohttp.ClientError:
                     continue
         assert body == b"not gzip at all"
-        assert (told["Playhead-Content-Type"], told["Content-Encoding"]) == ("application/json", "gzip")
-        assert "sandbox" in told["Content-Security-Policy"]
+        assert (headers["Playhead-Content-Type"], headers["Content-Encoding"]) == ("application/json", "gzip")
+        assert "sandbox" in headers["Content-Security-Policy"]
         for path, expected in ((f"/recordings/s-9/1?customer={CUSTOMER}", 404), ("/recordings/none", 404)):
             async with client.get(asked.url + path) as answer:
                 assert answer.status == expected, path

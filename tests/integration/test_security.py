@@ -188,7 +188,9 @@ def _sees(page: str, customer_id: str) -> bool:
     return (live[0], life[0]) == (200, 200) and bool(json.loads(live[1])["customers"])
 
 
-def test_who_is_not_let_in_is_told_why(secured: SecuredBroker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_refused_client_reports_the_reason(
+    secured: SecuredBroker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(connection, "BOOT_SECONDS_MAX", 10.0)
     stranger = Authority(tmp_path).ca_file
 

@@ -78,8 +78,8 @@ def post(collector: Collector) -> None:
 
 
 def lines(log: str, event: str) -> list[dict[str, Any]]:
-    told = [json.loads(line) for line in log.splitlines() if line.startswith("{")]
-    return [line for line in told if line.get("event") == event]
+    events = [json.loads(line) for line in log.splitlines() if line.startswith("{")]
+    return [line for line in events if line.get("event") == event]
 
 
 def test_a_sampled_beacon_is_followed_from_its_post_to_its_row(
@@ -112,8 +112,8 @@ def test_a_sampled_beacon_is_followed_from_its_post_to_its_row(
     assert [(line["trace_id"], line["span_id"], line["accepted"]) for line in stored] == [
         (trace_id, request.span_id.hex(), 2)
     ]
-    told = lines(slot.log_file.read_text(), "traced_row")
-    assert [(line["trace_id"], line["key"]) for line in told] == [(trace_id, KEY)]
+    rows = lines(slot.log_file.read_text(), "traced_row")
+    assert [(line["trace_id"], line["key"]) for line in rows] == [(trace_id, KEY)]
 
 
 def test_by_default_no_record_carries_a_context_and_nothing_that_traces_is_loaded(
@@ -126,7 +126,7 @@ def test_by_default_no_record_carries_a_context_and_nothing_that_traces_is_loade
         post(collector)
         records = reader.until(lambda records: len(records) >= 2)
         assert [record.headers for record in records] == [[], []]
-        # Python tells of every module it loads. The messages of the protocol are the intake's, for spans that others send.
+        # Python reports every module it loads. The messages of the protocol are the intake's, for spans that others send.
         loaded = {line.rpartition("|")[2].strip() for line in collector.child.log_file.read_text().splitlines()}
         assert "services.rim.telemetry.tracing" in loaded
         theirs = {name for name in loaded if name.startswith("opentelemetry.")}

@@ -15,7 +15,7 @@ from shared import codec, topics
 from tests.integration.asked import owners
 from tests.integration.collecting import reading
 from tests.integration.slots import wait_until
-from tests.integration.tabling import TableSlot, Told
+from tests.integration.tabling import TableSlot, UserReply
 
 pytestmark = pytest.mark.integration
 
@@ -45,12 +45,12 @@ def pair(own_broker: Broker, tmp_path: Path) -> Iterator[tuple[TableSlot, TableS
 def made(slot: TableSlot, number: int, key: str = "") -> str:
     """Makes a user; its path."""
     body = {"email": f"user{number}@example.org", "name": f"User {number}"}
-    told = slot.answered("POST", "/users", body, key or f"make-{number}")
-    assert told.status == 201, told
-    return told.location
+    reply = slot.answered("POST", "/users", body, key or f"make-{number}")
+    assert reply.status == 201, reply
+    return reply.location
 
 
-def test_what_one_slot_was_told_the_other_tells(own_broker: Broker, pair: tuple[TableSlot, TableSlot]) -> None:
+def test_what_one_slot_wrote_the_other_returns(own_broker: Broker, pair: tuple[TableSlot, TableSlot]) -> None:
     first, second = pair
     with reading(own_broker.bootstrap, topics.USERS.name, topics.REJECTED.name) as reader:
         paths = [made(pair[number % 2], number) for number in range(12)]
@@ -74,14 +74,14 @@ def test_what_one_slot_was_told_the_other_tells(own_broker: Broker, pair: tuple[
             return {record.key or b"": record.value for record in reader.records if record.topic == topics.USERS.name}
 
         reader.until(lambda _: sum(value != b"" for value in newest().values()) == 7 and len(newest()) == 13)
-        told = {codec.USER.decode(value).id: value for value in newest().values() if value}
-        assert {user["id"] for user in second.listed()} == set(told), "the topic has the same table"
+        users = {codec.USER.decode(value).id: value for value in newest().values() if value}
+        assert {user["id"] for user in second.listed()} == set(users), "the topic has the same table"
         assert not [record for record in reader.records if record.topic == topics.REJECTED.name]
     assert first.slot.terminate() == 0, first.slot.log_tail()
     assert second.slot.terminate() == 0, second.slot.log_tail()
 
 
-def test_what_is_refused_is_told_as_a_problem(pair: tuple[TableSlot, TableSlot]) -> None:
+def test_what_is_refused_is_answered_with_a_problem(pair: tuple[TableSlot, TableSlot]) -> None:
     first, second = pair
     document = first.call("GET", "/openapi.json")
     OpenAPIV31SpecValidator(document.body).validate()
@@ -94,39 +94,39 @@ def test_what_is_refused_is_told_as_a_problem(pair: tuple[TableSlot, TableSlot])
         "413": first.call("POST", "/users", {"name": "x" * 70_000}),
         "422": first.call("POST", "/users", {"email": "no address"}),
     }
-    for status, told in cases.items():
-        assert (str(told.status), str(told.body["status"])) == (status, status)
-        assert told.headers["Content-Type"] == "application/problem+json"
+    for status, reply in cases.items():
+        assert (str(reply.status), str(reply.body["status"])) == (status, status)
+        assert reply.headers["Content-Type"] == "application/problem+json"
     assert [fault["pointer"] for fault in cases["409"].body["errors"]] == ["#/email"]
     assert sorted(fault["pointer"] for fault in cases["422"].body["errors"]) == ["#/email", "#/name"]
     assert cases["405"].headers["Allow"]
     metrics = first.metrics()
-    asked = 'playhead_processor_requests_total{method="POST",path="/users",status='
-    assert (metrics[asked + '"201"}'], metrics[asked + '"413"}'], metrics[asked + '"422"}']) == (1, 1, 1)
+    requests = 'playhead_processor_requests_total{method="POST",path="/users",status='
+    assert (metrics[requests + '"201"}'], metrics[requests + '"413"}'], metrics[requests + '"422"}']) == (1, 1, 1)
 
 
 def test_of_many_who_want_an_address_at_both_slots_one_has_it(pair: tuple[TableSlot, TableSlot]) -> None:
     emails = [f"wanted{number}@example.org" for number in range(6)]
 
-    def want(asked: tuple[str, int]) -> Told:
-        email, number = asked
+    def want(wish: tuple[str, int]) -> UserReply:
+        email, number = wish
         return pair[number % 2].answered("POST", "/users", {"email": email, "name": "x"}, f"{email}-{number}")
 
-    def want_with_one_key(asked: tuple[str, int]) -> Told:
-        email, number = asked
+    def want_with_one_key(wish: tuple[str, int]) -> UserReply:
+        email, number = wish
         return pair[number % 2].answered("POST", "/users", {"email": email, "name": "y"}, email)
 
     with concurrent.futures.ThreadPoolExecutor(16) as pool:
         for email in emails:
-            asked = [(email, number) for number in range(8)]
-            assert Counter(told.status for told in pool.map(want, asked)) == {201: 1, 409: 7}
-            assert {told.status for told in pool.map(want_with_one_key, asked)} == {409}, "one key, one outcome"
+            wishes = [(email, number) for number in range(8)]
+            assert Counter(reply.status for reply in pool.map(want, wishes)) == {201: 1, 409: 7}
+            assert {reply.status for reply in pool.map(want_with_one_key, wishes)} == {409}, "one key, one outcome"
     for slot in pair:
         assert sorted(user["email"] for user in slot.listed()) == sorted(emails)
 
 
 class Clients(threading.Thread):
-    """Reads over and over, and writes now and then, at one slot; keeps what it was told."""
+    """Reads over and over, and writes now and then, at one slot; keeps the answers."""
 
     def __init__(self, slot: TableSlot, paths: list[str]) -> None:
         super().__init__(name="clients", daemon=True)
@@ -149,7 +149,7 @@ class Clients(threading.Thread):
         return self.reads, self.writes
 
 
-def test_a_hand_over_is_waited_for_and_never_told_as_a_user_that_is_not_there(
+def test_a_hand_over_is_waited_for_and_never_answered_with_404(
     own_broker: Broker, pair: tuple[TableSlot, TableSlot]
 ) -> None:
     stays, goes = pair
@@ -168,7 +168,7 @@ def test_a_hand_over_is_waited_for_and_never_told_as_a_user_that_is_not_there(
     assert reads[200] > 0
 
 
-def test_who_waits_in_vain_for_an_owner_is_told_to_come_again(own_broker: Broker, tmp_path: Path) -> None:
+def test_a_request_that_waits_in_vain_for_an_owner_gets_a_retry_after(own_broker: Broker, tmp_path: Path) -> None:
     """The other slot is stopped for a time, and the group does not know it yet."""
     with pairing(own_broker, tmp_path, PROCESSOR_REQUEST_MS_MAX="1000", PROCESSOR_SESSION_MS="20000") as (
         asked,
@@ -177,11 +177,11 @@ def test_who_waits_in_vain_for_an_owner_is_told_to_come_again(own_broker: Broker
         paths = [made(asked, number) for number in range(16)]
         stopped.slot.pause()
         try:
-            told = [asked.call("GET", path) for path in paths]
+            replies = [asked.call("GET", path) for path in paths]
         finally:
             stopped.slot.wake()
-        assert {one.status for one in told} <= {200, 503}
-        problems = [one.body for one in told if one.status == 503]
+        assert {one.status for one in replies} <= {200, 503}
+        problems = [one.body for one in replies if one.status == 503]
         assert problems, "some were the other's"
         assert {one["type"] for one in problems} == {"urn:playhead:problem:unanswered"}
         wait_until(lambda: all(asked.call("GET", path).status == 200 for path in paths), "it answers again", 120)
@@ -203,8 +203,8 @@ def test_a_restart_reads_only_what_the_disk_lacks_and_retained_partitions_read_n
         retained, own = taken(stays), len(taken(restarts))
 
         def rows() -> int:
-            told = [row for row in stays.partitions() if row["owner"] == "test/1"]
-            return sum(sum(row["rows"].values()) for row in told)
+            own_rows = [row for row in stays.partitions() if row["owner"] == "test/1"]
+            return sum(sum(row["rows"].values()) for row in own_rows)
 
         def restarted() -> int:
             before = len(taken(restarts))
@@ -220,5 +220,5 @@ def test_a_restart_reads_only_what_the_disk_lacks_and_retained_partitions_read_n
         assert len(taken(restarts)) % own == 0, "it came back to its own partitions"
         assert taken(stays) == retained, "what was retained was not read again"
         assert len(stays.listed()) == len(restarts.listed()) == 24
-        told = restarts.call("GET", "/users?email=user7@example.org")
-        assert [user["name"] for user in told.body["users"]] == ["User 7"]
+        reply = restarts.call("GET", "/users?email=user7@example.org")
+        assert [user["name"] for user in reply.body["users"]] == ["User 7"]

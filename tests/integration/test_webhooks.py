@@ -74,7 +74,7 @@ def send(broker: Broker, partition: int, *values: bytes) -> None:
     assert producer.flush(SECONDS_MAX) == 0
 
 
-def test_each_anomaly_is_told_signed_and_in_order_or_set_aside(
+def test_each_anomaly_is_sent_signed_and_in_order_or_goes_to_the_dead_letter_topic(
     own_broker: Broker, receiver: Receiver, tmp_path: Path
 ) -> None:
     broker = own_broker
@@ -86,7 +86,7 @@ def test_each_anomaly_is_told_signed_and_in_order_or_set_aside(
             refused = revision(1, host=REFUSED)
             send(broker, 1, refused, b"{", revision(1, host="after.example"))
             failed.until(lambda records: len(records) == 2)
-            wait_until(lambda: len(receiver.taken()) == 3, "all but the refused is told")
+            wait_until(lambda: len(receiver.taken()) == 3, "all but the refused is sent")
         assert (dict(failed.records[0].headers)["reason"], failed.records[0].value) == (b"answered 503", refused)
         assert dict(failed.records[1].headers)["origin"] == b"api_anomalies/1/1"
         assert all(one.is_signed for one in receiver.got)
@@ -95,12 +95,12 @@ def test_each_anomaly_is_told_signed_and_in_order_or_set_aside(
         wanted = {"delivered": 3, "passed_over": 1, "dead_letter": 1, "undecodable": 1}
         wait_until(lambda: webhooks.outcomes() == wanted, "everything is counted")
 
-        # Killed, and told while away: nothing is lost, and who gets a message twice knows it by its id.
+        # Killed, with an anomaly meanwhile: nothing is lost, and a receiver knows a repeated message by its id.
         webhooks.child.kill()
         send(broker, 0, revision(1, host="later.example"))
         webhooks.start()
         hosts = lambda: [one.body["data"]["host"] for one in receiver.taken()]  # noqa: E731
-        wait_until(lambda: "later.example" in hosts(), "what came meanwhile is told")
+        wait_until(lambda: "later.example" in hosts(), "what came meanwhile is sent")
         by_id = {one.id for one in receiver.taken()}
         assert len(by_id) == 4
         webhooks.child.stop(SECONDS_MAX)

@@ -34,7 +34,7 @@ const PLAYERS = {
       hls.nextLevel = hls.levels.findIndex((level) => level.height === height);
       return true;
     },
-    onFatal: (hls, told) => hls.on('hlsError', (_, data) => data.fatal && told(data.details)),
+    onFatal: (hls, report) => hls.on('hlsError', (_, data) => data.fatal && report(data.details)),
   },
   dash: {
     // It would give up slow segments for those of the other rendition, at which Chromium's decoder sometimes fails.
@@ -44,7 +44,7 @@ const PLAYERS = {
       if (wanted) player.setRepresentationForTypeById('video', wanted.id, true);
       return Boolean(wanted);
     },
-    onFatal: (player, told) => player.on('error', (event) => told(`${event.error.code}`)),
+    onFatal: (player, report) => player.on('error', (event) => report(`${event.error.code}`)),
   },
   shaka: {
     prepare: () => {},
@@ -55,7 +55,7 @@ const PLAYERS = {
       if (wanted) player.selectVariantTrack(wanted, false);
       return Boolean(wanted);
     },
-    onFatal: (player, told) => player.addEventListener('error', (event) => told(`${event.detail.code}`)),
+    onFatal: (player, report) => player.addEventListener('error', (event) => report(`${event.detail.code}`)),
   },
 };
 

@@ -41,7 +41,7 @@ class Watched:
 
 def watch(browser: Browser, stories: Sequence[str]) -> list[Watched]:
     """Opens the pages, some at a time, waits for each story's end, and closes its tab."""
-    told: list[Watched] = []
+    finished: list[Watched] = []
     coming, going = list(stories), list[tuple[Page, Watched]]()
     deadline = time.monotonic() + STORIES_SECONDS_MAX
     while coming or going:
@@ -52,9 +52,9 @@ def watch(browser: Browser, stories: Sequence[str]) -> list[Watched]:
             watched.saw = page.evaluate("saw")
             page.close()
             going.remove((page, watched))
-            told.append(watched)
+            finished.append(watched)
         time.sleep(0.05)
-    return told
+    return finished
 
 
 def _opened(browser: Browser, story: str) -> tuple[Page, Watched]:
@@ -112,6 +112,6 @@ class Outcome:
 def dumped(watched: Watched, outcome: Outcome) -> str:
     """Everything about one story, to read when an assertion fails."""
     rows = [json.loads(codec.VIEW.encode(outcome.rows[view])) for view in watched.view_ids if view in outcome.rows]
-    told = {"story": watched.story, "saw": watched.saw, "rows": rows, "errors": watched.errors}
+    story = {"story": watched.story, "saw": watched.saw, "rows": rows, "errors": watched.errors}
     beacons = [codec.BEACON.encode(one).decode() for view in watched.view_ids for one in outcome.beacons[view]]
-    return "\n".join([json.dumps(told, indent=1), *beacons])
+    return "\n".join([json.dumps(story, indent=1), *beacons])
