@@ -30,7 +30,7 @@ QUICK = FINISH | {
 
 
 def empty(broker: Broker) -> None:
-    """Makes all topics anew."""
+    """Creates all topics again."""
     admin = AdminClient({"bootstrap.servers": broker.bootstrap})
     names = [topic.name for topic in topics.ALL]
     present = admin.list_topics(timeout=10).topics
@@ -104,7 +104,7 @@ class Scene:
         return feed
 
     def send(self, key: bytes, *values: bytes, partition: int | None = None) -> None:
-        """Appends records to `beacons` as they are, to the key's partition if not told another."""
+        """Appends records to `beacons` as they are, to the key's partition unless another is given."""
         producer = Producer({"bootstrap.servers": self.bootstrap, "message.max.bytes": 1_100_000})
         to = partition_of(key, PARTITIONS) if partition is None else partition
         for value in values:
@@ -131,7 +131,7 @@ class Scene:
         """All that was fed has become rows, each once and right, and nothing is open still."""
         for feed in self.feeds:
             feed.finish()
-        truth = self.also | {view_id: told for feed in self.feeds for view_id, told in feed.truth.items()}
+        truth = self.also | {view_id: row for feed in self.feeds for view_id, row in feed.truth.items()}
         try:
             expect(truth, sum(feed.repeats for feed in self.feeds), self.rows, seconds)
         except AssertionError as error:
@@ -140,7 +140,7 @@ class Scene:
 
 @contextmanager
 def scene_on(broker: Broker, folder: Path) -> Iterator[Scene]:
-    """A scene on empty topics; whatever still runs at its end is killed."""
+    """A scene on empty topics; what still runs at its end is killed."""
     empty(broker)
     with scene_of(broker.bootstrap, folder, broker) as scene:
         yield scene

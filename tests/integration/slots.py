@@ -120,7 +120,7 @@ class Slot:
         return self._process.wait(90)
 
     def end(self) -> None:
-        """Makes sure that it is gone, whatever state it is in."""
+        """Makes sure that it is gone, in any state."""
         if self.is_running:
             self.kill()
 

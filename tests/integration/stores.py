@@ -41,7 +41,7 @@ def ghost() -> bytes:
 def change_position(
     folder: Path, change: Callable[[LocalMeta], LocalMeta], row: bytes = b"", key: bytes = NOBODYS
 ) -> None:
-    """Moves the position of the store in `folder`; `row` is put beside it, under a key nobody knows if not told another."""
+    """Moves the position of the store in `folder`; `row` is put beside it, under an unused key unless another is given."""
     store = RocksStore(folder, MEMORY, open_seconds_max=5)
     position = store.position()
     assert position is not None

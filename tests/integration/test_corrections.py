@@ -50,7 +50,7 @@ def create_again(scene: Scene) -> None:
     create_topics(Settings(kafka_bootstrap=scene.bootstrap))
 
 
-def test_an_input_that_was_created_again_stops_the_slot_until_it_is_told_to_begin_with_it(scene: Scene) -> None:
+def test_an_input_that_was_created_again_stops_the_slot_until_a_command_begins_with_it(scene: Scene) -> None:
     slot = scene.started()
     scene.feed(seconds=1)
     scene.expect_truth()

@@ -1,4 +1,4 @@
-"""Lookups on a real broker: any slot answers for any view, never wrongly, whatever happens to the owner."""
+"""Lookups on a real broker: any slot answers for any view, never wrongly, through failures of the owner."""
 
 import threading
 from collections import Counter
@@ -16,26 +16,26 @@ pytestmark = pytest.mark.integration
 
 
 class Polling(threading.Thread):
-    """Asks for every view over and over; keeps what it was told: (status, beacons)."""
+    """Asks for every view over and over; counts the answers: (status, beacons)."""
 
     def __init__(self, asked: Asked, **headers: str) -> None:
         super().__init__(name="polling", daemon=True)
         self._asked = asked
         self._headers = headers
-        self._stop_asked = threading.Event()
-        self.told: Counter[tuple[int, int]] = Counter()
+        self._stopping = threading.Event()
+        self.answers: Counter[tuple[int, int]] = Counter()
 
     def run(self) -> None:
-        while not self._stop_asked.is_set():
+        while not self._stopping.is_set():
             for view_id in VIEW_IDS:
                 status, body = self._asked.view(view_id, **self._headers)
-                self.told[status, body["found"]["row"]["beacon_count"] if status == 200 else 0] += 1
+                self.answers[status, body["found"]["row"]["beacon_count"] if status == 200 else 0] += 1
 
     def stop(self) -> Counter[tuple[int, int]]:
-        self._stop_asked.set()
+        self._stopping.set()
         self.join(60)
         assert not self.is_alive()
-        return self.told
+        return self.answers
 
 
 @pytest.fixture
@@ -83,9 +83,7 @@ def test_both_slots_answer_for_every_view_and_both_see_every_partition(pair: tup
         assert all(slot["rss_bytes"] > 0 for slot in seen["slots"])
 
 
-def test_a_hand_over_is_told_as_such_and_never_as_a_view_that_is_not_there(
-    own_broker: Broker, pair: tuple[Asked, Asked]
-) -> None:
+def test_a_hand_over_is_answered_with_503_and_never_with_404(own_broker: Broker, pair: tuple[Asked, Asked]) -> None:
     stays, goes = pair
     polling = Polling(stays)
     polling.start()
@@ -97,12 +95,12 @@ def test_a_hand_over_is_told_as_such_and_never_as_a_view_that_is_not_there(
     goes.slot.kill()
     goes.slot.start()
     wait_until(lambda: len(owners(stays)) == 2 and stays.knows(3), "it came back with what it had")
-    told = polling.stop()
-    assert set(told) <= {(200, 3), (503, 0)}, told
-    assert told[200, 3] > 0
+    answers = polling.stop()
+    assert set(answers) <= {(200, 3), (503, 0)}, answers
+    assert answers[200, 3] > 0
 
 
-def test_a_zombie_tells_nothing_old(own_broker: Broker, pair: tuple[Asked, Asked]) -> None:
+def test_a_zombie_answers_nothing_old(own_broker: Broker, pair: tuple[Asked, Asked]) -> None:
     successor, zombie = pair
     zombie.slot.pause()
     wait_until(lambda: owners(successor) == {"test/0"}, "the successor has all")
@@ -114,15 +112,15 @@ def test_a_zombie_tells_nothing_old(own_broker: Broker, pair: tuple[Asked, Asked
         polling.start()
     zombie.slot.wake()
     wait_until(lambda: zombie.knows(4), "the zombie is one of the group again")
-    told = sum((polling.stop() for polling in pollings), Counter[tuple[int, int]]())
-    assert set(told) <= {(200, 4), (503, 0)}, told
-    assert told[503, 0] > 0, "it was asked before it could know"
+    answers = sum((polling.stop() for polling in pollings), Counter[tuple[int, int]]())
+    assert set(answers) <= {(200, 4), (503, 0)}, answers
+    assert answers[503, 0] > 0, "it was asked before it could know"
 
 
-def test_a_slot_that_was_replaced_while_it_slept_a_moment_tells_nothing_old(
+def test_a_slot_that_was_replaced_while_it_slept_a_moment_answers_nothing_old(
     own_broker: Broker, pair: tuple[Asked, Asked], tmp_path: Path
 ) -> None:
-    """No session has run out and nobody has told it yet: only the group's word keeps it from answering."""
+    """No session has timed out and no process has notified it yet: only the group's answer keeps it from answering."""
     _, zombie = pair
     successor = Asked(own_broker, tmp_path, 2, PROCESSOR_SLOT="test/1")
     try:
@@ -136,8 +134,8 @@ def test_a_slot_that_was_replaced_while_it_slept_a_moment_tells_nothing_old(
             polling.start()
         zombie.slot.wake()
         wait_until(lambda: not zombie.slot.is_running, "the zombie has learnt that it is replaced")
-        told = sum((polling.stop() for polling in pollings), Counter[tuple[int, int]]())
-        assert set(told) <= {(503, 0), (0, 0)}, told
-        assert told[503, 0] > 0, "it was asked before it could know"
+        answers = sum((polling.stop() for polling in pollings), Counter[tuple[int, int]]())
+        assert set(answers) <= {(503, 0), (0, 0)}, answers
+        assert answers[503, 0] > 0, "it was asked before it could know"
     finally:
         successor.slot.end()

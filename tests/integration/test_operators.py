@@ -28,7 +28,7 @@ def produce(broker: Broker, view_id: str, *values: bytes) -> None:
     assert producer.flush(30) == 0
 
 
-def told(view_id: str, seq: int, event: str, **attrs: object) -> bytes:
+def encoded(view_id: str, seq: int, event: str, **attrs: object) -> bytes:
     return codec.BEACON.encode(beacon(view_id, seq, event, T0 + 1000 * seq, **attrs))
 
 
@@ -51,10 +51,10 @@ def test_every_figure_is_there_and_right(own_broker: Broker, tmp_path: Path) -> 
         asked.slot.start()
         wait_until(asked.slot.is_ready, "the slot works")
         send(own_broker, range(1, 4))
-        produce(own_broker, GONE, told(GONE, 1, "viewstart"), told(GONE, 2, "viewend"))
+        produce(own_broker, GONE, encoded(GONE, 1, "viewstart"), encoded(GONE, 2, "viewend"))
         wait_until(lambda: state(asked, GONE) == "closed", "a view is over")
-        produce(own_broker, GONE, told(GONE, 3, "heartbeat"))
-        produce(own_broker, POISON, b"{garbage", told(POISON, 1, "playing", video_title=TOO_LARGE.decode()))
+        produce(own_broker, GONE, encoded(GONE, 3, "heartbeat"))
+        produce(own_broker, POISON, b"{garbage", encoded(POISON, 1, "playing", video_title=TOO_LARGE.decode()))
         wait_until(lambda: total(asked.partitions(), "rejected", "fold_failed") == 1, "what is to be rejected is")
         wait_until(lambda: total(asked.partitions(), "late") == 1, "what is late is counted")
         wait_until(lambda: all(row["lag_records"] == 0 for row in asked.partitions()), "all is folded")
@@ -98,7 +98,7 @@ def gauges_have_followed(asked: Asked) -> bool:
 
 
 def check_metrics(asked: Asked) -> None:
-    wait_until(lambda: gauges_have_followed(asked), "the gauges tell of all")
+    wait_until(lambda: gauges_have_followed(asked), "the gauges count all")
     metrics = asked.metrics()
 
     def of(name: str) -> float:
@@ -125,7 +125,7 @@ def check_metrics(asked: Asked) -> None:
 
 
 def check_restored(asked: Asked) -> None:
-    """The slot starts anew without its disk: everything it knows comes from the changelog."""
+    """The slot starts again without its disk: everything it knows comes from the changelog."""
     before = {row["partition"]: row["tallies"] for row in asked.partitions()}
     asked.slot.kill()
     shutil.rmtree(asked.slot.stores_dir())

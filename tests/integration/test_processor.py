@@ -1,4 +1,4 @@
-"""The processor on a real broker: every view, its export and every live bucket once, whatever is killed."""
+"""The processor on a real broker: every view, its export and every live bucket once, through kills of every part."""
 
 import random
 from collections import Counter, defaultdict
@@ -79,5 +79,7 @@ def expect_buckets_once_and_all(bootstrap: str, feed: Feed) -> None:
     starts = defaultdict(list)
     for bucket in buckets:
         starts[bucket.partition].append(bucket.bucket_ms)
-    for partition, told in starts.items():
-        assert told == list(range(told[0], told[-1] + BUCKET_MS, BUCKET_MS)), f"partition {partition}: {told}"
+    for partition, times in starts.items():
+        assert times == list(range(times[0], times[-1] + BUCKET_MS, BUCKET_MS)), (
+            f"partition {partition}: {bucket_times}"
+        )

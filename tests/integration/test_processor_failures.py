@@ -81,7 +81,7 @@ def test_a_zombie_that_wakes_in_its_commit_after_its_partitions_went_to_another(
 
 
 def test_a_zombie_that_wakes_inside_its_own_fence_and_fences_its_heir(scene: Scene) -> None:
-    # It stops itself in the last of its takeovers; what it sends when it wakes fences whoever has the partition by then.
+    # It stops itself in the last of its takeovers; what it sends when it wakes fences the partition's owner by then.
     zombie = scene.slot(PROCESSOR_CRASH_AT=f"fencing:{PARTITIONS}:stop")
     zombie.start()
     scene.feed(seconds=3)

@@ -138,7 +138,7 @@ def test_input_that_retention_took_before_it_was_folded_stops_the_slot(scene: Sc
     scene.feed(seconds=1).finish()
     scene.expect_truth()
     slot.kill()
-    told = observed(scene.rows.read())
+    rows = observed(scene.rows.read())
     scene.feed(seconds=1).finish()
     admin = AdminClient({"bootstrap.servers": scene.broker.bootstrap})
     ends = [TopicPartition(topics.BEACONS.name, number, -1) for number in range(PARTITIONS)]
@@ -147,4 +147,4 @@ def test_input_that_retention_took_before_it_was_folded_stops_the_slot(scene: Sc
     slot.start()
     assert slot.ended() == 1
     assert "gone from Kafka (retention)" in slot.last_line()
-    assert observed(scene.rows.read()) == told
+    assert observed(scene.rows.read()) == rows

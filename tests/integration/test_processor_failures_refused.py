@@ -57,16 +57,16 @@ def test_a_commit_that_kafka_refuses_ends_the_slot(scene: Scene) -> None:
     slot = scene.started()
     with denied(scene, ResourceType.TOPIC, topics.VIEWS.name, AclOperation.WRITE):
         scene.feed(seconds=2)
-        told = last_words(slot)
-    assert "Kafka will not take a commit" in told
-    assert "TOPIC_AUTHORIZATION_FAILED" in told
+        words = last_words(slot)
+    assert "Kafka will not take a commit" in words
+    assert "TOPIC_AUTHORIZATION_FAILED" in words
     slot.start()
     scene.expect_truth()
     assert slot.terminate() == 0
 
 
 def test_rows_that_the_broker_finds_too_large_end_the_slot(scene: Scene) -> None:
-    # Told at once, or, where only that deliveries failed is told, when it is tried again.
+    # Reported at once; or at the next try, where the client reports only that deliveries failed.
     admin = AdminClient({"bootstrap.servers": scene.broker.bootstrap})
 
     def limit(kind: AlterConfigOpType) -> None:
@@ -86,7 +86,7 @@ def test_rows_that_the_broker_finds_too_large_end_the_slot(scene: Scene) -> None
 
 
 @pytest.mark.parametrize(
-    ("kind", "name", "operation", "told"),
+    ("kind", "name", "operation", "expected"),
     [
         (ResourceType.TRANSACTIONAL_ID, "video_views.3", AclOperation.WRITE, "the transactions of video_views.3"),
         (ResourceType.GROUP, "video_views", AclOperation.READ, "the group"),
@@ -101,7 +101,7 @@ def test_rows_that_the_broker_finds_too_large_end_the_slot(scene: Scene) -> None
     ids=["the fence", "the group", "the input", "the changelog"],
 )
 def test_what_a_takeover_needs_and_kafka_refuses_is_borne_for_a_time_and_ends_the_slot(
-    scene: Scene, kind: ResourceType, name: str, operation: AclOperation, told: str
+    scene: Scene, kind: ResourceType, name: str, operation: AclOperation, expected: str
 ) -> None:
     # Something to replay: a changelog that is empty is not read.
     slot = scene.started(**SOON)
@@ -113,7 +113,7 @@ def test_what_a_takeover_needs_and_kafka_refuses_is_borne_for_a_time_and_ends_th
     with denied(scene, kind, name, operation):
         slot.start()
         words = last_words(slot)
-    assert f"Kafka has refused {told}" in words
+    assert f"Kafka has refused {expected}" in words
     assert "AUTHORIZATION_FAILED" in words
     slot.start()
     scene.expect_truth()

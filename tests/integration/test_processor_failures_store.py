@@ -53,7 +53,7 @@ def spoil_everything(folder: Path) -> None:
         spoil(folder / str(number))
 
 
-def test_stores_that_are_deleted_or_corrupt_are_made_anew_from_the_changelog(scene: Scene) -> None:
+def test_stores_that_are_deleted_or_corrupt_are_restored_from_the_changelog(scene: Scene) -> None:
     slot = killed_amid_views(scene)
     spoil_everything(slot.stores_dir())
     slot.start()
@@ -97,7 +97,7 @@ def test_a_store_that_a_newer_version_wrote_stops_the_slot(scene: Scene) -> None
     scene.feed(seconds=1)
     scene.expect_truth()
     assert slot.terminate() == 0
-    # Closed and taken anew, so that every store stands at its changelog's end.
+    # Closed and taken again, so that every store stands at its changelog's end.
     slot.start()
     wait_until(lambda: len(slot.events("partition_taken")) == 2 * PARTITIONS, "all is taken again")
     slot.kill()

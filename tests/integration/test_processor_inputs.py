@@ -77,7 +77,7 @@ class JoinSlot:
         return self.process.wait(30)
 
 
-def told(random_: random.Random, at_ms: int, keys: int) -> list[Said]:
+def sessions(random_: random.Random, at_ms: int, keys: int) -> list[Said]:
     """What two topics say of many keys, each in several sessions, out of order."""
     said = [
         (random_.choice([LEFT, RIGHT]), b"key-%d" % key, b"%d %d.%d" % (at_ms + random_.randrange(3_000), key, number))
@@ -157,22 +157,22 @@ def test_two_inputs_are_joined_once_through_kills_handovers_and_an_upgrade(own_b
     slots: list[JoinSlot] = []
     try:
         first = slot(0)
-        say(told(random_, base_ms, 60))
+        say(sessions(random_, base_ms, 60))
         wait_until(first.has_taken, "the first slot works")
         second = slot(1)
         # Half of the partitions, of both inputs, move while there is work.
-        say(told(random_, base_ms + 2_000, 60))
+        say(sessions(random_, base_ms + 2_000, 60))
         wait_until(second.has_taken, "the second slot works")
         first.kill()
-        say(told(random_, base_ms + 4_000, 60))
+        say(sessions(random_, base_ms + 4_000, 60))
         # An upgrade: the rows so far are in format 1.
         first = slot(0, store_format=2)
         wait_until(first.has_taken, "the first slot works again")
         assert second.terminate() == 0, second.log()
-        say(told(random_, base_ms + 6_000, 60))
+        say(sessions(random_, base_ms + 6_000, 60))
         say(closing(base_ms))
         expected = truth(said)
-        wait_until(lambda: len(joined.read()) >= len(expected), "every session is told", 90)
+        wait_until(lambda: len(joined.read()) >= len(expected), "every session is written", 90)
         assert joined.read() == expected
         assert first.terminate() == 0, first.log()
         # A rollback too far.

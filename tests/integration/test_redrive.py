@@ -39,8 +39,8 @@ def redrive(bootstrap: str, *arguments: str, application: str = "video_views") -
         check=False,
     )
     assert ran.returncode == 0, ran.stderr + ran.stdout
-    told: dict[str, int] = json.loads(ran.stdout.splitlines()[-1])
-    return told
+    counts: dict[str, int] = json.loads(ran.stdout.splitlines()[-1])
+    return counts
 
 
 def test_rejected_records_are_produced_to_the_input_again_once(scene: Scene) -> None:

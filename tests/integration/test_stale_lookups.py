@@ -49,7 +49,7 @@ def is_fresh(standby: Asked, view_id: str) -> bool:
     return bool(copy["copy_lag_records"] == fresh["lag_records"] == 0 and copy["found"] == fresh["found"])
 
 
-def test_a_standby_tells_its_lag_answers_stale_and_is_found_once_it_works_the_slot(
+def test_a_standby_reports_its_lag_answers_stale_and_is_found_once_it_works_the_slot(
     own_broker: Broker, replicas: tuple[Asked, Asked, Asked]
 ) -> None:
     home, standby, other = replicas
@@ -62,16 +62,16 @@ def test_a_standby_tells_its_lag_answers_stale_and_is_found_once_it_works_the_sl
     mine = [view_id for view_id in VIEW_IDS if partition(view_id) in partitions]
     for view_id in mine:
         # The copy is behind for a moment whenever the owner has committed, if only a bucket of the live picture.
-        wait_until(lambda view_id=view_id: is_fresh(standby, view_id), "the copy tells what the owner does")
+        wait_until(lambda view_id=view_id: is_fresh(standby, view_id), "the copy answers as the owner does")
         assert other.view(view_id, "?stale=allow")[1]["stale"] is False, "the owner goes before a copy"
     assert standby.view("nobody-played-this", "?stale=allow")[0] == 404, "the owner says so"
 
     home.slot.kill()
-    told = [
+    answers = [
         (one.view(view_id)[0], one.view(view_id, "?stale=allow")) for one in (other, standby) for view_id in mine[:3]
     ]
-    assert all(status == 503 for status, _ in told), "nobody works them yet"
-    assert all(answer[0] == 200 and answer[1]["stale"] for _, answer in told)
+    assert all(status == 503 for status, _ in answers), "nobody works them yet"
+    assert all(answer[0] == 200 and answer[1]["stale"] for _, answer in answers)
     send(own_broker, range(4, 5))
     # The group still names the address of the process that died; only the heartbeats knows the one that works.
     wait_until(lambda: other.knows(4) and standby.knows(4), "the standby works the slot and is asked")

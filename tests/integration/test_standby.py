@@ -80,11 +80,11 @@ def working(slot: Slot) -> int:
         return 0
     try:
         with urllib.request.urlopen(f"http://127.0.0.1:{slot.admin_port}/readyz", timeout=5) as answer:
-            told: str = answer.read().decode()
+            status: str = answer.read().decode()
     except OSError:
         # It was ready a moment ago, and takes one since.
         return 0
-    return int(told.split()[1]) if told.startswith("working") else 0
+    return int(status.split()[1]) if status.startswith("working") else 0
 
 
 def test_a_dead_hosts_slots_go_on_from_warm_copies_and_come_home_again(
@@ -117,7 +117,7 @@ def test_a_dead_hosts_slots_go_on_from_warm_copies_and_come_home_again(
         rows.close()
 
 
-def test_a_slot_that_is_told_to_stop_hands_over_to_its_standby_without_a_rebalance(
+def test_a_slot_that_gets_a_stop_signal_hands_over_to_its_standby_without_a_rebalance(
     own_broker: Broker, hosts: tuple[Host, Host]
 ) -> None:
     first, second = hosts

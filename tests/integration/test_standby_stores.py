@@ -1,4 +1,4 @@
-"""A standby's copies that are corrupt, too old or gone are made anew and told; what takes over from them is right."""
+"""A standby's copies that are corrupt, too old or gone are made again and reported; what takes over from them is right."""
 
 import shutil
 import time
@@ -45,8 +45,8 @@ def stand_by(standby: Slot) -> None:
     standby.start()
 
     def has_copies() -> bool:
-        told = standby.events("standing_by")[before:]
-        return bool(told) and len(told[-1]["partitions"]) == 8  # type: ignore[arg-type]
+        logged = standby.events("standing_by")[before:]
+        return bool(logged) and len(logged[-1]["partitions"]) == 8  # type: ignore[arg-type]
 
     wait_until(has_copies, "the standby has copies")
 
@@ -65,7 +65,7 @@ def stopped_standby(scene: Scene) -> tuple[Slot, Slot, Path]:
     return home, standby, stores
 
 
-def test_copies_that_are_corrupt_too_old_or_gone_are_made_anew(scene: Scene) -> None:
+def test_copies_that_are_corrupt_too_old_or_gone_are_made_again(scene: Scene) -> None:
     home, standby, stores = stopped_standby(scene)
     garbage(stores / "0" / "CURRENT")
     for path in (stores / "1").glob("*.sst"):
