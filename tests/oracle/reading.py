@@ -201,11 +201,22 @@ def _runs(steps: Sequence[Step]) -> list[list[Step]]:
         groups.setdefault(sum(begun <= _told_ms(one) for begun in beginnings), []).append(one)
     early = groups.pop(0, [])
     runs = [group for _, group in sorted(groups.items())]
-    if early and runs and not {one.seq for one in early} & {one.seq for one in runs[0]}:
+    if (
+        early
+        and runs
+        and not {one.seq for one in early} & {one.seq for one in runs[0]}
+        and _is_set_back(early, runs[0])
+    ):
         runs[0] += early
     elif early:
         runs.insert(0, early)
     return [part for run in runs for part in _split(run)]
+
+
+def _is_set_back(early: list[Step], run: list[Step]) -> bool:
+    """Whether what was sent before a beginning was not received before it."""
+    (begun,) = [one for one in run if one.seq == 0 and _told_ms(one) == min(map(_told_ms, run))][:1]
+    return min(one.beacon["recv_time_ms"] for one in early) >= begun.beacon["recv_time_ms"]
 
 
 def _split(run: list[Step]) -> list[list[Step]]:

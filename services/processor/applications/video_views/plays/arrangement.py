@@ -3,7 +3,8 @@
 A *run* of the sequence begins with each step numbered 0 of another time, and holds the steps sent from then until the next
 run. Where a number comes a second time within it, the step numbered 0 between the two was lost: another run begins with the
 second one. Steps from before the first known beginning are of the first run, if it has none of their numbers; else they are a
-run of its own. Within a run, in the order of numbers, a *play* begins where the content becomes another one.
+run of its own. What is settled stays where it is: the beginning of a settled play that comes late belongs to it, and is a
+misfit. Within a run, in the order of numbers, a *play* begins where the content becomes another one.
 """
 
 from collections.abc import Iterable, Sequence
@@ -11,6 +12,7 @@ from typing import Final, NamedTuple
 
 from services.processor.applications.video_views.beacons.step import Step
 from services.processor.applications.video_views.view.by_number import NOWHERE, Place, place_of
+from services.processor.applications.video_views.view.seen import Ranges
 
 #: Where a run begins, for the order of runs, whose beginning is not known.
 UNKNOWN: Final[Place] = NOWHERE
@@ -19,14 +21,23 @@ CLOSED_ORDINAL: Final = 0
 
 
 class Settled(NamedTuple):
-    """The part of a play that cannot be moved any more: numbers `first_seq` up to `next_seq`, the last sent at `last`."""
+    """The part of a play that cannot be moved any more: numbers `first_seq` up to `next_seq`, but for `gaps`.
+
+    It was sent from `first` to `last`.
+    """
 
     ordinal: int
     run: Place
     first_seq: int
     next_seq: int
     content: str | None
+    first: Place
     last: Place
+    gaps: Ranges
+
+    def has(self, seq: int) -> bool:
+        """Whether the beacon of this number is settled."""
+        return self.first_seq <= seq < self.next_seq and not any(first <= seq <= last for first, last in self.gaps)
 
 
 class Arranged(NamedTuple):
@@ -65,6 +76,7 @@ def arranged(
     A run whose beginning is not known begins at `unknown`.
     """
     in_order = sorted(steps, key=place_of)
+    settled = _begun_late(in_order, settled, unknown)
     starts = sorted({begins_at(one) for one in in_order if not one.seq} | {part.run for part in settled})
     groups: dict[Place, list[Step]] = {start: [] for start in starts}
     before: list[Step] = []
@@ -82,12 +94,35 @@ def arranged(
     for start, group in groups.items():
         parts = sorted((part for part in settled if part.run == start), key=lambda part: part.first_seq)
         for run, members in _runs(start, group, parts, misfits):
-            plays += _plays(run, members, parts if run == start else [])
+            plays += _plays(run, members, parts if run == start else [], misfits)
     return plays, misfits
 
 
+def _begun_late(in_order: list[Step], settled: Sequence[Settled], unknown: Place) -> Sequence[Settled]:
+    """What is settled; of a run whose beginning was not known with the beginning that has come, if it has."""
+    known = [begins_at(one) for one in in_order if not one.seq]
+    found = list(settled)
+    for run in {part.run for part in settled if part.run == unknown or part.run[1]}:
+        parts = [part for part in settled if part.run == run]
+        first = min(part.first for part in parts)
+        begun = max((start for start in known if start < first), default=None)
+        others = [part.run for part in settled if part.run != run]
+        if begun is None or any(begun <= other <= first for other in others):
+            continue
+        between = [one for one in in_order if begun <= place_of(one) < first]
+        if not any(part.has(one.seq) for part in parts for one in between):
+            found = [part._replace(run=begun) if part.run == run else part for part in found]
+    return found
+
+
 def _joins(before: list[Step], group: list[Step], parts: list[Settled]) -> bool:
-    """Whether the steps before a known beginning are of the run that begins there: it has none of their numbers."""
+    """Whether the steps before a known beginning are of the run that begins there: the clock was set back in it.
+
+    It has none of their numbers then, and they were not received before its beginning.
+    """
+    beginning = next((one for one in group if not one.seq), None)
+    if beginning is not None and any(one.recv_ms < beginning.recv_ms for one in before):
+        return False
     first_run: set[int] = set()
     for one in group:
         if one.seq in first_run or _part_of(one, parts):
@@ -122,7 +157,7 @@ def _runs(
     return runs
 
 
-def _plays(run: Place, members: list[Step], parts: Sequence[Settled]) -> list[Arranged]:
+def _plays(run: Place, members: list[Step], parts: Sequence[Settled], misfits: list[Misfit]) -> list[Arranged]:
     """The plays of a run: a new one where the content becomes another one."""
     plays: list[Arranged] = []
     #: The number before which all is of closed plays, or of none; the play that steps go to now, unless they differ.
@@ -131,7 +166,7 @@ def _plays(run: Place, members: list[Step], parts: Sequence[Settled]) -> list[Ar
     waiting = list(parts)
     for one in sorted(members, key=lambda step: step.seq):
         while waiting and waiting[0].first_seq <= one.seq:
-            content, is_first = _settle(plays, run, waiting.pop(0)), False
+            content, is_first = _settle(plays, run, waiting.pop(0), misfits), False
         told = content_of(one)
         if is_first or not plays:
             plays.append(Arranged(run, 0 if is_first else one.seq, told, [one]))
@@ -145,11 +180,16 @@ def _plays(run: Place, members: list[Step], parts: Sequence[Settled]) -> list[Ar
             plays.append(Arranged(run, one.seq, told, [one]))
             content = told
     for part in waiting:
-        _settle(plays, run, part)
+        _settle(plays, run, part, misfits)
     return plays
 
 
-def _settle(plays: list[Arranged], run: Place, part: Settled) -> str | None:
+def _settle(plays: list[Arranged], run: Place, part: Settled, misfits: list[Misfit]) -> str | None:
     if part.ordinal != CLOSED_ORDINAL:
-        plays.append(Arranged(run, part.first_seq, part.content, [], part.ordinal))
+        first_seq = part.first_seq
+        if plays and not plays[-1].settled and part.content is not None and plays[-1].content == part.content:
+            # The beginning of the same play came too late to be put there.
+            first_seq = plays[-1].first_seq
+            misfits += [Misfit(part.ordinal, one) for one in plays.pop().steps]
+        plays.append(Arranged(run, first_seq, part.content, [], part.ordinal))
     return part.content

@@ -39,8 +39,12 @@ def rearrange(session: Session, shelf: Shelf, step: Step) -> Placed:
         folded, order = opened[0].folded, by_number(opened[0])
         steps[play.ordinal] = [*folded.recent, *order.held]
         if folded.settled is not None:
-            next_seq, last = order.settled_next_seq, order.settled_at
-            settled.append(Settled(play.ordinal, play.run, play.first_seq, next_seq, play.content, last))
+            settled.append(
+                Settled(
+                    *(play.ordinal, play.run, play.first_seq, order.settled_next_seq, play.content),
+                    *(order.settled_from, order.settled_at, order.given_up),
+                )
+            )
     found, misfits = arranged(
         [*(one for of_play in steps.values() for one in of_play), step], settled, _unknown(session)
     )
@@ -52,6 +56,7 @@ def rearrange(session: Session, shelf: Shelf, step: Step) -> Placed:
         ordinal = misfit.ordinal or ordinals[0]
         changed.add(ordinal)
         view, dimensions = _stands(shelf, ordinal)
+        by_number(view).fill(misfit.step.seq)
         take_late(view.folded, dimensions, misfit.step)
         view.late_count += 1
         view.beacon_count += 1
@@ -98,7 +103,8 @@ def _closed_part(session: Session, stretch: slice) -> list[Settled]:
     last, following = session.plays[session.closed - 1 : session.closed + 1]
     if last.run != following.run:
         return []
-    return [Settled(CLOSED_ORDINAL, last.run, 0, following.first_seq, last.content, (last.ended_ms, 1 << 62, 0))]
+    last_at = (last.ended_ms, 1 << 62, 0)
+    return [Settled(CLOSED_ORDINAL, last.run, 0, following.first_seq, last.content, last.run, last_at, [])]
 
 
 def _ordinals(session: Session, found: list[Arranged], steps: dict[int, list[Step]]) -> list[int]:
@@ -133,7 +139,7 @@ def _carry_out(shelf: Shelf, found: list[Arranged], ordinals: list[int], steps: 
         ):
             continue
         changed.add(ordinal)
-        order.first_seq = one.first_seq
+        order.begin_at(one.first_seq)
         view.beacon_count += len(one.steps) - len(before or ())
         order.take_all(view.folded, dimensions, one.steps)
     for gone in steps.keys() - set(ordinals):

@@ -59,8 +59,9 @@ class ByNumber(msgspec.Struct, array_like=True, tag=1):
     #: The newest gaps given up, as [first, last] numbers, and how many numbers are missing in older ones.
     given_up: Ranges = []
     forgotten: int = 0
-    #: The number after the last settled step, and the last place of a settled step.
+    #: The number after the last settled step, and the first and the last place of a settled step.
     settled_next_seq: int = 0
+    settled_from: Place = NOWHERE
     settled_at: Place = NOWHERE
 
     @property
@@ -92,7 +93,7 @@ class ByNumber(msgspec.Struct, array_like=True, tag=1):
             taken = Taken(is_new=True, dimensions_changed=changed)
         elif next_step.seq > self.next_seq:
             taken = self._hold(folded, dimensions, next_step)
-        elif self._fill(next_step.seq):
+        elif self.fill(next_step.seq):
             taken = take_late(folded, dimensions, next_step)
         else:
             taken = self._take_copy(folded, dimensions, next_step)
@@ -108,6 +109,12 @@ class ByNumber(msgspec.Struct, array_like=True, tag=1):
         self.given_up = [gap for gap in self.given_up if gap[1] < self.next_seq]
         for one in steps:
             self.take(folded, dimensions, one)
+
+    def begin_at(self, first_seq: int) -> None:
+        """The view begins with this number; of those before its former first one none has come."""
+        if self.settled_next_seq > self.first_seq > first_seq:
+            self.given_up = [[first_seq, self.first_seq - 1], *self.given_up]
+        self.first_seq = first_seq
 
     def shrink(self, folded: Folded) -> None:
         """Settles recent steps beyond their bytes."""
@@ -144,8 +151,10 @@ class ByNumber(msgspec.Struct, array_like=True, tag=1):
 
     def _settle(self, folded: Folded, steps_max: int) -> None:
         for oldest in settle(folded, steps_max):
+            place = place_of(oldest)
             self.settled_next_seq = oldest.seq + 1
-            self.settled_at = max(self.settled_at, place_of(oldest))
+            self.settled_from = place if self.settled_from == NOWHERE else min(self.settled_from, place)
+            self.settled_at = max(self.settled_at, place)
 
     def _release(self, folded: Folded, dimensions: dict[str, Any]) -> bool:
         """Folds the held steps before the next gap. Returns whether dimensions changed."""
@@ -182,7 +191,7 @@ class ByNumber(msgspec.Struct, array_like=True, tag=1):
             first, last = self.given_up.pop(0)
             self.forgotten += last - first + 1
 
-    def _fill(self, seq: int) -> bool:
+    def fill(self, seq: int) -> bool:
         """Takes a number out of the gaps given up. Returns whether it was in one of them."""
         for at, (first, last) in enumerate(self.given_up):
             if first <= seq <= last:

@@ -3,6 +3,8 @@
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
 
+import msgspec
+
 from services.processor.applications.video_views.app import application
 from services.processor.applications.video_views.view.finish import FinishRules
 from services.processor.engine.driver import Driver
@@ -61,6 +63,12 @@ def cmcd(seq: int, event: str, at_ms: int, *, view_id: str = "s1", **attrs: obje
         seq=seq,
         attrs=dict(attrs),
     )
+
+
+def stepped(beacon: Beacon, by_ms: int) -> Beacon:
+    """The beacon after the client's clock was set forward by so much; back, if it is negative."""
+    client_time_ms, offset_ms = beacon.client_time_ms + by_ms, (beacon.clock_offset_ms or 0) - by_ms
+    return msgspec.structs.replace(beacon, client_time_ms=client_time_ms, clock_offset_ms=offset_ms)
 
 
 def watch() -> list[Beacon]:

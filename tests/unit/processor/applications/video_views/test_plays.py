@@ -22,6 +22,7 @@ from tests.unit.processor.applications.video_views.beacons import (
     live,
     pipe,
     rows,
+    stepped,
     told_fast,
 )
 from tests.unit.processor.applications.video_views.counted import newest
@@ -155,9 +156,20 @@ def test_a_beacon_told_before_the_first_beginning_is_of_the_run_after_it_though_
         cmcd(1, "playing", 70_000, sta="p", cid="a"),
         cmcd(2, "ended", 90_000, sta="e", cid="a"),
         # The clock was set back.
-        cmcd(3, "heartbeat", -600_000, sta="p", cid="a"),
+        stepped(cmcd(3, "heartbeat", 30_000, sta="p", cid="a"), -630_000),
     ])  # fmt: skip
     assert {view_id: row["beacon_count"] for view_id, row in found.items()} == {"s1": 3, "s1.2": 2}
+
+
+def test_what_came_before_the_first_known_beginning_is_a_play_of_its_own() -> None:
+    found = rows_of([
+        # The beacon numbered 0 of the first play was lost; the numbers of the two plays have none in common.
+        cmcd(3, "heartbeat", 30_000, sta="p", cid="a"),
+        cmcd(4, "ended", 50_000, sta="e", cid="a"),
+        cmcd(0, "viewstart", 70_000, sta="s", cid="a"),
+        cmcd(1, "playing", 71_000, sta="p", cid="a"),
+    ])  # fmt: skip
+    assert {view_id: row["watch_ms"] for view_id, row in found.items()} == {"s1": 20_000, "s1.2": 1_000}
 
 
 def test_a_play_revises_alone(drive: Drive) -> None:
