@@ -37,7 +37,6 @@ NOT_COMPARED: Final = {
                 "player_startup_ms",
                 "max_downscale",
                 "playback_ranges",
-                "sample_rate",
                 "is_bot",
                 "signed",
             ),
@@ -91,6 +90,8 @@ class Skipped(msgspec.Struct, frozen=True):
     holds: Callable[[Session, Collection[Row], Sequence[Delivered]], bool]
 
 
+#: The share of all rows that may be left out for these reasons.
+SKIPPED_SHARE_MAX: Final = 0.03
 #: The oracle knows no order of arrival, so nothing is ever settled or closed for it.
 SKIPPED: Final = (
     Skipped(
