@@ -80,6 +80,4 @@ def expect_buckets_once_and_all(bootstrap: str, feed: Feed) -> None:
     for bucket in buckets:
         starts[bucket.partition].append(bucket.bucket_ms)
     for partition, times in starts.items():
-        assert times == list(range(times[0], times[-1] + BUCKET_MS, BUCKET_MS)), (
-            f"partition {partition}: {bucket_times}"
-        )
+        assert times == list(range(times[0], times[-1] + BUCKET_MS, BUCKET_MS)), f"partition {partition}: {times}"
