@@ -10,9 +10,11 @@ from typing import Final
 import msgspec
 
 SCHEMA_VERSION: Final = 1
+#: Names of fields on the wire, where they differ.
+_ON_THE_WIRE: Final = {"request": "asked"}
 
 
-class Asked(msgspec.Struct, frozen=True):
+class ClientRequest(msgspec.Struct, frozen=True):
     """The request that a command is of."""
 
     #: Its idempotency key, or a random text; commands of one user with the same id are one command.
@@ -25,29 +27,29 @@ class Asked(msgspec.Struct, frozen=True):
     submission: str = ""
 
 
-class Create(msgspec.Struct, frozen=True, tag="create"):
+class Create(msgspec.Struct, frozen=True, tag="create", rename=_ON_THE_WIRE):
     """A user is to be made, with the id that is the record's key."""
 
-    asked: Asked
+    request: ClientRequest
     email: str
     name: str
     attributes: dict[str, str]
 
 
-class Replace(msgspec.Struct, frozen=True, tag="replace"):
+class Replace(msgspec.Struct, frozen=True, tag="replace", rename=_ON_THE_WIRE):
     """The user is to have these fields. `if_match`: only when its version is one of these."""
 
-    asked: Asked
+    request: ClientRequest
     email: str
     name: str
     attributes: dict[str, str]
     if_match: list[int] | None = None
 
 
-class Patch(msgspec.Struct, frozen=True, tag="patch", omit_defaults=True):
+class Patch(msgspec.Struct, frozen=True, tag="patch", omit_defaults=True, rename=_ON_THE_WIRE):
     """Changes these fields of the user; attributes that are None are removed (RFC 7396)."""
 
-    asked: Asked
+    request: ClientRequest
     email: str | None = None
     name: str | None = None
     attributes: dict[str, str | None] = {}
@@ -56,10 +58,10 @@ class Patch(msgspec.Struct, frozen=True, tag="patch", omit_defaults=True):
     if_match: list[int] | None = None
 
 
-class Delete(msgspec.Struct, frozen=True, tag="delete"):
+class Delete(msgspec.Struct, frozen=True, tag="delete", rename=_ON_THE_WIRE):
     """The user is to go."""
 
-    asked: Asked
+    request: ClientRequest
     if_match: list[int] | None = None
 
 

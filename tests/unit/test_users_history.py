@@ -57,8 +57,8 @@ PATCHED = (Write("patch", "b"), UserReply(200, standing(2, "b")))
 )
 def test_one_user(operations: list[tuple[Write | None, UserReply]], expected: bool) -> None:
     history = History()
-    for number, (asked, answer) in enumerate(operations):
-        history.add_user("u", asked, answer, called_at=_after(history, number))
+    for number, (operation, answer) in enumerate(operations):
+        history.add_user("u", operation, answer, called_at=_after(history, number))
     assert history.faults() == ([] if expected else ["user u"])
 
 
@@ -78,8 +78,8 @@ def test_one_user(operations: list[tuple[Write | None, UserReply]], expected: bo
 )
 def test_one_address(operations: list[tuple[tuple[str, str] | None, UserReply]], expected: bool) -> None:
     history = History()
-    for number, (asked, answer) in enumerate(operations):
-        history.add_address("a@b.c", asked, answer, called_at=_after(history, number))
+    for number, (operation, answer) in enumerate(operations):
+        history.add_address("a@b.c", operation, answer, called_at=_after(history, number))
     assert history.faults() == ([] if expected else ["address a@b.c"])
 
 

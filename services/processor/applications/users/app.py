@@ -133,13 +133,13 @@ class Users:
     # Users.
 
     def _on_write(self, key: bytes, number: int, write: Write) -> None:
-        if self._outcomes.has_final(key, write.asked):
+        if self._outcomes.has_final(key, write.request):
             return
         change = self._changes.get(key)
         if change is None:
             self._work(key, [(number, write)])
             return
-        if write.asked.id in {change.write.asked.id, *(one.asked.id for _, one in change.waiting)}:
+        if write.request.id in {change.write.request.id, *(one.request.id for _, one in change.waiting)}:
             return
         if len(change.waiting) >= WAITING_MAX:
             self._refuse(key, write, problems.busy(), is_final=False)
@@ -167,7 +167,7 @@ class Users:
         change = self._changes.get(key)
         if change is None or change.outcome is None or (change.email, change.claim) != (answer.email, answer.number):
             return
-        self._outcomes.put(key, change.write.asked, change.outcome)
+        self._outcomes.put(key, change.write.request, change.outcome)
         self._work(key, change.waiting)
 
     def _work(self, key: bytes, waiting: list[tuple[int, Write]]) -> None:
@@ -210,17 +210,17 @@ class Users:
         if after is None:
             self._users.delete(key)
             self._context.emit(topics.USERS, key, None)
-            outcome = Outcome(write.asked.fingerprint, 204, b"")
+            outcome = Outcome(write.request.fingerprint, 204, b"")
         else:
             self._users.put(key, after)
             document = codec.USER.encode(after.to_api(user_id))
             self._context.emit(topics.USERS, key, document)
             status = 201 if isinstance(write, Create) else 200
-            outcome = Outcome(write.asked.fingerprint, status, document, after.version)
+            outcome = Outcome(write.request.fingerprint, status, document, after.version)
             if before is None or before.claim != after.claim:
                 self._send(email_key(after.email).encode(), Confirm(user_id, after.claim))
         if before is None or (after is not None and before.claim == after.claim):
-            self._outcomes.put(key, write.asked, outcome)
+            self._outcomes.put(key, write.request, outcome)
             return None
         change = Change(number, write, email_key(before.email), before.claim, outcome)
         self._ask(key, change)
@@ -234,11 +234,11 @@ class Users:
         self._send(answer.email.encode(), settled(key.decode(), answer.number))
 
     def _refuse(self, key: bytes, write: Write, problem: Problem, *, is_final: bool = True) -> None:
-        asked = write.asked
+        request = write.request
         outcome = Outcome(
-            asked.fingerprint, problem.status, problem.encode(), is_final=is_final, submission=asked.submission
+            request.fingerprint, problem.status, problem.encode(), is_final=is_final, submission=request.submission
         )
-        self._outcomes.put(key, write.asked, outcome)
+        self._outcomes.put(key, write.request, outcome)
 
     def _ask(self, key: bytes, change: Change) -> None:
         step = Claim if change.outcome is None else Release

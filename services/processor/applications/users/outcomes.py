@@ -9,7 +9,7 @@ import msgspec
 
 from services.processor.applications.users.settings import UserRules
 from services.processor.engine.application.application import Context, Store, StoreSpec
-from shared.schemas.user_command import Asked
+from shared.schemas.user_command import ClientRequest
 
 
 class Outcome(msgspec.Struct, frozen=True, array_like=True):
@@ -60,14 +60,14 @@ class Outcomes:
         self._places: Store[bytes] = context.store(PLACES)
         self._ledger: Store[int] = context.store(LEDGER)
 
-    def has_final(self, user_id: bytes, asked: Asked) -> bool:
+    def has_final(self, user_id: bytes, request: ClientRequest) -> bool:
         """Whether it is known for good how the request ended."""
-        outcome = self._outcomes.get(outcome_key(user_id, asked.id))
+        outcome = self._outcomes.get(outcome_key(user_id, request.id))
         return outcome is not None and outcome.is_final
 
-    def put(self, user_id: bytes, asked: Asked, outcome: Outcome) -> None:
+    def put(self, user_id: bytes, request: ClientRequest, outcome: Outcome) -> None:
         """The request has ended."""
-        key = outcome_key(user_id, asked.id)
+        key = outcome_key(user_id, request.id)
         place = self._ledger.get(_NEXT) or 0
         self._ledger.put(_NEXT, place + 1)
         at = (place % self._rules.outcomes_max).to_bytes(8, "big")
@@ -78,7 +78,7 @@ class Outcomes:
             if displaced is not None and displaced.place == place - self._rules.outcomes_max:
                 self._outcomes.delete(former)
         self._places.put(at, key)
-        kept_ms = self._rules.idempotency_ms if asked.is_keyed else self._rules.outcome_ms
+        kept_ms = self._rules.idempotency_ms if request.is_keyed else self._rules.outcome_ms
         self._outcomes.put(key, msgspec.structs.replace(outcome, place=place), self._context.clock_ms + kept_ms)
 
     def forget(self, key: bytes) -> None:

@@ -33,7 +33,16 @@ from shared import codec, topics
 from shared.partitioning import partition_of
 from shared.problems import PROBLEM_JSON, Fault, Problem
 from shared.schemas.user import USER_ID, User
-from shared.schemas.user_command import SCHEMA_VERSION, Asked, Create, Delete, Patch, Replace, UserCommand, Write
+from shared.schemas.user_command import (
+    SCHEMA_VERSION,
+    ClientRequest,
+    Create,
+    Delete,
+    Patch,
+    Replace,
+    UserCommand,
+    Write,
+)
 
 _IDEMPOTENCY_KEY: Final = re.compile(IDEMPOTENCY_KEY_PATTERN)
 _ENTITY_TAG: Final = re.compile(r'(W/)?"([\x21\x23-\x7e]*)"')
@@ -72,7 +81,7 @@ class _Page(msgspec.Struct, array_like=True):
     limit: int
 
 
-class _OutcomeAsked(msgspec.Struct, array_like=True):
+class _OutcomeOf(msgspec.Struct, array_like=True):
     """The outcome of one request."""
 
     key: bytes
@@ -80,7 +89,7 @@ class _OutcomeAsked(msgspec.Struct, array_like=True):
 
 
 _outcome: Final = msgspec.msgpack.Decoder(Outcome)
-_outcome_asked: Final = msgspec.msgpack.Decoder(_OutcomeAsked)
+_outcome_of: Final = msgspec.msgpack.Decoder(_OutcomeOf)
 _cursor: Final = msgspec.msgpack.Decoder(_Cursor)
 _page: Final = msgspec.msgpack.Decoder(_Page)
 _users: Final = msgspec.json.Decoder(list[User])
@@ -99,7 +108,7 @@ def routes(stores: Stores) -> Served:
         return None if row is None else codec.USER.encode(row.to_api(subject.decode()))
 
     def outcome(rows: CommittedRows, subject: bytes) -> bytes | None:
-        request = _outcome_asked.decode(subject)
+        request = _outcome_of.decode(subject)
         found = rows.get(stores.outcomes, request.key)
         return None if found is None or not found.answers(request.submission) else msgspec.msgpack.encode(found)
 
@@ -158,27 +167,33 @@ class _Api(NamedTuple):
     def create(self, request: Request) -> Handling:
         _expect_type(request, _JSON)
         fields = whole(request.body)
-        asked = _asked(request, "")
-        user_id = user_id_of(request.headers["idempotency-key"]) if asked.is_keyed else request.nonce
-        return (yield from self._write(request, user_id, Create(asked, *fields)))
+        origin = _client_request(request, "")
+        user_id = user_id_of(request.headers["idempotency-key"]) if origin.is_keyed else request.nonce
+        return (yield from self._write(request, user_id, Create(origin, *fields)))
 
     def replace(self, request: Request) -> Handling:
         user_id = _user_id(request)
         _expect_type(request, _JSON)
         fields = whole(request.body)
         return (
-            yield from self._write(request, user_id, Replace(_asked(request, user_id), *fields, _if_match(request)))
+            yield from self._write(
+                request, user_id, Replace(_client_request(request, user_id), *fields, _if_match(request))
+            )
         )
 
     def patch(self, request: Request) -> Handling:
         user_id = _user_id(request)
         _expect_type(request, _MERGE_PATCH, _JSON)
         changes = merge_patch(request.body)
-        return (yield from self._write(request, user_id, Patch(_asked(request, user_id), *changes, _if_match(request))))
+        return (
+            yield from self._write(
+                request, user_id, Patch(_client_request(request, user_id), *changes, _if_match(request))
+            )
+        )
 
     def delete(self, request: Request) -> Handling:
         user_id = _user_id(request)
-        return (yield from self._write(request, user_id, Delete(_asked(request, user_id), _if_match(request))))
+        return (yield from self._write(request, user_id, Delete(_client_request(request, user_id), _if_match(request))))
 
     def get(self, request: Request) -> Handling:
         _expect_parameters(request)
@@ -230,9 +245,9 @@ class _Api(NamedTuple):
         _expect_parameters(request)
         key = user_id.encode()
         yield Submit(topics.USER_COMMANDS, key, codec.USER_COMMAND.encode(UserCommand(SCHEMA_VERSION, write)))
-        subject = msgspec.msgpack.encode(_OutcomeAsked(outcome_key(key, write.asked.id), write.asked.submission))
+        subject = msgspec.msgpack.encode(_OutcomeOf(outcome_key(key, write.request.id), write.request.submission))
         outcome = _outcome.decode((yield Await(self.outcome, partition_of(key, request.partitions), subject)))
-        if outcome.fingerprint != write.asked.fingerprint:
+        if outcome.fingerprint != write.request.fingerprint:
             raise RequestRefused(problems.other_request())
         if outcome.status >= 400:
             retry = (("Retry-After", "1"),) if outcome.status == 503 else ()
@@ -281,12 +296,12 @@ def _user_id(request: Request) -> str:
     return user_id
 
 
-def _asked(request: Request, user_id: str) -> Asked:
+def _client_request(request: Request, user_id: str) -> ClientRequest:
     key = request.headers.get("idempotency-key")
     if key is not None and not _IDEMPOTENCY_KEY.fullmatch(key):
         raise _bad_request(Fault("has not 1 to 128 characters of ASCII without spaces", header="Idempotency-Key"))
     request_id = f"nonce {request.nonce}" if key is None else f"key {key}"
-    return Asked(request_id, _fingerprint(request, user_id), key is not None, submission=request.nonce)
+    return ClientRequest(request_id, _fingerprint(request, user_id), key is not None, submission=request.nonce)
 
 
 def _fingerprint(request: Request, user_id: str) -> str:
