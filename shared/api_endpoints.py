@@ -48,7 +48,7 @@ class Placed:
 
 
 class NotAnApi(ValueError):
-    """What was asked for cannot be an API's name; the text says why."""
+    """The requested name cannot be an API's name; the text says why."""
 
 
 def asked_key(parts: Mapping[str, str]) -> bytes:

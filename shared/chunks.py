@@ -9,7 +9,7 @@ The value is the chunk's bytes as they came; these headers say what it is, numbe
     count              how many chunks the payload has; 0 where that is not known yet (the last chunk always has it)
     end                bytes of the payload up to the end of this chunk
     sha256             of the same bytes, hexadecimal: in the last chunk that of the payload
-    content-type, content-encoding    of the payload, where its client said so
+    content-type, content-encoding    of the payload, where its client sent them
 """
 
 from collections.abc import Iterable

@@ -109,7 +109,7 @@ VIEWS: Final = Topic(
     retention_ms=7 * _DAY_MS,
     retention_bytes=20 * _GIB,
 )
-#: Written only where it is asked for (VIDEO_VIEWS_EXPORT_PROTOBUF): every revision of a row, for consumers of Mux's export.
+#: Written only where it is switched on (VIDEO_VIEWS_EXPORT_PROTOBUF): every revision of a row, for consumers of Mux's export.
 VIEWS_PROTOBUF: Final = Topic(
     name="views.protobuf",
     key="<customer>:<view id>",

@@ -15,13 +15,13 @@ S = TypeVar("S", bound=Hashable)
 
 
 class Operation(NamedTuple):
-    """One operation: what was asked and what was answered, with the times of both on one clock.
+    """One operation: its request and its reply, with the times of both on one clock.
 
     `returned_at` None: nobody knows how it ended; it may take effect at any time after its call, or never.
     """
 
-    asked: Any
-    answered: Any
+    request: Any
+    reply: Any
     called_at: float
     returned_at: float | None
 

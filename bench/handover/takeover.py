@@ -158,13 +158,15 @@ def _take(plan: Plan, warm: dict[int, RocksStore], keys: dict[int, list[bytes]])
 
     with ThreadPoolExecutor(PARTITIONS) as pool:
         started, used = time.monotonic(), time.process_time()
-        taken = _all(pool, take)
+        partitions = _all(pool, take)
         seconds = time.monotonic() - started
     used = time.process_time() - used
     whole = all(
-        taken[partition].store.get(key) is not None for partition, of_partition in keys.items() for key in of_partition
+        partitions[partition].store.get(key) is not None
+        for partition, of_partition in keys.items()
+        for key in of_partition
     )
-    for each in taken:
+    for each in partitions:
         each.store.close()
     return seconds, used, whole
 

@@ -39,7 +39,7 @@ Event = Literal[
 class Beacon(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, gc=False):
     """One event of one view. It holds JSON values alone, so no reference cycle: the garbage collector need not look at it.
 
-    `attrs` holds what the client said beyond the fields here, under the client's own full names (`view_watch_time` for
+    `attrs` holds what the client sent beyond the fields here, under the client's own full names (`view_watch_time` for
     mux, `br` for cmcd); a missing name means unchanged, since some clients send only what changed. Client times
     measure and never control; `recv_time_ms` is the collector's clock.
     """

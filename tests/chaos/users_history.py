@@ -36,24 +36,24 @@ class History:
         self.addresses: dict[str, list[Operation]] = defaultdict(list)
         self.unknown = 0
 
-    def add_user(self, user_id: str, asked: Any, reply: UserReply, called_at: float) -> None:
+    def add_user(self, user_id: str, request: Any, reply: UserReply, called_at: float) -> None:
         """A read (None) or write of a user was answered now; by status 0 or 503: not at all."""
-        self._add(self.users, user_id, asked, reply, called_at)
+        self._add(self.users, user_id, request, reply, called_at)
 
-    def add_address(self, email: str, asked: Any, reply: UserReply, called_at: float) -> None:
-        """Who has the address was asked (None), or it was ("take" or "free", user id)."""
-        self._add(self.addresses, email, asked, reply, called_at)
+    def add_address(self, email: str, request: Any, reply: UserReply, called_at: float) -> None:
+        """The holder of the address was read (None), or the request was ("take" or "free", user id)."""
+        self._add(self.addresses, email, request, reply, called_at)
 
     def _add(
-        self, objects: dict[str, list[Operation]], name: str, asked: Any, reply: UserReply, called_at: float
+        self, objects: dict[str, list[Operation]], name: str, request: Any, reply: UserReply, called_at: float
     ) -> None:
         is_known = reply.status not in {0, 503}
-        if not is_known and asked is None:
+        if not is_known and request is None:
             return
         returned_at = time.monotonic() if is_known else None
         with self._lock:
             self.unknown += not is_known
-            objects[name].append(Operation(asked, reply, called_at, returned_at))
+            objects[name].append(Operation(request, reply, called_at, returned_at))
 
     @property
     def operations(self) -> int:
@@ -70,23 +70,23 @@ class History:
 
 def user(state: Standing | None, operation: Operation) -> Sequence[Standing | None]:
     """A user: absent, or with version, name and e-mail address."""
-    asked, reply = operation.asked, operation.answered
+    request, reply = operation.request, operation.reply
     status = reply.status if operation.returned_at is not None else None
-    if asked is None:
+    if request is None:
         return [state] if state == (None if status == 404 else _standing(reply)) else []
-    if asked.kind == "create":
+    if request.kind == "create":
         if state is None and status in {None, 201}:
-            return [Standing(1, asked.name, asked.email)]
+            return [Standing(1, request.name, request.email)]
         # Its address was another's.
         return [state] if state is None and status == 409 else []
     if state is None:
         return [None] if status == 404 else []
-    is_wanted = asked.version in {None, state.version}
+    is_wanted = request.version in {None, state.version}
     if status == 412 or not is_wanted:
         return [state] if status == 412 and not is_wanted else []
-    if asked.kind == "delete":
+    if request.kind == "delete":
         return [None] if status in {None, 204} else []
-    after = Standing(state.version + 1, asked.name or state.name, asked.email or state.email)
+    after = Standing(state.version + 1, request.name or state.name, request.email or state.email)
     return [after] if status is None or (status == 200 and after == _standing(reply)) else []
 
 
@@ -96,11 +96,11 @@ def _standing(reply: UserReply) -> Standing:
 
 def address(state: str, operation: Operation) -> Sequence[str]:
     """An address: free (""), or some user's."""
-    asked, reply = operation.asked, operation.answered
+    request, reply = operation.request, operation.reply
     status = reply.status if operation.returned_at is not None else None
-    if asked is None:
+    if request is None:
         return [state] if state == "".join(one["id"] for one in reply.body["users"]) else []
-    kind, user_id = asked
+    kind, user_id = request
     if kind == "take":
         if state == "" and status in {None, 201}:
             return [user_id]

@@ -11,9 +11,9 @@ from tests.linearizability import Operation, is_linearizable
 
 def register(state: int, operation: Operation) -> Sequence[int]:
     """A register: ("write", n) and ("read",), which answers what was written last."""
-    if operation.asked[0] == "write":
-        return [operation.asked[1]]
-    return [state] if operation.answered in {state, None} else []
+    if operation.request[0] == "write":
+        return [operation.request[1]]
+    return [state] if operation.reply in {state, None} else []
 
 
 def write(value: int, called_at: float, returned_at: float | None) -> Operation:
@@ -98,7 +98,7 @@ def test_what_did_happen_is_linearizable_and_one_wrong_read_is_noticed(seed: int
     history = happened(seed, 100, 5.0)
     assert is_linearizable(history, 0, register)
     last = max(operation.called_at for operation in history) + 100
-    written = [operation.asked[1] for operation in history if operation.asked[0] == "write"]
+    written = [operation.request[1] for operation in history if operation.request[0] == "write"]
     assert not is_linearizable([*history, read(max(written) + 1, last, last + 1)], 0, register)
 
 
@@ -108,5 +108,5 @@ def test_it_says_what_trying_every_order_says(seed: int) -> None:
     history = happened(seed, 5, 0.2)
     for _ in range(2):
         place = random_.randrange(len(history))
-        history[place] = history[place]._replace(answered=random_.randrange(6))
+        history[place] = history[place]._replace(reply=random_.randrange(6))
     assert is_linearizable(history, 0, register) is brute(history)

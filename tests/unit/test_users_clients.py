@@ -61,7 +61,7 @@ def test_a_right_table_raises_no_alarm() -> None:
     assert history.unknown == 0
 
 
-def test_answers_that_get_lost_are_asked_for_again_and_are_no_fault() -> None:
+def test_answers_that_get_lost_are_requested_again_and_are_no_fault() -> None:
     history, faults = judged(deaf=20)
     assert (faults, history.unknown) == ([], 0)
 

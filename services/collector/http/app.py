@@ -73,7 +73,7 @@ def _finisher(drain: Drain) -> Callable[[web.Request, web.StreamResponse], Await
         if origin is None or not origin.isascii():
             headers["Access-Control-Allow-Origin"] = "*"
         else:
-            # Whether the page asked with credentials cannot be seen, and "*" fails those that did.
+            # Whether the page's request has credentials cannot be seen, and "*" fails those that did.
             headers["Access-Control-Allow-Origin"] = origin
             headers["Access-Control-Allow-Credentials"] = "true"
             headers["Vary"] = "Origin"

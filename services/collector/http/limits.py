@@ -225,7 +225,7 @@ class AddressRates:
         return bucket.wait_seconds(now_seconds) if bucket is not None else 0.0
 
     def take_amount(self, address: str, amount: float, now_seconds: float) -> None:
-        """The address has taken so much."""
+        """Counts so much against the address."""
         bucket = self._buckets.pop(address, None)
         if bucket is None:
             if len(self._buckets) >= ADDRESSES_REMEMBERED_MAX:

@@ -72,7 +72,7 @@ class Listener:
 
     @property
     def port(self) -> int:
-        """The port it has: the one asked for, or any free one where that was 0."""
+        """Its port: the given one, or any free one where that was 0."""
         port: int = self._socket.getsockname()[1]
         return port
 
@@ -112,11 +112,11 @@ class Listener:
 
         The loop's listener is gone, and this second handle has kept the socket open. It is closed as soon as no connection waits.
         """
-        taken: list[socket.socket] = []
+        accepted: list[socket.socket] = []
         self._socket.setblocking(False)
         while True:
             try:
-                taken.append(self._socket.accept()[0])
+                accepted.append(self._socket.accept()[0])
             except ConnectionAbortedError:
                 continue
             except OSError:
@@ -124,7 +124,7 @@ class Listener:
                 break
         self._socket.close()
         loop = asyncio.get_running_loop()
-        for one in taken:
+        for one in accepted:
             await loop.connect_accepted_socket(connections, one)
 
 

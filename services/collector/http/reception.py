@@ -1,6 +1,6 @@
 """Reception: takes one request from its bytes to its records in the sink. All routes of clients use it.
 
-A `RetryLater` says that nothing was stored, or that the outcome is unknown. The client's route turns it into an answer.
+A `RetryLater` means that nothing was stored, or that the outcome is unknown. The client's route turns it into an answer.
 """
 
 import itertools

@@ -34,7 +34,7 @@ from services.collector.sink.sink import Sink
 
 PREFLIGHT_SECONDS: Final = "86400"
 PREFLIGHT_HEADERS_DEFAULT: Final = "Content-Type, Authorization, X-EPAS-Event, X-EPAS-Version"
-#: What EPAS clients are asked for; the web SDK keeps its own default of as much.
+#: The interval of heartbeats that EPAS clients are given; the web SDK keeps its own default of as much.
 EPAS_HEARTBEAT_MS: Final = 30_000
 _BEARER: Final = "bearer "
 

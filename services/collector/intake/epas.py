@@ -49,7 +49,7 @@ INIT: Final = "init"
 
 
 class ParsedEvent(msgspec.Struct, frozen=True):
-    """What one POST holds, and what its answer says: the session's id (None where none is known), whether it began."""
+    """What one POST holds, and what its answer has: the session's id (None where none is known), whether it began."""
 
     parsed: ParsedBody
     session_id: str | None = None

@@ -86,7 +86,7 @@ class _Either(msgspec.Struct):
 
 
 class _Named(msgspec.Struct):
-    """What of a rejected beacon says whose it is. All else is passed over, not built."""
+    """The field of a rejected beacon that names its view. All else is passed over, not built."""
 
     view_id: str | None = None
 

@@ -79,7 +79,7 @@ def commons(post: Post, customer_id: str, sender: Sender, rules: Rules) -> dict[
 
 
 class Rejected(msgspec.Struct, frozen=True, kw_only=True):
-    """An input that is no beacon: its bytes and why. `encoded` says that they are still in the POST's content encoding."""
+    """An input that is no beacon: its bytes and why. `encoded` means that they are still in the POST's content encoding."""
 
     reason: Reason
     detail: str

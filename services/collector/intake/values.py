@@ -59,7 +59,7 @@ def checked_sequence(value: object, name: str) -> int | None:
 
 
 def check_not_sampled(share: object, name: str) -> None:
-    """Raises `InvalidInput` when a client says that it sends a share of its views only: every view counts once."""
+    """Raises `InvalidInput` when a client samples its views: every view counts once."""
     if share is None or share == 1:
         return
     try:

@@ -27,7 +27,7 @@ class Sink(Protocol):
         """
 
     def records_waiting(self) -> int:
-        """Records taken and not yet known to be stored."""
+        """Records accepted and not yet known to be stored."""
 
     def health(self) -> Check:
         """Whether the sink can ever store again. A broker that is away for now is no failure."""

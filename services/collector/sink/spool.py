@@ -23,7 +23,7 @@ from services.collector.sink.records import Record
 log = structlog.get_logger(__name__)
 
 SEGMENT_BYTES: Final = 16 * 1024 * 1024
-#: Length and checksum of what follows: the time it was taken in (ms since 1970), and the payload.
+#: Length and checksum of what follows: the time of its arrival (ms since 1970), and the payload.
 _HEAD: Final = struct.Struct(">II")
 _TIME: Final = struct.Struct(">Q")
 FRAME_OVERHEAD_BYTES: Final = _HEAD.size + _TIME.size
@@ -41,7 +41,7 @@ class Oldest:
     records: list[Record]
     #: How many bytes of the spool they are; 0 when it is empty.
     size_bytes: int
-    #: When each request was taken in, ms since 1970.
+    #: When each request arrived, ms since 1970.
     times_ms: list[int]
 
 

@@ -1,7 +1,7 @@
 """The admin endpoint of every service, on its own port and thread: `/livez`, `/readyz`, `/metrics`.
 
-`/livez` says whether the process should be restarted (it never depends on Kafka); `/readyz` whether it should get work. If a token
-is set, a request without it gets only that answer: probes send no token.
+`/livez` reports whether the process should be restarted (it never depends on Kafka); `/readyz` whether it should get work. If a
+token is set, a request without it gets only that answer: probes send no token.
 """
 
 import hmac

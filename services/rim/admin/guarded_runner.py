@@ -7,7 +7,7 @@ from typing import Any, Final
 from aiohttp import web
 from aiohttp.http_exceptions import HttpProcessingError
 
-#: What clients cause: requests that are no HTTP, and bodies that are not what their heads say and that no handler has read.
+#: What clients cause: requests that are no HTTP, and bodies that differ from their headers and that no handler has read.
 _OF_CLIENTS: Final = (HttpProcessingError, web.RequestPayloadError)
 #: Where the server logs. A scan of the internet cannot fill it with the above.
 HTTP_LOG: Final = logging.getLogger("playhead.http")

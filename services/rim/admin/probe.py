@@ -15,7 +15,7 @@ _SECONDS_MAX: Final = 4.0
 
 
 def main(arguments: list[str], environ: Mapping[str, str]) -> int:
-    """The command; prints why it says no."""
+    """The command; prints the reason of a no."""
     service = environ.get("PLAYHEAD_SERVICE", "")
     if service not in PORTS:
         print(f"PLAYHEAD_SERVICE={service!r} must be one of {', '.join(PORTS)}")  # noqa: T201 - its output

@@ -119,7 +119,7 @@ def _configs(admin: AdminClient, topics: list[Topic]) -> dict[str, dict[str, str
 
 @dataclass(frozen=True)
 class TopicAnswer:
-    """What the broker will have said of one topic."""
+    """The broker's answer for one topic, once it is there."""
 
     _future: Future[dict[str, ConfigEntry]]
 

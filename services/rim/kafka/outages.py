@@ -129,7 +129,7 @@ class Watch(logging.Filter):
             time.sleep(_LOOK_SECONDS)
             with self._lock:
                 quiet = self._outages.quiet(time.monotonic())
-            # Clients' threads wait for the lock: never while a broker is asked.
+            # Clients' threads wait for the lock: never during a request to a broker.
             reached = {address for address in quiet if takes_connections(address)}
             with self._lock:
                 if not self._silent:

@@ -37,7 +37,7 @@ CrashPoint = Literal[
     "fenced",
     "replaying",
     "position_noted",
-    # Processor: an object was stored, and nothing says so yet (`runtime.media`).
+    # Processor: an object was stored, and no record of it is written yet (`runtime.media`).
     "media_stored",
 ]
 
@@ -46,7 +46,7 @@ ARMED_PATTERN: Final = rf"^({'|'.join(get_args(CrashPoint))})(:[1-9][0-9]{{0,6}}
 
 
 class CrashPoints:
-    """Which point of this process is armed, if any. May be asked from any thread."""
+    """Which point of this process is armed, if any. Safe from any thread."""
 
     def __init__(self, armed: str | None = None) -> None:
         """`armed` is None or matches `ARMED_PATTERN`."""

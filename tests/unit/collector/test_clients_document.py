@@ -66,6 +66,10 @@ def test_the_lines_of_the_readme_are_those_of_this_document() -> None:
     (lines,) = re.findall(r"```js\n(.*?)```", readme, re.DOTALL)
     assert {urlsplit(address).path for address in re.findall(r"http://localhost:8080[^'\"]*", lines)} == {"/cmcd/acme"}
     document = TEXT.replace("collect.example.com", "localhost:8080").replace(", 'ce'", "")
-    for said in ("beaconCollectionDomain: 'localhost:8080'", "data: { env_key: 'acme'", "['ps', 'e', 't', 'bc', 'rr']"):
-        assert said in lines
-        assert said in document
+    for snippet in (
+        "beaconCollectionDomain: 'localhost:8080'",
+        "data: { env_key: 'acme'",
+        "['ps', 'e', 't', 'bc', 'rr']",
+    ):
+        assert snippet in lines
+        assert snippet in document

@@ -57,7 +57,7 @@ async def test_a_collector_that_can_look_at_its_customers_no_more_ends(
     assert "customers_watch_ended" in [line["event"] for line in lines]
 
 
-async def test_a_port_that_cannot_be_had_is_said_and_nothing_starts(fake_producer: FakeProducer) -> None:
+async def test_a_port_in_use_is_reported_and_nothing_starts(fake_producer: FakeProducer) -> None:
     server = await asyncio.start_server(lambda *_: None, "127.0.0.1", 0)
     async with server:
         taken = server.sockets[0].getsockname()[1]

@@ -1,4 +1,4 @@
-"""The collector's settings: what they allow, and how a wrong one is said."""
+"""The collector's settings: what they allow, and how a wrong one is reported."""
 
 import pytest
 
@@ -44,9 +44,9 @@ def test_a_collector_with_wrong_settings_says_so_in_one_line_and_does_not_start(
 ) -> None:
     monkeypatch.setenv("COLLECTOR_PORT", "http")
     assert main() == EXIT_SETTINGS
-    said = capsys.readouterr().err
-    assert said.count("\n") == 1
-    assert "COLLECTOR_PORT='http'" in said
+    message = capsys.readouterr().err
+    assert message.count("\n") == 1
+    assert "COLLECTOR_PORT='http'" in message
 
 
 PRODUCTION = {"PLAYHEAD_TOPICS_PROFILE": "production"}

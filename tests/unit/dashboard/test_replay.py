@@ -18,10 +18,10 @@ class Processor:
 
     def __init__(self) -> None:
         self.status = 200
-        self.asked: list[tuple[str, str]] = []
+        self.requests: list[tuple[str, str]] = []
 
     async def answer(self, request: web.Request) -> web.Response:
-        self.asked.append((request.path_qs, request.headers["Authorization"]))
+        self.requests.append((request.path_qs, request.headers["Authorization"]))
         headers = {"Content-Encoding": "gzip", "Playhead-Sequence": "7", "Playhead-Sha256": "x"}
         return web.Response(status=self.status, body=b"packed", content_type="text/html", headers=headers)
 
@@ -53,15 +53,15 @@ async def test_a_payload_is_passed_on_as_it_is(
         assert answer.headers["Content-Type"] == "application/octet-stream"
         assert answer.headers["Content-Disposition"] == "attachment"
         assert answer.headers["Content-Security-Policy"].startswith("sandbox")
-    assert processor.asked == [("/recordings/s-1/7?customer=acme", f"Bearer {TOKEN}")]
+    assert processor.requests == [("/recordings/s-1/7?customer=acme", f"Bearer {TOKEN}")]
 
 
-async def test_the_list_begins_where_it_is_asked_to(
+async def test_the_list_begins_at_the_requested_number(
     client: TestClient[web.Request, web.Application], processor: Processor
 ) -> None:
     async with client.get("/api/recordings", params={**WHO, "from": "2048"}) as answer:
         assert answer.status == 200
-    assert processor.asked[0][0] == "/recordings/s-1/index?customer=acme&from=2048"
+    assert processor.requests[0][0] == "/recordings/s-1/index?customer=acme&from=2048"
 
 
 @pytest.mark.parametrize(
@@ -76,12 +76,12 @@ async def test_the_list_begins_where_it_is_asked_to(
         ("/api/recordings/payload", {**WHO, "number": "index"}),
     ],
 )
-async def test_what_names_nothing_is_asked_of_nobody(
+async def test_a_request_that_names_nothing_is_passed_on_to_no_slot(
     client: TestClient[web.Request, web.Application], processor: Processor, path: str, parameters: dict[str, str]
 ) -> None:
     async with client.get(path, params=parameters) as answer:
         assert answer.status == 400
-    assert processor.asked == []
+    assert processor.requests == []
 
 
 @pytest.mark.parametrize(("status", "expected"), [(404, 404), (503, 503), (500, 503), (401, 502)])
@@ -111,4 +111,4 @@ async def test_a_number_of_thousands_of_digits_is_refused(
     for path, name in (("/api/recordings", "from"), ("/api/recordings/payload", "number")):
         async with client.get(path, params={**WHO, name: "9" * 5_000}) as answer:
             assert answer.status == 400
-    assert processor.asked == []
+    assert processor.requests == []

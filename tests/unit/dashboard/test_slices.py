@@ -20,7 +20,7 @@ def test_gauges_are_of_the_newest_bucket_and_counts_of_all_summed_over_partition
     assert (y["value"], y["viewers_now"], y["views_finished"]) == ("y", 0, 2)
 
 
-def test_what_a_partition_last_said_does_not_stand_for_ever() -> None:
+def test_a_partitions_last_figures_do_not_stand_for_ever() -> None:
     old = [live(1, partition=1, slices={"cdn=x": slice_of(viewers_now=5)})]
     new = [live(7, slices={"cdn=x": slice_of(viewers_now=3)})]
     assert slices_of([old, new], CARRY_MS)["cdn"][0]["viewers_now"] == 3

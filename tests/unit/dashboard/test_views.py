@@ -1,4 +1,4 @@
-"""One view asked over HTTP: what each answer of the processor's lookups means."""
+"""One view requested over HTTP: what each answer of the processor's lookups means."""
 
 from collections.abc import AsyncIterator
 
@@ -17,13 +17,13 @@ class Slot:
 
     def __init__(self) -> None:
         self.status, self.body = 200, b"{}"
-        self.asked: list[tuple[str, str | None]] = []
+        self.requests: list[tuple[str, str | None]] = []
         app = web.Application()
         app.router.add_get("/{rest:.*}", self._answer)
         self.server = TestServer(app)
 
     async def _answer(self, request: web.Request) -> web.Response:
-        self.asked.append((request.raw_path, request.headers.get("Authorization")))
+        self.requests.append((request.raw_path, request.headers.get("Authorization")))
         return web.Response(status=self.status, body=self.body)
 
 
@@ -36,45 +36,45 @@ async def slot() -> AsyncIterator[Slot]:
 
 
 @pytest.fixture
-async def asked(slot: Slot) -> AsyncIterator[ProcessorViews]:
+async def client(slot: Slot) -> AsyncIterator[ProcessorViews]:
     made = ProcessorViews(str(slot.server.make_url("/")), TOKEN, seconds_max=5)
     await made.open()
     yield made
     await made.close()
 
 
-async def test_a_view_is_asked_for_by_its_names_with_the_token(slot: Slot, asked: ProcessorViews) -> None:
+async def test_a_view_is_requested_by_its_names_with_the_token(slot: Slot, client: ProcessorViews) -> None:
     slot.body = b'{"found":{}}'
-    assert await asked.view("acme", "a/b?c#d é") == b'{"found":{}}'
-    assert slot.asked == [("/views/acme/a%2Fb%3Fc%23d%20%C3%A9?stale=allow", f"Bearer {TOKEN}")]
+    assert await client.view("acme", "a/b?c#d é") == b'{"found":{}}'
+    assert slot.requests == [("/views/acme/a%2Fb%3Fc%23d%20%C3%A9?stale=allow", f"Bearer {TOKEN}")]
 
 
-async def test_a_view_the_owner_does_not_know_is_none(slot: Slot, asked: ProcessorViews) -> None:
+async def test_a_view_the_owner_does_not_know_is_none(slot: Slot, client: ProcessorViews) -> None:
     slot.status = 404
-    assert await asked.view("acme", "v") is None
+    assert await client.view("acme", "v") is None
 
 
 @pytest.mark.parametrize(
     ("status", "error"), [(503, LookupsAway), (500, LookupsAway), (401, LookupsRefused), (400, LookupsRefused)]
 )
 async def test_other_answers_are_reported_by_kind(
-    slot: Slot, asked: ProcessorViews, status: int, error: type[Exception]
+    slot: Slot, client: ProcessorViews, status: int, error: type[Exception]
 ) -> None:
     slot.status = status
     with pytest.raises(error):
-        await asked.view("acme", "v")
+        await client.view("acme", "v")
 
 
 async def test_an_answer_beyond_all_measure_is_refused(
-    slot: Slot, asked: ProcessorViews, monkeypatch: pytest.MonkeyPatch
+    slot: Slot, client: ProcessorViews, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(views, "ANSWER_BYTES_MAX", 10)
     slot.body = b"x" * 11
     with pytest.raises(LookupsRefused):
-        await asked.view("acme", "v")
+        await client.view("acme", "v")
 
 
-async def test_an_unreachable_slot_is_reported_as_away(slot: Slot, asked: ProcessorViews) -> None:
+async def test_an_unreachable_slot_is_reported_as_away(slot: Slot, client: ProcessorViews) -> None:
     await slot.server.close()
     with pytest.raises(LookupsAway):
-        await asked.view("acme", "v")
+        await client.view("acme", "v")

@@ -75,10 +75,10 @@ def test_every_metric_is_counted_by_its_own_service() -> None:
 
 
 def test_every_metric_is_on_a_dashboard_or_in_a_rule() -> None:
-    asked = {name for rule in rules() for name in series(rule["expr"])}
+    queried = {name for rule in rules() for name in series(rule["expr"])}
     for board in dashboards.ALL:
-        asked |= {name for query in queries(dashboards.build(board)) for name in series(query)}
-    unseen = {m.name for m in declared() if not {m.name, f"{m.name}_bucket"} & asked}
+        queried |= {name for query in queries(dashboards.build(board)) for name in series(query)}
+    unseen = {m.name for m in declared() if not {m.name, f"{m.name}_bucket"} & queried}
     assert unseen == set()
 
 
@@ -90,7 +90,7 @@ def test_rules_and_dashboards_ask_for_nothing_that_does_not_exist() -> None:
             assert series(query) <= known(), (board, query)
 
 
-def test_labels_that_are_asked_for_are_those_of_the_metric() -> None:
+def test_labels_of_queries_are_those_of_the_metric() -> None:
     labels = {metric.name: set(metric.labels) | {"job", "instance", "le"} for metric in declared()}
     exprs = [rule["expr"] for rule in rules()]
     exprs += [query for board in dashboards.ALL for query in queries(dashboards.build(board))]

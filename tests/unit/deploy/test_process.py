@@ -1,4 +1,4 @@
-"""A child process is asked to stop once, however often one asks."""
+"""A child process gets one stop signal, for any number of calls."""
 
 import signal
 import subprocess

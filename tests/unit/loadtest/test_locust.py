@@ -86,7 +86,7 @@ def test_a_view_is_lived_to_its_end_and_what_was_stored_is_what_the_ledger_knows
 
 
 @pytest.mark.parametrize("number", range(20))
-def test_refusals_lose_nothing_that_was_sent_and_are_repeated_no_sooner_than_asked(number: int) -> None:
+def test_refusals_lose_nothing_that_was_sent_and_are_repeated_no_sooner_than_retry_after(number: int) -> None:
     record, network, ledger = lived(number, fails_every=2, wait_ms=1_500)
     assert set(network.stored) == set(record.delivered)
     assert network.too_soon == 0

@@ -23,7 +23,7 @@ class Record:
     """One message as the client gives it, or an error."""
 
     place: int = 0
-    said: bytes = b""
+    content: bytes = b""
     failed: KafkaError | None = None
 
     def error(self) -> KafkaError | None:
@@ -42,7 +42,7 @@ class Record:
         return b"key"
 
     def value(self) -> bytes:
-        return self.said
+        return self.content
 
 
 @dataclass

@@ -78,7 +78,7 @@ async def test_a_message_is_given_up_after_its_last_attempt() -> None:
     assert (outcome, statuses, len(waits)) == ("answered 500", [500] * 4, 3)
 
 
-async def test_a_receiver_that_is_gone_is_not_asked_again() -> None:
+async def test_a_receiver_that_is_gone_gets_no_further_request() -> None:
     outcome, statuses, _ = await delivered(lambda *_: 410, Message("a", b"{}"))
     assert (outcome, statuses) == ("answered 410", [410])
 

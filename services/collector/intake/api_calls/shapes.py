@@ -24,7 +24,7 @@ BODY_PLACES_MAX: Final = 25_000
 #: Places of one call from which on its lists are cut short.
 CALL_PLACES_MAX: Final = 2_000
 NAME_CHARS_MAX: Final = 100
-#: An API's names come back with every call: remembering what they say makes it free.
+#: An API's names come back with every call: a cache makes that free.
 NAMES_REMEMBERED_MAX: Final = 8_192
 
 #: Kinds of personal data by what their fields are called; a name is looked at as words: `firstName`, `first_name`.

@@ -83,7 +83,7 @@ def parse_spans(post: Post, rules: Rules) -> ParsedBody:
 
 
 def answer(outcome: Outcome, content_type: str) -> bytes:
-    """The body of an answer to spans that were taken: how many were not, and why the first of them was not."""
+    """The body of an answer to stored spans: how many were rejected, and why the first of them was."""
     is_json = media_type(content_type) == JSON
     if not outcome.rejected:
         return b"{}" if is_json else b""
@@ -95,7 +95,7 @@ def answer(outcome: Outcome, content_type: str) -> bytes:
 
 
 def failure(code: int, detail: str, content_type: str) -> bytes:
-    """The body of an answer to what was not taken at all; `code` is one of gRPC's."""
+    """The body of an answer to a body of which nothing was stored; `code` is one of gRPC's."""
     if media_type(content_type) == JSON:
         return msgspec.json.encode({"code": code, "message": detail})
     return _STATUS.encode({"code": code, "message": detail})

@@ -62,7 +62,7 @@ class Recordings:
         if session_id != chunk.session_id or recording_key(customer_id, session_id) != key:
             raise Undecodable("the key names another session than the headers")
         session = self._sessions.get(key) or Session()
-        taken, payload = take_chunk(
+        outcome, payload = take_chunk(
             session,
             chunk,
             record.offset,
@@ -72,12 +72,12 @@ class Recordings:
         )
         if payload is not None:
             self._waiting.add(key, session, chunk.sequence, payload)
-        if taken in {"again", "torn"}:
-            self._context.tally("repeated_payloads" if taken == "again" else "torn_chunks", 1)
+        if outcome in {"again", "torn"}:
+            self._context.tally("repeated_payloads" if outcome == "again" else "torn_chunks", 1)
         self._go_on(key, session)
 
     def fire(self, spec: StoreSpec[Any], key: bytes) -> None:  # noqa: ARG002 - sessions alone have deadlines
-        """An upload or a gap has taken too long, or the session is to be forgotten."""
+        """An upload or a gap took too long, or the session is to be forgotten."""
         session = self._sessions.get(key)
         if session is None:
             return

@@ -14,9 +14,9 @@ from services.collector.intake.post import Outcome, Rejected
 
 
 def test_those_who_are_refused_together_come_back_apart() -> None:
-    said = [int(retry_after(RetryLater("unstored"))["Retry-After"]) for _ in range(1_000)]
-    assert (min(said), max(said)) == (RETRY_SECONDS_MIN, RETRY_SECONDS_MAX)
-    assert len(set(said)) == RETRY_SECONDS_MAX - RETRY_SECONDS_MIN + 1
+    seconds = [int(retry_after(RetryLater("unstored"))["Retry-After"]) for _ in range(1_000)]
+    assert (min(seconds), max(seconds)) == (RETRY_SECONDS_MIN, RETRY_SECONDS_MAX)
+    assert len(set(seconds)) == RETRY_SECONDS_MAX - RETRY_SECONDS_MIN + 1
     assert min(int(retry_after(RetryLater("limited", 60.0))["Retry-After"]) for _ in range(100)) >= 60
 
 

@@ -49,7 +49,7 @@ LIMITED = [("/cmcd/slow", CMCD, 429), ("/v1/beacons?key=slow", NATIVE, 429), ("/
 STORES = [("/", MUX), ("/cmcd/acme", CMCD), ("/epas/acme", EPAS), ("/v1/beacons?key=acme", NATIVE)]
 
 
-async def asked(served: Served, method: str, path: str, body: bytes, expected: int) -> None:
+async def expect_readable(served: Served, method: str, path: str, body: bytes, expected: int) -> None:
     async with served.client.request(method, path, data=body or None, headers={"Origin": ORIGIN}) as answer:
         assert answer.status == expected
         assert answer.headers["Access-Control-Allow-Origin"] == ORIGIN
@@ -63,7 +63,7 @@ async def asked(served: Served, method: str, path: str, body: bytes, expected: i
 @pytest.mark.parametrize(("method", "path", "body", "expected"), ANSWERS)
 async def test_an_answer_can_be_read(served: Served, method: str, path: str, body: bytes, expected: int) -> None:
     served.rules = RULES.model_copy(update={"customers": CUSTOMERS})
-    await asked(served, method, path, body, expected)
+    await expect_readable(served, method, path, body, expected)
 
 
 @pytest.mark.parametrize(("path", "body", "expected"), LIMITED)
@@ -71,14 +71,14 @@ async def test_that_a_customer_is_beyond_its_rate_can_be_read(
     served: Served, path: str, body: bytes, expected: int
 ) -> None:
     served.rules = RULES.model_copy(update={"customers": CUSTOMERS})
-    await asked(served, "POST", path, body, 200 if "cmcd" not in path else 204)
-    await asked(served, "POST", path, body, expected)
+    await expect_readable(served, "POST", path, body, 200 if "cmcd" not in path else 204)
+    await expect_readable(served, "POST", path, body, expected)
 
 
 @pytest.mark.parametrize(("path", "body"), STORES)
 async def test_that_nothing_was_stored_can_be_read(served: Served, path: str, body: bytes) -> None:
     served.sink.failing = "queue_full"
-    await asked(served, "POST", path, body, 503)
+    await expect_readable(served, "POST", path, body, 503)
 
 
 @pytest.mark.parametrize(("path", "body"), STORES)
@@ -89,7 +89,7 @@ async def test_that_the_collector_is_at_fault_can_be_read(
         raise RuntimeError("a mistake")
 
     monkeypatch.setattr(served.sink, "store", broken)
-    await asked(served, "POST", path, body, 500)
+    await expect_readable(served, "POST", path, body, 500)
 
 
 @pytest.mark.parametrize(("path", "expected"), [("/", b"503"), ("/cmcd/a", b"503"), ("/v1/beacons?key=a", b"408")])

@@ -215,7 +215,7 @@ def test_wasted_time_is_forgiven_at_its_rate_and_the_good_have_none() -> None:
 
 
 class Work:
-    """Turns whose work lasts as long as is said, by a clock that stands still meanwhile."""
+    """Turns whose work lasts as long as is given, by a clock that stands still meanwhile."""
 
     def __init__(self, limits: WaitingLimits) -> None:
         self.seconds = 0.0
@@ -229,9 +229,9 @@ class Work:
             await self.go_on.wait()
             self.seconds += seconds
 
-    async def run(self, asked: list[tuple[str, str, float]]) -> list[str]:
-        tasks = [asyncio.create_task(self.ask(*each)) for each in asked]
-        await until(lambda: self.turns.waiting == len(asked) - 1)
+    async def run(self, requests: list[tuple[str, str, float]]) -> list[str]:
+        tasks = [asyncio.create_task(self.ask(*each)) for each in requests]
+        await until(lambda: self.turns.waiting == len(requests) - 1)
         self.go_on.set()
         await asyncio.gather(*tasks)
         return self.order
@@ -240,13 +240,13 @@ class Work:
 async def test_turns_go_round_the_addresses_of_a_customer() -> None:
     work = Work(WaitingLimits(by_address_max=3, by_customer_max=5, all_max=6))
     addresses = ["many", "many", "many", "one", "many", "other"]
-    asked = [asyncio.create_task(work.ask("acme", address)) for address in addresses]
+    requests = [asyncio.create_task(work.ask("acme", address)) for address in addresses]
     await until(lambda: work.turns.waiting == 5)
     with pytest.raises(TooManyWaiting):
         await work.ask("acme", "another")
-    asked[1].cancel()
+    requests[1].cancel()
     work.go_on.set()
-    await asyncio.gather(*asked, return_exceptions=True)
+    await asyncio.gather(*requests, return_exceptions=True)
     # The one that was broken off had its turn all the same.
     assert work.order == ["acme/many", "acme/one", "acme/other", "acme/many", "acme/many"]
     async with work.turns.turn("acme", "many"):
@@ -263,12 +263,12 @@ async def test_customers_have_equal_shares_of_the_time_for_bodies_of_any_cost() 
 
 async def test_an_address_has_no_more_turns_for_naming_many_customers() -> None:
     work = Work(WaitingLimits(by_address_max=2, by_customer_max=9, all_max=20))
-    asked = [asyncio.create_task(work.ask(f"customer-{number}", "bad")) for number in range(3)]
+    requests = [asyncio.create_task(work.ask(f"customer-{number}", "bad")) for number in range(3)]
     await until(lambda: work.turns.waiting == 2)
     with pytest.raises(TooManyWaiting):
         await work.ask("another", "bad")
     work.go_on.set()
-    await asyncio.gather(*asked)
+    await asyncio.gather(*requests)
 
 
 async def test_what_a_parser_takes_long_for_is_parsed_on_a_thread(

@@ -161,7 +161,7 @@ def test_a_text_that_is_too_long_is_refused_however_well_it_is_packed() -> None:
         assert [rejected.reason for rejected in parsed.rejected] == ["too_large"]
 
 
-def test_a_playhead_written_as_a_list_is_kept_as_it_was_said() -> None:
+def test_a_playhead_written_as_a_list_is_kept_as_it_was_sent() -> None:
     beacon = parse(record(pt="(5 6)").encode()).accepted[0]
     assert beacon.playhead_ms is None
     assert beacon.attrs["pt"] == [[5, None], [6, None]]

@@ -220,7 +220,7 @@ def test_an_event_without_ids_is_rejected_even_as_the_first() -> None:
     assert rejected_reasons(parse(mux_body("not an object", None, 7))) == ["invalid"] * 3
 
 
-def test_a_playhead_that_is_no_number_is_kept_as_it_was_said() -> None:
+def test_a_playhead_that_is_no_number_is_kept_as_it_was_sent() -> None:
     beacon = accepted(mux_body(mux_event(pphti="unknown", psqno=[1])))[0]
     assert (beacon.playhead_ms, beacon.player_seq) == (None, None)
     assert beacon.attrs == {"player_playhead_time": "unknown", "player_sequence_number": [1]}

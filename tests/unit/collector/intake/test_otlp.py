@@ -82,20 +82,20 @@ def as_protobuf(document: dict[str, Any]) -> bytes:
         for scope_spans in resource_spans["scopeSpans"]:
             scope = into.scope_spans.add()
             scope.scope.name = scope_spans["scope"]["name"]
-            for said in scope_spans["spans"]:
+            for fields in scope_spans["spans"]:
                 span = scope.spans.add()
-                span.trace_id, span.span_id = bytes.fromhex(said["traceId"]), bytes.fromhex(said["spanId"])
-                span.parent_span_id = bytes.fromhex(said["parentSpanId"])
-                span.name, span.kind = said["name"], said["kind"]
-                span.start_time_unix_nano = int(said["startTimeUnixNano"])
-                span.end_time_unix_nano = int(said["endTimeUnixNano"])
-                _attributes(span.attributes, said["attributes"])
-                for event in said["events"]:
+                span.trace_id, span.span_id = bytes.fromhex(fields["traceId"]), bytes.fromhex(fields["spanId"])
+                span.parent_span_id = bytes.fromhex(fields["parentSpanId"])
+                span.name, span.kind = fields["name"], fields["kind"]
+                span.start_time_unix_nano = int(fields["startTimeUnixNano"])
+                span.end_time_unix_nano = int(fields["endTimeUnixNano"])
+                _attributes(span.attributes, fields["attributes"])
+                for event in fields["events"]:
                     added = span.events.add(time_unix_nano=int(event["timeUnixNano"]), name=event["name"])
                     _attributes(added.attributes, event["attributes"])
-                for link in said["links"]:
+                for link in fields["links"]:
                     span.links.add(trace_id=bytes.fromhex(link["traceId"]), span_id=bytes.fromhex(link["spanId"]))
-                span.status.code, span.status.message = said["status"]["code"], said["status"]["message"]
+                span.status.code, span.status.message = fields["status"]["code"], fields["status"]["message"]
     return request.SerializeToString()
 
 
@@ -105,21 +105,21 @@ def _attributes(into: Any, attributes: list[dict[str, Any]]) -> None:
 
 
 def _value(into: Any, value: dict[str, Any]) -> None:
-    for kind, said in value.items():
+    for kind, content in value.items():
         match kind:
             case "stringValue":
-                into.string_value = said
+                into.string_value = content
             case "boolValue":
-                into.bool_value = said
+                into.bool_value = content
             case "intValue":
-                into.int_value = int(said)
+                into.int_value = int(content)
             case "doubleValue":
-                into.double_value = said
+                into.double_value = content
             case "arrayValue":
-                for one in said["values"]:
+                for one in content["values"]:
                     _value(into.array_value.values.add(), one)
             case "kvlistValue":
-                _attributes(into.kvlist_value.values, said["values"])
+                _attributes(into.kvlist_value.values, content["values"])
             case "bytesValue":
                 into.bytes_value = b"\xff\x00"
 

@@ -97,7 +97,7 @@ def test_a_torn_tail_costs_only_what_was_never_answered(tmp_path: Path, damage: 
     assert [file.read_bytes() for file in files(tmp_path, "torn")] == [damaged]
 
 
-def test_a_disk_that_fails_is_said_and_what_comes_later_is_whole(
+def test_a_disk_that_fails_is_reported_and_what_comes_later_is_whole(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     spool = Spool(tmp_path)

@@ -89,7 +89,7 @@ def test_every_address_that_a_document_asks_for_is_written_and_only_its_owner_ma
 
     assert file.stat().st_mode & 0o777 == 0o600
     script = f". {file} && env"
-    said = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=True, env={}).stdout
-    assert {f"{name}={value}" for name, value in found.items()} <= set(said.splitlines())
+    output = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=True, env={}).stdout
+    assert {f"{name}={value}" for name, value in found.items()} <= set(output.splitlines())
     listed = addresses.listed(found, file)
     assert all(value in listed for value in found.values())

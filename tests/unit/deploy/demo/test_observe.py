@@ -11,7 +11,7 @@ from shared.settings import Settings
 
 
 @pytest.mark.parametrize("code", [KafkaError.FENCED_LEADER_EPOCH, KafkaError.NOT_LEADER_FOR_PARTITION])
-def test_a_partition_that_changes_its_leader_is_asked_again(monkeypatch: pytest.MonkeyPatch, code: int) -> None:
+def test_a_partition_that_changes_its_leader_is_queried_again(monkeypatch: pytest.MonkeyPatch, code: int) -> None:
     assert not reader(monkeypatch, code).read(0)
 
 

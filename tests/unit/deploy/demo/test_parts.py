@@ -107,11 +107,11 @@ class UsersInMemory(Running):
 
     table: Table = dataclasses.field(default_factory=lambda: Table("calm"))
     loses: Callable[[int], bool] = lambda _: False
-    asked: list[str] = dataclasses.field(default_factory=list)
+    paths: list[str] = dataclasses.field(default_factory=list)
 
     def ask(self, method: str, path: str, document: Any = None, headers: Any = None) -> tuple[int, Any]:
-        self.asked.append(path)
-        if self.loses(len(self.asked)):
+        self.paths.append(path)
+        if self.loses(len(self.paths)):
             return 201, {"id": "0" * 32}
         return self.table.call(method, unquote(path), document, **(headers or {})).answer
 
@@ -120,23 +120,23 @@ class UsersInMemory(Running):
         return [{"id": key, "deleted": row is None} for key, row in self.table.published().items()]
 
 
-def running(part: Part, said: list[str], **fields: Any) -> InMemory:
+def running(part: Part, printed: list[str], **fields: Any) -> InMemory:
     driver = Driver(APPLICATIONS[part.application](part.environ))
 
     def until(condition: Callable[[], bool]) -> bool:
         driver.advance_to(driver.clock_ms + STEP_MS)
         return condition()
 
-    return InMemory(**NOWHERE, until=until, say=said.append, part=part, driver=driver, **fields)
+    return InMemory(**NOWHERE, until=until, say=printed.append, part=part, driver=driver, **fields)
 
 
 @pytest.mark.parametrize("part", PARTS, ids=lambda part: part.application)
 def test_what_comes_out_is_what_was_sent(part: Part) -> None:
-    said: list[str] = []
-    lines = part.play(running(part, said))
+    printed: list[str] = []
+    lines = part.play(running(part, printed))
     assert [line for line in lines if not line.ok] == []
     assert all(line.name.startswith(f"{part.application}: ") for line in lines)
-    assert said
+    assert printed
 
 
 @pytest.mark.parametrize("part", PARTS, ids=lambda part: part.application)

@@ -30,16 +30,16 @@ async def test_a_set_token_is_needed_for_more_than_yes_or_no(served: tuple[str, 
     right = {"Authorization": f"Bearer {TOKEN.get_secret_value()}"}
     async with aiohttp.ClientSession(address) as client:
 
-        async def asked(path: str, headers: dict[str, str]) -> tuple[int, str]:
+        async def get(path: str, headers: dict[str, str]) -> tuple[int, str]:
             async with client.get(path, headers=headers) as answer:
                 return answer.status, await answer.text()
 
         for headers in ({}, {"Authorization": "Bearer wrong"}, {"Authorization": "Bearer \u00e9"}):
-            assert await asked("/livez", headers) == (200, "ok\n")
-            assert await asked("/readyz", headers) == (503, "not ok\n" if has_token else "draining\n")
-            assert (await asked("/metrics", headers))[0] == (401 if has_token else 200)
-        assert await asked("/readyz", right) == (503, "draining\n")
-        status, metrics = await asked("/metrics", right)
+            assert await get("/livez", headers) == (200, "ok\n")
+            assert await get("/readyz", headers) == (503, "not ok\n" if has_token else "draining\n")
+            assert (await get("/metrics", headers))[0] == (401 if has_token else 200)
+        assert await get("/readyz", right) == (503, "draining\n")
+        status, metrics = await get("/metrics", right)
         assert (status, "python_info" in metrics) == (200, True)
 
 

@@ -45,7 +45,7 @@ def test_a_password_over_tls_is_given_to_each_client_under_its_names() -> None:
 def test_every_client_of_confluent_kafka_gets_them() -> None:
     config = client_config(Settings.load(SCRAM), "test")
     assert config["sasl.password"] == 'p"ss\\word'
-    # The client knows every name; it connects to nobody before it is asked to.
+    # The client knows every name; it connects to no broker before its first use.
     Producer({**config, "bootstrap.servers": ""})
 
 

@@ -1,4 +1,4 @@
-"""Metrics of disks and certificates are asked when they are read."""
+"""Metrics of disks and certificates are computed when they are read."""
 
 import datetime as dt
 import shutil

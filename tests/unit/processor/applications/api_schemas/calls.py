@@ -25,12 +25,12 @@ APPLICATION = application(SchemaRules(learning_ms=LEARNING_MS, kept_ms=3_600_000
 
 def call(path: str = "/users/1", **fields: Any) -> dict[str, Any]:
     """A call in the native format; `body` is the response's, `sent` the request's."""
-    said: dict[str, Any] = {"method": "GET", "host": HOST, "path": path, "status": 200, "time_ms": T0}
+    sent: dict[str, Any] = {"method": "GET", "host": HOST, "path": path, "status": 200, "time_ms": T0}
     if "body" in fields:
-        said["response"] = {"body": fields.pop("body")}
+        sent["response"] = {"body": fields.pop("body")}
     if "sent" in fields:
-        said["request"] = {"body": fields.pop("sent")}
-    return said | fields
+        sent["request"] = {"body": fields.pop("sent")}
+    return sent | fields
 
 
 def taken(*calls: dict[str, Any]) -> ParsedBody:

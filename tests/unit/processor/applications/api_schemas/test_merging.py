@@ -88,9 +88,9 @@ def test_every_value_that_was_seen_fits_the_schema(given_: list[Any]) -> None:
 
 @settings(max_examples=60)
 @given(st.lists(words, min_size=1, max_size=30))
-def test_a_word_is_spelled_out_only_when_it_came_often_and_is_one_of_few(said: list[str]) -> None:
-    shape = discreet(_all([shape_of(word, 0, Places(), "state") for word in said]))
+def test_a_word_is_spelled_out_only_when_it_came_often_and_is_one_of_few(words: list[str]) -> None:
+    shape = discreet(_all([shape_of(word, 0, Places(), "state") for word in words]))
     assert shape.text is not None
     for word in shape.text.spelled.values():
-        assert said.count(word) >= shapes.SPELLED_COUNT_MIN
-        assert len(set(said)) <= shapes.WORDS_MAX
+        assert words.count(word) >= shapes.SPELLED_COUNT_MIN
+        assert len(set(words)) <= shapes.WORDS_MAX

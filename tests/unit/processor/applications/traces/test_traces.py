@@ -185,7 +185,7 @@ def look(driver: Driver) -> dict[str, Any]:
     return document
 
 
-def test_a_trace_can_be_asked_for_while_it_is_open_and_as_long_as_it_is_kept(drive: Drive) -> None:
+def test_a_trace_can_be_looked_up_while_it_is_open_and_as_long_as_it_is_kept(drive: Drive) -> None:
     driver = drive(APPLICATION)
     pipe(driver, span("b", 10, 60, "a", kind="client", attrs={"n": 1, "f": 0.5, "list": [1, "x"]}))
     assert look(driver)["parts"][0]["state"] == "open"

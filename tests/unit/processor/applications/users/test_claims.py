@@ -182,7 +182,7 @@ def test_a_step_that_is_taken_twice_changes_nothing(table: Table) -> None:
 
 
 def test_a_grant_that_nobody_waits_for_is_given_back(table: Table) -> None:
-    """A claim that was asked for twice: refused first, and granted once the address had become free."""
+    """A claim that was sent twice: refused first, and granted once the address had become free."""
     holder, loser = table.made("a@example.org"), table.made("b@example.org")
     wants = table.start("PATCH", f"/users/{loser}", {"email": "a@example.org"})
     stepped(table, wants)

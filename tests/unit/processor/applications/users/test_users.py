@@ -108,7 +108,7 @@ def test_a_read_may_want_news_only(table: Table) -> None:
     assert table.call("GET", path, If_None_Match="*").answer[0] == 304
 
 
-def test_a_request_asked_again_with_its_key_is_done_once_and_answered_the_same(table: Table) -> None:
+def test_a_request_repeated_with_its_key_is_done_once_and_answered_the_same(table: Table) -> None:
     first = table.call("POST", "/users", ADA, Idempotency_Key="k1")
     again = table.call("POST", "/users", ADA, Idempotency_Key="k1")
     assert again.reply == first.reply
