@@ -50,6 +50,7 @@ _UNITS: Final = {
     "depth": "levels",
     "attrs": "fields",
     "items": "values",
+    "members": "values",
     "pending": "messages",
     "waiting": "payloads",
 }

@@ -191,6 +191,7 @@ def whole_path(spark: SparkSession, settings: FinalizerSettings, views: int) -> 
         serving,
         slices_max=settings.slices_max,
         sets=settings.sets,
+        members_max=settings.members_max,
         recent_days=settings.recent_days,
         clock_ms=lambda: 0,
         crash_points=CrashPoints(),

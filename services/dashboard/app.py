@@ -168,6 +168,7 @@ class Routes:
                 "missing_since_ms": missing_since_ms,
                 "is_old": missing_since_ms is not None and now_ms - missing_since_ms > self._unpublished_ms_max,
                 "customers_omitted": found.customers_omitted,
+                "gathered_dimensions": found.gathered,
                 "customers": [
                     asdict(quality) for quality in qualities(found.sums, found.startups, found.sources, found.by_source)
                 ],

@@ -78,6 +78,13 @@ _STARTUPS_BY_SOURCE: Final = f"""
 """  # noqa: S608 - SQL of ours
 #: What clients are split by over more hours are whole days.
 _HOURS_BY_SOURCE_MAX: Final = 48
+#: Of each customer the dimensions of which it has more values than rollups keep apart, of the same days.
+_GATHERED: Final = """
+    SELECT customer_id, array_agg(DISTINCT dimensions ORDER BY dimensions)
+    FROM serving.rollups
+    WHERE grain = 'day' AND members[1] = '(other)' AND start >= %(since_day)s AND customer_id = ANY(%(customers)s)
+    GROUP BY customer_id
+"""
 _NEWEST: Final = "SELECT (SELECT max(hour) FROM serving.rollups_hourly), (SELECT published_at FROM serving.published)"
 
 
@@ -110,6 +117,8 @@ class Rollups:
     by_source: dict[str, dict[str, tuple[RollupSum, dict[int, int]]]] = field(default_factory=dict)
     #: Customers with fewer views than those of `sums`, which holds `CUSTOMERS_MAX` at most.
     customers_omitted: int = 0
+    #: customer → the dimensions of which values are added up under "(other)"
+    gathered: dict[str, list[str]] = field(default_factory=dict)
 
 
 class Serving(Protocol):
@@ -257,15 +266,16 @@ async def _read(connection: psycopg.AsyncConnection, since: datetime) -> Rollups
         customer_ids = [customer.customer_id for customer in sums]
         await cursor.execute(_SOURCES, {"since_day": since_day, "customers": customer_ids})
         sources: dict[str, list[str]] = dict(await cursor.fetchall())
+        await cursor.execute(_GATHERED, {"since_day": since_day, "customers": customer_ids})
+        gathered: dict[str, list[str]] = dict(await cursor.fetchall())
         await cursor.execute(_NEWEST)
         newest_hour, published_at = await cursor.fetchone() or (None, None)
     mixed = [customer_id for customer_id, names in sources.items() if len(names) > 1]
     is_short = newest_hour is not None and newest_hour - since < timedelta(hours=_HOURS_BY_SOURCE_MAX)
     grain, start = ("hour", since) if is_short else ("day", since_day)
     by_source = await _read_by_source(connection, {"grain": grain, "since": start, "customers": mixed}) if mixed else {}
-    return Rollups(
-        sums, startups, newest_hour, published_at, sources, by_source, customers_omitted=customers - len(sums)
-    )
+    omitted = customers - len(sums)
+    return Rollups(sums, startups, newest_hour, published_at, sources, by_source, omitted, gathered)
 
 
 async def _read_by_source(

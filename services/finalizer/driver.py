@@ -46,6 +46,7 @@ def writing(settings: FinalizerSettings, stop: threading.Event) -> Iterator[Driv
                     serving,
                     slices_max=settings.slices_max,
                     sets=settings.sets,
+                    members_max=settings.members_max,
                     recent_days=settings.recent_days,
                     clock_ms=clock_ms,
                     crash_points=crash_points,

@@ -5,7 +5,7 @@ from typing import ClassVar, Final, Literal, Self
 
 import pydantic
 
-from services.finalizer.transforms.rollups import DIMENSIONS, SOURCE, Sets
+from services.finalizer.transforms.rollups import DIMENSIONS, MEMBERS_MAX, SOURCE, Sets
 from services.finalizer.warehouse.locations import Location
 from services.finalizer.warehouse.row_topics import ALL as ROW_TOPICS
 from services.finalizer.warehouse.row_topics import APPLICATIONS, RowTopic
@@ -83,6 +83,12 @@ class FinalizerSettings(Settings):
         default=",".join(DIMENSIONS),
         pattern=rf"^({_DIMENSION}(\+{_DIMENSION}){{0,3}}(,{_DIMENSION}(\+{_DIMENSION}){{0,3}}){{0,19}})?$",
         description="what rollups are broken down by: dimensions, or several joined by +; the total and source are always there",
+    )
+    members_max: int = pydantic.Field(
+        default=MEMBERS_MAX,
+        ge=1,
+        le=1_000_000,
+        description="members of each of these that a customer's hour keeps apart, those with the most views; the rest is (other)",
     )
     drain_seconds_max: float = pydantic.Field(
         default=60.0, gt=0, le=600, description="for the running batch after SIGTERM"

@@ -130,7 +130,7 @@ def test_a_database_that_stays_away_is_given_up_and_its_password_told_to_nobody(
 
 
 def test_what_an_older_version_published_is_published_anew_by_this_one(dsn: str, tmp_path: Path) -> None:
-    newer = {"r0004_rollups", "r0005_blocks"}
+    newer = {"r0004_rollups", "r0005_blocks", "r0006_gathered"}
     for path in MIGRATIONS_DIR.iterdir():
         if path.is_file() and path.stem not in newer:
             shutil.copy(path, tmp_path)
@@ -141,7 +141,7 @@ def test_what_an_older_version_published_is_published_anew_by_this_one(dsn: str,
         connection.execute(
             f"INSERT INTO serving.rollups_hourly (hour, customer_id, {columns}) VALUES (to_timestamp(3600), 'acme', {ones})"
         )
-    assert migrate(dsn) == ["0004", "0005"]
+    assert migrate(dsn) == ["0004", "0005", "0006"]
     assert _query(dsn, "SELECT hour, customer_id FROM finalizer.dirty_slices") == [(1, "acme")]
     assert _query(dsn, "SELECT count(*) FROM serving.rollups_hourly") == [(0,)]
 
@@ -151,10 +151,12 @@ def test_hours_that_were_published_before_blocks_were_are_in_them(serving: Servi
     serving.publish(_rebuilt(slices, views=3), checkpoint_id="c", batch_id=1)
     blocks = _query(dsn, "SELECT * FROM serving.blocks ORDER BY level, block")
     with psycopg.connect(dsn, autocommit=True) as connection:
-        connection.execute("DROP TABLE serving.blocks; DROP FUNCTION finalizer.refresh_blocks")
+        connection.execute(
+            "DROP TABLE serving.blocks; DROP FUNCTION finalizer.refresh_blocks; DROP INDEX serving.rollups_gathered"
+        )
         connection.execute("UPDATE public.finalizer_revision SET version_num = '0004'")
 
-    assert migrate(dsn) == ["0005"]
+    assert migrate(dsn) == ["0005", "0006"]
 
     assert _query(dsn, "SELECT * FROM serving.blocks ORDER BY level, block") == blocks
     assert _query(dsn, "SELECT sum(views)::int, max(level) FROM serving.blocks WHERE level IN (0, 13)") == [(30, 13)]

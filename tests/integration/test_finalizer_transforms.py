@@ -7,11 +7,21 @@ import pytest
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as sf
 
-from services.finalizer.transforms.rollups import DIMENSIONS, MEASURES, coarser, counted, minutes, narrow, wide
-from services.finalizer.transforms.views import parse
+from services.finalizer.transforms.rollups import (
+    DIMENSIONS,
+    MEASURES,
+    beyond,
+    coarser,
+    counted,
+    gathered,
+    minutes,
+    narrow,
+    wide,
+)
+from services.finalizer.transforms.views import HOUR_MS, parse
 from shared.codec import VIEW
 from shared.schemas.view import INTEGRAL_MAX, NUMBER_MAX, View
-from tests.integration.finalizing import a_view
+from tests.integration.finalizing import MORNING_MS, a_view
 
 pytestmark = pytest.mark.integration
 
@@ -91,6 +101,36 @@ def test_a_view_that_played_has_started_without_a_startup_time_and_sources_are_k
     by_source = {row["members"][0]: row for row in rows if row["dimensions"] == "source"}
     assert {name: sum(row["startup_ms_histogram"].values()) for name, row in by_source.items()} == {"mux": 1, "cmcd": 1}
     assert "source" in DIMENSIONS
+
+
+def test_the_members_with_the_most_views_are_kept_apart_and_the_rest_adds_up(spark: SparkSession) -> None:
+    named = [("a", 3), ("b", 2), ("c", 2), (None, 4), ("d", 1), ("(other)", 1)]
+    views = [
+        a_view(f"{cdn}-{n}", hour=1, cdn=cdn, watch_ms=10, startup_ms=100, viewer_id=f"viewer {cdn}-{n}")
+        for cdn, count in named
+        for n in range(count)
+    ]
+    # In another hour, or of another customer, others have the most.
+    views += [a_view("d-other hour", hour=2, cdn="d"), a_view("c-else", customer="else", hour=1, cdn="c")]
+    sets = ((), ("cdn",), ("cdn", "country"))
+    by_minute = minutes(counted(parse(records(spark, *views))), sets)
+    bounded = gathered(by_minute, beyond(coarser(by_minute, "hour"), 3))
+    rows = [row.asDict() for row in wide(coarser(bounded, "hour")).collect()]
+    hour = (MORNING_MS + HOUR_MS) // HOUR_MS
+    mine = {
+        (row["dimensions"], *row["members"]): row
+        for row in rows
+        if row["customer_id"] == "acme" and row["hour"] == hour
+    }
+    assert {place: row["views"] for place, row in mine.items()} == {
+        ("",): 13,
+        **{("cdn", name): count for name, count in ((None, 4), ("a", 3), ("b", 2), ("(other)", 4))},
+        **{("cdn+country", name, None): count for name, count in ((None, 4), ("a", 3), ("b", 2))},
+        ("cdn+country", "(other)", "(other)"): 4,
+    }
+    other = mine["cdn", "(other)"]
+    assert (other["watch_ms"], sum(other["startup_ms_histogram"].values())) == (40, 4)
+    assert [row["views"] for row in rows if row not in mine.values() and row["dimensions"] == "cdn"] == [1, 1]
 
 
 @pytest.mark.parametrize("field", ["watch_ms", "rebuffer_count", "startup_ms", "duplicate_count", "bitrate_integral"])

@@ -92,6 +92,7 @@ class Warehouse:
             serving,
             slices_max=self.settings.slices_max,
             sets=self.settings.sets,
+            members_max=self.settings.members_max,
             recent_days=self.settings.recent_days,
             clock_ms=lambda: NOW_MS,
             crash_points=self.dies,

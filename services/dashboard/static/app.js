@@ -207,6 +207,13 @@ function drawQuality() {
       ? `Start-up times marked * mix clients that measure from different moments (${[...new Set(mixed.flatMap((row) => row.startup_sources))].sort().join(", ")}): the rows below those customers have each client alone.`
       : "",
   );
+  const gathered = Object.entries(quality.gathered_dimensions);
+  say(
+    "quality-gathered",
+    gathered.length
+      ? `More values than are kept apart, so those with the fewest views are added up under (other): ${gathered.map(([customer, names]) => `${customer} (${names.join(", ")})`).join("; ")}.`
+      : "",
+  );
   drawRows(byId("quality-table"), rows, "No finished view has reached the warehouse in this window.");
 }
 

@@ -58,6 +58,7 @@ class Landing:
         *,
         slices_max: int,
         sets: Sets,
+        members_max: int,
         recent_days: int,
         clock_ms: Callable[[], int],
         crash_points: CrashPoints,
@@ -67,6 +68,7 @@ class Landing:
         #: Slices rebuilt and published at once. A batch with more takes several transactions, each whole for its slices.
         self._slices_max = slices_max
         self._sets = sets
+        self._members_max = members_max
         self._recent_days = recent_days
         self._clock_ms = clock_ms
         self._crash_points = crash_points
@@ -131,7 +133,7 @@ class Landing:
         count = 0
         while slices := self._serving.dirty(self._slices_max):
             with timed("rebuild"):
-                rebuilt = rollups.rebuild(spark, self._location, slices, self._sets)
+                rebuilt = rollups.rebuild(spark, self._location, slices, self._sets, members_max=self._members_max)
             self._crash_points.reach("rebuilt")
             with timed("publish"):
                 self._serving.publish(rebuilt, checkpoint_id=checkpoint, batch_id=batch_id, recent=recent or ())

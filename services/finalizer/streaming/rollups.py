@@ -5,17 +5,35 @@ from contextlib import ExitStack
 from functools import partial
 from typing import Any
 
+import structlog
 from pyspark import StorageLevel
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as sf
 
 from services.finalizer.serving.published import Group, Rebuilt, Slice
-from services.finalizer.transforms.rollups import MEASURES, METRICS, Sets, coarser, counted, minutes, narrow, wide
+from services.finalizer.transforms.rollups import (
+    MEASURES,
+    MEMBERS_MAX,
+    METRICS,
+    Groups,
+    Sets,
+    beyond,
+    coarser,
+    counted,
+    gathered,
+    minutes,
+    narrow,
+    wide,
+)
 from services.finalizer.warehouse import tables
 from services.finalizer.warehouse.views_table import in_slices, listed, read
 
+log = structlog.get_logger(__name__)
 
-def rebuild(spark: SparkSession, warehouse: str, wanted: Sequence[Slice], sets: Sets) -> Rebuilt:
+
+def rebuild(
+    spark: SparkSession, warehouse: str, wanted: Sequence[Slice], sets: Sets, *, members_max: int = MEMBERS_MAX
+) -> Rebuilt:
     """Replaces the slices in table `rollups`, and the days they are of, by what the views say now; returns the serving rows.
 
     May be repeated: it depends on the views alone, and on hours that are not dirty. One commit of the table.
@@ -29,8 +47,7 @@ def rebuild(spark: SparkSession, warehouse: str, wanted: Sequence[Slice], sets: 
     columns = tables.ROLLUPS.schema.fieldNames()
     with ExitStack() as kept:
         # Sums, sketches and buckets each read them: kept, they are planned and read from the table once.
-        by_minute = minutes(_keep(kept, counted(views)), sets).map(partial(_keep, kept))
-        by_hour = coarser(by_minute, "hour").map(partial(_keep, kept))
+        by_minute, by_hour = _bounded(kept, minutes(_keep(kept, counted(views)), sets), members_max)
         by_day = coarser(by_hour.union(narrow(_keep(kept, other_hours))), "day")
         # Minutes stay in the warehouse: they are too many for the page, and its history needs none.
         served_rows = _keep(kept, wide(by_hour.union(by_day)).select(columns))
@@ -38,6 +55,23 @@ def rebuild(spark: SparkSession, warehouse: str, wanted: Sequence[Slice], sets: 
         served = served_rows.collect()
         _replace(warehouse, wide(by_minute).select(columns).unionByName(served_rows), days, wanted, of_days)
     return Rebuilt(slices=wanted, measures=list(MEASURES), groups=[_group(row) for row in served])
+
+
+def _bounded(kept: ExitStack, groups: Groups, members_max: int) -> tuple[Groups, Groups]:
+    """Groups by minute -> those of minutes and of hours. A customer's hour keeps so many members of each set of dimensions."""
+    by_minute = groups.map(partial(_keep, kept))
+    by_hour = coarser(by_minute, "hour").map(partial(_keep, kept))
+    others = _keep(kept, beyond(by_hour, members_max))
+    counts = {
+        (row["customer_id"], row["dimensions"]): row["count"]
+        for row in others.groupBy("customer_id", "dimensions").count().collect()
+    }
+    if not counts:
+        return by_minute, by_hour
+    for (customer_id, dimensions), count in sorted(counts.items()):
+        log.warning("members_beyond", customer_id=customer_id, dimensions=dimensions, members=count)
+    by_minute = gathered(by_minute, others).map(partial(_keep, kept))
+    return by_minute, coarser(by_minute, "hour").map(partial(_keep, kept))
 
 
 def _keep(kept: ExitStack, frame: DataFrame) -> DataFrame:

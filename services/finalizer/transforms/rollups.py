@@ -12,12 +12,13 @@ from dataclasses import dataclass
 from functools import reduce
 from typing import Final
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as sf
 from pyspark.sql.types import IntegerType, LongType
 
 from services.finalizer.transforms.views import DAY_MS, HOUR_MS, rollup_end_ms
 from shared.histogram import BUCKET_OF_ZERO, GAMMA
+from shared.schemas.live import OTHER
 
 MINUTE_MS: Final = 60_000
 
@@ -45,6 +46,8 @@ METRICS: Final = ("startup_ms", "rebuffer_ms")
 UNIQUES_LOG2_REGISTERS: Final = 12
 #: A longer value is cut: clients choose them, and an index entry of Postgres holds 2.7 KB.
 MEMBER_CHARACTERS_MAX: Final = 100
+#: Members of a set of dimensions that a customer's hour keeps apart, by default: clients choose them.
+MEMBERS_MAX: Final = 1_000
 
 GROUP: Final = ("grain", "start_ms", "customer_id", "dimensions", "members")
 
@@ -168,14 +171,49 @@ def coarser(groups: Groups, grain: str) -> Groups:
     width_ms = HOUR_MS if grain == "hour" else DAY_MS
     start_ms = (sf.floor(sf.col("start_ms") / width_ms) * width_ms).cast(LongType())
     placed = {"grain": sf.lit(grain), "start_ms": start_ms}
-    sums = groups.sums.withColumns(placed).groupBy(*GROUP)
-    sketches = groups.sketches.withColumns(placed).groupBy(*GROUP)
-    buckets = groups.buckets.withColumns(placed).groupBy(*GROUP, "metric", "bucket")
+    return _added(groups.map(lambda frame: frame.withColumns(placed)))
+
+
+def _added(groups: Groups) -> Groups:
+    """Groups of which several may have the same place -> one each."""
+    sums, sketches = groups.sums.groupBy(*GROUP), groups.sketches.groupBy(*GROUP)
+    buckets = groups.buckets.groupBy(*GROUP, "metric", "bucket")
     return Groups(
         sums=sums.agg(*(sf.sum(name).alias(name) for name in MEASURES)),
         sketches=sketches.agg(sf.hll_union_agg("uniques", False).alias("uniques")),
         buckets=buckets.agg(sf.sum("count").alias("count")),
     )
+
+
+def beyond(hours: Groups, members_max: int) -> DataFrame:
+    """Groups by hour -> `hour_ms`, customer, dimensions and members of those that a customer's hour does not keep apart.
+
+    Kept are the `members_max` with the most views of each set of dimensions; of equal ones the first in the order of their texts.
+    """
+    of_set = ["start_ms", "customer_id", "dimensions"]
+    # A frame of few rows says whether there is anything to rank.
+    sets = hours.sums.groupBy(*of_set).count().where(sf.col("count") > members_max).select(*of_set)
+    order = Window.partitionBy(*of_set).orderBy(sf.desc("views"), "members")
+    ranked = hours.sums.join(sf.broadcast(sets), of_set).withColumn("place", sf.row_number().over(order))
+    return ranked.where(sf.col("place") > members_max).select(
+        sf.col("start_ms").alias("hour_ms"), "customer_id", "dimensions", "members"
+    )
+
+
+def gathered(groups: Groups, others: DataFrame) -> Groups:
+    """Groups by minute, with the members of `others` (see `beyond`) added up under "(other)". Totals stay exact."""
+    hour_ms = (sf.floor(sf.col("start_ms") / HOUR_MS) * HOUR_MS).cast(LongType())
+    places = others.withColumn("is_other", sf.lit(True))
+
+    def renamed(frame: DataFrame) -> DataFrame:
+        other = sf.transform("members", lambda _: sf.lit(OTHER))
+        named = frame.withColumn("hour_ms", hour_ms).join(
+            places, ["hour_ms", "customer_id", "dimensions", "members"], "left"
+        )
+        members = sf.when(sf.col("is_other"), other).otherwise(sf.col("members"))
+        return named.withColumn("members", members).drop("hour_ms", "is_other")
+
+    return _added(groups.map(renamed))
 
 
 def wide(groups: Groups) -> DataFrame:

@@ -198,12 +198,19 @@ async def test_quality_is_queried_by_whole_hours_and_returned_per_customer(desk:
     newest = datetime(2026, 5, 17, 13, tzinfo=UTC)
     sums = RollupSum("acme", 100, 98, 1, 4, 1, 50_000, 39_500, 500, 1e9, 1_000)
     desk.serving.answer = Rollups(
-        [sums], {"acme": {0: 5}}, newest, NOW - timedelta(seconds=30), {"acme": ["mux"]}, customers_omitted=3
+        [sums],
+        {"acme": {0: 5}},
+        newest,
+        NOW - timedelta(seconds=30),
+        {"acme": ["mux"]},
+        customers_omitted=3,
+        gathered={"acme": ["video_id"]},
     )
     quality = await desk.json("/api/quality?hours=24")
     assert desk.serving.asked == [datetime(2026, 5, 16, 15, tzinfo=UTC)]
     assert quality["newest_hour_ms"] == round(newest.timestamp() * 1_000)
     assert quality["customers_omitted"] == 3
+    assert quality["gathered_dimensions"] == {"acme": ["video_id"]}
     assert (quality["published_ms"], quality["missing_since_ms"], quality["is_old"]) == (NOW_MS - 30_000, None, False)
     assert quality["customers"] == [
         {

@@ -1,0 +1,7 @@
+"""Finds the days of which a customer has members gathered under (other)."""
+
+from services.rim.database.migrations import run_sql
+
+revision = "0006"
+down_revision = "0005"
+upgrade = run_sql(__file__)
