@@ -30,7 +30,7 @@ def warehouse(tmp_path: Path, spark: SparkSession, postgres: Postgres, empty_tab
     """One whose rollups keep few members apart."""
     dsn = postgres.create_database(f"cardinality_{uuid4().hex}")
     shutil.copytree(empty_tables, tmp_path / "warehouse")
-    settings = finalizer_settings(tmp_path, dsn, slices_max="64", members_max=str(MEMBERS_MAX))
+    settings = finalizer_settings(tmp_path, dsn, slices_max="64", members_max=str(MEMBERS_MAX), rollup_by="cdn")
     opened = Warehouse(spark, settings, tmp_path)
     yield opened
     opened.close()
