@@ -73,10 +73,10 @@ class Fleet:
         self._broker = broker
         self.slots: dict[int, Slot] = {}
         self._running: set[int] = set()
-        #: How the processes that were asked to end did, by exit code; and those that ended unasked.
+        #: Exit codes of the processes that were stopped, and those that ended by themselves.
         self.exits: Counter[int] = Counter()
         self.ended_unasked: list[str] = []
-        #: How often one that was starting gave up waiting for the broker, which was away, and said so.
+        #: How often one that was starting gave up waiting for the broker, which was away, and logged it.
         self.found_no_broker = 0
         #: How often one ended, amid faults of the broker, since another process had its id.
         self.replaced = 0
@@ -102,7 +102,7 @@ class Fleet:
         return sorted(self._running)
 
     def look(self) -> None:
-        """Notes slots that ended without having been asked, and starts them again, as a supervisor would."""
+        """Notes slots that ended by themselves, and starts them again, as a supervisor would."""
         for number in self.running:
             slot = self.slots[number]
             if not slot.is_running:

@@ -21,7 +21,7 @@ from bench import results
 from deploy.local.broker import Broker
 from deploy.topics import create_topics
 from shared.settings import Settings
-from tests.integration.asked import TOKEN, Asked
+from tests.integration.lookup_slots import TOKEN, LookupSlot
 from tests.integration.recording import (
     Payload,
     Scene,
@@ -65,8 +65,8 @@ def run(options: Options, folder: Path) -> list[str]:
         scene = Scene(broker, folder / "scene", ending)
         lines = [] if not options.uploads else [_memory(scene, options)]
         slots = [scene.slot(number) for number in range(SLOTS)]
-        for asked in slots:
-            wait_until(asked.slot.is_ready, "the slot works")
+        for server in slots:
+            wait_until(server.slot.is_ready, "the slot works")
         begun = time.monotonic()
         sender = scene.send(payloads)
         faults = _with_faults(scene, slots, sender, options)
@@ -101,7 +101,7 @@ def _memory(scene: Scene, options: Options) -> str:
     return f"{options.uploads} uploads of {options.largest_bytes / 1e6:.0f} MB at once: {peak:.0f} MB at the peak"
 
 
-def _with_faults(scene: Scene, slots: list[Asked], sender: Sender, options: Options) -> Counter[str]:
+def _with_faults(scene: Scene, slots: list[LookupSlot], sender: Sender, options: Options) -> Counter[str]:
     """Kills one thing after the other, and starts it again, until all is sent."""
     random_ = random.Random(options.seed)
 
@@ -110,9 +110,9 @@ def _with_faults(scene: Scene, slots: list[Asked], sender: Sender, options: Opti
         scene.collector.__enter__()
 
     def slot() -> None:
-        asked = random_.choice(slots)
-        asked.slot.kill()
-        asked.slot.start()
+        server = random_.choice(slots)
+        server.slot.kill()
+        server.slot.start()
 
     def broker() -> None:
         scene.broker.kill()
@@ -123,7 +123,7 @@ def _with_faults(scene: Scene, slots: list[Asked], sender: Sender, options: Opti
     deadline = time.monotonic() + SECONDS_MAX
     while sender.is_alive() and time.monotonic() < deadline:
         sender.join(options.fault_seconds * random_.uniform(0.5, 1.5))
-        for ended in (asked.slot for asked in slots if not asked.slot.is_running):
+        for ended in (server.slot for server in slots if not server.slot.is_running):
             # As a supervisor would; printed, since no fault ended it.
             print(f"slot {ended.number} ended unasked: {ended.log_tail()[-300:]}", file=sys.stderr)
             made["slots that ended unasked, and were started again:"] += 1
@@ -136,12 +136,12 @@ def _with_faults(scene: Scene, slots: list[Asked], sender: Sender, options: Opti
     return made
 
 
-def _read_back(asked: Asked, payloads: list[Payload]) -> None:
+def _read_back(server: LookupSlot, payloads: list[Payload]) -> None:
     for session in sorted({payload.session for payload in payloads})[:READ_BACK]:
         mine = sorted((one for one in payloads if one.session == session), key=lambda one: one.sequence)
         path = f"/recordings/{session}/index?customer=acme"
-        wait_until(lambda path=path: asked.get(path)[0] == 200, "the session is found")  # type: ignore[misc]
-        assert asyncio.run(streamed_back(asked.url, TOKEN, session)) == [(one.sequence, one.content) for one in mine]
+        wait_until(lambda path=path: server.get(path)[0] == 200, "the session is found")  # type: ignore[misc]
+        assert asyncio.run(streamed_back(server.url, TOKEN, session)) == [(one.sequence, one.content) for one in mine]
 
 
 def main() -> int:

@@ -1,7 +1,7 @@
 """`python -m tests.chaos.rolling`: a rolling restart of every slot under load; who moved, and how long beacons waited.
 
 Three ways: a new process of the slot replaces the running one; the slot hands its id to its standby and takes it back; or it leaves
-the group and comes back (which moves others' partitions, and is not rolled unless asked for).
+the group and comes back (which moves others' partitions, and is rolled only with `--way leave`).
 """
 
 import argparse

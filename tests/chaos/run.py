@@ -58,7 +58,7 @@ class Result:
 
     @property
     def is_right(self) -> bool:
-        """Whether every view is right and no slot ended that was not asked to."""
+        """Whether every view is right and no slot ended by itself."""
         return self.verdict.is_right and not self.ended_unasked
 
     def table(self) -> str:

@@ -234,7 +234,7 @@ def _mux_attrs(who: _Who, moment: _Moment) -> dict[str, Any]:
         "view_max_seek_time": "max_seek_ms",
     }
     attrs: dict[str, Any] = {name: moment.totals[field] for name, field in names.items()}
-    # Delta encoded: what does not change is said once.
+    # Delta encoded: what does not change is sent once.
     if moment.event == "viewstart":
         attrs |= {"view_start": who.begin_ms, "video_id": f"video-{who.view_id}"}
     if moment.event == "playing":

@@ -18,9 +18,9 @@ from deploy.local.broker import Broker
 from deploy.local.ports import free_port
 from shared import codec, topics
 from shared.schemas.recording import RecordingRow
-from tests.integration.asked import Asked
 from tests.integration.collecting import Collector
 from tests.integration.feed import committed
+from tests.integration.lookup_slots import LookupSlot
 
 SEND_SECONDS_MAX = 120.0
 CUSTOMER = "acme"
@@ -154,12 +154,14 @@ class Scene:
         folder.mkdir(exist_ok=True)
         self.collector = ending.enter_context(Collector(broker.bootstrap, folder, free_port()))
 
-    def slot(self, number: int = 0, **environ: str) -> Asked:
+    def slot(self, number: int = 0, **environ: str) -> LookupSlot:
         """Another slot, started."""
-        asked = Asked(self.broker, self.folder, number, **(QUICK | {"PROCESSOR_OBJECTS": str(self.objects)} | environ))
-        self._ending.callback(asked.slot.end)
-        asked.slot.start()
-        return asked
+        server = LookupSlot(
+            self.broker, self.folder, number, **(QUICK | {"PROCESSOR_OBJECTS": str(self.objects)} | environ)
+        )
+        self._ending.callback(server.slot.end)
+        server.slot.start()
+        return server
 
     def send(self, payloads: list[Payload]) -> Sender:
         sender = Sender(self.collector.url, payloads)

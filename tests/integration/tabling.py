@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from deploy.local.broker import Broker
-from tests.integration.asked import TOKEN, Asked
+from tests.integration.lookup_slots import TOKEN, LookupSlot
 from tests.integration.slots import wait_until
 
 
@@ -27,7 +27,7 @@ class UserReply(NamedTuple):
         return str(self.headers["Location"])
 
 
-class TableSlot(Asked):
+class TableSlot(LookupSlot):
     """A slot of `users`; it answers within `request_ms` at the most."""
 
     def __init__(self, broker: Broker, folder: Path, number: int, request_ms: int = 30_000, **environ: str) -> None:

@@ -19,8 +19,8 @@ from services.collector.sink.records import Record
 from shared import codec, topics
 from shared.schemas.api_anomaly import ApiAnomaly
 from shared.schemas.trace import Trace
-from tests.integration.asked import Asked
 from tests.integration.collecting import Collector, Reader, reading
+from tests.integration.lookup_slots import LookupSlot
 from tests.integration.slots import wait_until
 from tests.unit.collector.intake.test_otlp import export
 
@@ -34,15 +34,15 @@ def collector(broker: Broker, tmp_path_factory: pytest.TempPathFactory) -> Itera
 
 
 @contextlib.contextmanager
-def working(broker: Broker, folder: Path, application: str, **environ: str) -> Iterator[Asked]:
+def working(broker: Broker, folder: Path, application: str, **environ: str) -> Iterator[LookupSlot]:
     """A slot that works one application, and answers for it."""
-    asked = Asked(broker, folder, 0, PROCESSOR_APPLICATION=application, **environ)
-    asked.slot.start()
+    server = LookupSlot(broker, folder, 0, PROCESSOR_APPLICATION=application, **environ)
+    server.slot.start()
     try:
-        wait_until(asked.slot.is_ready, "the slot works")
-        yield asked
+        wait_until(server.slot.is_ready, "the slot works")
+        yield server
     finally:
-        asked.slot.end()
+        server.slot.end()
 
 
 def post(collector: Collector, path: str, document: Any) -> None:
@@ -59,7 +59,7 @@ def span(
     """A request with one server span, as OTLP's JSON has it."""
     attributes = [{"key": name, "value": {"stringValue": value}} for name, value in attrs.items()]
     attributes += [{"key": "http.response.status_code", "value": {"intValue": str(status)}}] if status else []
-    said = {
+    document = {
         "traceId": trace_id,
         "spanId": span_id,
         "parentSpanId": parent,
@@ -70,7 +70,7 @@ def span(
         "attributes": attributes,
     }
     resource = {"attributes": [{"key": "service.name", "value": {"stringValue": service}}]}
-    return {"resourceSpans": [{"resource": resource, "scopeSpans": [{"spans": [said]}]}]}
+    return {"resourceSpans": [{"resource": resource, "scopeSpans": [{"spans": [document]}]}]}
 
 
 def newest_traces(reader: Reader) -> dict[str, Trace]:
@@ -117,8 +117,8 @@ def test_calls_and_server_spans_become_a_schema_and_drift_is_reported(
     now_ms = time.time_ns() // 1_000_000
 
     def called(path: str, body: Any) -> dict[str, Any]:
-        said = {"method": "GET", "host": "api.example", "path": path, "status": 200, "time_ms": now_ms}
-        return said | {"response": {"body": body}}
+        call = {"method": "GET", "host": "api.example", "path": path, "status": 200, "time_ms": now_ms}
+        return call | {"response": {"body": body}}
 
     def kinds(records: list[Record]) -> list[tuple[str, str]]:
         changes = [codec.API_CHANGE.decode(one.value) for one in records if one.topic == topics.API_CHANGES.name]

@@ -176,16 +176,16 @@ async def test_a_collector_that_gets_a_stop_signal_finishes_what_it_began(broker
             ) == 200:
                 stored.append(seq)
                 seq += 1
-                if asked and not unready_while_serving:
+                if is_stopping and not unready_while_serving:
                     unready_while_serving = await asyncio.to_thread(collector.status, "/readyz") == 503
             assert status == 0
 
-        asked = False
+        is_stopping = False
         async with aiohttp.ClientSession() as client, asyncio.timeout(SECONDS_MAX):
             players = [asyncio.create_task(player(client, number)) for number in range(8)]
             await until(lambda: len(stored) >= 50)
             collector.child.ask_to_stop()
-            asked = True
+            is_stopping = True
             await asyncio.gather(*players)
         assert collector.child.stop(SECONDS_MAX) == 0
         assert unready_while_serving

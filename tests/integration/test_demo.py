@@ -44,15 +44,15 @@ def test_every_view_of_a_run_ends_up_as_its_player_knows_it(tmp_path: Path) -> N
         demo.send_signal(signal.SIGTERM)
         code = demo.wait(_END_SECONDS_MAX)
 
-    said = _output(tmp_path)
-    assert code == EXIT_OK, said
-    assert "everything is as the players know it" in said
-    assert "DIFFERS" not in said
-    assert "the page shows its first numbers" in said
-    assert "all applications report what was sent" in said
+    output = _output(tmp_path)
+    assert code == EXIT_OK, output
+    assert "everything is as the players know it" in output
+    assert "DIFFERS" not in output
+    assert "the page shows its first numbers" in output
+    assert "all applications report what was sent" in output
     for part in catalogue.ALL:
-        assert re.search(rf"^{part.application}: .* ok$", said, re.MULTILINE), part.application
-    assert _still_running(_pids_named(said)) == []
+        assert re.search(rf"^{part.application}: .* ok$", output, re.MULTILINE), part.application
+    assert _still_running(_pids_named(output)) == []
 
 
 def test_a_load_test_reports_a_lost_view_and_a_row_that_is_doubled_after_all_was_right(tmp_path: Path) -> None:
@@ -69,9 +69,9 @@ def test_a_load_test_reports_a_lost_view_and_a_row_that_is_doubled_after_all_was
             demo.send_signal(signal.SIGCONT)
         code = demo.wait(_END_SECONDS_MAX)
 
-    said = _output(tmp_path)
-    assert code == EXIT_DIFFERS, said
-    differs = re.findall(r"(.*?) +[\d,]+ +[\d,]+ +DIFFERS", said)
+    output = _output(tmp_path)
+    assert code == EXIT_DIFFERS, output
+    differs = re.findall(r"(.*?) +[\d,]+ +[\d,]+ +DIFFERS", output)
     assert [name for name in differs if not name.startswith("lost: ")] == [
         "records in topic views",
         "records doubled there",
@@ -91,9 +91,9 @@ def test_a_process_that_dies_ends_the_demo_by_name_and_with_it_everything_else(t
         os.kill(pids["processor-1"], signal.SIGKILL)
         code = demo.wait(_END_SECONDS_MAX)
 
-    said = _output(tmp_path)
-    assert code == EXIT_DIED, said
-    assert "processor-1 ended with exit code -9" in said
+    output = _output(tmp_path)
+    assert code == EXIT_DIED, output
+    assert "processor-1 ended with exit code -9" in output
     assert _still_running(pids.values()) == []
 
 
@@ -159,8 +159,8 @@ def _as_shell(block: Block) -> str:
     return block.text.replace(".venv/bin/python", sys.executable)
 
 
-def _double_a_row(said: str) -> None:
-    named = re.search(r"Kafka runs on (\S+) ", said)
+def _double_a_row(output: str) -> None:
+    named = re.search(r"Kafka runs on (\S+) ", output)
     assert named is not None
     bootstrap = {"bootstrap.servers": named[1]}
     consumer = Consumer(bootstrap | {"group.id": "test-demo", "auto.offset.reset": "earliest"})
@@ -218,8 +218,8 @@ def _output(tmp_path: Path) -> str:
     return (tmp_path / "output").read_text()
 
 
-def _pids_named(said: str) -> list[int]:
-    return [int(line.rpartition("(pid ")[2].rstrip(")")) for line in said.splitlines() if "(pid " in line]
+def _pids_named(output: str) -> list[int]:
+    return [int(line.rpartition("(pid ")[2].rstrip(")")) for line in output.splitlines() if "(pid " in line]
 
 
 def _still_running(pids: Iterable[int]) -> list[int]:

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from deploy.local.broker import Broker
-from tests.integration.asked import VIEW_IDS, Asked, owners, partition, send
 from tests.integration.feed import PARTITIONS
+from tests.integration.lookup_slots import VIEW_IDS, LookupSlot, owners, partition, send
 from tests.integration.slots import wait_until
 
 pytestmark = pytest.mark.integration
@@ -18,9 +18,9 @@ pytestmark = pytest.mark.integration
 class Polling(threading.Thread):
     """Asks for every view over and over; counts the answers: (status, beacons)."""
 
-    def __init__(self, asked: Asked, **headers: str) -> None:
+    def __init__(self, server: LookupSlot, **headers: str) -> None:
         super().__init__(name="polling", daemon=True)
-        self._asked = asked
+        self._server = server
         self._headers = headers
         self._stopping = threading.Event()
         self.answers: Counter[tuple[int, int]] = Counter()
@@ -28,7 +28,7 @@ class Polling(threading.Thread):
     def run(self) -> None:
         while not self._stopping.is_set():
             for view_id in VIEW_IDS:
-                status, body = self._asked.view(view_id, **self._headers)
+                status, body = self._server.view(view_id, **self._headers)
                 self.answers[status, body["found"]["row"]["beacon_count"] if status == 200 else 0] += 1
 
     def stop(self) -> Counter[tuple[int, int]]:
@@ -39,23 +39,23 @@ class Polling(threading.Thread):
 
 
 @pytest.fixture
-def pair(own_broker: Broker, tmp_path: Path) -> Iterator[tuple[Asked, Asked]]:
+def pair(own_broker: Broker, tmp_path: Path) -> Iterator[tuple[LookupSlot, LookupSlot]]:
     """Two slots that share the partitions and have every view with three beacons."""
-    asked = Asked(own_broker, tmp_path, 0), Asked(own_broker, tmp_path, 1)
+    slots = LookupSlot(own_broker, tmp_path, 0), LookupSlot(own_broker, tmp_path, 1)
     try:
-        for one in asked:
+        for one in slots:
             one.slot.start()
-        wait_until(lambda: all(one.slot.is_ready() for one in asked), "both slots are ready")
+        wait_until(lambda: all(one.slot.is_ready() for one in slots), "both slots are ready")
         send(own_broker, range(1, 4))
-        wait_until(lambda: all(len(owners(one)) == 2 for one in asked), "both have partitions")
-        wait_until(lambda: all(one.knows(3) for one in asked), "both answer for every view")
-        yield asked
+        wait_until(lambda: all(len(owners(one)) == 2 for one in slots), "both have partitions")
+        wait_until(lambda: all(one.knows(3) for one in slots), "both answer for every view")
+        yield slots
     finally:
-        for one in asked:
+        for one in slots:
             one.slot.end()
 
 
-def test_both_slots_answer_for_every_view_and_both_see_every_partition(pair: tuple[Asked, Asked]) -> None:
+def test_both_slots_answer_for_every_view_and_both_see_every_partition(pair: tuple[LookupSlot, LookupSlot]) -> None:
     for view_id in VIEW_IDS:
         answers = [one.view(view_id) for one in pair]
         (status, first), (_, second) = answers
@@ -83,7 +83,9 @@ def test_both_slots_answer_for_every_view_and_both_see_every_partition(pair: tup
         assert all(slot["rss_bytes"] > 0 for slot in seen["slots"])
 
 
-def test_a_hand_over_is_answered_with_503_and_never_with_404(own_broker: Broker, pair: tuple[Asked, Asked]) -> None:
+def test_a_hand_over_is_answered_with_503_and_never_with_404(
+    own_broker: Broker, pair: tuple[LookupSlot, LookupSlot]
+) -> None:
     stays, goes = pair
     polling = Polling(stays)
     polling.start()
@@ -100,13 +102,13 @@ def test_a_hand_over_is_answered_with_503_and_never_with_404(own_broker: Broker,
     assert answers[200, 3] > 0
 
 
-def test_a_zombie_answers_nothing_old(own_broker: Broker, pair: tuple[Asked, Asked]) -> None:
+def test_a_zombie_answers_nothing_old(own_broker: Broker, pair: tuple[LookupSlot, LookupSlot]) -> None:
     successor, zombie = pair
     zombie.slot.pause()
     wait_until(lambda: owners(successor) == {"test/0"}, "the successor has all")
     send(own_broker, range(4, 5))
     wait_until(lambda: successor.knows(4), "the successor has folded what came meanwhile")
-    # Their connections wait in the zombie's port while it sleeps: it is asked with its first breath.
+    # Their connections wait in the zombie's port while it sleeps: its first turn answers them.
     pollings = [Polling(zombie), Polling(zombie, Playhead_Proxied="a test"), Polling(zombie, Playhead_Proxied="a test")]
     for polling in pollings:
         polling.start()
@@ -114,15 +116,15 @@ def test_a_zombie_answers_nothing_old(own_broker: Broker, pair: tuple[Asked, Ask
     wait_until(lambda: zombie.knows(4), "the zombie is one of the group again")
     answers = sum((polling.stop() for polling in pollings), Counter[tuple[int, int]]())
     assert set(answers) <= {(200, 4), (503, 0)}, answers
-    assert answers[503, 0] > 0, "it was asked before it could know"
+    assert answers[503, 0] > 0, "it got requests before it could know"
 
 
 def test_a_slot_that_was_replaced_while_it_slept_a_moment_answers_nothing_old(
-    own_broker: Broker, pair: tuple[Asked, Asked], tmp_path: Path
+    own_broker: Broker, pair: tuple[LookupSlot, LookupSlot], tmp_path: Path
 ) -> None:
     """No session has timed out and no process has notified it yet: only the group's answer keeps it from answering."""
     _, zombie = pair
-    successor = Asked(own_broker, tmp_path, 2, PROCESSOR_SLOT="test/1")
+    successor = LookupSlot(own_broker, tmp_path, 2, PROCESSOR_SLOT="test/1")
     try:
         zombie.slot.pause()
         successor.slot.start()
@@ -136,6 +138,6 @@ def test_a_slot_that_was_replaced_while_it_slept_a_moment_answers_nothing_old(
         wait_until(lambda: not zombie.slot.is_running, "the zombie has learnt that it is replaced")
         answers = sum((polling.stop() for polling in pollings), Counter[tuple[int, int]]())
         assert set(answers) <= {(503, 0), (0, 0)}, answers
-        assert answers[503, 0] > 0, "it was asked before it could know"
+        assert answers[503, 0] > 0, "it got requests before it could know"
     finally:
         successor.slot.end()

@@ -103,9 +103,9 @@ def test_probes_ask_the_admin_port_of_the_settings(overlay: str) -> None:
         given = settings(overlay, name, container)
         ports = {port["name"]: port["containerPort"] for port in container["ports"]}
         for kind, path in (("startupProbe", "/livez"), ("livenessProbe", "/livez"), ("readinessProbe", "/readyz")):
-            asked = container[kind]["httpGet"]
-            assert asked["path"] == path
-            assert ports[asked["port"]] == given.admin_port  # type: ignore[attr-defined]
+            probe = container[kind]["httpGet"]
+            assert probe["path"] == path
+            assert ports[probe["port"]] == given.admin_port  # type: ignore[attr-defined]
         # A process that is slow to start is not killed for it.
         assert container["startupProbe"]["periodSeconds"] * container["startupProbe"]["failureThreshold"] >= 120
         assert "lifecycle" not in container, "services drain by themselves: no preStop, and no sleep in it"

@@ -152,7 +152,7 @@ def test_a_secret_that_is_not_mounted_keeps_a_service_from_starting() -> None:
 
 
 @overlays
-def test_metrics_are_asked_for_with_the_token_that_services_want(overlay: str) -> None:
+def test_metrics_are_scraped_with_the_token_that_services_want(overlay: str) -> None:
     for name, container in services(overlay):
         path = variables(overlay, container)["PLAYHEAD_ADMIN_TOKEN_FILE"]
         secret, key = secret_files(overlay, name, container)[path]
@@ -191,7 +191,7 @@ def test_the_document_makes_every_key_that_pods_and_scrapes_want() -> None:
     assert others == {KAFKA_CA[0]} | of_kind("production", "KafkaUser").keys()
 
 
-def test_the_lag_is_asked_for_as_the_slots_own_user_by_tls() -> None:
+def test_the_lag_is_read_as_the_slots_own_user_by_tls() -> None:
     overlay = "production-lag-scaling"
     (trigger,) = of_kind(overlay, "ScaledObject")["processor"]["spec"]["triggers"]
     assert trigger["metadata"]["bootstrapServers"] == common(overlay)["PLAYHEAD_KAFKA_BOOTSTRAP"]

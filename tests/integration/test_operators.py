@@ -10,8 +10,8 @@ from confluent_kafka import Producer
 from deploy.local.broker import Broker
 from shared import codec, topics
 from shared.partitioning import view_key
-from tests.integration.asked import T0, VIEW_IDS, Asked, partition, send
 from tests.integration.feed import PARTITIONS, beacon
+from tests.integration.lookup_slots import T0, VIEW_IDS, LookupSlot, partition, send
 from tests.integration.raising_slot import PROGRAM, TOO_LARGE
 from tests.integration.slots import wait_until
 
@@ -32,8 +32,8 @@ def encoded(view_id: str, seq: int, event: str, **attrs: object) -> bytes:
     return codec.BEACON.encode(beacon(view_id, seq, event, T0 + 1000 * seq, **attrs))
 
 
-def state(asked: Asked, view_id: str) -> str | None:
-    status, body = asked.view(view_id)
+def state(server: LookupSlot, view_id: str) -> str | None:
+    status, body = server.view(view_id)
     return str(body["found"]["state"]) if status == 200 else None
 
 
@@ -46,27 +46,27 @@ def total(rows: list[dict[str, Any]], *path: str) -> int:
 
 
 def test_every_figure_is_there_and_right(own_broker: Broker, tmp_path: Path) -> None:
-    asked = Asked(own_broker, tmp_path, 0, program=PROGRAM, **ENVIRON)
+    server = LookupSlot(own_broker, tmp_path, 0, program=PROGRAM, **ENVIRON)
     try:
-        asked.slot.start()
-        wait_until(asked.slot.is_ready, "the slot works")
+        server.slot.start()
+        wait_until(server.slot.is_ready, "the slot works")
         send(own_broker, range(1, 4))
         produce(own_broker, GONE, encoded(GONE, 1, "viewstart"), encoded(GONE, 2, "viewend"))
-        wait_until(lambda: state(asked, GONE) == "closed", "a view is over")
+        wait_until(lambda: state(server, GONE) == "closed", "a view is over")
         produce(own_broker, GONE, encoded(GONE, 3, "heartbeat"))
         produce(own_broker, POISON, b"{garbage", encoded(POISON, 1, "playing", video_title=TOO_LARGE.decode()))
-        wait_until(lambda: total(asked.partitions(), "rejected", "fold_failed") == 1, "what is to be rejected is")
-        wait_until(lambda: total(asked.partitions(), "late") == 1, "what is late is counted")
-        wait_until(lambda: all(row["lag_records"] == 0 for row in asked.partitions()), "all is folded")
-        check_figures(asked)
-        check_metrics(asked)
-        check_restored(asked)
+        wait_until(lambda: total(server.partitions(), "rejected", "fold_failed") == 1, "what is to be rejected is")
+        wait_until(lambda: total(server.partitions(), "late") == 1, "what is late is counted")
+        wait_until(lambda: all(row["lag_records"] == 0 for row in server.partitions()), "all is folded")
+        check_figures(server)
+        check_metrics(server)
+        check_restored(server)
     finally:
-        asked.slot.end()
+        server.slot.end()
 
 
-def check_figures(asked: Asked) -> None:
-    seen = asked.get("/partitions")[1]
+def check_figures(server: LookupSlot) -> None:
+    seen = server.get("/partitions")[1]
     rows = seen["partitions"]
     assert [row["partition"] for row in rows] == list(range(PARTITIONS))
     assert all((row["owner"], row["state"]) == ("test/0", "working") for row in rows)
@@ -82,7 +82,7 @@ def check_figures(asked: Asked) -> None:
     assert all(0 < row["commit_ms"] < 60_000 and row["age_ms"] >= 0 for row in rows)
     assert all(row["clock_ms"] > T0 for row in rows)
     (slot,) = seen["slots"]
-    assert slot["rss_bytes"] == pytest.approx(resident_bytes(asked), rel=0.2)
+    assert slot["rss_bytes"] == pytest.approx(resident_bytes(server), rel=0.2)
     assert slot["cpu_us_per_record"] > 0
 
 
@@ -90,16 +90,16 @@ def sum_of(metrics: dict[str, float], name: str) -> float:
     return sum(value for key, value in metrics.items() if key.startswith(f"playhead_processor_{name}"))
 
 
-def gauges_have_followed(asked: Asked) -> bool:
+def gauges_have_followed(server: LookupSlot) -> bool:
     """A slot sets its gauges once a second."""
-    metrics = asked.metrics()
+    metrics = server.metrics()
     open_views, lag = sum_of(metrics, 'tally{name="open_views"'), sum_of(metrics, "lag_records{")
     return (open_views, lag) == (len(VIEW_IDS), 0)
 
 
-def check_metrics(asked: Asked) -> None:
-    wait_until(lambda: gauges_have_followed(asked), "the gauges count all")
-    metrics = asked.metrics()
+def check_metrics(server: LookupSlot) -> None:
+    wait_until(lambda: gauges_have_followed(server), "the gauges count all")
+    metrics = server.metrics()
 
     def of(name: str) -> float:
         return sum_of(metrics, name)
@@ -120,25 +120,25 @@ def check_metrics(asked: Asked) -> None:
         commits = metrics[f"playhead_processor_commit_seconds_count{both}"]
         assert commits > 0
         assert 0 < metrics[f"playhead_processor_commit_seconds_sum{both}"] < 60 * commits
-    assert metrics["playhead_processor_rss_bytes"] == pytest.approx(resident_bytes(asked), rel=0.2)
+    assert metrics["playhead_processor_rss_bytes"] == pytest.approx(resident_bytes(server), rel=0.2)
     assert metrics["playhead_processor_cpu_seconds_per_record"] > 0
 
 
-def check_restored(asked: Asked) -> None:
+def check_restored(server: LookupSlot) -> None:
     """The slot starts again without its disk: everything it knows comes from the changelog."""
-    before = {row["partition"]: row["tallies"] for row in asked.partitions()}
-    asked.slot.kill()
-    shutil.rmtree(asked.slot.stores_dir())
-    asked.slot.start()
-    wait_until(lambda: all(row["state"] == "working" for row in asked.partitions() or [{"state": ""}]), "it is back")
-    rows = asked.partitions()
+    before = {row["partition"]: row["tallies"] for row in server.partitions()}
+    server.slot.kill()
+    shutil.rmtree(server.slot.stores_dir())
+    server.slot.start()
+    wait_until(lambda: all(row["state"] == "working" for row in server.partitions() or [{"state": ""}]), "it is back")
+    rows = server.partitions()
     assert {row["partition"]: row["tallies"] for row in rows} == before
     assert all(row["restored_rows"] > 0 and row["restored_rows_per_second"] > 0 for row in rows if row["rows"]["views"])
-    metrics = asked.metrics()
+    metrics = server.metrics()
     restored = [value for name, value in metrics.items() if "restored_rows_total" in name]
     assert sum(restored) == total(rows, "restored_rows") >= len(VIEW_IDS)
 
 
-def resident_bytes(asked: Asked) -> int:
-    lines = Path(f"/proc/{asked.slot.pid}/status").read_text(encoding="ascii").splitlines()
+def resident_bytes(server: LookupSlot) -> int:
+    lines = Path(f"/proc/{server.slot.pid}/status").read_text(encoding="ascii").splitlines()
     return next(int(line.split()[1]) for line in lines if line.startswith("VmRSS")) * 1024

@@ -25,7 +25,7 @@ pytestmark = pytest.mark.integration
 
 PARTITIONS = LEFT.partitions(topics.PROFILES["laptop"])
 HOUR_MS = 3_600_000
-Said = tuple[Topic, bytes, bytes]
+InputRecord = tuple[Topic, bytes, bytes]
 
 
 @pytest.fixture
@@ -77,18 +77,18 @@ class JoinSlot:
         return self.process.wait(30)
 
 
-def sessions(random_: random.Random, at_ms: int, keys: int) -> list[Said]:
+def sessions(random_: random.Random, at_ms: int, keys: int) -> list[InputRecord]:
     """What two topics say of many keys, each in several sessions, out of order."""
-    said = [
+    records = [
         (random_.choice([LEFT, RIGHT]), b"key-%d" % key, b"%d %d.%d" % (at_ms + random_.randrange(3_000), key, number))
         for key in range(keys)
         for number in range(random_.randint(1, 12))
     ]
-    random_.shuffle(said)
-    return said
+    random_.shuffle(records)
+    return records
 
 
-def closing(at_ms: int) -> list[Said]:
+def closing(at_ms: int) -> list[InputRecord]:
     """A record of every partition so far ahead that the sessions of all others close."""
     keys: dict[int, bytes] = {}
     for number in range(10_000):
@@ -96,20 +96,20 @@ def closing(at_ms: int) -> list[Said]:
     return [(topic, key, b"%d -" % (at_ms + 2 * HOUR_MS)) for key in keys.values() for topic in (LEFT, RIGHT)]
 
 
-def produce(bootstrap: str, said: list[Said]) -> None:
+def produce(bootstrap: str, records: list[InputRecord]) -> None:
     producer = Producer({"bootstrap.servers": bootstrap, "acks": "all"})
-    for topic, key, value in said:
+    for topic, key, value in records:
         producer.produce(topic.name, value, key, partition_of(key, PARTITIONS))
     assert producer.flush(30) == 0
 
 
-def truth(said: list[Said]) -> list[tuple[bytes, bytes]]:
+def truth(records: list[InputRecord]) -> list[tuple[bytes, bytes]]:
     """What a calm run in memory makes of it, key by key."""
     found = []
-    for key in {key for _, key, _ in said if key.startswith(b"key-")}:
+    for key in {key for _, key, _ in records if key.startswith(b"key-")}:
         driver = Driver(application(SESSIONS))
         far = 100 * HOUR_MS + int(time.time() * 1000)
-        driver.pipe_all([(*each, far) for each in said if each[1] == key], commit_every=100)
+        driver.pipe_all([(*each, far) for each in records if each[1] == key], commit_every=100)
         driver.advance_to(far)
         found += [(key, output.value) for output in driver.outputs(JOINED)]
     return sorted(found)
@@ -144,10 +144,10 @@ def test_two_inputs_are_joined_once_through_kills_handovers_and_an_upgrade(own_b
     random_ = random.Random(6)
     base_ms = int(time.time() * 1000) - 100 * HOUR_MS
     joined = Joined(own_broker.bootstrap)
-    said: list[Said] = []
+    records: list[InputRecord] = []
 
-    def say(more: list[Said]) -> None:
-        said.extend(more)
+    def send(more: list[InputRecord]) -> None:
+        records.extend(more)
         produce(own_broker.bootstrap, more)
 
     def slot(number: int, store_format: int = 1) -> JoinSlot:
@@ -157,21 +157,21 @@ def test_two_inputs_are_joined_once_through_kills_handovers_and_an_upgrade(own_b
     slots: list[JoinSlot] = []
     try:
         first = slot(0)
-        say(sessions(random_, base_ms, 60))
+        send(sessions(random_, base_ms, 60))
         wait_until(first.has_taken, "the first slot works")
         second = slot(1)
         # Half of the partitions, of both inputs, move while there is work.
-        say(sessions(random_, base_ms + 2_000, 60))
+        send(sessions(random_, base_ms + 2_000, 60))
         wait_until(second.has_taken, "the second slot works")
         first.kill()
-        say(sessions(random_, base_ms + 4_000, 60))
+        send(sessions(random_, base_ms + 4_000, 60))
         # An upgrade: the rows so far are in format 1.
         first = slot(0, store_format=2)
         wait_until(first.has_taken, "the first slot works again")
         assert second.terminate() == 0, second.log()
-        say(sessions(random_, base_ms + 6_000, 60))
-        say(closing(base_ms))
-        expected = truth(said)
+        send(sessions(random_, base_ms + 6_000, 60))
+        send(closing(base_ms))
+        expected = truth(records)
         wait_until(lambda: len(joined.read()) >= len(expected), "every session is written", 90)
         assert joined.read() == expected
         assert first.terminate() == 0, first.log()

@@ -11,8 +11,8 @@ import pytest
 
 from deploy.local.broker import Broker
 from deploy.local.ports import free_port
-from tests.integration.asked import TOKEN
 from tests.integration.collecting import Collector
+from tests.integration.lookup_slots import TOKEN
 from tests.integration.recording import (
     CUSTOMER,
     Payload,
@@ -38,8 +38,8 @@ def scene(own_broker: Broker, tmp_path: Path) -> Iterator[Scene]:
 def test_payloads_are_stored_once_and_in_order_through_kills_of_collector_slot_and_broker(scene: Scene) -> None:
     payloads = made_payloads(80, 6, 25_000_000)
     first, second = scene.slot(0), scene.slot(1)
-    for asked in (first, second):
-        wait_until(asked.slot.is_ready, "the slot works")
+    for server in (first, second):
+        wait_until(server.slot.is_ready, "the slot works")
     sender = scene.send(payloads)
     when(lambda: sender.stored >= 15, "payloads are stored")
     scene.collector.child.kill()
@@ -65,15 +65,15 @@ def test_payloads_are_stored_once_and_in_order_through_kills_of_collector_slot_a
 
 
 def test_an_object_that_was_stored_before_the_crash_is_stored_again_and_has_one_row(scene: Scene) -> None:
-    asked = scene.slot(PROCESSOR_CRASH_AT="media_stored")
+    server = scene.slot(PROCESSOR_CRASH_AT="media_stored")
     payloads = [Payload("s-0", number, 2_500_000) for number in range(3)]
     sender = scene.send(payloads)
-    wait_until(lambda: not asked.slot.is_running, "the slot has stored an object and died")
-    assert asked.slot.reached("media_stored")
+    wait_until(lambda: not server.slot.is_running, "the slot has stored an object and died")
+    assert server.slot.reached("media_stored")
     assert (scene.objects / payloads[0].name).exists()
     assert index_rows(scene.broker.bootstrap) == []
-    asked.slot.arm(PROCESSOR_CRASH_AT="")
-    asked.slot.start()
+    server.slot.arm(PROCESSOR_CRASH_AT="")
+    server.slot.start()
     sender.finish(120)
     expect_stored(scene.broker.bootstrap, scene.objects, payloads, 60)
 
@@ -83,19 +83,19 @@ def test_an_object_store_that_is_away_holds_up_nothing_but_its_objects(scene: Sc
     # A file stands where the customer's folder is to be.
     scene.objects.mkdir()
     (scene.objects / CUSTOMER).write_text("in the way")
-    asked = scene.slot()
-    wait_until(asked.slot.is_ready, "the slot works")
+    server = scene.slot()
+    wait_until(server.slot.is_ready, "the slot works")
     sender = scene.send(payloads)
     sender.finish(120)
-    wait_until(lambda: bool(asked.slot.events("media_failed")), "storing has failed")
-    wait_until(lambda: all(row["lag_records"] == 0 for row in asked.partitions()), "everything is folded")
+    wait_until(lambda: bool(server.slot.events("media_failed")), "storing has failed")
+    wait_until(lambda: all(row["lag_records"] == 0 for row in server.partitions()), "everything is folded")
     assert index_rows(scene.broker.bootstrap) == []
     (scene.objects / CUSTOMER).unlink()
     expect_stored(scene.broker.bootstrap, scene.objects, payloads, 120)
 
 
 async def test_one_payload_is_given_out_as_it_came(scene: Scene) -> None:
-    asked = scene.slot()
+    server = scene.slot()
     headers = {"Content-Type": "application/json", "Content-Encoding": "gzip", "Authorization": f"Bearer {CUSTOMER}"}
     async with aiohttp.ClientSession() as client:
         url = f"{scene.collector.url}/recordings/s-9?sequence=0"
@@ -109,7 +109,7 @@ async def test_one_payload_is_given_out_as_it_came(scene: Scene) -> None:
             while status != 200:
                 await asyncio.sleep(0.1)
                 try:
-                    async with client.get(asked.url + path) as answer:
+                    async with client.get(server.url + path) as answer:
                         status, body, headers = answer.status, await answer.read(), answer.headers
                 except aiohttp.ClientError:
                     continue
@@ -117,7 +117,7 @@ async def test_one_payload_is_given_out_as_it_came(scene: Scene) -> None:
         assert (headers["Playhead-Content-Type"], headers["Content-Encoding"]) == ("application/json", "gzip")
         assert "sandbox" in headers["Content-Security-Policy"]
         for path, expected in ((f"/recordings/s-9/1?customer={CUSTOMER}", 404), ("/recordings/none", 404)):
-            async with client.get(asked.url + path) as answer:
+            async with client.get(server.url + path) as answer:
                 assert answer.status == expected, path
 
 

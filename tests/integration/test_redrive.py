@@ -68,8 +68,8 @@ def test_recordings_that_the_object_store_refused_are_given_back(own_broker: Bro
     with refusing_store() as store, ExitStack() as ending:
         scene = recording.Scene(own_broker, tmp_path, ending)
         store.refusals[f"{payloads[0].name}$"] = 403
-        asked = scene.slot(PROCESSOR_OBJECTS="s3://bucket", PROCESSOR_OBJECT_REFUSED_MS="1000", **store.environ)
-        wait_until(asked.slot.is_ready, "the slot works")
+        server = scene.slot(PROCESSOR_OBJECTS="s3://bucket", PROCESSOR_OBJECT_REFUSED_MS="1000", **store.environ)
+        wait_until(server.slot.is_ready, "the slot works")
         scene.send(payloads).finish(120)
         wait_until(lambda: payloads[1].name in store.objects, "the session goes on without what is refused")
         wait_until(lambda: len(recording.index_rows(own_broker.bootstrap)) == 2, "both have a row")

@@ -9,7 +9,7 @@ from confluent_kafka import Producer
 
 from deploy.local.broker import Broker
 from shared import topics
-from tests.integration.asked import VIEW_IDS, Asked, owners, partition, send
+from tests.integration.lookup_slots import VIEW_IDS, LookupSlot, owners, partition, send
 from tests.integration.slots import wait_until
 
 pytestmark = pytest.mark.integration
@@ -32,9 +32,9 @@ def changelog_held(broker: Broker) -> Iterator[None]:
     producer.abort_transaction(30)
 
 
-def is_restoring(asked: Asked) -> bool:
+def is_restoring(server: LookupSlot) -> bool:
     """Whether that partition is being restored, and says how far it is, while all others are worked."""
-    seen = asked.partitions()
+    seen = server.partitions()
     return bool(seen) and all(
         row["state"] == "working" if row["partition"] != LONG else (row["restore_left_records"] or 0) > 0
         for row in seen
@@ -42,7 +42,10 @@ def is_restoring(asked: Asked) -> bool:
 
 
 def test_a_long_restore_holds_up_nobody_and_survives_a_rebalance(own_broker: Broker, tmp_path: Path) -> None:
-    first, second = Asked(own_broker, tmp_path, 0, PROCESSOR_SESSION_MS="2000"), Asked(own_broker, tmp_path, 1)
+    first, second = (
+        LookupSlot(own_broker, tmp_path, 0, PROCESSOR_SESSION_MS="2000"),
+        LookupSlot(own_broker, tmp_path, 1),
+    )
     try:
         first.slot.start()
         wait_until(first.slot.is_ready, "the slot works")

@@ -16,8 +16,8 @@ from deploy.local.paths import RRWEB
 from deploy.local.ports import free_port
 from services.dashboard.app import STATIC
 from services.dashboard.replay import Replay
-from tests.integration.asked import TOKEN, Asked
 from tests.integration.collecting import Collector
+from tests.integration.lookup_slots import TOKEN, LookupSlot
 from tests.integration.slots import wait_until
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(600)]
@@ -37,8 +37,8 @@ def replay_page(lookups: str) -> Iterator[str]:
         yield f"{url}/replay"
 
 
-def index(asked: Asked, session: str) -> dict[str, Any]:
-    status, body = asked.get(f"/recordings/{session}/index?customer={CUSTOMER}")
+def index(server: LookupSlot, session: str) -> dict[str, Any]:
+    status, body = server.get(f"/recordings/{session}/index?customer={CUSTOMER}")
     return dict(body) if status == 200 else {}
 
 
@@ -50,26 +50,26 @@ def until(condition: Callable[[], bool]) -> bool:
 def test_a_page_is_recorded_stored_and_replayed(broker: Broker, tmp_path: Path) -> None:
     port = free_port()
     with Collector(broker.bootstrap, tmp_path, port) as _:
-        asked = Asked(
+        server = LookupSlot(
             broker, tmp_path, 0, PROCESSOR_APPLICATION="recordings", PROCESSOR_OBJECTS=str(tmp_path / "objects")
         )
-        asked.slot.start()
+        server.slot.start()
         try:
-            wait_until(asked.slot.is_ready, "the slot works")
-            with recorded_page(port) as shop, replay_page(asked.url) as replay, browser() as chromium:
+            wait_until(server.slot.is_ready, "the slot works")
+            with recorded_page(port) as shop, replay_page(server.url) as replay, browser() as chromium:
                 errors: list[str] = []
                 page = chromium.new_page()
                 page.on("pageerror", lambda error: errors.append(str(error)))
-                session = visit(page, shop, lambda name: len(index(asked, name).get("payloads", [])), until)
+                session = visit(page, shop, lambda name: len(index(server, name).get("payloads", [])), until)
                 assert session is not None
                 assert errors == []
-                found = index(asked, session)
+                found = index(server, session)
                 assert found["absent"] == []
                 assert [payload[0] for payload in found["payloads"]] == list(range(len(found["payloads"])))
                 # What the page has packed is packed still.
                 assert found["payloads"][0][3:5] == ["application/json", "gzip"]
                 page.goto(f"{replay}?customer={CUSTOMER}&session={session}")
-                # Asked again and again: the page's policy lets nobody wait within it.
+                # Polled from here: the page's policy allows no waiting script within it.
                 wait_until(lambda: page.evaluate("document.body.dataset.state !== undefined"), "the replay is ready")
                 assert page.evaluate("document.body.dataset.state") == "ready", page.inner_text("#status")
                 ended = (GREETING, NAME)
@@ -85,7 +85,7 @@ def test_a_page_is_recorded_stored_and_replayed(broker: Broker, tmp_path: Path) 
                 wait_until(lambda: page.evaluate("document.body.dataset.state === 'failed'"), "the replay has failed")
                 assert "knows no such session" in page.inner_text("#status")
         finally:
-            asked.slot.end()
+            server.slot.end()
 
 
 def test_the_package_is_the_one_that_the_document_names() -> None:

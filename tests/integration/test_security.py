@@ -83,7 +83,7 @@ def rights_in_postgres() -> LiteralString:
     return cast("LiteralString", lines)
 
 
-def asked(url: str, token: str = "") -> tuple[int, Any]:
+def get(url: str, token: str = "") -> tuple[int, Any]:
     """Status and body; status 0 where nobody listens."""
     request = urllib.request.Request(url, headers={"Authorization": f"Bearer {token}"} if token else {})
     try:
@@ -154,10 +154,10 @@ def test_from_beacon_to_row_over_tls_with_the_documented_rights_alone(
         slot.start()
         with collector, reading(secured.broker.bootstrap, VIEWS.name) as reader:
             asyncio.run(play(collector, mux_event(e="viewstart", xsqno=1), mux_event(e="playing", xsqno=2)))
-            wait_until(lambda: asked(view, LOOKUP_TOKEN)[0] == 200, SECONDS_MAX, "the open view is found")
-            assert asked(view, "another token of 16")[0] == 401
+            wait_until(lambda: get(view, LOOKUP_TOKEN)[0] == 200, SECONDS_MAX, "the open view is found")
+            assert get(view, "another token of 16")[0] == 401
             for admin in (collector.admin, f"http://127.0.0.1:{slot.admin_port}"):
-                assert [asked(f"{admin}/metrics")[0], asked(f"{admin}/metrics", ADMIN_TOKEN)[0]] == [401, 200]
+                assert [get(f"{admin}/metrics")[0], get(f"{admin}/metrics", ADMIN_TOKEN)[0]] == [401, 200]
             asyncio.run(play(collector, mux_event(e="viewend", xsqno=3)))
             (row,) = reader.until(bool, SECONDS_MAX)
             assert row.key == b"acme:view-1"
@@ -181,10 +181,10 @@ def test_from_beacon_to_row_over_tls_with_the_documented_rights_alone(
 
 def _sees(page: str, customer_id: str) -> bool:
     """Whether the page has live figures, the table of qualities, and the view's own life."""
-    status, quality = asked(f"{page}/api/quality")
+    status, quality = get(f"{page}/api/quality")
     if status != 200 or customer_id not in json.dumps(json.loads(quality)):
         return False
-    live, life = asked(f"{page}/api/live"), asked(f"{page}/api/view?customer={customer_id}&view=view-1")
+    live, life = get(f"{page}/api/live"), get(f"{page}/api/view?customer={customer_id}&view=view-1")
     return (live[0], life[0]) == (200, 200) and bool(json.loads(live[1])["customers"])
 
 

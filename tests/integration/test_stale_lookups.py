@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from deploy.local.broker import Broker
-from tests.integration.asked import VIEW_IDS, Asked, partition, send
+from tests.integration.lookup_slots import VIEW_IDS, LookupSlot, partition, send
 from tests.integration.slots import wait_until
 
 pytestmark = pytest.mark.integration
@@ -16,10 +16,12 @@ WITH_STANDBY = {"PROCESSOR_STANDBYS": "1", "PROCESSOR_SUSPECT_MS": "6000", "PROC
 
 
 @pytest.fixture
-def replicas(own_broker: Broker, tmp_path: Path) -> Iterator[tuple[Asked, Asked, Asked]]:
+def replicas(own_broker: Broker, tmp_path: Path) -> Iterator[tuple[LookupSlot, LookupSlot, LookupSlot]]:
     """The home of slot 0, its standby, and slot 1 without one."""
-    home, other = (Asked(own_broker, tmp_path, number, **WITH_STANDBY) for number in (0, 1))
-    standby = Asked(own_broker, tmp_path, 10, **{**WITH_STANDBY, "PROCESSOR_SLOT": "test/0", "PROCESSOR_REPLICA": "1"})
+    home, other = (LookupSlot(own_broker, tmp_path, number, **WITH_STANDBY) for number in (0, 1))
+    standby = LookupSlot(
+        own_broker, tmp_path, 10, **{**WITH_STANDBY, "PROCESSOR_SLOT": "test/0", "PROCESSOR_REPLICA": "1"}
+    )
     try:
         for one in (home, other, standby):
             one.slot.start()
@@ -33,16 +35,16 @@ def replicas(own_broker: Broker, tmp_path: Path) -> Iterator[tuple[Asked, Asked,
             one.slot.end()
 
 
-def copied(asked: Asked) -> set[int]:
+def copied(server: LookupSlot) -> set[int]:
     """The partitions of which there is a copy that lacks nothing."""
-    return {row["partition"] for row in asked.partitions() if row["standby_lag_records"] == 0}
+    return {row["partition"] for row in server.partitions() if row["standby_lag_records"] == 0}
 
 
-def is_fresh(standby: Asked, view_id: str) -> bool:
-    """Whether the standby's copy has all that the owner, asked through it, says."""
+def is_fresh(standby: LookupSlot, view_id: str) -> bool:
+    """Whether the standby's copy has all that the owner, queried through it, has."""
     status, copy = standby.view(view_id, "?stale=allow")
-    asked, fresh = standby.view(view_id)
-    if (status, asked) != (200, 200):
+    owner_status, fresh = standby.view(view_id)
+    if (status, owner_status) != (200, 200):
         return False
     assert (copy["stale"], fresh["stale"], fresh["slot"]) == (True, False, "test/0")
     assert copy["age_ms"] >= 0
@@ -50,7 +52,7 @@ def is_fresh(standby: Asked, view_id: str) -> bool:
 
 
 def test_a_standby_reports_its_lag_answers_stale_and_is_found_once_it_works_the_slot(
-    own_broker: Broker, replicas: tuple[Asked, Asked, Asked]
+    own_broker: Broker, replicas: tuple[LookupSlot, LookupSlot, LookupSlot]
 ) -> None:
     home, standby, other = replicas
     wait_until(lambda: copied(home) == copied(standby) == copied(other), "all three see the same copies")
@@ -74,7 +76,7 @@ def test_a_standby_reports_its_lag_answers_stale_and_is_found_once_it_works_the_
     assert all(answer[0] == 200 and answer[1]["stale"] for _, answer in answers)
     send(own_broker, range(4, 5))
     # The group still names the address of the process that died; only the heartbeats knows the one that works.
-    wait_until(lambda: other.knows(4) and standby.knows(4), "the standby works the slot and is asked")
+    wait_until(lambda: other.knows(4) and standby.knows(4), "the standby works the slot and gets the requests")
     for view_id in mine:
         answer = other.view(view_id, "?stale=allow")[1]
         assert (answer["slot"], answer["stale"]) == ("test/0", False)

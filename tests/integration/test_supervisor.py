@@ -17,7 +17,7 @@ from deploy.local.supervisor import Service, Supervisor
 
 pytestmark = pytest.mark.integration
 
-#: Ready at once or after `ready_after` probes; writes its name to the journal when it is asked to stop.
+#: Ready at once or after `ready_after` probes; writes its name to the journal at its stop signal.
 _SERVICE = """
 import http.server, os, signal, sys
 port, name, journal, ready_after, code = int(sys.argv[1]), sys.argv[2], sys.argv[3], int(sys.argv[4]), int(sys.argv[5])

@@ -12,8 +12,8 @@ from openapi_spec_validator import OpenAPIV31SpecValidator
 
 from deploy.local.broker import Broker
 from shared import codec, topics
-from tests.integration.asked import owners
 from tests.integration.collecting import reading
+from tests.integration.lookup_slots import owners
 from tests.integration.slots import wait_until
 from tests.integration.tabling import TableSlot, UserReply
 
@@ -132,18 +132,18 @@ class Clients(threading.Thread):
         super().__init__(name="clients", daemon=True)
         self._slot = slot
         self._paths = paths
-        self._stop_asked = threading.Event()
+        self._stopping = threading.Event()
         self.reads: Counter[int] = Counter()
         self.writes: Counter[int] = Counter()
 
     def run(self) -> None:
-        while not self._stop_asked.is_set():
+        while not self._stopping.is_set():
             for path in self._paths:
                 self.reads[self._slot.call("GET", path).status] += 1
             self.writes[self._slot.call("PATCH", self._paths[0], {"name": "again"}).status] += 1
 
     def stop(self) -> tuple[Counter[int], Counter[int]]:
-        self._stop_asked.set()
+        self._stopping.set()
         self.join(120)
         assert not self.is_alive()
         return self.reads, self.writes
@@ -171,20 +171,20 @@ def test_a_hand_over_is_waited_for_and_never_answered_with_404(
 def test_a_request_that_waits_in_vain_for_an_owner_gets_a_retry_after(own_broker: Broker, tmp_path: Path) -> None:
     """The other slot is stopped for a time, and the group does not know it yet."""
     with pairing(own_broker, tmp_path, PROCESSOR_REQUEST_MS_MAX="1000", PROCESSOR_SESSION_MS="20000") as (
-        asked,
+        server,
         stopped,
     ):
-        paths = [made(asked, number) for number in range(16)]
+        paths = [made(server, number) for number in range(16)]
         stopped.slot.pause()
         try:
-            replies = [asked.call("GET", path) for path in paths]
+            replies = [server.call("GET", path) for path in paths]
         finally:
             stopped.slot.wake()
         assert {one.status for one in replies} <= {200, 503}
         problems = [one.body for one in replies if one.status == 503]
         assert problems, "some were the other's"
         assert {one["type"] for one in problems} == {"urn:playhead:problem:unanswered"}
-        wait_until(lambda: all(asked.call("GET", path).status == 200 for path in paths), "it answers again", 120)
+        wait_until(lambda: all(server.call("GET", path).status == 200 for path in paths), "it answers again", 120)
 
 
 def taken(slot: TableSlot) -> list[int]:

@@ -27,7 +27,7 @@ def partition(view_id: str) -> int:
     return partition_of(view_key("acme", view_id), PARTITIONS)
 
 
-class Asked:
+class LookupSlot:
     """A slot with lookups, and a client of them."""
 
     def __init__(
@@ -86,9 +86,9 @@ class Asked:
         return {name: float(value) for name, _, value in (line.rpartition(" ") for line in lines if line[0] != "#")}
 
 
-def owners(asked: Asked) -> set[str]:
+def owners(server: LookupSlot) -> set[str]:
     """Who works the partitions, when all of them are worked."""
-    seen = asked.partitions()
+    seen = server.partitions()
     return {str(row["owner"]) for row in seen} if all(row["state"] == "working" for row in seen) else set()
 
 
