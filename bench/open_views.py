@@ -239,6 +239,7 @@ def _beacon(seq: int) -> bytes:
             source_event=event,
             recv_time_ms=at_ms,
             client_time_ms=at_ms,
+            sent_time_ms=at_ms,
             clock_offset_ms=0,
             seq=seq,
             attrs=_METADATA | attrs if seq == 1 else attrs,

@@ -215,6 +215,7 @@ def _beacon(who: _Who, seq: int, moment: _Moment) -> Beacon:
         source_event=moment.event,
         recv_time_ms=moment.at_ms,
         client_time_ms=moment.at_ms,
+        sent_time_ms=moment.at_ms if who.source == "mux" else None,
         clock_offset_ms=0,
         seq=seq,
         playhead_ms=moment.totals["playing_ms"],

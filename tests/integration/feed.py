@@ -36,6 +36,7 @@ def beacon(view_id: str, seq: int, event: str, client_time_ms: int, **attrs: obj
         source_event=event,
         recv_time_ms=client_time_ms,
         client_time_ms=client_time_ms,
+        sent_time_ms=client_time_ms,
         clock_offset_ms=0,
         seq=seq,
         attrs=dict(attrs),

@@ -75,7 +75,7 @@ def content_startup_ms(row: dict[str, Any], spans: Sequence[Span]) -> int | None
         if span.played_ms or (span.state == "playing" and span.step.state and not (in_break or span.step.ad)):
             # The beacon of the content's first frame was lost.
             return None
-        off_ms += span.gap_ms + (span.ms if in_break else 0)
+        off_ms += span.gap_ms + span.missing_ms + (span.ms if in_break else 0)
     return max(0, frame.at_ms - begun.at_ms - off_ms)
 
 

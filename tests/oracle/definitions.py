@@ -100,7 +100,7 @@ def _row(
     last = {name: value for one in play for name, value in one.attrs.items() if value is not None}
     spans = Walk(play).spans
     times = integrated(spans)
-    steps = sum(span.stepped for span in spans)
+    steps = sum(span.stepped + span.set_back for span in spans)
     offset_ms = spans[0].step.offset_ms if steps else min(one.offset_ms for one in every)
     begun = next(span for span in spans if shows_view(span.step))
     row: Row = {
@@ -126,8 +126,8 @@ def _row(
         "rendition_down": times.downs,
         "goes_on": goes_on,
         "seq_gaps": _missing(play, goes_on=goes_on),
-        "gap_ms": sum(span.gap_ms for span in spans),
-        "gap_count": sum(span.gap_ms > 0 for span in spans),
+        "gap_ms": sum(span.gap_ms + span.missing_ms for span in spans),
+        "gap_count": sum((span.gap_ms > 0) + (span.missing_ms > 0) for span in spans),
         "clock_step_count": steps,
         **ads(spans),
         **startup(play, spans),
@@ -167,7 +167,7 @@ def _differences(last: Row, times: Integrated) -> Row:
 def _end_ms(play: Sequence[Step], spans: Sequence[Span]) -> int:
     """The latest time in corrected time: of the last timed beacon, or, if no clock stepped, of a request."""
     last = spans[-1]
-    if any(span.stepped for span in spans):
+    if any(span.stepped or span.set_back for span in spans):
         return last.at_ms
     return max([last.at_ms, *(one.at_ms + last.at_ms - last.step.at_ms for one in play if one.is_request)])
 

@@ -53,7 +53,7 @@ def startup(play: Sequence[Step], spans: Sequence[Span]) -> dict[str, Any]:
 
 def _gaps_ms(spans: Sequence[Span], until_ms: int) -> int:
     """The gaps before a time."""
-    return sum(span.gap_ms for span in spans if span.at_ms < until_ms)
+    return sum(span.gap_ms + span.missing_ms for span in spans if span.at_ms < until_ms)
 
 
 def _own(play: Sequence[Step]) -> int | None:

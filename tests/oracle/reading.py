@@ -201,12 +201,8 @@ def _runs(steps: Sequence[Step]) -> list[list[Step]]:
         groups.setdefault(sum(begun <= _told_ms(one) for begun in beginnings), []).append(one)
     early = groups.pop(0, [])
     runs = [group for _, group in sorted(groups.items())]
-    if (
-        early
-        and runs
-        and not {one.seq for one in early} & {one.seq for one in runs[0]}
-        and _is_set_back(early, runs[0])
-    ):
+    first = _split(runs[0])[0] if runs else []
+    if early and first and not {one.seq for one in early} & {one.seq for one in first} and _is_set_back(early, first):
         runs[0] += early
     elif early:
         runs.insert(0, early)
@@ -215,8 +211,8 @@ def _runs(steps: Sequence[Step]) -> list[list[Step]]:
 
 def _is_set_back(early: list[Step], run: list[Step]) -> bool:
     """Whether what was sent before a beginning was not received before it."""
-    (begun,) = [one for one in run if one.seq == 0 and _told_ms(one) == min(map(_told_ms, run))][:1]
-    return min(one.beacon["recv_time_ms"] for one in early) >= begun.beacon["recv_time_ms"]
+    begun_ms = next(one.beacon["recv_time_ms"] for one in run if one.seq == 0)
+    return all(one.beacon["recv_time_ms"] >= begun_ms for one in early)
 
 
 def _split(run: list[Step]) -> list[list[Step]]:

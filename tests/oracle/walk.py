@@ -29,6 +29,9 @@ class Span:
     played_ms: int = 0
     gap_ms: int = 0
     stepped: bool = False
+    #: The beacon after it shows that the clock was set back before; by how much, if that is a gap.
+    set_back: bool = False
+    missing_ms: int = 0
     #: Whether an ad plays after it.
     in_ad: bool = False
 
@@ -45,7 +48,9 @@ class Walk:
         self._seeks_stall = False
         self._failed = False
         self._in_break = self._in_ad = False
-        self._elapsed_ms = 0
+        self._delays: list[tuple[int, int]] = []
+        self._lows: list[tuple[int, int]] = []
+        self._highs: list[tuple[int, int, bool]] = []
         self._playhead: tuple[int, int] | None = None
         for one in play:
             if one.is_request:
@@ -61,6 +66,7 @@ class Walk:
             before = "playing" if last.played_ms else last.state
         else:
             self._note_heartbeat(one, at_ms)
+            self._late(one, at_ms)
         has_played = bool(self.spans) and (self.spans[-1].has_played or self.spans[-1].played_ms > 0)
         state = self._after(one, before, has_played=has_played)
         self.spans.append(Span(one, at_ms, state, before, has_played or state == "playing"))
@@ -111,12 +117,12 @@ class Walk:
         advance = self._advance(last, one)
         elapsed, last.stepped = self._elapsed(last, one, advance, counting=counting)
         elapsed = min(elapsed, DAY_MS)
-        self._elapsed_ms += elapsed
         at_ms = last.at_ms + elapsed
         self._note_heartbeat(one, at_ms)
         if counting:
             last.gap_ms = self._gap(last, one, elapsed, advance)
         last.ms = elapsed - last.gap_ms
+        at_ms = self._late(one, at_ms)
         last.played_ms = self._shown(last, one, at_ms)
         return at_ms
 
@@ -128,22 +134,63 @@ class Walk:
             return None
         return to_ms - from_ms
 
+    @staticmethod
+    def _sends(one: Step) -> bool:
+        return one.beacon.get("sent_time_ms") is not None
+
+    def _usual(self, one: Step) -> int:
+        """The delay of an ordinary request, from corrected time to the server's."""
+        return self._delays[0][1] if self._sends(one) else min(delay for _, delay in self._delays)
+
+    def _knows(self, one: Step) -> bool:
+        """Whether the usual delay is known."""
+        return self._sends(one) or (len(self._lows) >= 3 and self._lows[-1][0] - self._lows[0][0] >= 30_000)
+
     def _elapsed(self, last: Span, one: Step, advance: int | None, *, counting: bool) -> tuple[int, bool]:
         client = one.at_ms - last.step.at_ms
-        sends = one.beacon.get("sent_time_ms") is not None
-        if sends:
-            first = self.spans[0].step
-            server = one.at_ms + one.offset_ms - first.at_ms - first.offset_ms - self._elapsed_ms
-        else:
-            server = one.at_ms + one.offset_ms - last.step.at_ms - last.step.offset_ms
+        server = one.at_ms + one.offset_ms - last.at_ms - self._usual(one)
         if client < 0:
             return server if server >= 0 else advance if advance is not None else 0, True
         witnessed = advance is not None and advance >= client / 2
-        if client > 90_000 and server < client - 30_000 and not witnessed and (sends or counting):
-            return max(server, 0), True
+        known = self._knows(one)
+        if server < client - 30_000 and not witnessed:
+            if client > 90_000 and (known or counting):
+                return max(server, 0), True
+            if 30_000 < client <= 90_000 and known:
+                return max(server, 0), True
         if 20_000 < client <= 90_000 and advance is not None and max(advance, server) < client - 10_000:
             return max(server, 0), True
         return client, False
+
+    def _late(self, one: Step, at_ms: int) -> int:
+        """Notes a beacon's delay; the corrected time, of the first beacon that shows that the clock was set back before, too."""
+        delay = one.at_ms + one.offset_ms - at_ms
+        self._delays.append((at_ms, delay))
+        if not self._sends(one):
+            if self._lows and delay < max(low for _, low in self._lows) - 10_000:
+                self._lows = []
+            if not self._lows or (not self._knows(one) and delay <= self._usual(one) + 10_000):
+                self._lows.append((at_ms, delay))
+        late = delay - self._usual(one)
+        if late <= 30_000 or not self._knows(one):
+            self._highs = []
+            return at_ms
+        counting = bool(self.spans) and (self.spans[-1].state in _COUNTING or self._in_ad)
+        if any(abs(late - high) > 10_000 for _, high, _ in self._highs):
+            self._highs = []
+        self._highs.append((at_ms, late, counting))
+        if len(self._highs) < 3 or at_ms - self._highs[0][0] < 30_000:
+            return at_ms
+        missing = min(high for _, high, _ in self._highs)
+        self.spans[-1].set_back = True
+        self.spans[-1].missing_ms = missing if self._highs[0][2] else 0
+        self._highs = []
+        self._delays[-1] = (at_ms + missing, delay - missing)
+        if one.name in _HEARTBEATS:
+            self._beats[-1] += missing
+            if len(self._beats) <= 16 and self._intervals:
+                self._intervals[-1] += missing
+        return at_ms + missing
 
     def _limit_ms(self, one: Step, advance: int | None) -> int | None:
         if one.source == "mux":

@@ -15,7 +15,15 @@ from shared.schemas.view import NUMBER_MAX
 ORDINARY_MS: Final = 20_000
 #: Above this difference the server's clock alone may deny it, if it is smaller by `DENIED_MS`.
 LONG_MS: Final = 90_000
+#: No request of a live connection takes longer: what the server's clock denies or adds is a step of the client's from here on.
 DENIED_MS: Final = 30_000
+#: A request that took less than is usual by more than this shows a clock that was set forward.
+EARLY_MS_MAX: Final = 2_000
+#: A delay is known when so many beacons, over so long, have shown it to within so much. The delays of beacons that wait for a
+#: connection become smaller by the time between them.
+LEVEL_BEACONS_MIN: Final = 3
+LEVEL_MS_MIN: Final = 30_000
+LEVEL_SPREAD_MS_MAX: Final = 10_000
 #: How much smaller than a shorter difference both the playhead and the server's clock must be to deny it.
 BOTH_DENY_MS: Final = 10_000
 #: Silences up to this are no gap: browsers delay the timers of hidden pages to one a minute.
@@ -40,14 +48,28 @@ class First(msgspec.Struct, array_like=True):
     server_ms: int
 
 
+class Level(msgspec.Struct, array_like=True):
+    """Beacons in a row with one delay: corrected time to server time, ms."""
+
+    since_ms: int
+    least_ms: int
+    most_ms: int
+    count: int = 1
+    is_known: bool = False
+    #: Of a level above the usual one: whether the state before it counted.
+    was_counting: bool = False
+
+
 class Clock(msgspec.Struct, array_like=True):
     """What is known of a view's time after its last timed beacon."""
 
     first: First | None = None
+    #: The smallest delay so far, of a client without send times; the level above it, if the newest beacons are on one.
+    usual: Level | None = None
+    late: Level | None = None
     #: What to add to client times now to get corrected times.
     shift_ms: int = 0
-    #: Of the last timed beacon: its time on the server's clock, and its playhead.
-    server_ms: int = 0
+    #: Of the last timed beacon: its playhead.
     playhead_ms: int | None = None
     #: It says that the device sleeps now.
     sleeps: bool = False
@@ -83,8 +105,9 @@ def elapsed(clock: Clock, at_ms: int, step: Step, *, is_playing: bool, is_counti
     """
     client_ms = step.at_ms + clock.shift_ms - at_ms
     shown_ms = _shown_ms(clock, step) if is_playing else None
-    server_ms = _server_ms(clock, at_ms, step)
-    took_ms = _stepped(client_ms, server_ms, shown_ms, can_judge=is_counting or step.is_stamped)
+    server_ms = step.server_ms - at_ms - _usual_ms(clock, step)
+    is_known = step.is_stamped or (clock.usual is not None and clock.usual.is_known)
+    took_ms = _stepped(client_ms, server_ms, shown_ms, is_known=is_known, can_judge=is_known or is_counting)
     is_step = took_ms is not None
     bounded_ms = max(0, min(client_ms if took_ms is None else took_ms, STEP_MS_MAX, NUMBER_MAX - at_ms))
     if not is_counting:
@@ -111,28 +134,28 @@ def _shown_ms(clock: Clock, step: Step) -> int | None:
     return shown_ms if shown_ms >= 0 else None
 
 
-def _server_ms(clock: Clock, at_ms: int, step: Step) -> int:
-    """The elapsed time by the server's clock.
+def _usual_ms(clock: Clock, step: Step) -> int:
+    """The delay from corrected time to server time that the client's requests have: a longer one waited.
 
-    Where requests say when they were sent, their offsets are comparable over the whole view. The first beacon's is taken,
-    since a beacon that waits for its request while the clock steps has an offset of after the step.
+    Where requests say when they were sent, the first beacon's is taken: a beacon that waits for its request while the clock
+    steps has an offset of after the step. Elsewhere it is the smallest one.
     """
-    first = clock.first
-    if step.is_stamped and first is not None:
-        return step.server_ms - (first.server_ms - first.at_ms) - at_ms
-    return step.server_ms - clock.server_ms
+    if step.is_stamped or clock.usual is None:
+        first = clock.first
+        return 0 if first is None else first.server_ms - first.at_ms
+    return clock.usual.least_ms
 
 
-def _stepped(client_ms: int, server_ms: int, shown_ms: int | None, *, can_judge: bool) -> int | None:
+def _stepped(client_ms: int, server_ms: int, shown_ms: int | None, *, is_known: bool, can_judge: bool) -> int | None:
     """The elapsed time by the witnesses, if they show that the client's clock stepped; else None."""
     if client_ms < 0:
         return server_ms if server_ms >= 0 else (shown_ms or 0)
-    if client_ms > LONG_MS:
-        is_denied = server_ms < client_ms - DENIED_MS and can_judge
-        if is_denied and (shown_ms is None or 2 * shown_ms < client_ms):
-            return server_ms
-    elif client_ms > ORDINARY_MS and shown_ms is not None and max(shown_ms, server_ms) < client_ms - BOTH_DENY_MS:
-        return server_ms
+    is_judged = can_judge if client_ms > LONG_MS else is_known and client_ms > DENIED_MS
+    if is_judged and server_ms < client_ms - DENIED_MS and (shown_ms is None or 2 * shown_ms < client_ms):
+        return max(server_ms, 0)
+    is_short = ORDINARY_MS < client_ms <= LONG_MS
+    if is_short and shown_ms is not None and max(shown_ms, server_ms) < client_ms - BOTH_DENY_MS:
+        return max(server_ms, 0)
     return None
 
 
@@ -156,6 +179,68 @@ def begin(clock: Clock, step: Step) -> None:
     clock.first = First(step.seq, step.tie, step.at_ms, step.recv_ms, step.server_ms)
 
 
+def depends_on_receipt(clock: Clock, at_ms: int, step: Step) -> bool:
+    """Whether it matters for the row when a timed step was received: a copy of it that was received before may come.
+
+    `at_ms` is the corrected time of the last timed step.
+    """
+    corrected_ms = step.at_ms + clock.shift_ms
+    late_ms = step.server_ms - corrected_ms - _usual_ms(clock, step)
+    if late_ms > DENIED_MS or corrected_ms < at_ms:
+        return True
+    # The clock was set forward, if only by a little as far as this copy shows.
+    return corrected_ms - at_ms > ORDINARY_MS and late_ms < -EARLY_MS_MAX
+
+
+def note_gap(clock: Clock, gap_ms: int, *, has_played: bool) -> None:
+    """Notes a gap."""
+    clock.gap_ms += gap_ms
+    clock.gap_count += 1
+    if not has_played:
+        clock.gap_ms_before_play += gap_ms
+
+
+def take_delay(clock: Clock, step: Step, *, is_counting: bool, has_played: bool) -> None:
+    """Takes in the delay of a timed step, which may show that the client's clock was set back some beacons ago.
+
+    `is_counting` and `has_played` describe the view before the step. The time that is missing is a gap, if the state before
+    it counted.
+    """
+    at_ms = step.at_ms + clock.shift_ms
+    delay_ms = step.server_ms - at_ms
+    usual = clock.usual
+    if not step.is_stamped:
+        if usual is None or delay_ms < usual.most_ms - LEVEL_SPREAD_MS_MAX:
+            least_ms = delay_ms if usual is None else min(delay_ms, usual.least_ms)
+            usual = clock.usual = Level(at_ms, least_ms, delay_ms)
+        elif delay_ms <= usual.least_ms + LEVEL_SPREAD_MS_MAX and not usual.is_known:
+            _add(usual, at_ms, delay_ms)
+        elif delay_ms < usual.least_ms:
+            usual.least_ms = delay_ms
+    late_ms = delay_ms - _usual_ms(clock, step)
+    if late_ms <= DENIED_MS or not (step.is_stamped or (usual is not None and usual.is_known)):
+        clock.late = None
+        return
+    late = clock.late
+    if late is None or not late.most_ms - LEVEL_SPREAD_MS_MAX <= late_ms <= late.least_ms + LEVEL_SPREAD_MS_MAX:
+        clock.late = Level(at_ms, late_ms, late_ms, was_counting=is_counting)
+        return
+    _add(late, at_ms, late_ms)
+    if not late.is_known:
+        return
+    clock.late = None
+    clock.step_count += 1
+    clock.shift_ms += late.least_ms
+    if late.was_counting:
+        note_gap(clock, late.least_ms, has_played=has_played)
+
+
+def _add(level: Level, at_ms: int, delay_ms: int) -> None:
+    level.least_ms, level.most_ms = min(level.least_ms, delay_ms), max(level.most_ms, delay_ms)
+    level.count += 1
+    level.is_known = level.count >= LEVEL_BEACONS_MIN and at_ms - level.since_ms >= LEVEL_MS_MIN
+
+
 def corrected(step: Step, shift_ms: int) -> Step:
     """The step in corrected time."""
     told_ms = step.told_ms + shift_ms if step.told_ms else 0
@@ -164,7 +249,6 @@ def corrected(step: Step, shift_ms: int) -> Step:
 
 def note(clock: Clock, step: Step, at_ms: int) -> None:
     """Notes a timed step at this corrected time."""
-    clock.server_ms = step.server_ms
     clock.playhead_ms = step.playhead
     clock.sleeps = step.sleeps
     if clock.heard_ms:

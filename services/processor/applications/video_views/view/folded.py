@@ -10,16 +10,16 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from services.processor.applications.video_views.beacons.step import DERIVED, Step
+from services.processor.applications.video_views.beacons.step import DERIVED, PLAYED_OUT, PLAYING, Step
 from services.processor.applications.video_views.bounds import RECENT_BYTES_MAX
-from services.processor.applications.video_views.view.clock import ORDINARY_MS, First, is_nearer_copy
+from services.processor.applications.video_views.view import started
+from services.processor.applications.video_views.view.clock import First, depends_on_receipt, is_nearer_copy
 from services.processor.applications.video_views.view.dimensions import add_missing, derive_from_copy, derived, merge
 from services.processor.applications.video_views.view.progress import (
     Progress,
     copied,
-    elapsed_to,
     fold,
-    fold_out_of_place,
+    note_least,
 )
 
 
@@ -57,7 +57,7 @@ DUPLICATE: Final = Taken(is_new=False, dimensions_changed=False)
 def apply(folded: Folded, dimensions: dict[str, Any], next_step: Step) -> bool:
     """Folds the next step in order. Returns whether the dimensions changed. The caller settles what becomes too old."""
     progress, keeps = folded.progress, folded.keeps
-    if not keeps and progress.at_ms and next_step.is_timed and _is_clock_step(progress, next_step):
+    if not keeps and next_step.is_timed and _depends_on_receipt(progress, next_step):
         # From here on the row depends on which copy of a beacon was received first, which a later copy may change.
         folded.settled = copied(progress)
         folded.settled_dimensions = {} if folded.is_full else dict(dimensions)
@@ -114,13 +114,33 @@ def take_late(folded: Folded, dimensions: dict[str, Any], late: Step) -> Taken:
     """Folds what a step shows wherever it stands: it came too late to be put in its place."""
     for progress in (folded.settled, folded.progress):
         if progress is not None:
-            fold_out_of_place(progress, late)
+            _fold_out_of_place(progress, late)
     changed = False
     if not folded.is_full:
         changed = add_missing(dimensions, late)
         if folded.settled is not None:
             add_missing(folded.settled_dimensions, late)
     return Taken(is_new=True, dimensions_changed=changed, is_late=True)
+
+
+def _fold_out_of_place(progress: Progress, late: Step) -> None:
+    """Folds what a step shows wherever it stands: it comes too late to be put in its place.
+
+    A view must not depend on the order of its beacons for its existence, its start and its end.
+    """
+    if late.begins and not progress.has_begun:
+        progress.has_begun = True
+        progress.begun_at_ms = late.at_ms
+        started.begin(progress.started, late)
+    if late.shows_playing or late.state == PLAYING or late.ends == PLAYED_OUT:
+        started.show(progress.started, late.told_ms or late.at_ms)
+    progress.ended |= late.ends
+    progress.signature = max(progress.signature, late.signature)
+    progress.playhead_ms = max(progress.playhead_ms, late.playhead or 0)
+    for name, value in late.counters.items():
+        progress.counters.setdefault(name, value)
+    if late.counts_session:
+        note_least(progress.least_counters, late.counters)
 
 
 def take_copy(folded: Folded, dimensions: dict[str, Any], copy: Step, waiting: list[Step]) -> Taken:
@@ -165,9 +185,14 @@ def note_offset(folded: Folded, offset_ms: int | None) -> None:
         folded.settled_offset_ms = offset_ms
 
 
-def _is_clock_step(progress: Progress, next_step: Step) -> bool:
-    is_ordinary = 0 <= next_step.at_ms + progress.clock.shift_ms - progress.at_ms <= ORDINARY_MS
-    return not is_ordinary and elapsed_to(progress, next_step).is_step
+def _depends_on_receipt(progress: Progress, next_step: Step) -> bool:
+    """Whether it matters when the step was received: the times of the client alone do not say what elapsed."""
+    if not next_step.is_stamped and next_step.clock_offset_ms is not None:
+        # The client gives no send time: the delays of all its requests are compared.
+        return True
+    if not progress.at_ms:
+        return False
+    return depends_on_receipt(progress.clock, progress.at_ms, next_step)
 
 
 def _put_copy(folded: Folded, dimensions: dict[str, Any], copy: Step, waiting: list[Step]) -> bool:

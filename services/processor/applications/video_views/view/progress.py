@@ -87,7 +87,6 @@ def fold(progress: Progress, next_step: Step) -> None:
     """Folds the next step, in order, into `progress`."""
     if not progress.started.has_played:
         started.count(progress.started, next_step)
-    had_played = progress.started.has_played
     next_step = _take_time(progress, next_step)
     if next_step.begins and not progress.has_begun:
         progress.has_begun = True
@@ -107,8 +106,6 @@ def fold(progress: Progress, next_step: Step) -> None:
     _take_values(progress, next_step)
     if next_step.is_timed and not progress.playing_at_ms:
         started.see_playhead(progress.started, next_step, progress.state)
-    if progress.started.has_played and not had_played:
-        progress.clock.gap_ms_before_play = progress.clock.gap_ms
 
 
 def _take_time(progress: Progress, next_step: Step) -> Step:
@@ -122,6 +119,8 @@ def _take_time(progress: Progress, next_step: Step) -> Step:
                 elapsed_ms = _judge(progress, next_step)
         else:
             clock.begin(of_view, next_step)
+        is_counting, has_played = _is_counting(progress), _had_played(progress)
+        clock.take_delay(of_view, next_step, is_counting=is_counting, has_played=has_played)
         in_place = clock.corrected(next_step, of_view.shift_ms) if of_view.shift_ms else next_step
         if progress.at_ms:
             _pass(progress, in_place, elapsed_ms)
@@ -143,21 +142,23 @@ def _judge(progress: Progress, next_step: Step) -> int:
     # Corrected time passes by what has elapsed, also where the client's difference is out of bounds.
     of_view.shift_ms = progress.at_ms + found.elapsed_ms - next_step.at_ms
     if found.gap_ms:
-        of_view.gap_ms += found.gap_ms
-        of_view.gap_count += 1
+        clock.note_gap(of_view, found.gap_ms, has_played=_had_played(progress))
     return found.elapsed_ms - found.gap_ms
 
 
 def elapsed_to(progress: Progress, next_step: Step) -> clock.Elapsed:
     """The time from the last timed step to the one that follows it."""
-    is_in_ad = progress.ads is not None and progress.ads.state == step.AD_PLAYING
-    return clock.elapsed(
-        progress.clock,
-        progress.at_ms,
-        next_step,
-        is_playing=progress.state == step.PLAYING,
-        is_counting=is_in_ad or progress.state in _WATCHING,
-    )
+    is_playing, is_counting = progress.state == step.PLAYING, _is_counting(progress)
+    return clock.elapsed(progress.clock, progress.at_ms, next_step, is_playing=is_playing, is_counting=is_counting)
+
+
+def _had_played(progress: Progress) -> bool:
+    """Whether the view had played at the last timed step: a request may show since then that it did."""
+    return progress.started.has_played and progress.started.played_at_ms <= progress.at_ms
+
+
+def _is_counting(progress: Progress) -> bool:
+    return progress.state in _WATCHING or (progress.ads is not None and progress.ads.state == step.AD_PLAYING)
 
 
 def _take_values(progress: Progress, next_step: Step) -> None:
@@ -181,26 +182,6 @@ def _take_values(progress: Progress, next_step: Step) -> None:
     has_rare = next_step.ad or next_step.sizes or next_step.stall_count or next_step.program_ms
     if has_rare or next_step.request is not None or next_step.latency_ms is not None:
         _fold_rare(progress, next_step)
-
-
-def fold_out_of_place(progress: Progress, late: Step) -> None:
-    """Folds what a step shows wherever it stands: it comes too late to be put in its place.
-
-    A view must not depend on the order of its beacons for its existence, its start and its end.
-    """
-    if late.begins and not progress.has_begun:
-        progress.has_begun = True
-        progress.begun_at_ms = late.at_ms
-        started.begin(progress.started, late)
-    if late.shows_playing or late.state == step.PLAYING or late.ends == step.PLAYED_OUT:
-        started.show(progress.started, late.told_ms or late.at_ms)
-    progress.ended |= late.ends
-    progress.signature = max(progress.signature, late.signature)
-    progress.playhead_ms = max(progress.playhead_ms, late.playhead or 0)
-    for name, value in late.counters.items():
-        progress.counters.setdefault(name, value)
-    if late.counts_session:
-        note_least(progress.least_counters, late.counters)
 
 
 def note_least(least: dict[str, int], counters: dict[str, int]) -> None:

@@ -229,3 +229,16 @@ def test_a_viewer_who_paused_before_the_first_frame_and_plays_again_waits_for_th
         drive, [mux(1, "viewstart", 0), mux(2, "pause", 1_000), mux(3, "play", 5_000), mux(4, "viewend", 8_000)]
     )
     assert [one.event for one in row.events] == ["viewstart", "pause", "viewstart", "ended"]
+
+
+def test_a_gap_before_a_request_that_shows_that_it_played_is_no_start_up_time(drive: Drive) -> None:
+    row = row_of(
+        drive,
+        [
+            cmcd(0, "heartbeat", 0),
+            cmcd(1, "viewstart", 1_000, sta="s"),
+            cmcd(2, "request", 1_600_000, sta="p", ttlb=500),
+            cmcd(3, "heartbeat", 1_601_000, sta="p"),
+        ],
+    )
+    assert (row.gap_ms, row.startup_unknown, row.startup_ms_max) == (1_599_500, "first_frame_lost", 0)

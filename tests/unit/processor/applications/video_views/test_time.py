@@ -147,6 +147,86 @@ def test_a_step_of_the_clock_is_not_counted(client: Client, from_ms: int, by_ms:
     assert row == plain
 
 
+PAUSED: list[Told] = [
+    (0, "viewstart", 0, {}),
+    (900, "playing", 0, RATE),
+    *((at_ms, "heartbeat", at_ms - 900, {}) for at_ms in range(10_900, 40_901, 10_000)),
+    (45_900, "pause", 45_000, {}),
+    (1_845_900, "playing", 45_000, {}),
+    (1_855_900, "heartbeat", 55_000, {}),
+    (1_865_900, "viewend", 65_000, {}),
+]
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+@pytest.mark.parametrize("by_ms", [5 * HOUR_MS, 2 * MINUTE_MS, 40_000])
+def test_a_clock_that_is_set_forward_in_a_pause_makes_it_no_longer(client: Client, by_ms: int) -> None:
+    plain, row = (row_of(story(client, PAUSED, steps)) for steps in ((), ((1_000_000, by_ms),)))
+    assert (plain.pop("clock_step_count"), row.pop("clock_step_count")) == (0, 1)
+    assert (row["bitrate_time_ms"], row["gap_ms"], row["view_end_ms"]) == (65_000, 0, T0 + SKEW_MS + 1_865_900)
+    assert row == plain
+
+
+STALLED: list[Told] = [
+    (0, "viewstart", None, {}),
+    (900, "playing", None, RATE),
+    *beats(10_900, 40_900),
+    (50_900, "rebufferstart", None, {}),
+    (90_900, "rebufferend", None, {}),
+    *beats(100_900, 140_900),
+    (150_900, "viewend", None, {}),
+]
+
+
+@pytest.mark.parametrize("client", ["cmcd", "native", "epas"])
+@pytest.mark.parametrize("by_ms", [35_000, 50_000])
+def test_a_short_step_forward_is_seen_without_a_playhead(client: Client, by_ms: int) -> None:
+    plain, row = (row_of(story(client, STALLED, steps)) for steps in ((), ((60_000, by_ms),)))
+    assert (plain.pop("clock_step_count"), row.pop("clock_step_count")) == (0, 1)
+    assert (row["rebuffer_ms"], row["watch_ms"]) == (40_000, 150_900)
+    assert row == plain
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+def test_a_clock_that_is_set_back_by_less_than_the_time_that_passed_is_seen_by_the_beacons_after_it(
+    client: Client,
+) -> None:
+    row = row_of(story(client, STALLED, ((60_000, -35_000),)))
+    assert (row["clock_step_count"], row["gap_ms"], row["gap_count"]) == (1, 35_000, 1)
+    assert row["bitrate_time_ms"] == 110_000
+    if client != "mux":
+        assert (row["rebuffer_ms"], row["watch_ms"]) == (5_000, 115_900)
+    assert row["view_end_ms"] == T0 + SKEW_MS + 150_900
+    paused = row_of(story(client, PAUSED + PAUSED_ON, ((1_000_000, -10 * MINUTE_MS),)))
+    assert (paused["clock_step_count"], paused["gap_ms"]) == (1, 0)
+    assert paused["view_end_ms"] == T0 + SKEW_MS + 1_925_900
+
+
+PAUSED_ON: list[Told] = [(at_ms, "heartbeat", at_ms - 1_800_900, {}) for at_ms in range(1_875_900, 1_925_901, 10_000)]
+
+
+@pytest.mark.parametrize("client", ["cmcd", "native", "epas"])
+@pytest.mark.parametrize("by_ms", [25_000, -25_000])
+def test_a_step_of_less_than_30_s_is_not_told_from_a_slow_request(client: Client, by_ms: int) -> None:
+    row = row_of(story(client, STALLED, ((60_000, by_ms),)))
+    assert (row["clock_step_count"], row["rebuffer_ms"]) == (0, 40_000 + by_ms)
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+def test_beacons_that_waited_for_a_connection_show_no_step(client: Client) -> None:
+    """The connection is lost for 80 s in a stall; then all that waited is sent, each in a request of its own."""
+    beacons = story(client, STALLED)
+    for at in range(6, len(beacons)):
+        recv_ms = max(T0 + 130_000 + 20 * at, beacons[at].recv_time_ms)
+        sent_ms = None if beacons[at].sent_time_ms is None else recv_ms - SKEW_MS
+        offset_ms = SKEW_MS if sent_ms is not None else recv_ms - beacons[at].client_time_ms
+        beacons[at] = msgspec.structs.replace(
+            beacons[at], recv_time_ms=recv_ms, sent_time_ms=sent_ms, clock_offset_ms=offset_ms
+        )
+    row = row_of(beacons)
+    assert (row["clock_step_count"], row["gap_ms"], row["bitrate_time_ms"]) == (0, 0, 110_000)
+
+
 def test_a_step_among_beacons_that_wait_for_one_request_is_not_counted() -> None:
     """mux-embed collects beacons for 10 s: those of before the step travel with an offset of after it."""
     for by_ms in (-HOUR_MS, 5 * HOUR_MS):
