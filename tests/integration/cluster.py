@@ -1,5 +1,6 @@
 """Three small brokers as one cluster: what only replicas can show."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
@@ -28,7 +29,8 @@ class ReplicatedSettings(Settings):
 class Cluster:
     """Brokers by their node id, 1 to 3, each with a controller."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, properties: Mapping[str, str] | None = None) -> None:
+        """`properties` are settings of the brokers beside those of a cluster."""
         controllers: dict[int, int] = {}
         while len(controllers) < NODES:
             port = free_port()
@@ -53,6 +55,7 @@ class Cluster:
                     "controller.quorum.fetch.timeout.ms": "6000",
                     "controller.quorum.election.timeout.ms": "3000",
                     "broker.session.timeout.ms": "6000",
+                    **(properties or {}),
                 },
             )
             for node, port in controllers.items()

@@ -2,15 +2,18 @@
 
 import threading
 import time
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from concurrent.futures import Future, wait
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final, NamedTuple
 
 import structlog
 from confluent_kafka import IsolationLevel, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.admin._listoffsets import OffsetSpec
 
+from services.processor.runtime.kafka.leaders import Leaders
 from services.rim.kafka.connection import client_config
 from shared.settings import Settings
 
@@ -30,16 +33,31 @@ class End:
     asked_at: float
 
 
+class _Question(NamedTuple):
+    """What one broker was asked, and when (monotonic seconds)."""
+
+    asked_at: float
+    answers: Mapping[TopicPartition, Future[Any]]
+
+    @property
+    def is_over(self) -> bool:
+        return all(answer.done() for answer in self.answers.values())
+
+
 class Ends:
     """Keeps the confirmed ends of the partitions that `watch` names, from a thread of its own.
 
-    While the broker is unreachable there is no confirmation, so no clock advances: an outage makes no view look idle.
+    While the broker is unreachable there is no confirmation, so no clock advances: an outage makes no view look idle. Each broker
+    has a request of its own: one that hangs stops the clocks of its own partitions alone.
     """
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self._admin = AdminClient(client_config(settings, "ends"))
-        self._failed_asks = 0
+        self._leaders = Leaders(settings)
+        #: The question that is under way, and how many failed one after the other, by node.
+        self._questions: dict[int | None, _Question] = {}
+        self._failed_asks: Counter[int | None] = Counter()
         self._watched: tuple[tuple[str, int], ...] = ()
         self._ends: dict[tuple[str, int], End] = {}
         self._stop = threading.Event()
@@ -47,12 +65,14 @@ class Ends:
 
     def start(self) -> None:
         """Begins to ask."""
+        self._leaders.start()
         self._thread.start()
 
     def stop(self) -> None:
-        """Ends the thread; waits for the question it may be asking."""
+        """Ends the thread."""
         self._stop.set()
         self._thread.join(2 * ANSWER_SECONDS_MAX)
+        self._leaders.stop()
 
     def watch(self, partitions: Iterable[tuple[str, int]]) -> None:
         """From now on these (topic, partition) pairs are asked for."""
@@ -68,25 +88,36 @@ class Ends:
             self._ask()
 
     def _ask(self) -> None:
-        watched = self._watched
-        if not watched:
-            return
+        for node, partitions in self._leaders.of(self._watched).items():
+            if node not in self._questions:
+                self._questions[node] = self._question(partitions)
+        # Most brokers answer at once; the answers of the others are taken in later.
+        wait([one for question in self._questions.values() for one in question.answers.values()], ASK_SECONDS)
+        for node, question in list(self._questions.items()):
+            if question.is_over:
+                del self._questions[node]
+                self._take(node, question)
+
+    def _question(self, partitions: Iterable[tuple[str, int]]) -> _Question:
         asked_at = time.monotonic()
-        request = {TopicPartition(topic, partition): OffsetSpec.latest() for topic, partition in watched}  # type: ignore[no-untyped-call]
+        request = {TopicPartition(topic, partition): OffsetSpec.latest() for topic, partition in partitions}  # type: ignore[no-untyped-call]
         answers = self._admin.list_offsets(
             request, isolation_level=IsolationLevel.READ_COMMITTED, request_timeout=ANSWER_SECONDS_MAX
         )
+        return _Question(asked_at, answers)
+
+    def _take(self, node: int | None, question: _Question) -> None:
         failed = 0
-        for at, answer in answers.items():
+        for at, answer in question.answers.items():
             try:
-                self._ends[at.topic, at.partition] = End(answer.result().offset, asked_at)
+                self._ends[at.topic, at.partition] = End(answer.result().offset, question.asked_at)
             except KafkaException as exception:
                 failed += 1
                 log.debug("end_unknown", topic=at.topic, partition=at.partition, code=exception.args[0].name())
-        self._failed_asks = self._failed_asks + 1 if failed else 0
-        if self._failed_asks == FAILED_ASKS_MAX:
+        self._failed_asks[node] = self._failed_asks[node] + 1 if failed else 0
+        if self._failed_asks[node] >= FAILED_ASKS_MAX:
             # After an outage the client may have forgotten the leaders (_NOENT), and it never asks for them again: without another
             # request the clocks would stop for ever.
             log.warning("ends_client_renewed", unknown=failed)
             self._admin = AdminClient(client_config(self._settings, "ends"))
-            self._failed_asks = 0
+            self._failed_asks.clear()

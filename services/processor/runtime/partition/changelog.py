@@ -2,7 +2,7 @@
 
 import threading
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 import msgspec
@@ -17,6 +17,7 @@ from services.processor.runtime.plan import Plan
 from services.processor.runtime.store.stores import Stores
 from services.processor.runtime.telemetry.status import PartitionStatus
 from services.rim.process.crash_points import CrashPoints
+from services.rim.process.elastic import Moving
 from services.rim.telemetry.metrics import counter
 from shared.metrics import PROCESSOR_RESTORED_ROWS
 from shared.settings import Settings
@@ -53,6 +54,7 @@ class Replayed:
 class RestoreProgress:
     """How far a replay is. Other threads read it."""
 
+    moving: Moving = field(default_factory=Moving)
     rows: int = 0
     #: Changelog records, rows and markers, still to be read; None before the end is known.
     left_records: int | None = None
@@ -186,6 +188,7 @@ class _Replay:
             messages = self._consumer.consume(BATCH_RECORDS_MAX, 0.05)
             if messages:
                 deadline = time.monotonic() + NO_PROGRESS_SECONDS_MAX
+                self._progress.moving.moved()
                 self._write_rows(messages)
             elif time.monotonic() > deadline:
                 raise ReplayFailed(f"no progress for {NO_PROGRESS_SECONDS_MAX} s at offset {self._position} of {end}")

@@ -1,7 +1,7 @@
 """Commits: makes the checkpoints of one partition durable on a thread of the pool, one at a time."""
 
 import time
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Executor, Future
 from concurrent.futures import TimeoutError as FutureTimeout
 from typing import Any, Final
 
@@ -20,9 +20,7 @@ STUCK_SECONDS: Final = 120.0
 class Commits:
     """Cuts, commits, and takes the outcome in; what follows from a failure is its owner's business."""
 
-    def __init__(
-        self, plan: Plan, partition: int, counts: Counts, pool: ThreadPoolExecutor, stands_at: Durable
-    ) -> None:
+    def __init__(self, plan: Plan, partition: int, counts: Counts, pool: Executor, stands_at: Durable) -> None:
         """The partition was taken over: its core is at a commit."""
         self._plan = plan
         self._partition = partition

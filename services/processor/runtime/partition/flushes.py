@@ -1,7 +1,7 @@
 """Flushes: writes the committed rows of one partition to its local store on a thread of the pool, one at a time."""
 
 import time
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Executor, Future
 
 import structlog
 
@@ -16,7 +16,7 @@ log = structlog.get_logger(__name__)
 class Flushes:
     """Writes the store, which has everything at first, every `interval_seconds`, or sooner when many bytes wait."""
 
-    def __init__(self, partition: int, pool: ThreadPoolExecutor, interval_seconds: float) -> None:
+    def __init__(self, partition: int, pool: Executor, interval_seconds: float) -> None:
         self._partition = partition
         self._pool = pool
         self._interval_seconds = interval_seconds

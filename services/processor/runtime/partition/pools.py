@@ -1,21 +1,27 @@
-"""Pools: the threads of a slot that wait for Kafka and disks, so that the folding thread does not."""
+"""Pools: the threads of a slot that wait for Kafka and disks, so that the folding thread does not.
 
-from concurrent.futures import ThreadPoolExecutor
+A commit, flush or takeover that hangs holds up its own partition alone: the others get further threads.
+"""
+
+from concurrent.futures import Executor
 from typing import Final, NamedTuple, Self
 
 from services.processor.runtime.objects.media import MediaPool
 from services.processor.runtime.plan import Plan
+from services.rim.process.elastic import ElasticPool
 
 #: Takeovers have threads of their own: they may take long, and no commit may queue behind them.
 COMMIT_THREADS: Final = 16
 TAKEOVER_THREADS: Final = 16
+#: Of each kind, where as many hang.
+THREADS_MAX: Final = 256
 
 
 class Pools(NamedTuple):
     """Shared by all partitions of a slot."""
 
-    commits: ThreadPoolExecutor
-    takeovers: ThreadPoolExecutor
+    commits: Executor
+    takeovers: Executor
     #: None where the application makes no media requests.
     media: MediaPool | None = None
 
@@ -34,8 +40,8 @@ class Pools(NamedTuple):
                 refused_seconds=settings.object_refused_ms / 1000,
             )
         return cls(
-            commits=ThreadPoolExecutor(COMMIT_THREADS, thread_name_prefix="commit"),
-            takeovers=ThreadPoolExecutor(TAKEOVER_THREADS, thread_name_prefix="takeover"),
+            commits=ElasticPool("commit", COMMIT_THREADS, most=THREADS_MAX),
+            takeovers=ElasticPool("takeover", TAKEOVER_THREADS, most=THREADS_MAX),
             media=media,
         )
 

@@ -2,7 +2,7 @@
 
 import threading
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Executor, Future
 from dataclasses import dataclass
 from typing import Self
 
@@ -31,7 +31,7 @@ class Restoring:
         plan: Plan,
         partition: int,
         stores: Stores,
-        pool: ThreadPoolExecutor,
+        pool: Executor,
         *,
         given_up: threading.Event,
         leave: Callable[[], None] | None = None,

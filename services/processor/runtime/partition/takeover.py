@@ -123,15 +123,18 @@ def _replay(
     what = f"the changelog, {plan.application.changelog.name}/{partition}"
     while True:
         try:
-            replayed = replay(
-                plan,
-                partition,
-                stores,
-                store,
-                now_ms=time.time_ns() // 1_000_000,
-                given_up=given_up,
-                progress=progress,
-            )
+            with stores.replays.held(progress.moving, given_up) as has_permit:
+                if not has_permit:
+                    raise GivenUp
+                replayed = replay(
+                    plan,
+                    partition,
+                    stores,
+                    store,
+                    now_ms=time.time_ns() // 1_000_000,
+                    given_up=given_up,
+                    progress=progress,
+                )
             topic_ids = stores.topic_ids.now()
         except (KafkaException, ReplayFailed) as error:
             log.warning("replay_failed", partition=partition, error=str(error))

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Executor
 from typing import Any, Final
 
 import msgspec
@@ -61,7 +61,7 @@ class Working:
         plan: Plan,
         partition: int,
         taken: TakenPartition,
-        pool: ThreadPoolExecutor,
+        pool: Executor,
         *,
         restored: RestoreProgress,
         counts: Counts,

@@ -14,6 +14,7 @@ from services.processor.runtime.kafka.topic_ids import TopicIds
 from services.processor.runtime.plan import Plan
 from services.processor.runtime.store.deletions import Deletions
 from services.processor.runtime.store.rocksdb import Memory, RocksStore, delete_store, delete_unused_store
+from services.rim.process.elastic import MovingPermits
 from services.rim.telemetry.metrics import counter
 from shared.metrics import PROCESSOR_STORES_DISCARDED
 
@@ -21,6 +22,8 @@ log = structlog.get_logger(__name__)
 
 #: How often stores that are not used any more are looked for.
 SWEEP_SECONDS: Final = 60.0
+#: Stores that are filled from the changelog at once: each takes up to some 20 MiB of memory.
+REPLAYS_MAX: Final = 16
 
 
 class StoreTooOld(RuntimeError):
@@ -41,6 +44,8 @@ class Stores:
         )
         #: The ids of the topics that rows are made from.
         self.topic_ids = TopicIds(plan.settings, plan.application)
+        #: Held by a replay. One that gets nothing of its broker holds up no other.
+        self.replays = MovingPermits(REPLAYS_MAX)
         self._deletions = Deletions(plan.settings, plan.application.changelog)
         #: When each store was opened last, monotonic seconds; a store is not deleted while another thread opens it.
         self._opened_at: dict[int, float] = {}
