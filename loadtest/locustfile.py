@@ -25,7 +25,7 @@ from loadtest.visit import INSIST_MS_MAX, Answer, Visit, wall_ms
 
 #: The length of a story: the longest view fits.
 STORY_SECONDS: Final = VIEW_MS_MAX // 1_000 + 5
-#: A user that is to go plays its view to the end, and hears of every POST.
+#: A user that is to go plays its view to the end, and gets the answer of every POST.
 STOP_SECONDS: Final = (VIEW_MS_MAX + INSIST_MS_MAX) // 1_000 + 5
 #: Stories of different processes are different ones.
 _PROCESS: Final = 1_000_000

@@ -1,7 +1,7 @@
 """Path templates: which paths belong to one endpoint: `/users/123` and `/users/124` are `/users/{}`. Pure.
 
-A part of a path is data in three cases: it has the format of data (`shared.formats.segment_of`), a route says so, or there are very
-many like it. The last means more words than `WORDS_MAX` at one place, below the first part, with the same calls under each. A
+A part of a path is data in three cases: it has the format of data (`shared.formats.segment_of`), a route marks it, or there are
+very many like it. The last means more words than `WORDS_MAX` at one place, below the first part, with the same calls under each. A
 published template stays: its words never become data later, and new words beside them are reported as words.
 """
 
@@ -134,7 +134,7 @@ def _name(place: Place, part: str) -> tuple[str, bool]:
         if form in place.forms or len(place.forms) >= FORMS_MAX:
             return DATA, False
         place.forms = sorted([*place.forms, form])
-        # A route says that every part at this place is data.
+        # By a route every part at this place is data.
         place.is_data = place.is_data or form == "route"
         return DATA, True
     if part in place.words:

@@ -1,6 +1,6 @@
 """Chunks: how a payload of a session recording is cut into records of topic `recordings`.
 
-The value is the chunk's bytes as they came; these headers say what it is, numbers in decimal:
+The value is the chunk's bytes as they came; these headers describe it, numbers in decimal:
 
     session            the session's id
     payload            the payload's number in its session, from 0

@@ -66,7 +66,7 @@ SOURCES: Final[Mapping[str, Source]] = MappingProxyType(
             ),
             # The web SDK's own default; it does not use the interval that the collector answers.
             Source("epas", Ordering.TIME, heartbeat_ms=30_000, names_session=True, takes_back=True),
-            # The lines of docs/clients.md. Numbers say what is missing; they do not order.
+            # The lines of docs/clients.md. Numbers show what is missing; they do not order.
             Source("native", Ordering.TIME, heartbeat_ms=10_000, first_number=1, takes_back=True),
         )
     }

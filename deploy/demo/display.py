@@ -12,7 +12,7 @@ from rich.text import Text
 
 from deploy.demo.compare import Line
 
-#: How often a plain line says how far it is, where there is no terminal to redraw, seconds.
+#: How often a plain line shows the progress, where there is no terminal to redraw, seconds.
 _PLAIN_SECONDS: Final = 10.0
 _PLAIN_LINES: Final = ("beacons in Kafka", "views started", "views open", "views finished", "rows in the warehouse")
 

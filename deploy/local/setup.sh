@@ -159,7 +159,7 @@ fetch_prometheus() {
             dpkg-deb --extract prometheus_*.deb package
             mv package/usr/bin/prometheus package/usr/bin/promtool .
             rm -r package prometheus_*.deb
-        ) >/dev/null 2>&1 || fail "Prometheus could not be had; run: sudo apt-get install --yes prometheus"
+        ) >/dev/null 2>&1 || fail "Prometheus could not be fetched; run: sudo apt-get install --yes prometheus"
     fi
     mv "$folder.new" "$folder"
 }

@@ -124,7 +124,7 @@ async def serve(settings: CollectorSettings, stop: threading.Event) -> int:
     try:
         listener = Listener(runner, settings.host, settings.port, limits)
         await listener.start()
-        # Last: `/readyz` says yes only once the process listens.
+        # Last: `/readyz` answers 200 only once the process listens.
         admin.start()
     except OSError as error:
         log.error("cannot_listen", problem=str(error))
@@ -155,7 +155,7 @@ async def _watch(source: CustomersSource, seconds: float, stop: threading.Event)
     """Reloads the customers at this interval. Without it a collector would accept revoked keys for ever."""
     try:
         await source.watch(seconds)
-    except Exception:  # a task's top loop: it says why, and the process ends
+    except Exception:  # a task's top loop: it logs the cause, and the process ends
         log.exception("customers_watch_ended")
         stop.set()
         raise
@@ -217,8 +217,8 @@ def _now_ms() -> int:
 async def _drain(listener: Listener, sink: Sink, recordings: Sink, drain: Drain, settings: CollectorSettings) -> int:
     """Stops in an order that loses no record; returns the exit code.
 
-    1. `/readyz` says no and answers ask clients to leave, while connections are still accepted: a load balancer needs time to
-       notice, and new clients are served meanwhile.
+    1. `/readyz` answers 503 and responses close their connections, while connections are still accepted: a load balancer needs
+       time to notice, and new clients are served meanwhile.
     2. No new connections; requests of accepted connections are finished and answered.
     3. The producers are flushed. Records that they still hold then were answered 503 or not at all.
     """

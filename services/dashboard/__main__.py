@@ -69,7 +69,7 @@ class _Fate:
         return Check(not self.died, self.died or "ok")
 
     def ready(self) -> Check:
-        """Kafka or Postgres being away does not count: the page says so itself."""
+        """Kafka or Postgres being away does not count: the page shows it itself."""
         return Check(False, "draining") if self.is_draining else self.alive()
 
 
@@ -169,7 +169,7 @@ async def _serve(settings: DashboardSettings, stop: threading.Event) -> int:
 async def _listen(parts: _Parts, settings: DashboardSettings) -> None:
     await parts.runner.setup()
     await web.TCPSite(parts.runner, settings.host, settings.port).start()
-    # Last: `/readyz` says yes only once the process listens.
+    # Last: `/readyz` answers 200 only once the process listens.
     parts.admin.start()
 
 

@@ -60,7 +60,7 @@ class Replay:
         app.on_cleanup.append(self._close)
 
     async def page(self, _: web.Request) -> web.StreamResponse:
-        """The page: `?customer=...&session=...` say what it plays."""
+        """The page: `?customer=...&session=...` select what it plays."""
         if self._rrweb is None:
             return _refused(404, "off", "DASHBOARD_RRWEB_DIR is not set")
         return web.FileResponse(_PAGE, headers={"Content-Security-Policy": _PAGE_POLICY})

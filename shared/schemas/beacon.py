@@ -70,7 +70,7 @@ class Beacon(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, gc=F
     attrs: dict[str, Any] = {}
     ip_trunc: str | None = None
     user_agent: str | None = None
-    #: What the user agent says: families (`Chrome`, `Windows`, `Roku`), without versions. Bots are flagged, not dropped.
+    #: From the user agent: families (`Chrome`, `Windows`, `Roku`), without versions. Bots are flagged, not dropped.
     browser: str | None = None
     os: str | None = None
     device: str | None = None

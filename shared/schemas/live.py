@@ -18,7 +18,7 @@ IDLE_MS: Final = 10 * 60 * 1000
 #: Values of one dimension that are counted separately for a customer on a partition; views of all others count under `OTHER`.
 SLICE_VALUES_MAX: Final = 20
 OTHER: Final = "(other)"
-#: Views that do not say a value of the dimension, so that the values of a dimension add up to the customer's figures.
+#: Views without a value of the dimension, so that the values of a dimension add up to the customer's figures.
 UNKNOWN: Final = "(unknown)"
 
 

@@ -97,7 +97,7 @@ def test_settings_that_weaken_an_answer_of_200_are_refused_and_mended_by_the_com
     }
     verify_topics(settings, topics.ALL)
     assert mend_topics(settings) == []
-    # One broker holds one copy: what production promises cannot be had of it.
+    # One broker holds one copy: it cannot give what production promises.
     with pytest.raises(TopicsWrong, match="has 1 replicas, profile production declares 3"):
         verify_topics(Settings(kafka_bootstrap=own_broker.bootstrap, topics_profile="production"), [topics.BEACONS])
 

@@ -1,6 +1,6 @@
 """Admission: what a request may take of what its address, its key and its customers have. Raises `RetryLater`.
 
-Use it on the event loop's thread, except where a method says otherwise.
+Use it on the event loop's thread, except for methods marked as safe to use from threads.
 """
 
 import asyncio

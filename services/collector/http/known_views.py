@@ -19,7 +19,7 @@ class KnownViews:
         """The hashes of those views (customer id, view id) that are not known."""
         found = set()
         for view in views:
-            # Python's hash of a text has a secret key: nobody can make two views collide.
+            # Python's hash of a text has a secret key: a client cannot make two views collide.
             key = hash(view)
             if key in self._young:
                 continue

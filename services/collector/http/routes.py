@@ -81,7 +81,7 @@ class Routes:
 
     async def epas(self, request: web.Request) -> web.Response:
         """EPAS: one event; `init` is answered with the session's id."""
-        # The web SDK, and nothing else, sends both: it counts in seconds where the specification says ms.
+        # The web SDK, and nothing else, sends both: it counts in seconds where the specification has ms.
         in_seconds = "Origin" in request.headers and "X-EPAS-Version" in request.headers
         session_id: str | None = None
         begins = False

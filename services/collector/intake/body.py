@@ -26,7 +26,7 @@ _Unpack = Callable[[bytes, int], bytes]
 def unpacked(post: Post, rules: Rules) -> bytes:
     """The body, decompressed where it is compressed; raises `InvalidInput` when it is too large or broken.
 
-    gzip and zstd are known by their first bytes: some clients say gzip and send plain text, others the reverse.
+    gzip and zstd are known by their first bytes: some clients declare gzip and send plain text, others the reverse.
     """
     body, bytes_max = post.body, rules.body_bytes_max
     if post.unpacked is not None:

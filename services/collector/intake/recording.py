@@ -21,7 +21,7 @@ class Head(msgspec.Struct, frozen=True):
     sequence: int
     content_type: str
     content_encoding: str
-    #: Bytes of the body, where the client says.
+    #: Bytes of the body, where the client declares them.
     size_bytes: int | None
 
     @property

@@ -195,7 +195,7 @@ class KafkaSink:
                     settled = self._settling.copy()
                     self._settling.clear()
                     self._loop.call_soon_threadsafe(self._settle, settled)
-        except Exception as error:  # a thread's top loop: it says why, and the process ends
+        except Exception as error:  # a thread's top loop: it logs the cause, and the process ends
             log.exception("delivery_reports_stopped")
             self._die(f"the thread that gathers delivery reports died: {error!r}")
 

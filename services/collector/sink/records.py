@@ -60,7 +60,7 @@ def records_of(
     keeps: Callable[[Rejected], bool] = lambda _: True,
     headers: Headers | None = None,
 ) -> list[Record]:
-    """The records of one request: what it held in its order, then those of its rejected inputs that `keeps` says yes to.
+    """The records of one request: what it held in its order, then those of its rejected inputs that `keeps` accepts.
 
     `headers` go with each record of what was accepted. The partition is always explicit:
     librdkafka may reorder a key whose partition is sometimes left to it.

@@ -94,7 +94,7 @@ class SpooledSink:
         return self._sink.health()
 
     async def close(self, seconds_max: float) -> int:
-        """See `Sink`. Waits that long for the spool to drain; `bytes_held` says afterwards what it still holds."""
+        """See `Sink`. Waits that long for the spool to drain; `bytes_held` is then what it still holds."""
         try:
             async with asyncio.timeout(seconds_max):
                 await self._empty.wait()

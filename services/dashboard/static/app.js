@@ -133,7 +133,7 @@ function drawStatus() {
     notice = "The dashboard's server does not answer. The page goes on trying.";
   } else if (silent_ms() > SILENT_MS) {
     [level, text] = ["broken", `Dashboard does not answer · ${data}`];
-    notice = `The dashboard's server has sent nothing for ${ago(silent_ms())}. The figures below are as old as the status says.`;
+    notice = `The dashboard's server has sent nothing for ${ago(silent_ms())}. The figures below are as old as the status shows.`;
   } else if (picture?.state === "away") {
     [level, text] = ["broken", `Kafka out of reach · ${data}`];
     notice = "Kafka does not answer, so nothing new comes in. The page goes on as soon as it is back.";

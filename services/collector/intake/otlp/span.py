@@ -9,7 +9,7 @@ from services.collector.intake.values import WHOLE_MAX, check_attrs
 from shared.schemas.span import SPAN_ID, TRACE_ID, Kind, Span, SpanEvent, SpanLink, Status
 
 NAME_CHARS_MAX: Final = 1_000
-#: A resource that does not say which service it is has this name by OpenTelemetry's conventions.
+#: A resource without a service name has this one by OpenTelemetry's conventions.
 SERVICE_UNKNOWN: Final = "unknown_service"
 
 _KINDS: Final = get_args(Kind)

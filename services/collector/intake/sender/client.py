@@ -23,7 +23,7 @@ VIEWER_NAMES: Final = frozenset(
 
 
 class Agent(msgspec.Struct, frozen=True):
-    """What a user agent's text says of the software behind it; None is unknown."""
+    """The software that a user agent's text names; None is unknown."""
 
     browser: str | None = None
     os: str | None = None

@@ -47,7 +47,7 @@ class Customer(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     new_views_per_second: _Rate | None = None
     #: What the customer's server signs views with (docs/clients.md): several while one replaces another. Never logged.
     signing_keys: Annotated[tuple[_SigningKey, ...], msgspec.Meta(max_length=SIGNING_KEYS_MAX)] = ()
-    #: With signing keys: `mark` says in each row whether its view was signed, `require` rejects beacons that are not.
+    #: With signing keys: `mark` writes in each row whether its view was signed, `require` rejects beacons that are not.
     signed_views: Literal["mark", "require"] = "mark"
     #: Pages that may send (`https://www.acme.example`); none given: all. What is no page sends no origin and always may.
     origins: frozenset[_Origin] = frozenset()

@@ -1,7 +1,7 @@
 """Whether a window left its baseline, and the evidence. Pure.
 
 A figure is an anomaly when two independent tests agree. The modified z-score compares it with the deviations between past windows,
-from all causes. The predictive test says whether so few calls can show it at all: a quantile between two kinds of calls jumps by
+from all causes. The predictive test shows whether so few calls can show it at all: a quantile between two kinds of calls jumps by
 chance. Traffic must also be outside the range of all past windows.
 
 Sources: B. Iglewicz and D. Hoaglin, How to Detect and Handle Outliers (1993): the score 0.6745 (x - median) / MAD; F. Anscombe, The

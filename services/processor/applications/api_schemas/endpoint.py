@@ -24,7 +24,7 @@ _KNOWN_PLACE_BYTES: Final = 48
 STATUSES_MAX: Final = 500
 #: Headers vary with proxies and clients: they are learned, and not reported as drift.
 _NO_DRIFT: Final = frozenset({"/request/headers"})
-#: Which of its names a call has says nothing: a request has no body, a response one status.
+#: Names of which one call need not have all: a request has no body, a response one status.
 _NEVER_REQUIRED: Final = frozenset({"", "/response"})
 
 

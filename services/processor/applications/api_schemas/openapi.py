@@ -16,7 +16,7 @@ VERSION: Final = "3.1.1"
 _METHODS: Final = frozenset({"GET", "PUT", "POST", "DELETE", "OPTIONS", "HEAD", "PATCH", "TRACE"})
 #: How often a word of an enumeration must have occurred on average.
 _TIMES_EACH: Final = SPELLED_COUNT_MIN
-#: Headers that are HTTP's, not the API's; of some the specification says that they are no parameters.
+#: Headers that are HTTP's, not the API's; the specification excludes some from parameters.
 _HTTP_HEADERS: Final = re.compile(
     r"accept(-.*)?|age|authorization|cache-control|connection|content-.*|cookie|date|etag|expect|expires|forwarded|host"
     r"|if-.*|keep-alive|last-modified|origin|pragma|referer|sec-.*|server|set-cookie|te|trace(parent|state)|trailer"

@@ -85,7 +85,7 @@ def take_chunk(
 ) -> tuple[ChunkOutcome, Payload | None]:
     """Takes a chunk in, whose record is at `offset`; what became of it, and the payload if it is whole for the first time.
 
-    `is_known` says whether a payload of this number waits or is stored.
+    `is_known` returns whether a payload of this number waits or is stored.
     """
     session.seen_ms = clock_ms
     upload = session.uploads.get(chunk.upload)

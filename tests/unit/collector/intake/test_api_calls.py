@@ -1,4 +1,4 @@
-"""API calls: the schema and the parser are of one mind, values go no further, each input is stored or reported."""
+"""API calls: the schema and the parser accept the same, values go no further, each input is stored or reported."""
 
 import json
 from typing import Any

@@ -1,4 +1,4 @@
-"""The CMCD intake: real bodies, what each field becomes, and what is set aside instead."""
+"""The CMCD intake: real bodies, what each field becomes, and what is rejected instead."""
 
 import gzip
 from typing import Any
@@ -185,7 +185,7 @@ def test_a_playhead_written_as_a_list_is_kept_as_it_was_sent() -> None:
         (record(cid='"' + "c" * 70_000 + '"'), "too_large"),
     ],
 )
-def test_a_bad_record_is_set_aside_and_its_neighbours_are_not(line: str, reason: str) -> None:
+def test_a_bad_record_is_rejected_and_its_neighbours_are_not(line: str, reason: str) -> None:
     parsed = parse("\n".join([record(sn="1"), line, record(sn="3")]).encode())
     assert [beacon.seq for beacon in parsed.accepted] == [1, 3]
     assert [(rejected.reason, rejected.value.decode()) for rejected in parsed.rejected] == [(reason, line)]
@@ -214,13 +214,13 @@ def test_a_byte_order_mark_at_the_beginning_costs_no_record(mark: bytes) -> None
         (b"e=t", {"whole": False}, "too_large"),
     ],
 )
-def test_a_body_that_holds_no_records_is_set_aside_as_it_came(body: bytes, fields: dict[str, Any], reason: str) -> None:
+def test_a_body_that_holds_no_records_is_rejected_as_it_came(body: bytes, fields: dict[str, Any], reason: str) -> None:
     parsed = parse(body, **fields)
     assert parsed.accepted == []
     assert [(rejected.reason, rejected.value) for rejected in parsed.rejected] == [(reason, body)]
 
 
-def test_a_customer_that_is_not_ours_is_set_aside() -> None:
+def test_a_customer_that_is_not_ours_is_rejected() -> None:
     parsed = cmcd.parse_records(
         post(CMCD_RECORD.encode(), key="stranger"), Rules(customers=Customers({"acme": Customer()}))
     )
@@ -230,7 +230,7 @@ def test_a_customer_that_is_not_ours_is_set_aside() -> None:
 
 
 @given(st.lists(st.text(max_size=30) | st.just(CMCD_RECORD), max_size=4))
-def test_every_line_becomes_a_beacon_or_is_set_aside(lines: list[str]) -> None:
+def test_every_line_becomes_a_beacon_or_is_rejected(lines: list[str]) -> None:
     parsed = parse("\n".join(lines).encode("utf-8", "replace"))
     count = sum(1 for line in "\n".join(lines).split("\n") if line.strip(" \t\r"))
     assert len(parsed.accepted) + len(parsed.rejected) == max(count, 1)

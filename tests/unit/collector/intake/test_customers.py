@@ -43,7 +43,7 @@ def test_a_customer_is_found_by_its_keys() -> None:
     ["https://www.acme.example", "http://localhost:8080", "http://[::1]:8080", "capacitor://localhost", "null"],
 )
 def test_an_origin_is_written_as_browsers_write_it(origin: str) -> None:
-    """Any other would match no page, and all that its customer's pages send would be set aside."""
+    """Any other would match no page, and all that its customer's pages send would be rejected."""
     found = parsed_customers(b"[customers.acme]\norigins = ['%s']" % origin.encode(), toml=True).find("acme")
     assert isinstance(found, Found)
     assert found.terms.origins == {origin}

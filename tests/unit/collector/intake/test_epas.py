@@ -96,7 +96,7 @@ def test_a_session_that_begins_without_an_id_is_given_one() -> None:
         (epas_event(payload={"x": "y" * 70_000}), "too_large"),
     ],
 )
-def test_what_is_no_event_is_set_aside(event: Any, reason: str) -> None:
+def test_what_is_no_event_is_rejected(event: Any, reason: str) -> None:
     (rejected,) = parse(event).parsed.rejected
     assert (rejected.reason, rejected.customer_id) == (reason, "acme")
 
@@ -121,7 +121,7 @@ _JSON = st.recursive(
     | _JSON,
     st.booleans(),
 )
-def test_every_event_becomes_a_beacon_or_is_set_aside(event: Any, in_seconds: bool) -> None:
+def test_every_event_becomes_a_beacon_or_is_rejected(event: Any, in_seconds: bool) -> None:
     parsed = parse(event, in_seconds=in_seconds).parsed
     assert len(parsed.accepted) + len(parsed.rejected) == 1
     for beacon in parsed.accepted:

@@ -105,7 +105,7 @@ def test_a_damaged_body_becomes_records(name: str, seed: int, number: int, packi
 
     parsed = parse(given_post, RULES)
 
-    # Something always comes of it: beacons, or bytes that were set aside. Only an empty batch is neither.
+    # Something always comes of it: beacons, or bytes that were rejected. Only an empty batch is neither.
     assert parsed.accepted or parsed.rejected or name in {"mux", "native"}
     records = records_of(parsed, given_post, PROFILES["laptop"])
     assert len(records) == len(parsed.accepted) + len(parsed.rejected)

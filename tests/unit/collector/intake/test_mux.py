@@ -1,4 +1,4 @@
-"""The mux intake: real bodies, what each field becomes, and what is set aside instead."""
+"""The mux intake: real bodies, what each field becomes, and what is rejected instead."""
 
 import gzip
 import json
@@ -203,7 +203,7 @@ def test_a_player_that_samples_is_rejected_by_that_name(share: object) -> None:
         ({f"c{n}": n for n in range(1_001)}, "too_large"),
     ],
 )
-def test_a_bad_event_is_set_aside_and_its_neighbours_are_not(changed: dict[str, Any], reason: str) -> None:
+def test_a_bad_event_is_rejected_and_its_neighbours_are_not(changed: dict[str, Any], reason: str) -> None:
     bad = mux_event(**changed)
     parsed = parse(mux_body(mux_event(xsqno=1), bad, mux_event(xsqno=3)))
 
@@ -257,7 +257,7 @@ def test_an_unknown_customer_and_a_malformed_one_have_different_reasons() -> Non
         (json.dumps({"events": [1] * 3_601}).encode(), {}, "too_large"),
     ],
 )
-def test_a_body_that_holds_no_events_is_set_aside_as_it_came(body: bytes, headers: dict[str, Any], reason: str) -> None:
+def test_a_body_that_holds_no_events_is_rejected_as_it_came(body: bytes, headers: dict[str, Any], reason: str) -> None:
     parsed = parse(body, **headers)
     assert parsed.accepted == []
     assert [(rejected.reason, rejected.value, rejected.encoded) for rejected in parsed.rejected] == [
@@ -315,7 +315,7 @@ _FIELDS = st.sampled_from(["ake", "xid", "e", "xsqno", "psqno", "uti", "pphti", 
 
 
 @given(st.lists(_JSON | st.dictionaries(_FIELDS, _JSON | st.just("a")), max_size=4), _JSON)
-def test_every_event_becomes_a_beacon_or_is_set_aside(events: list[Any], metadata: Any) -> None:
+def test_every_event_becomes_a_beacon_or_is_rejected(events: list[Any], metadata: Any) -> None:
     parsed = parse(json.dumps({"metadata": metadata, "events": events}).encode())
     assert len(parsed.accepted) + len(parsed.rejected) == len(events)
     for beacon in parsed.accepted:

@@ -1,4 +1,4 @@
-"""The native intake, and that the published schema and the parser are of one mind."""
+"""The native intake, and that the published schema and the parser accept the same."""
 
 import json
 from typing import Any
@@ -38,7 +38,7 @@ def test_one_beacon_and_a_batch_become_canonical_beacons() -> None:
     ]
 
 
-def test_each_bad_beacon_of_a_batch_is_set_aside_with_its_place() -> None:
+def test_each_bad_beacon_of_a_batch_is_rejected_with_its_place() -> None:
     deep: Any = 1
     for _ in range(12):
         deep = [deep]
@@ -72,7 +72,7 @@ def test_each_bad_beacon_of_a_batch_is_set_aside_with_its_place() -> None:
         (json.dumps({"beacons": [1] * 51}).encode(), "too_large"),
     ],
 )
-def test_a_body_that_holds_no_beacons_is_set_aside_as_a_whole(body: bytes, reason: str) -> None:
+def test_a_body_that_holds_no_beacons_is_rejected_as_a_whole(body: bytes, reason: str) -> None:
     (rejected,) = parse(body).rejected
     assert (rejected.reason, rejected.value, rejected.place, rejected.customer_id) == (reason, body, None, "acme")
 

@@ -197,7 +197,7 @@ def test_what_json_has_no_number_for_is_kept_as_text() -> None:
     assert parse(as_protobuf(document), otlp.PROTOBUF).accepted[0].attrs == {"n": "nan"}
 
 
-def test_each_bad_span_is_set_aside_with_its_place_and_the_others_are_kept() -> None:
+def test_each_bad_span_is_rejected_with_its_place_and_the_others_are_kept() -> None:
     deep: Any = {"stringValue": "x"}
     for _ in range(12):
         deep = {"arrayValue": {"values": [deep]}}
@@ -240,7 +240,7 @@ def test_each_bad_span_is_set_aside_with_its_place_and_the_others_are_kept() -> 
         (b"{}", otlp.JSON, {"content_encoding": "snappy"}, "undecodable"),
     ],
 )
-def test_a_body_that_is_no_request_is_set_aside_as_a_whole(
+def test_a_body_that_is_no_request_is_rejected_as_a_whole(
     body: bytes, content_type: str, fields: dict[str, Any], reason: str
 ) -> None:
     parsed = parse(body, content_type, RULES.model_copy(update={"batch_spans_max": 10}), **fields)
@@ -270,7 +270,7 @@ def test_any_field_may_be_anything(changed: dict[str, Any]) -> None:
 
 
 @given(st.binary(max_size=200), st.sampled_from([otlp.JSON, otlp.PROTOBUF]))
-def test_any_bytes_are_taken_or_set_aside(body: bytes, content_type: str) -> None:
+def test_any_bytes_are_stored_or_rejected(body: bytes, content_type: str) -> None:
     assert all(rejected.value for rejected in parse(body, content_type).rejected) or not body
 
 
@@ -278,7 +278,7 @@ WHOLE = as_protobuf(request_json(span_json(), span_json(name="b")))
 
 
 @given(st.integers(0, len(WHOLE) - 1), st.binary(max_size=4), st.integers(0, 4))
-def test_protobuf_with_bytes_changed_is_taken_or_set_aside(at: int, put: bytes, gone: int) -> None:
+def test_protobuf_with_bytes_changed_is_stored_or_rejected(at: int, put: bytes, gone: int) -> None:
     parsed = parse(WHOLE[:at] + put + WHOLE[at + gone :], otlp.PROTOBUF)
     for span in parsed.accepted:
         assert SPAN.decode(SPAN.encode(span)) is not None

@@ -67,7 +67,7 @@ def test_a_rejected_input_says_why_and_whence() -> None:
     assert 0 <= second.partition < 8
 
 
-def test_a_beacon_larger_than_a_record_is_set_aside() -> None:
+def test_a_beacon_larger_than_a_record_is_rejected() -> None:
     large = beacon("v", text="x" * RECORD_BYTES_MAX)
     small, record = records_of(ParsedBody([large, beacon("w")], []), post(b""), LAPTOP)
 
