@@ -1,4 +1,4 @@
-"""Faults: what befalls the slots of a run, their standbys and the broker, drawn from a seeded deck, one after the other."""
+"""Faults for the slots of a run, their standbys and the broker, drawn from a seeded deck, one after the other."""
 
 import random
 import shutil
@@ -137,14 +137,14 @@ class Fleet:
         for slot in self.processes:
             slot.end()
 
-    def befall(self, kind: str, chance: random.Random) -> bool:
+    def inject(self, kind: str, chance: random.Random) -> bool:
         """Carries out a fault; False where it cannot be (too few or too many slots)."""
         if kind in {ADD, REMOVE}:
             return self._add() if kind == ADD else self._remove(chance)
         if kind in {BROKER_KILL, BROKER_STOP}:
-            return self._befall_broker(kind, chance)
+            return self._inject_into_broker(kind, chance)
         if kind in {HOME_AWAY, STANDBY_KILL}:
-            return self._befall_standby(kind, chance)
+            return self._inject_into_standby(kind, chance)
         first, second = chance.sample(self.running, 2)
         long_seconds = self._session_seconds + chance.uniform(1.0, 3.0)
         if kind in {KILL, KILL_WIPED}:
@@ -178,7 +178,7 @@ class Fleet:
             self.slots[first].wake()
         return True
 
-    def _befall_broker(self, kind: str, chance: random.Random) -> bool:
+    def _inject_into_broker(self, kind: str, chance: random.Random) -> bool:
         assert self._broker is not None
         if kind == BROKER_KILL:
             self._broker.kill()
@@ -190,7 +190,7 @@ class Fleet:
             self._broker.child.signal(signal.SIGCONT)
         return True
 
-    def _befall_standby(self, kind: str, chance: random.Random) -> bool:
+    def _inject_into_standby(self, kind: str, chance: random.Random) -> bool:
         assert self._standby is not None
         if kind == HOME_AWAY:
             home = self.slots[STANDBY_OF]
@@ -252,17 +252,17 @@ class Deck:
         return self._chance.uniform(0.0, 0.7) if self._chance.random() < 0.4 else self._chance.uniform(1.0, 5.0)
 
 
-def rage(fleet: Fleet, seed: int, seconds: float, check: Callable[[], None]) -> Counter[str]:
-    """Lets faults befall the fleet for `seconds`; how many of each kind did. `check` is called between them."""
+def run_faults(fleet: Fleet, seed: int, seconds: float, check: Callable[[], None]) -> Counter[str]:
+    """Injects faults into the fleet for `seconds`; how many of each kind were injected. `check` is called between them."""
     chance = random.Random(seed)
     deck = Deck(chance, fleet.kinds, seconds)
-    befallen: Counter[str] = Counter()
+    injected: Counter[str] = Counter()
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         _let_pass(deck.gap_seconds())
         fleet.look()
         check()
         kind = deck.draw()
-        if fleet.befall(kind, chance):
-            befallen[kind] += 1
-    return befallen
+        if fleet.inject(kind, chance):
+            injected[kind] += 1
+    return injected

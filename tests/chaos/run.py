@@ -10,7 +10,7 @@ from deploy.local.broker import START_SECONDS_MAX, Broker
 from deploy.topics import create_topics
 from shared.settings import Settings
 from tests.chaos import logs
-from tests.chaos.faults import STANDBY_OF, Fleet, rage
+from tests.chaos.faults import STANDBY_OF, Fleet, run_faults
 from tests.chaos.feed import PARTITIONS, Feed, Truth
 from tests.chaos.outputs import Outputs
 from tests.chaos.verdict import Verdict, judge
@@ -34,7 +34,7 @@ class Options:
     slots: int = 3
     views_per_second: float = 30.0
     session_ms: int = 6_000
-    #: Whether a slot has a standby, and whether faults befall the broker too.
+    #: Whether a slot has a standby, and whether faults are injected into the broker too.
     standby: bool = False
     broker_faults: bool = False
 
@@ -148,7 +148,7 @@ def run(options: Options, folder: Path) -> Result:
         try:
             wait_until(fleet.all_ready, "the slots are ready", READY_SECONDS_MAX)
             feed.start()
-            faults = rage(fleet, options.seed, options.seconds, feed.check)
+            faults = run_faults(fleet, options.seed, options.seconds, feed.check)
             verdict = _settle(fleet, feed, outputs)
         finally:
             feed.stop_beginning()

@@ -94,7 +94,7 @@ def run(options: Options, folder: Path) -> Result:
 
 
 def _torment(slots: Sequence[TableSlot], options: Options) -> Counter[str]:
-    """Faults befall one slot at a time until the time is over; then every slot runs."""
+    """Faults are injected into one slot at a time until the time is over; then every slot runs."""
     random_ = random.Random(options.seed)
     faults: Counter[str] = Counter()
     ends_at = time.monotonic() + options.seconds
@@ -102,12 +102,12 @@ def _torment(slots: Sequence[TableSlot], options: Options) -> Counter[str]:
         time.sleep(options.fault_seconds * random_.uniform(0.5, 1.0))
         fault = FAULTS[sum(faults.values())] if sum(faults.values()) < len(FAULTS) else random_.choice(FAULTS)
         faults[fault] += 1
-        _befall(random_.choice(slots), fault)
+        _inject(random_.choice(slots), fault)
         wait_until(lambda: all(one.slot.is_ready() for one in slots), f"the slots are ready after: {fault}", 180)
     return faults
 
 
-def _befall(one: TableSlot, fault: str) -> None:
+def _inject(one: TableSlot, fault: str) -> None:
     if fault.startswith("stopped"):
         one.slot.pause()
         time.sleep(1.0 if fault == "stopped for a moment" else 2 * SESSION_SECONDS)

@@ -58,9 +58,9 @@ def requests(session: Session) -> list[Request]:
 def _records(session: Session) -> Iterator[Said]:
     number = 0
     totals = Totals()
-    anew = session.client == "hls.js" or "cid" not in session.habits
+    restarts = session.client == "hls.js" or "cid" not in session.habits
     for place, play in enumerate(session.plays):
-        if anew or place == 0:
+        if restarts or place == 0:
             number = 0
         last = play is session.plays[-1]
         for at_ms, keys in _play(session, play, totals, last=last):

@@ -158,8 +158,8 @@ def _differences(last: Row, times: Integrated) -> Row:
         ("playing", times.in_state_ms["playing"] + times.ad_played_ms),
         ("rebuffer", times.in_state_ms["rebuffering"]),
     ):
-        told = last.get(_COUNTERS[f"{field}_ms"])
-        found[f"{field}_difference_ms"] = None if told is None else told - ours
+        reported = last.get(_COUNTERS[f"{field}_ms"])
+        found[f"{field}_difference_ms"] = None if reported is None else reported - ours
     count = last.get("view_rebuffer_count")
     return found | {"rebuffer_count_difference": None if count is None else count - times.stalls}
 
@@ -188,7 +188,7 @@ def _counted_by_mux(row: Row, last: Row, offset_ms: int) -> Row:
     return found
 
 
-def _told(play: Sequence[Step], name: str) -> list[int]:
+def _reported(play: Sequence[Step], name: str) -> list[int]:
     values = [one.attrs[name] for one in play if name in one.attrs]
     return [int(value[0][0]) if isinstance(value, list) else int(value) for value in values]
 
@@ -197,12 +197,12 @@ def _of_play(play: Sequence[Step], earlier: Sequence[Sequence[Step]], name: str)
     """A counter of the session as the play's: what it says last, less what it said last before, unless the client began again."""
     before: dict[str, int] = {}
     for one in (*earlier, play):
-        told = {key: values for key in ("bsa", "bsda", "dfa") if (values := _told(one, key))}
-        if any(min(values) < before.get(key, 0) for key, values in told.items()):
+        counters = {key: values for key in ("bsa", "bsda", "dfa") if (values := _reported(one, key))}
+        if any(min(values) < before.get(key, 0) for key, values in counters.items()):
             before = {}
         if one is play:
-            return told[name][-1] - before.get(name, 0) if name in told else None
-        before |= {key: values[-1] for key, values in told.items()}
+            return counters[name][-1] - before.get(name, 0) if name in counters else None
+        before |= {key: values[-1] for key, values in counters.items()}
     return None
 
 

@@ -59,8 +59,8 @@ def _gaps_ms(spans: Sequence[Span], until_ms: int) -> int:
 def _own(play: Sequence[Step]) -> int | None:
     source = play[0].source
     if source == "cmcd":
-        told = [one.attrs["msd"] for one in play if "msd" in one.attrs and one.attrs.get("sta") not in ("s", "d")]
-        return int(told[-1]) if told else None
+        durations = [one.attrs["msd"] for one in play if "msd" in one.attrs and one.attrs.get("sta") not in ("s", "d")]
+        return int(durations[-1]) if durations else None
     values = [one.attrs[_OWN[source]] for one in play if source in _OWN and _OWN[source] in one.attrs]
     return int(values[-1]) if values else None
 

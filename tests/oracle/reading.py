@@ -189,16 +189,16 @@ def plays(steps: Sequence[Step]) -> list[Play]:
     return found
 
 
-def _told_ms(one: Step) -> int:
+def _reported_ms(one: Step) -> int:
     return one.at_ms + int(one.attrs.get("ttlb", 0)) if one.is_request else one.at_ms
 
 
 def _runs(steps: Sequence[Step]) -> list[list[Step]]:
-    """The sequence begins anew with each beacon 0, and where a number comes a second time."""
-    beginnings = sorted(_told_ms(one) for one in steps if one.seq == 0)
+    """The sequence begins again with each beacon 0, and where a number comes a second time."""
+    beginnings = sorted(_reported_ms(one) for one in steps if one.seq == 0)
     groups: dict[int, list[Step]] = {}
     for one in steps:
-        groups.setdefault(sum(begun <= _told_ms(one) for begun in beginnings), []).append(one)
+        groups.setdefault(sum(begun <= _reported_ms(one) for begun in beginnings), []).append(one)
     early = groups.pop(0, [])
     runs = [group for _, group in sorted(groups.items())]
     first = _split(runs[0])[0] if runs else []
@@ -218,7 +218,7 @@ def _is_set_back(early: list[Step], run: list[Step]) -> bool:
 def _split(run: list[Step]) -> list[list[Step]]:
     parts: list[list[Step]] = [[]]
     numbers: set[int] = set()
-    for one in sorted(run, key=_told_ms):
+    for one in sorted(run, key=_reported_ms):
         if one.seq in numbers:
             parts.append([])
             numbers = set()

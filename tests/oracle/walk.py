@@ -24,7 +24,7 @@ class Span:
     before: str
     #: Whether anything played before or at it.
     has_played: bool
-    #: What counts until the next beacon; the last `played_ms` of it count as playing, whatever the state.
+    #: What counts until the next beacon; the last `played_ms` of it count as playing, in any state.
     ms: int = 0
     played_ms: int = 0
     gap_ms: int = 0
