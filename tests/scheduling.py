@@ -16,6 +16,7 @@ SHARING_SPARK: Final = (
     "test_warehouse.py",
     "test_rows.py",
     "test_finalizer_transforms.py",
+    "test_cardinality.py",
     "test_finalizer_identity.py",
 )
 _APART: Final = ("test_finalizer.py",)
