@@ -24,8 +24,8 @@ check: setup ## lint, format, types, layers
 	$(PYTHON) -m mypy
 	$(PYTHON) -c 'import sys; from importlinter.cli import lint_imports; sys.exit(lint_imports())'
 
-unit: setup ## the tests that need nothing but Python
-	$(PYTHON) -m pytest -n 2 --dist load tests/unit tests/contracts -m 'not integration'
+unit: setup ## the tests that need nothing but Python, with few generated cases: the run between two changes
+	$(PYTHON) -m pytest -n 2 --dist load tests/unit tests/contracts -m 'not integration' --hypothesis-profile quick
 
 integration: setup-test ## the tests with a real broker, Spark, Postgres, browser
 	$(PYTHON) -m tests.class_archives
