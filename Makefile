@@ -40,8 +40,8 @@ oracle: setup ## rows of generated sessions of every client beside those of a se
 fuzz: setup ## hostile requests through the intake of every route and the fold of every application, in memory [CASES=n] [SEED=n]
 	@$(PYTHON) -m tests.fuzz $(if $(CASES),--cases $(CASES)) $(if $(SEED),--seed $(SEED))
 
-chaos: setup ## slots killed, stopped, added, removed under load, every view compared with the truth [MINUTES=n] [SEED=n]
-	@$(PYTHON) -m tests.chaos $(if $(MINUTES),--minutes $(MINUTES)) $(if $(SEED),--seed $(SEED))
+chaos: setup ## slots killed, stopped, added, removed under load, every view compared with the truth [MINUTES=n] [SEED=n] [PROFILE=production: three brokers, hosts, a network that fails; as root]
+	@$(PYTHON) -m tests.chaos $(if $(MINUTES),--minutes $(MINUTES)) $(if $(SEED),--seed $(SEED)) $(if $(PROFILE),--profile $(PROFILE))
 
 rolling: setup ## restart every slot under load: which partitions move, and how long beacons wait
 	@$(PYTHON) -m tests.chaos.rolling

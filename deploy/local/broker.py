@@ -1,11 +1,12 @@
 """A single-node Kafka broker (KRaft) as a child process: for tests and local runs, never for production."""
 
+import os
 import shutil
 import socket
 import subprocess
 import uuid
 from base64 import urlsafe_b64encode
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
@@ -31,10 +32,10 @@ HEAP_MIB: Final = 640
 _PROPERTIES: Final = """\
 process.roles=broker,controller
 node.id=1
-controller.quorum.voters=1@127.0.0.1:{controller_port}
+controller.quorum.voters=1@{address}:{controller_port}
 controller.listener.names=CONTROLLER
-listeners=PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller_port}
-advertised.listeners=PLAINTEXT://127.0.0.1:{port}
+listeners=PLAINTEXT://{address}:{port},CONTROLLER://{address}:{controller_port}
+advertised.listeners=PLAINTEXT://{address}:{port}
 listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT
 log.dirs={data}
 auto.create.topics.enable=false
@@ -75,13 +76,18 @@ class Broker:
         heap_mib: int = HEAP_MIB,
         properties: Mapping[str, str] | None = None,
         cluster_id: str | None = None,
+        address: str = "127.0.0.1",
+        command: Sequence[str] = (),
+        environ: Mapping[str, str] | None = None,
     ) -> None:
         """`properties` are further settings of the broker, by name; they replace the settings of this module.
 
         `cluster_id` is the cluster that it is a part of: 22 characters of base64, as Kafka has them. By default its own.
+        `address` is where it listens, `command` what its own command is an argument of, and `environ` is added to ours.
         """
         self._own_cluster_id = cluster_id
         self._folder = folder
+        self._address = address
         self._more = "".join(f"{name}={value}\n" for name, value in (properties or {}).items())
         self._jars = jars
         self._heap_mib = heap_mib
@@ -89,17 +95,27 @@ class Broker:
         self._controller_port = controller_port or free_port()
         self._data = folder / "data"
         self._properties = folder / "server.properties"
-        self._child = Child("broker", self._java("kafka.Kafka", str(self._properties)), log_file=folder / "broker.log")
+        self._child = Child(
+            "broker",
+            [*command, *self._java("kafka.Kafka", str(self._properties))],
+            log_file=folder / "broker.log",
+            env={**os.environ, **(environ or {})},
+        )
 
     @property
     def bootstrap(self) -> str:
         """What clients are given as `bootstrap.servers`."""
-        return f"127.0.0.1:{self.port}"
+        return f"{self._address}:{self.port}"
 
     @property
     def log_file(self) -> Path:
         """Where the broker's own output goes."""
         return self._child.log_file
+
+    @property
+    def data(self) -> Path:
+        """Where its logs lie, a folder a partition."""
+        return self._data
 
     @property
     def child(self) -> Child:
@@ -161,7 +177,10 @@ class Broker:
         self._properties.write_text(
             # A backslash would begin an escape in a properties file.
             _PROPERTIES.format(
-                port=self.port, controller_port=self._controller_port, data=str(self._data).replace("\\", "\\\\")
+                address=self._address,
+                port=self.port,
+                controller_port=self._controller_port,
+                data=str(self._data).replace("\\", "\\\\"),
             )
             + self._more
         )
@@ -198,7 +217,7 @@ class Broker:
 
     def _listens(self) -> bool:
         with socket.socket() as probe:
-            return probe.connect_ex(("127.0.0.1", self.port)) == 0
+            return probe.connect_ex((self._address, self.port)) == 0
 
     def _answers(self) -> bool:
         admin = AdminClient({"bootstrap.servers": self.bootstrap, "log_level": 0})

@@ -5,13 +5,20 @@ import shutil
 import sys
 import tempfile
 from pathlib import Path
+from typing import Final
 
 from bench import results
-from tests.chaos.run import Options, run
+from tests.chaos.production.run import CannotRun, production
+from tests.chaos.run import Options, laptop, run
 
 MINUTES_MAX = 24 * 60
 #: A run of this length is a result that docs/results.md shows.
 RESULT_MINUTES = 20
+_PROFILES: Final = {"laptop": laptop, "production": production}
+_TITLES: Final = {
+    "laptop": "Chaos: slots, standby and broker killed and stopped",
+    "production": "Chaos as in production: brokers, disks, clocks, network, hosts and hostile input",
+}
 
 
 def main() -> int:
@@ -23,10 +30,17 @@ def main() -> int:
     parser.add_argument("--views-per-second", type=float, default=30.0)
     parser.add_argument("--standby", action=argparse.BooleanOptionalAction, default=True, help="for one of the slots")
     parser.add_argument("--broker-faults", action=argparse.BooleanOptionalAction, default=True)
+    parser.add_argument(
+        "--profile",
+        choices=sorted(_PROFILES),
+        default="laptop",
+        help="production: three brokers, hosts of their own, a network that fails; needs root",
+    )
     given = parser.parse_args()
     if not 0 < given.minutes <= MINUTES_MAX:
         parser.error(f"--minutes is not in (0, {MINUTES_MAX}]")
     folder = Path(tempfile.mkdtemp(prefix="playhead-chaos-"))
+    is_production = given.profile == "production"
     options = Options(
         seconds=given.minutes * 60,
         seed=given.seed,
@@ -34,27 +48,33 @@ def main() -> int:
         views_per_second=given.views_per_second,
         standby=given.standby,
         broker_faults=given.broker_faults,
+        long_views=3 if is_production else 0,
+        hostile_share=0.02 if is_production else 0.0,
     )
     is_right = False
     try:
-        result = run(options, folder)
+        result = run(options, folder, _PROFILES[given.profile])
         is_right = result.is_right
         print(result.table())
         if is_right and given.minutes >= RESULT_MINUTES:
             results.keep(
                 results.Part(
-                    name="chaos",
-                    title="Chaos: slots, standby and broker killed and stopped",
-                    command=f"make chaos MINUTES={given.minutes:g} SEED={given.seed}",
+                    name=f"chaos_{given.profile}" if is_production else "chaos",
+                    title=_TITLES[given.profile],
+                    command=f"make chaos MINUTES={given.minutes:g} SEED={given.seed}"
+                    + (" PROFILE=production" if is_production else ""),
                     checked="every view: 0 missing, 0 doubled, 0 wrong, 0 split, 0 still open, 0 late, 0 rejected",
                     compared=[],
                     lines=results.fenced(result.table()),
                 )
             )
+    except CannotRun as problem:
+        shutil.rmtree(folder)
+        parser.error(str(problem))
     finally:
         if is_right:
             shutil.rmtree(folder)
-        else:
+        elif folder.exists():
             print(f"logs: {folder}", file=sys.stderr)
     return 0 if is_right else 1
 

@@ -49,7 +49,7 @@ NO_BROKER: Final = '"error": "no broker '
 DROPPED: Final = '"error": "the group has dropped this process'
 
 #: The long pause outlasts a short run.
-_LONG_RUN_SECONDS: Final = 300.0
+LONG_RUN_SECONDS: Final = 300.0
 
 
 class Fleet:
@@ -71,6 +71,7 @@ class Fleet:
         self._session_seconds = session_seconds
         self._standby = standby
         self._broker = broker
+        self._brokers_fail = broker is not None
         self.slots: dict[int, Slot] = {}
         self._running: set[int] = set()
         #: Exit codes of the processes that were stopped, and those that ended by themselves.
@@ -111,9 +112,9 @@ class Fleet:
             self._start_again(self._standby)
 
     def _start_again(self, slot: Slot) -> None:
-        if self._broker is not None and NO_BROKER in slot.last_line():
+        if self._brokers_fail and NO_BROKER in slot.last_line():
             self.found_no_broker += 1
-        elif self._broker is not None and DROPPED in slot.last_line():
+        elif self._brokers_fail and DROPPED in slot.last_line():
             self.replaced += 1
         else:
             self.ended_unasked.append(f"slot {slot.number}: {slot.log_tail()[-600:]}")
@@ -159,22 +160,22 @@ class Fleet:
                 self.slots[number].start()
         elif kind == KILL_AWAY:
             self.slots[first].kill()
-            _let_pass(long_seconds)
+            let_pass(long_seconds)
             self.slots[first].start()
         elif kind == RESTART:
             self._terminate(first)
             self._start(first)
         elif kind == KILL_IN_PAUSE:
             self.slots[first].pause()
-            _let_pass(long_seconds / 2)
+            let_pass(long_seconds / 2)
             self.slots[second].kill()
             self.slots[second].start()
-            _let_pass(long_seconds / 2)
+            let_pass(long_seconds / 2)
             self.slots[first].wake()
         else:
             seconds = {PAUSE: chance.uniform(0.2, 2.5), PAUSE_LONG: long_seconds}.get(kind, POLL_INTERVAL_SECONDS + 2)
             self.slots[first].pause()
-            _let_pass(seconds)
+            let_pass(seconds)
             self.slots[first].wake()
         return True
 
@@ -182,11 +183,11 @@ class Fleet:
         assert self._broker is not None
         if kind == BROKER_KILL:
             self._broker.kill()
-            _let_pass(chance.uniform(0.0, 2.0))
+            let_pass(chance.uniform(0.0, 2.0))
             self._broker.start()
         else:
             self._broker.child.signal(signal.SIGSTOP)
-            _let_pass(chance.uniform(0.5, self._session_seconds + 2.0))
+            let_pass(chance.uniform(0.5, self._session_seconds + 2.0))
             self._broker.child.signal(signal.SIGCONT)
         return True
 
@@ -195,7 +196,7 @@ class Fleet:
         if kind == HOME_AWAY:
             home = self.slots[STANDBY_OF]
             home.kill()
-            _let_pass(SUSPECT_SECONDS + chance.uniform(0.0, 4.0))
+            let_pass(SUSPECT_SECONDS + chance.uniform(0.0, 4.0))
             home.start()
         else:
             self._standby.kill()
@@ -228,7 +229,7 @@ class Fleet:
         self.exits[self.slots[number].terminate()] += 1
 
 
-def _let_pass(seconds: float) -> None:
+def let_pass(seconds: float) -> None:
     """How long a fault lasts is part of the fault: nothing is awaited here."""
     threading.Event().wait(seconds)
 
@@ -238,7 +239,7 @@ class Deck:
 
     def __init__(self, chance: random.Random, kinds: Iterable[str], run_seconds: float) -> None:
         self._chance = chance
-        self._kinds = [*kinds, PAUSE_LONGEST] if run_seconds >= _LONG_RUN_SECONDS else list(kinds)
+        self._kinds = [*kinds, PAUSE_LONGEST] if run_seconds >= LONG_RUN_SECONDS else list(kinds)
         self._left: list[str] = []
 
     def draw(self) -> str:
@@ -259,7 +260,7 @@ def run_faults(fleet: Fleet, seed: int, seconds: float, check: Callable[[], None
     injected: Counter[str] = Counter()
     end = time.monotonic() + seconds
     while time.monotonic() < end:
-        _let_pass(deck.gap_seconds())
+        let_pass(deck.gap_seconds())
         fleet.look()
         check()
         kind = deck.draw()

@@ -11,10 +11,21 @@ from confluent_kafka import Producer
 
 from shared import codec, topics
 from shared.partitioning import partition_of, view_key
-from tests.chaos.stories import Send, Story, stories
+from tests.chaos.stories import Send, Story, long_story, stories
 
 PARTITIONS: Final = topics.BEACONS.partitions(topics.PROFILES["laptop"])
 FLUSH_SECONDS_MAX: Final = 60.0
+#: How much faster the beacons of a hot key come.
+_HOT_PACE: Final = 20
+_HOSTILE: Final = (
+    b"",
+    b"{garbage",
+    b"null",
+    b"[" * 100_000,
+    b'{"schema_version": 999}',
+    b'{"schema_version": 1, "source": "mux", "customer_id": 7}',
+    bytes(range(256)) * 100,
+)
 
 
 @dataclass(frozen=True)
@@ -27,12 +38,27 @@ class Truth:
     beacons: int
     copies: int
     dropped: int
+    #: Records that are no beacons.
+    rejected: int = 0
 
 
 class Feed(threading.Thread):
     """Begins `views_per_second` views for `seconds`, then brings all of them to their end."""
 
-    def __init__(self, bootstrap: str, *, seconds: float, views_per_second: float, seed: int) -> None:
+    def __init__(
+        self,
+        bootstrap: str,
+        *,
+        seconds: float,
+        views_per_second: float,
+        seed: int,
+        long_views: int = 0,
+        hostile_share: float = 0.0,
+    ) -> None:
+        """`long_views` last as long as the feed, and the first of them has a beacon every 20 ms.
+
+        `hostile_share` is the number of hostile records a beacon.
+        """
         super().__init__(name="feed", daemon=True)
         # That the broker is away, when it is killed on purpose, is no news.
         config = {"bootstrap.servers": bootstrap, "acks": "all", "enable.idempotence": True, "log_level": 0}
@@ -41,9 +67,13 @@ class Feed(threading.Thread):
         self._chance = random.Random(seed)
         self._seconds = seconds
         self._views_per_second = views_per_second
+        self._hostile_share = hostile_share
+        self._long = [
+            long_story(seed, number, seconds, _HOT_PACE if number == 0 else 1) for number in range(long_views)
+        ]
         self._enough = threading.Event()
         self._begun: list[Story] = []
-        self._beacons = self._copies = 0
+        self._beacons = self._copies = self._hostile = 0
         self.failure: BaseException | None = None
 
     @property
@@ -58,6 +88,7 @@ class Feed(threading.Thread):
             beacons=self._beacons,
             copies=self._copies,
             dropped=sum(story.beacons for story in self._begun if not story.row),
+            rejected=self._hostile,
         )
 
     def check(self) -> None:
@@ -80,7 +111,8 @@ class Feed(threading.Thread):
         now = time.monotonic()
         end, begins_at = now + self._seconds, now
         # (due, which story, which of its sends)
-        due: list[tuple[float, int, int]] = []
+        due: list[tuple[float, int, int]] = [(now, number, 0) for number in range(len(self._long))]
+        self._begun += self._long
         while due or not self._is_over(now, end):
             now = time.monotonic()
             while begins_at <= now and not self._is_over(now, end):
@@ -113,6 +145,17 @@ class Feed(threading.Thread):
         )
         self._beacons += not send.is_copy
         self._copies += send.is_copy
+        if self._hostile_share and self._chance.random() < self._hostile_share:
+            self._send_hostile(key)
+
+    def _send_hostile(self, key: bytes) -> None:
+        """What no collector stores: under the key of a view that goes on, or under one of its own."""
+        value = self._chance.choice(_HOSTILE)
+        key = self._chance.choice([key, b"acme:hostile", b"\xff\xfe", b""])
+        self._producer.produce(
+            topics.BEACONS.name, value, key, partition_of(key, PARTITIONS), on_delivery=self._delivered
+        )
+        self._hostile += 1
 
     @staticmethod
     def _delivered(error: object, _message: object) -> None:

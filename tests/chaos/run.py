@@ -2,6 +2,8 @@
 
 import time
 from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -37,6 +39,9 @@ class Options:
     #: Whether a slot has a standby, and whether faults are injected into the broker too.
     standby: bool = False
     broker_faults: bool = False
+    #: Views that last as long as the run, and hostile records a beacon.
+    long_views: int = 0
+    hostile_share: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -83,6 +88,7 @@ class Result:
             "",
             f"{'beacons':<36}{self.truth.beacons:>9,}",
             f"{'beacons sent again':<36}{self.truth.copies:>9,}",
+            f"{'hostile records':<36}{self.truth.rejected:>9,}",
             f"{'views':<36}{len(self.truth.rows):>9,}",
             f"{'revisions':<36}{verdict.revisions:>9,}",
             "",
@@ -102,48 +108,75 @@ class Result:
         return ["", *(f"FAULT {fault}" for fault in found[:20])] if found else []
 
 
-def run(options: Options, folder: Path) -> Result:
-    """Runs in `folder`, which keeps the logs. Ends all that it started, also after an error."""
+@dataclass(frozen=True)
+class Scene:
+    """What a run befalls: where its brokers are reached, and the fleet."""
 
+    bootstrap: str
+    fleet: Fleet
+
+
+#: Sets a run up, and takes it down.
+Stage = Callable[["Options", Path], AbstractContextManager[Scene]]
+
+
+def settings_of(options: Options, number: int, *, away_ms: int, **more: str) -> dict[str, str]:
+    """The settings of a slot. Brokers are away, or their clocks off, by `away_ms` at the most."""
+    standby = {"PROCESSOR_STANDBYS": "1", "PROCESSOR_HAND_BACK_MS": "3000"}
+    return {
+        "PROCESSOR_SESSION_MS": str(options.session_ms),
+        # So that in a short time many takeovers meet a store behind its changelog, and many one that is not.
+        "PROCESSOR_FLUSH_INTERVAL_MS": "1500",
+        "VIDEO_VIEWS_FINISH_CLEAN_MS": "1500",
+        "VIDEO_VIEWS_FINISH_ENDED_MS": "3000",
+        "VIDEO_VIEWS_FINISH_SILENT_MS": "4000",
+        "VIDEO_VIEWS_FINISH_PAUSED_MS": "4000",
+        # Views are forgotten while others run, so that tombstones and closed markers take part. Not while the broker is
+        # away: what waits for it meanwhile would be late, and rightly so.
+        "VIDEO_VIEWS_LATENESS_MS": str(30_000 + away_ms),
+        "VIDEO_VIEWS_CLOSED_MS": str(60_000 + away_ms),
+        **(standby if options.standby and number == STANDBY_OF else {}),
+        **more,
+    }
+
+
+def standby_settings() -> dict[str, str]:
+    """The settings of the process that stands by."""
+    return {"PROCESSOR_SLOT": f"test/{STANDBY_OF}", "PROCESSOR_STANDBYS": "1", "PROCESSOR_REPLICA": "1"}
+
+
+@contextmanager
+def laptop(options: Options, folder: Path) -> Iterator[Scene]:
+    """One broker and the slots, as processes on this machine."""
     away_ms = round(START_SECONDS_MAX * 1000) if options.broker_faults else 0
-
-    def make(number: int, **environ: str) -> Slot:
-        if options.standby and number == STANDBY_OF:
-            environ = {"PROCESSOR_STANDBYS": "1", "PROCESSOR_HAND_BACK_MS": "3000"} | environ
-        return Slot(
-            broker.bootstrap,
-            folder,
-            number,
-            PROCESSOR_SESSION_MS=str(options.session_ms),
-            # So that in a short time many takeovers meet a store behind its changelog, and many one that is not.
-            PROCESSOR_FLUSH_INTERVAL_MS="1500",
-            VIDEO_VIEWS_FINISH_CLEAN_MS="1500",
-            VIDEO_VIEWS_FINISH_ENDED_MS="3000",
-            VIDEO_VIEWS_FINISH_SILENT_MS="4000",
-            VIDEO_VIEWS_FINISH_PAUSED_MS="4000",
-            # Views are forgotten while others run, so that tombstones and closed markers take part. Not while the broker is
-            # away: what waits for it meanwhile would be late, and rightly so.
-            VIDEO_VIEWS_LATENESS_MS=str(30_000 + away_ms),
-            VIDEO_VIEWS_CLOSED_MS=str(60_000 + away_ms),
-            **environ,
-        )
-
-    def make_standby() -> Slot:
-        environ = {"PROCESSOR_SLOT": f"test/{STANDBY_OF}", "PROCESSOR_STANDBYS": "1", "PROCESSOR_REPLICA": "1"}
-        return make(STANDBY_NUMBER, **environ)
-
     with Broker(folder / "broker") as broker:
         create_topics(Settings(kafka_bootstrap=broker.bootstrap))
-        outputs = Outputs(broker.bootstrap)
+
+        def make(number: int, **environ: str) -> Slot:
+            return Slot(broker.bootstrap, folder, number, **(settings_of(options, number, away_ms=away_ms) | environ))
+
         fleet = Fleet(
             make,
             options.slots,
             options.session_ms / 1000,
-            standby=make_standby() if options.standby else None,
+            standby=make(STANDBY_NUMBER, **standby_settings()) if options.standby else None,
             broker=broker if options.broker_faults else None,
         )
+        yield Scene(broker.bootstrap, fleet)
+
+
+def run(options: Options, folder: Path, stage: Stage = laptop) -> Result:
+    """Runs in `folder`, which keeps the logs. Ends all that it started, also after an error."""
+    with stage(options, folder) as scene:
+        fleet = scene.fleet
+        outputs = Outputs(scene.bootstrap)
         feed = Feed(
-            broker.bootstrap, seconds=options.seconds, views_per_second=options.views_per_second, seed=options.seed
+            scene.bootstrap,
+            seconds=options.seconds,
+            views_per_second=options.views_per_second,
+            seed=options.seed,
+            long_views=options.long_views,
+            hostile_share=options.hostile_share,
         )
         try:
             wait_until(fleet.all_ready, "the slots are ready", READY_SECONDS_MAX)

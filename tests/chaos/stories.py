@@ -16,6 +16,8 @@ BITRATES_BPS: Final = (800_000, 2_400_000, 5_000_000)
 ENDINGS: Final[tuple[Ending, ...]] = ("clean", "clean", "clean", "ended", "error", "silent", "paused")
 #: Client time of the first view; it measures and never controls, so any will do.
 _BEGIN_MS: Final = 1_790_000_000_000
+#: How long the beacons of a stretch of playback take to be sent.
+_STRETCH_SECONDS: Final = 1.3
 
 
 @dataclass(frozen=True)
@@ -156,18 +158,25 @@ def stories(seed: int) -> Iterator[Story]:
         yield _story(chance, f"{seed}-{number}")
 
 
-def _story(chance: random.Random, view_id: str) -> Story:
+def long_story(seed: int, number: int, seconds: float, pace: int = 1) -> Story:
+    """A view of which beacons come for about so long, `pace` times as fast as those of others: hours of the client's time."""
+    stretches = max(1, round(seconds * pace / _STRETCH_SECONDS))
+    found = _story(random.Random(seed * 1_000 + number), f"{seed}-long-{number}", stretches)
+    return replace(found, sends=[replace(send, after_ms=send.after_ms // pace) for send in found.sends])
+
+
+def _story(chance: random.Random, view_id: str, stretches: int | None = None) -> Story:
     source = chance.choice(_SOURCES)
     play = _Play(chance, _BEGIN_MS + chance.randint(0, 10_000_000))
     who = _Who(source, chance.choice(CUSTOMERS), view_id, play.at_ms, chance.choice(ENDINGS))
     ending = who.ending
-    if chance.random() < 0.03:
+    if stretches is None and chance.random() < 0.03:
         # A page that only loads: no view, so no row.
         play.report("custom", None)
         sends = _order(chance, [_beacon(replace(who, source="mux"), 1, play.moments[0])])
         return Story((who.customer_id, view_id), sends, {})
     play.start()
-    for _ in range(chance.randint(1, 5)):
+    for _ in range(chance.randint(1, 5) if stretches is None else stretches):
         play.watch()
     play.end(ending)
     beacons = [_beacon(who, seq, moment) for seq, moment in enumerate(play.moments, 1 if source == "mux" else 0)]

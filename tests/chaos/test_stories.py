@@ -12,7 +12,7 @@ from services.processor.engine.driver import Driver
 from shared import codec, topics
 from shared.partitioning import view_key
 from tests.chaos.feed import Truth
-from tests.chaos.stories import Story, stories
+from tests.chaos.stories import Story, long_story, stories
 from tests.chaos.verdict import Observed, judge
 
 RULES = FinishRules(clean_ms=1_500, ended_ms=3_000, silent_ms=4_000, paused_ms=4_000)
@@ -34,6 +34,14 @@ def observe(sample: list[Story]) -> Observed:
         late=len(driver.outputs(topics.LATE)),
         rejected=len(driver.outputs(topics.REJECTED)),
     )
+
+
+def test_a_view_of_hours_is_right() -> None:
+    story = long_story(3, 0, seconds=120.0, pace=20)
+    observed = observe([story])
+    assert judge(observed, truth_of([story])).wrong == []
+    assert story.beacons > 3_000
+    assert story.row["view_end_ms"] - story.row["view_start_ms"] > 5 * 3_600_000
 
 
 def truth_of(sample: list[Story]) -> Truth:

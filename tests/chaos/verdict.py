@@ -37,7 +37,7 @@ class Verdict:
     still_open: int = 0
     #: Sums of the live gauges: name, observed, truth.
     sums: list[tuple[str, int, int]] = field(default_factory=list)
-    #: Records rejected as late or rejected; nothing that was sent is either.
+    #: Records that were late, and by how many those that were rejected differ from those that are no beacons.
     late_or_rejected: int = 0
     revisions: int = 0
 
@@ -50,7 +50,7 @@ class Verdict:
 
 def judge(observed: Observed, truth: Truth) -> Verdict:
     """Compares every view and every sum."""
-    verdict = Verdict(late_or_rejected=observed.late + observed.rejected)
+    verdict = Verdict(late_or_rejected=observed.late + abs(observed.rejected - truth.rejected))
     by_key: dict[Key, list[View]] = defaultdict(list)
     for row in observed.rows:
         by_key[row.customer_id, row.view_id].append(row)

@@ -1,7 +1,7 @@
 """Three small brokers as one cluster: what only replicas can show."""
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
@@ -26,17 +26,32 @@ class ReplicatedSettings(Settings):
         return replace(PROFILES["laptop"], replication_factor=NODES, min_insync_replicas=NODES - 1)
 
 
-class Cluster:
-    """Brokers by their node id, 1 to 3, each with a controller."""
+@dataclass(frozen=True)
+class Place:
+    """Where a broker runs."""
 
-    def __init__(self, folder: Path, properties: Mapping[str, str] | None = None) -> None:
-        """`properties` are settings of the brokers beside those of a cluster."""
+    address: str = "127.0.0.1"
+    command: tuple[str, ...] = ()
+    environ: Mapping[str, str] = field(default_factory=dict)
+
+
+class Cluster:
+    """Brokers by their node id, 1 to 3, each with a controller.
+
+    `places` says where each runs: its address, the command that its own is an argument of, and variables of its environment.
+    `properties` are further settings of all of them.
+    """
+
+    def __init__(
+        self, folder: Path, properties: Mapping[str, str] | None = None, places: Mapping[int, Place] | None = None
+    ) -> None:
+        places = places or dict.fromkeys(range(1, NODES + 1), Place())
         controllers: dict[int, int] = {}
         while len(controllers) < NODES:
             port = free_port()
             if port not in controllers.values():
                 controllers[len(controllers) + 1] = port
-        voters = ",".join(f"{node}@127.0.0.1:{port}" for node, port in controllers.items())
+        voters = ",".join(f"{node}@{places[node].address}:{port}" for node, port in controllers.items())
         replicas, in_sync = str(NODES), str(NODES - 1)
         cluster_id = new_cluster_id()
         self.brokers = {
@@ -45,6 +60,9 @@ class Cluster:
                 controller_port=port,
                 heap_mib=HEAP_MIB,
                 cluster_id=cluster_id,
+                address=places[node].address,
+                command=places[node].command,
+                environ=places[node].environ,
                 properties={
                     "node.id": str(node),
                     "controller.quorum.voters": voters,

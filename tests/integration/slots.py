@@ -26,7 +26,10 @@ def wait_until(condition: Callable[[], bool], what: str, seconds: float = 60.0) 
 
 
 class Slot:
-    """One processor process. `environ` overrides its settings; `program` is what runs in place of the processor itself."""
+    """One processor process. `environ` overrides its settings; `program` is what runs in place of the processor itself.
+
+    `address` is where it is reached, and `command` what its own command is an argument of.
+    """
 
     def __init__(
         self,
@@ -35,8 +38,12 @@ class Slot:
         number: int,
         *,
         program: tuple[str, ...] = PROCESSOR,
+        address: str = "127.0.0.1",
+        command: tuple[str, ...] = (),
         **environ: str,
     ) -> None:
+        self._address = address
+        self._command = command
         self.bootstrap = bootstrap
         self.folder = folder
         self.number = number
@@ -58,7 +65,7 @@ class Slot:
     def start(self) -> None:
         """Starts the process."""
         with self.log_file.open("ab") as log:
-            argv = [sys.executable, "-m", *self._program]
+            argv = [*self._command, sys.executable, "-m", *self._program]
             self._process = process.launch(argv, log.fileno(), self._environ, ROOT, None)
 
     @property
@@ -68,7 +75,7 @@ class Slot:
     def is_ready(self) -> bool:
         """Whether /readyz says yes."""
         try:
-            with urllib.request.urlopen(f"http://127.0.0.1:{self.admin_port}/readyz", timeout=2) as answer:
+            with urllib.request.urlopen(f"http://{self._address}:{self.admin_port}/readyz", timeout=2) as answer:
                 return bool(answer.status == 200)
         except (urllib.error.URLError, ConnectionError, TimeoutError):
             assert self.is_running, f"slot {self.number} ended: {self.log_tail()}"
