@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any, Final
 
-from tests.oracle.playing import shows_view
+from tests.oracle.reading import shows_view
 from tests.oracle.walk import Span
 
 _FIELDS: Final = (

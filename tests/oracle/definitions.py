@@ -12,8 +12,8 @@ from tests.oracle.advertising import ads, content_startup_ms
 from tests.oracle.delivery import Delivered
 from tests.oracle.details import client_knows, requests, stream
 from tests.oracle.integration import Integrated, integrated
-from tests.oracle.playing import failure_of_cmcd, shows_view, startup
-from tests.oracle.reading import Step, identity, plays, step
+from tests.oracle.playing import failure_of_cmcd, startup
+from tests.oracle.reading import Step, identity, plays, shows_view, step
 from tests.oracle.scoring import scores
 from tests.oracle.timeline import player_measured, timeline
 from tests.oracle.walk import DAY_MS, Span, Walk
@@ -130,7 +130,7 @@ def _row(
         "gap_count": sum((span.gap_ms > 0) + (span.missing_ms > 0) for span in spans),
         "clock_step_count": steps,
         **ads(spans),
-        **startup(play, spans),
+        **startup(play, spans, stalled=bool(_of_play(play, earlier, "bsa"))),
         **client_knows(play, last, times.scaled),
         **requests(play),
         **stream(play, spans, last, offset_ms),

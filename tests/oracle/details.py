@@ -4,8 +4,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any, Final
 
-from tests.oracle.playing import shows_view
-from tests.oracle.reading import Step
+from tests.oracle.reading import Step, shows_view
 from tests.oracle.walk import Span
 
 LIVE_EDGE_MS: Final = 300_000

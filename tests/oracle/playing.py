@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any, Final
 
-from tests.oracle.reading import Step
+from tests.oracle.reading import Step, shows_view
 from tests.oracle.walk import DAY_MS, Span
 
 _COUNTERS: Final = (
@@ -20,18 +20,12 @@ _COUNTERS: Final = (
 _OWN: Final = {"mux": "view_time_to_first_frame", "native": "startup_ms"}
 
 
-def shows_view(one: Step) -> bool:
-    """Whether a beacon shows that there is a view at all."""
-    if one.source == "cmcd":
-        return one.state not in ("", "none") or ("msd" in one.attrs and not one.state and not one.is_request)
-    if one.source == "mux":
-        return one.name == "viewstart"
-    return one.name in ("viewstart", "play", "playing")
+def startup(play: Sequence[Step], spans: Sequence[Span], *, stalled: bool) -> dict[str, Any]:
+    """`startup_ms`, why it is not known, the most that it can have been, and whether anything played.
 
-
-def startup(play: Sequence[Step], spans: Sequence[Span]) -> dict[str, Any]:
-    """`startup_ms`, why it is not known, the most that it can have been, and whether anything played."""
-    signs = _signs(play, spans)
+    `stalled`: the client counted stalls in it.
+    """
+    signs = _signs(play, spans) or ([(len(play), spans[-1].at_ms)] if stalled else [])
     frame = _first_frame(spans)
     begun = next((span for span in spans if shows_view(span.step)), None)
     own = _own(play)

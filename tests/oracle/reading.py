@@ -133,6 +133,31 @@ def step(append_ms: int, beacon: dict[str, Any]) -> Step:
     return Step(beacon, at_ms, append_ms, name, own, attrs, _STATES.get(name, ""))
 
 
+def shows_view(one: Step) -> bool:
+    """Whether a beacon shows that there is a view at all."""
+    if one.source == "cmcd":
+        return one.state not in ("", "none") or ("msd" in one.attrs and not one.state and not one.is_request)
+    if one.source == "mux":
+        return one.name == "viewstart"
+    return one.name in ("viewstart", "play", "playing")
+
+
+def is_live(one: Step) -> bool | None:
+    """Whether a beacon says that the stream is live; None where it says nothing of that."""
+    attrs = one.attrs
+    match one.source:
+        case "mux":
+            said = attrs.get("video_source_is_live")
+            return said if said is None else bool(said)
+        case "cmcd":
+            return {"v": False, "l": True, "ll": True}.get(str(attrs.get("st")))
+        case "epas":
+            live = attrs.get("live")
+            return live if isinstance(live, bool) else None
+        case _:
+            return {"vod": False, "live": True}.get(str(attrs.get("stream_type")))
+
+
 def identity(beacon: dict[str, Any]) -> object:
     """What makes two beacons the same."""
     if beacon["source"] == "mux":

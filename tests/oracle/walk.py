@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from tests.oracle.reading import Step
+from tests.oracle.reading import Step, is_live, shows_view
 
 DAY_MS: Final = 86_400_000
 _COUNTING: Final = ("starting", "playing", "rebuffering", "seeking")
@@ -52,6 +52,7 @@ class Walk:
         self._lows: list[tuple[int, int]] = []
         self._highs: list[tuple[int, int, bool]] = []
         self._playhead: tuple[int, int] | None = None
+        self._live = self._begun = False
         for one in play:
             if one.is_request:
                 self._requests.append(one.at_ms + int(one.attrs.get("ttlb", 0)))
@@ -59,6 +60,8 @@ class Walk:
                 self._take(one)
 
     def _take(self, one: Step) -> None:
+        kind = is_live(one)
+        self._live = self._live if kind is None else kind
         before, at_ms = "none", one.at_ms
         if self.spans:
             last = self.spans[-1]
@@ -77,12 +80,15 @@ class Walk:
             self._playhead = None
         elif one.playhead_ms is not None:
             self._playhead = one.playhead_ms, at_ms
+        elif shows_view(one) and not self._begun and self._playhead is None:
+            self._playhead = 0, at_ms
+        self._begun = self._begun or shows_view(one)
 
     def _note_heartbeat(self, one: Step, at_ms: int) -> None:
         if one.name not in _HEARTBEATS:
             return
         if self._beats and len(self._intervals) < 15:
-            self._intervals.append(at_ms - self._beats[-1])
+            self._intervals.append(min(at_ms - self._beats[-1], 300_000))
         self._beats.append(at_ms)
 
     def _advertise(self, one: Step) -> None:
@@ -189,14 +195,14 @@ class Walk:
         if one.name in _HEARTBEATS:
             self._beats[-1] += missing
             if len(self._beats) <= 16 and self._intervals:
-                self._intervals[-1] += missing
+                self._intervals[-1] = min(self._intervals[-1] + missing, 300_000)
         return at_ms + missing
 
     def _limit_ms(self, one: Step, advance: int | None) -> int | None:
         if one.source == "mux":
             return 90_000
         if len(self._intervals) >= 3:
-            return max(90_000, 3 * sorted(self._intervals)[(len(self._intervals) - 1) // 2])
+            return max(90_000, 3 * sorted(self._intervals)[(len(self._intervals) - 1) // 4])
         return 300_000 if self._beats or advance is not None else None
 
     def _gap(self, last: Span, one: Step, elapsed: int, advance: int | None) -> int:
@@ -208,10 +214,12 @@ class Walk:
             silence = max(silence, at_ms - before)
             before = max(before, at_ms)
         silence = min(silence, elapsed)
+        if self._live and advance is not None and advance >= elapsed / 2:
+            advance = None
         limit = self._limit_ms(one, advance)
         if limit is None or silence <= limit:
             return 0
-        if advance is not None and advance <= 2 * elapsed:
+        if advance is not None and advance <= 4 * elapsed:
             return elapsed - advance if elapsed - advance > 10_000 else 0
         return silence
 
@@ -221,6 +229,6 @@ class Walk:
         if self._playhead is None or one.playhead_ms is None or self._in_break or not early:
             return 0
         advance = one.playhead_ms - self._playhead[0]
-        if advance < 250 or advance > 2 * (at_ms - self._playhead[1]) or one.state == "seeking":
+        if advance < 250 or advance > 4 * (at_ms - self._playhead[1]) or one.state == "seeking":
             return 0
         return min(advance, last.ms)

@@ -24,13 +24,16 @@ def startup_of(progress: Progress, counters: dict[str, Any], *, counts_itself: b
         startup_ms = _since_begun(progress, started.first_frame_at_ms, progress.clock.gap_ms_before_play)
     if startup_ms is not None:
         return Startup(has_started=True, startup_ms=startup_ms)
+    played_at_ms = started.played_at_ms
     if not started.has_played:
-        return Startup(has_started=False, unknown="not_started")
+        if not counters.get("rebuffer_count"):
+            return Startup(has_started=False, unknown="not_started")
+        # The client counted stalls, some time before its last beacon: it had played.
+        played_at_ms = progress.at_ms
     if started.is_begun_late and not counts_itself:
         return Startup(has_started=True, unknown="start_lost")
-    return Startup(
-        True, None, "first_frame_lost", _since_begun(progress, started.played_at_ms, progress.clock.gap_ms_before_play)
-    )
+    bound_ms = _since_begun(progress, played_at_ms, progress.clock.gap_ms_before_play)
+    return Startup(has_started=True, unknown="first_frame_lost", ms_max=bound_ms)
 
 
 def startup_fields(progress: Progress, counters: dict[str, Any], startup: Startup) -> dict[str, Any]:

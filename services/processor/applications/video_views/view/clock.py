@@ -9,6 +9,7 @@ import msgspec
 
 from services.processor.applications.video_views.beacons.step import Step
 from services.processor.applications.video_views.bounds import HEARTBEAT_INTERVALS_MAX, STEP_MS_MAX
+from services.processor.applications.video_views.view.started import RATE_MAX
 from shared.schemas.view import NUMBER_MAX
 
 #: A difference of client times up to this is believed without witnesses.
@@ -32,10 +33,12 @@ SILENCE_MS_MIN: Final = 90_000
 UNKNOWN_SILENCE_MS: Final = 300_000
 #: A silence is a gap beyond so many heartbeats.
 SILENT_HEARTBEATS: Final = 3
-#: Heartbeat intervals that make a rhythm.
+#: Heartbeat intervals that make a rhythm: their lower quartile, since sleeps may be among them. None is longer than
+#: `UNKNOWN_SILENCE_MS` unless the client declares it.
 INTERVALS_MIN: Final = 3
 #: A part of a silence that the playhead does not witness is no gap up to this.
 UNWITNESSED_MS_MAX: Final = 10_000
+_LIVE: Final = "live"
 
 
 class First(msgspec.Struct, array_like=True):
@@ -73,6 +76,7 @@ class Clock(msgspec.Struct, array_like=True):
     playhead_ms: int | None = None
     #: It says that the device sleeps now.
     sleeps: bool = False
+    is_live: bool = False
     step_count: int = 0
     gap_ms: int = 0
     gap_count: int = 0
@@ -117,10 +121,14 @@ def elapsed(clock: Clock, at_ms: int, step: Step, *, is_playing: bool, is_counti
     quiet_ms = bounded_ms
     if clock.heard_ms:
         quiet_ms = min(bounded_ms, max(clock.quiet_ms, at_ms + bounded_ms - clock.heard_ms))
+    is_live = step.dimensions.get("stream_type", _LIVE if clock.is_live else None) == _LIVE
+    if is_live and shown_ms is not None and 2 * shown_ms >= bounded_ms:
+        # After a sleep the player shows the live edge: the playhead is no witness of what played.
+        shown_ms = None
     limit_ms = _limit_ms(clock, at_ms + bounded_ms, step, has_witness=shown_ms is not None)
     if quiet_ms <= limit_ms:
         return Elapsed(bounded_ms, 0, is_step)
-    if shown_ms is not None and shown_ms <= 2 * bounded_ms:
+    if shown_ms is not None and shown_ms <= RATE_MAX * bounded_ms:
         unwitnessed_ms = bounded_ms - shown_ms
         return Elapsed(bounded_ms, unwitnessed_ms if unwitnessed_ms > UNWITNESSED_MS_MAX else 0, is_step)
     return Elapsed(bounded_ms, quiet_ms, is_step)
@@ -166,12 +174,17 @@ def _limit_ms(clock: Clock, at_ms: int, step: Step, *, has_witness: bool) -> int
         return max(SILENCE_MS_MIN, SILENT_HEARTBEATS * declared_ms)
     intervals = clock.intervals
     if step.is_heartbeat and clock.heartbeat_ms and len(intervals) < HEARTBEAT_INTERVALS_MAX:
-        intervals = [*intervals, at_ms - clock.heartbeat_ms]
+        intervals = [*intervals, _interval_ms(clock, at_ms)]
     if len(intervals) >= INTERVALS_MIN:
-        return max(SILENCE_MS_MIN, SILENT_HEARTBEATS * sorted(intervals)[(len(intervals) - 1) // 2])
+        return max(SILENCE_MS_MIN, SILENT_HEARTBEATS * sorted(intervals)[(len(intervals) - 1) // 4])
     if has_witness or clock.heartbeat_ms or step.is_heartbeat:
         return UNKNOWN_SILENCE_MS
     return STEP_MS_MAX
+
+
+def _interval_ms(clock: Clock, at_ms: int) -> int:
+    """The interval from the last heartbeat to one at this corrected time, as far as it may be the client's rhythm."""
+    return min(at_ms - clock.heartbeat_ms, UNKNOWN_SILENCE_MS)
 
 
 def begin(clock: Clock, step: Step) -> None:
@@ -251,13 +264,15 @@ def note(clock: Clock, step: Step, at_ms: int) -> None:
     """Notes a timed step at this corrected time."""
     clock.playhead_ms = step.playhead
     clock.sleeps = step.sleeps
+    if "stream_type" in step.dimensions:
+        clock.is_live = step.dimensions["stream_type"] == _LIVE
     if clock.heard_ms:
         clock.heard_ms = clock.quiet_ms = 0
     if step.heartbeat_ms:
         clock.declared_ms = step.heartbeat_ms
     if step.is_heartbeat:
         if clock.heartbeat_ms and len(clock.intervals) < HEARTBEAT_INTERVALS_MAX:
-            clock.intervals.append(at_ms - clock.heartbeat_ms)
+            clock.intervals.append(_interval_ms(clock, at_ms))
         clock.heartbeat_ms = at_ms
 
 

@@ -12,8 +12,8 @@ from services.processor.applications.video_views.beacons.step import Step
 
 #: Less is a player that goes to its first frame, not one that plays.
 ADVANCE_MS_MIN: Final = 250
-#: Nobody plays faster: a longer step is a jump to the start position or the live edge.
-RATE_MAX: Final = 2
+#: No player offers to play faster: a longer step is a jump to the start position or the live edge.
+RATE_MAX: Final = 4
 
 _FROM_THE_BEGINNING: Final = frozenset({step.STARTING, step.WANTED, step.REBUFFERING})
 _HAS_NOT_PLAYED: Final = frozenset({step.STARTING, step.REBUFFERING})
@@ -43,6 +43,9 @@ def begin(started: Started, first: Step) -> None:
     started.is_begun_late = first.state not in _FROM_THE_BEGINNING
     started.last_seq = first.seq
     started.misses_numbers = False
+    if started.playhead_ms is None and first.playhead is None:
+        # The client may send a single playhead: it has come from the beginning, or is a start position.
+        started.playhead_ms, started.playhead_at_ms = 0, first.at_ms
 
 
 def count(started: Started, next_step: Step) -> None:

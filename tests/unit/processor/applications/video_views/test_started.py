@@ -6,7 +6,8 @@ import msgspec
 import pytest
 
 from shared.schemas.beacon import Beacon
-from tests.unit.processor.applications.video_views.beacons import MINUTE_MS, Drive, cmcd, mux
+from tests.unit.processor.applications.video_views.beacons import MINUTE_MS, Drive, cmcd, mux, told_fast
+from tests.unit.processor.applications.video_views.counted import newest
 from tests.unit.processor.applications.video_views.test_by_time import told
 from tests.unit.processor.applications.video_views.test_definitions import row_of
 
@@ -35,6 +36,14 @@ PLAYED: dict[str, list[Beacon]] = {
         epas("rebufferstart", 30_000, 29_000),
         epas("rebufferend", 31_000, 29_000),
     ],
+    "epas: the only playhead, not further than the time since the beginning": [
+        epas("viewstart", 0),
+        epas("viewend", 30_000, 20_000),
+    ],
+    "native: three times as fast": [
+        msgspec.structs.replace(told("native", "viewstart", 0), playhead_ms=0),
+        msgspec.structs.replace(told("native", "heartbeat", 30_000), playhead_ms=88_000),
+    ],
 }
 
 
@@ -44,6 +53,30 @@ def test_a_view_that_played_has_started_though_its_first_frame_was_lost(drive: D
     assert (row.ebvs, row.startup_failed, row.startup_ms, row.content_startup_ms) == (False, False, None, None)
     assert (row.startup_unknown, row.startup_ms_max) == ("first_frame_lost", 30_000)
     assert (row.score_success, row.score_startup) == (100, None)
+
+
+@pytest.mark.parametrize("playhead_ms", [0, 200, 600_000])
+def test_a_single_playhead_at_the_start_or_at_a_start_position_shows_no_playing(drive: Drive, playhead_ms: int) -> None:
+    row = row_of(drive, [epas("viewstart", 0), epas("heartbeat", 30_000, playhead_ms)])
+    assert (row.ebvs, row.startup_unknown, row.playing_ms) == (True, "not_started", 0)
+
+
+def test_stalls_that_a_cmcd_client_counted_in_the_play_show_that_it_played(drive: Drive) -> None:
+    first = [cmcd(0, "viewstart", 0, sta="s"), cmcd(2, "rebufferstart", 30_000, sta="r", bsa=[[2, "v"]])]
+    row = row_of(drive, first)
+    assert (row.ebvs, row.rebuffer_count, row.startup_unknown, row.startup_ms_max) == (
+        False,
+        2,
+        "first_frame_lost",
+        30_000,
+    )
+    # Those of the session before the play are none of it.
+    second = [
+        cmcd(0, "viewstart", 60_000, sta="s", bsa=[[2, "v"]]),
+        cmcd(1, "heartbeat", 90_000, sta="s", bsa=[[2, "v"]]),
+    ]
+    driver = told_fast([*first, *second], ())
+    assert [(row.ebvs, row.rebuffer_count) for row in newest(driver).values()] == [(False, 2), (True, 0)]
 
 
 def test_a_playhead_that_advances_shows_playing_after_a_counter_has_shown_that_it_played(drive: Drive) -> None:

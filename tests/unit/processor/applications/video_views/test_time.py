@@ -101,6 +101,48 @@ def test_lost_beacons_of_a_view_that_plays_on_are_no_gap_and_a_sleep_among_them_
 
 
 @pytest.mark.parametrize("client", CLIENTS)
+def test_of_a_live_stream_the_playhead_that_jumps_to_the_edge_is_no_witness_of_playing(client: Client) -> None:
+    kind = {"video_source_is_live": True, "stream_type": "live", "live": True, "st": "l"}
+    start: list[Told] = [
+        (0, "viewstart", 0, kind),
+        (1_000, "playing", 0, RATE),
+        *((at, e, at - 1_000, a) for at, e, _, a in beats(11_000, 61_000)),
+    ]
+    # After 40 min of sleep the player shows the live edge, some seconds nearer than before.
+    slept = [*start, (2_461_000, "heartbeat", 2_465_000, {}), (2_471_000, "viewend", 2_475_000, {})]
+    assert times(row_of(story(client, slept)))[1:] == (70_000, 2_400_000, 1, 0)
+    # What it had loaded was played before the sleep, and it stayed behind.
+    behind = [*start, (2_461_000, "heartbeat", 90_000, {}), (2_471_000, "viewend", 100_000, {})]
+    assert times(row_of(story(client, behind)))[1:] == (100_000, 2_370_000, 1, 0)
+
+
+@pytest.mark.parametrize("client", ["cmcd", "native", "epas"])
+def test_a_view_that_plays_three_times_as_fast_has_no_gap_where_beacons_were_lost(client: Client) -> None:
+    told: list[Told] = [(0, "viewstart", 0, {}), (1_000, "playing", 0, RATE), (11_000, "heartbeat", 30_000, {})]
+    lost = [*told, (411_000, "heartbeat", 1_230_000, {}), (421_000, "viewend", 1_260_000, {})]
+    assert times(row_of(story(client, lost)))[1:] == (420_000, 0, 0, 0)
+
+
+@pytest.mark.parametrize("sleeps", [2, 5])
+def test_sleeps_do_not_become_the_rhythm_of_heartbeats(sleeps: int) -> None:
+    told: list[Told] = [(0, "viewstart", None, {}), (1_000, "playing", None, RATE), *beats(11_000, 31_000)]
+    at_ms = 31_000
+    for _ in range(sleeps):
+        at_ms += 40 * MINUTE_MS
+        told.append((at_ms, "heartbeat", None, {}))
+    told.append((at_ms + 10_000, "viewend", None, {}))
+    row = row_of(story("cmcd", told))
+    assert (row["playing_ms"], row["gap_count"]) == (40_000, sleeps)
+
+
+def test_a_client_that_sleeps_between_all_its_heartbeats_has_no_rhythm_of_sleeps() -> None:
+    told: list[Told] = [(0, "viewstart", None, {}), (1_000, "playing", None, RATE)]
+    told += [(1_000 + number * 40 * MINUTE_MS, "heartbeat", None, {}) for number in range(1, 6)]
+    row = row_of(story("cmcd", told))
+    assert row["gap_count"] == 5
+
+
+@pytest.mark.parametrize("client", CLIENTS)
 def test_a_pause_and_slow_timers_are_no_gap(client: Client) -> None:
     told: list[Told] = [
         (0, "viewstart", None, {}), (1_000, "playing", None, RATE), *beats(61_000, 301_000, 60_000),
