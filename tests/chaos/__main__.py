@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Final
 
 from bench import results
-from tests.chaos.production.run import CannotRun, production
+from tests.chaos.production.network import CannotRun
+from tests.chaos.production.run import production
 from tests.chaos.run import Options, laptop, run
 
 MINUTES_MAX = 24 * 60
