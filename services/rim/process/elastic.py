@@ -59,7 +59,7 @@ class ElasticPool(Executor):
         return task.future
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:  # noqa: ARG002
-        """Takes no more tasks. Threads end after the tasks that wait; none is joined, whatever `wait` says."""
+        """Takes no more tasks. Threads end after the tasks that wait; none is joined; `wait` has no effect."""
         with self._lock:
             self._is_closed = True
             dropped = list(self._tasks) if cancel_futures else []
