@@ -7,7 +7,6 @@ and builds a new one from the committed changelog, as a takeover does.
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal
 
-from services.processor.engine.application.access import Found
 from services.processor.engine.application.application import Application, Lookup
 from services.processor.engine.application.media_requests import Corrupt, MediaOutcome, MediaRequest, Verifying
 from services.processor.engine.application.requests import Query
@@ -123,8 +122,8 @@ class Driver:
         """Advances the clock to `clock_ms`, fires the rows that are due, and commits."""
         self._work(clock_ms)
 
-    def look(self, lookup: Lookup, key: bytes) -> Found:
-        """Answers a question from the rows as they are now."""
+    def look(self, lookup: Lookup, key: bytes) -> bytes | None:
+        """Answers a lookup from what is committed."""
         return self._core.look(lookup, key)
 
     def ask(self, query: Query, subject: bytes) -> bytes | None:

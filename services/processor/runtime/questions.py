@@ -19,11 +19,9 @@ class Unanswered(RuntimeError):
 
 
 class Looked(NamedTuple):
-    """What a core's rows say of a key: JSON, or None where there is nothing."""
+    """What a core's committed rows say of a key: JSON, or None where there is nothing."""
 
     json: bytes | None
-    #: Whether all that it says is committed.
-    is_committed: bool
     #: When the core committed last, monotonic seconds.
     committed_at: float
     #: Input records not yet folded; None while the end is not known.

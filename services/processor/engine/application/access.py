@@ -4,8 +4,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, Protocol
 
-import msgspec
-
 from services.processor.engine.application.application import Lookup
 from services.processor.engine.application.requests import Query
 from services.processor.engine.state.failures import NOT_THE_APPLICATION
@@ -59,28 +57,8 @@ class LookFailed(RuntimeError):
     """The application raised on a question."""
 
 
-class Found(msgspec.Struct, frozen=True):
-    """What a lookup found: JSON, or None. `is_committed` is false when a row it read, or missed, is not committed yet."""
-
-    json: bytes | None
-    is_committed: bool
-
-
-class Reading:
-    """The `Rows` of one lookup; remembers whether all that it read is committed."""
-
-    def __init__(self, layers: Layers) -> None:
-        self._layers = layers
-        self.is_committed = True
-
-    def get(self, spec: StoreSpec[Row], key: bytes) -> Row | None:
-        entry, is_committed = self._layers.look(bytes([spec.id]) + key)
-        self.is_committed = self.is_committed and is_committed
-        return None if entry is None else entry.row
-
-
 class CommittedReading:
-    """The `CommittedRows` of one question."""
+    """The `Rows` of one lookup, and the `CommittedRows` of one question."""
 
     def __init__(self, layers: Layers) -> None:
         self._layers = layers
@@ -93,11 +71,13 @@ class CommittedReading:
         return [(key[1:], row) for key, row in self._layers.committed_page(spec.id, after, limit)]
 
 
-def look(layers: Layers, lookup: Lookup, key: bytes) -> Found:
-    """Answers a question from a core's rows as they are now. Raises `LookFailed`, `StoreFailed` or `NewerFormat`."""
-    rows = Reading(layers)
+def look(layers: Layers, lookup: Lookup, key: bytes) -> bytes | None:
+    """Answers a lookup from committed rows alone, as JSON. Raises `LookFailed`, `StoreFailed` or `NewerFormat`.
+
+    What is not committed may be dropped: the next answer would be an older one.
+    """
     with _failures_named(lookup.path, key):
-        return Found(lookup.answer(rows, key), rows.is_committed)
+        return lookup.answer(CommittedReading(layers), key)
 
 
 def ask(layers: Layers, query: Query, subject: bytes) -> bytes | None:

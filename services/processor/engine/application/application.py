@@ -123,7 +123,7 @@ class ReleasingRows(Protocol):
 
 
 class Rows(Protocol):
-    """A core's rows as they are now, to be read only: what a lookup changed in place would be lost, or worse, kept."""
+    """A core's committed rows, to be read only: what a lookup changed in place would be lost, or worse, kept."""
 
     def get(self, spec: StoreSpec[Row], key: bytes) -> Row | None:
         """The row of `key` in a store that the application declared, or None."""

@@ -6,7 +6,7 @@ checkpoint fails, it and all later changes are dropped, and the caller must give
 
 from collections.abc import Mapping, Sequence
 
-from services.processor.engine.application.access import Found, ask, look
+from services.processor.engine.application.access import ask, look
 from services.processor.engine.application.application import Application, Lookup
 from services.processor.engine.application.media_requests import MediaOutcome, MediaRequest
 from services.processor.engine.application.requests import Query
@@ -123,8 +123,8 @@ class Core:
         """Timers that are due and wait for the next checkpoint."""
         return self._layers.waiting_timers(self._position.target_ms)
 
-    def look(self, lookup: Lookup, key: bytes) -> Found:
-        """Answers a question from the rows as they are now. Raises `LookFailed`, `StoreFailed` or `NewerFormat`."""
+    def look(self, lookup: Lookup, key: bytes) -> bytes | None:
+        """Answers a lookup from committed rows alone. Raises `LookFailed`, `StoreFailed` or `NewerFormat`."""
         return look(self._layers, lookup, key)
 
     def ask(self, query: Query, subject: bytes) -> bytes | None:

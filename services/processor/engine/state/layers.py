@@ -61,19 +61,10 @@ class Layers:
             self._cache.remember(key, entry)
         return entry
 
-    def look(self, key: bytes) -> tuple[Entry | None, bool]:
-        """The row of `key` as it is now, or None, and whether that is committed. Leaves the cache as it is."""
-        is_committed = self._is_committed(key)
-        entry = self._kept(key) or self._read(key)
-        return (entry if entry is not None and entry.row is not None else None), is_committed
-
-    def _is_committed(self, key: bytes) -> bool:
-        return key not in self._open and self._stored.is_committed(key)
-
     def committed_row(self, key: bytes) -> Any:
         """The row of `key` as it is committed, decoded, or None. Leaves the cache as it is."""
-        if self._is_committed(key):
-            entry, _ = self.look(key)
+        if key not in self._open and self._stored.is_committed(key):
+            entry = self._kept(key) or self._read(key)
             return None if entry is None else entry.row
         row = self._stored.committed(key)
         return None if row is None else self._decoded(key, row).row

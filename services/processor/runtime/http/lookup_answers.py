@@ -43,8 +43,6 @@ class AnswerBody(msgspec.Struct, frozen=True):
     lag_records: int | None
     #: Changelog records that the copy lacked; null where the owner answered.
     copy_lag_records: int | None
-    #: Whether all of it is committed.
-    committed: bool
     found: msgspec.Raw | None
 
 
@@ -148,7 +146,6 @@ class LookupAnswers:
             age_ms=looked.age_ms,
             lag_records=None,
             copy_lag_records=looked.lag_records,
-            committed=True,
             found=msgspec.Raw(looked.json),
         )
         return LookupAnswer("copy", 200, msgspec.json.encode(body))
@@ -167,7 +164,6 @@ class LookupAnswers:
             age_ms=round((time.monotonic() - looked.committed_at) * 1000),
             lag_records=looked.lag_records,
             copy_lag_records=None,
-            committed=looked.is_committed,
             found=None if looked.json is None else msgspec.Raw(looked.json),
         )
         answer = LookupAnswer("here", 404 if looked.json is None else 200, msgspec.json.encode(body))

@@ -32,15 +32,18 @@ class Answers:
         self._commits = commits
 
     def look(self, lookup: Lookup, key: bytes, ends: Mapping[str, End]) -> Looked:
-        """Answers a lookup from the core's rows as they are now. Raises `Unanswered` or `LookFailed`."""
+        """Answers a lookup from the core's committed rows. Raises `Unanswered` or `LookFailed`.
+
+        A row that is missing proves nothing before the core has caught up: the former owner may have acknowledged its input.
+        """
         try:
-            found = self._core.look(lookup, key)
+            json = self._core.look(lookup, key)
         except StoreCorrupt as error:
             raise Unanswered(_UNREADABLE) from error
-        if found.json is None and not self._inputs.has_caught_up(self._core, ends):
+        if json is None and not self._inputs.has_caught_up(self._core, ends):
             raise Unanswered("not there yet: the partition was taken or rolled back and has not caught up")
         lag_records = self._inputs.lag_records(self._core, ends)
-        return Looked(found.json, found.is_committed, self._commits.committed_at, lag_records)
+        return Looked(json, self._commits.committed_at, lag_records)
 
     def ask(self, query: Query, subject: bytes) -> bytes | None:
         """Answers a query from the core's committed rows. Raises `Unanswered` or `LookFailed`.

@@ -1,7 +1,6 @@
 """CaughtUp: whether a core has read all input that existed when the partition was taken over or rolled back.
 
-Before that a missing row proves nothing: the former owner may have folded records, and answered from them, that this core has not
-read yet.
+Before that a missing row proves nothing: records that were acknowledged long ago wait to be folded, while nobody folded them.
 """
 
 from collections.abc import Iterable, Mapping

@@ -78,7 +78,7 @@ class InMemory(Running):
         for lookup in APPLICATIONS[self.part.application](self.part.environ).lookups:
             found = re.fullmatch(re.sub(r"\{(\w+)\}", r"(?P<\1>[^/]+)", lookup.path), path)
             if found is not None:
-                document = self.driver.look(lookup, lookup.candidates_of(found.groupdict())[0].subject).json
+                document = self.driver.look(lookup, lookup.candidates_of(found.groupdict())[0].subject)
                 return None if document is None else json.loads(document)
         return None
 

@@ -215,7 +215,7 @@ def test_a_lookup_names_an_api(drive: Drive) -> None:
     for parts in ({"host": ""}, {"host": "a", "customer": "a b"}):
         with pytest.raises(LookupWrong):
             lookup.candidates_of(parts)
-    assert drive(APPLICATION).look(lookup, KEY).json is None
+    assert drive(APPLICATION).look(lookup, KEY) is None
 
 
 def test_what_is_no_call_is_rejected(drive: Drive) -> None:

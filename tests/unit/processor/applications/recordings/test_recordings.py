@@ -21,7 +21,7 @@ def listed(driver: Driver, session: str = "s1") -> list[int]:
     """The numbers that a lookup lists."""
     lookup = APPLICATION.lookups[1]
     (candidate,) = lookup.candidates_of({"customer": "acme", "session": session})
-    found = driver.look(lookup, candidate.subject).json
+    found = driver.look(lookup, candidate.subject)
     return [] if found is None else [payload[0] for payload in json.loads(found)["payloads"]]
 
 
@@ -260,13 +260,13 @@ def test_a_long_list_comes_in_parts() -> None:
     for number in range(2_100):
         pipe(driver, chunks(number, b"p", upload=f"u{number}"))
     (candidate,) = lookup.candidates_of({"customer": "acme", "session": "s1"})
-    found = driver.look(lookup, candidate.subject).json
+    found = driver.look(lookup, candidate.subject)
     assert found is not None
     assert lookup.objects_of is not None
     first = lookup.objects_of(found)
     assert (len(first.objects), first.rest) == (2_048, {"from": "2048"})
     (candidate,) = lookup.candidates_of({"customer": "acme", "session": "s1", **(first.rest or {})})
-    found = driver.look(lookup, candidate.subject).json
+    found = driver.look(lookup, candidate.subject)
     assert found is not None
     second = lookup.objects_of(found)
     assert (len(second.objects), second.rest) == (52, None)

@@ -31,8 +31,8 @@ def now(driver: Driver, view_id: str = "v1") -> Any:
     """The first answer of any candidate, all of them on this one partition."""
     for candidate in LOOKUP.candidates_of({"customer": "acme", "view": view_id}):
         found = driver.look(LOOKUP, candidate.subject)
-        if found.json is not None:
-            return msgspec.json.decode(found.json)
+        if found is not None:
+            return msgspec.json.decode(found)
     return None
 
 

@@ -76,7 +76,7 @@ def worker(rows: dict[bytes, bytes]) -> SimpleNamespace:
     """One that has every partition and these rows."""
 
     def look(_lookup: Lookup, subject: bytes, _partition: int) -> tuple[Looked, str]:
-        return Looked(rows.get(subject), True, 0.0, 0), "me"
+        return Looked(rows.get(subject), 0.0, 0), "me"
 
     return having(frozenset(range(PARTITIONS)), look=look)
 
@@ -152,7 +152,7 @@ def test_nothing_is_told_without_the_token(setup: Setup) -> None:
 
 def test_what_the_group_confirms_is_told_and_nothing_else(setup: Setup) -> None:
     status, body, _ = setup.get("/counts/there")
-    assert (status, body["found"], body["slot"], body["committed"]) == (200, {"n": 1}, "test/0", True)
+    assert (status, body["found"], body["slot"]) == (200, {"n": 1}, "test/0")
     assert setup.get("/counts/absent")[0] == 404
     setup.group.member_id = "another who took the slot's id"
     for path in ("/counts/there", "/counts/absent"):
@@ -241,7 +241,6 @@ def test_a_copy_answers_only_who_takes_it_and_says_what_it_is(make: Callable[[st
         "age_ms": 1_234,
         "lag_records": None,
         "copy_lag_records": 5,
-        "committed": True,
         "found": {"n": 1},
     }
     assert one.get("/counts/absent?stale=allow")[0] == 503, "that a copy lacks it proves nothing"
@@ -279,8 +278,8 @@ def test_a_document_is_the_whole_body_and_its_key_may_be_in_the_query(
     for one in (setup, asked):
         status, body, headers = one.get("/documents?key=there")
         assert (status, body) == (200, {"n": 1})
-        said = [headers[f"Playhead-{name}"] for name in ("Slot", "Stale", "Committed", "Lag-Records")]
-        assert said == ["test/0", "false", "true", "0"]
+        said = [headers[f"Playhead-{name}"] for name in ("Slot", "Stale", "Lag-Records")]
+        assert said == ["test/0", "false", "0"]
         assert one.get("/documents?key=absent")[0] == 404
     assert setup.get("/documents?key=wrong")[0] == 400
 

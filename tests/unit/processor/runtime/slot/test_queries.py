@@ -14,7 +14,7 @@ from services.processor.runtime.telemetry.status import Usage
 
 LOOKUP = Lookup("/counts/{key}", lambda _: (), lambda _rows, _key: None)
 QUERY = Query("count", lambda _rows, _key: None)
-LOOKED = Looked(b"1", True, 0.0, 0)
+LOOKED = Looked(b"1", 0.0, 0)
 
 
 class Working:
