@@ -128,7 +128,7 @@ def test_an_heirs_fence_refuses_what_the_former_owner_still_commits(scene: Scene
     former.init_transactions(30)
     changes: dict[bytes, bytes | None] = {b"\x04acme:former": pack(0, b"row")}
     committer = Committer(former, APPLICATION, partition, COUNTS, Overtaken(point, successor))
-    # Told as a fence, or, where the client meets it inside a delivery report, as what it cannot express.
+    # Reported as a fence; or, inside a delivery report, as an error that the client cannot express.
     with pytest.raises(Unclear):
         committer.commit(Checkpoint(changes, [], Meta({}, 0, 1), 0, {}), None, time.monotonic() + 60)
 

@@ -1,4 +1,4 @@
-"""The network between hosts: a process that carries IP packets between TUN devices, and drops and delays them as it is told to.
+"""The network between hosts: a process that carries IP packets between TUN devices, and drops and delays them by its commands.
 
 `python -m tests.chaos.production.router ADDRESS=FD ...` reads one JSON document a line from its standard input: a list of
 `[from, to, loss, delay_ms]`, which replaces the former one. Two hosts that are not in it reach each other at once and always.
