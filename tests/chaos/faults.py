@@ -173,7 +173,11 @@ class Fleet:
             let_pass(long_seconds / 2)
             self.slots[first].wake()
         else:
-            seconds = {PAUSE: chance.uniform(0.2, 2.5), PAUSE_LONG: long_seconds}.get(kind, POLL_INTERVAL_SECONDS + 2)
+            seconds = {
+                PAUSE: chance.uniform(0.2, 2.5),
+                PAUSE_LONG: long_seconds,
+                PAUSE_LONGEST: POLL_INTERVAL_SECONDS + 2,
+            }[kind]
             self.slots[first].pause()
             let_pass(seconds)
             self.slots[first].wake()

@@ -110,7 +110,7 @@ class Result:
 
 @dataclass(frozen=True)
 class Scene:
-    """What a run befalls: where its brokers are reached, and the fleet."""
+    """Where faults are injected: where its brokers are reached, and the fleet."""
 
     bootstrap: str
     fleet: Fleet

@@ -91,15 +91,15 @@ class ProductionFleet(Fleet):
     def kinds(self) -> tuple[str, ...]:
         return (*(super().kinds if self._with_common else ()), *_OF_BROKERS, *_OF_NETWORK, *_OF_HOSTS)
 
-    def befall(self, kind: str, chance: random.Random) -> bool:
+    def inject(self, kind: str, chance: random.Random) -> bool:
         if kind in _OF_BROKERS:
-            self._befall_cluster(kind, chance)
+            self._inject_into_cluster(kind, chance)
         elif kind in _OF_NETWORK:
-            self._befall_network(kind, chance)
+            self._inject_into_network(kind, chance)
         elif kind in _OF_HOSTS:
-            self._befall_host(kind, chance)
+            self._inject_into_host(kind, chance)
         else:
-            return super().befall(kind, chance)
+            return super().inject(kind, chance)
         return True
 
     def wait_in_sync(self) -> None:
@@ -119,7 +119,7 @@ class ProductionFleet(Fleet):
             len(partition.isrs) == len(partition.replicas) for partition in partitions
         )
 
-    def _befall_cluster(self, kind: str, chance: random.Random) -> None:
+    def _inject_into_cluster(self, kind: str, chance: random.Random) -> None:
         self.wait_in_sync()
         broker = self._cluster.brokers[chance.choice(sorted(self._cluster.brokers))]
         if kind == ELECTED:
@@ -146,7 +146,7 @@ class ProductionFleet(Fleet):
             let_pass(chance.uniform(5.0, 12.0) if kind == BROKER_AWAY else chance.uniform(0.0, 2.0))
             broker.start()
 
-    def _befall_network(self, kind: str, chance: random.Random) -> None:
+    def _inject_into_network(self, kind: str, chance: random.Random) -> None:
         slot = f"slot-{chance.choice(self.running)}"
         brokers = [f"broker-{node}" for node in self._cluster.brokers]
         broker, other = chance.sample(brokers, 2)
@@ -165,7 +165,7 @@ class ProductionFleet(Fleet):
         let_pass(seconds)
         self._network.heal()
 
-    def _befall_host(self, kind: str, chance: random.Random) -> None:
+    def _inject_into_host(self, kind: str, chance: random.Random) -> None:
         slot = self.slots[chance.choice(self.running)]
         broker = f"broker-{chance.choice(sorted(self._cluster.brokers))}"
         if kind == CLOCK_STEPPED:
