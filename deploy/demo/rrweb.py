@@ -18,6 +18,8 @@ from services.rim.admin.http_thread import HttpThread
 CUSTOMER: Final = "YOUR_KEY"
 #: What a visitor calls herself at last, and the text of the page then.
 NAME, GREETING = "Grace", "Hello Grace"
+#: What she types when she leaves the page for a moment.
+WAY_OUT: Final = "on the way out"
 _CHROMIUM: Final = "chromium"
 _CHROMIUM_ARGS: Final = ["--no-sandbox", "--disable-dev-shm-usage"]
 #: How long a page's events are let through between two looks.
@@ -76,7 +78,12 @@ def recorded_page(collector_port: int) -> Iterator[str]:
 def browser() -> Iterator[Browser]:
     """A headless Chromium."""
     with sync_playwright() as playwright:
-        made = playwright.chromium.launch(executable_path=shutil.which(_CHROMIUM), args=_CHROMIUM_ARGS)
+        made = playwright.chromium.launch(
+            executable_path=shutil.which(_CHROMIUM),
+            args=_CHROMIUM_ARGS,
+            # People's browsers have one.
+            ignore_default_args=["--disable-back-forward-cache"],
+        )
         try:
             yield made
         finally:
@@ -106,6 +113,17 @@ def visit(page: Page, url: str, stored: Callable[[str], int], until: Until) -> s
             return None
     page.goto("about:blank")
     return _session_of(posted)
+
+
+def leave_and_return(page: Page) -> None:
+    """Leaves the page with events that are not sent yet, and comes back to it out of the back-forward cache."""
+    page.evaluate("addEventListener('pageshow', (event) => { window.returned = event.persisted; })")
+    page.fill("#name", WAY_OUT)
+    page.goto("about:blank")
+    page.evaluate("history.back()")
+    page.wait_for_function("window.returned !== undefined")
+    if not page.evaluate("window.returned"):
+        raise RuntimeError("the page was loaded again: it was not in the back-forward cache")
 
 
 def shown_in_replay(page: Page) -> tuple[str, str]:

@@ -1,6 +1,8 @@
 """rrweb's own recorder in Chromium, with the very lines of docs/recordings.md; and its own player on the replay page."""
 
+import gzip
 import json
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -10,7 +12,18 @@ import pytest
 from aiohttp import web
 
 from deploy.demo.clients_doc import RECORDINGS_DOC
-from deploy.demo.rrweb import CUSTOMER, GREETING, NAME, browser, recorded_page, serving, shown_in_replay, visit
+from deploy.demo.rrweb import (
+    CUSTOMER,
+    GREETING,
+    NAME,
+    WAY_OUT,
+    browser,
+    leave_and_return,
+    recorded_page,
+    serving,
+    shown_in_replay,
+    visit,
+)
 from deploy.local.broker import Broker
 from deploy.local.paths import RRWEB
 from deploy.local.ports import free_port
@@ -47,7 +60,14 @@ def until(condition: Callable[[], bool]) -> bool:
     return True
 
 
-def test_a_page_is_recorded_stored_and_replayed(broker: Broker, tmp_path: Path) -> None:
+def unpacked(content: bytes) -> bytes:
+    """A payload as the page made it; what it sends on its way out is not packed."""
+    return gzip.decompress(content) if content.startswith(b"\x1f\x8b") else content
+
+
+@pytest.fixture
+def running(broker: Broker, tmp_path: Path) -> Iterator[tuple[int, LookupSlot]]:
+    """A collector's port and a slot of recordings, whose objects are in folder `objects`."""
     port = free_port()
     with Collector(broker.bootstrap, tmp_path, port) as _:
         server = LookupSlot(
@@ -56,36 +76,68 @@ def test_a_page_is_recorded_stored_and_replayed(broker: Broker, tmp_path: Path) 
         server.slot.start()
         try:
             wait_until(server.slot.is_ready, "the slot works")
-            with recorded_page(port) as shop, replay_page(server.url) as replay, browser() as chromium:
-                errors: list[str] = []
-                page = chromium.new_page()
-                page.on("pageerror", lambda error: errors.append(str(error)))
-                session = visit(page, shop, lambda name: len(index(server, name).get("payloads", [])), until)
-                assert session is not None
-                assert errors == []
-                found = index(server, session)
-                assert found["absent"] == []
-                assert [payload[0] for payload in found["payloads"]] == list(range(len(found["payloads"])))
-                # What the page has packed is packed still.
-                assert found["payloads"][0][3:5] == ["application/json", "gzip"]
-                page.goto(f"{replay}?customer={CUSTOMER}&session={session}")
-                # Polled from here: the page's policy allows no waiting script within it.
-                wait_until(lambda: page.evaluate("document.body.dataset.state !== undefined"), "the replay is ready")
-                assert page.evaluate("document.body.dataset.state") == "ready", page.inner_text("#status")
-                ended = (GREETING, NAME)
-                wait_until(lambda: shown_in_replay(page) == ended, f"the replay stands at its end: {ended}")
-                page.evaluate("position.value = 0; position.dispatchEvent(new Event('input'))")
-                greeting = (
-                    "document.querySelector('.replayer-wrapper iframe').contentDocument"
-                    ".querySelector('#greeting')?.textContent === 'Before'"
-                )
-                wait_until(lambda: page.evaluate(greeting), "the replay stands at its beginning")
-                assert errors == []
-                page.goto(f"{replay}?customer={CUSTOMER}&session=none")
-                wait_until(lambda: page.evaluate("document.body.dataset.state === 'failed'"), "the replay has failed")
-                assert "knows no such session" in page.inner_text("#status")
+            yield port, server
         finally:
             server.slot.end()
+
+
+def test_a_page_is_recorded_stored_and_replayed(running: tuple[int, LookupSlot]) -> None:
+    port, server = running
+    with recorded_page(port) as shop, replay_page(server.url) as replay, browser() as chromium:
+        errors: list[str] = []
+        page = chromium.new_page()
+        page.on("pageerror", lambda error: errors.append(str(error)))
+        session = visit(page, shop, lambda name: len(index(server, name).get("payloads", [])), until)
+        assert session is not None
+        assert errors == []
+        found = index(server, session)
+        assert found["absent"] == []
+        assert [payload[0] for payload in found["payloads"]] == list(range(len(found["payloads"])))
+        # What the page has packed is packed still.
+        assert found["payloads"][0][3:5] == ["application/json", "gzip"]
+        page.goto(f"{replay}?customer={CUSTOMER}&session={session}")
+        # Polled from here: the page's policy allows no waiting script within it.
+        wait_until(lambda: page.evaluate("document.body.dataset.state !== undefined"), "the replay is ready")
+        assert page.evaluate("document.body.dataset.state") == "ready", page.inner_text("#status")
+        ended = (GREETING, NAME)
+        wait_until(lambda: shown_in_replay(page) == ended, f"the replay stands at its end: {ended}")
+        page.evaluate("position.value = 0; position.dispatchEvent(new Event('input'))")
+        greeting = (
+            "document.querySelector('.replayer-wrapper iframe').contentDocument"
+            ".querySelector('#greeting')?.textContent === 'Before'"
+        )
+        wait_until(lambda: page.evaluate(greeting), "the replay stands at its beginning")
+        assert errors == []
+        page.goto(f"{replay}?customer={CUSTOMER}&session=none")
+        wait_until(lambda: page.evaluate("document.body.dataset.state === 'failed'"), "the replay has failed")
+        assert "knows no such session" in page.inner_text("#status")
+
+
+def test_a_page_that_returns_from_the_back_forward_cache_loses_nothing(
+    running: tuple[int, LookupSlot], tmp_path: Path
+) -> None:
+    port, server = running
+    with recorded_page(port) as shop, browser() as chromium:
+        page = chromium.new_page()
+        sessions: set[str] = set()
+        page.on("request", lambda request: sessions.update(re.findall(r"/recordings/([^?]+)", request.url)))
+        page.goto(shop)
+        leave_and_return(page)
+        page.fill("#name", NAME)
+        page.click("#greet")
+
+        def text_stored() -> bytes:
+            # Only a call of its own lets the page's events through.
+            page.wait_for_timeout(200)
+            files = [file for session in sessions for file in (tmp_path / "objects" / CUSTOMER / session).glob("*")]
+            return b"".join(unpacked(file.read_bytes()) for file in files)
+
+        wait_until(lambda: GREETING.encode() in text_stored(), "what came last is stored", 60)
+        assert WAY_OUT.encode() in text_stored()
+        (session,) = sessions
+        found = index(server, session)
+        assert found["absent"] == []
+        assert [payload[0] for payload in found["payloads"]] == list(range(len(found["payloads"])))
 
 
 def test_the_package_is_the_one_that_the_document_names() -> None:
