@@ -232,6 +232,12 @@ FINALIZER_BATCHES: Final = Metric("playhead_finalizer_batches_total", "counter",
 FINALIZER_BATCH_ROWS: Final = Metric(
     "playhead_finalizer_batch_records", "gauge", "Records of the last micro-batch.", ("stream",)
 )
+FINALIZER_BATCH_AGE_SECONDS: Final = Metric(
+    "playhead_finalizer_batch_age_seconds",
+    "gauge",
+    "For how long the present micro-batch is under way, Spark's part of it too; 0 between two.",
+    ("stream",),
+)
 FINALIZER_VIEWS: Final = Metric("playhead_finalizer_views_total", "counter", "View revisions read from topic views.")
 FINALIZER_RAW_RECORDS: Final = Metric(
     "playhead_finalizer_raw_records_total", "counter", "Records landed as they are, by topic.", ("topic",)

@@ -17,7 +17,7 @@ from services.finalizer.settings import FinalizerSettings
 from services.finalizer.streaming.batches import Batches
 from services.rim.kafka.security import for_java
 from services.rim.telemetry.metrics import gauge
-from shared.metrics import FINALIZER_LAG_RECORDS
+from shared.metrics import FINALIZER_BATCH_AGE_SECONDS, FINALIZER_LAG_RECORDS
 from shared.settings import Settings
 
 log = structlog.get_logger(__name__)
@@ -94,10 +94,12 @@ def run(
     `watch` is called between looks. Raises `DataLost`, `StreamingQueryException` when a batch failed, `DrainExceeded` when a
     running one took too long to end.
     """
-    left = list(streams)
+    left, ages = list(streams), _Ages()
     try:
         while left and not stop.is_set():
             left = [stream for stream in left if not _has_ended(stream, POLL_SECONDS / len(left))]
+            for stream in left:
+                ages.observe(stream)
             watch()
     finally:
         # Also when one has failed: the others end their batch, which else would be run again.
@@ -135,6 +137,24 @@ def _drain(stream: Stream, deadline: float, seconds_max: float) -> None:
         if _has_ended(stream, 0.1):
             return
     stream.query.stop()
+
+
+class _Ages:
+    """Measures how long the present batch of each stream takes: a batch that hangs shows no lag."""
+
+    def __init__(self) -> None:
+        #: By stream, how many batches had ended when the present one was first seen, and when that was (monotonic seconds).
+        self._since: dict[str, tuple[int, float]] = {}
+
+    def observe(self, stream: Stream) -> None:
+        """Sets the gauge of the stream."""
+        name, now, progress = stream.batches.stream, time.monotonic(), stream.query.lastProgress
+        ended = -1 if progress is None else progress.batchId
+        if not stream.query.status["isTriggerActive"]:
+            self._since.pop(name, None)
+        elif name not in self._since or self._since[name][0] != ended:
+            self._since[name] = ended, now
+        gauge(FINALIZER_BATCH_AGE_SECONDS).labels(name).set(now - self._since.get(name, (ended, now))[1])
 
 
 def _observe(query: StreamingQuery) -> None:

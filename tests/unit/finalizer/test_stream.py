@@ -14,7 +14,7 @@ from services.finalizer.streaming import stream
 from services.finalizer.streaming.batches import Batches, StopRequested
 from services.finalizer.streaming.stream import DataLost, DrainExceeded, Stream
 from services.rim.telemetry.metrics import gauge
-from shared.metrics import FINALIZER_LAG_RECORDS
+from shared.metrics import FINALIZER_BATCH_AGE_SECONDS, FINALIZER_LAG_RECORDS
 
 
 class FakeQuery:
@@ -100,7 +100,7 @@ def test_the_lag_is_told_also_before_spark_knows_all_offsets(
     batches: Batches, stop: threading.Event, end: str | None, latest: str | None, lag: int
 ) -> None:
     query = FakeQuery(polls_in_batch=2)
-    query.lastProgress = SimpleNamespace(sources=[SimpleNamespace(endOffset=end, latestOffset=latest)])
+    query.lastProgress = SimpleNamespace(sources=[SimpleNamespace(endOffset=end, latestOffset=latest)], batchId=1)
     query.on_poll = stop.set
     run(query, batches, stop)
     assert gauge(FINALIZER_LAG_RECORDS).labels("views")._value.get() == lag
@@ -111,9 +111,37 @@ def test_no_lag_is_told_while_spark_knows_no_offsets(
     batches: Batches, stop: threading.Event, end: str | None, latest: str | None
 ) -> None:
     query = FakeQuery(polls_in_batch=2)
-    query.lastProgress = SimpleNamespace(sources=[SimpleNamespace(endOffset=end, latestOffset=latest)])
+    query.lastProgress = SimpleNamespace(sources=[SimpleNamespace(endOffset=end, latestOffset=latest)], batchId=1)
     query.on_poll = stop.set
     run(query, batches, stop)
+
+
+def test_the_age_of_a_batch_grows_until_it_ends(
+    batches: Batches, stop: threading.Event, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = 1_000.0
+    monkeypatch.setattr(stream.time, "monotonic", lambda: now)
+    seen: list[float] = []
+    query = FakeQuery(polls_in_batch=6)
+
+    def poll() -> None:
+        nonlocal now
+        now += 100
+        # The age after the poll before; its batch ends, and the next one begins at once.
+        seen.append(age_of("views"))
+        if len(seen) == 4:
+            query.lastProgress = SimpleNamespace(sources=[], batchId=7)
+        if len(seen) == 8:
+            stop.set()
+
+    gauge(FINALIZER_BATCH_AGE_SECONDS).labels("views").set(0)
+    query.on_poll = poll
+    run(query, batches, stop)
+    assert seen == [0, 0, 100, 200, 0, 100, 0, 0]
+
+
+def age_of(name: str) -> float:
+    return float(gauge(FINALIZER_BATCH_AGE_SECONDS).labels(name)._value.get())
 
 
 def test_when_one_stream_fails_the_other_ends_its_batch_first(batches: Batches, stop: threading.Event) -> None:
