@@ -120,7 +120,8 @@ def leave_and_return(page: Page) -> None:
     page.evaluate("addEventListener('pageshow', (event) => { window.returned = event.persisted; })")
     page.fill("#name", WAY_OUT)
     page.goto("about:blank")
-    page.evaluate("history.back()")
+    # Not at once: the call itself would end with the page.
+    page.evaluate("setTimeout(() => history.back())")
     page.wait_for_function("window.returned !== undefined")
     if not page.evaluate("window.returned"):
         raise RuntimeError("the page was loaded again: it was not in the back-forward cache")
