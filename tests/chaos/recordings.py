@@ -1,4 +1,4 @@
-"""`python -m tests.chaos.recordings`: session recordings at full size while collector, slots and broker are killed.
+"""`python -m tests.chaos.recordings`: recordings at full size while collector, slots and broker are killed and the store is away.
 
 Every payload must end up stored once, in order, byte for byte, and nothing else; exits 1 and keeps its folder otherwise.
 """
@@ -63,6 +63,7 @@ def run(options: Options, folder: Path) -> list[str]:
         broker = ending.enter_context(Broker(folder / "broker"))
         create_topics(Settings(kafka_bootstrap=broker.bootstrap))
         scene = Scene(broker, folder / "scene", ending)
+        point(scene.objects, folder / "objects")
         lines = [] if not options.uploads else [_memory(scene, options)]
         slots = [scene.slot(number) for number in range(SLOTS)]
         for server in slots:
@@ -79,13 +80,22 @@ def run(options: Options, folder: Path) -> list[str]:
         return [
             *lines,
             f"{len(payloads)} payloads of {options.sessions} sessions, {total / 1e6:,.0f} MB, the largest {largest:.0f} MB",
-            f"kills: {', '.join(f'{name} {count}' for name, count in sorted(faults.items())) or 'none'}",
+            f"faults: {', '.join(f'{name} {count}' for name, count in sorted(faults.items())) or 'none'}",
             f"posts: {sender.tries}, of which {sender.tries - len(payloads)} again ({sender.repeated} after a 200)",
             f"all answered 200 after {sent_seconds:.0f} s ({total / 1e6 / sent_seconds:.0f} MB/s)",
             f"all stored after {stored_seconds:.0f} s",
             "missing 0, doubled 0, out of order 0, other bytes 0",
             f"memory of the collector at its peak: {scene.collector.peak_bytes() / 1e6:.0f} MB",
         ]
+
+
+def point(link: Path, folder: Path, *, make: bool = True) -> None:
+    """Makes `link` lead to the folder, at once for all who use it. One that is not there cannot be made through the link."""
+    if make:
+        folder.mkdir(exist_ok=True)
+    new = link.with_name(f"{link.name}.new")
+    new.symlink_to(folder)
+    new.replace(link)
 
 
 def _uploads(options: Options) -> list[Payload]:
@@ -102,7 +112,7 @@ def _memory(scene: Scene, options: Options) -> str:
 
 
 def _with_faults(scene: Scene, slots: list[LookupSlot], sender: Sender, options: Options) -> Counter[str]:
-    """Kills one thing after the other, and starts it again, until all is sent."""
+    """Kills one thing after the other, and starts it again, until all is sent; or takes the object store away for a time."""
     random_ = random.Random(options.seed)
 
     def collector() -> None:
@@ -118,7 +128,18 @@ def _with_faults(scene: Scene, slots: list[LookupSlot], sender: Sender, options:
         scene.broker.kill()
         scene.broker.start()
 
-    faults: dict[str, Callable[[], None]] = {"collector": collector, "slot": slot, "broker": broker}
+    def store() -> None:
+        there = scene.objects.readlink()
+        point(scene.objects, there / "nowhere" / "at all", make=False)
+        time.sleep(random_.uniform(0.5, 1.5) * options.fault_seconds)
+        point(scene.objects, there)
+
+    faults: dict[str, Callable[[], None]] = {
+        "collector killed": collector,
+        "slot killed": slot,
+        "broker killed": broker,
+        "object store away": store,
+    }
     made: Counter[str] = Counter()
     deadline = time.monotonic() + SECONDS_MAX
     while sender.is_alive() and time.monotonic() < deadline:
@@ -132,7 +153,7 @@ def _with_faults(scene: Scene, slots: list[LookupSlot], sender: Sender, options:
             name = random_.choice(list(faults))
             faults[name]()
             made[name] += 1
-            print(f"killed {name}; {sender.stored} of {options.payloads} stored", file=sys.stderr)
+            print(f"{name}; {sender.stored} of {options.payloads} stored", file=sys.stderr)
     return made
 
 

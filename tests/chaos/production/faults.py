@@ -5,6 +5,7 @@ import os
 import random
 import resource
 import signal
+import subprocess
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -58,7 +59,8 @@ _TAIL_BYTES_MAX: Final = 64 * 1024
 _FLUSHED: Final = "__cluster_metadata-0"
 _CLOCK_STEPS: Final = (-120, -30, 30, 120)
 _MEMORY_GROUPS: Final = Path("/sys/fs/cgroup/memory")
-_MEMORY_BYTES_MAX: Final = 4 << 20
+_MEMORY_BYTES_MAX: Final = 1 << 20
+_OUT_OF_MEMORY_SECONDS_MAX: Final = 10.0
 
 
 class ProductionFleet(Fleet):
@@ -204,7 +206,7 @@ def lose_tails(data: Path, chance: random.Random) -> None:
 
 
 def run_out_of_memory(slot: Slot) -> None:
-    """The kernel kills the slot for want of memory; where the machine has no control groups for that, a plain kill -9."""
+    """The kernel kills the slot for want of memory; else it is killed: without control groups of memory, or if it needs none."""
     group = _MEMORY_GROUPS / f"playhead-{os.getpid()}"
     try:
         group.mkdir()
@@ -214,7 +216,10 @@ def run_out_of_memory(slot: Slot) -> None:
         slot.kill()
         return
     try:
-        slot.ended()
+        slot.ended(_OUT_OF_MEMORY_SECONDS_MAX)
+    except subprocess.TimeoutExpired:
+        # It makes do with the memory that it has.
+        slot.kill()
     finally:
         # A group that holds nobody any more can be removed.
         group.rmdir()
