@@ -98,7 +98,7 @@ def unit_of(field: str, info: FieldInfo) -> str:
         return ""
     words = (_UNITS.get(word, word if word in _COUNTED.split() else "") for word in reversed(field.split("_")))
     unit = next(filter(None, words), "")
-    rates = {"_per_second": "/s", "_per_minute": "/min"}
+    rates = {"_per_second": "/s", "_per_minute": "/min", "_per_day": "/day"}
     return unit + next((rate for name, rate in rates.items() if name in field), "")
 
 

@@ -64,7 +64,7 @@ COLLECTOR_UNSTORED: Final = Metric(
 COLLECTOR_LIMITED: Final = Metric(
     "playhead_collector_limited_total",
     "counter",
-    "Beacons not taken because their customer was beyond its rate.",
+    "Beacons, spans, API calls and recordings not taken because their customer was beyond a rate.",
     ("customer",),
 )
 COLLECTOR_CONNECTIONS: Final = Metric("playhead_collector_connections", "gauge", "Connections of clients.")

@@ -66,6 +66,9 @@ class CollectorSettings(IntakeLimits, Settings):
     customer_bytes_per_second: float = pydantic.Field(
         default=10_000_000.0, gt=0, le=1e12, description="bytes of bodies and recordings of such a customer"
     )
+    customer_bytes_per_day: float = pydantic.Field(
+        default=500e9, gt=0, le=1e15, description="the same over a day: what such a customer may store"
+    )
     customer_cpu_ms_per_second: float = pydantic.Field(
         default=500.0, gt=0, le=1e12, description="ms of CPU a second that reading such a customer's requests takes"
     )
@@ -262,6 +265,7 @@ class CollectorSettings(IntakeLimits, Settings):
             customer_rates=Customer(
                 beacons_per_second=self.customer_beacons_per_second,
                 bytes_per_second=self.customer_bytes_per_second,
+                bytes_per_day=self.customer_bytes_per_day,
                 cpu_ms_per_second=self.customer_cpu_ms_per_second,
                 spans_per_second=self.customer_spans_per_second,
                 calls_per_second=self.customer_calls_per_second,

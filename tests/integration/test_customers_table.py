@@ -76,7 +76,7 @@ def test_every_term_is_read(dsn: str, connection: psycopg.Connection) -> None:
     connection.execute(
         "INSERT INTO collector.customers VALUES"
         " ('full', '{a,b}', '{old}', 2.5, 1000, 30, 40, 50, 60, 70,"
-        " '{a key of thirty-two characters!!}', 'require', '{https://www.full.example}', 16, 0, 'ignore')"
+        " '{a key of thirty-two characters!!}', 'require', '{https://www.full.example}', 16, 0, 'ignore', 80)"
     )
     customers = CustomersTable(dsn).customers
     full = Customer(
@@ -84,6 +84,7 @@ def test_every_term_is_read(dsn: str, connection: psycopg.Connection) -> None:
         revoked_keys=("old",),
         beacons_per_second=2.5,
         bytes_per_second=1_000,
+        bytes_per_day=80,
         cpu_ms_per_second=30,
         spans_per_second=40,
         calls_per_second=50,

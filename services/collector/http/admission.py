@@ -240,7 +240,8 @@ class Admission:
     def _limited(self, demand: Demand | None, wait: float) -> RetryLater:
         amounts = demand.amounts if demand else {}
         for customer_id, amount in amounts.items():
-            metrics.counter(COLLECTOR_LIMITED).labels(customer_id).inc(amount.beacons + amount.spans + amount.calls)
+            inputs = amount.beacons + amount.spans + amount.calls + amount.recordings
+            metrics.counter(COLLECTOR_LIMITED).labels(customer_id).inc(inputs)
         return RetryLater("limited", wait)
 
 

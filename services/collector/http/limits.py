@@ -48,16 +48,20 @@ class Amount:
     new_views: int = 0
 
 
-#: What is taken from a bucket, the customer's rate that fills it, and the seconds of that rate.
+DAY_SECONDS: Final = 86_400.0
+#: What is taken from a bucket, the customer's rate that fills it, the seconds of that rate, and for how many a burst may last.
 _RATES: Final = (
-    ("size_bytes", "bytes_per_second", 1.0),
-    ("cpu_ms", "cpu_ms_per_second", 1.0),
-    ("beacons", "beacons_per_second", 1.0),
-    ("spans", "spans_per_second", 1.0),
-    ("calls", "calls_per_second", 1.0),
-    ("recordings", "recordings_per_minute", 60.0),
-    ("new_views", "new_views_per_second", 1.0),
+    ("size_bytes", "bytes_per_second", 1.0, BURST_SECONDS),
+    ("size_bytes", "bytes_per_day", DAY_SECONDS, DAY_SECONDS),
+    ("cpu_ms", "cpu_ms_per_second", 1.0, BURST_SECONDS),
+    ("beacons", "beacons_per_second", 1.0, BURST_SECONDS),
+    ("spans", "spans_per_second", 1.0, BURST_SECONDS),
+    ("calls", "calls_per_second", 1.0, BURST_SECONDS),
+    ("recordings", "recordings_per_minute", 60.0, BURST_SECONDS),
+    ("new_views", "new_views_per_second", 1.0, BURST_SECONDS),
 )
+#: The buckets of bytes.
+_OF_BYTES: Final = tuple(name for kind, name, _, _ in _RATES if kind == "size_bytes")
 #: Asked of every request, also where it takes nothing of them: a customer in debt waits.
 _OF_EVERY_REQUEST: Final = frozenset({"size_bytes", "cpu_ms"})
 
@@ -77,13 +81,14 @@ class RateLimits:
         wanted: list[tuple[_Bucket, float]] = []
         for customer_id, amount in amounts.items():
             own = terms[customer_id]
-            for kind, name, seconds in _RATES:
+            for kind, name, seconds, burst_seconds in _RATES:
                 tokens = getattr(amount, kind)
                 if not tokens and kind not in _OF_EVERY_REQUEST:
                     continue
                 rate = getattr(own, name) or getattr(self._defaults, name)
                 if rate is not None:
-                    wanted.append((self._bucket((customer_id, kind), rate / seconds, now_seconds), tokens))
+                    bucket = self._bucket((customer_id, name), rate / seconds, now_seconds, burst_seconds)
+                    wanted.append((bucket, tokens))
         wait = max((bucket.wait_seconds(now_seconds) for bucket, _ in wanted), default=0.0)
         if wait == 0.0:
             for bucket, tokens in wanted:
@@ -91,15 +96,17 @@ class RateLimits:
         return wait
 
     def give_back(self, customer_id: str, size_bytes: int) -> None:
-        """Returns bytes to the bucket that were taken and did not arrive; if negative, takes bytes that arrived in addition."""
-        bucket = self._buckets.get((customer_id, "size_bytes"))
-        if bucket is not None:
-            bucket.tokens += size_bytes
+        """Returns bytes to the buckets that were taken and did not arrive; if negative, takes bytes that arrived in addition."""
+        for name in _OF_BYTES:
+            bucket = self._buckets.get((customer_id, name))
+            if bucket is not None:
+                bucket.tokens += size_bytes
 
-    def _bucket(self, name: tuple[str, str], rate: float, now_seconds: float) -> _Bucket:
-        bucket = self._buckets.get(name)
+    def _bucket(self, key: tuple[str, str], rate: float, now_seconds: float, burst_seconds: float) -> _Bucket:
+        bucket = self._buckets.get(key)
         if bucket is None or bucket.rate != rate:
-            bucket = self._buckets[name] = _Bucket(rate, _capacity(rate), now_seconds)
+            full = max(1.0, rate * burst_seconds)
+            bucket = self._buckets[key] = _Bucket(rate, full, now_seconds, burst_seconds)
         return bucket
 
 

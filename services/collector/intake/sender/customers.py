@@ -38,6 +38,8 @@ class Customer(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     beacons_per_second: _Rate | None = None
     #: Bytes of bodies as they came.
     bytes_per_second: _Rate | None = None
+    #: The same over a day: what it may store.
+    bytes_per_day: _Rate | None = None
     #: CPU time that reading its requests takes, ms a second; 1,000 is one core.
     cpu_ms_per_second: _Rate | None = None
     spans_per_second: _Rate | None = None

@@ -32,6 +32,30 @@ def test_bytes_count_as_beacons_do_and_a_refused_request_costs_nothing() -> None
     assert limits.wait_seconds({"acme": Amount(beacons=9)}, {"acme": Customer(beacons_per_second=1)}, 0.0) == 0
 
 
+def test_a_customer_may_store_so_many_bytes_a_day() -> None:
+    limits = RateLimits()
+    terms = {"acme": Customer(bytes_per_second=1_000, bytes_per_day=864_000), "other": Customer()}
+
+    def wait(size_bytes: int, now_seconds: float, customer_id: str = "acme") -> float:
+        return limits.wait_seconds({customer_id: Amount(size_bytes)}, terms, now_seconds)
+
+    # A day's bytes at its rate a second; then no more than the day's average.
+    sent, now = 0, 0.0
+    while (waited := wait(10_000, now)) == 0:
+        sent, now = sent + 10_000, now + 10.0
+    # The last request may take the bucket into debt.
+    assert 864_000 <= sent <= 864_000 + 10 * now + 10_000
+    assert 0 < waited < 1_000
+    assert wait(1, now, "other") == 0
+    assert wait(1, now + waited + 0.1) == 0
+    # What was announced and did not come is given back to the day too.
+    now += 2_000
+    assert wait(20_000, now) == 0
+    assert wait(1, now + 20) > 0
+    limits.give_back("acme", 20_000)
+    assert wait(1, now + 40) == 0
+
+
 def test_a_customer_without_limits_has_none() -> None:
     limits = RateLimits()
     assert all(limits.wait_seconds({"a": Amount(10**9, beacons=10**9)}, {"a": Customer()}, 0.0) == 0 for _ in range(3))

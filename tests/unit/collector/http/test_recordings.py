@@ -14,7 +14,9 @@ import pytest
 from services.collector.intake.sender.customers import Customer, Customers
 from services.collector.sink.records import Record
 from services.collector.sink.sink import MemorySink, Unstored
+from services.rim.telemetry.metrics import counter
 from shared.chunks import CHUNK_BYTES_MAX, Chunk, chunk_of
+from shared.metrics import COLLECTOR_LIMITED
 from shared.partitioning import partition_of, recording_key
 from tests.unit.collector.http.serving import UPLOADS, Served, until
 
@@ -252,11 +254,13 @@ async def test_a_client_that_goes_away_leaves_no_payload(served: Served) -> None
 async def test_more_than_a_customers_rate_gets_a_retry_after(served: Served) -> None:
     served.rules = served.rules.model_copy(update={"customers": Customers({"acme": Customer(bytes_per_second=1_000)})})
     headers = {"Authorization": "Bearer acme"}
+    limited = counter(COLLECTOR_LIMITED).labels("acme")._value.get()
     async with served.client.post(URL, data=bytes(50_000), headers=headers) as answer:
         assert answer.status == 200
     async with served.client.post(URL, data=bytes(10), headers=headers) as answer:
         assert answer.status == 429
         assert int(answer.headers["Retry-After"]) >= 30
+    assert counter(COLLECTOR_LIMITED).labels("acme")._value.get() == limited + 1
 
 
 async def test_a_payload_of_unknown_length_is_charged_as_it_comes(served: Served) -> None:
