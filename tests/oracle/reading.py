@@ -78,6 +78,8 @@ class Step:
     attrs: dict[str, Any]
     #: The state after it; empty where it says none.
     state: str = ""
+    #: What to add to its times for its place in its session, after a clock that was set back.
+    shift_ms: int = 0
 
     @property
     def seq(self) -> int:
@@ -215,12 +217,17 @@ def plays(steps: Sequence[Step]) -> list[Play]:
 
 
 def _reported_ms(one: Step) -> int:
-    return one.at_ms + int(one.attrs.get("ttlb", 0)) if one.is_request else one.at_ms
+    told_ms = one.at_ms + int(one.attrs.get("ttlb", 0)) if one.is_request else one.at_ms
+    return told_ms + one.shift_ms
 
 
 def _runs(steps: Sequence[Step]) -> list[list[Step]]:
     """The sequence begins again with each beacon 0, and where a number comes a second time."""
-    beginnings = sorted(_reported_ms(one) for one in steps if one.seq == 0)
+    for one in steps:
+        one.shift_ms = 0
+    for begun in sorted((one for one in steps if one.seq == 0), key=lambda one: one.at_ms):
+        _set_back(steps, begun)
+    beginnings = sorted(one.at_ms + one.shift_ms for one in steps if one.seq == 0)
     groups: dict[int, list[Step]] = {}
     for one in steps:
         groups.setdefault(sum(begun <= _reported_ms(one) for begun in beginnings), []).append(one)
@@ -232,6 +239,25 @@ def _runs(steps: Sequence[Step]) -> list[list[Step]]:
     elif early:
         runs.insert(0, early)
     return [part for run in runs for part in _split(run)]
+
+
+def _set_back(steps: Sequence[Step], begun: Step) -> None:
+    """Moves what was sent by a clock that was set back just before this beginning."""
+    received_ms = begun.beacon["recv_time_ms"]
+    later = [one for one in steps if one.at_ms > begun.at_ms]
+    quick = [one for one in later if begun.offset_ms - one.offset_ms >= 30_000]
+    following = min((one for one in later if one.seq == 0), key=lambda one: one.at_ms, default=None)
+    run = [one for one in later if following is None or one.at_ms < following.at_ms]
+    own = [one for one in run if one.at_ms >= begun.at_ms + 10_000 and abs(one.offset_ms - begun.offset_ms) <= 5_000]
+    others = [one for one in run if one in quick]
+    whole = following is not None and not others
+    within = any(one.at_ms < other.at_ms and one.seq > other.seq for one in others for other in own)
+    if any(one.beacon["recv_time_ms"] >= received_ms for one in quick) or not quick or not own or not (whole or within):
+        return
+    base_ms = min(one.offset_ms - one.shift_ms for one in quick)
+    for one in steps:
+        if one.offset_ms >= begun.offset_ms - 5_000:
+            one.shift_ms = begun.offset_ms - base_ms
 
 
 def _is_set_back(early: list[Step], run: list[Step]) -> bool:

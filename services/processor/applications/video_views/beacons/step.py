@@ -139,6 +139,8 @@ class Step(msgspec.Struct, frozen=True, array_like=True):
     moves_playhead: bool = False
     #: It is the client's report of an error, not only a beacon of a player that has failed; a request that gives its code.
     reports_error: bool = False
+    #: What to add to its times for its place among those of its session: the client's clock was set back before it, or forward.
+    shift_ms: int = 0
     #: The program time that is shown, on the server's clock: latency is measured by the client's clock then. 0: not given.
     program_ms: int = 0
     #: SIGNED or NOT_SIGNED; 0: the customer does not sign its views.

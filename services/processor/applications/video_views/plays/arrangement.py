@@ -65,7 +65,7 @@ def content_of(step: Step) -> str | None:
 
 def begins_at(step: Step) -> Place:
     """Where the run of a step numbered 0 begins."""
-    return (step.at_ms, 0, 0)
+    return (step.at_ms + step.shift_ms, 0, 0)
 
 
 def arranged(

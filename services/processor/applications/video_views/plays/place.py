@@ -9,7 +9,8 @@ from typing import Any
 
 from services.processor.applications.video_views.beacons.step import Step
 from services.processor.applications.video_views.plays.arrangement import begins_at, content_of
-from services.processor.applications.video_views.plays.rearrange import PLACED_LATE, rearrange
+from services.processor.applications.video_views.plays.clocks import SET_BACK_MS_MIN, delay_ms, shifted, shows
+from services.processor.applications.video_views.plays.rearrange import PLACED_LATE, movable, rearrange
 from services.processor.applications.video_views.plays.session import Placed, Play, Session, Shelf
 from services.processor.applications.video_views.view.by_number import ByNumber, Place, place_of
 from services.processor.applications.video_views.view.folded import DUPLICATE
@@ -21,6 +22,10 @@ def place(session: Session, shelf: Shelf, step: Step) -> Placed:
     """Takes the step into the play it belongs to, and counts it there; begins plays and moves steps between them as it shows."""
     if session.late_keys and numbered_key_of(step) in session.late_keys:
         return Placed(DUPLICATE)
+    if session.set_back:
+        step = shifted(step, session.set_back)
+        if any(shows(one, step) and not one.is_certain for one in session.set_back):
+            return _rearrange_all(session, shelf, step)
     at = place_of(step)
     play = session.plays[-1] if session.plays else None
     # Nearly always it is the last play's.
@@ -36,16 +41,26 @@ def place(session: Session, shelf: Shelf, step: Step) -> Placed:
     is_known = _is_known(opened[0], step)
     content = content_of(step)
     shows_other = content is not None and play.content not in (None, content)
-    if is_known is None or (not is_known and (shows_other or at < play.run)):
+    is_of_another_clock = play.delay_ms - delay_ms(step) >= SET_BACK_MS_MIN
+    if is_known is None or (not is_known and (shows_other or at < play.run or is_of_another_clock)):
         return rearrange(session, shelf, step)
     return _taken(session, play, opened, step)
+
+
+def _rearrange_all(session: Session, shelf: Shelf, step: Step) -> Placed:
+    """A step that makes it certain that the client's clock was set back; it may have come before."""
+    for play in session.plays[session.closed :]:
+        opened = shelf.open(play.ordinal)
+        if opened is not None and any(one.seq == step.seq and one.at_ms == step.at_ms for one in movable(opened[0])):
+            return _taken(session, play, opened, step)
+    return rearrange(session, shelf, step)
 
 
 def _again_in_first_run(session: Session, shelf: Shelf, step: Step) -> Placed:
     """A step that would be late now may already be in the first open run, although it was sent before that run began."""
     for play in session.plays[session.closed :]:
         opened = shelf.open(play.ordinal) if play.run == session.plays[session.closed].run else None
-        if opened is not None and any(one.seq == step.seq and one.at_ms == step.at_ms for one in _movable(opened[0])):
+        if opened is not None and any(one.seq == step.seq and one.at_ms == step.at_ms for one in movable(opened[0])):
             return _taken(session, play, opened, step)
     return PLACED_LATE
 
@@ -80,7 +95,7 @@ def close(session: Session, view: ViewState | None) -> None:
     play.has_begun = view is None or view.revision > 0
     if view is not None:
         order = by_number(view)
-        play.ended_ms = max([order.settled_at[0], *(place_of(one)[0] for one in _movable(view))])
+        play.ended_ms = max([order.settled_at[0], *(place_of(one)[0] for one in movable(view))])
         play.last_seq = order.last_seq
     before = session.plays[session.closed - 1].counters if session.closed else {}
     play.counters = before if view is None else counters_after(view, before)
@@ -146,13 +161,8 @@ def _is_known(view: ViewState, step: Step) -> bool | None:
         return False
     if step.seq >= order.next_seq and not order.held:
         return False
-    rival = next((one for one in _movable(view) if one.seq == step.seq), None)
+    rival = next((one for one in movable(view) if one.seq == step.seq), None)
     return False if rival is None else True if rival.at_ms == step.at_ms else None
-
-
-def _movable(view: ViewState) -> tuple[Step, ...]:
-    """The steps of a play that can still be moved to another one."""
-    return (*view.folded.recent, *by_number(view).held)
 
 
 def _is_missing(order: ByNumber, seq: int) -> bool:

@@ -13,6 +13,7 @@ from services.processor.applications.video_views.plays.arrangement import (
     Settled,
     arranged,
 )
+from services.processor.applications.video_views.plays.clocks import delay_ms, found_in, shifted
 from services.processor.applications.video_views.plays.session import Placed, Play, Session, Shelf
 from services.processor.applications.video_views.view.by_number import Place, place_of
 from services.processor.applications.video_views.view.folded import Taken, take_late
@@ -27,24 +28,20 @@ _NEW: Final = Taken(is_new=True, dimensions_changed=True)
 def rearrange(session: Session, shelf: Shelf, step: Step) -> Placed:
     """Arranges the plays around a step again, with that step in one of them."""
     stretch = _stretch(session, place_of(step))
+    is_all = bool(session.set_back) or _may_be_set_back(session, shelf, stretch, step)
+    if is_all:
+        stretch = slice(session.closed, len(session.plays))
     if len(session.plays) >= PLAYS_MAX:
         return PLACED_LATE
     old = session.plays[stretch]
-    steps: dict[int, list[Step]] = {}
-    settled: list[Settled] = _closed_part(session, stretch)
-    for play in old:
-        opened = shelf.open(play.ordinal)
-        if opened is None:
-            return PLACED_LATE
-        folded, order = opened[0].folded, by_number(opened[0])
-        steps[play.ordinal] = [*folded.recent, *order.held]
-        if folded.settled is not None:
-            settled.append(
-                Settled(
-                    *(play.ordinal, play.run, play.first_seq, order.settled_next_seq, play.content),
-                    *(order.settled_from, order.settled_at, order.given_up),
-                )
-            )
+    opened = [shelf.open(play.ordinal) for play in old]
+    if None in opened:
+        return PLACED_LATE
+    views = [one[0] for one in opened if one is not None]
+    steps = {play.ordinal: list(movable(view)) for play, view in zip(old, views, strict=True)}
+    settled = [*_closed_part(session, stretch), *filter(None, map(_settled_part, old, views))]
+    if is_all:
+        step, steps = _by_its_clock(session, step, steps)
     found, misfits = arranged(
         [*(one for of_play in steps.values() for one in of_play), step], settled, _unknown(session)
     )
@@ -61,12 +58,50 @@ def rearrange(session: Session, shelf: Shelf, step: Step) -> Placed:
         view.late_count += 1
         view.beacon_count += 1
         add_key(session.late_keys, numbered_key_of(misfit.step))
+    delays = {play.ordinal: play.delay_ms for play in old}
     session.plays[stretch] = [
-        Play(ordinal, one.run[0], one.first_seq, one.content, one.run[1], one.run[2])
+        Play(
+            *(ordinal, one.run[0], one.first_seq, one.content, one.run[1], one.run[2]),
+            delay_ms=min(map(delay_ms, one.steps), default=delays.get(ordinal, 0)),
+        )
         for one, ordinal in zip(found, ordinals, strict=True)
     ]
-    home = next((ordinal for one, ordinal in zip(found, ordinals, strict=True) if step in one.steps), ordinals[0])
+    home = next(
+        (ordinal for one, ordinal in zip(found, ordinals, strict=True) if any(step is other for other in one.steps)),
+        ordinals[0],
+    )
     return Placed(_NEW, home, frozenset(changed), is_rearranged=True)
+
+
+def movable(view: ViewState) -> tuple[Step, ...]:
+    """The steps of a play that can still be moved to another one."""
+    return (*view.folded.recent, *by_number(view).held)
+
+
+def _may_be_set_back(session: Session, shelf: Shelf, stretch: slice, step: Step) -> bool:
+    """Whether the client's clock may have been set back at a beginning among this step and the plays around it."""
+    around = [*session.plays[stretch], *session.plays[-1:]]
+    opened = [shelf.open(play.ordinal) for play in around]
+    return bool(found_in([step, *(one for view in opened if view is not None for one in movable(view[0]))], []))
+
+
+def _by_its_clock(session: Session, step: Step, steps: dict[int, list[Step]]) -> tuple[Step, dict[int, list[Step]]]:
+    """The steps with the shifts of the clocks that they were sent by."""
+    every = [*(one for of_play in steps.values() for one in of_play), step]
+    runs_ms = [play.run_ms for play in session.plays if play.run_ms and not play.run_seq]
+    session.set_back = found_in(every, session.set_back, runs_ms)
+    by_ordinal = {ordinal: [shifted(one, session.set_back) for one in of_play] for ordinal, of_play in steps.items()}
+    return shifted(step, session.set_back), by_ordinal
+
+
+def _settled_part(play: Play, view: ViewState) -> Settled | None:
+    order = by_number(view)
+    if view.folded.settled is None:
+        return None
+    return Settled(
+        *(play.ordinal, play.run, play.first_seq, order.settled_next_seq, play.content),
+        *(order.settled_from, order.settled_at, order.given_up),
+    )
 
 
 def _stretch(session: Session, at: Place) -> slice:
@@ -135,7 +170,7 @@ def _carry_out(shelf: Shelf, found: list[Arranged], ordinals: list[int], steps: 
         if (
             before is not None
             and order.first_seq == one.first_seq
-            and list(map(id, before)) == list(map(id, one.steps))
+            and list(map(id, movable(view))) == list(map(id, one.steps))
         ):
             continue
         changed.add(ordinal)

@@ -4,6 +4,7 @@ from typing import Any, NamedTuple, Protocol
 
 import msgspec
 
+from services.processor.applications.video_views.plays.clocks import SetBack
 from services.processor.applications.video_views.view.by_number import Place
 from services.processor.applications.video_views.view.folded import Taken
 from services.processor.applications.video_views.view.state import ViewState
@@ -19,6 +20,8 @@ class Play(msgspec.Struct, array_like=True):
     content: str | None = None
     run_seq: int = 0
     run_at_ms: int = 0
+    #: The smallest difference of server and client time of its steps when it was arranged.
+    delay_ms: int = 0
     #: Of a closed play: when its last step was sent (client's clock), its last number, and whether it was a view at all.
     ended_ms: int = 0
     last_seq: int = 0
@@ -45,6 +48,8 @@ class Session(msgspec.Struct, array_like=True):
     #: Of the beacons that were late: they are duplicates when they come again.
     late_keys: list[int] = []
     deleted: list[int] = []
+    #: Where the client's clock was set back, or may have been.
+    set_back: list[SetBack] = []
 
 
 class Shelf(Protocol):

@@ -42,7 +42,7 @@ NOWHERE: Final[Place] = (0, 0, 0)
 
 def place_of(one: Step) -> Place:
     """Where the step stands among those of its session. Of the beacon numbered 0 its own time counts."""
-    return (one.told_ms if one.seq else one.at_ms, one.seq, one.at_ms)
+    return ((one.told_ms if one.seq else one.at_ms) + one.shift_ms, one.seq, one.at_ms)
 
 
 class ByNumber(msgspec.Struct, array_like=True, tag=1):

@@ -1,0 +1,67 @@
+"""A client's clock that is set back between two plays of a CMCD session: the plays follow each other as they were received."""
+
+import random
+
+import msgspec
+import pytest
+
+from services.processor.applications.video_views.bounds import RECENT_STEPS_MAX
+from shared.schemas.beacon import Beacon
+from tests.unit.processor.applications.video_views.beacons import HOUR_MS, MINUTE_MS, cmcd, stepped, told_fast
+from tests.unit.processor.applications.video_views.counted import newest
+
+SECOND_MS = 1_000
+
+
+def play(
+    records: int, at_ms: int, content: str, *, stepped_ms: int = 0, every_ms: int = 10 * SECOND_MS
+) -> list[Beacon]:
+    """A play with a record each 10 s, by a clock that was set."""
+    told = [
+        cmcd(n, "heartbeat" if n else "viewstart", at_ms + n * every_ms, sta="p" if n else "s", cid=content)
+        for n in range(records)
+    ]
+    return [stepped(one, stepped_ms) for one in told]
+
+
+def rows_of(beacons: list[Beacon]) -> list[tuple[str, str | None, int, int, int]]:
+    found = newest(told_fast(beacons, ())).values()
+    return sorted((row.view_id, row.video_id, row.beacon_count, row.seq_gaps, row.watch_ms) for row in found)
+
+
+@pytest.mark.parametrize("by_ms", [-HOUR_MS, -5 * MINUTE_MS, -MINUTE_MS])
+@pytest.mark.parametrize("records", [10, 60])
+def test_the_plays_are_in_the_order_in_which_they_were_received(by_ms: int, records: int) -> None:
+    first = play(records, 0, "a")
+    second = play(20, records * 10_000 + 5_000, "b", stepped_ms=by_ms)
+    beacons = [*first, *second]
+    expected = [("s1", "a", records, 0, (records - 1) * 10_000), ("s1.2", "b", 20, 0, 190_000)]
+    assert rows_of(beacons) == expected
+    assert rows_of([*second, *first]) == expected
+    for seed in range(5):
+        random.Random(seed).shuffle(beacons)
+        assert rows_of(beacons) == expected
+
+
+@pytest.mark.parametrize("by_ms", [-HOUR_MS, -5 * MINUTE_MS])
+def test_the_beacons_of_a_long_play_stay_in_it(by_ms: int) -> None:
+    records = 2 * RECENT_STEPS_MAX
+    first, third = play(records, 0, "a"), play(30, 2 * HOUR_MS, "c", stepped_ms=by_ms)
+    second = play(records, records * 10_000 + 5_000, "b", stepped_ms=by_ms)
+    watched_ms = (records - 1) * 10_000
+    assert rows_of([*first, *second, *third]) == [
+        ("s1", "a", records, 0, watched_ms),
+        ("s1.2", "b", records, 0, watched_ms),
+        ("s1.3", "c", 30, 0, 290_000),
+    ]
+    # Copies of the last ones change nothing.
+    assert rows_of([*first, *second, *third, *first[-5:], *second[-5:]])[1][2] == records
+
+
+def test_a_beginning_that_was_delayed_is_no_clock_that_was_set_back() -> None:
+    first, second = play(10, 0, "a"), play(20, 100_000, "b")
+    late = msgspec.structs.replace(second[0], recv_time_ms=second[0].recv_time_ms + 60_000)
+    late = msgspec.structs.replace(late, clock_offset_ms=(late.clock_offset_ms or 0) + 60_000)
+    expected = [("s1", "a", 10, 0, 90_000), ("s1.2", "b", 20, 0, 190_000)]
+    for at in (1, 6, 8, 19):
+        assert rows_of([*first, *second[1:at], late, *second[at:]]) == expected
