@@ -9,6 +9,7 @@ from typing import Final
 import msgspec
 
 from services.processor.applications.video_views.app import application
+from services.processor.applications.video_views.bounds import RECENT_STEPS_MAX
 from services.processor.applications.video_views.view.finish import FinishRules
 from services.processor.engine.driver import Driver
 from shared import codec, topics
@@ -104,6 +105,16 @@ SKIPPED: Final = (
             _is_set_back(one)
             and one.client in ("epas", "native-unnumbered")
             and any(row["late_count"] > 0 for row in rows)
+        ),
+    ),
+    Skipped(
+        "a clock set back in a CMCD session of several plays and more than 64 beacons: the next play begins, by its time, among "
+        "beacons that are settled",
+        lambda one, rows, records: (
+            _is_set_back(one)
+            and any(row["source"] == "cmcd" for row in rows)
+            and len(one.plays) > 1
+            and len(records) > RECENT_STEPS_MAX
         ),
     ),
 )
