@@ -314,7 +314,10 @@ def any_story(seed: int) -> list[Beacon]:
         told.append((at_ms, event, random_.choice([None, playhead_ms]), attrs))
     hours = [random_.choice([-HOUR_MS, 5 * HOUR_MS, 45_000]) for _ in range(random_.randint(0, 2))]
     steps = tuple((random_.randint(1, at_ms), by_ms) for by_ms in hours)
-    return story(client, told, steps, numbered=random_.random() < 0.8)
+    beacons = story(client, told, steps, numbered=random_.random() < 0.8)
+    # Some players give no send time.
+    is_stamped = random_.random() < 0.6
+    return beacons if is_stamped else [msgspec.structs.replace(one, sent_time_ms=None) for one in beacons]
 
 
 @given(seed=st.integers(0, 1 << 32), data=st.data())
@@ -334,6 +337,20 @@ def test_the_row_follows_from_the_set_of_beacons_and_the_copy_received_first_cou
         )
     shuffled = data.draw(st.permutations([*beacons, *copies]))
     assert row_of(shuffled) == row_of([*beacons, *copies])
+
+
+@pytest.mark.parametrize("client", ["mux", "cmcd", "native", "epas"])
+def test_of_a_player_without_send_times_the_copy_received_first_counts_in_any_order(client: Client) -> None:
+    beacons = [msgspec.structs.replace(one, sent_time_ms=None) for one in story(client, STALLED, ((60_000, 50_000),))]
+    copies = []
+    for one in beacons[1:7]:
+        delay_ms = 20_000 if one in beacons[:5] else 45_000
+        late = msgspec.structs.replace(one, recv_time_ms=one.recv_time_ms + delay_ms)
+        copies.append(msgspec.structs.replace(late, clock_offset_ms=(late.clock_offset_ms or 0) + delay_ms))
+    row = row_of(beacons)
+    assert (row["clock_step_count"], row["view_end_ms"]) == (1, T0 + SKEW_MS + 150_900)
+    for order in ([*beacons, *copies], [*copies, *beacons], [beacons[0], *copies, *beacons[1:]]):
+        assert row_of(order) == row
 
 
 def test_a_request_does_not_end_a_view_whose_clock_stepped() -> None:
