@@ -93,10 +93,9 @@ class Ends:
                 self._questions[node] = self._question(partitions)
         # Most brokers answer at once; the answers of the others are taken in later.
         wait([one for question in self._questions.values() for one in question.answers.values()], ASK_SECONDS)
-        for node, question in list(self._questions.items()):
-            if question.is_over:
-                del self._questions[node]
-                self._take(node, question)
+        for node, question in [one for one in self._questions.items() if one[1].is_over]:
+            self._questions.pop(node, None)
+            self._take(node, question)
 
     def _question(self, partitions: Iterable[tuple[str, int]]) -> _Question:
         asked_at = time.monotonic()
@@ -110,10 +109,15 @@ class Ends:
         failed = 0
         for at, answer in question.answers.items():
             try:
-                self._ends[at.topic, at.partition] = End(answer.result().offset, question.asked_at)
+                end = End(answer.result().offset, question.asked_at)
             except KafkaException as exception:
                 failed += 1
                 log.debug("end_unknown", topic=at.topic, partition=at.partition, code=exception.args[0].name())
+                continue
+            known = self._ends.get((at.topic, at.partition))
+            # The former leader may answer after the present one.
+            if known is None or known.asked_at < end.asked_at:
+                self._ends[at.topic, at.partition] = end
         self._failed_asks[node] = self._failed_asks[node] + 1 if failed else 0
         if self._failed_asks[node] >= FAILED_ASKS_MAX:
             # After an outage the client may have forgotten the leaders (_NOENT), and it never asks for them again: without another
@@ -121,3 +125,5 @@ class Ends:
             log.warning("ends_client_renewed", unknown=failed)
             self._admin = AdminClient(client_config(self._settings, "ends"))
             self._failed_asks.clear()
+            # Their answers would be those of the former client, if they came at all.
+            self._questions.clear()
