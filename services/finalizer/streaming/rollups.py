@@ -20,6 +20,7 @@ from services.finalizer.transforms.rollups import (
     beyond,
     coarser,
     counted,
+    crowded,
     gathered,
     minutes,
     narrow,
@@ -61,16 +62,12 @@ def _bounded(kept: ExitStack, groups: Groups, members_max: int) -> tuple[Groups,
     """Groups by minute -> those of minutes and of hours. A customer's hour keeps so many members of each set of dimensions."""
     by_minute = groups.map(partial(_keep, kept))
     by_hour = coarser(by_minute, "hour").map(partial(_keep, kept))
-    others = _keep(kept, beyond(by_hour, members_max))
-    counts = {
-        (row["customer_id"], row["dimensions"]): row["count"]
-        for row in others.groupBy("customer_id", "dimensions").count().collect()
-    }
-    if not counts:
+    # At most a row a slice and set of dimensions.
+    for row in (sets := crowded(by_hour, members_max).collect()):
+        log.warning("members_beyond", customer_id=row["customer_id"], dimensions=row["dimensions"])
+    if not sets:
         return by_minute, by_hour
-    for (customer_id, dimensions), count in sorted(counts.items()):
-        log.warning("members_beyond", customer_id=customer_id, dimensions=dimensions, members=count)
-    by_minute = gathered(by_minute, others).map(partial(_keep, kept))
+    by_minute = gathered(by_minute, _keep(kept, beyond(by_hour, members_max))).map(partial(_keep, kept))
     return by_minute, coarser(by_minute, "hour").map(partial(_keep, kept))
 
 

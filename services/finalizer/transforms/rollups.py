@@ -50,6 +50,7 @@ MEMBER_CHARACTERS_MAX: Final = 100
 MEMBERS_MAX: Final = 1_000
 
 GROUP: Final = ("grain", "start_ms", "customer_id", "dimensions", "members")
+_SET: Final = ("start_ms", "customer_id", "dimensions")
 
 
 @dataclass(frozen=True)
@@ -185,16 +186,19 @@ def _added(groups: Groups) -> Groups:
     )
 
 
+def crowded(hours: Groups, members_max: int) -> DataFrame:
+    """Groups by hour -> start, customer and dimensions where a customer's hour has more than `members_max` members."""
+    return hours.sums.groupBy(*_SET).count().where(sf.col("count") > members_max).select(*_SET)
+
+
 def beyond(hours: Groups, members_max: int) -> DataFrame:
     """Groups by hour -> `hour_ms`, customer, dimensions and members of those that a customer's hour does not keep apart.
 
     Kept are the `members_max` with the most views of each set of dimensions; of equal ones the first in the order of their texts.
     """
-    of_set = ["start_ms", "customer_id", "dimensions"]
-    # A frame of few rows says whether there is anything to rank.
-    sets = hours.sums.groupBy(*of_set).count().where(sf.col("count") > members_max).select(*of_set)
-    order = Window.partitionBy(*of_set).orderBy(sf.desc("views"), "members")
-    ranked = hours.sums.join(sf.broadcast(sets), of_set).withColumn("place", sf.row_number().over(order))
+    order = Window.partitionBy(*_SET).orderBy(sf.desc("views"), "members")
+    sets = sf.broadcast(crowded(hours, members_max))
+    ranked = hours.sums.join(sets, list(_SET)).withColumn("place", sf.row_number().over(order))
     return ranked.where(sf.col("place") > members_max).select(
         sf.col("start_ms").alias("hour_ms"), "customer_id", "dimensions", "members"
     )
