@@ -27,6 +27,8 @@ class SetBack(msgspec.Struct, array_like=True):
     #: From this delay on steps are of the clock after it, and are moved by so much.
     delay_ms: int
     shift_ms: int
+    #: When it was received.
+    recv_ms: int
     is_certain: bool = False
 
 
@@ -49,14 +51,20 @@ def shows(one: SetBack, step: Step) -> bool:
     return is_after and abs(delay_ms(step) - one.delay_ms) <= LEVEL_SPREAD_MS_MAX
 
 
+def denies(one: SetBack, step: Step) -> bool:
+    """Whether a step shows that the beginning was only delayed: it is as quick as those before, and was received after it."""
+    is_quick = one.delay_ms - delay_ms(step) >= SET_BACK_MS_MIN
+    return is_quick and step.at_ms > one.begun_ms and step.recv_ms > one.recv_ms
+
+
 def found_in(steps: Iterable[Step], known: Sequence[SetBack], runs_ms: Iterable[int] = ()) -> list[SetBack]:
     """The beginnings among these steps at which the clock may have been set back, beside those that are certain.
 
     `runs_ms` are beginnings by the client's clock that are settled.
     """
-    found = [one for one in known if one.is_certain]
-    certain = {one.begun_ms for one in found}
     in_order = sorted(steps, key=_by_time)
+    found = [one for one in known if one.is_certain and not any(denies(one, step) for step in in_order)]
+    certain = {one.begun_ms for one in found}
     begun_ms = sorted({*runs_ms, *(one.at_ms for one in in_order if not one.seq)})
     for begun in [one for one in in_order if not one.seq and one.at_ms not in certain]:
         until_ms = next((at_ms for at_ms in begun_ms if at_ms > begun.at_ms), None)
@@ -72,7 +80,7 @@ def _judged(begun: Step, until_ms: int | None, later: Sequence[Step]) -> SetBack
     if not before:
         return None
     base_ms = min(delay_ms(one) - one.shift_ms for one in before)
-    found = SetBack(begun.at_ms, delay_ms(begun), delay_ms(begun) - base_ms)
+    found = SetBack(begun.at_ms, delay_ms(begun), delay_ms(begun) - base_ms, begun.recv_ms)
     own = [one for one in later if (until_ms is None or one.at_ms < until_ms) and shows(found, one)]
     others = [one for one in before if until_ms is None or one.at_ms < until_ms]
     # A run that was received before this one begins after it, or its numbers go on within this one.

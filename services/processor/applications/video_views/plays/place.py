@@ -1,7 +1,7 @@
 """The plays within one CMCD session: the same plays for any order of their beacons (`arrangement`).
 
 Players keep one session id over several plays (hls.js over `loadSource`). Most steps only lengthen the play they belong to;
-one that shows that plays begin elsewhere than was thought makes the session be arranged anew, around that step. Plays close
+one that shows that plays begin elsewhere than was thought makes the session be arranged again, around that step. Plays close
 in their order; what then comes for a closed one is late, and what restarts the sequence after it is a new play.
 """
 
@@ -9,7 +9,7 @@ from typing import Any
 
 from services.processor.applications.video_views.beacons.step import Step
 from services.processor.applications.video_views.plays.arrangement import begins_at, content_of
-from services.processor.applications.video_views.plays.clocks import SET_BACK_MS_MIN, delay_ms, shifted, shows
+from services.processor.applications.video_views.plays.clocks import SET_BACK_MS_MIN, delay_ms, denies, shifted, shows
 from services.processor.applications.video_views.plays.rearrange import PLACED_LATE, movable, rearrange
 from services.processor.applications.video_views.plays.session import Placed, Play, Session, Shelf
 from services.processor.applications.video_views.view.by_number import ByNumber, Place, place_of
@@ -24,7 +24,7 @@ def place(session: Session, shelf: Shelf, step: Step) -> Placed:
         return Placed(DUPLICATE)
     if session.set_back:
         step = shifted(step, session.set_back)
-        if any(shows(one, step) and not one.is_certain for one in session.set_back):
+        if any(denies(one, step) if one.is_certain else shows(one, step) for one in session.set_back):
             return _rearrange_all(session, shelf, step)
     at = place_of(step)
     play = session.plays[-1] if session.plays else None
@@ -48,7 +48,7 @@ def place(session: Session, shelf: Shelf, step: Step) -> Placed:
 
 
 def _rearrange_all(session: Session, shelf: Shelf, step: Step) -> Placed:
-    """A step that makes it certain that the client's clock was set back; it may have come before."""
+    """A step that makes it certain that the client's clock was set back, or denies it; it may have come before."""
     for play in session.plays[session.closed :]:
         opened = shelf.open(play.ordinal)
         if opened is not None and any(one.seq == step.seq and one.at_ms == step.at_ms for one in movable(opened[0])):

@@ -1,5 +1,6 @@
 """A client's clock that is set back between two plays of a CMCD session: the plays follow each other as they were received."""
 
+import itertools
 import random
 
 import msgspec
@@ -65,3 +66,25 @@ def test_a_beginning_that_was_delayed_is_no_clock_that_was_set_back() -> None:
     expected = [("s1", "a", 10, 0, 90_000), ("s1.2", "b", 20, 0, 190_000)]
     for at in (1, 6, 8, 19):
         assert rows_of([*first, *second[1:at], late, *second[at:]]) == expected
+
+
+def received(beacon: Beacon, delay_ms: int) -> Beacon:
+    """The beacon after so long in transit, which is all that the collector can say of its clock."""
+    recv_ms = beacon.client_time_ms + delay_ms
+    return msgspec.structs.replace(beacon, recv_time_ms=recv_ms, clock_offset_ms=delay_ms)
+
+
+def test_what_looked_like_a_clock_that_was_set_back_is_judged_again_by_what_comes_later() -> None:
+    """The first play waits for a connection, beside quick beacons of the second one; of these one is received after it."""
+    beacons = [
+        received(cmcd(0, "heartbeat", 5_384, cid="a"), 243_446),
+        received(cmcd(3, "ended", 22_934, sta="e", cid="a"), 243_478),
+        received(cmcd(0, "heartbeat", 31_060, cid="b"), 235_352),
+        received(cmcd(10, "heartbeat", 91_060, sta="p", cid="b"), -5_074),
+        received(cmcd(23, "heartbeat", 841_060, sta="p", cid="b"), 84_993),
+    ]
+    found = {
+        tuple((view_id, video_id, count) for view_id, video_id, count, *_ in rows_of(list(order)))
+        for order in itertools.permutations(beacons)
+    }
+    assert found == {(("s1", "a", 2), ("s1.2", "b", 3))}
