@@ -47,6 +47,8 @@ NO_BROKER: Final = '"error": "no broker '
 #: What the last line of a slot says that the group has fenced without another process. A broker that was stopped may hold a
 #: request to join that its client has given up: carried out later, it fences the client's next one.
 DROPPED: Final = '"error": "the group has dropped this process'
+#: What the last line of a slot says that could open no file. It cannot go on without its store: its supervisor starts it again.
+NO_FILES: Final = "Too many open files"
 
 #: The long pause outlasts a short run.
 LONG_RUN_SECONDS: Final = 300.0
@@ -81,6 +83,9 @@ class Fleet:
         self.found_no_broker = 0
         #: How often one ended, amid faults of the broker, since another process had its id.
         self.replaced = 0
+        #: Slots whose descriptors were used up by a fault, and how often one ended for it.
+        self.without_descriptors: set[int] = set()
+        self.ended_without_descriptors = 0
         for number in range(slots):
             self._start(number)
         if standby is not None:
@@ -116,6 +121,8 @@ class Fleet:
             self.found_no_broker += 1
         elif self._brokers_fail and DROPPED in slot.last_line():
             self.replaced += 1
+        elif slot.number in self.without_descriptors and NO_FILES in slot.last_line():
+            self.ended_without_descriptors += 1
         else:
             self.ended_unasked.append(f"slot {slot.number}: {slot.log_tail()[-600:]}")
         slot.start()

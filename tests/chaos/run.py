@@ -55,6 +55,7 @@ class Result:
     ended_unasked: list[str]
     found_no_broker: int
     replaced: int
+    ended_without_descriptors: int
     takeovers: int
     promotions: int
     replayed_rows: int
@@ -84,6 +85,7 @@ class Result:
             *(f"{f'slots that ended with code {code}':<36}{count:>9,}" for code, count in sorted(self.exits.items())),
             f"{'slots that found no broker to start':<36}{self.found_no_broker:>9,}",
             f"{'slots replaced by their own request':<36}{self.replaced:>9,}",
+            f"{'slots that ended out of descriptors':<36}{self.ended_without_descriptors:>9,}",
             f"{'slots that ended unasked':<36}{len(self.ended_unasked):>9,}",
             "",
             f"{'beacons':<36}{self.truth.beacons:>9,}",
@@ -197,6 +199,7 @@ def run(options: Options, folder: Path, stage: Stage = laptop) -> Result:
         ended_unasked=fleet.ended_unasked,
         found_no_broker=fleet.found_no_broker,
         replaced=fleet.replaced,
+        ended_without_descriptors=fleet.ended_without_descriptors,
         takeovers=taken,
         replayed_rows=replayed_rows,
         promotions=sum(

@@ -183,6 +183,7 @@ class ProductionFleet(Fleet):
             let_pass(self._session_seconds * chance.uniform(1.5, 3.0))
             slot.start()
         else:
+            self.without_descriptors.add(slot.number)
             soft, hard = resource.prlimit(slot.pid, resource.RLIMIT_NOFILE)
             used = len(list(Path(f"/proc/{slot.pid}/fd").iterdir()))
             resource.prlimit(slot.pid, resource.RLIMIT_NOFILE, (used, hard))
