@@ -82,5 +82,5 @@ class LocalStoreContract:
         store.write({key: pack(0, row) for key, row in rows.items()}, None)
         store.write({b"\x01b": None}, LocalMeta(None, 1))
         assert store.page(b"\x01", b"\x02", 2) == [(b"\x01a", pack(0, b"a")), (b"\x01ab", pack(0, b"ab"))]
-        assert store.page(b"\x01ab", b"\x02", 9) == [(b"\x01c", pack(0, b"c")), (b"\x01d", pack(0, b"d"))]
-        assert store.page(b"\x01d", b"\x02", 9) == []
+        assert store.page(b"\x01ab\x00", b"\x02", 9) == [(b"\x01c", pack(0, b"c")), (b"\x01d", pack(0, b"d"))]
+        assert store.page(b"\x01e", b"\x02", 9) == []

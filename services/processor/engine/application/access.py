@@ -8,6 +8,7 @@ from services.processor.engine.application.application import Lookup
 from services.processor.engine.application.requests import Query
 from services.processor.engine.state.failures import NOT_THE_APPLICATION
 from services.processor.engine.state.layers import Layers
+from services.processor.engine.state.map_spec import MapSpec
 from services.processor.engine.state.store_spec import Row, StoreSpec
 
 
@@ -53,6 +54,33 @@ class BoundStore:
         self._layers.delete(self._prefix + key)
 
 
+class BoundMap:
+    """The `RowMap` of one spec over a core's layers."""
+
+    def __init__(self, spec: MapSpec[Any], layers: Layers) -> None:
+        self._spec = spec
+        self._layers = layers
+
+    def get(self, owner: bytes, entry: bytes) -> Any:
+        found = self._layers.entry(self._spec.row_key(owner, entry))
+        return None if found is None else found.row
+
+    def put(self, owner: bytes, entry: bytes, row: Any) -> None:
+        self._layers.put(self._spec.row_key(owner, entry), row, 0)
+
+    def delete(self, owner: bytes, entry: bytes) -> None:
+        self._layers.delete(self._spec.row_key(owner, entry))
+
+    def items(
+        self, owner: bytes, limit: int, *, prefix: bytes = b"", after: bytes | None = None
+    ) -> list[tuple[bytes, Any]]:
+        entries = self._spec.range_of(owner, prefix, after)
+        return [(key[len(entries.owner) :], row) for key, row in self._layers.entries(entries, limit)]
+
+    def clear(self, owner: bytes, limit: int, *, prefix: bytes = b"") -> int:
+        return self._layers.clear(self._spec.range_of(owner, prefix), limit)
+
+
 class LookFailed(RuntimeError):
     """The application raised on a question."""
 
@@ -66,6 +94,12 @@ class CommittedReading:
     def get(self, spec: StoreSpec[Row], key: bytes) -> Row | None:
         row: Row | None = self._layers.committed_row(bytes([spec.id]) + key)
         return row
+
+    def items(
+        self, spec: MapSpec[Row], owner: bytes, limit: int, *, prefix: bytes = b"", after: bytes | None = None
+    ) -> list[tuple[bytes, Row]]:
+        entries = spec.range_of(owner, prefix, after)
+        return [(key[len(entries.owner) :], row) for key, row in self._layers.committed_entries(entries, limit)]
 
     def page(self, spec: StoreSpec[Row], after: bytes, limit: int) -> list[tuple[bytes, Row]]:
         return [(key[1:], row) for key, row in self._layers.committed_page(spec.id, after, limit)]

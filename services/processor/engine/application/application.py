@@ -13,6 +13,7 @@ from services.processor.engine.application.failure_rules import DEFAULT_RULES, F
 from services.processor.engine.application.media_requests import MediaRequest
 from services.processor.engine.application.requests import Query, Route
 from services.processor.engine.record import Record
+from services.processor.engine.state.map_spec import MapSpec, RowMap
 from services.processor.engine.state.rows import Meta, NewerFormat
 from services.processor.engine.state.store_spec import QUARANTINE_STORE_ID, Row, Store, StoreSpec
 from shared.topics import Profile, Topic
@@ -25,11 +26,13 @@ __all__ = [
     "EventTime",
     "Lookup",
     "LookupWrong",
+    "MapSpec",
     "NotCoPartitioned",
     "Objects",
     "Processor",
     "ReleasingRows",
     "Row",
+    "RowMap",
     "Rows",
     "Store",
     "StoreSpec",
@@ -70,6 +73,10 @@ class Context(Protocol):
 
     def store(self, spec: StoreSpec[Row]) -> Store[Row]:
         """The core's rows of a store that the application declared."""
+        ...
+
+    def map(self, spec: MapSpec[Row]) -> RowMap[Row]:
+        """The core's rows of a map that the application declared."""
         ...
 
     def emit(
@@ -127,6 +134,12 @@ class Rows(Protocol):
 
     def get(self, spec: StoreSpec[Row], key: bytes) -> Row | None:
         """The row of `key` in a store that the application declared, or None."""
+        ...
+
+    def items(
+        self, spec: MapSpec[Row], owner: bytes, limit: int, *, prefix: bytes = b"", after: bytes | None = None
+    ) -> list[tuple[bytes, Row]]:
+        """The first `limit` entries of an owner in a map that the application declared: as `RowMap.items`, of committed rows."""
         ...
 
 

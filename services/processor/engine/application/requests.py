@@ -9,6 +9,7 @@ from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
+from services.processor.engine.state.map_spec import MapSpec
 from services.processor.engine.state.store_spec import Row, StoreSpec
 from shared.topics import Topic
 
@@ -18,6 +19,12 @@ class CommittedRows(Protocol):
 
     def get(self, spec: StoreSpec[Row], key: bytes) -> Row | None:
         """The row of `key` in a store that the application declared, or None."""
+        ...
+
+    def items(
+        self, spec: MapSpec[Row], owner: bytes, limit: int, *, prefix: bytes = b"", after: bytes | None = None
+    ) -> list[tuple[bytes, Row]]:
+        """The first `limit` entries of an owner in a map that the application declared: as `RowMap.items`, of committed rows."""
         ...
 
     def page(self, spec: StoreSpec[Row], after: bytes, limit: int) -> list[tuple[bytes, Row]]:

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from services.processor.engine.application.application import Application, Processor, ReleasingRows
 from services.processor.engine.core.context import CoreContext
-from services.processor.engine.core.quarantine import Quarantine
+from services.processor.engine.core.quarantine import ROWS_PER_KEY_FOUND_MAX, Quarantine
 from services.processor.engine.record import Record
 from services.processor.engine.state.failures import (
     NOT_THE_APPLICATION,
@@ -18,6 +18,7 @@ from services.processor.engine.state.failures import (
     RowUnstorable,
 )
 from services.processor.engine.state.layers import Layers
+from services.processor.engine.state.map_spec import MapSpec
 from services.processor.engine.state.rows import unpack
 from services.processor.engine.state.store_spec import StoreSpec
 from shared.codec import Undecodable
@@ -95,8 +96,7 @@ class Attempts:
             return
         self._until = max(self._until, at + CAREFUL_RECORDS)
         self._reject_row(spec, row_key, error)
-        key = row_key[1:] if spec.record_key is None else spec.record_key(row_key[1:])
-        self._quarantine.note(key, at, error, self.attempt)
+        self._quarantine.note(spec.record_key_of(row_key[1:]), at, error, self.attempt)
 
     def _reject_row(self, spec: StoreSpec[Any], row_key: bytes, error: Exception) -> None:
         """The row, and with it what belongs to it."""
@@ -105,10 +105,18 @@ class Attempts:
             # Where this fails too, it is done without.
             self.attempt(lambda: processor.release(spec, row_key[1:]))
         for other in self._application.stores:
-            of_other = bytes([other.id]) + row_key[1:]
-            if spec.name in {other.name, other.goes_with} and self._layers.stands(of_other):
+            if spec.name not in {other.name, other.goes_with}:
+                continue
+            for of_other in self._rows_with(other, row_key[1:]):
                 payload = unpack(self._layers.discard(of_other))[2]
                 if other is self._application.media:
                     self._context.pending_media.forget(row_key[1:])
                 detail = f"{type(error).__name__}: {error}"
-                self._context.reject_row(other, row_key[1:], payload, "fire_failed", detail)
+                self._context.reject_row(other, of_other[1:], payload, "fire_failed", detail)
+
+    def _rows_with(self, spec: StoreSpec[Any], key: bytes) -> list[bytes]:
+        """The keys of the row of `key` in a store, if there is one; of a map, of all entries of that owner."""
+        if isinstance(spec, MapSpec):
+            return self._layers.keys(spec.row_key(key, b""), ROWS_PER_KEY_FOUND_MAX)
+        row_key = bytes([spec.id]) + key
+        return [row_key] if self._layers.stands(row_key) else []

@@ -2,13 +2,14 @@
 
 from typing import Any
 
-from services.processor.engine.application.access import BoundStore
+from services.processor.engine.application.access import BoundMap, BoundStore
 from services.processor.engine.application.application import Application
 from services.processor.engine.application.media_requests import MediaRequest
 from services.processor.engine.core.checkpoint import Draft
 from services.processor.engine.core.pending_media import PendingMediaRequests
 from services.processor.engine.record import Record
 from services.processor.engine.state.layers import Layers
+from services.processor.engine.state.map_spec import MapSpec
 from services.processor.engine.state.store_spec import StoreSpec
 from shared.topics import Topic
 
@@ -31,9 +32,19 @@ class CoreContext:
 
     def store(self, spec: StoreSpec[Any]) -> BoundStore:
         """The core's rows of a store that the application declared; raises ValueError for another."""
+        if isinstance(spec, MapSpec):
+            raise ValueError(f"store {spec.name} is a map")
+        self._check_declared(spec)
+        return BoundStore(spec, self, self._layers)
+
+    def map(self, spec: MapSpec[Any]) -> BoundMap:
+        """The core's rows of a map that the application declared; raises ValueError for another."""
+        self._check_declared(spec)
+        return BoundMap(spec, self._layers)
+
+    def _check_declared(self, spec: StoreSpec[Any]) -> None:
         if not any(declared is spec for declared in self._application.stores):
             raise ValueError(f"application {self._application.name} has not declared store {spec.name}")
-        return BoundStore(spec, self, self._layers)
 
     def emit(
         self,

@@ -19,6 +19,8 @@ from shared.codec import Undecodable
 #: million rows, and nothing else is done meanwhile.
 FIRED_MAX: Final = 1_000
 DIRTY_BYTES_MAX: Final = 32 * 1024 * 1024
+#: Changed rows after which no further timer fires in this checkpoint: an owner that ends deletes all its entries.
+FIRED_ROWS_MAX: Final = 20_000
 
 
 class Folding:
@@ -158,7 +160,7 @@ class Folding:
                 context.draft.fired += 1
                 context.clock_ms = max(context.clock_ms, deadline_ms)
                 self._row_callbacks.fire(key, deadline_ms, at)
-                if self.dirty_bytes >= self.dirty_bytes_max:
+                if self.dirty_bytes >= self.dirty_bytes_max or layers.dirty_rows >= FIRED_ROWS_MAX:
                     break
             if layers.next_due_ms() <= position.target_ms:
                 position.is_behind = True

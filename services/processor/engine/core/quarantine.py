@@ -16,11 +16,14 @@ from services.processor.engine.core.failing import Failing
 from services.processor.engine.record import Record
 from services.processor.engine.state.failures import ReleaseBroken
 from services.processor.engine.state.layers import Layers
+from services.processor.engine.state.map_spec import MapSpec
 from services.processor.engine.state.rows import Meta, unpack
 from services.processor.engine.state.store_spec import QUARANTINE_STORE_ID, ROW_BYTES_MAX, StoreSpec
 
 #: Rows of one key that are kept aside; more are rejected.
-ROWS_PER_KEY_MAX: Final = 1_000
+ROWS_PER_KEY_MAX: Final = 10_000
+#: Rows that are looked at to find those of one key.
+ROWS_PER_KEY_FOUND_MAX: Final = 100_000
 #: A longer record key is not quarantined: its failing records are rejected one by one.
 KEY_BYTES_MAX: Final = 4_096
 _REASON_CHARS_MAX: Final = 300
@@ -154,12 +157,12 @@ class Quarantine:
         self._put(key, held)
 
     def _rows_of(self, spec: StoreSpec[Any], key: bytes) -> list[bytes]:
-        row_key, record_key = bytes([spec.id]) + key, spec.record_key
-        if record_key is None:
-            return [row_key] if self._layers.stands(row_key) else []
-        # All that begin with the key: those of longer keys are not of this one.
-        found = self._layers.keys(row_key, 100 * ROWS_PER_KEY_MAX)
-        return [one for one in found if record_key(one[1:]) == key]
+        prefix = bytes([spec.id]) + spec.prefix_of(key)
+        if spec.record_key is None and not isinstance(spec, MapSpec):
+            return [prefix] if self._layers.stands(prefix) else []
+        # All that begin so: those of longer keys are not of this one.
+        found = self._layers.keys(prefix, ROWS_PER_KEY_FOUND_MAX)
+        return [one for one in found if spec.record_key_of(one[1:]) == key]
 
     def _release_row(
         self, spec: StoreSpec[Any], row_key: bytes, attempt: Callable[[Callable[[], None]], object]

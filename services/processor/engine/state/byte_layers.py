@@ -8,9 +8,10 @@ local       the local store
 """
 
 import heapq
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from services.processor.engine.state.local import LocalStore
+from services.processor.engine.state.rows import end_of
 
 #: None is a tombstone.
 RowBytes = dict[bytes, bytes | None]
@@ -56,20 +57,40 @@ class ByteLayers:
         """Whether a layer above the flush has the key."""
         return not self.is_committed(key) or key in self._committed
 
-    def committed_page(self, start: bytes, end: bytes, limit: int) -> list[tuple[bytes, bytes]]:
-        """The first `limit` committed rows with `start` < key < `end`, in order.
+    def has(self, key: bytes) -> bool:
+        """Whether any layer here has the key."""
+        return self.is_unflushed(key) or key in self._flushing
+
+    def committed_page(self, first: bytes, before: bytes, limit: int) -> list[tuple[bytes, bytes]]:
+        """The first `limit` committed rows with `first` <= key < `before`, in order.
 
         Costs a look at each row that is committed and not yet in the local store.
         """
-        newer = {
-            key: row for layer in (self._flushing, self._committed) for key, row in layer.items() if start < key < end
-        }
-        gone = sum(row is None for row in newer.values())
-        # Newer layers may delete `gone` of the local keys, so it reads that many more.
-        rows: RowBytes = dict(self._local.page(start, end, limit + gone))
+        layers = (self._flushing, self._committed)
+        return self._paged(
+            first, before, limit, {key: row for layer in layers for key, row in layer.items() if first <= key < before}
+        )
+
+    def committed_entries(
+        self, first: bytes, before: bytes, limit: int, unflushed: Iterable[bytes]
+    ) -> list[tuple[bytes, bytes]]:
+        """As `committed_page`; `unflushed` are all keys there that the local store may not have as they are."""
+        return self._paged(first, before, limit, {key: self.committed(key) for key in unflushed})
+
+    def _paged(self, first: bytes, before: bytes, limit: int, newer: RowBytes) -> list[tuple[bytes, bytes]]:
+        rows: RowBytes = self.local_page(first, before, limit, (row is not None for row in newer.values()))
         rows.update(newer)
         existing = heapq.nsmallest(limit, (key for key, row in rows.items() if row is not None))
         return [(key, rows[key] or b"") for key in existing]
+
+    def local_page(self, first: bytes, before: bytes, limit: int, newer: Iterable[bool]) -> RowBytes:
+        """The rows of the local store with `first` <= key < `before` from which the first `limit` can be taken.
+
+        `newer`: of each row above the local store, whether it exists.
+        """
+        # Those above may delete so many of the local ones.
+        gone = sum(not exists for exists in newer)
+        return dict(self._local.page(first, before, limit + gone))
 
     def keys(self, prefix: bytes, limit: int, newer: Mapping[bytes, bool]) -> list[bytes]:
         """The first `limit` keys that begin with `prefix` of existing rows, in order. `newer`: whether rows above exist, by key.
@@ -79,11 +100,8 @@ class ByteLayers:
         layers = (self._sealed, self._in_flight, self._committed, self._flushing)
         known = {key: self.get(key) is not None for layer in layers for key in layer if key.startswith(prefix)}
         known |= newer
-        gone = sum(not exists for exists in known.values())
-        found = {key for key, _ in self._local.page(prefix, end_of(prefix), limit + gone)}
-        if self._local.get(prefix) is not None:
-            found.add(prefix)
-        return heapq.nsmallest(limit, (key for key in found | known.keys() if known.get(key, True)))
+        found = self.local_page(prefix, end_of(prefix), limit, known.values())
+        return heapq.nsmallest(limit, (key for key in found.keys() | known.keys() if known.get(key, True)))
 
     # The life of a checkpoint.
 
@@ -122,9 +140,3 @@ class ByteLayers:
         """The local store has the frozen rows: these."""
         written, self._flushing = self._flushing, {}
         return written
-
-
-def end_of(prefix: bytes) -> bytes:
-    """The first key after all that begin with `prefix`, whose first byte is not 255."""
-    shortened = prefix.rstrip(b"\xff")
-    return shortened[:-1] + bytes([shortened[-1] + 1])

@@ -9,16 +9,19 @@ check; an entry that its row does not confirm has no effect.
 While the application fails, the core seals after every record and row, so that the next failure is undone alone (`undo`).
 """
 
-from collections.abc import Callable, Iterable, Iterator
+import heapq
+from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import Any
 
 from services.processor.engine.state.byte_layers import ByteLayers, RowBytes
 from services.processor.engine.state.cache import Cache, Entry
 from services.processor.engine.state.failures import RowUnstorable
 from services.processor.engine.state.local import LocalStore
+from services.processor.engine.state.map_spec import EntryRange
 from services.processor.engine.state.rows import NewerFormat, deadline_of, envelope, unpack, word
 from services.processor.engine.state.store_spec import StoreSpec
 from services.processor.engine.state.timers import Timers
+from services.processor.engine.state.unflushed import UnflushedEntries
 
 
 class Layers:
@@ -39,6 +42,7 @@ class Layers:
         self._cache = cache
         self.young = cache.young
         self._timers = Timers(local)
+        self._unflushed = UnflushedEntries(specs)
         #: Number of existing rows, by store id; the core keeps it with each checkpoint.
         self.counts: dict[int, int] = dict.fromkeys(self._specs, 0)
 
@@ -74,8 +78,41 @@ class Layers:
 
         Costs a look at each row that is committed and not yet in the local store.
         """
-        start, end = bytes([store_id]) + after, bytes([store_id + 1])
-        return [(key, self._decoded(key, row).row) for key, row in self._stored.committed_page(start, end, limit)]
+        # The least key that is greater.
+        first, before = bytes([store_id]) + after + b"\x00", bytes([store_id + 1])
+        return [(key, self._decoded(key, row).row) for key, row in self._stored.committed_page(first, before, limit)]
+
+    def committed_entries(self, entries: EntryRange, limit: int) -> list[tuple[bytes, Any]]:
+        """The first `limit` committed rows of a range, by row key."""
+        found = self._stored.committed_entries(entries.first, entries.before, limit, self._unflushed.within(entries))
+        return [(key, self._decoded(key, row).row) for key, row in found]
+
+    def entries(self, entries: EntryRange, limit: int) -> list[tuple[bytes, Any]]:
+        """The first `limit` rows of a range as they are now, by row key."""
+        return [(key, self._scanned(key, row)) for key, row in self._scan(entries, limit)]
+
+    def _scan(self, entries: EntryRange, limit: int) -> list[tuple[bytes, bytes | None]]:
+        """The first `limit` keys of a range of rows that exist now; with the row where it is the local store's."""
+        newer = {key: self.stands(key) for key in self._unflushed.within(entries)}
+        found = self._stored.local_page(entries.first, entries.before, limit, newer.values())
+        keys = heapq.nsmallest(limit, (key for key in found.keys() | newer.keys() if newer.get(key, True)))
+        return [(key, None if key in newer else found[key]) for key in keys]
+
+    def _scanned(self, key: bytes, row: bytes | None) -> Any:
+        entry = self.young.get(key)
+        if entry is None:
+            entry = self._kept(key) or (self._read(key) if row is None else self._decoded(key, row))
+            assert entry is not None
+            self._cache.remember(key, entry)
+        return entry.row
+
+    def clear(self, entries: EntryRange, limit: int) -> int:
+        """Deletes the first `limit` rows of a range; returns how many these were."""
+        found = self._scan(entries, limit)
+        for key, _ in found:
+            self.counts[key[0]] -= 1
+            self._bury(key)
+        return len(found)
 
     def keys(self, prefix: bytes, limit: int) -> list[bytes]:
         """The first `limit` keys that begin with `prefix` of rows that exist now, in order.
@@ -95,6 +132,8 @@ class Layers:
             entry.is_open = True
             self._open[key] = entry
             self._open_bytes += len(key) + entry.stored_bytes
+            if key[0] in self._unflushed.ids:
+                self._unflushed.add(key)
         if entry.row is None:
             self.counts[key[0]] += 1
         entry.row = row
@@ -117,6 +156,8 @@ class Layers:
         gone.is_open = True
         self._open[key] = gone
         self._open_bytes += len(key)
+        if key[0] in self._unflushed.ids:
+            self._unflushed.add(key)
         self._cache.remember(key, gone)
 
     def discard(self, key: bytes) -> bytes:
@@ -226,8 +267,13 @@ class Layers:
         self.counts.update(self._sealed_counts)
         # The whole cache: what failed may have changed a row that it never put.
         self._cache.clear()
-        for key in touched:
+        self._forget(touched)
+
+    def _forget(self, dropped: Collection[bytes]) -> None:
+        """Changes of these rows are dropped."""
+        for key in dropped:
             self.rearm(key)
+        self._unflushed.remove([key for key in dropped if not self._stored.has(key)])
 
     def _as_bytes(self, entries: Iterable[tuple[bytes, Entry]]) -> RowBytes:
         rows: RowBytes = {}
@@ -265,8 +311,7 @@ class Layers:
         self._open, self._open_bytes = {}, 0
         # The whole cache: a fold that raised may have changed a row that it never put.
         self._cache.clear()
-        for key in touched:
-            self.rearm(key)
+        self._forget(touched)
 
     def rearm(self, key: bytes) -> None:
         """Puts the timer of the row of `key`, as it is committed, back among those to come."""
@@ -283,5 +328,11 @@ class Layers:
 
     def end_flush(self) -> None:
         """The local store has the frozen rows."""
-        written_ms = [deadline_of(row) for row in self._stored.end_flush().values() if row is not None]
-        self._timers.end_flush(written_ms, lambda key: key in self._open or self._stored.is_unflushed(key))
+        written = self._stored.end_flush()
+        written_ms = [deadline_of(row) for row in written.values() if row is not None]
+        self._timers.end_flush(written_ms, self._is_newer)
+        self._unflushed.remove([key for key in written if not self._is_newer(key)])
+
+    def _is_newer(self, key: bytes) -> bool:
+        """Whether the local store does not have the row as it is."""
+        return key in self._open or self._stored.is_unflushed(key)

@@ -11,6 +11,7 @@ from typing import Final, Protocol
 
 import msgspec
 
+from services.processor.engine.state.map_spec import MapSpec
 from services.processor.engine.state.rows import Meta, NewerFormat, deadline_of, decode_meta, unpack
 from services.processor.engine.state.store_spec import Row, StoreSpec
 
@@ -84,8 +85,8 @@ class LocalStore(Protocol):
         """The first `limit` timer entries greater than `after` with a deadline up to `until_ms`, in order."""
         ...
 
-    def page(self, after: bytes, before: bytes, limit: int) -> list[tuple[bytes, bytes]]:
-        """The first `limit` rows with `after` < row key < `before`, in the order of their keys."""
+    def page(self, first: bytes, before: bytes, limit: int) -> list[tuple[bytes, bytes]]:
+        """The first `limit` rows with `first` <= row key < `before`, in the order of their keys."""
         ...
 
     def write(self, rows: Mapping[bytes, bytes | None], position: LocalMeta | None) -> None:
@@ -112,8 +113,15 @@ class StoredRows:
 
     def get(self, spec: StoreSpec[Row], key: bytes) -> Row | None:
         row = self._store.get(bytes([spec.id]) + key)
-        if row is None:
-            return None
+        return None if row is None else self._decoded(spec, row)
+
+    def items(
+        self, spec: MapSpec[Row], owner: bytes, limit: int, *, prefix: bytes = b"", after: bytes | None = None
+    ) -> list[tuple[bytes, Row]]:
+        of_owner, first, before = spec.range_of(owner, prefix, after)
+        return [(key[len(of_owner) :], self._decoded(spec, row)) for key, row in self._store.page(first, before, limit)]
+
+    def _decoded(self, spec: StoreSpec[Row], row: bytes) -> Row:
         _, store_format, payload = unpack(row)
         if not spec.reads(store_format):
             raise NewerFormat(spec.newer_format(store_format))
@@ -136,8 +144,8 @@ class MemoryStore:
         found = self._timers[start : start + limit]
         return [entry for entry in found if entry[0] <= until_ms]
 
-    def page(self, after: bytes, before: bytes, limit: int) -> list[tuple[bytes, bytes]]:
-        keys = heapq.nsmallest(limit, (key for key in self._rows if after < key < before))
+    def page(self, first: bytes, before: bytes, limit: int) -> list[tuple[bytes, bytes]]:
+        keys = heapq.nsmallest(limit, (key for key in self._rows if first <= key < before))
         return [(key, self._rows[key]) for key in keys]
 
     def write(self, rows: Mapping[bytes, bytes | None], position: LocalMeta | None) -> None:

@@ -117,6 +117,12 @@ def decode_meta(data: bytes) -> Meta:
     return _META_DECODER.decode(data)
 
 
+def end_of(prefix: bytes) -> bytes:
+    """The first row key after all that begin with `prefix`, whose first byte is not 255."""
+    shortened = prefix.rstrip(b"\xff")
+    return shortened[:-1] + bytes([shortened[-1] + 1])
+
+
 def check_format(row_format: int) -> None:
     """Raises `NewerFormat` for state of which a newer version has written the envelopes."""
     if row_format > ROW_FORMAT:

@@ -50,6 +50,14 @@ class StoreSpec(Generic[Row]):
         """Whether rows of this format can be read."""
         return row_format == self.format or row_format in self.also_reads
 
+    def record_key_of(self, key: bytes) -> bytes:
+        """The record key with which the row of `key` is quarantined."""
+        return key if self.record_key is None else self.record_key(key)
+
+    def prefix_of(self, record_key: bytes) -> bytes:
+        """What the keys of rows of a record key begin with; keys of other rows may too."""
+        return record_key
+
     def newer_format(self, row_format: int) -> str:
         """Why rows of this format cannot be worked with."""
         known = ", ".join(str(number) for number in sorted({self.format, *self.also_reads}))

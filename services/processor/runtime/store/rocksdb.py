@@ -125,21 +125,20 @@ class RocksStore:
             del iterator
         return found
 
-    def page(self, after: bytes, before: bytes, limit: int) -> list[tuple[bytes, bytes]]:
+    def page(self, first: bytes, before: bytes, limit: int) -> list[tuple[bytes, bytes]]:
         with _failures(self._path):
-            return self._page(_ROW + after, _ROW + before, limit)
+            return self._page(_ROW + first, _ROW + before, limit)
 
-    def _page(self, after: bytes, before: bytes, limit: int) -> list[tuple[bytes, bytes]]:
+    def _page(self, first: bytes, before: bytes, limit: int) -> list[tuple[bytes, bytes]]:
         bounds = ReadOptions()
         bounds.set_iterate_upper_bound(before)
         # As in `_due`: it must not outlive this call, and a broken block looks like the end.
         iterator = self._db.iter(bounds)
-        iterator.seek(after)
+        iterator.seek(first)
         found: list[tuple[bytes, bytes]] = []
         try:
             while iterator.valid() and len(found) < limit:
-                if iterator.key() != after:
-                    found.append((iterator.key()[1:], iterator.value()))
+                found.append((iterator.key()[1:], iterator.value()))
                 iterator.next()
             iterator.status()
         finally:
