@@ -9,7 +9,16 @@ from services.processor.applications.traces.api_call import to_api_call
 from services.processor.applications.traces.lookup import trace_lookup
 from services.processor.applications.traces.row import absorbed_row, to_row
 from services.processor.applications.traces.settings import TraceRules
-from services.processor.applications.traces.trace import Part, TraceState, due_ms, forget, ready, take_span
+from services.processor.applications.traces.spans import SPANS, TraceSpans
+from services.processor.applications.traces.trace import (
+    Part,
+    TraceState,
+    due_ms,
+    forget,
+    ready,
+    spans_of,
+    take_span,
+)
 from services.processor.engine.application.application import (
     Application,
     Context,
@@ -22,6 +31,7 @@ from services.processor.engine.record import Record
 from shared import codec, topics
 from shared.codec import Undecodable
 from shared.partitioning import api_key
+from shared.schemas.span import SpanFields
 
 TRACES: Final = StoreSpec(
     name="traces", id=1, encode=msgspec.msgpack.encode, decode=msgspec.msgpack.Decoder(TraceState).decode
@@ -45,6 +55,7 @@ class Traces:
         self._context = context
         self._rules = rules
         self._traces: Store[TraceState] = context.store(TRACES)
+        self._spans = context.map(SPANS)
 
     def fold(self, record: Record) -> None:
         """Takes one span in."""
@@ -54,7 +65,8 @@ class Traces:
         span = codec.SPAN.decode(value)
         known = self._traces.get(key)
         trace = known or TraceState()
-        result = take_span(trace, span, len(value), self._rules, self._context.clock_ms)
+        spans = TraceSpans(self._spans, key)
+        result = take_span(trace, spans, span, len(value), rules=self._rules, clock_ms=self._context.clock_ms)
         if result.is_late:
             self._context.emit(topics.LATE_SPANS, key, value)
             if known is None:
@@ -65,27 +77,30 @@ class Traces:
             )
         self._put(key, trace)
 
-    def fire(self, spec: StoreSpec[Any], key: bytes) -> None:  # noqa: ARG002 - there is one store
+    def fire(self, spec: StoreSpec[Any], key: bytes) -> None:  # noqa: ARG002 - traces alone have deadlines
         """A part's window has ended, or it is kept no longer."""
         trace = self._traces.get(key)
         if trace is None:
             return
-        clock_ms = self._context.clock_ms
+        clock_ms, spans = self._context.clock_ms, TraceSpans(self._spans, key)
         for part in ready(trace, self._rules, clock_ms):
-            self._emit_row(key, trace, part)
-        forget(trace, self._rules, clock_ms)
+            self._emit_row(key, trace, part, spans_of(part, spans))
+        forget(trace, spans, self._rules, clock_ms)
         self._put(key, trace)
 
-    def _emit_row(self, key: bytes, trace: TraceState, part: Part) -> None:
+    def _emit_row(self, key: bytes, trace: TraceState, part: Part, spans: list[SpanFields]) -> None:
         customer_id, _, trace_id = key.decode().partition(":")
-        part.revision += 1
         part.is_written = True
+        if not spans:
+            # Its spans were quarantined, and did not find room there.
+            return
+        part.revision += 1
         rows = [
             absorbed_row(number, revision, part.number, customer_id=customer_id, trace_id=trace_id)
             for number, revision in part.absorbed
         ]
         part.absorbed = []
-        rows.append(to_row(trace, part, customer_id=customer_id, trace_id=trace_id, revision=part.revision))
+        rows.append(to_row(trace, part, spans, customer_id=customer_id, trace_id=trace_id, revision=part.revision))
         for row in rows:
             self._context.emit(topics.TRACES, key, codec.TRACE.encode(row))
 
@@ -116,7 +131,7 @@ def application(rules: TraceRules) -> Application:
         inputs=(topics.SPANS,),
         outputs=(topics.TRACES, topics.LATE_SPANS, topics.API_CALLS, topics.REJECTED),
         changelog=topics.TRACES_CHANGELOG,
-        stores=(TRACES,),
+        stores=(TRACES, SPANS),
         start=start,
         event_time=EventTime(_event_ms, grace_ms=rules.grace_ms),
         lookups=(trace_lookup(TRACES),),

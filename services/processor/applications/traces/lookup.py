@@ -7,6 +7,7 @@ import msgspec
 
 from services.processor.applications.traces.jaeger import to_jaeger
 from services.processor.applications.traces.row import to_row
+from services.processor.applications.traces.spans import committed_spans
 from services.processor.applications.traces.trace import TraceState
 from services.processor.engine.application.application import Candidate, Lookup, LookupWrong, Rows, StoreSpec
 from shared.partitioning import trace_key
@@ -22,9 +23,19 @@ def trace_lookup(traces: StoreSpec[TraceState]) -> Lookup:
         if trace is None or not trace.parts:
             return None
         customer_id, _, trace_id = key.decode().partition(":")
-        parts = sorted(trace.parts, key=lambda part: part.window)
+        spans = committed_spans(rows, key)
+        # Only a trace whose quarantined spans did not all find room has a part without spans.
+        parts = [part for part in sorted(trace.parts, key=lambda part: part.window) if part.kept_under in spans]
         trace_rows = [
-            to_row(trace, part, customer_id=customer_id, trace_id=trace_id, revision=part.revision) for part in parts
+            to_row(
+                trace,
+                part,
+                spans[part.kept_under],
+                customer_id=customer_id,
+                trace_id=trace_id,
+                revision=part.revision,
+            )
+            for part in parts
         ]
         document = to_jaeger(trace_id, [span for row in trace_rows for span in row.spans])
         document["parts"] = [

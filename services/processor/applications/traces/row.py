@@ -12,9 +12,11 @@ from shared.schemas.trace import SCHEMA_VERSION, CriticalSegment, Trace, TraceSe
 SERVICES_MAX: Final = 200
 
 
-def to_row(trace: TraceState, part: Part, *, customer_id: str, trace_id: str, revision: int) -> Trace:
-    """The row of a part that has a span."""
-    tree = grown(part.spans.values())
+def to_row(
+    trace: TraceState, part: Part, of_part: list[SpanFields], *, customer_id: str, trace_id: str, revision: int
+) -> Trace:
+    """The row of a part that has a span; `of_part` are its spans."""
+    tree = grown(of_part)
     root = tree.root
     path = critical_path(tree)
     spans = tree.in_order()

@@ -1,11 +1,14 @@
 """Settings of application `traces`: how long the spans of a trace are joined, and how many."""
 
-from typing import ClassVar
+from typing import ClassVar, Final
 
 import pydantic
 
 from services.processor.engine.windows import Sessions
 from shared.settings import SettingsGroup
+
+#: With its critical path a trace must fit into one record.
+SPANS_MAX: Final = 2_000
 
 
 class TraceRules(SettingsGroup):
@@ -25,8 +28,7 @@ class TraceRules(SettingsGroup):
         le=86_400_000,
         description="time after that in which lookups find it and long spans still join it",
     )
-    # With its critical path a trace must fit into one record.
-    spans_max: int = pydantic.Field(default=2_000, ge=1, le=2_000, description="spans of one trace")
+    spans_max: int = pydantic.Field(default=SPANS_MAX, ge=1, le=SPANS_MAX, description="spans of one trace")
     span_bytes_max: int = pydantic.Field(
         default=500_000, ge=1_000, le=500_000, description="size of their records together"
     )

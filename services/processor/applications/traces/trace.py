@@ -8,12 +8,16 @@ A part's row is written when the clock passes the gap after its last end, and ag
 kept for some time after that, for lookups and for spans that began long before: a span that ended within the grace is never late.
 """
 
+from typing import Final, Protocol
+
 import msgspec
 
 from services.processor.applications.traces.settings import TraceRules
 from services.processor.engine.windows import Window
 from shared.schemas.span import Span, SpanFields
 
+#: Of more parts that are joined at once, one scan of the whole trace finds the spans.
+_SCANS_MAX: Final = 8
 _FIELDS = SpanFields.__struct_fields__
 
 
@@ -22,7 +26,9 @@ class Part(msgspec.Struct, array_like=True):
 
     number: int
     window: Window
-    spans: dict[str, SpanFields] = {}
+    #: The number under which its spans are kept: its own, or that of a part which was joined with it.
+    kept_under: int
+    span_count: int = 0
     span_bytes: int = 0
     duplicates: int = 0
     #: Rows written so far, and whether the last of them holds all present spans.
@@ -32,8 +38,36 @@ class Part(msgspec.Struct, array_like=True):
     absorbed: list[tuple[int, int]] = []
 
 
+class Spans(Protocol):
+    """The spans of one trace, which its state is without."""
+
+    def get(self, kept_under: int, span_id: str) -> SpanFields | None:
+        """The span of this id that is kept under a number, or None."""
+        ...
+
+    def put(self, kept_under: int, fields: SpanFields) -> None:
+        """Keeps a span, in place of the one with its id."""
+        ...
+
+    def all(self, kept_under: int, limit: int) -> list[SpanFields]:
+        """The first `limit` spans that are kept under a number, by id."""
+        ...
+
+    def by_number(self) -> dict[int, list[SpanFields]]:
+        """All spans of the trace, by the number under which they are kept."""
+        ...
+
+    def delete(self, kept_under: int, span_id: str) -> None:
+        """Deletes a span."""
+        ...
+
+    def clear(self, kept_under: int, limit: int) -> None:
+        """Deletes the first `limit` spans that are kept under a number."""
+        ...
+
+
 class TraceState(msgspec.Struct, array_like=True):
-    """All that is kept of one trace id."""
+    """What is kept of one trace id besides its spans."""
 
     parts: list[Part] = []
     last_number: int = 0
@@ -54,29 +88,38 @@ def window_of(span: SpanFields) -> Window:
     return Window(span.start_us // 1000, span.end_us // 1000)
 
 
-def take_span(trace: TraceState, span: Span, size_bytes: int, rules: TraceRules, clock_ms: int) -> TakenSpan:
+def take_span(
+    trace: TraceState, spans: Spans, span: Span, size_bytes: int, *, rules: TraceRules, clock_ms: int
+) -> TakenSpan:
     """Puts a span, whose record has `size_bytes`, into its part, made or joined as need be. A late one is counted alone."""
     grown, windows = rules.sessions.merge(window_of(span), [part.window for part in trace.parts])
     if rules.sessions.is_closed(grown, clock_ms):
         trace.late += 1
         return TakenSpan(is_late=True)
     touched = sorted((part for part in trace.parts if part.window in windows), key=lambda part: part.number)
-    known = next((part.spans[span.span_id] for part in touched if span.span_id in part.spans), None)
+    is_known = any(spans.get(part.kept_under, span.span_id) is not None for part in touched)
     has_room = _has_room(trace, size_bytes, rules)
-    if known is None and not has_room:
+    if not is_known and not has_room:
         trace.dropped += 1
         if not touched:
             return TakenSpan()
-    part = _joined(trace, touched) if touched else _new(trace)
+    part = _joined(trace, spans, touched) if touched else _new(trace)
     if len(touched) > 1 or part.window != grown:
         part.window, part.is_written = grown, False
-    if known is not None:
+    if is_known:
         part.duplicates += 1
-        _replace(trace, part, _fields(span), size_bytes, rules)
+        _replace(trace, spans, part, span, size_bytes, span_bytes_max=rules.span_bytes_max)
     elif has_room:
         part.span_bytes += size_bytes
-        _put(part, _fields(span))
-    return TakenSpan(is_new=known is None and has_room)
+        part.span_count += 1
+        part.is_written = False
+        spans.put(part.kept_under, _fields(span))
+    return TakenSpan(is_new=not is_known and has_room)
+
+
+def spans_of(part: Part, spans: Spans) -> list[SpanFields]:
+    """The spans of a part."""
+    return spans.all(part.kept_under, part.span_count)
 
 
 def due_ms(trace: TraceState, rules: TraceRules) -> int:
@@ -89,9 +132,12 @@ def ready(trace: TraceState, rules: TraceRules, clock_ms: int) -> list[Part]:
     return [part for part in trace.parts if not part.is_written and _ends_ms(part, rules) <= clock_ms]
 
 
-def forget(trace: TraceState, rules: TraceRules, clock_ms: int) -> None:
-    """Drops the parts that are kept no longer."""
-    trace.parts = [part for part in trace.parts if not part.is_written or _forgotten_ms(part, rules) > clock_ms]
+def forget(trace: TraceState, spans: Spans, rules: TraceRules, clock_ms: int) -> None:
+    """Drops the parts that are kept no longer, with their spans."""
+    dropped = [part for part in trace.parts if part.is_written and _forgotten_ms(part, rules) <= clock_ms]
+    for part in dropped:
+        spans.clear(part.kept_under, part.span_count)
+        trace.parts.remove(part)
 
 
 def is_open(part: Part, rules: TraceRules, clock_ms: int) -> bool:
@@ -100,56 +146,70 @@ def is_open(part: Part, rules: TraceRules, clock_ms: int) -> bool:
 
 
 def _has_room(trace: TraceState, size_bytes: int, rules: TraceRules) -> bool:
-    spans = sum(len(part.spans) for part in trace.parts)
+    span_count = sum(part.span_count for part in trace.parts)
     span_bytes = sum(part.span_bytes for part in trace.parts)
-    return spans < rules.spans_max and span_bytes + size_bytes <= rules.span_bytes_max
+    return span_count < rules.spans_max and span_bytes + size_bytes <= rules.span_bytes_max
 
 
 def _new(trace: TraceState) -> Part:
     trace.last_number += 1
     # A window that no time is in: the first span's own differs from it.
-    part = Part(trace.last_number, Window(-1, -1))
+    part = Part(trace.last_number, Window(-1, -1), kept_under=trace.last_number)
     trace.parts.append(part)
     return part
 
 
-def _joined(trace: TraceState, touched: list[Part]) -> Part:
+def _joined(trace: TraceState, spans: Spans, touched: list[Part]) -> Part:
     """Joins all into the part that was first. The rows of the others must be retracted."""
     part, *others = touched
+    if others:
+        _gather_spans(part, touched, spans)
     for other in others:
-        trace.parts.remove(other)
         part.absorbed += other.absorbed
         if other.revision:
             part.absorbed.append((other.number, other.revision + 1))
         part.duplicates += other.duplicates
         part.span_bytes += other.span_bytes
-        for fields in other.spans.values():
-            if fields.span_id in part.spans:
-                part.duplicates += 1
-            _put(part, fields)
+    gone = {other.number for other in others}
+    trace.parts = [one for one in trace.parts if one.number not in gone]
     return part
 
 
-def _replace(trace: TraceState, part: Part, fields: SpanFields, size_bytes: int, rules: TraceRules) -> None:
+def _gather_spans(part: Part, touched: list[Part], spans: Spans) -> None:
+    """Keeps the spans of all under the number with the most spans, so that a span is moved at most log2(`spans_max`) times."""
+    target = max(touched, key=lambda one: one.span_count)
+    kept_under, count = target.kept_under, sum(one.span_count for one in touched)
+    whole = spans.by_number() if len(touched) > _SCANS_MAX else None
+    for origin in touched:
+        if origin is target:
+            continue
+        moved = spans_of(origin, spans) if whole is None else whole.get(origin.kept_under, [])
+        for fields in moved:
+            spans.delete(origin.kept_under, fields.span_id)
+            known = spans.get(kept_under, fields.span_id)
+            if known is not None:
+                part.duplicates += 1
+                count -= 1
+            # Of two spans with the same id the one with the later end is valid, in any order of arrival.
+            if known is None or _rank(fields) > _rank(known):
+                spans.put(kept_under, fields)
+    part.kept_under, part.span_count = kept_under, count
+
+
+def _replace(trace: TraceState, spans: Spans, part: Part, span: Span, size_bytes: int, *, span_bytes_max: int) -> None:
     """Puts a span that was sent again, if it has the later end and there is room for what it is larger by."""
-    known = part.spans[fields.span_id]
-    if _rank(fields) <= _rank(known):
+    fields = _fields(span)
+    known = spans.get(part.kept_under, fields.span_id)
+    if known is None or _rank(fields) <= _rank(known):
         return
     # A record is no smaller than its fields: what is counted is never less than what is kept.
     more_bytes = size_bytes - len(msgspec.json.encode(known))
-    if sum(one.span_bytes for one in trace.parts) + more_bytes > rules.span_bytes_max:
+    if sum(one.span_bytes for one in trace.parts) + more_bytes > span_bytes_max:
         trace.dropped += 1
         return
     part.span_bytes += more_bytes
-    _put(part, fields)
-
-
-def _put(part: Part, fields: SpanFields) -> None:
-    """Of two spans with the same id the one with the later end is valid, in any order of arrival."""
-    known = part.spans.get(fields.span_id)
-    if known is None or _rank(fields) > _rank(known):
-        part.spans[fields.span_id] = fields
-        part.is_written = False
+    part.is_written = False
+    spans.put(part.kept_under, fields)
 
 
 def _fields(span: Span) -> SpanFields:
