@@ -12,7 +12,7 @@ import pytest
 
 from deploy.demo.observe import published_ms
 from deploy.local.postgres import Postgres
-from services.finalizer.serving.database import Fenced, Serving, ServingAway
+from services.finalizer.serving.database import Fenced, Serving, ServingAway, StatementTooSlow
 from services.finalizer.serving.migrate import MIGRATIONS_DIR, migrate
 from services.finalizer.serving.published import Rebuilt, RecentView, Slice
 from services.rim.database import migrations
@@ -181,6 +181,57 @@ def test_a_view_is_looked_up_as_its_newest_revision_and_none_that_was_taken_back
     ]
     serving.expire(rollups_before_ms=None, views_before_day=20_001)
     assert _query(dsn, "SELECT count(*) FROM serving.views") == [(0,)]
+
+
+def test_of_a_view_id_on_two_days_the_same_one_is_looked_up_wherever_batches_end(serving: Serving, dsn: str) -> None:
+    def brought(*batches: list[RecentView]) -> list[tuple[object, ...]]:
+        _query(dsn, "DELETE FROM serving.views RETURNING 1")
+        for batch in batches:
+            serving.publish(Rebuilt([], MEASURES, []), checkpoint_id="c", batch_id=1, recent=batch)
+        return _query(dsn, "SELECT day, document FROM serving.views")
+
+    first = RecentView("acme", "one", 1, 1, deleted=False, day=20_000, end_ms=1_770_012_000_000, document="first")
+    second = first._replace(day=20_001, document="second")
+
+    assert brought([first, second]) == brought([first], [second]) == brought([second], [first]) == [(20_001, "second")]
+
+
+SLOW_SECONDS = 0.4
+
+
+@pytest.fixture
+def slow(dsn: str) -> Iterator[Serving]:
+    """Every insert of rollups takes longer than a statement may take at first."""
+    opened = Serving(dsn, away_seconds_max=0.1, stop=threading.Event(), statement_ms=50)
+    opened.open()
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        connection.execute(
+            "CREATE FUNCTION slow() RETURNS trigger LANGUAGE plpgsql AS"
+            f" $$ BEGIN PERFORM pg_sleep({SLOW_SECONDS}); RETURN NULL; END $$"
+        )
+        connection.execute("CREATE TRIGGER slow AFTER INSERT ON serving.rollups EXECUTE FUNCTION slow()")
+    yield opened
+    opened.close()
+
+
+def test_a_statement_that_takes_too_long_gets_more_time_since_the_database_is_not_away(slow: Serving, dsn: str) -> None:
+    one = Slice(491_000, "acme")
+    slow.mark_dirty({one})
+
+    slow.publish(_rebuilt([one], views=3), checkpoint_id="c", batch_id=1)
+
+    assert slow.dirty(10) == []
+    assert _query(dsn, "SELECT views FROM serving.rollups_hourly") == [(3,)]
+
+
+def test_a_statement_that_never_ends_is_given_up_with_what_it_was_cancelled_for(dsn: str) -> None:
+    serving = Serving(dsn, away_seconds_max=20, stop=threading.Event(), statement_ms=1_000, statement_ms_max=2_000)
+    serving.open()
+    with psycopg.connect(dsn) as connection:
+        connection.execute("LOCK TABLE serving.rollups")
+        with pytest.raises(StatementTooSlow, match="cancelled after 2000 ms: canceling statement due to statement"):
+            serving.publish(_rebuilt([Slice(491_000, "acme")], views=3), checkpoint_id="c", batch_id=1)
+    serving.close()
 
 
 def _serving(dsn: str, away_seconds_max: float = 20.0) -> Serving:

@@ -28,7 +28,10 @@ log = structlog.get_logger(__name__)
 T = TypeVar("T")
 
 _CONNECT_SECONDS_MAX: Final = 5
-_STATEMENT_MS_MAX: Final = 60_000
+#: For a statement, before it is run again with more: a large slice takes long, and a server that hangs must be noticed.
+_STATEMENT_MS: Final = 60_000
+_STATEMENT_MS_MAX: Final = 3_600_000
+_STATEMENT_GROWTH: Final = 4
 _BACKOFF_SECONDS_MAX: Final = 5.0
 
 
@@ -40,13 +43,28 @@ class ServingAway(JobFailed):
     """The serving database could not be reached for as long as the settings allow."""
 
 
+class StatementTooSlow(JobFailed):
+    """A statement was cancelled after the longest time that one may take."""
+
+
 class Serving:
     """The finalizer's connection to the serving database. Reconnects by itself, within limits."""
 
-    def __init__(self, dsn: str, *, away_seconds_max: float, stop: threading.Event) -> None:
+    def __init__(
+        self,
+        dsn: str,
+        *,
+        away_seconds_max: float,
+        stop: threading.Event,
+        statement_ms: int = _STATEMENT_MS,
+        statement_ms_max: int = _STATEMENT_MS_MAX,
+    ) -> None:
         self._dsn = dsn
         self._away_seconds_max = away_seconds_max
         self._stop = stop
+        #: Grows when a statement needs more, and stays: the next batch has the same large slice.
+        self._statement_ms = statement_ms
+        self._statement_ms_max = statement_ms_max
         self._connection: psycopg.Connection | None = None
         self._epoch: int | None = None
 
@@ -177,6 +195,12 @@ class Serving:
                 connection = self._connect()
                 with connection.transaction():
                     return work(connection)
+            except psycopg.errors.QueryCanceled as error:
+                # An OperationalError, though the database is there: the same statement would take as long again.
+                self.close()
+                self._allow_more(error)
+                deadline = time.monotonic() + self._away_seconds_max
+                continue
             except (psycopg.OperationalError, psycopg.InterfaceError) as error:
                 self.close()
                 if time.monotonic() + backoff_seconds > deadline:
@@ -186,6 +210,12 @@ class Serving:
                 raise ServingAway("away, and the service is stopping")
             backoff_seconds = min(2 * backoff_seconds, _BACKOFF_SECONDS_MAX)
 
+    def _allow_more(self, error: psycopg.Error) -> None:
+        if self._statement_ms >= self._statement_ms_max:
+            raise StatementTooSlow(f"cancelled after {self._statement_ms} ms: {_first_line(error)}") from error
+        self._statement_ms = min(_STATEMENT_GROWTH * self._statement_ms, self._statement_ms_max)
+        log.warning("statement_slow", error=_first_line(error), now_allowed_ms=self._statement_ms)
+
     def _connect(self) -> psycopg.Connection:
         if self._connection is None or self._connection.closed:
             self._connection = psycopg.connect(
@@ -193,7 +223,7 @@ class Serving:
                 autocommit=True,
                 connect_timeout=_CONNECT_SECONDS_MAX,
                 application_name="playhead-finalizer",
-                options=f"-c statement_timeout={_STATEMENT_MS_MAX}",
+                options=f"-c statement_timeout={self._statement_ms}",
             )
         return self._connection
 

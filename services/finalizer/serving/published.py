@@ -106,7 +106,7 @@ def _insert_groups(connection: psycopg.Connection, rebuilt: Rebuilt) -> None:
 
 
 def upsert_recent(connection: psycopg.Connection, recent: Sequence[RecentView]) -> None:
-    """Brings point look-ups. Of a view that is there the larger (generation, revision) stays."""
+    """Brings point look-ups. Of a view id the larger (generation, revision, day) stays: it may be that of views of two days."""
     if not recent:
         return
     connection.execute("CREATE TEMP TABLE recent (LIKE serving.views) ON COMMIT DROP")
@@ -115,10 +115,13 @@ def upsert_recent(connection: psycopg.Connection, recent: Sequence[RecentView]) 
         for one in recent:
             copy.write_row((*one[:6], _time(one.end_ms), one.document))
     connection.execute(
-        f"INSERT INTO serving.views AS t ({columns}) SELECT {columns} FROM recent"  # noqa: S608 - our own names
+        f"INSERT INTO serving.views AS t ({columns})"  # noqa: S608 - our own names
+        f" SELECT DISTINCT ON (customer_id, view_id) {columns} FROM recent"
+        " ORDER BY customer_id, view_id, generation DESC, revision DESC, day DESC"
         " ON CONFLICT (customer_id, view_id) DO UPDATE SET generation = excluded.generation,"
         " revision = excluded.revision, deleted = excluded.deleted, day = excluded.day, ended = excluded.ended,"
-        " document = excluded.document WHERE (excluded.generation, excluded.revision) > (t.generation, t.revision)"
+        " document = excluded.document"
+        " WHERE (excluded.generation, excluded.revision, excluded.day) > (t.generation, t.revision, t.day)"
     )
 
 
