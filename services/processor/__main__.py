@@ -146,7 +146,7 @@ def main() -> int:
     is_clean, failure = False, None
     try:
         is_clean = replica.run(stop)
-    except Exception as error:  # noqa: BLE001  (whatever it is, it ends the slot; the next owner goes on from the last commit)
+    except Exception as error:  # noqa: BLE001  (any error ends the slot; the next owner goes on from the last commit)
         failure = error
     finally:
         if lookups is not None:

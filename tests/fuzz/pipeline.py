@@ -37,7 +37,7 @@ ROUTES: Final = (*PARSERS, "recordings")
 #: What an application may write to `rejected`, by the reason and the beginning of the detail, and the document that names it.
 NAMED: Final[Mapping[str, tuple[str, ...]]] = {
     # docs/view.md, section Order.
-    "video_views": ("undecodable: the view is told by ", "undecodable: the beacon's sequence number is "),
+    "video_views": ("undecodable: the view is reported by ", "undecodable: the beacon's sequence number is "),
     # docs/traces.md, docs/apis.md: event times that are ahead of the broker's.
     "traces": ("undecodable: its time is ",),
     "api_baselines": ("undecodable: its time is ",),

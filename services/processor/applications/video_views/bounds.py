@@ -30,13 +30,13 @@ RANGES_MAX: Final = 100
 TIMELINE_EVENTS_MAX: Final = 200
 #: Changes of the CDN.
 CDN_TRACE_MAX: Final = 32
-#: No more time than the longest view passes between two steps, ms, whatever a client's clock says.
+#: No more time than the longest view passes between two steps, ms, also where a client's clock says more.
 STEP_MS_MAX: Final = 86_400_000
 #: Intervals between heartbeats from which a client's rhythm is known.
 HEARTBEAT_INTERVALS_MAX: Final = 15
 #: 10 Gbps.
 BITRATE_BPS_MAX: Final = 10_000_000_000
-#: No request takes longer, ms, for the order of what was told.
+#: No request takes longer, ms, for the order of beacons.
 REQUEST_MS_MAX: Final = 600_000
 #: Sequence numbers are 0 to this.
 SEQ_MAX: Final = 1 << 31
@@ -49,7 +49,7 @@ HELD_BYTES_MAX: Final = 32_768
 RECENT_STEPS_MAX: Final = 64
 #: When a view is measured, older ones that take more together are settled, too; bytes packed.
 RECENT_BYTES_MAX: Final = 32_768
-#: Identities of beacons that cannot be told by ranges of numbers: the newest are known when they come again.
+#: Identities of beacons that ranges of numbers cannot express: the newest are known when they come again.
 KEYS_MAX: Final = 256
 #: Ranges of sequence numbers by which it is known what came: beyond them the oldest gaps count as filled.
 NUMBER_RANGES_MAX: Final = 256
@@ -59,5 +59,5 @@ VIEW_BYTES_MAX: Final = 65_536
 #: A view is measured when all of it may take more than this, bytes.
 MEASURED_BYTES: Final = VIEW_BYTES_MAX + HELD_BYTES_MAX + RECENT_BYTES_MAX
 
-#: Plays of one session that are told apart; the beacons of what would be more are late.
+#: Plays of one session; the beacons of further ones are late.
 PLAYS_MAX: Final = 100

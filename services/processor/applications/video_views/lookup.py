@@ -48,13 +48,13 @@ def view_lookup(
     """The lookup over these stores."""
 
     def answer(rows: Rows, subject: bytes) -> bytes | None:
-        key, _, told = subject.partition(_SEPARATOR)
-        number = int(told or 1)
+        key, _, ordinal = subject.partition(_SEPARATOR)
+        number = int(ordinal or 1)
         session = rows.get(sessions, key)
         plays = session.plays if session is not None else []
         if number > max(1, len(plays)):
             return None
-        # Plays are numbered by their order, and stored by the order in which they were told apart.
+        # Plays are numbered by their order, and stored by the order in which they were found.
         store_key = play_key(key, plays[number - 1].ordinal) if plays else key
         view = rows.get(views, store_key)
         if view is None:

@@ -31,7 +31,7 @@ def numbered(view_id: str, number: int) -> str:
 
 def of_another(source: str, beacon: Beacon) -> Undecodable:
     """The error for a beacon of another kind of client: the two number and count differently, so no row can be made of both."""
-    return Undecodable(f"the view is told by {source}, this beacon is of {beacon.source}")
+    return Undecodable(f"the view is reported by {source}, this beacon is of {beacon.source}")
 
 
 class Outputs:

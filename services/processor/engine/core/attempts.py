@@ -68,7 +68,7 @@ class Attempts:
             layers.seal()
         except NOT_THE_APPLICATION:
             raise
-        except Exception as error:  # noqa: BLE001  (whatever the application raises, its record or row is rejected for it)
+        except Exception as error:  # noqa: BLE001  (for any error of the application its record or row is rejected for it)
             layers.undo()
             context.undo()
             return error

@@ -26,7 +26,7 @@ class Position:
 
     @property
     def total(self) -> int:
-        """The sum of the next offsets: it grows with every record, whatever its input."""
+        """The sum of the next offsets: it grows with every record, of any input."""
         return sum(self.next_offsets.values())
 
     def cut_clock(self, clock_ms: int, next_due_ms: int) -> int:

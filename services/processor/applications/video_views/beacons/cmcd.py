@@ -150,12 +150,12 @@ def _counters(attrs: dict[str, Any], sta: str) -> dict[str, int]:
     return counters
 
 
-def _stalls(told: Any) -> list[int]:
+def _stalls(value: Any) -> list[int]:
     """The length of each stall in `bsd`: a list with an entry a stall, or one number."""
     entries = (
-        [entry[0] if isinstance(entry, list) and entry else entry for entry in told]
-        if isinstance(told, list)
-        else [told]
+        [entry[0] if isinstance(entry, list) and entry else entry for entry in value]
+        if isinstance(value, list)
+        else [value]
     )
     return [length_ms for entry in entries if (length_ms := whole(entry)) > 0]
 

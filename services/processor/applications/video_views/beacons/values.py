@@ -9,14 +9,14 @@ from shared.schemas.view import NUMBER_MAX
 
 
 def whole(value: Any) -> int:
-    """A number as the client sent it (Roku sends strings), rounded, within 0..`NUMBER_MAX`; 0 for what is none."""
+    """A number as the client sent it (Roku sends strings), rounded, within 0..`NUMBER_MAX`; 0 for anything else."""
     if value.__class__ is int:
         return value if 0 <= value <= NUMBER_MAX else 0 if value < 0 else NUMBER_MAX
     return round(real(value))
 
 
 def real(value: Any) -> float:
-    """A number as the client sent it, within 0..`NUMBER_MAX`; 0 for what is none."""
+    """A number as the client sent it, within 0..`NUMBER_MAX`; 0 for anything else."""
     return measured_real(value) or 0.0
 
 
@@ -25,8 +25,8 @@ def measured(value: Any) -> int | None:
     if value.__class__ is int and 0 <= value <= NUMBER_MAX:
         number: int = value
         return number
-    told = measured_real(value)
-    return None if told is None else round(told)
+    real = measured_real(value)
+    return None if real is None else round(real)
 
 
 def measured_real(value: Any) -> float | None:
@@ -44,17 +44,17 @@ def measured_real(value: Any) -> float | None:
 
 def all_measured(attrs: Mapping[str, Any], fields: Mapping[str, str]) -> dict[str, int]:
     """Those of a client's numbers that it has measured, each the first of its list, by field: `fields` has theirs by name."""
-    told = {field: measured(scalar(attrs[name])) for name, field in fields.items() if name in attrs}
-    return {field: number for field, number in told.items() if number is not None}
+    numbers = {field: measured(scalar(attrs[name])) for name, field in fields.items() if name in attrs}
+    return {field: number for field, number in numbers.items() if number is not None}
 
 
-def offset_ms(told: int | None) -> int | None:
+def offset_ms(sent: int | None) -> int | None:
     """What is to be added to a client's times, within -`NUMBER_MAX`..`NUMBER_MAX`; None stays None."""
-    return told if told is None else max(-NUMBER_MAX, min(NUMBER_MAX, told))
+    return sent if sent is None else max(-NUMBER_MAX, min(NUMBER_MAX, sent))
 
 
 def bitrate_bps(value: Any, unit_bps: int = 1) -> int:
-    """A bitrate told in units of `unit_bps`, in bps, at most `BITRATE_BPS_MAX`."""
+    """A bitrate in units of `unit_bps`, in bps, at most `BITRATE_BPS_MAX`."""
     return min(whole(value) * unit_bps, BITRATE_BPS_MAX)
 
 

@@ -167,18 +167,18 @@ def _plays(run: Place, members: list[Step], parts: Sequence[Settled], misfits: l
     for one in sorted(members, key=lambda step: step.seq):
         while waiting and waiting[0].first_seq <= one.seq:
             content, is_first = _settle(plays, run, waiting.pop(0), misfits), False
-        told = content_of(one)
+        named = content_of(one)
         if is_first or not plays:
-            plays.append(Arranged(run, 0 if is_first else one.seq, told, [one]))
-            content, is_first = told, False
-        elif told is None or content in (None, told):
+            plays.append(Arranged(run, 0 if is_first else one.seq, named, [one]))
+            content, is_first = named, False
+        elif named is None or content in (None, named):
             plays[-1].steps.append(one)
-            if content is None and told is not None:
-                content = told
-                plays[-1] = plays[-1]._replace(content=told)
+            if content is None and named is not None:
+                content = named
+                plays[-1] = plays[-1]._replace(content=named)
         else:
-            plays.append(Arranged(run, one.seq, told, [one]))
-            content = told
+            plays.append(Arranged(run, one.seq, named, [one]))
+            content = named
     for part in waiting:
         _settle(plays, run, part, misfits)
     return plays

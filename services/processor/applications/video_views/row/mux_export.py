@@ -138,7 +138,7 @@ def _events(row: View, clock_offset_ms: int) -> list[dict[str, Any]]:
     events = []
     for at, event in enumerate(row.events):
         at_ms = row.view_start_ms + event.at_ms
-        told: dict[str, Any] = {
+        exported: dict[str, Any] = {
             "sequence_number": at + 1,
             "server_time": _time(at_ms),
             "viewer_time": _time(at_ms - clock_offset_ms),
@@ -146,17 +146,17 @@ def _events(row: View, clock_offset_ms: int) -> list[dict[str, Any]]:
             "type": _EVENT_TYPES.get(event.event, event.event),
         }
         if event.event == "rendition":
-            told["rendition_info"] = {"bitrate": event.bitrate_bps}
+            exported["rendition_info"] = {"bitrate": event.bitrate_bps}
         elif at == last_error:
             # The row knows the last fatal error alone.
-            told["error_info"] = {
+            exported["error_info"] = {
                 "error_code": row.error_code,
                 "error_message": row.error_message,
                 "error_context": row.error_context,
                 "error_severity": row.error_severity,
                 "is_business_exception": row.business_exception,
             }
-        events.append(told)
+        events.append(exported)
     return events
 
 

@@ -211,12 +211,12 @@ def _completeness_fields(view: ViewState, progress: Progress) -> dict[str, Any]:
     }
 
 
-def _ranges(told: str | None) -> list[list[int]]:
+def _ranges(sent: str | None) -> list[list[int]]:
     """`["0:2900", "5000:6000"]` as pairs of ms; anything else is left out."""
-    if told is None:
+    if sent is None:
         return []
     try:
-        pairs = msgspec.json.decode(told, type=list[str])
+        pairs = msgspec.json.decode(sent, type=list[str])
         ranges = [[int(part) for part in pair.split(":")] for pair in pairs[:RANGES_MAX]]
     except (msgspec.DecodeError, ValueError):
         return []

@@ -96,7 +96,7 @@ def overall_score(success: float, parts: list[float]) -> float:
 
 
 def is_good(measures: Measures, rules: GoodRules) -> bool | None:
-    """Whether the view passes every threshold; None for who left, or was kept out, before it could be told (Conviva, SPI)."""
+    """Whether the view passes every threshold; None for a viewer who left, or was kept out, before it showed (Conviva, SPI)."""
     if measures.playback_failed:
         return False
     if measures.ebvs:

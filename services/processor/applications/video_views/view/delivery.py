@@ -37,20 +37,20 @@ class Scale(msgspec.Struct, array_like=True):
 
 
 def count_request(requests: Requests, request: Request) -> None:
-    """Counts a request, and what of its times and bytes the player told."""
+    """Counts a request, and its times and bytes as far as the player sent them."""
     requests.count += 1
-    told = [request.start_ms, request.first_byte_ms, request.end_ms, request.size_bytes]
+    sent = [request.start_ms, request.first_byte_ms, request.end_ms, request.size_bytes]
     if request.is_delta:
-        last = requests.last or [None] * len(told)
-        told = [before if now is None else now for before, now in zip(last, told, strict=True)]
-        requests.last = told
+        last = requests.last or [None] * len(sent)
+        sent = [before if now is None else now for before, now in zip(last, sent, strict=True)]
+        requests.last = sent
     if request.outcome == step.CANCELED:
         requests.canceled += 1
         return
     if request.outcome == step.REQUEST_FAILED:
         requests.failed += 1
         return
-    start_ms, first_byte_ms, end_ms, size_bytes = told
+    start_ms, first_byte_ms, end_ms, size_bytes = sent
     if size_bytes is not None:
         requests.size_bytes = min((requests.size_bytes or 0) + size_bytes, NUMBER_MAX)
     if start_ms is not None and end_ms is not None:

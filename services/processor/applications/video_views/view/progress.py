@@ -291,20 +291,20 @@ def _change_bitrate(progress: Progress, next_step: Step) -> None:
             _note(progress, next_step, ON_RENDITION)
 
 
-def _led_to(progress: Progress, told: int) -> int:
-    """The state after a step that gives the state `told`."""
+def _led_to(progress: Progress, given: int) -> int:
+    """The state after a step that gives the state `given`."""
     before = progress.state
-    if told == step.BEFORE_SEEK:
+    if given == step.BEFORE_SEEK:
         return progress.state_before_seek if before == step.SEEKING else before
-    if told == step.WANTED:
+    if given == step.WANTED:
         return before if before and progress.playing_at_ms else step.STARTING
-    if told == step.STALL_OVER:
+    if given == step.STALL_OVER:
         return step.PLAYING if progress.playing_at_ms else step.STARTING
-    if told == step.REBUFFERING and before in (step.SEEKING, step.FAILED):
+    if given == step.REBUFFERING and before in (step.SEEKING, step.FAILED):
         # Players tell of the wait for what the viewer sought: it is the seek's, which lasts until something plays. What
         # failed is waited for in vain.
         return before
-    return told
+    return given
 
 
 def _enter(progress: Progress, next_step: Step) -> None:
@@ -339,8 +339,8 @@ def _enter(progress: Progress, next_step: Step) -> None:
 
 
 def _show_ad(progress: Progress, next_step: Step) -> None:
-    told = progress.ads = progress.ads or Ads()
+    shown = progress.ads = progress.ads or Ads()
     has_played, has_ended = progress.content_has_played, bool(progress.ended & step.PLAYED_OUT)
-    if ads.show(told, next_step.ad, has_played=has_played, has_ended=has_ended):
+    if ads.show(shown, next_step.ad, has_played=has_played, has_ended=has_ended):
         started.show(progress.started, next_step.at_ms, is_first_frame=True, state_before=progress.state)
     _note(progress, next_step, ON_AD + next_step.ad)
