@@ -1,4 +1,4 @@
-"""Field by source: what docs/view.md says a client can tell is filled from its beacons, and nothing else is."""
+"""Field by source: what docs/view.md says a client can report is filled from its beacons, and nothing else is."""
 
 import re
 from collections.abc import Callable
@@ -36,7 +36,7 @@ UNKNOWN: tuple[Any, ...] = (None, 0, 0.0, False, "", [], {})
 
 def documented() -> dict[str, dict[str, str]]:
     """Source -> field -> mark, of the table in docs/view.md."""
-    section = DOCUMENT.read_text().partition("## What each client can tell")[2].partition("\n## ")[0]
+    section = DOCUMENT.read_text().partition("## What each client can report")[2].partition("\n## ")[0]
     lines = [line.split("|")[1:-1] for line in section.splitlines() if line.startswith("|")]
     sources = [cell.strip().lower() for cell in lines[0][1:]]
     marks: dict[str, dict[str, str]] = {source: {} for source in sources}
@@ -237,7 +237,7 @@ def test_the_table_names_every_field_of_the_row_once(source: str) -> None:
 
 
 @pytest.mark.parametrize("source", STORIES)
-def test_what_a_client_can_tell_is_filled_and_nothing_else(source: str) -> None:
+def test_what_a_client_can_report_is_filled_and_nothing_else(source: str) -> None:
     marks = documented()[source]
     found = [msgspec.structs.asdict(row) for row in STORIES[source]()]
     assert {row["source"] for row in found} == {source}
