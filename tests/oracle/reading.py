@@ -103,8 +103,8 @@ class Step:
 
     @property
     def is_seek(self) -> bool:
-        """Whether it begins or ends a seek."""
-        return self.name in ("seekstart", "seekend") or (self.name == "ps" and self.state == "seeking")
+        """Whether it begins or ends a seek, or comes during one."""
+        return self.name in ("seekstart", "seekend") or (self.source == "cmcd" and self.state == "seeking")
 
     @property
     def ad(self) -> str:

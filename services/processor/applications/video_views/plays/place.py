@@ -5,6 +5,7 @@ one that shows that plays begin elsewhere than was thought makes the session be 
 in their order; what then comes for a closed one is late, and what restarts the sequence after it is a new play.
 """
 
+from collections.abc import Iterable
 from typing import Any
 
 from services.processor.applications.video_views.beacons.step import Step
@@ -23,9 +24,13 @@ def place(session: Session, shelf: Shelf, step: Step) -> Placed:
     if session.late_keys and numbered_key_of(step) in session.late_keys:
         return Placed(DUPLICATE)
     if session.set_back:
+        # A copy that was received much later than the first one has another delay: it is a copy all the same.
+        before = _taken_before(session, shelf, step, session.plays[session.closed :])
+        if before is not None:
+            return before
         step = shifted(step, session.set_back)
         if any(denies(one, step) if one.is_certain else shows(one, step) for one in session.set_back):
-            return _rearrange_all(session, shelf, step)
+            return rearrange(session, shelf, step)
     at = place_of(step)
     play = session.plays[-1] if session.plays else None
     # Nearly always it is the last play's.
@@ -47,22 +52,19 @@ def place(session: Session, shelf: Shelf, step: Step) -> Placed:
     return _taken(session, play, opened, step)
 
 
-def _rearrange_all(session: Session, shelf: Shelf, step: Step) -> Placed:
-    """A step that makes it certain that the client's clock was set back, or denies it; it may have come before."""
-    for play in session.plays[session.closed :]:
+def _taken_before(session: Session, shelf: Shelf, step: Step, plays: Iterable[Play]) -> Placed | None:
+    """Takes a step that is in one of these plays already; None for a step that is in none of them."""
+    for play in plays:
         opened = shelf.open(play.ordinal)
         if opened is not None and any(one.seq == step.seq and one.at_ms == step.at_ms for one in movable(opened[0])):
             return _taken(session, play, opened, step)
-    return rearrange(session, shelf, step)
+    return None
 
 
 def _again_in_first_run(session: Session, shelf: Shelf, step: Step) -> Placed:
     """A step that would be late now may already be in the first open run, although it was sent before that run began."""
-    for play in session.plays[session.closed :]:
-        opened = shelf.open(play.ordinal) if play.run == session.plays[session.closed].run else None
-        if opened is not None and any(one.seq == step.seq and one.at_ms == step.at_ms for one in movable(opened[0])):
-            return _taken(session, play, opened, step)
-    return PLACED_LATE
+    plays = session.plays[session.closed :]
+    return _taken_before(session, shelf, step, (play for play in plays if play.run == plays[0].run)) or PLACED_LATE
 
 
 def _taken(session: Session, play: Play, opened: tuple[ViewState, dict[str, Any]], step: Step) -> Placed:

@@ -88,3 +88,16 @@ def test_what_looked_like_a_clock_that_was_set_back_is_judged_again_by_what_come
         for order in itertools.permutations(beacons)
     }
     assert found == {(("s1", "a", 2), ("s1.2", "b", 3))}
+
+
+def test_a_copy_that_was_received_late_is_no_beacon_of_another_clock() -> None:
+    copied = cmcd(25, "rebufferstart", 70_686, sta="r", cid="a")
+    beacons = [
+        received(cmcd(24, "heartbeat", 70_110, sta="p", cid="a"), 718),
+        received(copied, 30_330),
+        received(cmcd(0, "heartbeat", 427, cid="a"), 240_133),
+        received(cmcd(23, "heartbeat", 70_427, sta="p", cid="a"), 240_363),
+    ]
+    late_copy = received(copied, 240_299)
+    counts = [sum(count for _, _, count, *_ in rows_of(each)) for each in (beacons, [*beacons, late_copy])]
+    assert counts == [4, 4]
