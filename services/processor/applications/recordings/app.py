@@ -1,11 +1,10 @@
 """recordings: topics, stores and the fold that joins chunks to payloads and requests their storage, one at a time per session."""
 
-import bisect
 from typing import Any, Final
 
 import msgspec
 
-from services.processor.applications.recordings.lookup import PAGES, SESSIONS, Page, lookups, page_key, page_of
+from services.processor.applications.recordings.lookup import SESSIONS, STORED, lookups, stored_entry
 from services.processor.applications.recordings.session import (
     Payload,
     Session,
@@ -36,6 +35,8 @@ from shared.partitioning import recording_key
 from shared.schemas.recording import SCHEMA_VERSION, RecordingRow, RecordingState, StoredPayload
 
 REQUESTS: Final = media_store(2)
+#: Stored payloads of a session that are forgotten at once.
+_FORGOTTEN_AT_ONCE: Final = 5_000
 _STATES: Final[dict[MediaOutcome, RecordingState]] = {
     "stored": "stored",
     "gone": "lost",
@@ -51,7 +52,7 @@ class Recordings:
         self._context = context
         self._rules = rules
         self._sessions: Store[Session] = context.store(SESSIONS)
-        self._pages: Store[Page] = context.store(PAGES)
+        self._stored = context.map(STORED)
         self._waiting = WaitingPayloads(context)
 
     def fold(self, record: Record) -> None:
@@ -83,9 +84,10 @@ class Recordings:
             return
         drop_old_uploads(session, self._context.clock_ms, self._rules)
         if is_over(session, self._context.clock_ms, self._rules):
-            for number in session.pages:
-                self._pages.delete(page_key(key, number))
-            self._sessions.delete(key)
+            if self._stored.clear(key, _FORGOTTEN_AT_ONCE) < _FORGOTTEN_AT_ONCE:
+                self._sessions.delete(key)
+            else:
+                self._sessions.put(key, session, self._context.clock_ms + 1)
             return
         self._go_on(key, session)
 
@@ -97,7 +99,7 @@ class Recordings:
         number, payload = end_working(session, is_stored=outcome == "stored")
         stored = request.name if outcome == "stored" else ""
         if stored:
-            self._list(key, session, number, payload, stored)
+            self._list(key, number, payload, stored)
             self._context.tally("stored_payloads", 1)
             self._context.tally("stored_bytes", payload.size_bytes)
         self._emit_row(key, session, (number, number), _STATES[outcome], payload=payload, name=stored)
@@ -136,21 +138,14 @@ class Recordings:
         return True
 
     def _is_stored(self, key: bytes, number: int) -> bool:
-        listed = self._pages.get(page_key(key, page_of(number))) or []
-        return any(one.sequence == number for one in listed)
+        return self._stored.get(key, stored_entry(number)) is not None
 
-    def _list(self, key: bytes, session: Session, number: int, payload: Payload, name: str) -> None:
-        page = page_of(number)
-        if page not in session.pages:
-            bisect.insort(session.pages, page)
-        payloads = self._pages.get(page_key(key, page)) or []
-        entry = StoredPayload(
+    def _list(self, key: bytes, number: int, payload: Payload, name: str) -> None:
+        # One that was stored before is replaced.
+        stored = StoredPayload(
             number, payload.size_bytes, payload.sha256.hex(), payload.content_type, payload.content_encoding, name
         )
-        # One that was stored before is replaced.
-        payloads = [one for one in payloads if one.sequence != number]
-        bisect.insort(payloads, entry, key=lambda one: one.sequence)
-        self._pages.put(page_key(key, page), payloads)
+        self._stored.put(key, stored_entry(number), stored)
 
     def _emit_row(
         self,
@@ -198,7 +193,7 @@ def application(rules: SessionRules) -> Application:
         inputs=(topics.RECORDINGS,),
         outputs=(topics.RECORDING_INDEX, topics.REJECTED),
         changelog=topics.RECORDINGS_CHANGELOG,
-        stores=(SESSIONS, REQUESTS, PAGES, WAITING, NUMBERS),
+        stores=(SESSIONS, REQUESTS, STORED, WAITING, NUMBERS),
         start=start,
         by_headers=True,
         media=REQUESTS,

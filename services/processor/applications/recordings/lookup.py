@@ -10,6 +10,7 @@ from services.processor.engine.application.application import (
     Candidate,
     Lookup,
     LookupWrong,
+    MapSpec,
     Objects,
     Rows,
     StoredObject,
@@ -20,22 +21,18 @@ from shared.schemas.beacon import CUSTOMER_ID
 from shared.schemas.recording import SEQUENCE_DIGITS_MAX, SEQUENCE_MAX, SESSION_ID, StoredPayload
 from shared.schemas.span import DEFAULT_CUSTOMER
 
-#: The list is stored in pages of so many numbers, so that a long session's list is not written again with every payload.
-PAGE_NUMBERS: Final = 256
 #: Payloads in one answer; `next` is where the rest begins.
 LISTED_MAX: Final = 2_048
-
-Page = list[StoredPayload]
 
 SESSIONS: Final = StoreSpec(
     name="sessions", id=1, encode=msgspec.msgpack.encode, decode=msgspec.msgpack.Decoder(Session).decode
 )
-PAGES: Final = StoreSpec(
-    name="pages",
+#: What of each session is stored, by number (`stored_entry`).
+STORED: Final = MapSpec(
+    name="stored",
     id=3,
     encode=msgspec.msgpack.encode,
-    decode=msgspec.msgpack.Decoder(list[StoredPayload]).decode,
-    record_key=lambda key: key.rpartition(b"/")[0],
+    decode=msgspec.msgpack.Decoder(StoredPayload).decode,
 )
 
 
@@ -64,14 +61,9 @@ _questions: Final = msgspec.msgpack.Decoder(_Question)
 _listed: Final = msgspec.json.Decoder(Listed)
 
 
-def page_of(number: int) -> int:
-    """The page on which a payload is listed."""
-    return number // PAGE_NUMBERS
-
-
-def page_key(key: bytes, page: int) -> bytes:
-    """The key of a page's row."""
-    return key + b"/%04d" % page
+def stored_entry(number: int) -> bytes:
+    """The entry of a stored payload: entries are in the order of numbers."""
+    return number.to_bytes(4, "big")
 
 
 def lookups() -> tuple[Lookup, ...]:
@@ -96,13 +88,10 @@ def _answer(rows: Rows, subject: bytes) -> bytes | None:
     session = rows.get(SESSIONS, question.key)
     if session is None:
         return None
-    payloads: list[StoredPayload] = []
-    for page in session.pages:
-        if page >= page_of(question.first):
-            page_rows = rows.get(PAGES, page_key(question.key, page)) or []
-            payloads += [one for one in page_rows if question.first <= one.sequence <= question.last]
-        if len(payloads) > LISTED_MAX:
-            break
+    after = stored_entry(question.first - 1) if question.first else None
+    limit = min(LISTED_MAX, question.last - question.first) + 1
+    found = rows.items(STORED, question.key, limit, after=after)
+    payloads = [one for _, one in found if one.sequence <= question.last]
     customer_id, _, session_id = question.key.decode().partition(":")
     listed = Listed(
         customer_id=customer_id,

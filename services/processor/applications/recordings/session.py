@@ -3,8 +3,8 @@
 A payload may be sent several times, complete or torn; the first complete one counts. Payloads are processed one at a time in the
 order of their numbers. A missing payload is waited for, then given up. If it arrives later, it is processed before all others.
 
-Payloads that wait, and those that are stored, are rows of their own (`waiting`, `lookup.PAGES`). No acknowledged payload is dropped
-for lack of room.
+Payloads that wait, and those that are stored, are rows of their own (`waiting`, `lookup.STORED`). No acknowledged payload is
+dropped for lack of room.
 """
 
 from collections.abc import Callable
@@ -70,8 +70,6 @@ class Session(msgspec.Struct, array_like=True):
     seen_ms: int = 0
     #: Rows written.
     revision: int = 0
-    #: Which pages of the list of stored payloads there are.
-    pages: list[int] = []
 
 
 def take_chunk(

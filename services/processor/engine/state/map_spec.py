@@ -77,6 +77,7 @@ class RowMap(Protocol[Row]):
         """The owner's first `limit` entries with their rows, in the order of their bytes, as they are now.
 
         Only entries that begin with `prefix` and are greater than `after`. What is put or deleted later does not change the list.
+        For any limit, costs a look at each entry of the owner that is not yet in the local store.
         """
         ...
 

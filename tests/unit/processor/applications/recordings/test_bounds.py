@@ -3,11 +3,15 @@
 import random
 from collections.abc import Callable
 
+import pytest
+
+from services.processor.applications.recordings import app
 from services.processor.applications.recordings.app import application
 from services.processor.applications.recordings.session import ABSENT_RANGES_MAX
 from services.processor.applications.recordings.settings import SessionRules
 from services.processor.engine.application.application import Application
 from services.processor.engine.driver import Driver
+from services.processor.engine.state.rows import META_KEY
 from shared import topics
 from shared.topics import REJECTED
 from tests.unit.processor.applications.recordings.sending import T0, chunks, pipe, rows
@@ -80,3 +84,29 @@ def test_any_order_with_repetitions_and_absences_stores_every_payload_once(
         stored = [row.sequence for row in rows(driver) if row.state == "stored"]
         assert sorted(stored) == sorted(set(numbers))
         assert driver.rows["waiting"] == 0
+
+
+def written_bytes(payloads: int) -> int:
+    """What a session writes to the changelog, keys and tombstones included, until it is forgotten."""
+    driver = Driver(application(SessionRules(kept_ms=60_000)))
+    send(driver, list(range(payloads)))
+    assert len(driver.objects) == payloads
+    driver.advance_to(driver.clock_ms + 120_000)
+    assert set(driver.rows.values()) == {0}
+    return sum(len(key) + len(row or b"") for key, row in driver.changelog if key != META_KEY)
+
+
+def test_a_stored_payload_costs_its_own_bytes_however_many_are_listed() -> None:
+    """The list was written in pages of 256: each payload wrote its page again."""
+    assert written_bytes(240) < 2.1 * written_bytes(120)
+
+
+def test_a_session_with_very_many_payloads_is_forgotten_in_several_checkpoints(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(app, "_FORGOTTEN_AT_ONCE", 30)
+    driver = Driver(application(SessionRules(kept_ms=60_000)))
+    send(driver, list(range(100)))
+    before = len(driver.changelog)
+    driver.advance_to(driver.clock_ms + 60_000)
+    driver.advance_to(driver.clock_ms + 10)
+    assert set(driver.rows.values()) == {0}
+    assert sum(row is None for _, row in driver.changelog[before:]) == 101

@@ -203,9 +203,9 @@ def test_a_payload_that_the_store_refuses_is_set_aside_and_the_session_goes_on(d
 def test_a_silent_session_is_forgotten_with_its_list(drive: Drive) -> None:
     driver = drive(APPLICATION)
     pipe(driver, chunks(0, b"p0"))
-    assert (driver.rows["sessions"], driver.rows["pages"]) == (1, 1)
+    assert (driver.rows["sessions"], driver.rows["stored"]) == (1, 1)
     driver.advance_to(T0 + RULES.kept_ms)
-    assert driver.rows == {"sessions": 0, "media_requests": 0, "pages": 0, "waiting": 0, "waiting_numbers": 0}
+    assert driver.rows == {"sessions": 0, "media_requests": 0, "stored": 0, "waiting": 0, "waiting_numbers": 0}
 
 
 def test_a_record_that_is_no_chunk_is_rejected_with_its_place(drive: Drive) -> None:
