@@ -51,7 +51,9 @@ GROUP: Final = "video_views"
 #: A replica that has fetched nothing for so long leaves the in-sync ones, and a broker that is silent for so long its cluster.
 REPLICA_LAG_SECONDS: Final = 2.0
 BROKER_SESSION_SECONDS: Final = 6.0
-IN_SYNC_SECONDS_MAX: Final = 120.0
+IN_SYNC_SECONDS_MAX: Final = 300.0
+#: Three brokers, their slots and what else a machine does may share two cores.
+BROKER_START_SECONDS_MAX: Final = 300.0
 _ANSWER_SECONDS_MAX: Final = 10.0
 #: What the page cache of a host that loses power has not written, of each partition.
 _TAIL_BYTES_MAX: Final = 64 * 1024
@@ -146,7 +148,7 @@ class ProductionFleet(Fleet):
             if kind == TAIL_LOST:
                 lose_tails(broker.data, chance)
             let_pass(chance.uniform(5.0, 12.0) if kind == BROKER_AWAY else chance.uniform(0.0, 2.0))
-            broker.start()
+            broker.start(BROKER_START_SECONDS_MAX)
 
     def _inject_into_network(self, kind: str, chance: random.Random) -> None:
         slot = f"slot-{chance.choice(self.running)}"
