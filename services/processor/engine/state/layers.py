@@ -40,6 +40,8 @@ class Layers:
         self._sealed_counts: dict[int, int] = {}
         #: Of a row in the open layer it has the same entry, or none.
         self._cache = cache
+        #: The key that was looked for last without a row: a new row is looked for by a get, and then by a put.
+        self._missed: bytes | None = None
         self.young = cache.young
         self._timers = Timers(local)
         self._unflushed = UnflushedEntries(specs)
@@ -60,8 +62,12 @@ class Layers:
 
     def _found(self, key: bytes) -> Entry | None:
         """The entry of `key`, deleted or not, where the newer part of the cache does not have it."""
+        if key == self._missed:
+            return None
         entry = self._kept(key) or self._read(key)
-        if entry is not None:
+        if entry is None:
+            self._missed = key
+        else:
             self._cache.remember(key, entry)
         return entry
 
@@ -128,6 +134,7 @@ class Layers:
         if entry is None:
             entry = Entry(None, 0)
             self._cache.remember(key, entry)
+            self._missed = None
         if not entry.is_open:
             entry.is_open = True
             self._open[key] = entry
@@ -271,6 +278,7 @@ class Layers:
 
     def _forget(self, dropped: Collection[bytes]) -> None:
         """Changes of these rows are dropped."""
+        self._missed = None
         for key in dropped:
             self.rearm(key)
         self._unflushed.remove([key for key in dropped if not self._stored.has(key)])

@@ -78,3 +78,33 @@ def _befall(deed: str, layers: Layers, local: MemoryStore, model: Model) -> None
     elif deed == "flush":
         local.write(layers.begin_flush(), LocalMeta(None, 0))
         layers.end_flush()
+
+
+def test_the_local_store_is_asked_once_for_a_new_row() -> None:
+    class Counted(MemoryStore):
+        asked = 0
+
+        def get(self, key: bytes) -> bytes | None:
+            self.asked += 1
+            return super().get(key)
+
+    local = Counted()
+    store = BoundStore(COUNTS, Clock(), Layers((COUNTS,), local, Cache(rows_max=10, bytes_max=1_000)))
+    for key in KEYS:
+        store.put(key, (store.get(key) or 0) + 1)
+    assert local.asked == len(KEYS)
+
+
+def test_a_row_that_an_abort_brings_back_is_found_after_a_miss() -> None:
+    cache = Cache(rows_max=10, bytes_max=1_000)
+    layers = Layers((COUNTS,), MemoryStore(), cache)
+    store = BoundStore(COUNTS, Clock(), layers)
+    store.put(b"a", 1)
+    layers.cut()
+    layers.commit()
+    store.delete(b"a")
+    layers.cut()
+    cache.clear()
+    assert store.get(b"a") is None
+    layers.abort()
+    assert store.get(b"a") == 1
