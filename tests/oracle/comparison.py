@@ -188,7 +188,13 @@ def differences(seed: int, numbers: Sequence[int], tally: Tally | None = None) -
 
 def _is_closed_between(records: Iterable[Delivered]) -> bool:
     """Whether the view may have closed before the last of them came: what comes then is late, and in no row."""
-    appended = sorted(record.append_ms for record in records)
+    # Copies do not keep a view open.
+    first: dict[tuple[object, ...], int] = {}
+    for record in sorted(records, key=lambda one: one.append_ms):
+        beacon = record.beacon
+        names = ("client_time_ms", "seq", "source_event", "playhead_ms")
+        first.setdefault((*map(beacon.get, names), repr(beacon.get("attrs"))), record.append_ms)
+    appended = sorted(first.values())
     return any(later - earlier > FinishRules().lateness_ms for earlier, later in pairwise(appended))
 
 

@@ -25,6 +25,7 @@ def startup(play: Sequence[Step], spans: Sequence[Span], *, stalled: bool) -> di
 
     `stalled`: the client counted stalls in it.
     """
+    _mark_ads(play)
     signs = _signs(play, spans) or ([(len(play), spans[-1].at_ms)] if stalled else [])
     frame = _first_frame(spans)
     begun = next((span for span in spans if shows_view(span.step)), None)
@@ -45,6 +46,22 @@ def startup(play: Sequence[Step], spans: Sequence[Span], *, stalled: bool) -> di
     }
 
 
+def _mark_ads(play: Sequence[Step]) -> None:
+    """An adplaying begins an ad unless it follows adpause or adplaying: then it is a resume."""
+    playing = paused = False
+    for one in play:
+        match one.ad:
+            case "adplaying":
+                one.begins_ad = not (playing or paused)
+                playing, paused = True, False
+            case "adplay":
+                playing = False
+            case "adpause":
+                playing, paused = False, True
+            case "adbreakstart" | "aderror" | "adended" | "adbreakend":
+                playing = paused = False
+
+
 def _gaps_ms(spans: Sequence[Span], until_ms: int) -> int:
     """The gaps before a time."""
     return sum(span.gap_ms + span.missing_ms for span in spans if span.at_ms < until_ms)
@@ -62,7 +79,7 @@ def _own(play: Sequence[Step]) -> int | None:
 def _first_frame(spans: Sequence[Span]) -> Span | None:
     def shows(span: Span) -> bool:
         one = span.step
-        return one.name == "playing" or (one.name == "ps" and one.state == "playing") or one.ad == "adplaying"
+        return one.name == "playing" or (one.name == "ps" and one.state == "playing") or one.begins_ad
 
     return next((span for span in spans if shows(span)), None)
 
@@ -91,7 +108,7 @@ def _shows_playing(one: Step) -> bool:
     if one.source == "mux" and any((one.attrs.get(name) or 0) > 0 for name in _COUNTERS):
         return True
     ended = one.name == "ended" or one.attrs.get("sta") == "e" or one.attrs.get("reason") == "ended"
-    return ended or one.ad == "adplaying"
+    return ended or one.begins_ad
 
 
 def _unknown(

@@ -80,6 +80,8 @@ class Step:
     state: str = ""
     #: What to add to its times for its place in its session, after a clock that was set back.
     shift_ms: int = 0
+    #: Whether it is the first frame of an ad.
+    begins_ad: bool = False
 
     @property
     def seq(self) -> int:
@@ -269,7 +271,8 @@ def _is_set_back(early: list[Step], run: list[Step]) -> bool:
 def _split(run: list[Step]) -> list[list[Step]]:
     parts: list[list[Step]] = [[]]
     numbers: set[int] = set()
-    for one in sorted(run, key=_reported_ms):
+    # Of one time, by their numbers.
+    for one in sorted(run, key=lambda one: (_reported_ms(one), one.seq)):
         if one.seq in numbers:
             parts.append([])
             numbers = set()
