@@ -253,7 +253,11 @@ def _set_back(steps: Sequence[Step], begun: Step) -> None:
     own = [one for one in run if one.at_ms >= begun.at_ms + 10_000 and abs(one.offset_ms - begun.offset_ms) <= 5_000]
     others = [one for one in run if one in quick]
     whole = following is not None and not others
-    within = any(one.at_ms < other.at_ms and one.seq > other.seq for one in others for other in own)
+    within = any(
+        one.at_ms != other.at_ms if one.seq == other.seq else one.at_ms < other.at_ms and one.seq > other.seq
+        for one in others
+        for other in own
+    )
     if any(one.beacon["recv_time_ms"] >= received_ms for one in quick) or not quick or not own or not (whole or within):
         return
     base_ms = min(one.offset_ms - one.shift_ms for one in quick)

@@ -83,12 +83,19 @@ def _judged(begun: Step, until_ms: int | None, later: Sequence[Step]) -> SetBack
     found = SetBack(begun.at_ms, delay_ms(begun), delay_ms(begun) - base_ms, begun.recv_ms)
     own = [one for one in later if (until_ms is None or one.at_ms < until_ms) and shows(found, one)]
     others = [one for one in before if until_ms is None or one.at_ms < until_ms]
-    # A run that was received before this one begins after it, or its numbers go on within this one.
+    # A run that was received before this one begins after it, or its numbers go on, or come again, within this one.
     is_before_another = until_ms is not None and not others
-    is_within_another = any(one.at_ms < other.at_ms and one.seq > other.seq for one in others for other in own)
+    is_within_another = any(_are_of_two_runs(one, other) for one in others for other in own)
     was_delayed = len(before) < len(quick)
     found.is_certain = bool(own) and not was_delayed and (is_before_another or is_within_another)
     return found
+
+
+def _are_of_two_runs(one: Step, other: Step) -> bool:
+    """Whether the numbers and client times of two steps cannot be of one run."""
+    if one.seq == other.seq:
+        return one.at_ms != other.at_ms
+    return one.at_ms < other.at_ms and one.seq > other.seq
 
 
 def _by_time(step: Step) -> int:

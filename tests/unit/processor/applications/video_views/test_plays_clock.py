@@ -44,6 +44,16 @@ def test_the_plays_are_in_the_order_in_which_they_were_received(by_ms: int, reco
         assert rows_of(beacons) == expected
 
 
+@pytest.mark.parametrize("by_ms", [-280_000, -295_000, -300_000, -304_000])
+def test_a_play_that_begins_again_where_the_one_before_began_by_the_clock(by_ms: int) -> None:
+    beacons = [*play(30, 0, "a"), *play(20, 305_000, "b", stepped_ms=by_ms)]
+    expected = [("s1", "a", 30, 0, 290_000), ("s1.2", "b", 20, 0, 190_000)]
+    assert rows_of(beacons) == expected
+    for seed in range(3):
+        random.Random(seed).shuffle(beacons)
+        assert rows_of(beacons) == expected
+
+
 @pytest.mark.parametrize("by_ms", [-HOUR_MS, -5 * MINUTE_MS])
 def test_the_beacons_of_a_long_play_stay_in_it(by_ms: int) -> None:
     records = 2 * RECENT_STEPS_MAX
