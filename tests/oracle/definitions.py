@@ -258,7 +258,7 @@ def _outcome(
     whole = (
         (row["goes_on"] or any(one.seq == first for one in play)) and not row["seq_gaps"]
         if numbered
-        else not row["gap_count"]
+        else not row["gap_count"] and not any(one.runs_back for one in play)
     )
     return error | {
         "end_reason": reason,

@@ -82,6 +82,8 @@ class Step:
     shift_ms: int = 0
     #: Whether it is the first frame of an ad.
     begins_ad: bool = False
+    #: Whether the clock stepped before it, and the times of receipt ran backwards there.
+    runs_back: bool = False
 
     @property
     def seq(self) -> int:

@@ -153,20 +153,25 @@ class Walk:
         return self._sends(one) or (len(self._lows) >= 3 and self._lows[-1][0] - self._lows[0][0] >= 30_000)
 
     def _elapsed(self, last: Span, one: Step, advance: int | None, *, counting: bool) -> tuple[int, bool]:
+        elapsed, is_step, server = self._judged(last, one, advance, counting=counting)
+        one.runs_back = is_step and server < -30_000
+        return elapsed, is_step
+
+    def _judged(self, last: Span, one: Step, advance: int | None, *, counting: bool) -> tuple[int, bool, int]:
         client = one.at_ms - last.step.at_ms
         server = one.at_ms + one.offset_ms - last.at_ms - self._usual(one)
         if client < 0:
-            return server if server >= 0 else advance if advance is not None else 0, True
+            return server if server >= 0 else advance if advance is not None else 0, True, server
         witnessed = advance is not None and advance >= client / 2
         known = self._knows(one)
         if server < client - 30_000 and not witnessed:
             if client > 90_000 and (known or counting):
-                return max(server, 0), True
+                return max(server, 0), True, server
             if 30_000 < client <= 90_000 and known:
-                return max(server, 0), True
+                return max(server, 0), True, server
         if 20_000 < client <= 90_000 and advance is not None and max(advance, server) < client - 10_000:
-            return max(server, 0), True
-        return client, False
+            return max(server, 0), True, server
+        return client, False, server
 
     def _late(self, one: Step, at_ms: int) -> int:
         """Notes a beacon's delay; the corrected time, of the first beacon that shows that the clock was set back before, too."""

@@ -92,6 +92,8 @@ class Clock(msgspec.Struct, array_like=True):
     intervals: list[int] = []
     #: The interval of heartbeats that the client declares; 0: none.
     declared_ms: int = 0
+    #: A step at which the times of receipt ran backwards: an order by time is wrong there.
+    is_out_of_order: bool = False
 
 
 class Elapsed(NamedTuple):
@@ -105,7 +107,7 @@ class Elapsed(NamedTuple):
 def elapsed(clock: Clock, at_ms: int, step: Step, *, is_playing: bool, is_counting: bool) -> Elapsed:
     """The time from the last timed beacon, at corrected time `at_ms`, to `step`, which the client sends next.
 
-    `is_playing` and `is_counting` describe the state between them.
+    `is_playing` and `is_counting` describe the state between them. Notes in `clock` if the order by time is wrong.
     """
     client_ms = step.at_ms + clock.shift_ms - at_ms
     shown_ms = _shown_ms(clock, step) if is_playing else None
@@ -113,6 +115,7 @@ def elapsed(clock: Clock, at_ms: int, step: Step, *, is_playing: bool, is_counti
     is_known = step.is_stamped or (clock.usual is not None and clock.usual.is_known)
     took_ms = _stepped(client_ms, server_ms, shown_ms, is_known=is_known, can_judge=is_known or is_counting)
     is_step = took_ms is not None
+    clock.is_out_of_order = clock.is_out_of_order or (is_step and server_ms < -DENIED_MS)
     bounded_ms = max(0, min(client_ms if took_ms is None else took_ms, STEP_MS_MAX, NUMBER_MAX - at_ms))
     if not is_counting:
         return Elapsed(bounded_ms, 0, is_step)

@@ -380,3 +380,18 @@ def test_a_copy_of_a_beacon_that_waits_for_a_gap_changes_the_row_where_the_clock
     assert (row["view_end_ms"] - row["view_start_ms"], row["clock_step_count"]) == (20_000, 1)
     # The copy comes after the view has finished.
     assert row_of(after, [(0.7, 10 * MINUTE_MS)]) == row
+
+
+@pytest.mark.parametrize(("client", "numbered"), [("epas", False), ("native", False), ("native", True)])
+def test_a_view_whose_order_by_time_is_wrong_is_not_complete(client: Client, numbered: bool) -> None:
+    """Where beacons have no numbers, those that were sent after the clock was set back come first."""
+    told: list[Told] = [
+        (0, "viewstart", 0, {}),
+        (1_000, "playing", 0, {}),
+        *((at_ms, "heartbeat", at_ms - 1_000, {}) for at_ms in range(11_000, 120_000, 10_000)),
+        (121_000, "viewend", 120_000, {}),
+    ]
+    row = row_of(story(client, told, ((60_000, -HOUR_MS),), numbered=numbered))
+    assert (row["clock_step_count"], row["complete"], row["watch_ms"] == 121_000) == (1, numbered, numbered)
+    forward = row_of(story(client, told, ((60_000, HOUR_MS),), numbered=numbered))
+    assert (forward["clock_step_count"], forward["complete"], forward["watch_ms"]) == (1, True, 121_000)
