@@ -18,6 +18,7 @@ SHARING_SPARK: Final = (
     "test_finalizer_transforms.py",
     "test_cardinality.py",
     "test_finalizer_identity.py",
+    "test_hanging_batch.py",
 )
 _APART: Final = ("test_finalizer.py",)
 #: By the CPU time that they take, the largest first. All other files follow in their own order.
