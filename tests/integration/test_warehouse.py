@@ -223,6 +223,8 @@ def test_a_table_of_the_last_release_gains_what_this_one_has(spark: SparkSession
 
     for table in tables.OF_VIEWS:
         assert set(spark.read.format("delta").load(table.path(str(tmp_path))).columns) == set(table.columns())
+        properties = spark.sql(f"SHOW TBLPROPERTIES {table.sql_name(str(tmp_path))}").collect()
+        assert table.properties.items() <= {(row["key"], row["value"]) for row in properties}
     # What it held goes on to count.
     assert raw.held(spark, str(tmp_path), tables.BRONZE, "topic") == {3: 17}
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 import structlog
+from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 from pyspark.sql.types import (
     ArrayType,
@@ -209,32 +210,63 @@ def told(table: Table) -> dict[str, Any]:
 
 
 def ensure(spark: SparkSession, warehouse: str, *, auto_compact: bool, rows_of: Collection[RowTopic] = ()) -> None:
-    """Creates what is missing: tables, and columns that the schema has gained; of applications those of `rows_of`.
+    """Creates what is missing: tables, and columns and properties that this version has; of applications those of `rows_of`.
 
-    Raises `TableDiffers`.
+    A table that has them all gets no commit. Raises `TableDiffers`.
     """
     for table in those_of(rows_of):
         properties = {**table.properties, "delta.autoOptimize.autoCompact": str(auto_compact).lower()}
-        pairs = ", ".join(f"'{name}' = '{value}'" for name, value in properties.items())
-        spark.sql(
-            f"CREATE TABLE IF NOT EXISTS {table.sql_name(warehouse)} ({_columns(table.columns())}) USING delta"
-            + (f" PARTITIONED BY ({', '.join(table.partition_by)})" if table.partition_by else "")
-            + f" TBLPROPERTIES ({pairs})"
-        )
-        present = {
-            column.name: column.dataType.simpleString()
-            for column in spark.read.format("delta").load(table.path(warehouse)).schema.fields
-        }
-        for name, wanted in table.columns().items():
-            if present.get(name, wanted) != wanted:
-                raise TableDiffers(
-                    f"column {name} of table {table.name} is {present[name]}, this version writes {wanted}:"
-                    " run the version that wrote it, or give FINALIZER_WAREHOUSE_DIR another folder"
-                )
-        gained = {name: told for name, told in table.columns().items() if name not in present}
-        if gained:
-            spark.sql(f"ALTER TABLE {table.sql_name(warehouse)} ADD COLUMNS ({_columns(gained)})")
-            log.info("columns_added", table=table.name, columns=list(gained))
+        present = _present(spark, table.path(warehouse))
+        if present is None:
+            _create(spark, warehouse, table, properties)
+            continue
+        _add_columns(spark, warehouse, table, present)
+        _set_properties(spark, warehouse, table, properties)
+
+
+def _present(spark: SparkSession, path: str) -> dict[str, str] | None:
+    """The types by name of a table that is there; None where none is, or where its creation was interrupted."""
+    try:
+        schema = spark.read.format("delta").load(path).schema
+    except AnalysisException:
+        # If something else is wrong with it, its creation fails with that.
+        return None
+    return {column.name: column.dataType.simpleString() for column in schema.fields}
+
+
+def _create(spark: SparkSession, warehouse: str, table: Table, properties: Mapping[str, str]) -> None:
+    spark.sql(
+        f"CREATE TABLE IF NOT EXISTS {table.sql_name(warehouse)} ({_columns(table.columns())}) USING delta"
+        + (f" PARTITIONED BY ({', '.join(table.partition_by)})" if table.partition_by else "")
+        + f" TBLPROPERTIES ({_pairs(properties)})"
+    )
+
+
+def _add_columns(spark: SparkSession, warehouse: str, table: Table, present: Mapping[str, str]) -> None:
+    for name, wanted in table.columns().items():
+        if present.get(name, wanted) != wanted:
+            raise TableDiffers(
+                f"column {name} of table {table.name} is {present[name]}, this version writes {wanted}:"
+                " run the version that wrote it, or give FINALIZER_WAREHOUSE_DIR another folder"
+            )
+    gained = {name: told for name, told in table.columns().items() if name not in present}
+    if gained:
+        spark.sql(f"ALTER TABLE {table.sql_name(warehouse)} ADD COLUMNS ({_columns(gained)})")
+        log.info("columns_added", table=table.name, columns=list(gained))
+
+
+def _set_properties(spark: SparkSession, warehouse: str, table: Table, wanted: Mapping[str, str]) -> None:
+    """Sets what is not as this version has it; other properties stay."""
+    name = table.sql_name(warehouse)
+    present = {row["key"]: row["value"] for row in spark.sql(f"SHOW TBLPROPERTIES {name}").collect()}
+    changed = {key: value for key, value in wanted.items() if present.get(key) != value}
+    if changed:
+        spark.sql(f"ALTER TABLE {name} SET TBLPROPERTIES ({_pairs(changed)})")
+        log.info("properties_set", table=table.name, properties=changed)
+
+
+def _pairs(properties: Mapping[str, str]) -> str:
+    return ", ".join(f"'{name}' = '{value}'" for name, value in properties.items())
 
 
 def _columns(types: Mapping[str, str]) -> str:
