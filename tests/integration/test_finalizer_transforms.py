@@ -18,7 +18,7 @@ from services.finalizer.transforms.rollups import (
     narrow,
     wide,
 )
-from services.finalizer.transforms.views import HOUR_MS, parse
+from services.finalizer.transforms.views import HOUR_MS, latest_per_view, parse
 from shared.codec import VIEW
 from shared.schemas.view import INTEGRAL_MAX, NUMBER_MAX, View
 from tests.integration.finalizing import MORNING_MS, a_view
@@ -42,8 +42,13 @@ def records(spark: SparkSession, *views: View) -> DataFrame:
     return frame.withColumn("timestamp", sf.timestamp_seconds(sf.lit(1_770_000_000)))
 
 
+def parsed(spark: SparkSession, *views: View) -> DataFrame:
+    """The views as rows. Computed here, so that what is made of them is planned without how they were read."""
+    return parse(records(spark, *views)).localCheckpoint()
+
+
 def test_a_group_sums_exactly_what_64_bits_do_not_hold(spark: SparkSession) -> None:
-    views = parse(records(spark, *[a_view(f"most-{number}", **MOST) for number in range(COPIES)]))
+    views = parsed(spark, *[a_view(f"most-{number}", **MOST) for number in range(COPIES)])
 
     days = wide(coarser(coarser(minutes(counted(views), ((),)), "hour"), "day"))
     (sums,) = days.collect()
@@ -60,20 +65,18 @@ def test_a_group_sums_exactly_what_64_bits_do_not_hold(spark: SparkSession) -> N
 
 
 def test_groups_widened_and_narrowed_again_add_up_to_the_same(spark: SparkSession) -> None:
-    views = parse(
-        records(
-            spark,
-            *[
-                a_view(f"v{n}", hour=n % 3, cdn=["a", "b", None][n % 3], startup_ms=n * 10, viewer_id=f"viewer {n % 7}")
-                for n in range(30)
-            ],
-        )
+    views = parsed(
+        spark,
+        *[
+            a_view(f"v{n}", hour=n % 3, cdn=["a", "b", None][n % 3], startup_ms=n * 10, viewer_id=f"viewer {n % 7}")
+            for n in range(30)
+        ],
     )
-    by_hour = coarser(minutes(counted(views), ((), ("cdn",))), "hour").map(DataFrame.persist)
+    by_hour = coarser(minutes(counted(views), ((), ("cdn",))), "hour").map(lambda frame: frame.localCheckpoint())
 
     straight = wide(coarser(by_hour, "day")).collect()
     stored = wide(by_hour)
-    merged = wide(coarser(narrow(stored), "day")).persist()
+    merged = wide(coarser(narrow(stored), "day")).localCheckpoint()
     around = merged.collect()
 
     def told(rows: list[Row]) -> list[tuple[Any, ...]]:
@@ -96,7 +99,7 @@ def test_a_view_that_played_has_started_without_a_startup_time_and_sources_are_k
         a_view("begun unseen", startup_ms=None, startup_unknown="start_lost"),
         a_view("left", startup_ms=None, startup_unknown="not_started", ebvs=True),
     ]
-    rows = wide(minutes(counted(parse(records(spark, *views))), ((), ("source",)))).collect()
+    rows = wide(minutes(counted(parsed(spark, *views)), ((), ("source",)))).collect()
     assert sum(row["started"] for row in rows if row["dimensions"] == "") == 4
     by_source = {row["members"][0]: row for row in rows if row["dimensions"] == "source"}
     assert {name: sum(row["startup_ms_histogram"].values()) for name, row in by_source.items()} == {"mux": 1, "cmcd": 1}
@@ -113,7 +116,7 @@ def test_the_members_with_the_most_views_are_kept_apart_and_the_rest_adds_up(spa
     # In another hour, or of another customer, others have the most.
     views += [a_view("d-other hour", hour=2, cdn="d"), a_view("c-else", customer="else", hour=1, cdn="c")]
     sets = ((), ("cdn",), ("cdn", "country"))
-    by_minute = minutes(counted(parse(records(spark, *views))), sets)
+    by_minute = minutes(counted(parsed(spark, *views)), sets)
     bounded = gathered(by_minute, beyond(coarser(by_minute, "hour"), 3))
     rows = [row.asDict() for row in wide(coarser(bounded, "hour")).collect()]
     hour = (MORNING_MS + HOUR_MS) // HOUR_MS
@@ -152,3 +155,15 @@ def test_a_client_clock_that_is_off_by_decades_is_payload_and_no_reason(spark: S
     view = msgspec.structs.replace(a_view("old"), view_start_ms=-NUMBER_MAX, view_end_ms=-NUMBER_MAX)
     (row,) = parse(records(spark, view)).select("reason", "hour").collect()
     assert (row["reason"], row["hour"]) == (None, view.first_append_ms // 3_600_000 - 24)
+
+
+def test_a_view_id_on_two_days_is_a_view_of_each_wherever_batches_end(spark: SparkSession) -> None:
+    first = [a_view("again", day=20_000, revision=revision) for revision in (1, 3)]
+    second = [a_view("again", day=20_001, revision=revision) for revision in (1, 2)]
+
+    def rows(*views: View) -> list[tuple[int, int]]:
+        found = latest_per_view(parse(records(spark, *views))).select("day", "revision").collect()
+        return sorted((row["day"], row["revision"]) for row in found)
+
+    # The table is merged by day, so two batches make a row of each day.
+    assert rows(*first, *second) == [*rows(*first), *rows(*second)] == [(20_000, 3), (20_001, 2)]

@@ -35,6 +35,7 @@ pytestmark = [pytest.mark.integration, pytest.mark.timeout(1200)]
 
 def test_old_days_restated_in_any_order_leave_what_a_full_recount_gives(warehouse: Warehouse) -> None:
     chance = random.Random(5)
+    kept_before = _frames_kept(warehouse)
     first = [somewhere(chance, f"view-{number}", revision=1) for number in range(60)]
     warehouse.land(first)
     told = list(first)
@@ -47,6 +48,14 @@ def test_old_days_restated_in_any_order_leave_what_a_full_recount_gives(warehous
         told += restated
         warehouse.land(restated, dies_at=dies_at)
     expect_truth(warehouse.installation, newest(told))
+    # What batches keep while they run is given back, also after a death.
+    assert _frames_kept(warehouse) <= kept_before
+
+
+def _frames_kept(warehouse: Warehouse) -> int:
+    """How many frames Spark keeps; those that Delta keeps have a name."""
+    found = warehouse.spark.sparkContext._jsc.getPersistentRDDs().values()
+    return sum(one.name() is None for one in found)
 
 
 def test_a_generation_is_made_from_bronze_compared_swapped_in_and_taken_back(warehouse: Warehouse) -> None:

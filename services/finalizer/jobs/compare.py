@@ -100,7 +100,5 @@ def _same(name: str) -> Column:
 
 
 def _sums(views: DataFrame) -> dict[str, int]:
-    row = (
-        views.where(~sf.col("deleted")).agg(*(measure.alias(name) for name, measure in measures().items())).collect()[0]
-    )
+    row = views.where(~sf.col("deleted")).agg(*measures()).collect()[0]
     return {name: int(row[name] or 0) for name in MEASURES}

@@ -5,6 +5,7 @@ says what a crash right after it costs.
 """
 
 from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Final
 
@@ -16,6 +17,7 @@ from services.finalizer.serving.database import Serving
 from services.finalizer.serving.published import RecentView, Slice
 from services.finalizer.streaming import rollups
 from services.finalizer.streaming.batches import checkpoint_id, timed
+from services.finalizer.streaming.kept import keep
 from services.finalizer.transforms.rollups import Sets
 from services.finalizer.transforms.views import DAY_MS, latest_per_view, may_be_stored, parse
 from services.finalizer.warehouse import views_table
@@ -77,8 +79,8 @@ class Landing:
         """Lands the batch; returns how many records it held."""
         spark = batch.sparkSession
         # Kept: else every use would read the offsets from Kafka again.
-        rows = latest_per_view(parse(batch)).persist()
-        try:
+        with ExitStack() as kept:
+            rows = keep(kept, latest_per_view(parse(batch)))
             with timed("read"):
                 summary = summarise(rows)
             # 1. Records that cannot be used go to table `unparsed`, each known by its place in the topic: the replay adds nothing.
@@ -91,8 +93,6 @@ class Landing:
             if summary.slices:
                 self._mark_and_merge(spark, rows, summary)
             recent = self.recent(rows.where(sf.col("reason").isNull()))
-        finally:
-            rows.unpersist()
         # 4. Everything dirty is rebuilt from the views: also what an earlier crash has left. The replay finds the
         #    rest still dirty, since a slice is cleared by the transaction that publishes it.
         slices = self.rebuild_dirty(spark, checkpoint_id(batch), batch_id, recent)

@@ -6,11 +6,11 @@ from functools import partial
 from typing import Any
 
 import structlog
-from pyspark import StorageLevel
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as sf
 
 from services.finalizer.serving.published import Group, Rebuilt, Slice
+from services.finalizer.streaming.kept import keep
 from services.finalizer.transforms.rollups import (
     MEASURES,
     MEMBERS_MAX,
@@ -48,11 +48,10 @@ def rebuild(
     columns = tables.ROLLUPS.schema.fieldNames()
     with ExitStack() as kept:
         # Sums, sketches and buckets each read them: kept, they are planned and read from the table once.
-        by_minute, by_hour = _bounded(kept, minutes(_keep(kept, counted(views)), sets), members_max)
-        by_day = coarser(by_hour.union(narrow(_keep(kept, other_hours))), "day")
+        by_minute, by_hour = _bounded(kept, minutes(keep(kept, counted(views)), sets), members_max)
+        by_day = coarser(by_hour.union(narrow(keep(kept, other_hours))), "day")
         # Minutes stay in the warehouse: they are too many for the page, and its history needs none.
-        served_rows = _keep(kept, wide(by_hour.union(by_day)).select(columns))
-        # Collected before the table changes: Spark drops what it keeps of a table that is written.
+        served_rows = keep(kept, wide(by_hour.union(by_day)).select(columns))
         served = served_rows.collect()
         _replace(warehouse, wide(by_minute).select(columns).unionByName(served_rows), days, wanted, of_days)
     return Rebuilt(slices=wanted, measures=list(MEASURES), groups=[_group(row) for row in served])
@@ -60,21 +59,15 @@ def rebuild(
 
 def _bounded(kept: ExitStack, groups: Groups, members_max: int) -> tuple[Groups, Groups]:
     """Groups by minute -> those of minutes and of hours. A customer's hour keeps so many members of each set of dimensions."""
-    by_minute = groups.map(partial(_keep, kept))
-    by_hour = coarser(by_minute, "hour").map(partial(_keep, kept))
+    by_minute = groups.map(partial(keep, kept))
+    by_hour = coarser(by_minute, "hour").map(partial(keep, kept))
     # At most a row a slice and set of dimensions.
     for row in (sets := crowded(by_hour, members_max).collect()):
         log.warning("members_beyond", customer_id=row["customer_id"], dimensions=row["dimensions"])
     if not sets:
         return by_minute, by_hour
-    by_minute = gathered(by_minute, _keep(kept, beyond(by_hour, members_max))).map(partial(_keep, kept))
-    return by_minute, coarser(by_minute, "hour").map(partial(_keep, kept))
-
-
-def _keep(kept: ExitStack, frame: DataFrame) -> DataFrame:
-    """Computes a frame once, until `kept` ends."""
-    kept.callback(frame.unpersist)
-    return frame.persist(StorageLevel.MEMORY_AND_DISK)
+    by_minute = gathered(by_minute, keep(kept, beyond(by_hour, members_max))).map(partial(keep, kept))
+    return by_minute, coarser(by_minute, "hour").map(partial(keep, kept))
 
 
 def _replace(

@@ -9,7 +9,7 @@ stored group is *wide*: one row with its histograms as maps.
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import reduce
+from functools import cache, reduce
 from typing import Final
 
 from pyspark.sql import Column, DataFrame, Window
@@ -109,13 +109,18 @@ MEASURES: Final[dict[str, str]] = {**dict.fromkeys(_COUNTS, "bigint"), **dict.fr
 _FIELDS: Final = tuple(dict.fromkeys((*filter(None, _COUNTS.values()), *_SUMS.values(), *METRICS)))
 
 
-def measures() -> dict[str, Column]:
-    """Each measure over views."""
+# Columns are built once: each is dozens of calls to the JVM, and a batch would make thousands.
+
+
+@cache
+def measures() -> Sequence[Column]:
+    """Each measure over views, under its name."""
     counts = {
         name: sf.count("*") if field is None else sf.count_if(_has_started() if name == "started" else sf.col(field))
         for name, field in _COUNTS.items()
     }
-    return {**counts, **{name: _sum(field) for name, field in _SUMS.items()}}
+    sums = {name: _sum(field) for name, field in _SUMS.items()}
+    return [measure.alias(name) for name, measure in {**counts, **sums}.items()]
 
 
 def _has_started() -> Column:
@@ -135,55 +140,81 @@ def _sum(column: str) -> Column:
 
 def counted(views: DataFrame) -> DataFrame:
     """Views -> those that count, with what `minutes` needs of them. A view that was taken back counts nowhere."""
-    return views.where(~sf.col("deleted")).select(
-        (sf.floor(rollup_end_ms() / MINUTE_MS) * MINUTE_MS).cast(LongType()).alias("start_ms"),
-        "customer_id",
-        *DIMENSIONS,
-        sf.coalesce("viewer_user_id", "viewer_id").alias("viewer"),
-        *_FIELDS,
-    )
+    return views.where("NOT deleted").select(*_counted())
+
+
+@cache
+def _counted() -> Sequence[Column]:
+    minute_ms = (sf.floor(rollup_end_ms() / MINUTE_MS) * MINUTE_MS).cast(LongType())
+    viewer = sf.coalesce("viewer_user_id", "viewer_id")
+    fields = map(sf.col, ("customer_id", *DIMENSIONS, *_FIELDS))
+    return [minute_ms.alias("start_ms"), viewer.alias("viewer"), *fields]
 
 
 def minutes(views: DataFrame, sets: Sets) -> Groups:
     """Views of `counted` -> groups by minute."""
-    placed = views.select(
-        sf.lit("minute").alias("grain"),
-        "start_ms",
-        "customer_id",
-        sf.inline(sf.array(*(_members(names) for names in sets))),
-        "viewer",
-        *_FIELDS,
-    )
+    placed = views.select(*_placed(sets))
     groups = placed.groupBy(*GROUP)
-    in_buckets = placed.select(
-        *GROUP, sf.inline(sf.array(*(sf.struct(*_bucket(metric, bucket(metric))) for metric in METRICS)))
-    )
     # A metric that a view does not have falls into no bucket.
-    buckets = in_buckets.where(sf.col("bucket").isNotNull()).groupBy(*GROUP, "metric", "bucket")
+    buckets = placed.select(*_in_buckets()).where("bucket IS NOT NULL").groupBy(*GROUP, "metric", "bucket")
     return Groups(
-        sums=groups.agg(*(measure.alias(name) for name, measure in measures().items())),
-        sketches=groups.agg(sf.hll_sketch_agg("viewer", UNIQUES_LOG2_REGISTERS).alias("uniques")),
-        buckets=buckets.agg(sf.count("*").alias("count")),
+        sums=groups.agg(*measures()),
+        sketches=groups.agg(_sketch()),
+        buckets=buckets.agg(_count()),
     )
+
+
+@cache
+def _placed(sets: Sets) -> Sequence[Column]:
+    members = sf.inline(sf.array(*(_members(names) for names in sets)))
+    fields = list(map(sf.col, ("start_ms", "customer_id", "viewer", *_FIELDS)))
+    return [sf.lit("minute").alias("grain"), members, *fields]
+
+
+@cache
+def _in_buckets() -> Sequence[Column]:
+    buckets = sf.inline(sf.array(*(sf.struct(*_bucket(metric, bucket(metric))) for metric in METRICS)))
+    return [*map(sf.col, GROUP), buckets]
+
+
+@cache
+def _sketch() -> Column:
+    return sf.hll_sketch_agg("viewer", UNIQUES_LOG2_REGISTERS).alias("uniques")
+
+
+@cache
+def _count() -> Column:
+    return sf.count("*").alias("count")
 
 
 def coarser(groups: Groups, grain: str) -> Groups:
     """Groups of a finer grain -> those of `grain`, hour or day: all but a day's distinct viewers by adding up."""
+    return _added(groups.map(lambda frame: frame.withColumns(_at(grain))))
+
+
+@cache
+def _at(grain: str) -> dict[str, Column]:
     width_ms = HOUR_MS if grain == "hour" else DAY_MS
     start_ms = (sf.floor(sf.col("start_ms") / width_ms) * width_ms).cast(LongType())
-    placed = {"grain": sf.lit(grain), "start_ms": start_ms}
-    return _added(groups.map(lambda frame: frame.withColumns(placed)))
+    return {"grain": sf.lit(grain), "start_ms": start_ms}
 
 
 def _added(groups: Groups) -> Groups:
     """Groups of which several may have the same place -> one each."""
     sums, sketches = groups.sums.groupBy(*GROUP), groups.sketches.groupBy(*GROUP)
     buckets = groups.buckets.groupBy(*GROUP, "metric", "bucket")
+    of_sums, of_sketches, of_buckets = _additions()
     return Groups(
-        sums=sums.agg(*(sf.sum(name).alias(name) for name in MEASURES)),
-        sketches=sketches.agg(sf.hll_union_agg("uniques", False).alias("uniques")),
-        buckets=buckets.agg(sf.sum("count").alias("count")),
+        sums=sums.agg(*of_sums),
+        sketches=sketches.agg(of_sketches),
+        buckets=buckets.agg(of_buckets),
     )
+
+
+@cache
+def _additions() -> tuple[Sequence[Column], Column, Column]:
+    sums = [sf.sum(name).alias(name) for name in MEASURES]
+    return sums, sf.hll_union_agg("uniques", False).alias("uniques"), sf.sum("count").alias("count")
 
 
 def crowded(hours: Groups, members_max: int) -> DataFrame:
@@ -222,37 +253,39 @@ def gathered(groups: Groups, others: DataFrame) -> Groups:
 
 def wide(groups: Groups) -> DataFrame:
     """Groups -> one row each: the columns of table `rollups`."""
+    no_bucket, no_sketch, objects_of, placed = _widened()
+    objects = groups.sketches.withColumns(no_bucket).unionByName(groups.buckets.withColumns(no_sketch))
+    gathered = objects.groupBy(*GROUP).agg(*objects_of)
+    # Not broadcast, which would be a Spark job of its own.
+    return groups.sums.join(gathered.hint("merge"), list(GROUP)).withColumns(placed)
+
+
+@cache
+def _widened() -> tuple[dict[str, Column], dict[str, Column], Sequence[Column], dict[str, Column]]:
     no_bucket = {
         "metric": sf.lit(None).cast("string"),
         "bucket": sf.lit(None).cast("int"),
         "count": sf.lit(None).cast("bigint"),
     }
     no_sketch = {"uniques": sf.lit(None).cast("binary")}
-    objects = groups.sketches.withColumns(no_bucket).unionByName(groups.buckets.withColumns(no_sketch))
-    gathered = objects.groupBy(*GROUP).agg(
-        sf.first("uniques", ignorenulls=True).alias("uniques"),
-        *(
-            sf.map_from_entries(
-                sf.collect_list(sf.when(sf.col("metric") == metric, sf.struct("bucket", "count")))
-            ).alias(f"{metric}_histogram")
-            for metric in METRICS
-        ),
-    )
+    histograms = [
+        sf.map_from_entries(sf.collect_list(sf.when(sf.col("metric") == metric, sf.struct("bucket", "count")))).alias(
+            f"{metric}_histogram"
+        )
+        for metric in METRICS
+    ]
     hour = sf.floor(sf.col("start_ms") / HOUR_MS).cast(LongType())
-    return groups.sums.join(gathered, list(GROUP)).withColumns(
-        {
-            "day": sf.floor(sf.col("start_ms") / DAY_MS).cast(LongType()),
-            "hour": sf.when(sf.col("grain") != "day", hour),
-        }
-    )
+    placed = {
+        "day": sf.floor(sf.col("start_ms") / DAY_MS).cast(LongType()),
+        "hour": sf.when(sf.col("grain") != "day", hour),
+    }
+    return no_bucket, no_sketch, [sf.first("uniques", ignorenulls=True).alias("uniques"), *histograms], placed
 
 
 def narrow(rollups: DataFrame) -> Groups:
     """Rows of table `rollups` -> groups."""
     buckets = [
-        rollups.select(*GROUP, sf.explode(f"{metric}_histogram").alias("bucket", "count")).select(
-            *GROUP, *_bucket(metric, sf.col("bucket")), "count"
-        )
+        rollups.selectExpr(*GROUP, f"'{metric}' AS metric", f"explode({metric}_histogram) AS (bucket, count)")
         for metric in METRICS
     ]
     return Groups(

@@ -1,7 +1,9 @@
 """Turns records of topic `views` into one row per view: parses, finds the hour, keeps the newest revision."""
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cache
 from typing import Any, Final
 
 from pyspark.sql import Column, DataFrame, Window
@@ -19,32 +21,50 @@ _VIEW: Final = spark_schema(View)
 _CORRUPT: Final = "_corrupt"
 
 
+@dataclass(frozen=True)
+class _Steps:
+    """The columns of each step of `parse`, built once: thousands of calls to the JVM build them."""
+
+    parsed: Sequence[Column]
+    flat: Sequence[Column]
+    judged: Sequence[Column]
+    placed: dict[str, Column]
+
+
 def parse(records: DataFrame) -> DataFrame:
     """Records as the Kafka source gives them -> the columns of table `views` but `landed_at_ms`, and `value` and `reason`.
 
     `reason` is null for a view; otherwise it says why this code cannot read the record: undecodable, unknown_version or invalid.
     """
+    steps = _steps()
+    # Steps of their own, so that the optimiser does not write the long condition out at every use.
+    judged = records.select(*steps.parsed).select(*steps.flat).select(*steps.judged)
+    return judged.withColumns(steps.placed)
+
+
+@cache
+def _steps() -> _Steps:
     schema = StructType([*_VIEW.fields, StructField(_CORRUPT, StringType())])
     text = sf.col("value").cast("string")
-    parsed = records.select(
-        sf.from_json(text, schema, {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": _CORRUPT}).alias("view"),
-        sf.is_valid_utf8(text).alias("is_text"),
-        # The bytes as they came: a repair needs them, and what is no text cannot be kept as one.
-        "value",
-        sf.col("partition").cast(IntegerType()).alias("kafka_partition"),
-        sf.col("offset").cast(LongType()).alias("kafka_offset"),
-        sf.unix_millis("timestamp").alias("kafka_timestamp_ms"),
-    )
-    kafka = ("kafka_partition", "kafka_offset", "kafka_timestamp_ms")
-    flat = parsed.select("value", "is_text", f"view.{_CORRUPT}", *_columns(), *kafka)
-    # Steps of their own, so that the optimiser does not write the long condition out at every use.
-    judged = flat.withColumn("reason", _reason()).drop("is_text", _CORRUPT)
     used = sf.col("reason").isNull()
-    return judged.withColumns(
-        {
-            "value": sf.when(~used, sf.col("value")),
+    kafka = ("kafka_partition", "kafka_offset", "kafka_timestamp_ms")
+    # The bytes as they came: a repair needs them, and what is no text cannot be kept as one.
+    value = sf.col("value")
+    return _Steps(
+        parsed=[
+            sf.from_json(text, schema, {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": _CORRUPT}).alias("view"),
+            sf.is_valid_utf8(text).alias("is_text"),
+            value,
+            sf.col("partition").cast(IntegerType()).alias("kafka_partition"),
+            sf.col("offset").cast(LongType()).alias("kafka_offset"),
+            sf.unix_millis("timestamp").alias("kafka_timestamp_ms"),
+        ],
+        flat=[value, *map(sf.col, ("is_text", f"view.{_CORRUPT}")), *_columns(), *map(sf.col, kafka)],
+        judged=[value, *map(sf.col, (*_VIEW.fieldNames(), *kafka)), _reason().alias("reason")],
+        placed={
+            "value": sf.when(~used, value),
             "hour": sf.when(used, sf.floor(rollup_end_ms() / HOUR_MS).cast(LongType())),
-        }
+        },
     )
 
 
@@ -53,17 +73,22 @@ def latest_per_view(rows: DataFrame) -> DataFrame:
 
     The order is total: of two rows with the same (generation, revision) the later record wins.
     """
-    view = Window.partitionBy("reason", "customer_id", "view_id")
+    ranked = rows.select("*", *_ranks())
+    return ranked.where(sf.col("reason").isNotNull() | (sf.col("rank") == 1)).drop("rank")
+
+
+@cache
+def _ranks() -> tuple[Column, Column]:
+    # By day, too, as the table is merged: else a view id on two days would be one row or two, by where batches end.
+    view = Window.partitionBy("reason", "day", "customer_id", "view_id")
     newest_first = view.orderBy(
         sf.col("generation").desc_nulls_last(),
         sf.col("revision").desc_nulls_last(),
         sf.col("kafka_partition").desc(),
         sf.col("kafka_offset").desc(),
     )
-    ranked = rows.withColumn("rank", sf.row_number().over(newest_first)).withColumn(
-        "revisions", sf.when(sf.col("reason").isNull(), sf.count("*").over(view)).otherwise(sf.lit(1))
-    )
-    return ranked.where(sf.col("reason").isNotNull() | (sf.col("rank") == 1)).drop("rank")
+    revisions = sf.when(sf.col("reason").isNull(), sf.count("*").over(view)).otherwise(sf.lit(1))
+    return sf.row_number().over(newest_first).alias("rank"), revisions.alias("revisions")
 
 
 def may_be_stored() -> Column:

@@ -107,7 +107,9 @@ def _configuration(settings: FinalizerSettings) -> dict[str, str]:
         # The source of a MERGE is kept by us, and should the kept copy be lost, the same offsets give the same rows again.
         "spark.databricks.delta.merge.materializeSource": "none",
         "spark.databricks.delta.merge.failSourceCachedAfterMaterialization": "false",
-        "spark.sql.debug.maxToStringFields": "1000",
+        "spark.python.sql.dataFrameDebugging.enabled": "false",
+        "spark.sql.debug.maxToStringFields": "8",
+        "spark.sql.ui.explainMode": "simple",
         # Sketches and histograms of this many groups are held at once before they are sorted instead: the default is 128.
         "spark.sql.objectHashAggregate.sortBased.fallbackThreshold": "20000",
         # The fold of a reprocess gets a Kafka partition's records in pieces, not a view's.
