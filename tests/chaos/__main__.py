@@ -30,7 +30,9 @@ def main() -> int:
     parser.add_argument("--slots", type=int, default=3, choices=range(2, 6))
     parser.add_argument("--views-per-second", type=float, default=30.0)
     parser.add_argument("--standby", action=argparse.BooleanOptionalAction, default=True, help="for one of the slots")
-    parser.add_argument("--broker-faults", action=argparse.BooleanOptionalAction, default=True)
+    parser.add_argument(
+        "--broker-faults", action=argparse.BooleanOptionalAction, default=True, help="production always has them"
+    )
     parser.add_argument(
         "--profile",
         choices=sorted(_PROFILES),
@@ -60,7 +62,7 @@ def main() -> int:
         if is_right and given.minutes >= RESULT_MINUTES:
             results.keep(
                 results.Part(
-                    name=f"chaos_{given.profile}" if is_production else "chaos",
+                    name="chaos-production" if is_production else "chaos",
                     title=_TITLES[given.profile],
                     command=f"make chaos MINUTES={given.minutes:g} SEED={given.seed}"
                     + (" PROFILE=production" if is_production else ""),

@@ -3,7 +3,7 @@
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -169,9 +169,11 @@ def laptop(options: Options, folder: Path) -> Iterator[Scene]:
 
 def run(options: Options, folder: Path, stage: Stage = laptop) -> Result:
     """Runs in `folder`, which keeps the logs. Ends all that it started, also after an error."""
-    with stage(options, folder) as scene:
+    with stage(options, folder) as scene, ExitStack() as ending:
         fleet = scene.fleet
+        ending.callback(fleet.end)
         outputs = Outputs(scene.bootstrap)
+        ending.callback(outputs.close)
         feed = Feed(
             scene.bootstrap,
             seconds=options.seconds,
@@ -180,15 +182,11 @@ def run(options: Options, folder: Path, stage: Stage = laptop) -> Result:
             long_views=options.long_views,
             hostile_share=options.hostile_share,
         )
-        try:
-            wait_until(fleet.all_ready, "the slots are ready", READY_SECONDS_MAX)
-            feed.start()
-            faults = run_faults(fleet, options.seed, options.seconds, feed.check)
-            verdict = _settle(fleet, feed, outputs)
-        finally:
-            feed.stop_beginning()
-            fleet.end()
-            outputs.close()
+        ending.callback(feed.stop_beginning)
+        wait_until(fleet.all_ready, "the slots are ready", READY_SECONDS_MAX)
+        feed.start()
+        faults = run_faults(fleet, options.seed, options.seconds, feed.check)
+        verdict = _settle(fleet, feed, outputs)
     log_files = [slot.log_file for slot in fleet.processes]
     taken, replayed_rows = logs.takeovers(log_files)
     return Result(

@@ -38,7 +38,7 @@ class Host:
 
 
 class Network:
-    """Hosts by name, and what befalls the links between them. The run itself is host `run`, outside all namespaces."""
+    """Hosts by name, and faults of the links between them. The run itself is host `run`, outside all namespaces."""
 
     def __init__(self, names: Sequence[str]) -> None:
         # Two runs at a time have networks of their own.

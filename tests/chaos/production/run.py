@@ -1,4 +1,4 @@
-"""A run in which what befalls brokers, network and hosts is what production has; the verdict is that of every run."""
+"""Sets up a run with the brokers, network and hosts of production; the verdict is that of every run."""
 
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
