@@ -271,6 +271,10 @@ main() {
         if ((${#missing[@]})); then
             install_packages "${missing[@]}"
         fi
+        # The chaos of production: a compiler, and network namespaces.
+        if ! command -v cc >/dev/null || ! command -v ip >/dev/null; then
+            install_packages gcc libc6-dev iproute2
+        fi
         fetch_players
         fetch_jars mirrormaker
         fetch_prometheus

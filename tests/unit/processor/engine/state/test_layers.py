@@ -44,7 +44,7 @@ def _tell(rng: random.Random) -> None:
     model = Model()
     for number in range(1, STEPS):
         if rng.random() < 0.3:
-            _befall(rng.choice(DEEDS), layers, local, model)
+            _carry_out(rng.choice(DEEDS), layers, local, model)
             continue
         key = rng.choice(KEYS)
         assert store.get(key) == model.now.get(key)
@@ -58,7 +58,7 @@ def _tell(rng: random.Random) -> None:
     assert layers.counts[COUNTS.id] == len(model.now)
 
 
-def _befall(deed: str, layers: Layers, local: MemoryStore, model: Model) -> None:
+def _carry_out(deed: str, layers: Layers, local: MemoryStore, model: Model) -> None:
     if deed == "cut" and model.in_flight is None:
         before = model.committed
         rows = layers.cut()

@@ -98,7 +98,7 @@ class Story:
         assert self.map.get(owner, b"a") == self.now.get((owner, b"a"))
         assert self._layers.counts[NUMBERS.id] == len(self.now)
 
-    def befall(self, deed: str) -> None:
+    def carry_out(self, deed: str) -> None:
         layers = self._layers
         match deed:
             case "cut" if self._in_flight is None:
@@ -142,7 +142,7 @@ class Story:
     def end(self) -> None:
         """Once all is flushed, nothing is remembered of any entry."""
         for deed in ("abort", "flush"):
-            self.befall(deed)
+            self.carry_out(deed)
         assert self._layers._unflushed._keys.keys() <= {owner_of(key) for key in self._layers._open}
         self._local.close()
 
@@ -176,7 +176,7 @@ def _tell(rng: random.Random, opened: Callable[[], LocalStore]) -> None:
     story = Story(rng, opened)
     for number in range(STEPS):
         if rng.random() < 0.3:
-            story.befall(rng.choice(DEEDS))
+            story.carry_out(rng.choice(DEEDS))
         else:
             story.change(number)
         story.look()
