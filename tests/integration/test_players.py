@@ -63,7 +63,7 @@ class Results:
         (view_id,) = self.watched[story].view_ids
         return self.outcome.rows[view_id]
 
-    def said_goodbye(self, story: str) -> bool:
+    def sent_an_end(self, story: str) -> bool:
         """Whether the closed tab's last beacon arrived."""
         (view_id,) = self.watched[story].view_ids
         return any(one.event == "viewend" for one in self.outcome.beacons[view_id])
@@ -179,7 +179,7 @@ def test_a_view_that_is_stalled_switched_sought_and_closed(results: Results, sto
     assert row.seek_count == seen.seek_count or client == "shaka"
     if row.seek_count == seen.seek_count:
         assert row.seek_ms == pytest.approx(seen.seek_ms, abs=SLACK_MS * seen.seek_count)
-    if results.said_goodbye(story):
+    if results.sent_an_end(story):
         assert (row.end_reason, row.view_dropped, row.complete) == ("clean", False, True)
         assert row.max_playhead_ms >= 20_000
     else:
@@ -210,7 +210,7 @@ def test_a_view_whose_segments_are_missing_has_failed(results: Results, story: s
     assert {name: getattr(row, name) for name in expected} == expected
     assert (row.playback_failed, row.startup_failed, row.ebvs) == (True, False, False)
     if row.source == "mux":
-        assert row.end_reason == ("clean" if results.said_goodbye(story) else "error")
+        assert row.end_reason == ("clean" if results.sent_an_end(story) else "error")
     assert row.seek_count == 0
     assert row.score_success == 0
 
@@ -235,8 +235,8 @@ def test_requests_are_counted(results: Results, story: str) -> None:
     assert (row.ttfb_max_ms or 0) <= row.req_time_ms
 
 
-def test_a_closed_tab_says_goodbye_where_its_client_can(results: Results) -> None:
-    said = {story.partition("-")[0] for story in STORIES if story.endswith("-slow") and results.said_goodbye(story)}
+def test_a_closed_tab_sends_an_end_where_its_client_can(results: Results) -> None:
+    said = {story.partition("-")[0] for story in STORIES if story.endswith("-slow") and results.sent_an_end(story)}
     # A browser gives a closing tab half a second: on a busy machine not every one makes it.
     assert said
     assert said <= {"mux", "muxplayer", "native"}

@@ -95,7 +95,7 @@ def _events(
 ) -> Iterator[tuple[str, dict[str, object]]]:
     """The records of one moment, each with the keys that it has alone."""
     client, kind = session.client, moment.kind
-    tells_all = client == "reporter"
+    reports_all = client == "reporter"
     if kind in _CHANGES and not (kind == "error" and client == "hls.js"):
         startup = meter.startup_ms if kind == "playing" and client != "hls.js" and len(meter.seeks) == 0 else None
         keys: dict[str, object] = {"msd": startup} if not meter.has_played or startup == _since(meter, moment) else {}
@@ -106,16 +106,16 @@ def _events(
         yield "t", {}
     elif kind in ("warning", "error"):
         # hls.js reports an error before it decides that it is fatal; the page's own event says so.
-        yield "e", {"ec": [moment.text] if tells_all else moment.text if client == "dash.js" else None}
+        yield "e", {"ec": [moment.text] if reports_all else moment.text if client == "dash.js" else None}
         if kind == "error" and client == "hls.js":
             yield "ce", {"cen": f"playhead-error:{moment.text}"}
     elif kind in ("rendition", "start") and client != "dash.js":
         yield "bc", {}
     elif kind == "rate":
         yield "pr", {"pr": moment.number / 100}
-    elif kind in _ADS and tells_all:
+    elif kind in _ADS and reports_all:
         yield _ADS[kind], {}
-    elif kind == "close" and tells_all and last and state is not None:
+    elif kind == "close" and reports_all and last and state is not None:
         yield "ps", {"sta": "q"}
     elif kind == "tick" and session.reports_requests:
         took_ms = 90 + moment.at_ms % 900

@@ -221,16 +221,15 @@ def plays(steps: Sequence[Step]) -> list[Play]:
 
 
 def _reported_ms(one: Step) -> int:
-    told_ms = one.at_ms + int(one.attrs.get("ttlb", 0)) if one.is_request else one.at_ms
-    return told_ms + one.shift_ms
+    reported_ms = one.at_ms + int(one.attrs.get("ttlb", 0)) if one.is_request else one.at_ms
+    return reported_ms + one.shift_ms
 
 
 def _runs(steps: Sequence[Step]) -> list[list[Step]]:
     """The sequence begins again with each beacon 0, and where a number comes a second time."""
     for one in steps:
         one.shift_ms = 0
-    for begun in sorted((one for one in steps if one.seq == 0), key=lambda one: one.at_ms):
-        _set_back(steps, begun)
+    _set_back(steps)
     beginnings = sorted(one.at_ms + one.shift_ms for one in steps if one.seq == 0)
     groups: dict[int, list[Step]] = {}
     for one in steps:
@@ -245,27 +244,108 @@ def _runs(steps: Sequence[Step]) -> list[list[Step]]:
     return [part for run in runs for part in _split(run)]
 
 
-def _set_back(steps: Sequence[Step], begun: Step) -> None:
-    """Moves what was sent by a clock that was set back just before this beginning."""
-    received_ms = begun.beacon["recv_time_ms"]
-    later = [one for one in steps if one.at_ms > begun.at_ms]
-    quick = [one for one in later if begun.offset_ms - one.offset_ms >= 30_000]
-    following = min((one for one in later if one.seq == 0), key=lambda one: one.at_ms, default=None)
-    run = [one for one in later if following is None or one.at_ms < following.at_ms]
-    own = [one for one in run if one.at_ms >= begun.at_ms + 10_000 and abs(one.offset_ms - begun.offset_ms) <= 5_000]
-    others = [one for one in run if one in quick]
-    whole = following is not None and not others
-    within = any(
-        one.at_ms != other.at_ms if one.seq == other.seq else one.at_ms < other.at_ms and one.seq > other.seq
-        for one in others
-        for other in own
-    )
-    if any(one.beacon["recv_time_ms"] >= received_ms for one in quick) or not quick or not own or not (whole or within):
-        return
-    base_ms = min(one.offset_ms - one.shift_ms for one in quick)
-    for one in steps:
-        if one.offset_ms >= begun.offset_ms - 5_000:
-            one.shift_ms = begun.offset_ms - base_ms
+def _received_ms(one: Step) -> int:
+    received_ms: int = one.beacon["recv_time_ms"]
+    return received_ms
+
+
+def _set_back(steps: Sequence[Step]) -> None:
+    """Moves what was sent by clocks that were set back."""
+    in_order = sorted(steps, key=lambda one: one.at_ms)
+    slow = [
+        one
+        for one in in_order
+        if any(
+            _received_ms(other) < _received_ms(one)
+            and other.at_ms > one.at_ms
+            and one.offset_ms - other.offset_ms >= 30_000
+            for other in steps
+        )
+    ]
+    places = [(_reported_ms(one), one.seq) for one in in_order if one not in slow]
+    slow.sort(key=lambda one: one.offset_ms)
+    all_slow = list(slow)
+    clocks: list[tuple[int, int, int, int]] = []
+    while slow:
+        alike = [one for one in slow if one.offset_ms - slow[0].offset_ms <= 5_000]
+        first = min(alike, key=lambda one: one.at_ms)
+        slow = [one for one in slow if one not in alike]
+        if any(begun <= first.at_ms and abs(first.offset_ms - offset) <= 5_000 for begun, offset, _, _ in clocks):
+            continue
+        by_clock = [
+            one for one in in_order if one.at_ms >= first.at_ms and abs(one.offset_ms - first.offset_ms) <= 5_000
+        ]
+        shifts = (0, *(clock[2] for clock in clocks))
+        late = [one for one in by_clock if one in all_slow]
+        lies_between = any(_lies_between(one, shift, places) for one in late for shift in shifts)
+        was_delayed = lies_between or any(_rises(late, shift, places) for shift in shifts)
+        clock = None if was_delayed else _clock(first, in_order)
+        clocks += [] if clock is None else [clock]
+        places += [(_reported_ms(one) + (0 if clock is None else clock[2]), one.seq) for one in by_clock]
+    level = []
+    for one in in_order:
+        own = [clock for clock in clocks if clock[1] <= one.offset_ms + 5_000 and clock[3] <= _received_ms(one)]
+        clock = max(own, key=lambda clock: clock[1], default=None)
+        one.shift_ms = 0 if clock is None else clock[2]
+        if clock is None or one.offset_ms - clock[1] <= 5_000:
+            level.append((_reported_ms(one), one.seq))
+    level.sort()
+    for one in in_order:
+        if (_reported_ms(one), one.seq) not in level:
+            _place_between(one, [clock[2] for clock in clocks], level)
+
+
+def _clock(first: Step, in_order: Sequence[Step]) -> tuple[int, int, int, int] | None:
+    """When it began by the client, its offset, its shift, and when the first beacon by it was received; None if it is none."""
+    later = [one for one in in_order if one.at_ms > first.at_ms]
+    quick = [one for one in later if first.offset_ms - one.offset_ms >= 30_000]
+    before = [one for one in quick if _received_ms(one) < _received_ms(first)]
+    zeros = [one.at_ms for one in later if one.seq == 0 and abs(one.offset_ms - first.offset_ms) <= 5_000]
+    own = [
+        one
+        for one in later
+        if (not zeros or one.at_ms < zeros[0])
+        and one.at_ms >= first.at_ms + 10_000
+        and abs(one.offset_ms - first.offset_ms) <= 5_000
+    ]
+    if not before or not own:
+        return None
+    shift_ms = first.offset_ms - min(one.offset_ms for one in before)
+    if any(one.at_ms - first.at_ms >= shift_ms for one in quick):
+        return None
+    return first.at_ms, first.offset_ms, shift_ms, min(map(_received_ms, (first, *own)))
+
+
+def _lies_between(one: Step, shift_ms: int, places: list[tuple[int, int]]) -> bool:
+    place = (_reported_ms(one) + shift_ms, one.seq)
+    before = max((other for other in places if other < place), default=None)
+    after = min((other for other in places if other >= place), default=None)
+    return before is not None and after is not None and before[1] < one.seq < after[1]
+
+
+def _rises(late: Sequence[Step], shift_ms: int, places: list[tuple[int, int]]) -> bool:
+    own = sorted((_reported_ms(one) + shift_ms, one.seq) for one in late)
+    before = max((other for other in places if other < own[0]), default=None)
+    after = min((other for other in places if other > own[-1]), default=None)
+    if after is None or (own[0][1] and before is not None and before[1] >= own[0][1]):
+        return False
+    within = [other for other in places if own[0] <= other <= own[-1]]
+    numbers = [seq for _, seq in sorted([*own, *within, after])]
+    return numbers == sorted(set(numbers))
+
+
+def _place_between(one: Step, shifts_ms: list[int], level: list[tuple[int, int]]) -> None:
+    """Gives a delayed beacon the latest clock by which its number lies between those around it."""
+    first_ms = one.shift_ms
+    for shift_ms in sorted({0, *(shift for shift in shifts_ms if shift <= first_ms)}, reverse=True):
+        one.shift_ms = shift_ms
+        before = [seq for at_ms, seq in level if (at_ms, seq) < (_reported_ms(one), one.seq)]
+        after = [seq for at_ms, seq in level if (at_ms, seq) > (_reported_ms(one), one.seq)]
+        if not after or after[0] <= one.seq:
+            continue
+        if (one.seq and before and before[-1] < one.seq) or (not one.seq and (not before or before[-1] >= after[0])):
+            return
+    one.shift_ms = first_ms
 
 
 def _is_set_back(early: list[Step], run: list[Step]) -> bool:

@@ -44,6 +44,7 @@ class Walk:
         self._beats: list[int] = []
         self._intervals: list[int] = []
         self._requests: list[int] = []
+        self._request_count = 0
         self._before_seek = ""
         self._seeks_stall = False
         self._failed = False
@@ -55,6 +56,7 @@ class Walk:
         self._live = self._begun = False
         for one in play:
             if one.is_request:
+                self._request_count += bool(self.spans)
                 self._requests.append(one.at_ms + int(one.attrs.get("ttlb", 0)))
             else:
                 self._take(one)
@@ -208,7 +210,9 @@ class Walk:
             return 90_000
         if len(self._intervals) >= 3:
             return max(90_000, 3 * sorted(self._intervals)[(len(self._intervals) - 1) // 4])
-        return 300_000 if self._beats or advance is not None else None
+        if self._beats or advance is not None:
+            return 300_000
+        return 600_000 if self._request_count >= 3 else None
 
     def _gap(self, last: Span, one: Step, elapsed: int, advance: int | None) -> int:
         if last.step.own_name == "devicesleep":

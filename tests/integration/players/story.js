@@ -1,7 +1,7 @@
 // What a viewer does on every page, and what the page saw of it. `location` names the story: <client>-slow, <client>-missing.
 'use strict';
 
-const TOLD = ['play', 'playing', 'pause', 'waiting', 'stalled', 'seeking', 'seeked', 'resize', 'ended', 'error'];
+const REPORTED = ['play', 'playing', 'pause', 'waiting', 'stalled', 'seeking', 'seeked', 'resize', 'ended', 'error'];
 const STALL_MS = 2500;
 const ASK_AGAIN_MS = 10_000;
 const DEADLINE_MS = 150_000;
@@ -10,7 +10,7 @@ let video = null;
 
 function watch(element) {
   video = element;
-  for (const name of TOLD) {
+  for (const name of REPORTED) {
     video.addEventListener(name, () => {
       saw.events.push({ name, ms: Date.now(), playhead: video.currentTime, height: video.videoHeight, why: video.error?.message });
     });

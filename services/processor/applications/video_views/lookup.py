@@ -69,11 +69,11 @@ def view_lookup(
         revision = view.revision
         if session is not None:
             revision = session.revisions[number - 1] if number <= len(session.revisions) else 0
-        told_of = rows.get(dimensions, store_key)
+        dimension_row = rows.get(dimensions, store_key)
         customer_id, _, view_id = key.decode().partition(":")
         row = to_row(
             view,
-            told_of.values if told_of is not None else {},
+            dimension_row.values if dimension_row is not None else {},
             customer_id=customer_id,
             view_id=numbered(view_id, number),
             revision=revision if view.finished_ms else revision + 1,

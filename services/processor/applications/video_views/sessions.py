@@ -80,7 +80,7 @@ class Sessions:
     def _has_come(self, key: bytes, session: Session, step: Step) -> bool:
         for play in session.plays[: session.closed]:
             closed = self._stores.closed.get(play_key(key, play.ordinal))
-            if closed is not None and has_come(play, closed, step):
+            if closed is not None and has_come(session, play, closed, step):
                 return True
         return False
 

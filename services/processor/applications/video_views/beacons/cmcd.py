@@ -72,7 +72,7 @@ def cmcd_step(beacon: Beacon, seq: int) -> Step:
     # The time, bitrate and state of a request are those of its start and its object, not of what plays.
     is_request = beacon.event == "request"
     # Not every player sends its state: this one reports its start-up time when the first frame has come.
-    only_tells_start = not sta and measured(scalar(attrs.get("msd"))) is not None
+    only_reports_start = not sta and measured(scalar(attrs.get("msd"))) is not None
     is_error = beacon.event == "error"
     is_own_event = is_error and attrs.get("e") == "ce"
     is_fatal = sta == "f" or is_own_event
@@ -94,13 +94,13 @@ def cmcd_step(beacon: Beacon, seq: int) -> Step:
         counts_session=True,
         dimensions=dimensions,
         shows_playing=sta == "p",
-        state=_state(sta, is_request=is_request, is_fatal=is_fatal, only_tells_start=only_tells_start),
-        told_ms=min(at_ms + whole(scalar(attrs.get("ttlb"))), at_ms + REQUEST_MS_MAX) if is_request else at_ms,
+        state=_state(sta, is_request=is_request, is_fatal=is_fatal, only_reports_start=only_reports_start),
+        reported_ms=min(at_ms + whole(scalar(attrs.get("ttlb"))), at_ms + REQUEST_MS_MAX) if is_request else at_ms,
         bitrate_bps=0 if is_request else min(video_entry(attrs.get("pb", attrs.get("br"))) * 1000, BITRATE_BPS_MAX),
         judges_errors=True,
-        tells_state=sta in _STATES and not is_request,
+        reports_state=sta in _STATES and not is_request,
         is_heartbeat=beacon.event == "heartbeat",
-        begins=only_tells_start or (not is_request and sta in _STATES),
+        begins=only_reports_start or (not is_request and sta in _STATES),
         **_more(beacon, sta, at_ms, code=code, is_fatal=is_fatal),
     )
 
@@ -134,8 +134,8 @@ def _more(beacon: Beacon, sta: str, at_ms: int, *, code: str | None, is_fatal: b
     return more
 
 
-def _state(sta: str, *, is_request: bool, is_fatal: bool, only_tells_start: bool) -> int:
-    if only_tells_start:
+def _state(sta: str, *, is_request: bool, is_fatal: bool, only_reports_start: bool) -> int:
+    if only_reports_start:
         return step.PLAYING
     if is_request:
         return 0

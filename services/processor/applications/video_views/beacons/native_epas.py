@@ -153,7 +153,7 @@ def epas_step(beacon: Beacon) -> Step:
     }
     if isinstance(attrs.get("live"), bool):
         dimensions["stream_type"] = "live" if attrs["live"] else "vod"
-    # The collector has made milliseconds of what SDKs tell in seconds.
+    # The collector has made milliseconds of what SDKs report in seconds.
     dimensions |= all_measured(attrs, {"duration": "video_duration_ms"})
     return _step(
         beacon,

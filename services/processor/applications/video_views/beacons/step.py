@@ -95,18 +95,18 @@ class Step(msgspec.Struct, frozen=True, array_like=True):
     counts_session: bool = False
     #: What the view is, by field of the view's row.
     dimensions: dict[str, Any] = {}
-    #: It shows that something played, by its time at the latest (`told_ms`, where that is given).
+    #: It shows that something played, by its time at the latest (`reported_ms`, where that is given).
     shows_playing: bool = False
     #: The interval of heartbeats that the client promises; 0: none, or not given.
     heartbeat_ms: int = 0
     #: The state after it; 0: as before.
     state: int = 0
     #: The client's clock when it sent it; `at_ms` but for requests, which are reported at their end. 0: not given.
-    told_ms: int = 0
+    reported_ms: int = 0
     bitrate_bps: int = 0
     #: Whether what follows an error decides if it was fatal; and whether the step gives the player's state.
     judges_errors: bool = False
-    tells_state: bool = False
+    reports_state: bool = False
     is_heartbeat: bool = False
     #: Where there is no sequence number: identifies and orders what happened in one millisecond, from the content alone.
     tie: int = 0

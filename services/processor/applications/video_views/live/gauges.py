@@ -100,7 +100,7 @@ class Gauges:
 
     def _named(self, row: LiveRow, values: dict[str, Any]) -> list[str]:
         found = ((name, values.get(name)) for name in self._dimensions)
-        return [self._board.slice_name(row, name, str(value)) for name, value in found if value is not None]
+        return [self._board.slice_name(row, name, str(value)) for name, value in found if value not in (None, "")]
 
     def _show(self, view: ViewState, row: LiveRow, viewer: int, bitrate_bps: int, slices: list[str]) -> None:
         shown = view.shown

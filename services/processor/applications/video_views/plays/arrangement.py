@@ -11,8 +11,21 @@ from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
 from services.processor.applications.video_views.beacons.step import Step
-from services.processor.applications.video_views.view.by_number import NOWHERE, Place, place_of
+from services.processor.applications.video_views.plays.clocks import (
+    SET_BACK_MS_MIN,
+    SetBack,
+    shifted_delay_ms,
+    shifts_ms,
+)
+from services.processor.applications.video_views.view.by_number import (
+    MISSING_SLACK_MS,
+    NOWHERE,
+    Place,
+    place_of,
+    sent_ms,
+)
 from services.processor.applications.video_views.view.seen import Ranges
+from services.processor.applications.video_views.view.spans import Span, may_be_sent
 
 #: Where a run begins, for the order of runs, whose beginning is not known.
 UNKNOWN: Final[Place] = NOWHERE
@@ -34,6 +47,13 @@ class Settled(NamedTuple):
     first: Place
     last: Place
     gaps: Ranges
+    spans: list[Span]
+    clocks: Sequence[SetBack]
+
+    def may_have(self, one: Step) -> bool:
+        """Whether a step with one of its numbers may be of it: it was sent when the number was."""
+        slack_ms = 0 if self.has(one.seq) else MISSING_SLACK_MS
+        return may_be_sent(self.spans, one.seq, sent_ms(one), shifts_ms(one, self.clocks), slack_ms=slack_ms)
 
     def has(self, seq: int) -> bool:
         """Whether the beacon of this number is settled."""
@@ -78,13 +98,7 @@ def arranged(
     in_order = sorted(steps, key=place_of)
     settled = _begun_late(in_order, settled, unknown)
     starts = sorted({begins_at(one) for one in in_order if not one.seq} | {part.run for part in settled})
-    groups: dict[Place, list[Step]] = {start: [] for start in starts}
-    before: list[Step] = []
-    at = -1
-    for one in in_order:
-        while at + 1 < len(starts) and starts[at + 1] <= place_of(one):
-            at += 1
-        (before if at < 0 else groups[starts[at]]).append(one)
+    before, groups = _groups(in_order, starts, settled)
     plays: list[Arranged] = []
     misfits: list[Misfit] = []
     if before and starts and _joins(before, groups[starts[0]], [part for part in settled if part.run == starts[0]]):
@@ -93,20 +107,48 @@ def arranged(
         groups = {unknown: before} | groups
     for start, group in groups.items():
         parts = sorted((part for part in settled if part.run == start), key=lambda part: part.first_seq)
-        for run, members in _runs(start, group, parts, misfits):
-            plays += _plays(run, members, parts if run == start else [], misfits)
+        for run, members, of_run in _runs(start, group, parts, misfits):
+            plays += _plays(run, members, of_run, misfits)
     return plays, misfits
+
+
+def _groups(
+    in_order: Sequence[Step], starts: Sequence[Place], settled: Sequence[Settled]
+) -> tuple[list[Step], dict[Place, list[Step]]]:
+    """The steps from before the first beginning, and those after each beginning up to the next one.
+
+    By the client's clock a run may begin while what is settled of another one was sent: the clock was set back. A step that
+    continues the numbers of the settled one better is of that.
+    """
+    before: list[Step] = []
+    groups: dict[Place, list[Step]] = {start: [] for start in starts}
+    newest = dict.fromkeys(starts, -1)
+    for part in settled:
+        newest[part.run] = max(newest[part.run], part.next_seq - 1)
+    at = -1
+    for one in in_order:
+        while at + 1 < len(starts) and starts[at + 1] <= place_of(one):
+            at += 1
+        if at < 0:
+            before.append(one)
+            continue
+        start = starts[at]
+        within = (part.run for part in settled if part.run < start < part.last)
+        run = next((run for run in within if newest[start] < newest[run] < one.seq), start)
+        groups[run].append(one)
+        newest[run] = max(newest[run], one.seq)
+    return before, groups
 
 
 def _begun_late(in_order: list[Step], settled: Sequence[Settled], unknown: Place) -> Sequence[Settled]:
     """What is settled; of a run whose beginning was not known with the beginning that has come, if it has."""
     known = [begins_at(one) for one in in_order if not one.seq]
     found = list(settled)
-    for run in {part.run for part in settled if part.run == unknown or part.run[1]}:
+    for run in sorted({part.run for part in settled if part.run == unknown or part.run[1]}):
         parts = [part for part in settled if part.run == run]
         first = min(part.first for part in parts)
         begun = max((start for start in known if start < first), default=None)
-        others = [part.run for part in settled if part.run != run]
+        others = [part.run for part in found if part.run != run]
         if begun is None or any(begun <= other <= first for other in others):
             continue
         between = [one for one in in_order if begun <= place_of(one) < first]
@@ -140,21 +182,48 @@ def _part_of(one: Step, parts: Sequence[Settled]) -> Settled | None:
 
 def _runs(
     start: Place, in_order: list[Step], parts: Sequence[Settled], misfits: list[Misfit]
-) -> list[tuple[Place, list[Step]]]:
-    """The runs of a group: a new one where a number comes again."""
-    runs: list[tuple[Place, list[Step]]] = [(start, [])]
+) -> list[tuple[Place, list[Step], Sequence[Settled]]]:
+    """The runs of a group, with what is settled of each: a new one where a number comes again."""
+    first = min((part.first for part in parts), default=start)
+    before: list[Step] = []
+    of_settled: list[Step] = []
+    for one in in_order:
+        part = _part_of(one, parts)
+        if part is not None and place_of(one) <= part.last and part.may_have(one):
+            misfits.append(Misfit(part.ordinal, one))
+        elif place_of(one) < first and (before or part is not None):
+            before.append(one)
+        else:
+            of_settled.append(one)
+    runs = _where_numbers_repeat(start, before, []) if before else []
+    return [*runs, *_where_numbers_repeat(first if before else start, of_settled, parts)]
+
+
+def _where_numbers_repeat(
+    start: Place, in_order: list[Step], parts: Sequence[Settled]
+) -> list[tuple[Place, list[Step], Sequence[Settled]]]:
+    runs: list[tuple[Place, list[Step], Sequence[Settled]]] = [(start, [], parts)]
     numbers: set[int] = set()
     for one in in_order:
-        part = _part_of(one, parts) if len(runs) == 1 else None
-        if part is not None and place_of(one) <= part.last:
-            misfits.append(Misfit(part.ordinal, one))
+        goes_on = next((run for _, run, _ in runs[:-1] if _goes_on(run, runs[-1][1], one)), None)
+        if goes_on is not None:
+            goes_on.append(one)
             continue
-        if part is not None or one.seq in numbers:
-            runs.append((place_of(one), []))
+        if one.seq in numbers or _part_of(one, runs[-1][2]) is not None:
+            runs.append((place_of(one), [], []))
             numbers = set()
         runs[-1][1].append(one)
         numbers.add(one.seq)
     return runs
+
+
+def _goes_on(run: Sequence[Step], newer: Sequence[Step], one: Step) -> bool:
+    """Whether a step goes on with a run, and not with a newer one, which is by another clock, by its delay."""
+    if not run or not newer or one.seq <= run[-1].seq or run[-1].seq <= newer[-1].seq:
+        return False
+    delay_ms = shifted_delay_ms(one)
+    is_by_other_clock = abs(shifted_delay_ms(newer[-1]) - delay_ms) >= SET_BACK_MS_MIN
+    return is_by_other_clock and abs(shifted_delay_ms(run[-1]) - delay_ms) < SET_BACK_MS_MIN
 
 
 def _plays(run: Place, members: list[Step], parts: Sequence[Settled], misfits: list[Misfit]) -> list[Arranged]:

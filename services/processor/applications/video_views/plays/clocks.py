@@ -1,33 +1,41 @@
-"""The clock of a session that is set back between two plays: the order of the plays follows the times of receipt then.
+"""The clock of a session that is set back: the order of its plays follows the times of receipt then.
 
-The *delay* of a step is its server time less its client time. A step numbered 0 that was received after steps that were sent
-after it by the client's clock was either delayed, or the clock was set back. Delays and numbers tell the two apart: after a
-clock was set back delays stay as they are, and the steps that were received before are of another run of numbers
-(docs/view.md, "Plays of a CMCD session"). Times in ms.
+The *delay* of a step is its server time less its client time. A step that was received after a quicker one, which was sent
+after it, was either delayed, or the clock was set back. After a clock was set back delays stay as they are; a step that
+was delayed is followed by quick ones (docs/view.md, "Plays of a CMCD session"). Times in ms.
 """
 
-from collections.abc import Iterable, Sequence
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise
 from typing import Final
 
 import msgspec
 
 from services.processor.applications.video_views.beacons.step import Step
+from services.processor.applications.video_views.view.by_number import Place, place_of
+from services.processor.applications.video_views.view.spans import Span
 
 #: A smaller difference of delays is that of slow requests.
 SET_BACK_MS_MIN: Final = 30_000
 #: Steps over so long have delays that differ by no more than this.
 LEVEL_MS_MIN: Final = 10_000
 LEVEL_SPREAD_MS_MAX: Final = 5_000
+#: Steps before which the clock may have been set back, of one session.
+UNCERTAIN_MAX: Final = 8
+#: Clocks of one session, and groups of slow steps that may show one.
+CLOCKS_MAX: Final = 16
+GROUPS_MAX: Final = 32
 
 
 class SetBack(msgspec.Struct, array_like=True):
-    """A beginning at which the client's clock may have been set back."""
+    """The first step, by the client's clock, before which that may have been set back."""
 
     begun_ms: int
     #: From this delay on steps are of the clock after it, and are moved by so much.
     delay_ms: int
     shift_ms: int
-    #: When it was received.
+    #: When the first step by the clock after it was received.
     recv_ms: int
     is_certain: bool = False
 
@@ -37,69 +45,230 @@ def delay_ms(step: Step) -> int:
     return step.server_ms - step.at_ms
 
 
+def shifted_delay_ms(step: Step) -> int:
+    """The delay of a step by the session's first clock."""
+    return delay_ms(step) - step.shift_ms
+
+
 def shifted(step: Step, known: Sequence[SetBack]) -> Step:
     """The step with the shift of the clock that it was sent by; the same object if it has that."""
+    of_clock = _clock_of(step, known)
+    return _with_shift(step, 0 if of_clock is None else of_clock.shift_ms)
+
+
+def shifts_ms(step: Step, known: Sequence[SetBack]) -> tuple[int, ...]:
+    """The shifts of the clocks that the step may have been sent by: of any that was known, if it was delayed."""
+    if not is_delayed(step, known):
+        return (step.shift_ms,)
+    return (0, *(one.shift_ms for one in known if one.is_certain))
+
+
+def all_shifted(steps: Sequence[Step], known: Sequence[SetBack]) -> list[Step]:
+    """The steps with the shifts of the clocks that they were sent by.
+
+    A step that was also delayed may be of any clock before the one that its delay shows. It is of the one by which its number is
+    between those around it.
+    """
+    moved = [shifted(one, known) for one in steps]
+    places = sorted(place_of(one) for one, of_step in zip(moved, steps, strict=True) if not is_delayed(of_step, known))
+    return [
+        _between_its_numbers(one, known, places) if is_delayed(of_step, known) else one
+        for one, of_step in zip(moved, steps, strict=True)
+    ]
+
+
+def is_delayed(step: Step, known: Sequence[SetBack]) -> bool:
+    """Whether the delay of a step is none of a clock's: it may have been sent by an earlier one, or before all of them."""
+    of_clock = _clock_of(step, known)
+    return of_clock is not None and delay_ms(step) - of_clock.delay_ms > LEVEL_SPREAD_MS_MAX
+
+
+def _clock_of(step: Step, known: Sequence[SetBack]) -> SetBack | None:
+    """The last clock that the step may have been sent by."""
     delay = delay_ms(step) + LEVEL_SPREAD_MS_MAX
-    of_clock = max((one for one in known if one.is_certain and one.delay_ms <= delay), key=_by_delay, default=None)
-    shift_ms = 0 if of_clock is None else of_clock.shift_ms
+    of_step = (one for one in known if one.is_certain and one.delay_ms <= delay and one.recv_ms <= step.recv_ms)
+    return max(of_step, key=_by_delay, default=None)
+
+
+def _between_its_numbers(step: Step, known: Sequence[SetBack], places: Sequence[Place]) -> Step:
+    """The delayed step by the clock by which it comes before a greater number and, unless a run begins with it, after a smaller."""
+    shifts_ms = {one.shift_ms for one in known if one.is_certain and one.shift_ms < step.shift_ms}
+    for shift_ms in [step.shift_ms, *sorted(shifts_ms | {0}, reverse=True)]:
+        by_clock = _with_shift(step, shift_ms)
+        at = bisect_left(places, place_of(by_clock))
+        is_before_greater = at < len(places) and places[at][1] > step.seq
+        is_after_smaller = not step.seq or (at > 0 and places[at - 1][1] < step.seq)
+        if is_before_greater and is_after_smaller and (step.seq or not at or places[at - 1][1] >= places[at][1]):
+            return by_clock
+    return step
+
+
+def _with_shift(step: Step, shift_ms: int) -> Step:
     return step if step.shift_ms == shift_ms else msgspec.structs.replace(step, shift_ms=shift_ms)
 
 
+def is_by(one: SetBack, step: Step) -> bool:
+    """Whether the step has the delay of those sent after the clock was set back."""
+    return _is_level(delay_ms(step), one.delay_ms)
+
+
 def shows(one: SetBack, step: Step) -> bool:
-    """Whether a step may make it certain that the clock was set back at this beginning."""
-    is_after = step.at_ms >= one.begun_ms + LEVEL_MS_MIN
-    return is_after and abs(delay_ms(step) - one.delay_ms) <= LEVEL_SPREAD_MS_MAX
+    """Whether a step may make it certain that the clock was set back."""
+    return is_by(one, step) and step.at_ms >= one.begun_ms + LEVEL_MS_MIN
 
 
 def denies(one: SetBack, step: Step) -> bool:
-    """Whether a step shows that the beginning was only delayed: it is as quick as those before, and was received after it."""
+    """Whether a step shows that the first one was only delayed: it was sent after it, by the clock before it."""
     is_quick = one.delay_ms - delay_ms(step) >= SET_BACK_MS_MIN
-    return is_quick and step.at_ms > one.begun_ms and step.recv_ms > one.recv_ms
+    return is_quick and step.at_ms - one.begun_ms >= one.shift_ms
 
 
-def found_in(steps: Iterable[Step], known: Sequence[SetBack], runs_ms: Iterable[int] = ()) -> list[SetBack]:
-    """The beginnings among these steps at which the clock may have been set back, beside those that are certain.
+def found_in(steps: Iterable[Step], known: Sequence[SetBack], settled: Sequence[Span] = ()) -> list[SetBack]:
+    """The steps among these at which the clock was, or may have been, set back, beside those that are known and certain.
 
-    `runs_ms` are beginnings by the client's clock that are settled.
+    Each is the first one by its clock. Of those that are not certain there are at most `UNCERTAIN_MAX`. `settled` says when
+    steps were sent that cannot be moved.
     """
     in_order = sorted(steps, key=_by_time)
-    found = [one for one in known if one.is_certain and not any(denies(one, step) for step in in_order)]
-    certain = {one.begun_ms for one in found}
-    begun_ms = sorted({*runs_ms, *(one.at_ms for one in in_order if not one.seq)})
-    for begun in [one for one in in_order if not one.seq and one.at_ms not in certain]:
-        until_ms = next((at_ms for at_ms in begun_ms if at_ms > begun.at_ms), None)
-        one = _judged(begun, until_ms, [other for other in in_order if other.at_ms > begun.at_ms])
-        found += [] if one is None else [one]
-    return found
+    certain = [one for one in known if one.is_certain and not _is_judged_again(one, in_order)][-CLOCKS_MAX:]
+    uncertain: list[SetBack] = []
+    slow = _slow(in_order)
+    slow_ids = set(map(id, slow))
+    ends = [place for one in settled for place in ((one.from_ms, one.first_seq, 0), (one.to_ms, one.until_seq - 1, 0))]
+    places = sorted(ends + [place_of(_with_shift(one, 0)) for one in in_order if id(one) not in slow_ids])
+    by_delay = sorted(in_order, key=delay_ms)
+    # The clock that was set back least first: what was delayed lies between steps by it.
+    for alike in _groups(slow):
+        first = min(alike, key=_by_time)
+        level = _level(first, by_delay)
+        is_known = any(one.begun_ms <= first.at_ms and is_by(one, first) for one in certain)
+        is_alone = level[-1].at_ms < first.at_ms + LEVEL_MS_MIN
+        if is_known or (is_alone and len(uncertain) >= UNCERTAIN_MAX):
+            continue
+        delayed = [one for one in level if id(one) in slow_ids]
+        of_clock = None
+        if not _was_delayed(delayed, [0, *(one.shift_ms for one in certain)], places, settled):
+            of_clock = _judged(first, in_order, level)
+        shift_ms = 0
+        if of_clock is not None and of_clock.is_certain:
+            certain.append(of_clock)
+            shift_ms = of_clock.shift_ms
+            if len(certain) >= CLOCKS_MAX:
+                break
+        elif of_clock is not None:
+            uncertain.append(of_clock)
+        places = sorted([*places, *(place_of(_with_shift(one, shift_ms)) for one in level)])
+    return [*certain, *uncertain[-UNCERTAIN_MAX:]]
 
 
-def _judged(begun: Step, until_ms: int | None, later: Sequence[Step]) -> SetBack | None:
-    """What the steps later by the client's clock show of a beginning, up to the following one at `until_ms`."""
-    quick = [one for one in later if delay_ms(begun) - delay_ms(one) >= SET_BACK_MS_MIN]
-    before = [one for one in quick if one.recv_ms < begun.recv_ms]
+def _is_judged_again(one: SetBack, in_order: Sequence[Step]) -> bool:
+    """Whether the steps show again what they showed of a clock, or deny it.
+
+    They do as long as its first step and one that was sent before it can be moved. After that it stays known.
+    """
+    if any(denies(one, step) for step in in_order):
+        return True
+    begun = any(step.at_ms == one.begun_ms and delay_ms(step) == one.delay_ms for step in in_order)
+    return begun and any(
+        step.at_ms > one.begun_ms and one.delay_ms - delay_ms(step) >= SET_BACK_MS_MIN for step in in_order
+    )
+
+
+def _groups(slow: Sequence[Step]) -> Iterator[Sequence[Step]]:
+    """The slow steps, which are sorted by delay, by groups with about one delay; at most `GROUPS_MAX` of them."""
+    at = 0
+    for _ in range(GROUPS_MAX):
+        if at == len(slow):
+            return
+        end = bisect_right(slow, delay_ms(slow[at]) + LEVEL_SPREAD_MS_MAX, key=delay_ms)
+        yield slow[at:end]
+        at = end
+
+
+def _level(first: Step, by_delay: Sequence[Step]) -> list[Step]:
+    """The steps with the delay of this one, from it on, in order of time."""
+    delay = delay_ms(first)
+    begin = bisect_left(by_delay, delay - LEVEL_SPREAD_MS_MAX, key=delay_ms)
+    end = bisect_right(by_delay, delay + LEVEL_SPREAD_MS_MAX, key=delay_ms)
+    return sorted((one for one in by_delay[begin:end] if one.at_ms >= first.at_ms), key=_by_time)
+
+
+def _slow(in_order: Sequence[Step]) -> list[Step]:
+    """The steps that were received after a quicker one that was sent after them, the quickest first."""
+    slow: list[Step] = []
+    #: The steps received so far of which none is both later and quicker: with the time the delay rises.
+    quickest: list[Step] = []
+    for one in sorted(in_order, key=_by_receipt):
+        at = bisect_right(quickest, one.at_ms, key=_by_time)
+        if at < len(quickest) and delay_ms(one) - delay_ms(quickest[at]) >= SET_BACK_MS_MIN:
+            slow.append(one)
+        if at == len(quickest) or delay_ms(quickest[at]) > delay_ms(one):
+            first = at
+            while first and delay_ms(quickest[first - 1]) >= delay_ms(one):
+                first -= 1
+            quickest[first:at] = [one]
+    return sorted(slow, key=delay_ms)
+
+
+def _was_delayed(
+    level: Sequence[Step], shifts_ms: Sequence[int], places: Sequence[Place], settled: Sequence[Span]
+) -> bool:
+    """Whether steps were only delayed, by a clock with one of these shifts: one lies, by number and time, between two others.
+
+    Or their numbers, with those around them, rise with the time up to that of another: they are of its run.
+    """
+    for shift_ms in shifts_ms:
+        own = [place_of(_with_shift(one, shift_ms)) for one in level]
+        if _rises(own, places):
+            return True
+        for place in own:
+            at = bisect_left(places, place)
+            lies_between = 0 < at < len(places) and places[at - 1][1] < place[1] < places[at][1]
+            # Where its number is settled, the step is of another run.
+            if lies_between and not any(
+                span.has(place[1]) and span.from_ms <= place[0] <= span.to_ms for span in settled
+            ):
+                return True
+    return False
+
+
+def _rises(own: Sequence[Place], places: Sequence[Place]) -> bool:
+    """Whether the numbers from the first of these places to the place after the last one rise with the time."""
+    begin, end = bisect_left(places, own[0]), bisect_right(places, own[-1])
+    if end == len(places) or (own[0][1] and begin and places[begin - 1][1] >= own[0][1]):
+        return False
+    numbers = [number for _, number, _ in sorted([*own, *places[begin : end + 1]])]
+    return all(one < following for one, following in pairwise(numbers))
+
+
+def _judged(first: Step, in_order: Sequence[Step], level: Sequence[Step]) -> SetBack | None:
+    """What the steps show of the first one by a clock; `level` have its delay."""
+    later = in_order[bisect_right(in_order, first.at_ms, key=_by_time) :]
+    quick = [one for one in later if delay_ms(first) - delay_ms(one) >= SET_BACK_MS_MIN]
+    before = [one for one in quick if one.recv_ms < first.recv_ms]
     if not before:
         return None
     base_ms = min(delay_ms(one) - one.shift_ms for one in before)
-    found = SetBack(begun.at_ms, delay_ms(begun), delay_ms(begun) - base_ms, begun.recv_ms)
-    own = [one for one in later if (until_ms is None or one.at_ms < until_ms) and shows(found, one)]
-    others = [one for one in before if until_ms is None or one.at_ms < until_ms]
-    # A run that was received before this one begins after it, or its numbers go on, or come again, within this one.
-    is_before_another = until_ms is not None and not others
-    is_within_another = any(_are_of_two_runs(one, other) for one in others for other in own)
-    was_delayed = len(before) < len(quick)
-    found.is_certain = bool(own) and not was_delayed and (is_before_another or is_within_another)
+    found = SetBack(first.at_ms, delay_ms(first), delay_ms(first) - base_ms, first.recv_ms)
+    # Beginnings that were delayed alike are no clock.
+    until_ms = next((one.at_ms for one in later if not one.seq and _is_level(delay_ms(one), delay_ms(first))), None)
+    own = [one for one in level if shows(found, one) and (until_ms is None or one.at_ms < until_ms)]
+    found.recv_ms = min([first.recv_ms, *(one.recv_ms for one in own)])
+    found.is_certain = bool(own) and not any(denies(found, one) for one in quick)
     return found
 
 
-def _are_of_two_runs(one: Step, other: Step) -> bool:
-    """Whether the numbers and client times of two steps cannot be of one run."""
-    if one.seq == other.seq:
-        return one.at_ms != other.at_ms
-    return one.at_ms < other.at_ms and one.seq > other.seq
+def _is_level(delay: int, other: int) -> bool:
+    """Whether two delays are about the same."""
+    return abs(delay - other) <= LEVEL_SPREAD_MS_MAX
 
 
 def _by_time(step: Step) -> int:
     return step.at_ms
+
+
+def _by_receipt(step: Step) -> int:
+    return step.recv_ms
 
 
 def _by_delay(one: SetBack) -> int:

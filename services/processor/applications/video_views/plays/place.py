@@ -10,12 +10,21 @@ from typing import Any
 
 from services.processor.applications.video_views.beacons.step import Step
 from services.processor.applications.video_views.plays.arrangement import begins_at, content_of
-from services.processor.applications.video_views.plays.clocks import SET_BACK_MS_MIN, delay_ms, denies, shifted, shows
-from services.processor.applications.video_views.plays.rearrange import PLACED_LATE, movable, rearrange
+from services.processor.applications.video_views.plays.clocks import (
+    SET_BACK_MS_MIN,
+    denies,
+    is_delayed,
+    shifted,
+    shifted_delay_ms,
+    shifts_ms,
+    shows,
+)
+from services.processor.applications.video_views.plays.rearrange import PLACED_LATE, movable, rearrange, rearrange_all
 from services.processor.applications.video_views.plays.session import Placed, Play, Session, Shelf
-from services.processor.applications.video_views.view.by_number import ByNumber, Place, place_of
+from services.processor.applications.video_views.view.by_number import Place, place_of, sent_ms
 from services.processor.applications.video_views.view.folded import DUPLICATE
 from services.processor.applications.video_views.view.seen import Closed, add_key, has_number, numbered_key_of
+from services.processor.applications.video_views.view.spans import may_be_sent
 from services.processor.applications.video_views.view.state import ViewState, by_number, counters_after
 
 
@@ -27,9 +36,10 @@ def place(session: Session, shelf: Shelf, step: Step) -> Placed:
         # A copy that was received much later than the first one has another delay: it is a copy all the same.
         before = _taken_before(session, shelf, step, session.plays[session.closed :])
         if before is not None:
-            return before
+            is_nearer = before.taken is not None and before.taken.is_nearer
+            return rearrange_all(session, shelf, before, step) if is_nearer else before
         step = shifted(step, session.set_back)
-        if any(denies(one, step) if one.is_certain else shows(one, step) for one in session.set_back):
+        if _tells_of_clocks(session, shelf, step) or is_delayed(step, session.set_back):
             return rearrange(session, shelf, step)
     at = place_of(step)
     play = session.plays[-1] if session.plays else None
@@ -43,13 +53,24 @@ def place(session: Session, shelf: Shelf, step: Step) -> Placed:
     opened = shelf.open(play.ordinal)
     if opened is None:
         return PLACED_LATE
-    is_known = _is_known(opened[0], step)
+    is_known = _is_known(session, opened[0], step)
     content = content_of(step)
     shows_other = content is not None and play.content not in (None, content)
-    is_of_another_clock = play.delay_ms - delay_ms(step) >= SET_BACK_MS_MIN
-    if is_known is None or (not is_known and (shows_other or at < play.run or is_of_another_clock)):
+    if is_known is None or (
+        not is_known and (shows_other or at < play.run or _may_be_of_another_clock(session, shelf, step))
+    ):
         return rearrange(session, shelf, step)
     return _taken(session, play, opened, step)
+
+
+def _tells_of_clocks(session: Session, shelf: Shelf, step: Step) -> bool:
+    """Whether the step may change what is known of the session's clocks."""
+    if any(denies(one, step) or (shows(one, step) and not one.is_certain) for one in session.set_back):
+        return True
+    # As long as the first step by a clock can be moved, any other one may show that it was only delayed.
+    begun_ms = {one.begun_ms for one in session.set_back}
+    opened = (shelf.open(play.ordinal) for play in session.plays[session.closed :])
+    return any(one.at_ms in begun_ms for view in opened if view is not None for one in movable(view[0]))
 
 
 def _taken_before(session: Session, shelf: Shelf, step: Step, plays: Iterable[Play]) -> Placed | None:
@@ -79,16 +100,36 @@ def _taken(session: Session, play: Play, opened: tuple[ViewState, dict[str, Any]
         is_rearranged = add_key(session.late_keys, numbered_key_of(step))
     elif taken.is_new and play.content is None and (content := content_of(step)) is not None:
         play.content, is_rearranged = content, True
+    if taken.is_new and not taken.is_late and (delay_ms := shifted_delay_ms(step)) < play.delay_ms:
+        play.delay_ms, is_rearranged = delay_ms, True
     changed = frozenset({play.ordinal}) if taken.is_new or taken.is_nearer else frozenset()
     return Placed(taken, play.ordinal, changed, is_rearranged)
 
 
-def has_come(play: Play, closed: Closed, step: Step) -> bool:
+def _may_be_of_another_clock(session: Session, shelf: Shelf, step: Step) -> bool:
+    """Whether the step is far quicker than a play, or far slower than one of which a step was sent after it."""
+    delay_ms = shifted_delay_ms(step)
+    plays = session.plays[session.closed :]
+    if any(one.delay_ms - delay_ms >= SET_BACK_MS_MIN for one in plays):
+        return True
+    quicker = (shelf.open(one.ordinal) for one in plays if delay_ms - one.delay_ms >= SET_BACK_MS_MIN)
+    return any(opened is not None and newest_of(opened[0]) > place_of(step) for opened in quicker)
+
+
+def newest_of(view: ViewState) -> Place:
+    """Where the last step of the view stands."""
+    return max([by_number(view).settled_at, *map(place_of, movable(view))])
+
+
+def has_come(session: Session, play: Play, closed: Closed, step: Step) -> bool:
     """Whether a step is of a closed play and came before that closed."""
     if numbered_key_of(step) in closed.keys:
         return True
     # A settled step is known by its number alone, and by the time in which the play was sent.
-    return has_number(closed.numbers, step.seq) and play.run <= place_of(step) and place_of(step)[0] <= play.ended_ms
+    is_in_time = play.run <= place_of(step) and place_of(step)[0] <= play.ended_ms
+    if not is_in_time or not has_number(closed.numbers, step.seq):
+        return False
+    return may_be_sent(closed.spans, step.seq, sent_ms(step), shifts_ms(step, session.set_back))
 
 
 def close(session: Session, view: ViewState | None) -> None:
@@ -97,7 +138,7 @@ def close(session: Session, view: ViewState | None) -> None:
     play.has_begun = view is None or view.revision > 0
     if view is not None:
         order = by_number(view)
-        play.ended_ms = max([order.settled_at[0], *(place_of(one)[0] for one in movable(view))])
+        play.ended_ms = newest_of(view)[0]
         play.last_seq = order.last_seq
     before = session.plays[session.closed - 1].counters if session.closed else {}
     play.counters = before if view is None else counters_after(view, before)
@@ -154,18 +195,14 @@ def _is_admitted(session: Session, step: Step) -> bool:
     return run not in (None, last.run) or restarts or not last.has_begun
 
 
-def _is_known(view: ViewState, step: Step) -> bool | None:
+def _is_known(session: Session, view: ViewState, step: Step) -> bool | None:
     """Whether the step is the one that stands in its place already; None when another one does."""
     order = by_number(view)
     if step.seq < order.settled_next_seq:
-        if not _is_missing(order, step.seq):
-            return True if place_of(step) <= order.settled_at else None
-        return False
+        if not order.may_have(step, shifts_ms(step, session.set_back)):
+            return None
+        return not order.is_missing(step.seq)
     if step.seq >= order.next_seq and not order.held:
         return False
     rival = next((one for one in movable(view) if one.seq == step.seq), None)
     return False if rival is None else True if rival.at_ms == step.at_ms else None
-
-
-def _is_missing(order: ByNumber, seq: int) -> bool:
-    return any(first <= seq <= last for first, last in order.given_up)

@@ -1,6 +1,7 @@
 """Rearranges the plays of a session when a beacon shows that they begin elsewhere."""
 
 from collections import Counter
+from itertools import islice
 from typing import Any, Final
 
 from services.processor.applications.video_views.beacons.step import Step
@@ -13,11 +14,12 @@ from services.processor.applications.video_views.plays.arrangement import (
     Settled,
     arranged,
 )
-from services.processor.applications.video_views.plays.clocks import delay_ms, found_in, shifted
+from services.processor.applications.video_views.plays.clocks import all_shifted, found_in, shifted_delay_ms
 from services.processor.applications.video_views.plays.session import Placed, Play, Session, Shelf
 from services.processor.applications.video_views.view.by_number import Place, place_of
 from services.processor.applications.video_views.view.folded import Taken, take_late
 from services.processor.applications.video_views.view.seen import add_key, numbered_key_of
+from services.processor.applications.video_views.view.spans import Span
 from services.processor.applications.video_views.view.state import ViewState, by_number
 
 #: It can be put in no play.
@@ -28,9 +30,27 @@ _NEW: Final = Taken(is_new=True, dimensions_changed=True)
 def rearrange(session: Session, shelf: Shelf, step: Step) -> Placed:
     """Arranges the plays around a step again, with that step in one of them."""
     stretch = _stretch(session, place_of(step))
-    is_all = bool(session.set_back) or _may_be_set_back(session, shelf, stretch, step)
-    if is_all:
-        stretch = slice(session.closed, len(session.plays))
+    if session.set_back or _may_be_set_back(session, shelf, stretch, step):
+        return _rearranged(session, shelf, [step], slice(session.closed, len(session.plays)), is_all=True)
+    return _rearranged(session, shelf, [step], stretch, is_all=False)
+
+
+def rearrange_all(session: Session, shelf: Shelf, copied: Placed, copy: Step) -> Placed:
+    """Arranges all open plays again after a copy counts instead of a step, which shows another delay."""
+    found = _rearranged(session, shelf, [], slice(session.closed, len(session.plays)), is_all=True)
+    if found.taken is None:
+        return copied
+    views = ((play.ordinal, shelf.open(play.ordinal)) for play in session.plays[session.closed :])
+    home = (
+        ordinal
+        for ordinal, view in views
+        if view is not None and any(one.seq == copy.seq and one.at_ms == copy.at_ms for one in movable(view[0]))
+    )
+    ordinal = next(home, found.ordinal)
+    return Placed(copied.taken, ordinal, found.changed | {ordinal}, is_rearranged=True)
+
+
+def _rearranged(session: Session, shelf: Shelf, new: list[Step], stretch: slice, *, is_all: bool) -> Placed:
     if len(session.plays) >= PLAYS_MAX:
         return PLACED_LATE
     old = session.plays[stretch]
@@ -39,13 +59,17 @@ def rearrange(session: Session, shelf: Shelf, step: Step) -> Placed:
         return PLACED_LATE
     views = [one[0] for one in opened if one is not None]
     steps = {play.ordinal: list(movable(view)) for play, view in zip(old, views, strict=True)}
-    settled = [*_closed_part(session, stretch), *filter(None, map(_settled_part, old, views))]
+    settled = [
+        *_closed_part(session, stretch),
+        *filter(None, (_settled_part(session, *one) for one in zip(old, views, strict=True))),
+    ]
     if is_all:
-        step, steps = _by_its_clock(session, step, steps)
+        new, steps = _by_its_clock(session, new, steps, [span for part in settled for span in part.spans])
     found, misfits = arranged(
-        [*(one for of_play in steps.values() for one in of_play), step], settled, _unknown(session)
+        [*(one for of_play in steps.values() for one in of_play), *new], settled, _unknown(session)
     )
-    if len(session.plays) - len(old) + len(found) > PLAYS_MAX or Misfit(CLOSED_ORDINAL, step) in misfits:
+    is_of_closed = any(Misfit(CLOSED_ORDINAL, one) in misfits for one in new)
+    if len(session.plays) - len(old) + len(found) > PLAYS_MAX or is_of_closed:
         return PLACED_LATE
     ordinals = _ordinals(session, found, steps)
     changed = _carry_out(shelf, found, ordinals, steps)
@@ -62,12 +86,16 @@ def rearrange(session: Session, shelf: Shelf, step: Step) -> Placed:
     session.plays[stretch] = [
         Play(
             *(ordinal, one.run[0], one.first_seq, one.content, one.run[1], one.run[2]),
-            delay_ms=min(map(delay_ms, one.steps), default=delays.get(ordinal, 0)),
+            delay_ms=min(map(shifted_delay_ms, one.steps), default=delays.get(ordinal, 0)),
         )
         for one, ordinal in zip(found, ordinals, strict=True)
     ]
     home = next(
-        (ordinal for one, ordinal in zip(found, ordinals, strict=True) if any(step is other for other in one.steps)),
+        (
+            ordinal
+            for one, ordinal in zip(found, ordinals, strict=True)
+            if any(step is other for step in new for other in one.steps)
+        ),
         ordinals[0],
     )
     return Placed(_NEW, home, frozenset(changed), is_rearranged=True)
@@ -81,26 +109,30 @@ def movable(view: ViewState) -> tuple[Step, ...]:
 def _may_be_set_back(session: Session, shelf: Shelf, stretch: slice, step: Step) -> bool:
     """Whether the client's clock may have been set back at a beginning among this step and the plays around it."""
     around = [*session.plays[stretch], *session.plays[-1:]]
-    opened = [shelf.open(play.ordinal) for play in around]
-    return bool(found_in([step, *(one for view in opened if view is not None for one in movable(view[0]))], []))
+    views = [one[0] for one in map(shelf.open, (play.ordinal for play in around)) if one is not None]
+    spans = [span for view in views for span in by_number(view).spans or []]
+    return bool(found_in([step, *(one for view in views for one in movable(view))], [], spans))
 
 
-def _by_its_clock(session: Session, step: Step, steps: dict[int, list[Step]]) -> tuple[Step, dict[int, list[Step]]]:
+def _by_its_clock(
+    session: Session, new: list[Step], steps: dict[int, list[Step]], settled: list[Span]
+) -> tuple[list[Step], dict[int, list[Step]]]:
     """The steps with the shifts of the clocks that they were sent by."""
-    every = [*(one for of_play in steps.values() for one in of_play), step]
-    runs_ms = [play.run_ms for play in session.plays if play.run_ms and not play.run_seq]
-    session.set_back = found_in(every, session.set_back, runs_ms)
-    by_ordinal = {ordinal: [shifted(one, session.set_back) for one in of_play] for ordinal, of_play in steps.items()}
-    return shifted(step, session.set_back), by_ordinal
+    every = [*(one for of_play in steps.values() for one in of_play), *new]
+    session.set_back = found_in(every, session.set_back, settled)
+    rest = iter(all_shifted(every, session.set_back))
+    by_ordinal = {ordinal: list(islice(rest, len(of_play))) for ordinal, of_play in steps.items()}
+    return list(rest), by_ordinal
 
 
-def _settled_part(play: Play, view: ViewState) -> Settled | None:
+def _settled_part(session: Session, play: Play, view: ViewState) -> Settled | None:
     order = by_number(view)
     if view.folded.settled is None:
         return None
     return Settled(
         *(play.ordinal, play.run, play.first_seq, order.settled_next_seq, play.content),
-        *(order.settled_from, order.settled_at, order.given_up),
+        *(order.settled_from, order.settled_at, order.given_up, order.spans or []),
+        session.set_back,
     )
 
 
@@ -139,7 +171,7 @@ def _closed_part(session: Session, stretch: slice) -> list[Settled]:
     if last.run != following.run:
         return []
     last_at = (last.ended_ms, 1 << 62, 0)
-    return [Settled(CLOSED_ORDINAL, last.run, 0, following.first_seq, last.content, last.run, last_at, [])]
+    return [Settled(CLOSED_ORDINAL, last.run, 0, following.first_seq, last.content, last.run, last_at, [], [], [])]
 
 
 def _ordinals(session: Session, found: list[Arranged], steps: dict[int, list[Step]]) -> list[int]:

@@ -133,11 +133,14 @@ def to_row(
 def _counters(view: ViewState, progress: Progress) -> tuple[dict[str, Any], RebufferSource]:
     """The client's counters since the view began, and what its rebuffering is made of.
 
-    Stalls that a client reports one by one (CMCD `bsd`) stand in where neither states nor counters tell of any.
+    Stalls that a client reports one by one (CMCD `bsd`) stand in where neither states nor counters show any.
     """
     counters = since(progress, view.play.counters_before)
-    if progress.stalls_told and not progress.rebuffer_count and "rebuffer_ms" not in counters:
-        return {"rebuffer_count": progress.stalls_told, "rebuffer_ms": progress.stalls_told_ms} | counters, "stalls"
+    if progress.stalls_reported and not progress.rebuffer_count and "rebuffer_ms" not in counters:
+        return {
+            "rebuffer_count": progress.stalls_reported,
+            "rebuffer_ms": progress.stalls_reported_ms,
+        } | counters, "stalls"
     is_counted = SOURCES[view.source].counts_itself or not _REBUFFERING.isdisjoint(counters)
     return counters, "counters" if is_counted else "states"
 

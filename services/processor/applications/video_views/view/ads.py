@@ -32,7 +32,7 @@ class Ads(msgspec.Struct, array_like=True):
 
 
 def integrate(ads: Ads, elapsed_ms: int, *, is_playing: bool, is_watched: bool, has_played: bool) -> None:
-    """Adds the time since the last step; the flags tell of the content meanwhile, and whether it ever played."""
+    """Adds the time since the last step; the flags describe the content meanwhile, and whether it ever played."""
     if ads.state == step.AD_PLAYING:
         ads.playing_ms += elapsed_ms
         ads.apart_ms += elapsed_ms if not is_playing else 0

@@ -33,16 +33,24 @@ from services.processor.applications.video_views.view.seen import (
     numbered_key_of,
     numbers_of,
 )
+from services.processor.applications.video_views.view.spans import Span, may_be_sent, note_sent
 
 #: Where a step stands among those of its session: when it was sent, its number, its own time.
 Place = tuple[int, int, int]
+#: A missing beacon may have been sent so long before or after those around it: the client's clock may have stepped beside it.
+MISSING_SLACK_MS: Final = 60_000
 #: Before every place.
 NOWHERE: Final[Place] = (0, 0, 0)
 
 
 def place_of(one: Step) -> Place:
     """Where the step stands among those of its session. Of the beacon numbered 0 its own time counts."""
-    return ((one.told_ms if one.seq else one.at_ms) + one.shift_ms, one.seq, one.at_ms)
+    return (sent_ms(one) + one.shift_ms, one.seq, one.at_ms)
+
+
+def sent_ms(one: Step) -> int:
+    """When the step was sent, by the client's clock. Of the beacon numbered 0 its own time counts."""
+    return one.reported_ms if one.seq else one.at_ms
 
 
 class ByNumber(msgspec.Struct, array_like=True, tag=1):
@@ -63,6 +71,8 @@ class ByNumber(msgspec.Struct, array_like=True, tag=1):
     settled_next_seq: int = 0
     settled_from: Place = NOWHERE
     settled_at: Place = NOWHERE
+    #: When what is settled was sent; None for clients whose numbers never begin again.
+    spans: list[Span] | None = None
 
     @property
     def waiting(self) -> list[Step]:
@@ -152,6 +162,8 @@ class ByNumber(msgspec.Struct, array_like=True, tag=1):
     def _settle(self, folded: Folded, steps_max: int) -> None:
         for oldest in settle(folded, steps_max):
             place = place_of(oldest)
+            if self.spans is not None:
+                note_sent(self.spans, oldest.seq, place[0])
             self.settled_next_seq = oldest.seq + 1
             self.settled_from = place if self.settled_from == NOWHERE else min(self.settled_from, place)
             self.settled_at = max(self.settled_at, place)
@@ -190,6 +202,15 @@ class ByNumber(msgspec.Struct, array_like=True, tag=1):
         if len(self.given_up) > NUMBER_RANGES_MAX:
             first, last = self.given_up.pop(0)
             self.forgotten += last - first + 1
+
+    def may_have(self, one: Step, shifts_ms: Iterable[int]) -> bool:
+        """Whether a step with a settled number was sent, by any clock of the session, when that number was, or about then."""
+        slack_ms = MISSING_SLACK_MS if self.is_missing(one.seq) else 0
+        return may_be_sent(self.spans or [], one.seq, sent_ms(one), shifts_ms, slack_ms=slack_ms)
+
+    def is_missing(self, seq: int) -> bool:
+        """Whether the number is in a gap that was given up."""
+        return any(first <= seq <= last for first, last in self.given_up)
 
     def fill(self, seq: int) -> bool:
         """Takes a number out of the gaps given up. Returns whether it was in one of them."""

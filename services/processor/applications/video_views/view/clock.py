@@ -31,6 +31,10 @@ BOTH_DENY_MS: Final = 10_000
 SILENCE_MS_MIN: Final = 90_000
 #: The limit of a client whose rhythm is not measured yet.
 UNKNOWN_SILENCE_MS: Final = 300_000
+#: The limit of a client that reports so many requests or more, and no heartbeats: no player buffers for longer (hls.js:
+#: `maxMaxBufferLength`, 600 s).
+REQUESTS_SILENCE_MS: Final = 600_000
+SIGNS_MIN: Final = 3
 #: A silence is a gap beyond so many heartbeats.
 SILENT_HEARTBEATS: Final = 3
 #: Heartbeat intervals that make a rhythm: their lower quartile, since sleeps may be among them. None is longer than
@@ -94,6 +98,8 @@ class Clock(msgspec.Struct, array_like=True):
     declared_ms: int = 0
     #: A step at which the times of receipt ran backwards: an order by time is wrong there.
     is_out_of_order: bool = False
+    #: Untimed beacons so far, up to `SIGNS_MIN`: reports of requests.
+    sign_count: int = 0
 
 
 class Elapsed(NamedTuple):
@@ -182,7 +188,7 @@ def _limit_ms(clock: Clock, at_ms: int, step: Step, *, has_witness: bool) -> int
         return max(SILENCE_MS_MIN, SILENT_HEARTBEATS * sorted(intervals)[(len(intervals) - 1) // 4])
     if has_witness or clock.heartbeat_ms or step.is_heartbeat:
         return UNKNOWN_SILENCE_MS
-    return STEP_MS_MAX
+    return REQUESTS_SILENCE_MS if clock.sign_count >= SIGNS_MIN else STEP_MS_MAX
 
 
 def _interval_ms(clock: Clock, at_ms: int) -> int:
@@ -259,8 +265,8 @@ def _add(level: Level, at_ms: int, delay_ms: int) -> None:
 
 def corrected(step: Step, shift_ms: int) -> Step:
     """The step in corrected time."""
-    told_ms = step.told_ms + shift_ms if step.told_ms else 0
-    return msgspec.structs.replace(step, at_ms=step.at_ms + shift_ms, told_ms=told_ms)
+    reported_ms = step.reported_ms + shift_ms if step.reported_ms else 0
+    return msgspec.structs.replace(step, at_ms=step.at_ms + shift_ms, reported_ms=reported_ms)
 
 
 def note(clock: Clock, step: Step, at_ms: int) -> None:
@@ -279,12 +285,13 @@ def note(clock: Clock, step: Step, at_ms: int) -> None:
         clock.heartbeat_ms = at_ms
 
 
-def note_sign_of_life(clock: Clock, at_ms: int, told_ms: int) -> None:
+def note_sign_of_life(clock: Clock, at_ms: int, reported_ms: int) -> None:
     """Notes an untimed beacon of this corrected time, after a timed one at corrected time `at_ms`."""
     heard_ms = max(clock.heard_ms, at_ms)
-    told_ms = max(heard_ms, told_ms)
-    clock.quiet_ms = max(clock.quiet_ms, told_ms - heard_ms)
-    clock.heard_ms = told_ms
+    reported_ms = max(heard_ms, reported_ms)
+    clock.quiet_ms = max(clock.quiet_ms, reported_ms - heard_ms)
+    clock.heard_ms = reported_ms
+    clock.sign_count = min(clock.sign_count + 1, SIGNS_MIN)
 
 
 def is_nearer_copy(step: Step, recv_ms: int, server_ms: int) -> bool:

@@ -28,7 +28,7 @@ class Errors(msgspec.Struct, array_like=True):
 
 def judge(errors: Errors, next_step: Step, before: int) -> None:
     """Takes in a step that is an error, or follows one; `before` is the state before the step."""
-    errors.has_state = errors.has_state or next_step.tells_state
+    errors.has_state = errors.has_state or next_step.reports_state
     if next_step.is_error or next_step.state == step.FAILED:
         errors.at_ms = next_step.at_ms
         errors.is_last = True

@@ -133,7 +133,7 @@ def _fold_out_of_place(progress: Progress, late: Step) -> None:
         progress.begun_at_ms = late.at_ms
         started.begin(progress.started, late)
     if late.shows_playing or late.state == PLAYING or late.ends == PLAYED_OUT:
-        started.show(progress.started, late.told_ms or late.at_ms)
+        started.show(progress.started, late.reported_ms or late.at_ms)
     progress.ended |= late.ends
     progress.signature = max(progress.signature, late.signature)
     progress.playhead_ms = max(progress.playhead_ms, late.playhead or 0)

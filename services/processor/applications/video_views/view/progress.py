@@ -66,8 +66,8 @@ class Progress(msgspec.Struct, array_like=True):
     #: [client time, code, playhead, bitrate], at most `TIMELINE_EVENTS_MAX`.
     timeline: list[list[int]] = []
     #: Stalls that the client reported one by one: their number and sum.
-    stalls_told: int = 0
-    stalls_told_ms: int = 0
+    stalls_reported: int = 0
+    stalls_reported_ms: int = 0
     started: Started = msgspec.field(default_factory=Started)
     clock: Clock = msgspec.field(default_factory=Clock)
     errors: Errors = msgspec.field(default_factory=Errors)
@@ -102,7 +102,7 @@ def fold(progress: Progress, next_step: Step) -> None:
     if next_step.judges_errors:
         errors.judge(progress.errors, next_step, before)
     if next_step.shows_playing or next_step.ends == step.PLAYED_OUT:
-        started.show(progress.started, next_step.told_ms or next_step.at_ms)
+        started.show(progress.started, next_step.reported_ms or next_step.at_ms)
     _take_values(progress, next_step)
     if next_step.is_timed and not progress.playing_at_ms:
         started.see_playhead(progress.started, next_step, progress.state)
@@ -129,7 +129,7 @@ def _take_time(progress: Progress, next_step: Step) -> Step:
     else:
         in_place = clock.corrected(next_step, of_view.shift_ms) if of_view.shift_ms else next_step
         if progress.at_ms:
-            clock.note_sign_of_life(of_view, progress.at_ms, in_place.told_ms)
+            clock.note_sign_of_life(of_view, progress.at_ms, in_place.reported_ms)
     progress.last_at_ms = max(progress.last_at_ms, in_place.at_ms)
     return in_place
 
@@ -227,8 +227,8 @@ def _fold_rare(progress: Progress, next_step: Step) -> None:
         progress.latency_sum_ms = max(-INTEGRAL_MAX, min(progress.latency_sum_ms + latency_ms, INTEGRAL_MAX))
         progress.latency_count += 1
     if next_step.stall_count:
-        progress.stalls_told += next_step.stall_count
-        progress.stalls_told_ms = min(progress.stalls_told_ms + next_step.stall_ms, NUMBER_MAX)
+        progress.stalls_reported += next_step.stall_count
+        progress.stalls_reported_ms = min(progress.stalls_reported_ms + next_step.stall_ms, NUMBER_MAX)
     if next_step.sizes:
         progress.scale = progress.scale or Scale()
         delivery.resize(progress.scale, next_step.sizes)
@@ -301,7 +301,7 @@ def _led_to(progress: Progress, given: int) -> int:
     if given == step.STALL_OVER:
         return step.PLAYING if progress.playing_at_ms else step.STARTING
     if given == step.REBUFFERING and before in (step.SEEKING, step.FAILED):
-        # Players tell of the wait for what the viewer sought: it is the seek's, which lasts until something plays. What
+        # Players report the wait for what the viewer sought: it is the seek's, which lasts until something plays. What
         # failed is waited for in vain.
         return before
     return given

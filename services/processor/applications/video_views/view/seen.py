@@ -11,6 +11,7 @@ import msgspec
 
 from services.processor.applications.video_views.beacons.step import Step
 from services.processor.applications.video_views.bounds import KEYS_MAX, NUMBER_RANGES_MAX
+from services.processor.applications.video_views.view.spans import Span
 from shared.sources import SOURCES, Ordering
 
 #: Sorted, disjoint [first, last] numbers that have come.
@@ -24,6 +25,8 @@ class Closed(msgspec.Struct, array_like=True):
     source: str
     numbers: Ranges = []
     keys: list[int] = []
+    #: Of a view of a session: when its settled numbers were sent.
+    spans: list[Span] = []
 
 
 def has_number(ranges: Ranges, number: int) -> bool:

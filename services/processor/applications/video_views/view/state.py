@@ -82,7 +82,11 @@ def new_view(source: str, append_ms: int, first_seq: int | None = None) -> ViewS
     if first_seq is None:
         first_seq = traits.first_number or 0
     by_time = traits.ordering is Ordering.TIME
-    order = ByTime() if by_time else ByNumber(first_seq, first_seq, settled_next_seq=first_seq)
+    order = (
+        ByTime()
+        if by_time
+        else ByNumber(first_seq, first_seq, settled_next_seq=first_seq, spans=[] if traits.has_plays else None)
+    )
     return ViewState(source, append_ms, append_ms, order, Folded(keeps=traits.takes_back))
 
 
@@ -122,7 +126,8 @@ def bound(view: ViewState, dimensions: dict[str, Any], beacon_bytes: int) -> Non
 def closed_of(view: ViewState) -> Closed:
     """What is remembered of the view after its lateness window."""
     numbers, keys = view.order.remembered(view.folded, in_session=SOURCES[view.source].has_plays)
-    return Closed(view.revision, view.source, numbers, keys)
+    spans = view.order.spans if isinstance(view.order, ByNumber) else None
+    return Closed(view.revision, view.source, numbers, keys, spans or [])
 
 
 def clock_offset_ms(view: ViewState, progress: Progress) -> int:

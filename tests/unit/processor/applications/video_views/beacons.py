@@ -94,7 +94,7 @@ def pipe(driver: Driver, beacon: Beacon, at_ms: int | None = None) -> None:
     driver.pipe(topics.BEACONS, key, codec.BEACON.encode(beacon), at_ms=append_ms)
 
 
-def told_fast(
+def folded_fast(
     beacons: Sequence[Beacon], silent: Sequence[tuple[float, int]], rules: FinishRules = FAST_RULES
 ) -> Driver:
     """The beacons as they come, until all views have finished. `silent`: after which share of them nothing comes for so many ms

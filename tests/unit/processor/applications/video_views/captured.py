@@ -22,7 +22,7 @@ def mux_watched() -> tuple[Beacon, ...]:
 
 @cache
 def mux_with_ads() -> tuple[Beacon, ...]:
-    """mux-embed 5.19.0 in Chromium, live, told by its `emit` of: a pre-roll of two ads of which one fails, five requests of
+    """mux-embed 5.19.0 in Chromium, live, reported by its `emit` of: a pre-roll of two ads of which one fails, five requests of
     which one fails and one is cancelled, a switch up, a stall of 2.5 s, another CDN, a seek, a mid-roll with a pause in it,
     a post-roll, a clean end.
     """
@@ -42,11 +42,11 @@ def cmcd_stalled() -> tuple[Beacon, ...]:
 def _mux(name: str) -> list[Beacon]:
     posts = json.loads(Path(FIXTURES / name).read_text())
     beacons: list[Beacon] = []
-    for told in posts:
-        sent_ms = told["body"]["metadata"]["transmission_timestamp"]
-        body = json.dumps(told["body"]).encode()
+    for sent in posts:
+        sent_ms = sent["body"]["metadata"]["transmission_timestamp"]
+        body = json.dumps(sent["body"]).encode()
         beacons += _accepted(
-            mux.parse_beacons(post(body, recv_time_ms=told.get("recv_time_ms", sent_ms + 700)), _RULES)
+            mux.parse_beacons(post(body, recv_time_ms=sent.get("recv_time_ms", sent_ms + 700)), _RULES)
         )
     return beacons
 

@@ -18,9 +18,9 @@ from tests.unit.processor.applications.video_views.beacons import (
     MINUTE_MS,
     T0,
     cmcd,
+    folded_fast,
     mux,
     rows,
-    told_fast,
     watch,
 )
 
@@ -39,7 +39,7 @@ def pauses(draw: st.DrawFn) -> list[tuple[float, int]]:
 
 def row_of(beacons: list[Beacon], silent: list[tuple[float, int]] | None = None) -> dict[str, Any]:
     """The last revision; empty where there is no view. While it is `silent`, it may finish before its next beacon comes."""
-    found = rows(told_fast(beacons, silent or (), replace(FAST_RULES, paused_ms=FAST_RULES.silent_ms)))
+    found = rows(folded_fast(beacons, silent or (), replace(FAST_RULES, paused_ms=FAST_RULES.silent_ms)))
     if not found:
         return {}
     row: View = found[-1]
@@ -97,8 +97,8 @@ def random_mux(random_: random.Random) -> list[Beacon]:
         at_ms += random_.randint(0, 3_000)
         event = "viewstart" if number == 0 else random_.choice(MUX_EVENTS)
         names = {"ad": MUX_ADS, "request": MUX_REQUESTS}.get(event, (event,))
-        told = mux(number + 1, event, at_ms, playhead_ms=at_ms // 2, **mux_attrs(random_, at_ms))
-        beacons.append(msgspec.structs.replace(told, source_event=random_.choice(names)))
+        beacon = mux(number + 1, event, at_ms, playhead_ms=at_ms // 2, **mux_attrs(random_, at_ms))
+        beacons.append(msgspec.structs.replace(beacon, source_event=random_.choice(names)))
     if random_.random() < 0.5:
         beacons.append(mux(len(beacons) + 1, "viewend", at_ms + 100, view_watch_time=at_ms))
     return beacons
@@ -111,14 +111,14 @@ def random_cmcd(random_: random.Random) -> list[Beacon]:
         event = (
             "viewstart" if number == 0 else random_.choice(["custom", "rendition", "error", "request", "ad", "playing"])
         )
-        told = cmcd(number, event, at_ms, **cmcd_attrs(random_, at_ms, "s" if number == 0 else None))
+        beacon = cmcd(number, event, at_ms, **cmcd_attrs(random_, at_ms, "s" if number == 0 else None))
         name = {"ad": random_.choice(["abs", "as", "ae", "sk", "abe"]), "playing": "ps"}.get(event, event)
-        beacons.append(msgspec.structs.replace(told, source_event=name))
+        beacons.append(msgspec.structs.replace(beacon, source_event=name))
     return beacons
 
 
 def cmcd_attrs(random_: random.Random, at_ms: int, sta: str | None) -> dict[str, Any]:
-    """What a record may say, each with some chance; some players never tell their state."""
+    """What a record may say, each with some chance; some players never report their state."""
     said: dict[str, Any] = {
         "sta": random_.choice("pkrawefqsd"),
         "e": random_.choice(["ps", "ce", "t"]),

@@ -1,4 +1,4 @@
-"""Whatever comes, no row of state or output is larger than its limit, nothing is set aside, and every beacon is counted."""
+"""Of any input: no row of state or output is larger than its limit, nothing is rejected, and every beacon is counted."""
 
 import random
 from typing import Any
@@ -90,8 +90,8 @@ def identity(beacon: Beacon) -> tuple[Any, ...]:
 
 
 @given(seed=st.integers(0, 1 << 32))
-@example(seed=280)  # A seek that begins and ends before anything else was told.
-def test_no_row_passes_its_limit_whatever_comes_and_every_beacon_is_counted(seed: int) -> None:
+@example(seed=280)  # A seek that begins and ends before anything else was reported.
+def test_no_row_passes_its_limit_and_every_beacon_is_counted(seed: int) -> None:
     random_ = random.Random(seed)
     # What is larger no collector stores.
     encoded = [

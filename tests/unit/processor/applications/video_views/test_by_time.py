@@ -14,7 +14,7 @@ from tests.unit.processor.applications.video_views.beacons import HOUR_MS, SKEW_
 from tests.unit.processor.applications.video_views.test_any_order import row_of
 
 
-def told(source: Literal["native", "epas"], event: str, at_ms: int, source_event: str = "", **attrs: object) -> Beacon:
+def timed(source: Literal["native", "epas"], event: str, at_ms: int, source_event: str = "", **attrs: object) -> Beacon:
     return Beacon(
         schema_version=1,
         source=source,
@@ -32,7 +32,7 @@ def told(source: Literal["native", "epas"], event: str, at_ms: int, source_event
 def random_view(seed: int) -> list[Beacon]:
     random_ = random.Random(seed)
     source = random_.choice(["native", "epas"])
-    beacons = [told(source, "viewstart", 0)]
+    beacons = [timed(source, "viewstart", 0)]
     at_ms = 0
     events = [
         "play",
@@ -51,7 +51,7 @@ def random_view(seed: int) -> list[Beacon]:
         attrs: dict[str, Any] = {"number": number, "bitrate_bps": random_.choice([1, 2, 3]) * 1_000_000}
         attrs |= {"bitrate": attrs["bitrate_bps"] // 1000, "player_width": random_.choice([640, 1280])}
         attrs |= {"player_height": 720, "source_width": 1280, "source_height": 720, "cdn": random_.choice("ab")}
-        beacons.append(told(source, random_.choice(events), at_ms, **attrs))
+        beacons.append(timed(source, random_.choice(events), at_ms, **attrs))
     return beacons
 
 
@@ -68,9 +68,9 @@ def test_a_long_view_is_the_same_when_its_beacons_are_a_little_out_of_order_and_
     seed: int, data: st.DataObject
 ) -> None:
     random_ = random.Random(seed)
-    beacons = [told("native", "viewstart", 0)]
+    beacons = [timed("native", "viewstart", 0)]
     beacons += [
-        told("native", random_.choice(["playing", "pause", "heartbeat"]), 100 * number) for number in range(1, 34)
+        timed("native", random_.choice(["playing", "pause", "heartbeat"]), 100 * number) for number in range(1, 34)
     ]
     late = sorted(range(len(beacons)), key=lambda at: at + random_.random() * 10)
     repeated = data.draw(st.lists(st.sampled_from(beacons), max_size=5))
@@ -84,7 +84,7 @@ def numbered(*numbers: int | None, at_ms: int = 0) -> list[Beacon]:
     """A native view whose beacons have these numbers."""
     events = ["viewstart", *["heartbeat"] * (len(numbers) - 2), "ended"]
     return [
-        msgspec.structs.replace(told("native", event, at_ms + 1_000 * at), seq=number)
+        msgspec.structs.replace(timed("native", event, at_ms + 1_000 * at), seq=number)
         for at, (event, number) in enumerate(zip(events, numbers, strict=True))
     ]
 
@@ -104,7 +104,7 @@ def numbered(*numbers: int | None, at_ms: int = 0) -> list[Beacon]:
         ((1, 1, 2), 0),
     ],
 )
-def test_numbers_of_a_native_view_that_never_came_are_told(numbers: tuple[int | None, ...], lost: int) -> None:
+def test_numbers_of_a_native_view_that_never_came_are_reported(numbers: tuple[int | None, ...], lost: int) -> None:
     row = row_of(numbered(*numbers))
     assert (row["seq_gaps"], row["complete"], row["beacon_count"]) == (lost, not lost, len(numbers))
 
@@ -130,11 +130,11 @@ def test_what_a_native_view_lost_shows_with_large_texts_and_when_a_beacon_comes_
 
 def test_a_beacon_without_a_number_puts_the_view_in_order_by_time_for_good(drive: Drive) -> None:
     begin, newer, older = (
-        msgspec.structs.replace(told("native", "heartbeat", at_ms, video_title=title), seq=seq)
+        msgspec.structs.replace(timed("native", "heartbeat", at_ms, video_title=title), seq=seq)
         for seq, at_ms, title in ((1, 0, "of 0 s"), (2, 6_000, "of 6 s"), (3, 3_000, "of 3 s"))
     )
     driver = driver_of(drive)
-    without = told("native", "viewend", 9_000)
+    without = timed("native", "viewend", 9_000)
     for beacon in (msgspec.structs.replace(begin, event="viewstart"), newer, older, without):
         pipe(driver, beacon, 20_000)
     driver.advance_to(T0 + HOUR_MS)
@@ -142,10 +142,10 @@ def test_a_beacon_without_a_number_puts_the_view_in_order_by_time_for_good(drive
 
 
 def test_a_native_view_may_begin_with_play_and_waits_from_then_on() -> None:
-    left = row_of([told("native", "play", 0), told("native", "viewend", 3_000)])
+    left = row_of([timed("native", "play", 0), timed("native", "viewend", 3_000)])
     assert (left["watch_ms"], left["ebvs"], left["score_success"]) == (3_000, True, 50.0)
-    seen = row_of([told("native", "play", 0), told("native", "playing", 700), told("native", "pause", 1_700),
-                   told("native", "play", 9_000), told("native", "playing", 9_100), told("native", "viewend", 9_600)])  # fmt: skip
+    events = [("play", 0), ("playing", 700), ("pause", 1_700), ("play", 9_000), ("playing", 9_100), ("viewend", 9_600)]
+    seen = row_of([timed("native", event, at_ms) for event, at_ms in events])
     assert (seen["startup_ms"], seen["watch_ms"], seen["playing_ms"]) == (700, 2_200, 1_500)
     assert [event.event for event in seen["events"]] == ["viewstart", "playing", "pause", "playing", "ended"]
 
@@ -153,9 +153,9 @@ def test_a_native_view_may_begin_with_play_and_waits_from_then_on() -> None:
 def test_who_seeks_while_paused_does_not_watch() -> None:
     """Watch time is from play to pause (Mux, understand metric definitions): a paused viewer may scrub for long."""
     story = [
-        told("native", "viewstart", 0), told("native", "playing", 500), told("native", "pause", 1_500),
-        told("native", "seekstart", 2_000), told("native", "seekend", 62_000), told("native", "playing", 63_000),
-        told("native", "seekstart", 64_000), told("native", "seekend", 64_200), told("native", "viewend", 65_000),
+        timed("native", "viewstart", 0), timed("native", "playing", 500), timed("native", "pause", 1_500),
+        timed("native", "seekstart", 2_000), timed("native", "seekend", 62_000), timed("native", "playing", 63_000),
+        timed("native", "seekstart", 64_000), timed("native", "seekend", 64_200), timed("native", "viewend", 65_000),
     ]  # fmt: skip
     row = row_of(story)
     assert (row["watch_ms"], row["playing_ms"], row["seek_count"], row["seek_ms"]) == (3_500, 2_800, 2, 60_200)
@@ -163,14 +163,14 @@ def test_who_seeks_while_paused_does_not_watch() -> None:
 
 def test_a_seek_within_a_stall_ends_no_stall() -> None:
     story = [
-        told("native", "viewstart", 0),
-        told("native", "playing", 500),
-        told("native", "rebufferstart", 2_000),
-        told("native", "seekstart", 3_000),
-        told("native", "seekend", 3_400),
-        told("native", "playing", 5_000),
-        told("native", "rebufferstart", 7_000),
-        told("native", "viewend", 7_500),
+        timed("native", "viewstart", 0),
+        timed("native", "playing", 500),
+        timed("native", "rebufferstart", 2_000),
+        timed("native", "seekstart", 3_000),
+        timed("native", "seekend", 3_400),
+        timed("native", "playing", 5_000),
+        timed("native", "rebufferstart", 7_000),
+        timed("native", "viewend", 7_500),
     ]
     row = row_of(story)
     assert (row["rebuffer_count"], row["rebuffer_ms"], row["seek_count"], row["seek_ms"]) == (2, 3_100, 1, 400)
@@ -180,14 +180,14 @@ def test_a_native_view_is_measured_from_its_events(drive: Drive) -> None:
     driver = driver_of(drive)
     sizes = {"player_width": 1920, "player_height": 1080, "source_width": 960, "source_height": 540}
     story = [
-        told("native", "viewstart", 0, video_id="film", stream_type="live", custom={"plan": "gold"}, country="DE"),
-        told("native", "ad", 100, ad_event="adbreakstart"),
-        told("native", "ad", 100, ad_event="adplay"),
-        told("native", "ad", 300, ad_event="adplaying"),
-        told("native", "ad", 5_300, ad_event="adended"),
-        told("native", "ad", 5_400, ad_event="adbreakend"),
-        told("native", "playing", 6_000, bitrate_bps=2_000_000, cdn="x", **sizes),
-        told(
+        timed("native", "viewstart", 0, video_id="film", stream_type="live", custom={"plan": "gold"}, country="DE"),
+        timed("native", "ad", 100, ad_event="adbreakstart"),
+        timed("native", "ad", 100, ad_event="adplay"),
+        timed("native", "ad", 300, ad_event="adplaying"),
+        timed("native", "ad", 5_300, ad_event="adended"),
+        timed("native", "ad", 5_400, ad_event="adbreakend"),
+        timed("native", "playing", 6_000, bitrate_bps=2_000_000, cdn="x", **sizes),
+        timed(
             "native",
             "request",
             6_500,
@@ -196,13 +196,13 @@ def test_a_native_view_is_measured_from_its_events(drive: Drive) -> None:
             request_ttfb_ms=50,
             request_bytes=1_000,
         ),
-        told("native", "request", 7_500, request_outcome="failed"),
-        told("native", "heartbeat", 8_000, live_latency_ms=3_000, dropped_frames=4, cdn="y"),
-        told("native", "heartbeat", 9_000, live_latency_ms=5_000, cdn="x"),
-        told("native", "rebufferstart", 10_000),
-        told("native", "rebufferend", 11_000),
-        told("native", "ended", 12_000),
-        told("native", "viewend", 12_500),
+        timed("native", "request", 7_500, request_outcome="failed"),
+        timed("native", "heartbeat", 8_000, live_latency_ms=3_000, dropped_frames=4, cdn="y"),
+        timed("native", "heartbeat", 9_000, live_latency_ms=5_000, cdn="x"),
+        timed("native", "rebufferstart", 10_000),
+        timed("native", "rebufferend", 11_000),
+        timed("native", "ended", 12_000),
+        timed("native", "viewend", 12_500),
     ]
     for beacon in story:
         pipe(driver, beacon)
@@ -235,11 +235,11 @@ def test_a_native_view_is_measured_from_its_events(drive: Drive) -> None:
 def test_an_epas_view_is_measured_from_its_events(drive: Drive) -> None:
     driver = driver_of(drive)
     story = [
-        told("epas", "viewstart", 0, "init", duration=60_000),
-        told("epas", "custom", 50, "metadata", payload={"contentId": "clip", "live": False, "contentTitle": "A clip"}),
-        told("epas", "playing", 900, payload={}),
-        told("epas", "rendition", 1_000, "bitrate_changed", payload={"bitrate": 3_000, "width": 1280, "height": 720}),
-        told("epas", "error", 5_000, payload={"category": "NETWORK", "code": "404", "message": "gone"}),
+        timed("epas", "viewstart", 0, "init", duration=60_000),
+        timed("epas", "custom", 50, "metadata", payload={"contentId": "clip", "live": False, "contentTitle": "A clip"}),
+        timed("epas", "playing", 900, payload={}),
+        timed("epas", "rendition", 1_000, "bitrate_changed", payload={"bitrate": 3_000, "width": 1280, "height": 720}),
+        timed("epas", "error", 5_000, payload={"category": "NETWORK", "code": "404", "message": "gone"}),
     ]
     for beacon in story:
         pipe(driver, beacon)

@@ -25,7 +25,7 @@ from tests.unit.processor.applications.video_views.beacons import (
     pipe,
     rows,
 )
-from tests.unit.processor.applications.video_views.test_by_time import told
+from tests.unit.processor.applications.video_views.test_by_time import timed
 
 
 def row_of(drive: Drive, story: Any) -> View:
@@ -104,7 +104,7 @@ def test_a_real_view_with_ads_is_measured_as_its_player_did(field: str, value: A
     assert found == (pytest.approx(value, abs=off) if off else value)
 
 
-def test_requests_that_tell_only_what_changed_are_counted_whole(drive: Drive) -> None:
+def test_requests_that_report_only_what_changed_are_counted_whole(drive: Drive) -> None:
     # Mux, request throughput = bits / time, request latency = mean TTFB. The client sends what changed since the last.
     first = {"request_start": 1_000, "request_response_start": 1_040, "request_response_end": 1_300}
     second = {"request_start": 2_000, "request_response_start": 2_060, "request_response_end": 2_500}
@@ -128,10 +128,10 @@ def test_requests_that_tell_only_what_changed_are_counted_whole(drive: Drive) ->
 )
 def test_aggregate_startup(drive: Drive, view_count: int, counter: int | None, aggregate_ms: int | None) -> None:
     # Mux, aggregate startup time: page load + player startup + video startup, of the first view of a page.
-    told_by_it = {} if counter is None else {"view_aggregate_startup_time": counter}
+    from_the_counter = {} if counter is None else {"view_aggregate_startup_time": counter}
     story = [
         mux(1, "viewstart", 0, page_load_time=100, player_startup_time=200, player_view_count=view_count),
-        mux(2, "playing", 400, view_time_to_first_frame=400, **told_by_it),
+        mux(2, "playing", 400, view_time_to_first_frame=400, **from_the_counter),
     ]
     assert row_of(drive, story).aggregate_startup_ms == aggregate_ms
 
@@ -153,10 +153,10 @@ def test_scaling(drive: Drive, player: tuple[int, int], source: tuple[int, int],
         zip(("player_width", "player_height", "source_width", "source_height"), (*player, *source), strict=True)
     )
     story = [
-        told("native", "viewstart", 0, **sizes),
-        told("native", "playing", 1_000),
-        told("native", "pause", 5_000),
-        told("native", "viewend", 9_000),
+        timed("native", "viewstart", 0, **sizes),
+        timed("native", "playing", 1_000),
+        timed("native", "pause", 5_000),
+        timed("native", "viewend", 9_000),
     ]
     row = row_of(drive, story)
     assert (row.max_upscale, row.max_downscale) == (pytest.approx(up), pytest.approx(down))
@@ -176,7 +176,7 @@ def test_live_latency_is_the_mean_by_the_servers_clock_near_the_edge(drive: Driv
         mux(2, "playing", 1_000, **shown(1_000, 5_000, 3_000)),
         mux(3, "heartbeat", 11_000, **shown(11_000, 7_000)),
         mux(4, "heartbeat", 21_000, **shown(21_000, 400_000, 5_000)),
-        # A goodbye repeats what was last known.
+        # The last beacon repeats what was last known.
         mux(5, "viewend", 900_000, **shown(11_000, 7_000)),
     ]
     assert row_of(drive, story).live_latency_ms_avg == 6_000 + SKEW_MS
@@ -187,7 +187,7 @@ def test_what_is_not_live_has_no_live_latency(drive: Drive) -> None:
     assert row_of(drive, story).live_latency_ms_avg is None
 
 
-def test_live_latency_of_cmcd_is_told(drive: Drive) -> None:
+def test_live_latency_of_cmcd_is_reported(drive: Drive) -> None:
     # CTA, ltc: the time between a frame's encoding and its showing, ms.
     story = [
         cmcd(0, "viewstart", 0, sta="s", st="l"),
@@ -219,7 +219,7 @@ def test_ads_of_cmcd_stand_before_within_and_after_the_content(drive: Drive) -> 
 
 
 def test_a_view_that_rebuffers_to_its_end_for_five_minutes_ended_for_that_reason(drive: Drive) -> None:
-    # Mux: a player gives up after five minutes of rebuffering in all, and says goodbye for the viewer.
+    # Mux: a player gives up after five minutes of rebuffering in all, and ends the view.
     def ends(at_ms: int) -> View:
         start = [mux(1, "viewstart", 0), mux(2, "playing", 400), mux(3, "rebufferstart", 1_000)]
         return row_of(drive, [*start, mux(4, "viewend", 1_000 + at_ms, view_rebuffer_duration=at_ms)])
@@ -231,7 +231,7 @@ def test_a_view_that_rebuffers_to_its_end_for_five_minutes_ended_for_that_reason
 
 
 @pytest.mark.parametrize(
-    ("told_ranges", "ranges"),
+    ("reported_ranges", "ranges"),
     [
         ('["0:2900","5000:6000"]', [[0, 2_900], [5_000, 6_000]]),
         ("[]", []),
@@ -241,12 +241,12 @@ def test_a_view_that_rebuffers_to_its_end_for_five_minutes_ended_for_that_reason
         (str([f"{n}:{n + 1}" for n in range(0, 400, 2)]).replace("'", '"'), [[n, n + 1] for n in range(0, 200, 2)]),
     ],
 )
-def test_playback_ranges(drive: Drive, told_ranges: str, ranges: list[list[int]]) -> None:
-    story = [mux(1, "viewstart", 0), mux(2, "heartbeat", 10_000, video_playback_range=told_ranges)]
+def test_playback_ranges(drive: Drive, reported_ranges: str, ranges: list[list[int]]) -> None:
+    story = [mux(1, "viewstart", 0), mux(2, "heartbeat", 10_000, video_playback_range=reported_ranges)]
     assert row_of(drive, story).playback_ranges == ranges
 
 
-def test_counters_that_disagree_with_the_states_are_told(drive: Drive) -> None:
+def test_counters_that_disagree_with_the_states_are_reported(drive: Drive) -> None:
     story = [
         mux(1, "viewstart", 0),
         mux(2, "playing", 1_000, view_time_to_first_frame=1_000),
@@ -261,7 +261,7 @@ def test_counters_that_disagree_with_the_states_are_told(drive: Drive) -> None:
     assert row.player_measured == ["playing_ms", "rebuffer_count", "rebuffer_ms", "startup_ms", "watch_ms"]
 
 
-def test_stalls_that_a_player_tells_one_by_one_count_where_nothing_else_tells_of_any(drive: Drive) -> None:
+def test_stalls_that_a_player_reports_one_by_one_count_where_nothing_else_reports_any(drive: Drive) -> None:
     # CTA-5004-B: `bsd`, the duration of the last buffer starvation, once for each; `bsa`, `bsda` their count and sum.
     one_by_one = [
         cmcd(0, "viewstart", 0, sta="s"),
@@ -278,7 +278,7 @@ def test_stalls_that_a_player_tells_one_by_one_count_where_nothing_else_tells_of
     assert (row.rebuffer_count, row.rebuffer_ms) == (3, 2_500)
 
 
-def test_what_only_states_tell_names_no_measure_of_the_player(drive: Drive) -> None:
+def test_what_only_states_report_names_no_measure_of_the_player(drive: Drive) -> None:
     row = row_of(drive, [cmcd(0, "viewstart", 0, sta="s"), cmcd(1, "playing", 300, sta="p")])
     assert (row.startup_ms, row.player_measured, row.rebuffer_difference_ms) == (300, [], None)
     row = row_of(drive, [cmcd(0, "viewstart", 0, sta="s"), cmcd(1, "playing", 300, sta="p", msd=250)])
@@ -367,6 +367,6 @@ def test_a_seek_that_never_ends_counts_as_the_longest(drive: Drive, source: str)
     if source == "cmcd":
         beacons = [cmcd(seq, event, at_ms, sta=sta) for seq, (at_ms, event, sta) in enumerate(story)]
     else:
-        beacons = [told("native", event, at_ms) for at_ms, event, _ in story]
+        beacons = [timed("native", event, at_ms) for at_ms, event, _ in story]
     row = row_of(drive, beacons)
     assert (row.seek_count, row.seek_ms, row.max_seek_ms) == (2, 9_400, 9_000)

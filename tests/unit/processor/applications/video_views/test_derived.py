@@ -20,7 +20,7 @@ from tests.unit.processor.applications.video_views.beacons import (
     pipe,
     rows,
 )
-from tests.unit.processor.applications.video_views.test_by_time import told
+from tests.unit.processor.applications.video_views.test_by_time import timed
 from tests.unit.processor.applications.video_views.test_definitions import row_of
 
 TV = {"browser": "MyTVApp", "os": "Tizen", "country": "FR", "asn": 64_501}
@@ -38,20 +38,23 @@ def known(row: View) -> dict[str, Any]:
 
 @pytest.mark.parametrize("later", ["play", "playing"])
 def test_what_a_native_client_states_at_its_start_is_not_overwritten(drive: Drive, later: str) -> None:
-    story = [derived(told("native", "viewstart", 0, **TV), GUESS), derived(told("native", later, 500), GUESS)]
+    story = [derived(timed("native", "viewstart", 0, **TV), GUESS), derived(timed("native", later, 500), GUESS)]
     assert known(row_of(drive, story)) == TV | {"device": "TV"}
     # Nor is it where the statement comes after the guess.
-    story = [derived(told("native", "play", 0), GUESS), derived(told("native", "playing", 500, **TV), OTHER_GUESS)]
+    story = [derived(timed("native", "play", 0), GUESS), derived(timed("native", "playing", 500, **TV), OTHER_GUESS)]
     assert known(row_of(drive, story)) == TV | {"device": "TV"}
 
 
 @pytest.mark.parametrize("source", ["native", "epas"])
 def test_the_first_derived_values_stay(drive: Drive, source: Any) -> None:
-    story = [derived(told(source, "viewstart", 0), GUESS), derived(told(source, "playing", 500), OTHER_GUESS)]
+    story = [derived(timed(source, "viewstart", 0), GUESS), derived(timed(source, "playing", 500), OTHER_GUESS)]
     assert known(row_of(drive, story)) == GUESS
     assert known(row_of(drive, story[::-1])) == GUESS
     # Where the first derived nothing, the next one may.
-    story = [derived(told(source, "viewstart", 0), {"os": "Linux"}), derived(told(source, "playing", 500), OTHER_GUESS)]
+    story = [
+        derived(timed(source, "viewstart", 0), {"os": "Linux"}),
+        derived(timed(source, "playing", 500), OTHER_GUESS),
+    ]
     assert known(row_of(drive, story)) == OTHER_GUESS | {"os": "Linux"}
 
 
@@ -75,7 +78,7 @@ def test_of_a_beacon_that_came_twice_the_copy_received_first_decides(
         # Each record shows that there is a view; only the first one's derived values count.
         view = [cmcd(n, "heartbeat", n * 500, sta="p") for n in range(1 + later_count)]
     else:
-        view = [told(source, "viewstart", 0), *(told(source, "heartbeat", 500 + n) for n in range(later_count))]
+        view = [timed(source, "viewstart", 0), *(timed(source, "heartbeat", 500 + n) for n in range(later_count))]
     first, *rest = [derived(one, OTHER_GUESS) for one in view]
     earlier = msgspec.structs.replace(derived(first, GUESS), recv_time_ms=first.recv_time_ms - 1)
     later = msgspec.structs.replace(derived(first, TV), recv_time_ms=first.recv_time_ms + 1)
@@ -93,8 +96,8 @@ def test_of_a_beacon_that_came_twice_the_copy_received_first_decides(
 
 def test_the_live_gauges_know_what_is_derived(drive: Drive) -> None:
     driver = drive(application(RULES, live_dimensions=("country", "os")))
-    pipe(driver, derived(told("native", "viewstart", 0, os="Tizen"), GUESS))
-    pipe(driver, derived(told("native", "playing", 500), OTHER_GUESS))
+    pipe(driver, derived(timed("native", "viewstart", 0, os="Tizen"), GUESS))
+    pipe(driver, derived(timed("native", "playing", 500), OTHER_GUESS))
     driver.advance_to(driver.clock_ms + 10_000) if hasattr(driver, "clock_ms") else driver.advance_to(1_790_000_020_000)
     slices = {name for bucket in live(driver) for name in bucket.slices}
     assert slices == {"country=DE", "os=Tizen"}

@@ -66,11 +66,11 @@ VIDEO_VIEW = message_class()
 
 
 def read(data: bytes) -> Any:
-    told = VIDEO_VIEW()
-    assert told.ParseFromString(data) == len(data)
-    assert told.IsInitialized(), told.FindInitializationErrors()
-    assert len(UnknownFieldSet(told)) == 0
-    return told
+    exported = VIDEO_VIEW()
+    assert exported.ParseFromString(data) == len(data)
+    assert exported.IsInitialized(), exported.FindInitializationErrors()
+    assert len(UnknownFieldSet(exported)) == 0
+    return exported
 
 
 def ms(time: Any) -> int:
@@ -81,9 +81,11 @@ def ms(time: Any) -> int:
 def test_every_field_is_the_public_one_by_name_number_and_type(message: str) -> None:
     for name, field in OURS[message].items():
         number, _, kind = PUBLIC[message, name]
-        told = field.type if isinstance(field.type, str) else next(at for at, one in OURS.items() if one is field.type)
+        declared = (
+            field.type if isinstance(field.type, str) else next(at for at, one in OURS.items() if one is field.type)
+        )
         # A duration and a timestamp are made alike.
-        assert (field.number, told) == (number, "Timestamp" if kind == "Duration" else kind), name
+        assert (field.number, declared) == (number, "Timestamp" if kind == "Duration" else kind), name
     required = {name for (of, name), (_, label, _) in PUBLIC.items() if of == message and label == "required"}
     assert required <= set(OURS[message])
 
@@ -96,24 +98,29 @@ def test_a_watched_view_reads_as_it_was(drive: Drive) -> None:
     driver.advance_to(T0 + HOUR_MS)
     (output,) = driver.outputs(topics.VIEWS_PROTOBUF)
     (row,) = rows(driver)
-    told = read(output.value)
+    exported = read(output.value)
     assert (output.key, output.headers) == (b"acme:v1", (("revision", b"1"),))
-    assert (told.view_id, told.property_id, told.video_id, told.player_name) == ("v1", "acme", "film", "main")
-    assert (told.custom_7, told.experiment_name, told.mux_viewer_id) == ("gold", "b", "m1")
-    assert (ms(told.view_start), ms(told.view_end)) == (T0 + SKEW_MS, T0 + SKEW_MS + 13_900)
-    assert (told.video_startup_time, told.watch_time, told.view_playing_time) == (400, 13_900, 11_000)
-    assert (told.rebuffer_count, told.rebuffer_duration) == (1, 2_000)
-    assert told.rebuffer_percentage == pytest.approx(2_000 / 13_900)
-    assert told.rebuffer_frequency == pytest.approx(1 / 13_900)
-    assert told.weighted_average_bitrate == row.avg_bitrate_bps
-    assert (told.view_rendition_change_count, told.view_rendition_upshift_count) == (1, 1)
-    assert (told.stream_type, list(told.video_cdn_trace)) == ("on-demand", ["x"])
-    assert told.viewer_experience_score == pytest.approx(row.score_view)
-    # What cannot be known is not told at all.
-    assert not any(told.HasField(name) for name in ("country", "player_error_code", "view_upscaling_percentage"))
-    assert [event.type for event in told.events][:4] == ["viewstart", "renditionchange", "playing", "rebufferstart"]
-    assert [event.sequence_number for event in told.events] == list(range(1, len(row.events) + 1))
-    first = told.events[1]
+    assert (exported.view_id, exported.property_id, exported.video_id, exported.player_name) == (
+        "v1",
+        "acme",
+        "film",
+        "main",
+    )
+    assert (exported.custom_7, exported.experiment_name, exported.mux_viewer_id) == ("gold", "b", "m1")
+    assert (ms(exported.view_start), ms(exported.view_end)) == (T0 + SKEW_MS, T0 + SKEW_MS + 13_900)
+    assert (exported.video_startup_time, exported.watch_time, exported.view_playing_time) == (400, 13_900, 11_000)
+    assert (exported.rebuffer_count, exported.rebuffer_duration) == (1, 2_000)
+    assert exported.rebuffer_percentage == pytest.approx(2_000 / 13_900)
+    assert exported.rebuffer_frequency == pytest.approx(1 / 13_900)
+    assert exported.weighted_average_bitrate == row.avg_bitrate_bps
+    assert (exported.view_rendition_change_count, exported.view_rendition_upshift_count) == (1, 1)
+    assert (exported.stream_type, list(exported.video_cdn_trace)) == ("on-demand", ["x"])
+    assert exported.viewer_experience_score == pytest.approx(row.score_view)
+    # What cannot be known is absent.
+    assert not any(exported.HasField(name) for name in ("country", "player_error_code", "view_upscaling_percentage"))
+    assert [event.type for event in exported.events][:4] == ["viewstart", "renditionchange", "playing", "rebufferstart"]
+    assert [event.sequence_number for event in exported.events] == list(range(1, len(row.events) + 1))
+    first = exported.events[1]
     assert (ms(first.server_time), ms(first.viewer_time)) == (T0 + SKEW_MS + 10, T0 + 10)
     assert first.rendition_info.bitrate == 1_000_000
 
@@ -151,32 +158,34 @@ def filled() -> View:
 
 def test_every_field_of_the_table_is_filled_from_a_full_row() -> None:
     row = filled()
-    told = read(to_video_view(row, 5))
-    missing = [name for name in video_view.VIDEO_VIEW if not _has(told, name)]
+    exported = read(to_video_view(row, 5))
+    missing = [name for name in video_view.VIDEO_VIEW if not _has(exported, name)]
     assert missing == []
-    assert (told.custom_1, told.custom_5, told.custom_6, told.custom_20) == ("c1", "c5", "c6", "c20")
-    assert told.request_latency == round((row.ttfb_sum_ms or 0) / 10)
-    assert told.request_throughput == round((row.req_bytes or 0) * 8 * 1_000 / (row.req_time_ms or 1))
-    assert told.events[1].type == "seeking"
-    assert (told.events[1].playhead_time.seconds, told.events[1].playhead_time.nanos) == (1, 500_000_000)
-    assert told.events[2].error_info.error_code == row.error_code
+    assert (exported.custom_1, exported.custom_5, exported.custom_6, exported.custom_20) == ("c1", "c5", "c6", "c20")
+    assert exported.request_latency == round((row.ttfb_sum_ms or 0) / 10)
+    assert exported.request_throughput == round((row.req_bytes or 0) * 8 * 1_000 / (row.req_time_ms or 1))
+    assert exported.events[1].type == "seeking"
+    assert (exported.events[1].playhead_time.seconds, exported.events[1].playhead_time.nanos) == (1, 500_000_000)
+    assert exported.events[2].error_info.error_code == row.error_code
 
 
-def _has(told: Any, name: str) -> bool:
-    return bool(getattr(told, name)) if PUBLIC["VideoView", name][1] == "repeated" else bool(told.HasField(name))
+def _has(exported: Any, name: str) -> bool:
+    return (
+        bool(getattr(exported, name)) if PUBLIC["VideoView", name][1] == "repeated" else bool(exported.HasField(name))
+    )
 
 
 @pytest.mark.parametrize("at_ms", [-1, 0, 999, 1_000, -(2 * 9_000_000_000_000), 2 * 9_000_000_000_000])
-def test_times_of_any_clock_are_told_exactly(at_ms: int) -> None:
-    told = read(to_video_view(msgspec.structs.replace(filled(), view_start_ms=at_ms, events=[]), 0))
-    assert ms(told.view_start) == at_ms
-    assert 0 <= told.view_start.nanos < 1_000_000_000
+def test_times_of_any_clock_are_reported_exactly(at_ms: int) -> None:
+    exported = read(to_video_view(msgspec.structs.replace(filled(), view_start_ms=at_ms, events=[]), 0))
+    assert ms(exported.view_start) == at_ms
+    assert 0 <= exported.view_start.nanos < 1_000_000_000
 
 
 def test_numbers_too_large_for_their_type_stay_at_its_bound() -> None:
     row = msgspec.structs.replace(filled(), watch_ms=9_000_000_000_000, rebuffer_count=1 << 31)
-    told = read(to_video_view(row, 0))
-    assert (told.watch_time, told.rebuffer_count) == ((1 << 31) - 1, (1 << 31) - 1)
+    exported = read(to_video_view(row, 0))
+    assert (exported.watch_time, exported.rebuffer_count) == ((1 << 31) - 1, (1 << 31) - 1)
 
 
 def test_a_name_that_is_no_field_is_an_error() -> None:

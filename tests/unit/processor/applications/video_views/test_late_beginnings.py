@@ -5,7 +5,7 @@ import pytest
 from services.processor.applications.video_views.bounds import HELD_STEPS_MAX, RECENT_STEPS_MAX
 from shared.schemas.beacon import Beacon
 from shared.schemas.view import View
-from tests.unit.processor.applications.video_views.beacons import cmcd, told_fast
+from tests.unit.processor.applications.video_views.beacons import cmcd, folded_fast
 from tests.unit.processor.applications.video_views.counted import newest
 
 #: Records of a play beside the one that comes late: all can be moved, some are settled, all waited and the gap was given up.
@@ -24,7 +24,7 @@ def play(records: int, at_ms: int, content: str, *, first_seq: int = 0) -> list[
 
 
 def row_of_each(beacons: list[Beacon]) -> list[View]:
-    return list(newest(told_fast(beacons, ())).values())
+    return list(newest(folded_fast(beacons, ())).values())
 
 
 def watched(rows: list[View]) -> list[tuple[str, int, int, str | None]]:

@@ -1,4 +1,4 @@
-"""Live gauges: every 5 s of the clock, exact in sum, whatever crashes."""
+"""Live gauges: every 5 s of the clock, exact in sum, after any crash."""
 
 from collections import Counter
 
@@ -79,7 +79,7 @@ def test_who_pauses_or_falls_silent_is_no_viewer(drive: Drive) -> None:
     assert (live(driver)[-1].viewers_now, live(driver)[-1].open_now) == (0, 2)
 
 
-def test_zeros_are_told_until_a_customer_has_been_quiet_for_long(drive: Drive) -> None:
+def test_zeros_are_reported_until_a_customer_has_been_quiet_for_long(drive: Drive) -> None:
     driver = driver_of(drive)
     for beacon in watch():
         pipe(driver, beacon)
@@ -87,12 +87,12 @@ def test_zeros_are_told_until_a_customer_has_been_quiet_for_long(drive: Drive) -
         driver.advance_to(T0 + minute * 60_000)
     buckets = live(driver)
     assert (buckets[-1].viewers_now, buckets[-1].open_now, buckets[-1].beacons) == (0, 0, 0)
-    told_until = buckets[-1].bucket_ms
+    last_ms = buckets[-1].bucket_ms
     driver.advance_to(T0 + 2 * HOUR_MS)
-    assert live(driver)[-1].bucket_ms == told_until
+    assert live(driver)[-1].bucket_ms == last_ms
 
 
-def test_slices_by_dimension_sum_to_the_whole_and_tell_zeros(drive: Drive) -> None:
+def test_slices_by_dimension_sum_to_the_whole_and_report_zeros(drive: Drive) -> None:
     driver = drive(application(RULES, live_dimensions=("cdn",)))
     for number in range(25):
         pipe(driver, mux(1, "viewstart", 10 + number, view_id=f"v{number}", video_cdn=f"cdn{number}"))
@@ -101,7 +101,7 @@ def test_slices_by_dimension_sum_to_the_whole_and_tell_zeros(drive: Drive) -> No
     now = live(driver)[-1]
     assert now.viewers_now == 25
     assert sum(one.viewers_now for one in now.slices.values()) == 25
-    # Twenty values are told apart; what one view left stays, with zero.
+    # Twenty values are distinguished; what one view left stays, with zero.
     assert len(now.slices) == 21
     assert now.slices["cdn=(other)"].viewers_now == 5
     assert (now.slices["cdn=cdn0"].viewers_now, now.slices["cdn=cdn1"].viewers_now) == (0, 2)
@@ -142,7 +142,7 @@ def test_a_view_without_a_value_counts_as_unknown_so_that_each_dimension_adds_up
     pipe(driver, mux(1, "viewstart", 10, view_id="v1", video_cdn="x"))
     pipe(driver, mux(1, "viewstart", 20, view_id="v2"))
     pipe(driver, mux(2, "error", 3_000, view_id="v2", player_error_code="1"))
-    pipe(driver, mux(1, "viewstart", 30, view_id="v3"))
+    pipe(driver, mux(1, "viewstart", 30, view_id="v3", video_cdn=""))
     driver.advance_to(T0 + 10_000)
     buckets = live(driver)
     now = buckets[-1]
@@ -160,20 +160,20 @@ def test_a_view_without_a_value_counts_as_unknown_so_that_each_dimension_adds_up
 
 
 def test_buckets_follow_each_other_without_a_hole_and_crashes_change_none(drive: Drive) -> None:
-    def told(driver: Driver) -> list[Live]:
+    def emitted(driver: Driver) -> list[Live]:
         for beacon in watch():
             pipe(driver, beacon)
-        # Nothing comes for long: the clock leaps, and the zeros in between are told all the same.
+        # Nothing comes for long: the clock leaps, and the zeros in between are emitted all the same.
         driver.advance_to(T0 + 9 * 60_000)
         pipe(driver, mux(1, "viewstart", 9 * 60_000, view_id="v2"))
         driver.advance_to(T0 + 12 * 60_000)
         return live(driver)
 
-    buckets = told(driver_of(drive))
+    buckets = emitted(driver_of(drive))
     starts = [bucket.bucket_ms for bucket in buckets]
     assert starts == list(range(starts[0], T0 + 12 * 60_000, 5_000))
     assert sum(not (bucket.beacons or bucket.views_finished or bucket.open_now) for bucket in buckets) > 60
-    assert buckets == told(Driver(application(RULES)))
+    assert buckets == emitted(Driver(application(RULES)))
 
 
 def test_starts_failures_and_exits_are_counted_in_their_bucket_and_never_again(drive: Drive) -> None:

@@ -1,4 +1,4 @@
-"""CMCD sessions longer than what can be taken back: exact while their disorder is small, and counted once whatever it is."""
+"""CMCD sessions longer than what can be taken back: exact while their disorder is small, and counted once in any disorder."""
 
 import random
 from typing import Any
@@ -45,7 +45,7 @@ def shaken(random_: random.Random, beacons: list[Beacon], places: int) -> list[B
     return [beacons[at] for at in late]
 
 
-def told_of(beacons: list[Beacon]) -> Driver:
+def folded(beacons: list[Beacon]) -> Driver:
     driver = Driver(application(RULES))
     driver.pipe_all(
         [(topics.BEACONS, KEY, codec.BEACON.encode(beacon), T0 + number) for number, beacon in enumerate(beacons)],
@@ -67,8 +67,8 @@ def test_a_long_session_has_the_same_rows_when_its_beacons_are_a_little_out_of_o
     again = [(random_.random() * len(arrived), beacon) for beacon in random_.sample(beacons, min(5, len(beacons)))]
     for at, beacon in again:
         arrived.insert(max(int(at), arrived.index(beacon)), beacon)
-    driver = told_of(arrived)
-    assert rows_of(driver) == rows_of(told_of(beacons))
+    driver = folded(arrived)
+    assert rows_of(driver) == rows_of(folded(beacons))
     assert_each_is_counted_once(driver, len(arrived), len(beacons))
 
 
@@ -76,6 +76,6 @@ def test_a_long_session_has_the_same_rows_when_its_beacons_are_a_little_out_of_o
 def test_every_beacon_of_a_long_session_is_counted_once_in_any_order(seed: int) -> None:
     random_ = random.Random(seed)
     beacons = long_session(random_)
-    driver = told_of(shaken(random_, beacons, random_.choice([100, len(beacons)])))
+    driver = folded(shaken(random_, beacons, random_.choice([100, len(beacons)])))
     assert_each_is_counted_once(driver, len(beacons), len(beacons))
     assert sum(row.late_count for row in newest(driver).values()) <= len(beacons)

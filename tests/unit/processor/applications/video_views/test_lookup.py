@@ -40,10 +40,10 @@ def test_a_view_is_answered_as_its_row_would_be_now(drive: Drive) -> None:
     driver = driver_of(drive)
     for beacon in watch()[:5]:
         pipe(driver, beacon)
-    told = now(driver)
-    assert (told["state"], told["revision"], told["row"]["revision"]) == ("open", 0, 1)
-    assert (told["row"]["beacon_count"], told["row"]["watch_ms"], told["row"]["rebuffer_ms"]) == (5, 7_400, 2_000)
-    assert (told["row"]["video_id"], told["row"]["customer_id"], told["row"]["view_id"]) == ("film", "acme", "v1")
+    answer = now(driver)
+    assert (answer["state"], answer["revision"], answer["row"]["revision"]) == ("open", 0, 1)
+    assert (answer["row"]["beacon_count"], answer["row"]["watch_ms"], answer["row"]["rebuffer_ms"]) == (5, 7_400, 2_000)
+    assert (answer["row"]["video_id"], answer["row"]["customer_id"], answer["row"]["view_id"]) == ("film", "acme", "v1")
     pipe(driver, watch()[5])
     assert now(driver)["row"]["beacon_count"] == 6
 
@@ -53,12 +53,12 @@ def test_a_finished_view_is_its_row_until_a_beacon_reopens_it(drive: Drive) -> N
     for beacon in watch():
         pipe(driver, beacon)
     driver.advance_to(END_MS + RULES.clean_ms)
-    told = now(driver)
-    assert (told["state"], told["revision"]) == ("finished", 1)
-    assert told["row"] == msgspec.json.decode(msgspec.json.encode(rows(driver)[0]))
+    answer = now(driver)
+    assert (answer["state"], answer["revision"]) == ("finished", 1)
+    assert answer["row"] == msgspec.json.decode(msgspec.json.encode(rows(driver)[0]))
     pipe(driver, mux(11, "heartbeat", 14_000), at_ms=100_000)
-    told = now(driver)
-    assert (told["state"], told["revision"], told["row"]["revision"]) == ("open", 1, 2)
+    answer = now(driver)
+    assert (answer["state"], answer["revision"], answer["row"]["revision"]) == ("open", 1, 2)
 
 
 def test_a_closed_view_is_known_by_its_revision_and_then_forgotten(drive: Drive) -> None:

@@ -24,7 +24,7 @@ from tests.unit.processor.applications.video_views.beacons import (
     rows,
 )
 from tests.unit.processor.applications.video_views.counted import assert_each_is_counted_once, newest
-from tests.unit.processor.applications.video_views.test_by_time import told
+from tests.unit.processor.applications.video_views.test_by_time import timed
 
 #: Beacons with the time of their arrival, ms after T0.
 Story = list[tuple[int, Beacon]]
@@ -65,7 +65,7 @@ def disordered(random_: random.Random, story: Story) -> Story:
     return sorted(arrivals, key=lambda arrival: arrival[0])
 
 
-def told_in(story: Story, weather: Weather) -> Driver:
+def driven(story: Story, weather: Weather) -> Driver:
     driver = Driver(application(FAST_RULES), weather)
     for at_ms, beacon in story:
         pipe(driver, beacon, at_ms // FASTER)
@@ -78,10 +78,10 @@ def distinct(story: Story) -> int:
 
 
 @given(seed=st.integers(0, 1 << 32))
-def test_every_beacon_is_counted_once_whatever_the_order_and_the_crashes(seed: int) -> None:
+def test_every_beacon_is_counted_once_in_any_order_and_through_crashes(seed: int) -> None:
     random_ = random.Random(seed)
     story = disordered(random_, random_session(random_))
-    drivers = [told_in(story, weather) for weather in WEATHERS]
+    drivers = [driven(story, weather) for weather in WEATHERS]
     assert_each_is_counted_once(drivers[0], len(story), distinct(story))
     outputs = [[driver.outputs(topic) for topic in (topics.VIEWS, topics.LATE, topics.LIVE)] for driver in drivers]
     assert outputs[1] == outputs[0]
@@ -101,7 +101,7 @@ def test_a_whole_play_after_a_closed_one_is_a_view_though_its_first_beacon_is_lo
     driver = driver_of(drive)
     for beacon in play_of(0, 0, 1, 2, 3):
         pipe(driver, beacon)
-    # Nobody knows that it began anew but by its numbers, told after the other play's end.
+    # Only its numbers show that it began again, reported after the other play's end.
     for beacon in reversed(play_of(5 * HOUR_MS, 1, 2, 3, 4)[:3]):
         pipe(driver, beacon, 5 * HOUR_MS + 20_000)
     driver.advance_to(T0 + 8 * HOUR_MS)
@@ -168,8 +168,8 @@ def test_what_is_late_in_a_session_is_known_after_a_crash(drive: Drive) -> None:
     assert_each_is_counted_once(driver, 7, 5)
 
 
-NATIVE = [told("native", "viewstart", 0), told("native", "playing", 900), told("native", "viewend", 5_000)]
-EPAS = [told("epas", "viewstart", 0), told("epas", "playing", 900), told("epas", "viewend", 5_000)]
+NATIVE = [timed("native", "viewstart", 0), timed("native", "playing", 900), timed("native", "viewend", 5_000)]
+EPAS = [timed("epas", "viewstart", 0), timed("epas", "playing", 900), timed("epas", "viewend", 5_000)]
 MUX = [mux(1, "viewstart", 0), mux(2, "playing", 900), mux(4, "viewend", 5_000)]
 
 
@@ -177,8 +177,8 @@ MUX = [mux(1, "viewstart", 0), mux(2, "playing", 900), mux(4, "viewend", 5_000)]
     ("story", "late"),
     [
         (MUX, mux(3, "heartbeat", 1_000)),
-        (NATIVE, told("native", "heartbeat", 1_000)),
-        (EPAS, told("epas", "heartbeat", 1_000)),
+        (NATIVE, timed("native", "heartbeat", 1_000)),
+        (EPAS, timed("epas", "heartbeat", 1_000)),
         (play_of(0, 0, 1, 3), cmcd(2, "heartbeat", 1_500, sta="p", cid="a")),
     ],
 )
@@ -201,7 +201,7 @@ def test_after_its_window_a_new_beacon_is_late_once_and_all_others_are_duplicate
 def test_a_row_whose_play_turns_out_to_be_of_others_is_taken_back(drive: Drive) -> None:
     driver = driver_of(drive)
     first = play_of(0, 0, 1, 3, 4)
-    # Told last, numbered between the others, with another content: a play in their middle, until its run is known.
+    # Reported last, numbered between the others, with another content: a play in their middle, until its run is known.
     second = play_of(100_000, 0, 1, 2, content="b")
     for beacon in [*first, second[2]]:
         pipe(driver, beacon, 110_000)

@@ -19,11 +19,11 @@ from tests.unit.processor.applications.video_views.beacons import (
     Drive,
     cmcd,
     driver_of,
+    folded_fast,
     live,
     pipe,
     rows,
     stepped,
-    told_fast,
 )
 from tests.unit.processor.applications.video_views.counted import newest
 from tests.unit.processor.applications.video_views.test_any_order import ARRIVAL_FIELDS, pauses
@@ -38,7 +38,7 @@ def fields(row: View, without: set[str]) -> dict[str, Any]:
 
 def rows_of(beacons: list[Beacon], silent: list[tuple[float, int]] | None = None) -> dict[str, dict[str, Any]]:
     """The newest row of each view, by its id. While it is `silent`, plays may finish before the next beacon comes."""
-    found = newest(told_fast(beacons, silent or ()))
+    found = newest(folded_fast(beacons, silent or ()))
     return {view_id: fields(row, ARRIVAL_FIELDS) for view_id, row in found.items()}
 
 
@@ -59,7 +59,7 @@ def random_play(random_: random.Random, at_ms: int, content: str, *, first_seq: 
     return beacons
 
 
-def told_ms(beacon: Beacon) -> int:
+def reported_ms(beacon: Beacon) -> int:
     return beacon.client_time_ms + int(beacon.attrs.get("ttlb", 0)) - T0
 
 
@@ -76,7 +76,7 @@ def random_session(seed: int) -> list[list[Beacon]]:
             first_seq = 0
             content = random_.choice("abc")
         plays.append(random_play(random_, at_ms, content, first_seq=first_seq))
-        at_ms = max(told_ms(beacon) for beacon in plays[-1])
+        at_ms = max(reported_ms(beacon) for beacon in plays[-1])
     return plays
 
 
@@ -95,7 +95,7 @@ def test_any_order_and_duplication_gives_the_same_rows(seed: int, data: st.DataO
 def test_any_order_and_duplication_gives_the_same_rows_though_beacons_are_lost(seed: int, data: st.DataObject) -> None:
     random_ = random.Random(seed)
     plays = random_session(seed)
-    # The first of a run tells that it began anew: it is lost more often than others.
+    # The first of a run shows that numbers began again: it is lost more often than others.
     beacons = [one for play in plays for one in play if random_.random() >= (0.15 if one.seq else 0.5)] or plays[0]
     shuffled = data.draw(st.permutations(beacons))
     repeated = data.draw(st.lists(st.sampled_from(beacons), max_size=5))
@@ -146,7 +146,7 @@ def test_each_play_of_a_session_becomes_a_row(drive: Drive) -> None:
     assert (buckets[-1].open_now, buckets[-1].viewers_now) == (0, 0)
 
 
-def test_a_beacon_told_before_the_first_beginning_is_of_the_run_after_it_though_that_one_is_followed_by_another() -> (
+def test_a_beacon_reported_before_the_first_beginning_is_of_the_run_after_it_though_that_one_is_followed_by_another() -> (
     None
 ):
     found = rows_of([

@@ -8,7 +8,7 @@ import pytest
 
 from services.processor.applications.video_views.bounds import RECENT_STEPS_MAX
 from shared.schemas.beacon import Beacon
-from tests.unit.processor.applications.video_views.beacons import HOUR_MS, MINUTE_MS, cmcd, stepped, told_fast
+from tests.unit.processor.applications.video_views.beacons import HOUR_MS, MINUTE_MS, cmcd, folded_fast, stepped
 from tests.unit.processor.applications.video_views.counted import newest
 
 SECOND_MS = 1_000
@@ -18,15 +18,15 @@ def play(
     records: int, at_ms: int, content: str, *, stepped_ms: int = 0, every_ms: int = 10 * SECOND_MS
 ) -> list[Beacon]:
     """A play with a record each 10 s, by a clock that was set."""
-    told = [
+    beacons = [
         cmcd(n, "heartbeat" if n else "viewstart", at_ms + n * every_ms, sta="p" if n else "s", cid=content)
         for n in range(records)
     ]
-    return [stepped(one, stepped_ms) for one in told]
+    return [stepped(one, stepped_ms) for one in beacons]
 
 
 def rows_of(beacons: list[Beacon]) -> list[tuple[str, str | None, int, int, int]]:
-    found = newest(told_fast(beacons, ())).values()
+    found = newest(folded_fast(beacons, ())).values()
     return sorted((row.view_id, row.video_id, row.beacon_count, row.seq_gaps, row.watch_ms) for row in found)
 
 
@@ -111,3 +111,71 @@ def test_a_copy_that_was_received_late_is_no_beacon_of_another_clock() -> None:
     late_copy = received(copied, 240_299)
     counts = [sum(count for _, _, count, *_ in rows_of(each)) for each in (beacons, [*beacons, late_copy])]
     assert counts == [4, 4]
+
+
+@pytest.mark.parametrize("content", ["a", "b"])
+@pytest.mark.parametrize("by_ms", [-HOUR_MS, -30 * MINUTE_MS, -5 * MINUTE_MS])
+@pytest.mark.parametrize("is_beginning_lost", [False, True])
+def test_a_clock_set_back_into_a_long_play_splits_none_and_hides_none(
+    by_ms: int, content: str, *, is_beginning_lost: bool
+) -> None:
+    first, second = play(300, 0, "a"), play(120, 3_010_000, content, stepped_ms=by_ms)[is_beginning_lost:]
+    assert [one[:4] for one in rows_of([*first, *second])] == [
+        ("s1", "a", 300, 0),
+        ("s1.2", content, len(second), int(is_beginning_lost)),
+    ]
+
+
+@pytest.mark.parametrize("content", ["a", "b"])
+def test_numbers_that_are_settled_in_another_play_are_no_copies(content: str) -> None:
+    later, earlier = play(150, 2_000_007, content), play(150, 0, "a")[1:]
+    assert [one[:4] for one in rows_of([*later, *earlier])] == [("s1", "a", 149, 1), ("s1.2", content, 150, 0)]
+    # Real copies of what is settled are.
+    assert [one[:4] for one in rows_of([*earlier, *later, *earlier, *later])] == [
+        ("s1", "a", 149, 1),
+        ("s1.2", content, 150, 0),
+    ]
+
+
+@pytest.mark.parametrize("content", ["a", "b"])
+def test_two_long_plays_whose_beginnings_come_last(content: str) -> None:
+    first, second = play(300, 0, "a"), play(300, 3_010_007, content)
+    for rest in ([*first[1:], *second[1:]], [*second[1:], *first[1:]]):
+        for beginnings in ([first[0], second[0]], [second[0], first[0]]):
+            assert [one[:4] for one in rows_of([*rest, *beginnings])] == [
+                ("s1", "a", 300, 0),
+                ("s1.2", content, 300, 0),
+            ]
+
+
+@pytest.mark.parametrize("hours", [1, 24])
+def test_a_clock_that_was_set_back_stays_known_when_what_showed_it_cannot_be_moved_any_more(hours: int) -> None:
+    stepped_ms = -hours * HOUR_MS
+    first = [stepped(one, stepped_ms if n >= 75 else 0) for n, one in enumerate(play(150, 0, "a"))]
+    second = play(4, 1_501_013, "a", stepped_ms=stepped_ms)
+    assert [one[2] for one in rows_of([*first, *second])] == [150, 4]
+
+
+@pytest.mark.parametrize("delay_ms", [40_000, 90_000, 200_000])
+@pytest.mark.parametrize("records", [8, 12, 20, 40])
+def test_a_first_request_that_was_sent_again_begins_no_play_of_its_own(records: int, delay_ms: int) -> None:
+    beacons = play(records, 0, "a")
+    late = [
+        msgspec.structs.replace(
+            one, recv_time_ms=one.recv_time_ms + delay_ms, clock_offset_ms=(one.clock_offset_ms or 0) + delay_ms
+        )
+        for one in beacons[:5]
+    ]
+    as_received = sorted([*late, *beacons[5:]], key=lambda one: one.recv_time_ms)
+    assert [one[2] for one in rows_of(as_received)] == [records]
+
+
+@pytest.mark.parametrize(("records", "by_ms"), [(5, -MINUTE_MS), (3, -2 * MINUTE_MS)])
+def test_short_plays_follow_each_other_though_the_clock_is_set_back_into_an_earlier_one(
+    records: int, by_ms: int
+) -> None:
+    beacons: list[Beacon] = []
+    for number, content in enumerate("abcdef"):
+        at_ms = number * (records * 5_000 + 1_000)
+        beacons += play(records, at_ms, content, stepped_ms=by_ms if number >= 2 else 0, every_ms=5_000)
+    assert [one[1:3] for one in rows_of(beacons)] == [(content, records) for content in "abcdef"]

@@ -37,7 +37,7 @@ def test_waiting_for_what_was_sought_is_the_seeks_and_no_rebuffering(drive: Driv
     assert (row.end_reason, row.playback_failed) == ("timeout", False)
 
 
-def test_our_own_event_tells_of_a_fatal_error_that_the_player_keeps_to_itself(drive: Drive) -> None:
+def test_our_own_event_reports_a_fatal_error_that_the_player_keeps_to_itself(drive: Drive) -> None:
     row = row_of(drive, "cmcd-hls.js-1.7.4-error.txt")
     assert (row.playback_failed, row.startup_failed, row.error_code) == (True, False, "fragLoadError")
     assert (row.end_reason, row.view_dropped) == ("error", False)
@@ -45,19 +45,19 @@ def test_our_own_event_tells_of_a_fatal_error_that_the_player_keeps_to_itself(dr
     assert (row.rebuffer_count, row.rebuffer_ms) == (1, 12_221)
 
 
-def test_an_error_after_which_nothing_plays_was_fatal_whatever_the_player_calls_it(drive: Drive) -> None:
+def test_an_error_after_which_nothing_plays_was_fatal_under_any_name(drive: Drive) -> None:
     row = row_of(drive, "cmcd-dash.js-5.2.1-error.txt")
     assert (row.playback_failed, row.startup_failed, row.error_code) == (True, False, "27")
     assert row.end_reason == "error"
     assert (row.playing_ms, row.rebuffer_count, row.rebuffer_ms) == (4_687, 1, 15_705)
 
 
-def test_a_startup_time_told_before_the_first_frame_and_a_first_byte_after_the_last_are_no_measurements(
+def test_a_startup_time_reported_before_the_first_frame_and_a_first_byte_after_the_last_are_no_measurements(
     drive: Drive,
 ) -> None:
     row = row_of(drive, "cmcd-dash.js-5.2.1-error.txt")
     assert (row.startup_ms, row.req_count, row.req_failed) == (9_380, 20, 13)
-    # Of no request that was answered well did it tell a first byte that could be.
+    # For no request that succeeded did it report a possible first byte.
     assert (row.ttfb_max_ms, row.ttfb_sum_ms) == (None, None)
 
 
@@ -68,7 +68,7 @@ def test_a_player_that_says_what_failed_by_its_state_alone(drive: Drive) -> None
     assert (row.rebuffer_count, row.rebuffer_ms) == (2, 7_762)
 
 
-def test_a_player_that_never_tells_its_state_has_a_view_once_it_tells_its_startup_time(drive: Drive) -> None:
+def test_a_player_that_never_reports_its_state_has_a_view_once_it_reports_its_startup_time(drive: Drive) -> None:
     row = row_of(drive, "cmcd-shaka-5.2.12-minified.txt")
     assert (row.startup_ms, row.req_count, row.avg_bitrate_bps) == (1_850, 7, 448_000)
     # Its last record is an error.
@@ -76,11 +76,12 @@ def test_a_player_that_never_tells_its_state_has_a_view_once_it_tells_its_startu
 
 
 @pytest.mark.parametrize(
-    ("told", "preload"), [("metadata", "metadata"), ("none", "none"), ("auto", "auto"), (True, "auto"), (False, "none")]
+    ("reported", "preload"),
+    [("metadata", "metadata"), ("none", "none"), ("auto", "auto"), (True, "auto"), (False, "none")],
 )
-def test_mux_embed_names_its_software_and_how_it_preloads(drive: Drive, told: object, preload: str) -> None:
+def test_mux_embed_names_its_software_and_how_it_preloads(drive: Drive, reported: object, preload: str) -> None:
     driver = driver_of(drive)
-    beacon = mux(1, "viewstart", 0, player_software="HTML5 Video Element", player_preload_on=told)
+    beacon = mux(1, "viewstart", 0, player_software="HTML5 Video Element", player_preload_on=reported)
     pipe(driver, beacon)
     driver.advance_to(beacon.client_time_ms + 2 * HOUR_MS)
     (row,) = rows(driver)

@@ -13,7 +13,7 @@ from tests.unit.processor.applications.video_views.test_definitions import row_o
 from tests.unit.processor.applications.video_views.test_plays import rows_of
 
 
-def play(first_seq: int, at_ms: int, content: str, *told: dict[str, Any]) -> list[Beacon]:
+def play(first_seq: int, at_ms: int, content: str, *reported: dict[str, Any]) -> list[Beacon]:
     """A play whose heartbeats say this, one a second."""
     start = [
         cmcd(first_seq, "viewstart", at_ms, sta="s", cid=content),
@@ -21,7 +21,7 @@ def play(first_seq: int, at_ms: int, content: str, *told: dict[str, Any]) -> lis
     ]
     beats = [
         cmcd(first_seq + 2 + n, "heartbeat", at_ms + 1_000 * (n + 1), sta="p", cid=content, **keys)
-        for n, keys in enumerate(told)
+        for n, keys in enumerate(reported)
     ]
     return start + beats
 
@@ -66,7 +66,7 @@ def stalls(count: int, ms: int | None = None) -> dict[str, Any]:
 def test_a_reset_of_one_counter_is_one_of_all(
     plays: tuple[list[dict[str, Any]], ...], counted_of_last: tuple[int, int]
 ) -> None:
-    beacons = [one for n, told in enumerate(plays) for one in play(4 * n, n * MINUTE_MS, f"film {n}", *told)]
+    beacons = [one for n, reported in enumerate(plays) for one in play(4 * n, n * MINUTE_MS, f"film {n}", *reported)]
     for order in (beacons, beacons[::-1]):
         _, count, stalled_ms, _ = counted(rows_of(order))[-1]
         assert (count, stalled_ms) == counted_of_last
@@ -96,7 +96,7 @@ def test_a_late_record_of_the_first_play_revises_the_second_and_a_closed_play_is
 
 
 @pytest.mark.parametrize(
-    ("told", "count", "ms"),
+    ("reported", "count", "ms"),
     [
         ([[800, None], [1_200, None], [300, None]], 3, 2_300),
         ([[800, "v"], [700, "a"]], 2, 1_500),
@@ -105,8 +105,8 @@ def test_a_late_record_of_the_first_play_revises_the_second_and_a_closed_play_is
         ([[-5, None], ["x", None], [0, None]], 0, 0),
     ],
 )
-def test_every_entry_of_a_list_of_stalls_counts(drive: Drive, told: object, count: int, ms: int) -> None:
-    row = row_of(drive, [*play(0, 0, "a"), cmcd(2, "heartbeat", 9_000, sta="p", cid="a", bsd=told)])
+def test_every_entry_of_a_list_of_stalls_counts(drive: Drive, reported: object, count: int, ms: int) -> None:
+    row = row_of(drive, [*play(0, 0, "a"), cmcd(2, "heartbeat", 9_000, sta="p", cid="a", bsd=reported)])
     assert (row.rebuffer_count, row.rebuffer_ms) == (count, ms)
     assert row.rebuffer_source == ("stalls" if count else "states")
 

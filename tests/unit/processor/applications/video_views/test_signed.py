@@ -1,4 +1,4 @@
-"""A row says whether its view was signed: one beacon that was not decides, in whatever order they came."""
+"""A row says whether its view was signed: one beacon that was not decides, in any order."""
 
 from typing import Any
 
@@ -7,7 +7,7 @@ import pytest
 
 from shared.schemas.beacon import Beacon
 from tests.unit.processor.applications.video_views.beacons import Drive, cmcd, mux
-from tests.unit.processor.applications.video_views.test_by_time import told
+from tests.unit.processor.applications.video_views.test_by_time import timed
 from tests.unit.processor.applications.video_views.test_definitions import row_of
 
 
@@ -18,7 +18,7 @@ def story(source: Any) -> list[Beacon]:
     if source == "cmcd":
         states = ("s", "p", "f")
         return [cmcd(seq, event, at_ms, sta=states[seq]) for seq, (event, at_ms) in enumerate(events)]
-    return [told(source, event, at_ms) for event, at_ms in events]
+    return [timed(source, event, at_ms) for event, at_ms in events]
 
 
 @pytest.mark.parametrize("source", ["mux", "cmcd", "epas", "native"])

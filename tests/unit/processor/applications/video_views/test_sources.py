@@ -16,7 +16,7 @@ from shared.schemas.beacon import Beacon
 from shared.schemas.view import View
 from tests.unit.processor.applications.video_views import captured
 from tests.unit.processor.applications.video_views.beacons import HOUR_MS, SKEW_MS, T0, cmcd, mux, pipe, rows
-from tests.unit.processor.applications.video_views.test_by_time import told
+from tests.unit.processor.applications.video_views.test_by_time import timed
 
 DOCUMENT = Path(__file__).parents[5] / "docs" / "view.md"
 FIELDS = {field.name for field in msgspec.structs.fields(View)}
@@ -30,7 +30,7 @@ STAMPS = {
     "is_bot": True,
     "signed": True,
 }
-#: What a row says where nothing is known: a number that could not be told apart from it is not a filled one.
+#: What a row says where nothing is known: a number that equals it does not count as filled.
 UNKNOWN: tuple[Any, ...] = (None, 0, 0.0, False, "", [], {})
 
 
@@ -49,7 +49,7 @@ def documented() -> dict[str, dict[str, str]]:
 
 
 def play(*stories: list[Beacon]) -> list[View]:
-    """The rows of stories, each told alone, twice in parts, by clients the collector knows."""
+    """The rows of stories, each reported alone, twice in parts, by clients the collector knows."""
     found = []
     for story in stories:
         driver = Driver(application(FinishRules()))
@@ -170,21 +170,22 @@ def by_time(source: Any, start: dict[str, Any], playing: dict[str, Any], error: 
     epas = ("contentId", "contentTitle", "contentUrl", "userId", "deviceId", "deviceModel")
     texts = tuple(NATIVE_TEXTS) if source == "native" else epas
     whole = [
-        told(source, "viewstart", 0, **start),
-        told(source, "playing", 700, bitrate=2_000, bitrate_bps=2_000_000, **playing),
-        told(source, "rebufferstart", 2_000), told(source, "rebufferend", 3_000),
-        told(source, "rendition", 4_000, bitrate=3_000, bitrate_bps=3_000_000),
-        told(source, "rendition", 4_500, bitrate=1_000, bitrate_bps=1_000_000),
-        told(source, "seekstart", 5_000), told(source, "seekend", 5_500), told(source, "ended", 9_000),
+        timed(source, "viewstart", 0, **start),
+        timed(source, "playing", 700, bitrate=2_000, bitrate_bps=2_000_000, **playing),
+        timed(source, "rebufferstart", 2_000), timed(source, "rebufferend", 3_000),
+        timed(source, "rendition", 4_000, bitrate=3_000, bitrate_bps=3_000_000),
+        timed(source, "rendition", 4_500, bitrate=1_000, bitrate_bps=1_000_000),
+        timed(source, "seekstart", 5_000), timed(source, "seekend", 5_500), timed(source, "ended", 9_000),
     ]  # fmt: skip
     whole[4] = msgspec.structs.replace(whole[4], playhead_ms=3_000)
-    failed = [told(source, "viewstart", 0), told(source, "error", 900, **error)]
-    left = [told(source, "viewstart", 0), told(source, "heartbeat", 3_000)]
+    failed = [timed(source, "viewstart", 0), timed(source, "error", 900, **error)]
+    left = [timed(source, "viewstart", 0), timed(source, "heartbeat", 3_000)]
     lost = [
-        msgspec.structs.replace(told(source, "heartbeat" if at else "viewstart", at), playhead_ms=at) for at in (0, 900)
+        msgspec.structs.replace(timed(source, "heartbeat" if at else "viewstart", at), playhead_ms=at)
+        for at in (0, 900)
     ]
-    late = [told(source, "viewstart", n, n=n) for n in range(100, 170)] + [told(source, "heartbeat", 0)]
-    slept = interrupted(whole[0], whole[1], told(source, "heartbeat", 9_000))
+    late = [timed(source, "viewstart", n, n=n) for n in range(100, 170)] + [timed(source, "heartbeat", 0)]
+    slept = interrupted(whole[0], whole[1], timed(source, "heartbeat", 9_000))
     return play(slept, whole, failed, left, lost, late, large(whole, *texts, *error), whole[:2])
 
 
@@ -205,20 +206,23 @@ def native_stories() -> list[View]:
     }  # fmt: skip
     error = {"error_code": "2", "error_message": "gone", "error_context": "x", "error_severity": "fatal"}
     whole = by_time("native", start, {"live_latency_ms": 2_000, "source_width": 960, "source_height": 540}, error)
-    small = [told("native", "viewstart", 0, **start), told("native", "playing", 1, player_width=640, player_height=360)]
+    small = [
+        timed("native", "viewstart", 0, **start),
+        timed("native", "playing", 1, player_width=640, player_height=360),
+    ]
     request = {"request_ms": 300, "request_ttfb_ms": 40, "request_bytes": 9}
     ads = [
-        told("native", "viewstart", 0),
-        *(told("native", "request", n, request_outcome=outcome, **request) for n, outcome in
+        timed("native", "viewstart", 0),
+        *(timed("native", "request", n, request_outcome=outcome, **request) for n, outcome in
           enumerate(("completed", "failed", "canceled"))),
-        *(told("native", "ad", 100 * n, ad_event=name) for n, name in
+        *(timed("native", "ad", 100 * n, ad_event=name) for n, name in
           enumerate(("adbreakstart", "adplay", "adplaying", "adended", "aderror", "adbreakend"), 1)),
-        told("native", "playing", 900), told("native", "ad", 1_000, ad_event="adbreakstart"),
-        told("native", "ended", 2_000), told("native", "ad", 2_100, ad_event="adbreakstart"),
+        timed("native", "playing", 900), timed("native", "ad", 1_000, ad_event="adbreakstart"),
+        timed("native", "ended", 2_000), timed("native", "ad", 2_100, ad_event="adbreakstart"),
     ]  # fmt: skip
-    business = [told("native", "viewstart", 0), told("native", "error", 900, business_exception=True)]
-    lossy = [msgspec.structs.replace(told("native", "viewstart", 0), seq=3)]
-    return whole + play([*small, told("native", "ended", 3_000)], ads, business, lossy)
+    business = [timed("native", "viewstart", 0), timed("native", "error", 900, business_exception=True)]
+    lossy = [msgspec.structs.replace(timed("native", "viewstart", 0), seq=3)]
+    return whole + play([*small, timed("native", "ended", 3_000)], ads, business, lossy)
 
 
 STORIES: dict[str, Callable[[], list[View]]] = {
@@ -242,7 +246,7 @@ def test_what_a_client_can_report_is_filled_and_nothing_else(source: str) -> Non
     found = [msgspec.structs.asdict(row) for row in STORIES[source]()]
     assert {row["source"] for row in found} == {source}
     filled = {name for name in FIELDS if any(row[name] not in UNKNOWN for row in found)}
-    # A difference of 0 is told, too.
+    # A difference of 0 is reported, too.
     filled |= {name for name in FIELDS if "difference" in name and any(row[name] is not None for row in found)}
     promised = {name for name, mark in marks.items() if mark != "–"}
     assert (sorted(promised - filled), sorted(filled - promised)) == ([], [])

@@ -6,14 +6,14 @@ import msgspec
 import pytest
 
 from shared.schemas.beacon import Beacon
-from tests.unit.processor.applications.video_views.beacons import MINUTE_MS, Drive, cmcd, mux, told_fast
+from tests.unit.processor.applications.video_views.beacons import MINUTE_MS, Drive, cmcd, folded_fast, mux
 from tests.unit.processor.applications.video_views.counted import newest
-from tests.unit.processor.applications.video_views.test_by_time import told
+from tests.unit.processor.applications.video_views.test_by_time import timed
 from tests.unit.processor.applications.video_views.test_definitions import row_of
 
 
 def epas(event: str, at_ms: int, playhead_ms: int | None = None, **attrs: Any) -> Beacon:
-    return msgspec.structs.replace(told("epas", event, at_ms, **attrs), playhead_ms=playhead_ms)
+    return msgspec.structs.replace(timed("epas", event, at_ms, **attrs), playhead_ms=playhead_ms)
 
 
 def advertising(seq: int, at_ms: int, name: str) -> Beacon:
@@ -41,8 +41,8 @@ PLAYED: dict[str, list[Beacon]] = {
         epas("viewend", 30_000, 20_000),
     ],
     "native: three times as fast": [
-        msgspec.structs.replace(told("native", "viewstart", 0), playhead_ms=0),
-        msgspec.structs.replace(told("native", "heartbeat", 30_000), playhead_ms=88_000),
+        msgspec.structs.replace(timed("native", "viewstart", 0), playhead_ms=0),
+        msgspec.structs.replace(timed("native", "heartbeat", 30_000), playhead_ms=88_000),
     ],
 }
 
@@ -75,7 +75,7 @@ def test_stalls_that_a_cmcd_client_counted_in_the_play_show_that_it_played(drive
         cmcd(0, "viewstart", 60_000, sta="s", bsa=[[2, "v"]]),
         cmcd(1, "heartbeat", 90_000, sta="s", bsa=[[2, "v"]]),
     ]
-    driver = told_fast([*first, *second], ())
+    driver = folded_fast([*first, *second], ())
     assert [(row.ebvs, row.rebuffer_count) for row in newest(driver).values()] == [(False, 2), (True, 0)]
 
 
@@ -182,10 +182,10 @@ def test_a_request_that_was_made_while_the_video_played_bounds_the_startup_time(
         # A request's record was lost: no state lies between.
         ([cmcd(0, "viewstart", 0, sta="s"), cmcd(2, "playing", 700, sta="p")], (700, None)),
         ([cmcd(1, "playing", 700, sta="p"), cmcd(2, "heartbeat", 900, sta="p")], (None, "start_lost")),
-        ([told("epas", "playing", 700), told("epas", "heartbeat", 900)], (None, "start_lost")),
+        ([timed("epas", "playing", 700), timed("epas", "heartbeat", 900)], (None, "start_lost")),
         ([cmcd(0, "viewstart", 0, sta="s"), cmcd(1, "heartbeat", 700, sta="s")], (None, "not_started")),
-        ([told("native", "viewstart", 0), told("native", "viewend", 700)], (None, "not_started")),
-        ([told("native", "viewstart", 0, startup_ms=450), told("native", "heartbeat", 700)], (450, None)),
+        ([timed("native", "viewstart", 0), timed("native", "viewend", 700)], (None, "not_started")),
+        ([timed("native", "viewstart", 0, startup_ms=450), timed("native", "heartbeat", 700)], (450, None)),
     ],
 )
 def test_a_startup_time_is_measured_or_has_a_reason_why_not(
@@ -252,8 +252,8 @@ def test_buffering_before_the_first_frame_is_over_without_a_first_frame(drive: D
 
 def test_a_viewer_who_paused_before_the_first_frame_and_plays_again_waits_for_the_start(drive: Drive) -> None:
     story = [
-        told("native", "viewstart", 0), told("native", "pause", 1_000), told("native", "play", 5_000),
-        told("native", "playing", 7_000), told("native", "viewend", 10_000),
+        timed("native", "viewstart", 0), timed("native", "pause", 1_000), timed("native", "play", 5_000),
+        timed("native", "playing", 7_000), timed("native", "viewend", 10_000),
     ]  # fmt: skip
     row = row_of(drive, story)
     assert (row.watch_ms, row.playing_ms) == (6_000, 3_000)

@@ -20,13 +20,13 @@ STATES = {"viewstart": "s", "playing": "p", "rebufferstart": "r", "rebufferend":
 #: Where a clock differs from the true time: from when on (true ms), by how much.
 Steps = tuple[tuple[int, int], ...]
 #: True ms, event, playhead, attributes.
-Told = tuple[int, str, int | None, dict[str, Any]]
+Event = tuple[int, str, int | None, dict[str, Any]]
 
 
-def story(client: Client, told: Iterable[Told], steps: Steps = (), *, numbered: bool = True) -> list[Beacon]:
+def story(client: Client, events: Iterable[Event], steps: Steps = (), *, numbered: bool = True) -> list[Beacon]:
     """The beacons of a view, each sent at once, by a client whose clock has these steps."""
     beacons, state = [], "s"
-    for number, (at_ms, event, playhead_ms, attrs) in enumerate(told):
+    for number, (at_ms, event, playhead_ms, attrs) in enumerate(events):
         stepped_ms = sum(by_ms for from_ms, by_ms in steps if at_ms >= from_ms)
         state = STATES.get(event, state)
         more = {"sta": state} if client == "cmcd" else {}
@@ -51,12 +51,12 @@ def story(client: Client, told: Iterable[Told], steps: Steps = (), *, numbered: 
     return beacons
 
 
-def beats(from_ms: int, to_ms: int, every_ms: int = 10_000) -> list[Told]:
+def beats(from_ms: int, to_ms: int, every_ms: int = 10_000) -> list[Event]:
     return [(at_ms, "heartbeat", None, {}) for at_ms in range(from_ms, to_ms + 1, every_ms)]
 
 
 RATE = {"video_source_bitrate": 2_000_000, "bitrate_bps": 2_000_000, "bitrate": 2_000, "br": [[2_000, "v"]]}
-SLEPT: list[Told] = [
+SLEPT: list[Event] = [
     (0, "viewstart", None, {}),
     (1_000, "playing", None, RATE),
     *beats(11_000, 61_000),
@@ -83,17 +83,17 @@ def test_sleep_is_not_playing(client: Client) -> None:
 
 
 def test_mux_says_that_the_device_sleeps_however_short() -> None:
-    told: list[Told] = [
+    events: list[Event] = [
         (0, "viewstart", None, {}), (100, "playing", 0, RATE), *beats(10_000, 60_000),
         (60_100, "background", 60_000, {"name": "devicesleep"}), (100_100, "background", 60_000, {"name": "devicewake"}),
         (101_000, "viewend", 60_900, {"view_playing_time_ms_cumulative": 60_900}),
     ]  # fmt: skip
-    assert times(row_of(story("mux", told))) == (60_900, 60_900, 40_000, 1, 0)
+    assert times(row_of(story("mux", events))) == (60_900, 60_900, 40_000, 1, 0)
 
 
 @pytest.mark.parametrize("client", CLIENTS)
 def test_lost_beacons_of_a_view_that_plays_on_are_no_gap_and_a_sleep_among_them_is(client: Client) -> None:
-    start: list[Told] = [(0, "viewstart", 0, {}), (1_000, "playing", 0, RATE), (11_000, "heartbeat", 10_000, {})]
+    start: list[Event] = [(0, "viewstart", 0, {}), (1_000, "playing", 0, RATE), (11_000, "heartbeat", 10_000, {})]
     lost = [*start, (211_000, "heartbeat", 209_500, {}), (221_000, "viewend", 219_500, {})]
     assert times(row_of(story(client, lost)))[1:] == (220_000, 0, 0, 0)
     slept = [*start, (711_000, "heartbeat", 60_000, {}), (721_000, "viewend", 70_000, {})]
@@ -103,7 +103,7 @@ def test_lost_beacons_of_a_view_that_plays_on_are_no_gap_and_a_sleep_among_them_
 @pytest.mark.parametrize("client", CLIENTS)
 def test_of_a_live_stream_the_playhead_that_jumps_to_the_edge_is_no_witness_of_playing(client: Client) -> None:
     kind = {"video_source_is_live": True, "stream_type": "live", "live": True, "st": "l"}
-    start: list[Told] = [
+    start: list[Event] = [
         (0, "viewstart", 0, kind),
         (1_000, "playing", 0, RATE),
         *((at, e, at - 1_000, a) for at, e, _, a in beats(11_000, 61_000)),
@@ -118,41 +118,41 @@ def test_of_a_live_stream_the_playhead_that_jumps_to_the_edge_is_no_witness_of_p
 
 @pytest.mark.parametrize("client", ["cmcd", "native", "epas"])
 def test_a_view_that_plays_three_times_as_fast_has_no_gap_where_beacons_were_lost(client: Client) -> None:
-    told: list[Told] = [(0, "viewstart", 0, {}), (1_000, "playing", 0, RATE), (11_000, "heartbeat", 30_000, {})]
-    lost = [*told, (411_000, "heartbeat", 1_230_000, {}), (421_000, "viewend", 1_260_000, {})]
+    events: list[Event] = [(0, "viewstart", 0, {}), (1_000, "playing", 0, RATE), (11_000, "heartbeat", 30_000, {})]
+    lost = [*events, (411_000, "heartbeat", 1_230_000, {}), (421_000, "viewend", 1_260_000, {})]
     assert times(row_of(story(client, lost)))[1:] == (420_000, 0, 0, 0)
 
 
 @pytest.mark.parametrize("sleeps", [2, 5])
 def test_sleeps_do_not_become_the_rhythm_of_heartbeats(sleeps: int) -> None:
-    told: list[Told] = [(0, "viewstart", None, {}), (1_000, "playing", None, RATE), *beats(11_000, 31_000)]
+    events: list[Event] = [(0, "viewstart", None, {}), (1_000, "playing", None, RATE), *beats(11_000, 31_000)]
     at_ms = 31_000
     for _ in range(sleeps):
         at_ms += 40 * MINUTE_MS
-        told.append((at_ms, "heartbeat", None, {}))
-    told.append((at_ms + 10_000, "viewend", None, {}))
-    row = row_of(story("cmcd", told))
+        events.append((at_ms, "heartbeat", None, {}))
+    events.append((at_ms + 10_000, "viewend", None, {}))
+    row = row_of(story("cmcd", events))
     assert (row["playing_ms"], row["gap_count"]) == (40_000, sleeps)
 
 
 def test_a_client_that_sleeps_between_all_its_heartbeats_has_no_rhythm_of_sleeps() -> None:
-    told: list[Told] = [(0, "viewstart", None, {}), (1_000, "playing", None, RATE)]
-    told += [(1_000 + number * 40 * MINUTE_MS, "heartbeat", None, {}) for number in range(1, 6)]
-    row = row_of(story("cmcd", told))
+    events: list[Event] = [(0, "viewstart", None, {}), (1_000, "playing", None, RATE)]
+    events += [(1_000 + number * 40 * MINUTE_MS, "heartbeat", None, {}) for number in range(1, 6)]
+    row = row_of(story("cmcd", events))
     assert row["gap_count"] == 5
 
 
 @pytest.mark.parametrize("client", CLIENTS)
 def test_a_pause_and_slow_timers_are_no_gap(client: Client) -> None:
-    told: list[Told] = [
+    events: list[Event] = [
         (0, "viewstart", None, {}), (1_000, "playing", None, RATE), *beats(61_000, 301_000, 60_000),
         (310_000, "pause", None, {}), (1_910_000, "playing", None, {}), (1_920_000, "viewend", None, {}),
     ]  # fmt: skip
-    assert times(row_of(story(client, told)))[1:] == (319_000, 0, 0, 0)
+    assert times(row_of(story(client, events)))[1:] == (319_000, 0, 0, 0)
 
 
 def test_a_client_without_heartbeats_has_no_gaps_and_one_with_slow_ones_is_measured() -> None:
-    silent: list[Told] = [(0, "viewstart", None, {}), (1_000, "playing", None, RATE), (1_501_000, "viewend", None, {})]
+    silent: list[Event] = [(0, "viewstart", None, {}), (1_000, "playing", None, RATE), (1_501_000, "viewend", None, {})]
     assert times(row_of(story("cmcd", silent)))[1:] == (1_500_000, 0, 0, 0)
     slow = [*silent[:2], *beats(241_000, 1_441_000, 240_000), (2_041_000, "heartbeat", None, {}), silent[2]]
     assert times(row_of(story("cmcd", [*slow[:-1], (2_050_000, "viewend", None, {})])))[1:] == (2_049_000, 0, 0, 0)
@@ -161,12 +161,42 @@ def test_a_client_without_heartbeats_has_no_gaps_and_one_with_slow_ones_is_measu
 
 
 def test_requests_between_two_heartbeats_are_signs_of_life() -> None:
-    told = [*SLEPT[:8], (1_261_000, "request", None, {"ttlb": 1_000}), *SLEPT[8:]]
-    row = row_of(story("cmcd", told))
+    events = [*SLEPT[:8], (1_261_000, "request", None, {"ttlb": 1_000}), *SLEPT[8:]]
+    row = row_of(story("cmcd", events))
     assert (row["playing_ms"], row["gap_ms"]) == (1_319_000, 1_201_000)
 
 
-STEPPED: list[Told] = [
+def test_a_client_that_reports_requests_and_sends_no_heartbeats_buffers_for_ten_minutes_at_most() -> None:
+    requests: list[Event] = [(at_ms, "request", None, {"ttlb": 500}) for at_ms in range(2_000, 62_000, 4_000)]
+    events = [*SLEPT[:2], *requests, (2_461_000, "request", None, {"ttlb": 500}), SLEPT[-1]]
+    row = row_of(story("cmcd", events))
+    assert (row["playing_ms"], row["gap_ms"], row["gap_count"]) == (117_000, 2_403_000, 1)
+    buffered = [*SLEPT[:2], *requests, (640_000, "viewend", None, {})]
+    assert row_of(story("cmcd", buffered))["gap_ms"] == 0
+    # One file in one request: the client has no rhythm.
+    whole = [*SLEPT[:2], requests[0], SLEPT[-1]]
+    assert row_of(story("cmcd", whole))["gap_ms"] == 0
+
+
+def test_an_average_bitrate_is_that_of_playing_and_not_of_sleeping() -> None:
+    events = [
+        *SLEPT[:2],
+        *beats(11_000, 31_000),
+        (
+            31_500,
+            "rendition",
+            None,
+            RATE | {name: 2 * value if name != "br" else [[4_000, "v"]] for name, value in RATE.items()},
+        ),
+        *beats(41_000, 61_000),
+        *beats(2_461_000, 2_461_000),
+        (2_471_000, "viewend", None, {}),
+    ]
+    row = row_of(story("mux", events))
+    assert row["avg_bitrate_bps"] == pytest.approx((30_500 * 2_000_000 + 39_500 * 4_000_000) / 70_000, rel=0.001)
+
+
+STEPPED: list[Event] = [
     (0, "viewstart", None, {}),
     (900, "playing", None, RATE),
     (10_900, "heartbeat", None, {}),
@@ -189,7 +219,7 @@ def test_a_step_of_the_clock_is_not_counted(client: Client, from_ms: int, by_ms:
     assert row == plain
 
 
-PAUSED: list[Told] = [
+PAUSED: list[Event] = [
     (0, "viewstart", 0, {}),
     (900, "playing", 0, RATE),
     *((at_ms, "heartbeat", at_ms - 900, {}) for at_ms in range(10_900, 40_901, 10_000)),
@@ -209,7 +239,7 @@ def test_a_clock_that_is_set_forward_in_a_pause_makes_it_no_longer(client: Clien
     assert row == plain
 
 
-STALLED: list[Told] = [
+STALLED: list[Event] = [
     (0, "viewstart", None, {}),
     (900, "playing", None, RATE),
     *beats(10_900, 40_900),
@@ -244,12 +274,12 @@ def test_a_clock_that_is_set_back_by_less_than_the_time_that_passed_is_seen_by_t
     assert paused["view_end_ms"] == T0 + SKEW_MS + 1_925_900
 
 
-PAUSED_ON: list[Told] = [(at_ms, "heartbeat", at_ms - 1_800_900, {}) for at_ms in range(1_875_900, 1_925_901, 10_000)]
+PAUSED_ON: list[Event] = [(at_ms, "heartbeat", at_ms - 1_800_900, {}) for at_ms in range(1_875_900, 1_925_901, 10_000)]
 
 
 @pytest.mark.parametrize("client", ["cmcd", "native", "epas"])
 @pytest.mark.parametrize("by_ms", [25_000, -25_000])
-def test_a_step_of_less_than_30_s_is_not_told_from_a_slow_request(client: Client, by_ms: int) -> None:
+def test_a_step_of_less_than_30_s_is_not_distinguished_from_a_slow_request(client: Client, by_ms: int) -> None:
     row = row_of(story(client, STALLED, ((60_000, by_ms),)))
     assert (row["clock_step_count"], row["rebuffer_ms"]) == (0, 40_000 + by_ms)
 
@@ -285,7 +315,7 @@ def test_a_step_among_beacons_that_wait_for_one_request_is_not_counted() -> None
 @pytest.mark.parametrize("at_once", [True, False])
 def test_what_is_delivered_late_is_no_step(client: Client, at_once: bool) -> None:
     """All of a view is delivered after an hour: in one request, or in one request each, in quick succession."""
-    beacons = story(client, [told for told in SLEPT if told[0] < 70_000])
+    beacons = story(client, [event for event in SLEPT if event[0] < 70_000])
     late = []
     for number, beacon in enumerate(beacons):
         recv_ms = T0 + HOUR_MS + (0 if at_once else 20 * number)
@@ -302,7 +332,7 @@ def any_story(seed: int) -> list[Beacon]:
     """A view with sleeps, pauses, stalls, lost beacons and steps of its clock."""
     random_ = random.Random(seed)
     client = random_.choice(CLIENTS)
-    told: list[Told] = [(0, "viewstart", 0, {}), (700, "playing", 0, RATE)]
+    events: list[Event] = [(0, "viewstart", 0, {}), (700, "playing", 0, RATE)]
     at_ms, playhead_ms = 700, 0
     for _ in range(random_.randint(2, 14)):
         took_ms = random_.choice([100, 3_000, 10_000, 10_000, 10_000, 25_000, 80_000, 400_000, 2_400_000])
@@ -311,10 +341,10 @@ def any_story(seed: int) -> list[Beacon]:
         event = random_.choice(["heartbeat", "heartbeat", "playing", "pause", "rebufferstart", "background", "request"])
         names = {"background": "devicesleep"}
         attrs = {"name": names[event]} if event in names else {}
-        told.append((at_ms, event, random_.choice([None, playhead_ms]), attrs))
+        events.append((at_ms, event, random_.choice([None, playhead_ms]), attrs))
     hours = [random_.choice([-HOUR_MS, 5 * HOUR_MS, 45_000]) for _ in range(random_.randint(0, 2))]
     steps = tuple((random_.randint(1, at_ms), by_ms) for by_ms in hours)
-    beacons = story(client, told, steps, numbered=random_.random() < 0.8)
+    beacons = story(client, events, steps, numbered=random_.random() < 0.8)
     # Some players give no send time.
     is_stamped = random_.random() < 0.6
     return beacons if is_stamped else [msgspec.structs.replace(one, sent_time_ms=None) for one in beacons]
@@ -354,7 +384,7 @@ def test_of_a_player_without_send_times_the_copy_received_first_counts_in_any_or
 
 
 def test_a_request_does_not_end_a_view_whose_clock_stepped() -> None:
-    told = [
+    events = [
         cmcd(0, "viewstart", 0, sta="s"),
         cmcd(1, "playing", 500, sta="p"),
         # Begun by the clock that is 10 min fast: the next beacon shows the step.
@@ -363,16 +393,18 @@ def test_a_request_does_not_end_a_view_whose_clock_stepped() -> None:
     ]
     stepped = [
         msgspec.structs.replace(one, recv_time_ms=one.recv_time_ms - 600_000, clock_offset_ms=SKEW_MS - 600_000)
-        for one in told[2:]
+        for one in events[2:]
     ]
-    row = row_of([*told[:2], *stepped])
+    row = row_of([*events[:2], *stepped])
     assert (row["clock_step_count"], row["view_end_ms"] - row["view_start_ms"]) == (1, 10_500)
 
 
 def test_a_copy_of_a_beacon_that_waits_for_a_gap_changes_the_row_where_the_clock_stepped() -> None:
-    told: list[Told] = [(0, "viewstart", None, {}), (1_000, "playing", None, {}), (20_000, "viewend", None, {})]
+    events: list[Event] = [(0, "viewstart", None, {}), (1_000, "playing", None, {}), (20_000, "viewend", None, {})]
     # The beacon numbered 1 was lost: all others wait for it.
-    beacons = [msgspec.structs.replace(one, seq=(one.seq or 0) + 1) for one in story("mux", told, ((5_000, -HOUR_MS),))]
+    beacons = [
+        msgspec.structs.replace(one, seq=(one.seq or 0) + 1) for one in story("mux", events, ((5_000, -HOUR_MS),))
+    ]
     delayed = msgspec.structs.replace(beacons[-1], recv_time_ms=beacons[-1].recv_time_ms + 400)
     delayed = msgspec.structs.replace(delayed, clock_offset_ms=(delayed.clock_offset_ms or 0) + 400)
     at_once, after = [*beacons[:-1], beacons[-1]], [*beacons[:-1], delayed, beacons[-1]]
@@ -385,13 +417,13 @@ def test_a_copy_of_a_beacon_that_waits_for_a_gap_changes_the_row_where_the_clock
 @pytest.mark.parametrize(("client", "numbered"), [("epas", False), ("native", False), ("native", True)])
 def test_a_view_whose_order_by_time_is_wrong_is_not_complete(client: Client, numbered: bool) -> None:
     """Where beacons have no numbers, those that were sent after the clock was set back come first."""
-    told: list[Told] = [
+    events: list[Event] = [
         (0, "viewstart", 0, {}),
         (1_000, "playing", 0, {}),
         *((at_ms, "heartbeat", at_ms - 1_000, {}) for at_ms in range(11_000, 120_000, 10_000)),
         (121_000, "viewend", 120_000, {}),
     ]
-    row = row_of(story(client, told, ((60_000, -HOUR_MS),), numbered=numbered))
+    row = row_of(story(client, events, ((60_000, -HOUR_MS),), numbered=numbered))
     assert (row["clock_step_count"], row["complete"], row["watch_ms"] == 121_000) == (1, numbered, numbered)
-    forward = row_of(story(client, told, ((60_000, HOUR_MS),), numbered=numbered))
+    forward = row_of(story(client, events, ((60_000, HOUR_MS),), numbered=numbered))
     assert (forward["clock_step_count"], forward["complete"], forward["watch_ms"]) == (1, True, 121_000)

@@ -1,4 +1,4 @@
-"""The timeline of a view: whatever draws its life, errors of every kind among it."""
+"""The timeline of a view: all that draws its life, errors of every kind among it."""
 
 from typing import Literal
 
@@ -6,7 +6,7 @@ import pytest
 
 from shared.schemas.beacon import Beacon
 from tests.unit.processor.applications.video_views.beacons import HOUR_MS, T0, Drive, cmcd, driver_of, mux, pipe, rows
-from tests.unit.processor.applications.video_views.test_by_time import told
+from tests.unit.processor.applications.video_views.test_by_time import timed
 from tests.unit.processor.applications.video_views.test_real_players import row_of
 
 
@@ -19,7 +19,7 @@ def events(drive: Drive, story: list[Beacon]) -> list[tuple[int, str]]:
     return [(event.at_ms, event.event) for event in row.events]
 
 
-def test_an_error_that_the_player_does_not_call_fatal_is_told(drive: Drive) -> None:
+def test_an_error_that_the_player_does_not_call_fatal_is_reported(drive: Drive) -> None:
     story = [
         cmcd(0, "viewstart", 0, sta="s"),
         cmcd(1, "playing", 500, sta="p"),
@@ -55,13 +55,13 @@ def test_a_tab_that_failed_adds_one_error_until_something_plays_again(drive: Dri
     ]
 
 
-def test_the_errors_of_a_real_player_that_calls_none_fatal_are_told(drive: Drive) -> None:
+def test_the_errors_of_a_real_player_that_calls_none_fatal_are_reported(drive: Drive) -> None:
     row = row_of(drive, "cmcd-dash.js-5.2.1-error.txt")
     assert [event.event for event in row.events].count("error") >= 1
     assert row.playback_failed
 
 
-def test_a_second_fatal_error_is_told_too(drive: Drive) -> None:
+def test_a_second_fatal_error_is_reported_too(drive: Drive) -> None:
     story = [
         mux(1, "viewstart", 0),
         mux(2, "error", 900, player_error_code="2"),
@@ -71,22 +71,22 @@ def test_a_second_fatal_error_is_told_too(drive: Drive) -> None:
 
 
 @pytest.mark.parametrize("source", ["mux", "native", "epas"])
-def test_what_the_client_calls_a_warning_is_told_as_one_and_fails_nothing(
+def test_what_the_client_calls_a_warning_is_reported_as_one_and_fails_nothing(
     drive: Drive, source: Literal["mux", "native", "epas"]
 ) -> None:
     if source == "mux":
         story = [mux(1, "viewstart", 0), mux(2, "warning", 900, player_error_code="2"), mux(3, "playing", 1_900)]
     else:
-        story = [told(source, "viewstart", 0), told(source, "warning", 900), told(source, "playing", 1_900)]
+        story = [timed(source, "viewstart", 0), timed(source, "warning", 900), timed(source, "playing", 1_900)]
     assert events(drive, story) == [(0, "viewstart"), (900, "warning"), (1_900, "playing")]
 
 
-def test_a_seek_before_anything_else_was_told_leads_back_to_nothing(drive: Drive) -> None:
+def test_a_seek_before_anything_else_was_reported_leads_back_to_nothing(drive: Drive) -> None:
     story = [
-        told("epas", "seekstart", 0),
-        told("epas", "seekend", 700),
-        told("epas", "viewstart", 1_000),
-        told("epas", "playing", 2_000),
+        timed("epas", "seekstart", 0),
+        timed("epas", "seekend", 700),
+        timed("epas", "viewstart", 1_000),
+        timed("epas", "playing", 2_000),
     ]
     # Times count from the start of the view.
     assert events(drive, story) == [(-1_000, "seekstart"), (0, "viewstart"), (1_000, "playing")]
