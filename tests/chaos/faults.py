@@ -78,7 +78,7 @@ class Fleet:
         self._running: set[int] = set()
         #: Exit codes of the processes that were stopped, and those that ended by themselves.
         self.exits: Counter[int] = Counter()
-        self.ended_unasked: list[str] = []
+        self.ended_unexpectedly: list[str] = []
         #: How often one that was starting gave up waiting for the broker, which was away, and logged it.
         self.found_no_broker = 0
         #: How often one ended, amid faults of the broker, since another process had its id.
@@ -124,7 +124,7 @@ class Fleet:
         elif slot.number in self.without_descriptors and NO_FILES in slot.last_line():
             self.ended_without_descriptors += 1
         else:
-            self.ended_unasked.append(f"slot {slot.number}: {slot.log_tail()[-600:]}")
+            self.ended_unexpectedly.append(f"slot {slot.number}: {slot.log_tail()[-600:]}")
         slot.start()
 
     def all_ready(self) -> bool:

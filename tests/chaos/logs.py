@@ -40,7 +40,7 @@ def refused_commits(log_files: list[Path]) -> Counter[str]:
 
 def takeovers(log_files: list[Path]) -> tuple[int, int]:
     """How often a partition was taken, and how many changelog rows were replayed in all."""
-    taken = [event for log_file in log_files for event in events(log_file, "partition_taken")]
+    taken = [event for log_file in log_files for event in events(log_file, "partition_taken_over")]
     return len(taken), sum(int(event["replayed_rows"]) for event in taken)
 
 

@@ -146,8 +146,8 @@ def _with_faults(scene: Scene, slots: list[LookupSlot], sender: Sender, options:
         sender.join(options.fault_seconds * random_.uniform(0.5, 1.5))
         for ended in (server.slot for server in slots if not server.slot.is_running):
             # As a supervisor would; printed, since no fault ended it.
-            print(f"slot {ended.number} ended unasked: {ended.log_tail()[-300:]}", file=sys.stderr)
-            made["slots that ended unasked, and were started again:"] += 1
+            print(f"slot {ended.number} ended unexpectedly: {ended.log_tail()[-300:]}", file=sys.stderr)
+            made["slots that ended unexpectedly, and were started again:"] += 1
             ended.start()
         if sender.is_alive() and options.fault_seconds > 0:
             name = random_.choice(list(faults))

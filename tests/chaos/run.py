@@ -52,7 +52,7 @@ class Result:
     faults: Counter[str]
     refused: Counter[str]
     exits: Counter[int]
-    ended_unasked: list[str]
+    ended_unexpectedly: list[str]
     found_no_broker: int
     replaced: int
     ended_without_descriptors: int
@@ -65,7 +65,7 @@ class Result:
     @property
     def is_right(self) -> bool:
         """Whether every view is right and no slot ended by itself."""
-        return self.verdict.is_right and not self.ended_unasked
+        return self.verdict.is_right and not self.ended_unexpectedly
 
     def table(self) -> str:
         """The result as lines to read."""
@@ -86,7 +86,7 @@ class Result:
             f"{'slots that found no broker to start':<36}{self.found_no_broker:>9,}",
             f"{'slots replaced by their own request':<36}{self.replaced:>9,}",
             f"{'slots that ended out of descriptors':<36}{self.ended_without_descriptors:>9,}",
-            f"{'slots that ended unasked':<36}{len(self.ended_unasked):>9,}",
+            f"{'slots that ended unexpectedly':<36}{len(self.ended_unexpectedly):>9,}",
             "",
             f"{'beacons':<36}{self.truth.beacons:>9,}",
             f"{'beacons sent again':<36}{self.truth.copies:>9,}",
@@ -106,7 +106,14 @@ class Result:
 
     def _faults_found(self) -> list[str]:
         verdict = self.verdict
-        found = [*verdict.missing, *verdict.doubled, *verdict.wrong, *verdict.split, *verdict.sums, *self.ended_unasked]
+        found = [
+            *verdict.missing,
+            *verdict.doubled,
+            *verdict.wrong,
+            *verdict.split,
+            *verdict.sums,
+            *self.ended_unexpectedly,
+        ]
         return ["", *(f"FAULT {fault}" for fault in found[:20])] if found else []
 
 
@@ -194,7 +201,7 @@ def run(options: Options, folder: Path, stage: Stage = laptop) -> Result:
         faults=faults,
         refused=logs.refused_commits(log_files),
         exits=fleet.exits,
-        ended_unasked=fleet.ended_unasked,
+        ended_unexpectedly=fleet.ended_unexpectedly,
         found_no_broker=fleet.found_no_broker,
         replaced=fleet.replaced,
         ended_without_descriptors=fleet.ended_without_descriptors,

@@ -281,7 +281,7 @@ def _order(chance: random.Random, beacons: list[Beacon]) -> list[Send]:
             order[at], order[at + 1] = order[at + 1], order[at]
     sends = [Send(beacon, chance.randint(50, 900)) for beacon in order]
     if len(sends) > 2 and chance.random() < 0.03:
-        # After a long silence, or after the goodbye: a revision.
+        # After a long silence, or after the last beacon: a revision.
         straggler = sends.pop(chance.randrange(len(sends)))
         sends.append(Send(straggler.beacon, COMEBACK_MS))
     with_copies: list[Send] = []

@@ -10,7 +10,7 @@ from tests.integration.tabling import UserReply
 from tests.linearizability import Operation, is_linearizable
 
 
-class Standing(NamedTuple):
+class UserState(NamedTuple):
     """A user as the model has it."""
 
     version: int
@@ -68,15 +68,15 @@ class History:
         ]
 
 
-def user(state: Standing | None, operation: Operation) -> Sequence[Standing | None]:
+def user(state: UserState | None, operation: Operation) -> Sequence[UserState | None]:
     """A user: absent, or with version, name and e-mail address."""
     request, reply = operation.request, operation.reply
     status = reply.status if operation.returned_at is not None else None
     if request is None:
-        return [state] if state == (None if status == 404 else _standing(reply)) else []
+        return [state] if state == (None if status == 404 else _state_of(reply)) else []
     if request.kind == "create":
         if state is None and status in {None, 201}:
-            return [Standing(1, request.name, request.email)]
+            return [UserState(1, request.name, request.email)]
         # Its address was another's.
         return [state] if state is None and status == 409 else []
     if state is None:
@@ -86,12 +86,12 @@ def user(state: Standing | None, operation: Operation) -> Sequence[Standing | No
         return [state] if status == 412 and not is_wanted else []
     if request.kind == "delete":
         return [None] if status in {None, 204} else []
-    after = Standing(state.version + 1, request.name or state.name, request.email or state.email)
-    return [after] if status is None or (status == 200 and after == _standing(reply)) else []
+    after = UserState(state.version + 1, request.name or state.name, request.email or state.email)
+    return [after] if status is None or (status == 200 and after == _state_of(reply)) else []
 
 
-def _standing(reply: UserReply) -> Standing:
-    return Standing(reply.body["version"], reply.body["name"], reply.body["email"])
+def _state_of(reply: UserReply) -> UserState:
+    return UserState(reply.body["version"], reply.body["name"], reply.body["email"])
 
 
 def address(state: str, operation: Operation) -> Sequence[str]:
