@@ -1,7 +1,7 @@
 """Makes or upgrades the customers table: `COLLECTOR_CUSTOMERS_DSN=postgresql://owner@... python -m deploy.customers_table`.
 
-Run it as the owner of the schema, before collectors of this version start. Collectors need only `GRANT USAGE ON SCHEMA collector`
-and `GRANT SELECT ON ALL TABLES IN SCHEMA collector`.
+Run it as the owner of schemas `collector` and `limits`, before collectors of this version start. docs/security.md has the rights of
+collectors, finalizer and dashboard.
 """
 
 import os

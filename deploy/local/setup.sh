@@ -69,7 +69,7 @@ make_environment() {
     if [[ -e $stamp ]] && [[ -x $PYTHON ]]; then
         return
     fi
-    # Whatever is cut off from here on is done again the next time.
+    # What is interrupted from here on is done again the next time.
     rm -f "$STAMPS"/venv-*
     # pip comes last into a new environment: one that was cut off while it was made has none.
     if ! $PYTHON -m pip --version >/dev/null 2>&1; then

@@ -99,6 +99,7 @@ COLLECTOR: Final = (
         "cps",
         ((_rate("playhead_collector_customers_reloads_total", "outcome"), "{{outcome}}"),),
     ),
+    Panel("Usage reported", "cps", ((_rate("playhead_collector_usage_reports_total", "outcome"), "{{outcome}}"),)),
     Panel("Recordings being received", "short", (("playhead_collector_uploads", "{{instance}}"),)),
     Panel(
         "Recordings stored", "Bps", ((_rate("playhead_collector_recording_bytes_total", "instance"), "{{instance}}"),)

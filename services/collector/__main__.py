@@ -21,9 +21,13 @@ import uvloop
 
 from services.collector.customers.file import CustomersFile, CustomersSource, RulesNow
 from services.collector.customers.table import CustomersTable, TableAway
+from services.collector.customers.upkeep import Upkeep
+from services.collector.customers.usage import Usage
+from services.collector.customers.usage_reports import UsageReports
 from services.collector.http.app import Drain, make_app, make_runner
 from services.collector.http.clients import Clients, Places
 from services.collector.http.connections import ConnectionLimits, room_for
+from services.collector.http.limits import LIMITED
 from services.collector.http.listener import Listener
 from services.collector.http.reception import Reception
 from services.collector.http.recording_routes import RecordingRoutes
@@ -107,8 +111,9 @@ async def serve(settings: CollectorSettings, stop: threading.Event) -> int:
         )
     metrics.gauge(COLLECTOR_QUEUE_RECORDS).set_function(sink.records_waiting)
     drain = Drain()
-    rules = settings.rules(collector_id, source.customers if source else settings.listed_customers)
-    reception = Reception(RulesNow(rules, source), clients, settings.profile, settings.limits(), _now_ms, traces=traces)
+    reception, reports = _reception(settings, collector_id, source, clients, traces)
+    upkeep = Upkeep(source, reports, stop)
+    await upkeep.begin()
     uploads = Uploads(recordings_sink, settings.profile, settings.upload_limits(), new_id=lambda: uuid.uuid4().hex)
     app = make_app(Routes(reception, sink, mux_sink), RecordingRoutes(reception, uploads), drain)
     runner = make_runner(app, settings.drain_seconds_max)
@@ -134,11 +139,13 @@ async def serve(settings: CollectorSettings, stop: threading.Event) -> int:
         await mux_sink.close(0)
         await recordings_sink.close(0)
         return EXIT_BOOT
-    watching = asyncio.create_task(_watch(source, settings.customers_seconds, stop)) if source else None
+    upkeep.start(customers_seconds=settings.customers_seconds, usage_seconds=settings.usage_seconds)
     log.info("ready", host=settings.host, port=settings.port, admin_port=settings.admin_port, collector=collector_id)
     await asyncio.to_thread(stop.wait)
     code = await _drain(listener, mux_sink, recordings_sink, drain, settings)
-    code = await _watched(watching, code)
+    if not await upkeep.end():
+        log.error("stopped_without_customers")
+        code = code or EXIT_CUSTOMERS
     if traces is not None:
         await asyncio.to_thread(traces.close)
     admin.stop()
@@ -151,26 +158,25 @@ def _customers(settings: CollectorSettings) -> CustomersSource | None:
     return CustomersFile(Path(settings.customers_file)) if settings.customers_file else None
 
 
-async def _watch(source: CustomersSource, seconds: float, stop: threading.Event) -> None:
-    """Reloads the customers at this interval. Without it a collector would accept revoked keys for ever."""
-    try:
-        await source.watch(seconds)
-    except Exception:  # a task's top loop: it logs the cause, and the process ends
-        log.exception("customers_watch_ended")
-        stop.set()
-        raise
-
-
-async def _watched(watching: asyncio.Task[None] | None, code: int) -> int:
-    """Ends the watch; the exit code, given that of all else."""
-    if watching is None:
-        return code
-    watching.cancel()
-    (end,) = await asyncio.gather(watching, return_exceptions=True)
-    if not isinstance(end, Exception):
-        return code
-    log.error("stopped_without_customers")
-    return code or EXIT_CUSTOMERS
+def _reception(
+    settings: CollectorSettings,
+    collector_id: str,
+    source: CustomersSource | None,
+    clients: Clients,
+    traces: tracing.Traces | None,
+) -> tuple[Reception, UsageReports | None]:
+    """What takes requests in, and what reports the usage that it counts: nothing where customers are in no database."""
+    rules = settings.rules(collector_id, source.customers if source else settings.listed_customers)
+    usage, limits = Usage(), settings.limits()
+    reception = Reception(
+        RulesNow(rules, source), clients, settings.profile, limits, _now_ms, traces=traces, usage=usage
+    )
+    if settings.customers_dsn is None:
+        return reception, None
+    defaults = {name: value for name in LIMITED if (value := getattr(limits.customer_rates, name)) is not None}
+    process = f"{collector_id}/{uuid.uuid4().hex[:12]}"
+    dsn = settings.customers_dsn.get_secret_value()
+    return reception, UsageReports(dsn, process, usage, defaults, reception.set_stored)
 
 
 def _kafka_sink(settings: CollectorSettings, collector_id: str, on_death: Callable[[str], None]) -> KafkaSink:

@@ -49,6 +49,12 @@ class CollectorSettings(IntakeLimits, Settings):
     customers_seconds: float = pydantic.Field(
         default=5.0, gt=0, le=3_600, description="seconds between looks at the file or table"
     )
+    usage_seconds: float = pydantic.Field(
+        default=10.0,
+        gt=0,
+        le=30,
+        description="seconds between reports of stored bytes and refusals to the database of COLLECTOR_CUSTOMERS_DSN",
+    )
     trusted_proxies: str = pydantic.Field(
         default="",
         description="networks whose X-Forwarded-For is read, comma separated: 10.0.0.0/8; or none",

@@ -15,9 +15,11 @@ import structlog
 from aiohttp import web
 
 from services.dashboard.app import make_app, make_runner
+from services.dashboard.limits.queries import PostgresLimits
 from services.dashboard.live import LiveHistory
 from services.dashboard.live_board import LiveBoard
 from services.dashboard.live_feed import LiveFeed
+from services.dashboard.postgres import Postgres
 from services.dashboard.queries import PostgresServing
 from services.dashboard.replay import Replay
 from services.dashboard.settings import DashboardSettings
@@ -47,7 +49,11 @@ def main() -> int:
         sys.stderr.write(f"dashboard: {error}\n")
         return EXIT_SETTINGS
     logs.configure("dashboard", settings)
-    certificates.watch(*settings.certificate_files, *certificate_files(settings.postgres_dsn))
+    certificates.watch(
+        *settings.certificate_files,
+        *certificate_files(settings.postgres_dsn),
+        *certificate_files(settings.customers_dsn),
+    )
     metrics.declare("dashboard")
     stop = stop_on_signals()
     try:
@@ -80,6 +86,8 @@ class _Parts:
     board: LiveBoard
     feed: LiveFeed
     serving: PostgresServing
+    #: Of the customers, where they have a database of their own.
+    customers: Postgres | None
     views: ProcessorViews | None
     runner: web.AppRunner
     admin: AdminServer
@@ -110,6 +118,13 @@ def _assemble(settings: DashboardSettings, fate: _Fate, stop: threading.Event) -
         connections_max=settings.postgres_connections_max,
         seconds_max=settings.query_seconds_max,
     )
+    customers = None
+    if settings.customers_dsn is not None:
+        customers = Postgres(
+            settings.customers_dsn.get_secret_value(),
+            connections_max=settings.postgres_connections_max,
+            seconds_max=settings.query_seconds_max,
+        )
     views = None
     if settings.lookup_url and settings.lookup_token is not None:
         token = settings.lookup_token.get_secret_value()
@@ -126,12 +141,13 @@ def _assemble(settings: DashboardSettings, fate: _Fate, stop: threading.Event) -
         unpublished_ms_max=round(settings.unpublished_seconds_max * 1_000),
         now_ms=_now_ms,
         replay=replay,
+        limits=PostgresLimits(customers or serving.postgres, serving.postgres),
     )
     runner = make_runner(app, settings.drain_seconds_max)
     admin = AdminServer(
         settings.admin_host, settings.admin_port, settings.admin_token, is_alive=fate.alive, is_ready=fate.ready
     )
-    return _Parts(board, feed, serving, views, runner, admin)
+    return _Parts(board, feed, serving, customers, views, runner, admin)
 
 
 async def _serve(settings: DashboardSettings, stop: threading.Event) -> int:
@@ -140,6 +156,8 @@ async def _serve(settings: DashboardSettings, stop: threading.Event) -> int:
     stopping = asyncio.create_task(asyncio.to_thread(stop.wait))
     settling = asyncio.create_task(parts.board.keep_settling())
     await parts.serving.open()
+    if parts.customers is not None:
+        await parts.customers.open()
     if parts.views is not None:
         await parts.views.open()
     parts.feed.start()
@@ -180,6 +198,8 @@ async def _drain(parts: _Parts, fate: _Fate) -> None:
     await parts.runner.cleanup()
     await asyncio.to_thread(parts.feed.stop)
     await parts.serving.close()
+    if parts.customers is not None:
+        await parts.customers.close()
     if parts.views is not None:
         await parts.views.close()
 

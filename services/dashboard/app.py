@@ -10,10 +10,13 @@ from typing import Any, Final
 import orjson
 from aiohttp import web
 
+from services.dashboard.limits.queries import LimitsSource
+from services.dashboard.limits.routes import LimitsRoutes
 from services.dashboard.live import ALL
 from services.dashboard.live_board import LiveBoard
+from services.dashboard.postgres import NotPublished, PostgresAway, QueryRefused
 from services.dashboard.quality import qualities
-from services.dashboard.queries import NotPublished, PostgresAway, QueryRefused, Serving
+from services.dashboard.queries import Serving
 from services.dashboard.replay import Replay
 from services.dashboard.views import LookupsAway, LookupsRefused, Views
 from services.rim.admin.guarded_runner import GuardedRunner
@@ -52,8 +55,12 @@ def make_app(
     unpublished_ms_max: int,
     now_ms: Callable[[], int],
     replay: Replay | None = None,
+    limits: LimitsSource | None = None,
 ) -> web.Application:
-    """The application that shows `board` and asks `serving`, and `views` and `replay` where the processor's lookups are on."""
+    """The application that shows `board` and asks `serving`, and `views` and `replay` where the processor's lookups are on.
+
+    `limits` has the customers' limits.
+    """
     routes = Routes(
         board, serving, views, streams_max=streams_max, unpublished_ms_max=unpublished_ms_max, now_ms=now_ms
     )
@@ -70,6 +77,8 @@ def make_app(
     app.router.add_static("/static/", STATIC, name="static")
     if replay is not None:
         replay.add_to(app)
+    if limits is not None:
+        LimitsRoutes(limits, now_ms).add_to(app)
     return app
 
 

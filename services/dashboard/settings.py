@@ -19,6 +19,10 @@ class DashboardSettings(Settings):
     admin_port: int = pydantic.Field(default=9104, ge=0, le=65535, description="port of health and metrics")
 
     postgres_dsn: Dsn = pydantic.Field(description="postgresql://... of the serving database")
+    customers_dsn: Dsn | None = pydantic.Field(
+        default=None,
+        description="postgresql://... of the customers' database, if it is not the serving one; for /limits",
+    )
     postgres_connections_max: int = pydantic.Field(
         default=4, ge=1, le=100, description="connections to Postgres at a time"
     )

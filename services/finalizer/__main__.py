@@ -26,7 +26,7 @@ from services.finalizer.streaming.stalls import Stalls
 from services.finalizer.warehouse import identity
 from services.finalizer.warehouse.locations import is_local
 from services.finalizer.warehouse.row_topics import RowTopic
-from services.finalizer.warehouse.tables import ALL, OF_VIEWS, RAW, ROWS, UNPARSED_ROWS, told
+from services.finalizer.warehouse.tables import ALL, OF_VIEWS, RAW, ROWS, UNPARSED_ROWS, layout_of
 from services.rim.admin.admin import AdminServer
 from services.rim.database.migrations import DatabaseNewer
 from services.rim.database.postgres import certificate_files
@@ -62,7 +62,8 @@ def main(arguments: Sequence[str], environ: Mapping[str, str]) -> int:
         return EXIT_SETTINGS
     logs.configure("finalizer", settings)
     kafka = {*settings.certificate_files, *settings.views_kafka.certificate_files}
-    certificates.watch(*kafka, *certificate_files(settings.postgres_dsn))
+    databases = (settings.postgres_dsn, settings.customers_dsn)
+    certificates.watch(*kafka, *(file for dsn in databases for file in certificate_files(dsn)))
     metrics.declare("finalizer")
     stop = stop_on_signals()
     try:
@@ -88,13 +89,13 @@ def parser() -> argparse.ArgumentParser:
     landing.add_argument("--once", action="store_true", help="land what there is now, then end: for cron")
     landing.set_defaults(run=land)
     commands.add_to(jobs)
-    jobs.add_parser("schema", help="tell every table's columns as JSON").set_defaults(run=None)
+    jobs.add_parser("schema", help="print every table's columns as JSON").set_defaults(run=None)
     return parser
 
 
 def schema() -> None:
     """Prints the schema of all tables: the file that the next version is held against."""
-    print(json.dumps({table.name: told(table) for table in ALL}, indent=1))  # noqa: T201 - its output
+    print(json.dumps({table.name: layout_of(table) for table in ALL}, indent=1))  # noqa: T201 - its output
 
 
 def land(settings: FinalizerSettings, stop: threading.Event, *, once: bool) -> None:
@@ -109,7 +110,7 @@ def land(settings: FinalizerSettings, stop: threading.Event, *, once: bool) -> N
     admin.start()
     try:
         verify_topics(settings.views_kafka, [VIEWS])
-        of_rows = [told.topic for told in settings.row_topics]
+        of_rows = [row_topic.topic for row_topic in settings.row_topics]
         verify_topics(settings, [BEACONS, LATE, REJECTED, *of_rows])
         with writing(settings, stop) as driver:
             streams = _start(driver, once=once)
@@ -135,7 +136,11 @@ def _start(driver: Driver, *, once: bool) -> list[stream.Stream]:
     warehouse = identity.warehouse_id(spark, settings.warehouse_dir)
     views_id = identity.topic_ids(settings.views_kafka, [VIEWS.name])[VIEWS.name]
     raw_ids = identity.topic_ids(settings, list(RAW))
-    row_ids = identity.topic_ids(settings, [told.name for told in settings.row_topics]) if settings.row_topics else {}
+    row_ids = (
+        identity.topic_ids(settings, [row_topic.name for row_topic in settings.row_topics])
+        if settings.row_topics
+        else {}
+    )
     # All are held to what they belong to before the first one starts.
     views_folder = stream.checkpoint(settings, VIEWS.name)
     identity.hold_to(spark, views_folder, warehouse=warehouse, topic=VIEWS.name, topic_id=views_id)
@@ -154,7 +159,7 @@ def _start(driver: Driver, *, once: bool) -> list[stream.Stream]:
     return [
         _start_views(driver, once=once),
         *(_start_raw(driver, topic, raw_ids[topic], starting[topic], once=once) for topic in RAW),
-        *(_start_rows(driver, told, once=once) for told in settings.row_topics),
+        *(_start_rows(driver, topic, once=once) for topic in settings.row_topics),
     ]
 
 
@@ -182,14 +187,14 @@ def _start_raw(driver: Driver, topic: str, topic_id: str, starting: str, *, once
     return stream.start(records, batches, settings, once=once)
 
 
-def _start_rows(driver: Driver, told: RowTopic, *, once: bool) -> stream.Stream:
+def _start_rows(driver: Driver, topic: RowTopic, *, once: bool) -> stream.Stream:
     settings = driver.settings
     offsets_max = settings.raw_offsets_per_trigger_max
     # Rows that are read again are merged by its key.
-    records = stream.read(driver.spark, settings, told.name, offsets_max=offsets_max, starting="earliest")
-    landing = RowLanding(settings.warehouse_dir, told, clock_ms=clock_ms, crash_points=driver.crash_points)
-    maintenance = Maintenance.of(settings, [ROWS[told.name]], clock_ms, driver.stop)
-    batches = Batches(told.name, _land_and_maintain(landing, maintenance), driver.stop)
+    records = stream.read(driver.spark, settings, topic.name, offsets_max=offsets_max, starting="earliest")
+    landing = RowLanding(settings.warehouse_dir, topic, clock_ms=clock_ms, crash_points=driver.crash_points)
+    maintenance = Maintenance.of(settings, [ROWS[topic.name]], clock_ms, driver.stop)
+    batches = Batches(topic.name, _land_and_maintain(landing, maintenance), driver.stop)
     return stream.start(records, batches, settings, once=once)
 
 

@@ -38,12 +38,12 @@ GENERATION_MIN: Final = 2
 
 def add_to(jobs: Any) -> None:
     """Adds the jobs to the command line."""
-    again = _add(jobs, "reprocess", _reprocess, "make views anew from bronze, beside those that are read, and compare")
+    again = _add(jobs, "reprocess", _reprocess, "fold views again from bronze, beside those that are read, and compare")
     again.add_argument("--from", dest="first", type=_day, required=True, help="first day, as 2026-02-02 (UTC)")
     again.add_argument("--to", dest="last", type=_day, required=True, help="last day, included")
     again.add_argument("--generation", type=_generation, required=True, help="a number larger than any before")
     for name, run, about in (
-        ("compare", _compare, "tell what swapping a generation in would change"),
+        ("compare", _compare, "report what swapping a generation in would change"),
         ("swap", _swap, "bring a generation to all readers"),
         ("swap-back", _swap_back, "take a swap back"),
     ):
@@ -85,7 +85,7 @@ def _generation(text: str) -> int:
     return int(text)
 
 
-def _tell(lines: Iterable[str]) -> None:
+def _print(lines: Iterable[str]) -> None:
     for line in lines:
         print(line)  # noqa: T201 - the job's output
 
@@ -95,21 +95,21 @@ def _reprocess(job: Job) -> None:
         # Only its own table is written: the stream may go on.
         days = (job.given.first, job.given.last)
         made = reprocess.make(spark, job.settings.warehouse_dir, days, job.given.generation, job.environ)
-        _tell(
+        _print(
             [f"generation {job.given.generation}: {made.views:,} views made from bronze, {made.partial:,} only in part"]
         )
         if any(made):
-            _tell(compare(spark, job.settings.warehouse_dir, job.given.generation).lines())
+            _print(compare(spark, job.settings.warehouse_dir, job.given.generation).lines())
 
 
 def _compare(job: Job) -> None:
     with spark_session(job.settings) as spark:
-        _tell(compare(spark, job.settings.warehouse_dir, job.given.generation).lines())
+        _print(compare(spark, job.settings.warehouse_dir, job.given.generation).lines())
 
 
 def _swap(job: Job) -> None:
     with writing(job.settings, job.stop) as driver:
-        _tell(
+        _print(
             [
                 f"{swap.swap(driver, job.given.generation):,} views of generation {job.given.generation} are read from now on"
             ]
@@ -118,7 +118,7 @@ def _swap(job: Job) -> None:
 
 def _swap_back(job: Job) -> None:
     with writing(job.settings, job.stop) as driver:
-        _tell(
+        _print(
             [
                 f"{swap.swap_back(driver, job.given.generation):,} views stand as without generation {job.given.generation}"
             ]
@@ -127,7 +127,7 @@ def _swap_back(job: Job) -> None:
 
 def _forget(job: Job) -> None:
     with writing(job.settings, job.stop) as driver:
-        _tell(forget(driver, job.given.customer, job.given.viewer).lines())
+        _print(forget(driver, job.given.customer, job.given.viewer).lines())
 
 
 def _export(job: Job) -> None:
@@ -136,7 +136,7 @@ def _export(job: Job) -> None:
         rows = export(
             spark, table.path(job.settings.warehouse_dir), job.given.day, to=job.given.to, file_format=job.given.format
         )
-        _tell([f"{rows:,} rows of {table.name} in {job.given.to}"])
+        _print([f"{rows:,} rows of {table.name} in {job.given.to}"])
 
 
 def _maintain(job: Job) -> None:
@@ -150,4 +150,4 @@ def _maintain(job: Job) -> None:
 
 def _publish(job: Job) -> None:
     with writing(job.settings, job.stop) as driver:
-        _tell([f"{publish(driver):,} slices published from the warehouse"])
+        _print([f"{publish(driver):,} slices published from the warehouse"])

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from pyspark.sql import SparkSession
 
+from services.finalizer.serving.customer_limits import CustomerLimits
 from services.finalizer.serving.database import Serving
 from services.finalizer.settings import FinalizerSettings
 from services.finalizer.streaming.landing import Landing
@@ -47,6 +48,8 @@ def writing(settings: FinalizerSettings, stop: threading.Event) -> Iterator[Driv
                     slices_max=settings.slices_max,
                     sets=settings.sets,
                     members_max=settings.members_max,
+                    bytes_max=settings.batch_bytes_max,
+                    customer_limits=CustomerLimits(settings.customers_database, settings.members_max),
                     recent_days=settings.recent_days,
                     clock_ms=clock_ms,
                     crash_points=crash_points,

@@ -32,19 +32,19 @@ def columns_of(batches: Iterable[Any], environ: Mapping[str, str]) -> Iterator[d
     application = APPLICATIONS["video_views"](environ)
     replay: Replay | None = None
     for batch in batches:
-        told: dict[str, list[Any]] = {"partition": [], "offset": [], "timestamp_ms": [], "value": []}
+        folded: dict[str, list[Any]] = {"partition": [], "offset": [], "timestamp_ms": [], "value": []}
         columns = batch.to_pydict()
         rows = zip(*(columns[name] for name in COLUMNS), strict=True)
         for partition, offset, timestamp_ms, key, value in rows:
             if replay is None or replay.partition != partition:
-                _tell(replay, told)
+                _append_rows(replay, folded)
                 replay = Replay(application, partition)
             replay.fold(Record(BEACONS.name, partition, offset, timestamp_ms, key, value))
             if replay.waiting >= CHECKPOINT_RECORDS:
-                _tell(replay, told)
+                _append_rows(replay, folded)
         # The last of a batch too, so that nothing is left when batches end.
-        _tell(replay, told)
-        yield told
+        _append_rows(replay, folded)
+        yield folded
 
 
 COLUMNS: Final = ("kafka_partition", "kafka_offset", "kafka_timestamp_ms", "key", "value")
@@ -104,11 +104,11 @@ def _row(output: Output) -> bytes | None:
     return output.value if output.topic == VIEWS.name else None
 
 
-def _tell(replay: Replay | None, told: dict[str, list[Any]]) -> None:
+def _append_rows(replay: Replay | None, folded: dict[str, list[Any]]) -> None:
     if replay is None or not replay.waiting:
         return
     for value in replay.rows():
-        told["partition"].append(replay.partition)
-        told["offset"].append(replay.offset)
-        told["timestamp_ms"].append(replay.timestamp_ms)
-        told["value"].append(value)
+        folded["partition"].append(replay.partition)
+        folded["offset"].append(replay.offset)
+        folded["timestamp_ms"].append(replay.timestamp_ms)
+        folded["value"].append(value)

@@ -42,6 +42,9 @@ class FinalizerSettings(Settings):
     checkpoint_dir: Location = pydantic.Field(description="the streams' checkpoints; one driver at a time")
     jars_dir: Path = pydantic.Field(description="folder with the Kafka connector's and Delta's jars")
     postgres_dsn: Dsn = pydantic.Field(description="postgresql://... of the serving database")
+    customers_dsn: Dsn | None = pydantic.Field(
+        default=None, description="postgresql://... of the customers' database, if it is not the serving one"
+    )
     postgres_away_seconds_max: float = pydantic.Field(default=60.0, gt=0, le=3600, description="then the batch fails")
     views_bootstrap: str | None = pydantic.Field(
         default=None, min_length=1, description="host:port of the cluster that has topic views, where it is another one"
@@ -66,6 +69,12 @@ class FinalizerSettings(Settings):
     )
     offsets_per_trigger_max: int = pydantic.Field(
         default=100_000, ge=1, le=10_000_000, description="offsets of one batch"
+    )
+    batch_bytes_max: int = pydantic.Field(
+        default=64 * 1024 * 1024,
+        ge=1_024,
+        le=2**31,
+        description="bytes of views that are merged, and that the driver holds, at a time; a larger batch is landed in pieces",
     )
     raw_offsets_per_trigger_max: int = pydantic.Field(
         default=200_000,
@@ -159,8 +168,8 @@ class FinalizerSettings(Settings):
         try:
             Settings.model_validate(self._views_connection())
         except pydantic.ValidationError as error:
-            told = "; ".join(problem["msg"] for problem in error.errors())
-            raise ValueError(told.replace("PLAYHEAD_KAFKA_", "FINALIZER_VIEWS_")) from None
+            message = "; ".join(problem["msg"] for problem in error.errors())
+            raise ValueError(message.replace("PLAYHEAD_KAFKA_", "FINALIZER_VIEWS_")) from None
         return self
 
     @property
@@ -177,9 +186,14 @@ class FinalizerSettings(Settings):
         return {"kafka_bootstrap": self.views_bootstrap, **own}
 
     @property
+    def customers_database(self) -> str:
+        """Where limits that customers have of their own are."""
+        return (self.customers_dsn or self.postgres_dsn).get_secret_value()
+
+    @property
     def row_topics(self) -> list[RowTopic]:
         """The topics of applications that are landed."""
-        return [told for told in ROW_TOPICS if told.application in self.applications.split(",")]
+        return [topic for topic in ROW_TOPICS if topic.application in self.applications.split(",")]
 
     @property
     def sets(self) -> Sets:

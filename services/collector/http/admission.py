@@ -6,11 +6,12 @@ Use it on the event loop's thread, except for methods marked as safe to use from
 import asyncio
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Final
 
+from services.collector.customers.usage import Usage
 from services.collector.http.bodies import BodyLimits, RetryLater
 from services.collector.http.known_views import KnownViews
 from services.collector.http.limits import (
@@ -35,7 +36,7 @@ from shared.metrics import (
     COLLECTOR_REJECTED_DROPPED,
     COLLECTOR_UNSTORED,
 )
-from shared.schemas.api_call import ApiCall
+from shared.schemas.apis.call import ApiCall
 from shared.schemas.beacon import Beacon
 from shared.schemas.span import Span
 
@@ -76,15 +77,19 @@ class Demand:
 class Admission:
     """The limits of one process, and what requests have taken of them."""
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: Limits, usage: Usage | None = None) -> None:
         self._limits = limits
-        self._rates = RateLimits(limits.customer_rates)
+        self._rates = RateLimits(limits.customer_rates, usage)
         self._rejected_room = RejectedRoom(limits.rejected_bytes_per_second_max)
         self._in_flight = InFlight(limits.in_flight_bytes_max, limits.party_share_max)
         self._wasted_ms = AddressRates(limits.wasted_seconds_per_second * 1_000, WASTE_BURST_SECONDS)
         self._requests = AddressRates(limits.address_requests_per_second, BURST_SECONDS)
         self._known_views = KnownViews()
         metrics.gauge(COLLECTOR_IN_FLIGHT_BYTES).set_function(lambda: self._in_flight.bytes)
+
+    def set_stored(self, stored: Mapping[str, float]) -> None:
+        """What customers have stored of their day at all collectors, bytes by customer id."""
+        self._rates.set_stored(stored, time.monotonic())
 
     def admit_address(self, address: str) -> None:
         """Counts a request of the address, before a byte of its body is read.
@@ -171,6 +176,11 @@ class Admission:
 
         try:
             yield charge
+        except RetryLater as refused:
+            # A payload without a size, whose bytes came too fast for too long.
+            if refused.kind == "limited":
+                self._limited(demand(0, 1), refused.wait_seconds)
+            raise
         finally:
             if size_bytes is not None and come < size_bytes:
                 self._rates.give_back(customer_id, size_bytes - come)
@@ -242,6 +252,8 @@ class Admission:
         for customer_id, amount in amounts.items():
             inputs = amount.beacons + amount.spans + amount.calls + amount.recordings
             metrics.counter(COLLECTOR_LIMITED).labels(customer_id).inc(inputs)
+        if demand is not None:
+            self._rates.count_refused(amounts, demand.terms, time.monotonic())
         return RetryLater("limited", wait)
 
 

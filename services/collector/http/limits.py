@@ -2,10 +2,11 @@
 
 import threading
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
+from services.collector.customers.usage import Usage
 from services.collector.intake.sender.customers import Customer
 
 #: A bucket holds the tokens of so many seconds: players send every ten seconds.
@@ -49,10 +50,12 @@ class Amount:
 
 
 DAY_SECONDS: Final = 86_400.0
+#: The rate that all collectors fill one bucket of together, where they report what customers store.
+STORED: Final = "bytes_per_day"
 #: What is taken from a bucket, the customer's rate that fills it, the seconds of that rate, and for how many a burst may last.
 _RATES: Final = (
     ("size_bytes", "bytes_per_second", 1.0, BURST_SECONDS),
-    ("size_bytes", "bytes_per_day", DAY_SECONDS, DAY_SECONDS),
+    ("size_bytes", STORED, DAY_SECONDS, DAY_SECONDS),
     ("cpu_ms", "cpu_ms_per_second", 1.0, BURST_SECONDS),
     ("beacons", "beacons_per_second", 1.0, BURST_SECONDS),
     ("spans", "spans_per_second", 1.0, BURST_SECONDS),
@@ -60,25 +63,74 @@ _RATES: Final = (
     ("recordings", "recordings_per_minute", 60.0, BURST_SECONDS),
     ("new_views", "new_views_per_second", 1.0, BURST_SECONDS),
 )
+#: Names of the rates that a customer may have.
+LIMITED: Final = tuple(name for _, name, _, _ in _RATES)
 #: The buckets of bytes.
 _OF_BYTES: Final = tuple(name for kind, name, _, _ in _RATES if kind == "size_bytes")
-#: Asked of every request, also where it takes nothing of them: a customer in debt waits.
+#: Checked for every request, also one that takes nothing of them: a customer in debt waits.
 _OF_EVERY_REQUEST: Final = frozenset({"size_bytes", "cpu_ms"})
+
+
+class _Wanted(NamedTuple):
+    """What a request takes of one bucket."""
+
+    customer_id: str
+    name: str
+    bucket: _Bucket
+    tokens: float
 
 
 class RateLimits:
     """The buckets of customers. A customer whose rates change starts with full buckets.
 
-    `defaults` are the rates of customers that have none of their own.
+    `defaults` are the rates of customers that have none of their own. `usage` counts what is stored and what is refused.
     """
 
-    def __init__(self, defaults: Customer = NO_RATES) -> None:
+    def __init__(self, defaults: Customer = NO_RATES, usage: Usage | None = None) -> None:
         self._defaults = defaults
+        self._usage = usage or Usage()
         self._buckets: dict[tuple[str, str], _Bucket] = {}
+        #: What customers had stored at all collectors, bytes, and when that was heard.
+        self._stored: dict[str, tuple[float, float]] = {}
 
     def wait_seconds(self, amounts: Mapping[str, Amount], terms: Mapping[str, Customer], now_seconds: float) -> float:
         """0 when the amounts, by customer id, were taken from the buckets; else seconds until it is worth asking again."""
-        wanted: list[tuple[_Bucket, float]] = []
+        wanted = list(self._wanted(amounts, terms, now_seconds))
+        wait = max((one.bucket.wait_seconds(now_seconds) for one in wanted), default=0.0)
+        if wait == 0.0:
+            for one in wanted:
+                one.bucket.tokens -= one.tokens
+                if one.name == STORED:
+                    self._count_stored(one.customer_id, one.tokens, one.bucket)
+        return wait
+
+    def count_refused(self, amounts: Mapping[str, Amount], terms: Mapping[str, Customer], now_seconds: float) -> None:
+        """Counts a request that is refused now under each limit that its customers are beyond."""
+        for one in self._wanted(amounts, terms, now_seconds):
+            if one.bucket.wait_seconds(now_seconds):
+                self._usage.add_refused(one.customer_id, one.name, one.tokens)
+
+    def give_back(self, customer_id: str, size_bytes: int) -> None:
+        """Returns bytes to the buckets that were taken and did not arrive; if negative, takes bytes that arrived in addition."""
+        for name in _OF_BYTES:
+            bucket = self._buckets.get((customer_id, name))
+            if bucket is not None:
+                bucket.tokens += size_bytes
+                if name == STORED:
+                    self._count_stored(customer_id, -size_bytes, bucket)
+
+    def set_stored(self, stored: Mapping[str, float], now_seconds: float) -> None:
+        """From now on these customers have stored so many bytes of their day, besides those that `usage` has not reported."""
+        for customer_id, size_bytes in stored.items():
+            self._stored[customer_id] = size_bytes, now_seconds
+            bucket = self._buckets.get((customer_id, STORED))
+            if bucket is not None:
+                bucket.tokens = self._room(customer_id, bucket.rate, now_seconds)
+                bucket.at_seconds = now_seconds
+
+    def _wanted(
+        self, amounts: Mapping[str, Amount], terms: Mapping[str, Customer], now_seconds: float
+    ) -> Iterator[_Wanted]:
         for customer_id, amount in amounts.items():
             own = terms[customer_id]
             for kind, name, seconds, burst_seconds in _RATES:
@@ -88,26 +140,26 @@ class RateLimits:
                 rate = getattr(own, name) or getattr(self._defaults, name)
                 if rate is not None:
                     bucket = self._bucket((customer_id, name), rate / seconds, now_seconds, burst_seconds)
-                    wanted.append((bucket, tokens))
-        wait = max((bucket.wait_seconds(now_seconds) for bucket, _ in wanted), default=0.0)
-        if wait == 0.0:
-            for bucket, tokens in wanted:
-                bucket.tokens -= tokens
-        return wait
-
-    def give_back(self, customer_id: str, size_bytes: int) -> None:
-        """Returns bytes to the buckets that were taken and did not arrive; if negative, takes bytes that arrived in addition."""
-        for name in _OF_BYTES:
-            bucket = self._buckets.get((customer_id, name))
-            if bucket is not None:
-                bucket.tokens += size_bytes
+                    yield _Wanted(customer_id, name, bucket, tokens)
 
     def _bucket(self, key: tuple[str, str], rate: float, now_seconds: float, burst_seconds: float) -> _Bucket:
         bucket = self._buckets.get(key)
         if bucket is None or bucket.rate != rate:
+            customer_id, name = key
             full = max(1.0, rate * burst_seconds)
-            bucket = self._buckets[key] = _Bucket(rate, full, now_seconds, burst_seconds)
+            tokens = self._room(customer_id, rate, now_seconds) if name == STORED else full
+            bucket = self._buckets[key] = _Bucket(rate, tokens, now_seconds, burst_seconds)
         return bucket
+
+    def _room(self, customer_id: str, rate: float, now_seconds: float) -> float:
+        """Bytes that the customer may still store of its day, as far as is known."""
+        stored, at_seconds = self._stored.get(customer_id, (0.0, now_seconds))
+        drained = max(0.0, stored - rate * (now_seconds - at_seconds))
+        return max(1.0, rate * DAY_SECONDS) - drained - self._usage.unsent_bytes(customer_id)
+
+    def _count_stored(self, customer_id: str, size_bytes: float, bucket: _Bucket) -> None:
+        if size_bytes:
+            self._usage.add_stored(customer_id, size_bytes, bucket.rate * DAY_SECONDS)
 
 
 class RejectedRoom:

@@ -13,6 +13,7 @@ from typing import get_args
 import structlog
 from aiohttp import web
 
+from services.collector.customers.usage import Usage
 from services.collector.http.admission import Admission, Limits, parties_of, party_of
 from services.collector.http.bodies import Bodies, RetryLater
 from services.collector.http.clients import Clients
@@ -42,13 +43,15 @@ class Reception:
         now_ms: Callable[[], int],
         *,
         traces: Traces | None = None,
+        usage: Usage | None = None,
         cpu_seconds: Callable[[], float] = time.thread_time,
     ) -> None:
         self.rules = rules
         self._clients = clients
         self._now_ms = now_ms
         self._traces = traces
-        self._admission = Admission(limits)
+        self._admission = Admission(limits, usage)
+        self.set_stored = self._admission.set_stored
         self._bodies = Bodies(limits.bodies)
         self._parsing = Parsing(self._admission, profile, cpu_seconds)
         self._batch_numbers = itertools.count()

@@ -9,7 +9,7 @@ import pydantic
 from services.collector.intake.limits import IntakeLimits
 from services.collector.intake.sender.client import Client, Sender
 from services.collector.intake.sender.customers import ANYBODY, Customers, Found
-from shared.schemas.api_call import ApiCall
+from shared.schemas.apis.call import ApiCall
 from shared.schemas.beacon import CUSTOMER_ID, SCHEMA_VERSION, VIEW_ID_CHARS_MAX, Beacon
 from shared.schemas.rejected import Reason
 from shared.schemas.span import Span

@@ -9,7 +9,7 @@ import msgspec
 from services.collector.intake.post import ParsedBody, Post, Rejected
 from shared import codec
 from shared.partitioning import partition_of, view_key
-from shared.schemas.api_call import ApiCall
+from shared.schemas.apis.call import ApiCall
 from shared.schemas.beacon import Beacon
 from shared.schemas.span import Span
 from shared.topics import API_CALLS, BEACONS, RECORD_BYTES_MAX, REJECTED, SPANS, Profile, Topic

@@ -153,7 +153,7 @@ class SpooledSink:
                         if not future.done():
                             future.set_exception(Unstored("spool_failed", str(error)))
                     continue
-                metrics.counter(COLLECTOR_SPOOLED).labels("taken").inc(len(batch))
+                metrics.counter(COLLECTOR_SPOOLED).labels("written").inc(len(batch))
                 for _, future in batch:
                     if not future.done():
                         future.set_result(None)

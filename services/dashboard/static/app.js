@@ -1,6 +1,6 @@
 // The page: listens to /api/live/stream, asks /api/quality, and shows how old everything is.
 
-import { ago, byId, element, fetchSoon, fraction, hour, mbps, minutes, say, seconds, share, tenth, time, whole } from "./format.js";
+import { ago, byId, element, fetchSoon, fraction, hour, limitsOf, mbps, minutes, say, seconds, share, tenth, time, whole } from "./format.js";
 import { line } from "./line.js";
 import { askSlices } from "./slices.js";
 import { offerView } from "./view.js";
@@ -197,7 +197,7 @@ function drawQuality() {
     return;
   }
   const rows = quality.customers.flatMap((row) => [
-    { customer: row.customer_id, name: row.customer_id, cells: qualityCells(row) },
+    { customer: row.customer_id, cells: qualityCells(row) },
     ...Object.entries(row.by_source).map(([source, part]) => ({ name: `· ${source}`, cells: qualityCells(part) })),
   ]);
   const mixed = quality.customers.filter((row) => row.startup_sources.length > 1);
@@ -270,7 +270,7 @@ function drawRows(table, rows, ifEmpty) {
   }
   body.replaceChildren(
     ...rows.map(({ customer, name, cells }) => {
-      const head = element("th", name ?? customer);
+      const head = element("th", customer ? limitsOf(customer) : name);
       head.scope = "row";
       const row = element("tr", head);
       if (customer === page.customer) row.setAttribute("aria-current", "true");

@@ -15,6 +15,13 @@ export function element(name, content, kind) {
   return made;
 }
 
+// A customer's name leads to its limits.
+export function limitsOf(customer) {
+  const link = element("a", customer);
+  link.href = `/limits?customer=${encodeURIComponent(customer)}`;
+  return link;
+}
+
 // A question that ends: with its answer, or as if the server were away. The server's own deadlines are shorter.
 const ANSWER_MS_MAX = 12_000;
 export const fetchSoon = (path) => fetch(path, { signal: AbortSignal.timeout(ANSWER_MS_MAX) });

@@ -64,7 +64,7 @@ async function ask() {
     const content = await answer.json();
     say("notice", answer.ok ? "" : `The figures are not up to date: ${content.detail}.`);
     if (!answer.ok) return;
-    byId("source").textContent = `${content.application}, as ${content.asked} sees it`;
+    byId("source").textContent = `${content.application}, as ${content.answered_by} sees it`;
     draw(byId("partitions"), PARTITIONS, content.partitions);
     draw(byId("slots"), SLOTS, content.slots);
   } catch {

@@ -27,7 +27,7 @@ class Difference:
     changed: int
     #: Views that only the new generation has, and that only the present one has (which a swap leaves as they are).
     added: int
-    not_made: int
+    not_reprocessed: int
     #: Views of which `bronze` holds only a part: a swap leaves them as they are, too.
     partial: int
     #: Columns in which changed views differ, and in how many.
@@ -39,7 +39,7 @@ class Difference:
         yield f"{'':24}{'now':>20}{'after a swap':>20}"
         for name, (now, then) in self.sums.items():
             yield f"{name:24}{now:>20,}{then:>20,}"
-        yield f"views: {self.same:,} same, {self.changed:,} changed, {self.added:,} added, {self.not_made:,} not made anew"
+        yield f"views: {self.same:,} same, {self.changed:,} changed, {self.added:,} added, {self.not_reprocessed:,} not reprocessed"
         if self.partial:
             yield f"       {self.partial:,} kept as they are: bronze holds only a part of their beacons"
         for name, views in sorted(self.columns.items(), key=lambda one: -one[1]):
@@ -48,10 +48,10 @@ class Difference:
 
 def compare(spark: SparkSession, warehouse: str, generation: int) -> Difference:
     """What swapping the generation in would change. Raises `NothingReprocessed`."""
-    told = with_partial(spark, warehouse, generation).persist()
+    reprocessed = with_partial(spark, warehouse, generation).persist()
     try:
-        days = days_of(told, generation)
-        new = told.where(~sf.col("is_partial")).drop("is_partial")
+        days = days_of(reprocessed, generation)
+        new = reprocessed.where(~sf.col("is_partial")).drop("is_partial")
         now = read(spark, warehouse, tables.VIEWS).where(sf.col("day").between(days[0], days[-1]))
         pairs = now.alias("now").join(new.alias("new"), list(KEY), "full_outer")
         both = sf.col("now.revision").isNotNull() & sf.col("new.revision").isNotNull()
@@ -62,29 +62,29 @@ def compare(spark: SparkSession, warehouse: str, generation: int) -> Difference:
         any_differs = sf.lit(False)
         for condition in differs.values():
             any_differs = any_differs | condition
-        partial = told.where(sf.col("is_partial")).count()
+        partial = reprocessed.where(sf.col("is_partial")).count()
         row = pairs.agg(
             sf.count_if(both & ~any_differs).alias("same"),
             sf.count_if(any_differs).alias("changed"),
             sf.count_if(sf.col("now.revision").isNull()).alias("added"),
-            sf.count_if(sf.col("new.revision").isNull()).alias("not_made"),
+            sf.count_if(sf.col("new.revision").isNull()).alias("not_reprocessed"),
             *(sf.count_if(condition).alias(f"in_{name}") for name, condition in differs.items()),
         ).collect()[0]
-        kept = told.where(sf.col("is_partial")).join(now.select(*KEY), list(KEY), "left_semi").count()
+        kept = reprocessed.where(sf.col("is_partial")).join(now.select(*KEY), list(KEY), "left_semi").count()
         stays = now.join(new.select(*KEY), list(KEY), "left_anti").unionByName(
             now.where(sf.col("generation") >= generation).join(new.select(*KEY), list(KEY), "left_semi")
         )
         swapped = new.join(now.where(sf.col("generation") >= generation).select(*KEY), list(KEY), "left_anti")
         sums_now, sums_then = _sums(now), _sums(stays.unionByName(swapped))
     finally:
-        told.unpersist()
+        reprocessed.unpersist()
     return Difference(
         days=(days[0], days[-1]),
         sums={name: (sums_now[name], sums_then[name]) for name in MEASURES},
         same=row["same"],
         changed=row["changed"],
         added=row["added"],
-        not_made=row["not_made"] - kept,
+        not_reprocessed=row["not_reprocessed"] - kept,
         partial=partial,
         columns={name: row[f"in_{name}"] for name in columns if row[f"in_{name}"]},
     )

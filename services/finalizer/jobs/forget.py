@@ -42,7 +42,7 @@ class Report:
         deleted = [f"{name:20}{count:>12,} rows deleted" for name, count in self.rows.items()]
         return [
             *deleted,
-            f"{'rollups':20}{self.slices:>12,} slices counted anew without them",
+            f"{'rollups':20}{self.slices:>12,} slices recomputed without them",
             "",
             "The files that held them are deleted too; older versions of the tables cannot be read any more.",
             "Not reached: Kafka's topics, which keep records for their retention (7 days by default); backups;",
@@ -83,9 +83,9 @@ def forget(driver: Driver, customer_id: str, viewer_id: str) -> Report:
     for table in (tables.UNPARSED, *([tables.UNPARSED_ROWS] if of_applications else [])):
         theirs = _holding(_holding(read(spark, warehouse, table), viewer_id), customer_id)
         rows[table.name] = _delete_records(driver, table, theirs, ["topic"] if table is tables.UNPARSED_ROWS else [])
-    for told in of_applications:
-        if "customer_id" in tables.ROWS[told.name].schema.fieldNames():
-            rows[told.name] = _delete_rows(driver, told, customer_id, viewer_id)
+    for topic in of_applications:
+        if "customer_id" in tables.ROWS[topic.name].schema.fieldNames():
+            rows[topic.name] = _delete_rows(driver, topic, customer_id, viewer_id)
     driver.crash_points.reach("merged")
     rows["serving.views"] = driver.serving.forget_views([(customer_id, view_id) for view_id in sorted(found)])
     # The views last: by them a repetition finds the rest.
@@ -120,12 +120,12 @@ def _of_raw(records: DataFrame, customer_id: str, viewer_id: str, keys: Collecti
     )
 
 
-def _delete_rows(driver: Driver, told: RowTopic, customer_id: str, viewer_id: str) -> int:
+def _delete_rows(driver: Driver, topic: RowTopic, customer_id: str, viewer_id: str) -> int:
     """Deletes the customer's rows of an application that hold the id as a value, in any field."""
-    table = tables.ROWS[told.name]
+    table = tables.ROWS[topic.name]
     rows = read(driver.spark, driver.settings.warehouse_dir, table).where(sf.col("customer_id") == customer_id)
-    plain = [name for name in columns_of(told).fieldNames() if name not in told.as_json]
-    parts = [sf.to_json(sf.struct(*plain)), *(sf.coalesce(name, sf.lit("null")) for name in told.as_json)]
+    plain = [name for name in columns_of(topic).fieldNames() if name not in topic.as_json]
+    parts = [sf.to_json(sf.struct(*plain)), *(sf.coalesce(name, sf.lit("null")) for name in topic.as_json)]
     value = sf.encode(sf.concat(sf.lit("["), sf.concat_ws(",", *parts), sf.lit("]")), "utf-8")
     theirs = _holding(rows.select(*_PLACE, *table.partition_by, value.alias("value")), viewer_id)
     return _delete_records(driver, table, theirs, table.partition_by)

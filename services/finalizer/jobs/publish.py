@@ -5,6 +5,7 @@ from pyspark.sql import functions as sf
 
 from services.finalizer.driver import Driver
 from services.finalizer.serving.published import Slice
+from services.finalizer.streaming.landing import RECORD_BYTES_EXPECTED
 from services.finalizer.warehouse import tables
 from services.finalizer.warehouse.views_table import read
 
@@ -28,6 +29,7 @@ def publish(driver: Driver) -> int:
         of_day = views.where(sf.col("day") == day)
         slices = of_day.where(sf.col("hour").isNotNull()).select("hour", "customer_id").distinct().collect()
         driver.serving.mark_dirty({Slice(row["hour"], row["customer_id"]) for row in slices})
-        count += driver.landing.rebuild_dirty(spark, "publish", 0, driver.landing.recent(of_day))
-    log.info("published_anew", slices=count)
+        driver.landing.bring_recent(of_day, of_day.count() * RECORD_BYTES_EXPECTED)
+        count += driver.landing.rebuild_dirty(spark, "publish", 0)
+    log.info("slices_published", slices=count)
     return count

@@ -100,10 +100,18 @@ class Serving:
 
         return self._retrying(read)
 
-    def publish(
-        self, rebuilt: Rebuilt, *, checkpoint_id: str, batch_id: int, recent: Sequence[RecentView] = ()
-    ) -> None:
-        """Replaces the slices, clears them, brings recent views, and notes the batch: all or nothing.
+    def bring_recent(self, recent: Sequence[RecentView]) -> None:
+        """Brings recent views; of each the newest revision stays. Raises `Fenced`, `ServingAway`."""
+
+        def write(connection: psycopg.Connection) -> None:
+            self._hold_fence(connection)
+            upsert_recent(connection, recent)
+
+        if recent:
+            self._retrying(write)
+
+    def publish(self, rebuilt: Rebuilt, *, checkpoint_id: str, batch_id: int) -> None:
+        """Replaces the slices, clears them, and notes the batch: all or nothing.
 
         Raises `Fenced`, `ServingAway`.
         """
@@ -111,7 +119,6 @@ class Serving:
         def write(connection: psycopg.Connection) -> None:
             self._hold_fence(connection)
             replace_slices(connection, rebuilt)
-            upsert_recent(connection, recent)
             connection.execute(
                 "DELETE FROM finalizer.dirty_slices AS t USING unnest(%s::bigint[], %s::text[]) AS dirty (hour, customer_id)"
                 " WHERE t.customer_id = dirty.customer_id AND t.hour = dirty.hour",

@@ -107,8 +107,6 @@ def _insert_groups(connection: psycopg.Connection, rebuilt: Rebuilt) -> None:
 
 def upsert_recent(connection: psycopg.Connection, recent: Sequence[RecentView]) -> None:
     """Brings point look-ups. Of a view id the larger (generation, revision, day) stays: it may be that of views of two days."""
-    if not recent:
-        return
     connection.execute("CREATE TEMP TABLE recent (LIKE serving.views) ON COMMIT DROP")
     columns = "customer_id, view_id, generation, revision, deleted, day, ended, document"
     with connection.cursor() as cursor, cursor.copy(f"COPY recent ({columns}) FROM STDIN") as copy:

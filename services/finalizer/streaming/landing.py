@@ -4,6 +4,7 @@ Spark calls a batch again, with the same offsets, if the process died before the
 says what a crash right after it costs.
 """
 
+import math
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -13,13 +14,14 @@ import structlog
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
+from services.finalizer.serving.customer_limits import CustomerLimits
 from services.finalizer.serving.database import Serving
 from services.finalizer.serving.published import RecentView, Slice
 from services.finalizer.streaming import rollups
 from services.finalizer.streaming.batches import checkpoint_id, timed
 from services.finalizer.streaming.kept import keep
 from services.finalizer.transforms.rollups import Sets
-from services.finalizer.transforms.views import DAY_MS, latest_per_view, may_be_stored, parse
+from services.finalizer.transforms.views import DAY_MS, latest_per_view, may_be_stored, parse, pieces
 from services.finalizer.warehouse import views_table
 from services.finalizer.warehouse.spark_schema import spark_schema
 from services.rim.process.crash_points import CrashPoints
@@ -42,10 +44,14 @@ class Summary:
     unparsed_offsets: tuple[int, int] | None
     slices: frozenset[Slice]
     days: tuple[int, ...]
+    #: Of the records of the views that are left when only the newest revision of each is kept.
+    size_bytes: int
     #: Whether a view in it may already be in the warehouse, so that its old slice is dirty too.
     revises: bool
 
 
+#: Of a view whose record is not at hand: more than most have.
+RECORD_BYTES_EXPECTED: Final = 8_192
 #: Views with longer ids have no look-up in the serving database.
 VIEW_ID_BYTES_MAX: Final = 2_000
 
@@ -61,6 +67,8 @@ class Landing:
         slices_max: int,
         sets: Sets,
         members_max: int,
+        customer_limits: CustomerLimits,
+        bytes_max: int,
         recent_days: int,
         clock_ms: Callable[[], int],
         crash_points: CrashPoints,
@@ -71,6 +79,9 @@ class Landing:
         self._slices_max = slices_max
         self._sets = sets
         self._members_max = members_max
+        self._customer_limits = customer_limits
+        #: Of the views that are merged, and that the driver holds, at a time.
+        self._bytes_max = bytes_max
         self._recent_days = recent_days
         self._clock_ms = clock_ms
         self._crash_points = crash_points
@@ -91,11 +102,10 @@ class Landing:
                     )
                 self._crash_points.reach("unparsed")
             if summary.slices:
-                self._mark_and_merge(spark, rows, summary)
-            recent = self.recent(rows.where(sf.col("reason").isNull()))
-        # 4. Everything dirty is rebuilt from the views: also what an earlier crash has left. The replay finds the
+                self._mark_and_merge(spark, rows.where(sf.col("reason").isNull()), summary)
+        # 5. Everything dirty is rebuilt from the views: also what an earlier crash has left. The replay finds the
         #    rest still dirty, since a slice is cleared by the transaction that publishes it.
-        slices = self.rebuild_dirty(spark, checkpoint_id(batch), batch_id, recent)
+        slices = self.rebuild_dirty(spark, checkpoint_id(batch), batch_id)
         _count(summary, slices)
         log.info(
             "batch_landed",
@@ -106,8 +116,7 @@ class Landing:
         )
         return summary.revisions + sum(summary.unparsed.values())
 
-    def _mark_and_merge(self, spark: SparkSession, rows: DataFrame, summary: Summary) -> None:
-        views = rows.where(sf.col("reason").isNull())
+    def _mark_and_merge(self, spark: SparkSession, views: DataFrame, summary: Summary) -> None:
         # 2. The slices that are about to change, old places and new, are durably dirty before anything changes: after
         #    the merge the old places could not be found any more. A crash here costs a needless rebuild.
         with timed("mark"):
@@ -116,43 +125,74 @@ class Landing:
                 slices |= views_table.stored_slices(spark, self._location, views.where(may_be_stored()), summary.days)
             self._serving.mark_dirty(slices)
         self._crash_points.reach("marked")
-        # 3. The merge keeps the newest revision, so the replay changes nothing.
-        with timed("merge"):
-            landed_at_ms = self._clock_ms()
-            views_table.merge_views(
-                spark, self._location, views, summary.days, revises=summary.revises, landed_at_ms=landed_at_ms
-            )
-            if self._serving.swapped():
-                views_table.merge_beside(spark, self._location, views, summary.days, landed_at_ms=landed_at_ms)
+        # 3. The merge keeps the newest revision, so the replay changes nothing. A large batch is merged in pieces.
+        for piece in pieces(views, summary.size_bytes, self._bytes_max):
+            with timed("merge"):
+                landed_at_ms = self._clock_ms()
+                views_table.merge_views(
+                    spark, self._location, piece, summary.days, revises=summary.revises, landed_at_ms=landed_at_ms
+                )
+                if self._serving.swapped():
+                    views_table.merge_beside(spark, self._location, piece, summary.days, landed_at_ms=landed_at_ms)
         self._crash_points.reach("merged")
+        # 4. Point look-ups keep the newest revision, too.
+        with timed("look-ups"):
+            self.bring_recent(views, summary.size_bytes)
 
-    def rebuild_dirty(
-        self, spark: SparkSession, checkpoint: str, batch_id: int, recent: list[RecentView] | None = None
-    ) -> int:
-        """Rebuilds and publishes every dirty slice; returns how many. `recent` goes with the first of them."""
-        count = 0
-        while slices := self._serving.dirty(self._slices_max):
-            with timed("rebuild"):
-                rebuilt = rollups.rebuild(spark, self._location, slices, self._sets, members_max=self._members_max)
+    def rebuild_dirty(self, spark: SparkSession, checkpoint: str, batch_id: int) -> int:
+        """Rebuilds and publishes every dirty slice; returns how many."""
+        count, at_once = 0, self._slices_max
+        while slices := self._serving.dirty(at_once):
+            own = self._customer_limits.members_max({one.customer_id for one in slices})
+            try:
+                with timed("rebuild"):
+                    rebuilt = rollups.rebuild(
+                        spark,
+                        self._location,
+                        slices,
+                        self._sets,
+                        members_max=self._members_max,
+                        own_members_max=own,
+                        groups_max=rollups.GROUPS_MAX,
+                    )
+            except rollups.TooManyGroups as too_many:
+                at_once = max(1, len(slices) // 2)
+                log.info("slices_fewer", groups=too_many.groups, slices=len(slices), at_once=at_once)
+                continue
             self._crash_points.reach("rebuilt")
             with timed("publish"):
-                self._serving.publish(rebuilt, checkpoint_id=checkpoint, batch_id=batch_id, recent=recent or ())
+                self._serving.publish(rebuilt, checkpoint_id=checkpoint, batch_id=batch_id)
             self._crash_points.reach("published")
-            recent = None
             count += len(slices)
         return count
 
-    def recent(self, views: DataFrame) -> list[RecentView]:
-        """Of these views those of the last days, for look-ups by key."""
+    def bring_recent(self, views: DataFrame, size_bytes: int) -> None:
+        """Of these views, of so many bytes, those of the last days go to Postgres, for look-ups by key.
+
+        The driver holds pieces of about `bytes_max`. May be repeated.
+        """
         if not self._recent_days:
-            return []
+            return
         first_day = self._clock_ms() // DAY_MS - self._recent_days
         views = views.where(sf.col("day") >= first_day)
         # An index entry of Postgres holds 2.7 KB.
         views = views.where(sf.octet_length("view_id") <= VIEW_ID_BYTES_MAX)
         document = sf.to_json(sf.struct(*spark_schema(View).fieldNames()))
         found = views.select(*RecentView._fields[:6], sf.col("view_end_ms").alias("end_ms"), document.alias("document"))
-        return [RecentView(*row) for row in found.collect()]
+        count = math.ceil(size_bytes / self._bytes_max)
+        if count <= 1:
+            self._serving.bring_recent([RecentView(*row) for row in found.collect()])
+            return
+        # One scan, whose result waits on disk: the driver gets a part after the other.
+        held: list[RecentView] = []
+        held_bytes = 0
+        for row in found.repartition(count).toLocalIterator():
+            held.append(RecentView(*row))
+            held_bytes += len(held[-1].document)
+            if held_bytes >= self._bytes_max:
+                self._serving.bring_recent(held)
+                held, held_bytes = [], 0
+        self._serving.bring_recent(held)
 
 
 def summarise(rows: DataFrame) -> Summary:
@@ -161,6 +201,7 @@ def summarise(rows: DataFrame) -> Summary:
         rows.groupBy("reason", "day", "hour", "customer_id")
         .agg(
             sf.sum("revisions").alias("revisions"),
+            sf.sum("record_bytes").alias("size_bytes"),
             sf.bool_or(may_be_stored()).alias("revises"),
             sf.min("kafka_offset").alias("first_offset"),
             sf.max("kafka_offset").alias("last_offset"),
@@ -180,6 +221,7 @@ def summarise(rows: DataFrame) -> Summary:
         ),
         slices=frozenset(Slice(row["hour"], row["customer_id"]) for row in views),
         days=tuple(sorted({row["day"] for row in views})),
+        size_bytes=sum(row["size_bytes"] for row in views),
         revises=any(row["revises"] for row in views),
     )
 

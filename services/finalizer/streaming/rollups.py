@@ -1,12 +1,13 @@
 """Rebuilds dirty slices: table `rollups` from table `views`, and the serving copy of it."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from functools import partial
-from typing import Any
+from types import MappingProxyType
+from typing import Any, Final
 
 import structlog
-from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql import Column, DataFrame, Row, SparkSession
 from pyspark.sql import functions as sf
 
 from services.finalizer.serving.published import Group, Rebuilt, Slice
@@ -20,7 +21,7 @@ from services.finalizer.transforms.rollups import (
     beyond,
     coarser,
     counted,
-    crowded,
+    crowding,
     gathered,
     minutes,
     narrow,
@@ -31,11 +32,35 @@ from services.finalizer.warehouse.views_table import in_slices, listed, read
 
 log = structlog.get_logger(__name__)
 
+#: What the driver holds at a time; a group has a sketch of up to 4 KB.
+GROUPS_MAX: Final = 100_000
+NO_OWN: Final[Mapping[str, int]] = MappingProxyType({})
+
+
+class TooManyGroups(Exception):
+    """The slices have more groups than are published at once: fewer slices have fewer."""
+
+    def __init__(self, groups: int) -> None:
+        super().__init__(f"{groups} groups")
+        self.groups = groups
+
 
 def rebuild(
-    spark: SparkSession, warehouse: str, wanted: Sequence[Slice], sets: Sets, *, members_max: int = MEMBERS_MAX
+    spark: SparkSession,
+    warehouse: str,
+    wanted: Sequence[Slice],
+    sets: Sets,
+    *,
+    members_max: int = MEMBERS_MAX,
+    own_members_max: Mapping[str, int] = NO_OWN,
+    groups_max: int = GROUPS_MAX,
 ) -> Rebuilt:
     """Replaces the slices in table `rollups`, and the days they are of, by what the views say now; returns the serving rows.
+
+    A customer's hour keeps `members_max` members of each set of dimensions, or so many as `own_members_max` says of the customer.
+
+    Raises `TooManyGroups`, before anything is written, where several slices have more than `groups_max` groups. One slice is
+    rebuilt however many it has: of each set of dimensions at most its members and those of its day's 24 hours.
 
     May be repeated: it depends on the views alone, and on hours that are not dirty. One commit of the table.
     """
@@ -48,8 +73,15 @@ def rebuild(
     columns = tables.ROLLUPS.schema.fieldNames()
     with ExitStack() as kept:
         # Sums, sketches and buckets each read them: kept, they are planned and read from the table once.
-        by_minute, by_hour = _bounded(kept, minutes(keep(kept, counted(views)), sets), members_max)
-        by_day = coarser(by_hour.union(narrow(keep(kept, other_hours))), "day")
+        other_hours = keep(kept, other_hours)
+        by_minute, by_hour = _hours(kept, minutes(keep(kept, counted(views)), sets))
+        limit = _limit(members_max, own_members_max)
+        count, sets_beyond = _counted(by_hour, other_hours, limit)
+        if count > groups_max and len(wanted) > 1:
+            raise TooManyGroups(count)
+        if sets_beyond:
+            by_minute, by_hour = _gathered(kept, by_minute, by_hour, limit)
+        by_day = coarser(by_hour.union(narrow(other_hours)), "day")
         # Minutes stay in the warehouse: they are too many for the page, and its history needs none.
         served_rows = keep(kept, wide(by_hour.union(by_day)).select(columns))
         served = served_rows.collect()
@@ -57,17 +89,32 @@ def rebuild(
     return Rebuilt(slices=wanted, measures=list(MEASURES), groups=[_group(row) for row in served])
 
 
-def _bounded(kept: ExitStack, groups: Groups, members_max: int) -> tuple[Groups, Groups]:
-    """Groups by minute -> those of minutes and of hours. A customer's hour keeps so many members of each set of dimensions."""
+def _limit(members_max: int, own: Mapping[str, int]) -> Column:
+    if not own:
+        return sf.lit(members_max)
+    # No more entries than slices are rebuilt at once.
+    entries = sf.create_map(*(sf.lit(part) for entry in own.items() for part in entry))
+    return sf.coalesce(sf.try_element_at(entries, sf.col("customer_id")), sf.lit(members_max))
+
+
+def _hours(kept: ExitStack, groups: Groups) -> tuple[Groups, Groups]:
     by_minute = groups.map(partial(keep, kept))
-    by_hour = coarser(by_minute, "hour").map(partial(keep, kept))
-    # At most a row a slice and set of dimensions.
-    for row in (sets := crowded(by_hour, members_max).collect()):
-        log.warning("members_beyond", customer_id=row["customer_id"], dimensions=row["dimensions"])
-    if not sets:
-        return by_minute, by_hour
-    by_minute = gathered(by_minute, keep(kept, beyond(by_hour, members_max))).map(partial(keep, kept))
     return by_minute, coarser(by_minute, "hour").map(partial(keep, kept))
+
+
+def _counted(by_hour: Groups, other_hours: DataFrame, members_max: Column) -> tuple[int, int]:
+    """How many groups of hours are kept apart or added up to days, and how many sets of dimensions have too many members."""
+    row = crowding(by_hour, other_hours, members_max).collect()[0]
+    # At most a row a slice and set of dimensions.
+    for one in row["sets"]:
+        log.warning("members_beyond", customer_id=one["customer_id"], dimensions=one["dimensions"])
+    return row["groups"] or 0, len(row["sets"])
+
+
+def _gathered(kept: ExitStack, by_minute: Groups, by_hour: Groups, members_max: Column) -> tuple[Groups, Groups]:
+    """Groups by minute -> those of minutes and of hours. A customer's hour keeps so many members of each set of dimensions."""
+    others = keep(kept, beyond(by_hour, members_max))
+    return _hours(kept, gathered(by_minute, others))
 
 
 def _replace(

@@ -20,35 +20,35 @@ class RowLanding:
     """The work of a batch of a topic of rows."""
 
     def __init__(
-        self, warehouse: str, told: RowTopic, *, clock_ms: Callable[[], int], crash_points: CrashPoints
+        self, warehouse: str, topic: RowTopic, *, clock_ms: Callable[[], int], crash_points: CrashPoints
     ) -> None:
         self._warehouse = warehouse
-        self._told = told
-        self._table = tables.ROWS[told.name]
+        self._topic = topic
+        self._table = tables.ROWS[topic.name]
         self._clock_ms = clock_ms
         self._crash_points = crash_points
 
     def __call__(self, batch: DataFrame, batch_id: int) -> int:
         """Lands the batch; returns how many records it held."""
-        told, spark = self._told, batch.sparkSession
+        topic, spark = self._topic, batch.sparkSession
         landed_at_ms = sf.lit(self._clock_ms()).cast("long")
         # Kept: else every use would read the offsets from Kafka again.
-        rows = parse(batch, told).withColumn("landed_at_ms", landed_at_ms).persist(StorageLevel.MEMORY_AND_DISK)
+        rows = parse(batch, topic).withColumn("landed_at_ms", landed_at_ms).persist(StorageLevel.MEMORY_AND_DISK)
         try:
-            with timed("read", told.name):
+            with timed("read", topic.name):
                 counts = {row["reason"]: row["count"] for row in rows.groupBy("reason").count().collect()}
             aside = {reason: count for reason, count in counts.items() if reason is not None}
             if aside:
-                with timed("unparsed", told.name):
+                with timed("unparsed", topic.name):
                     self._append_unparsed(rows, checkpoint_id(batch), batch_id)
                 self._crash_points.reach("unparsed")
             if counts.get(None):
-                with timed("merge", told.name):
-                    self._merge(spark, newest(rows, told))
+                with timed("merge", topic.name):
+                    self._merge(spark, newest(rows, topic))
                 self._crash_points.reach("merged")
         finally:
             rows.unpersist()
-        counter(FINALIZER_ROWS).labels(told.name).inc(counts.get(None, 0))
+        counter(FINALIZER_ROWS).labels(topic.name).inc(counts.get(None, 0))
         for reason, count in aside.items():
             counter(FINALIZER_UNPARSED).labels(reason).inc(count)
         return sum(counts.values())
@@ -58,7 +58,7 @@ class RowLanding:
 
         Appends of several streams never conflict, as merges would.
         """
-        table, name = tables.UNPARSED_ROWS, self._told.name
+        table, name = tables.UNPARSED_ROWS, self._topic.name
         there = read(rows.sparkSession, self._warehouse, table).where(sf.col("topic") == name).select(*PLACE)
         aside = rows.where(sf.col("reason").isNotNull()).join(there, list(PLACE), "left_anti")
         (
@@ -73,11 +73,11 @@ class RowLanding:
         )
 
     def _merge(self, spark: SparkSession, rows: DataFrame) -> None:
-        table, revised_by = self._table, self._told.revised_by
+        table, revised_by = self._table, self._topic.revised_by
         columns = table.schema.fieldNames()
         rows.select(columns).createOrReplaceTempView("landed")
-        conditions = [f"stored.`{name}` = landed.`{name}`" for name in self._told.key]
-        if self._told.day_of is not None:
+        conditions = [f"stored.`{name}` = landed.`{name}`" for name in self._topic.key]
+        if self._topic.day_of is not None:
             conditions.insert(0, self._days(rows))
         # A revision stays under the day that its row is stored under.
         # All that is put into the text is ours: names of columns and days as integers.
@@ -93,7 +93,7 @@ class RowLanding:
     def _days(self, rows: DataFrame) -> str:
         """Where a stored row can be: as literals they spare the reading of every other day's files."""
         found = rows.agg(sf.collect_set("day").alias("days")).collect()[0]["days"]
-        apart = self._told.days_apart
+        apart = self._topic.days_apart
         days = sorted({day + offset for day in found for offset in range(-apart, apart + 1)})
         return f"stored.day IN ({_listed(str(int(day)) for day in days)})"
 

@@ -121,7 +121,7 @@ def _has_ended(stream: Stream, seconds: float) -> bool:
         if "KAFKA_DATA_LOSS" in str(error) or "failOnDataLoss" in str(error):
             raise DataLost(
                 f"stream {stream.batches.stream}: Kafka no longer has records that were never landed (retention, or the topic"
-                " was made anew). What is lost of topic views can be made again from table bronze: finalizer reprocess."
+                " was recreated). What is lost of topic views can be made again from table bronze: finalizer reprocess."
                 " To go on after the gap, give FINALIZER_CHECKPOINT_DIR a new folder: what is landed is not doubled."
             ) from error
         raise
@@ -171,5 +171,5 @@ def _observe(query: StreamingQuery) -> None:
 
 def _offsets(text: str | None) -> dict[str, dict[str, int]]:
     """`{"views": {"0": 17, ...}}`, as Spark reports offsets. What it does not know yet is absent, or the word null."""
-    told = json.loads(text) if text else None
-    return dict(told) if told else {}
+    offsets = json.loads(text) if text else None
+    return dict(offsets) if offsets else {}

@@ -217,12 +217,31 @@ def _additions() -> tuple[Sequence[Column], Column, Column]:
     return sums, sf.hll_union_agg("uniques", False).alias("uniques"), sf.sum("count").alias("count")
 
 
-def crowded(hours: Groups, members_max: int) -> DataFrame:
-    """Groups by hour -> start, customer and dimensions where a customer's hour has more than `members_max` members."""
+def crowded(hours: Groups, members_max: Column) -> DataFrame:
+    """Groups by hour -> start, customer and dimensions where a customer's hour has more than `members_max` members.
+
+    `members_max` may depend on `customer_id`.
+    """
     return hours.sums.groupBy(*_SET).count().where(sf.col("count") > members_max).select(*_SET)
 
 
-def beyond(hours: Groups, members_max: int) -> DataFrame:
+def crowding(hours: Groups, other_hours: DataFrame, members_max: Column) -> DataFrame:
+    """Groups by hour, and rows of `rollups` of other hours -> one row.
+
+    `groups`: how many are kept. `sets`: those of `crowded`.
+    """
+    places = hours.sums.select(*_SET, sf.lit(True).alias("is_wanted")).unionByName(
+        other_hours.select(*_SET, sf.lit(False).alias("is_wanted"))
+    )
+    counts = places.groupBy(*_SET, "is_wanted").count()
+    is_crowded = sf.col("is_wanted") & (sf.col("count") > members_max)
+    return counts.agg(
+        sf.sum(sf.least("count", members_max + 1)).alias("groups"),
+        sf.collect_list(sf.when(is_crowded, sf.struct("customer_id", "dimensions"))).alias("sets"),
+    )
+
+
+def beyond(hours: Groups, members_max: Column) -> DataFrame:
     """Groups by hour -> `hour_ms`, customer, dimensions and members of those that a customer's hour does not keep apart.
 
     Kept are the `members_max` with the most views of each set of dimensions; of equal ones the first in the order of their texts.

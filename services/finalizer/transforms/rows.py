@@ -16,17 +16,17 @@ from services.finalizer.warehouse.spark_schema import never_null, spark_schema
 _CORRUPT: Final = "_corrupt"
 
 
-def columns_of(told: RowTopic) -> StructType:
+def columns_of(topic: RowTopic) -> StructType:
     """The schema's fields as columns, those that no column can hold as text."""
-    return spark_schema(told.schema, as_text=told.as_json)
+    return spark_schema(topic.schema, as_text=topic.as_json)
 
 
-def parse(records: DataFrame, told: RowTopic) -> DataFrame:
+def parse(records: DataFrame, topic: RowTopic) -> DataFrame:
     """Records as the Kafka source gives them -> the columns of the table but `landed_at_ms`, and `value` and `reason`.
 
     `reason` is null for a row; otherwise it says why this code cannot read the record: undecodable, unknown_version or invalid.
     """
-    fields = columns_of(told)
+    fields = columns_of(topic)
     text = sf.col("value").cast("string")
     options = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": _CORRUPT}
     parsed = records.select(
@@ -40,36 +40,36 @@ def parse(records: DataFrame, told: RowTopic) -> DataFrame:
         sf.unix_millis("timestamp").alias("kafka_timestamp_ms"),
     )
     flat = parsed.select("*", f"row.{_CORRUPT}", *(f"row.`{name}`" for name in fields.fieldNames())).drop("row")
-    if told.tombstone_of is not None:
+    if topic.tombstone_of is not None:
         is_tombstone = sf.col("value").isNull() & sf.col("_key").isNotNull()
         flat = flat.withColumns(
             {
-                told.tombstone_of: sf.when(is_tombstone, sf.col("_key")).otherwise(sf.col(told.tombstone_of)),
+                topic.tombstone_of: sf.when(is_tombstone, sf.col("_key")).otherwise(sf.col(topic.tombstone_of)),
                 "deleted": is_tombstone,
             }
         )
-    judged = flat.withColumn("reason", _reason(told)).drop("is_text", "_key", _CORRUPT)
-    if told.day_of is not None:
-        judged = judged.withColumn("day", sf.floor(sf.col(told.day_of) / DAY_MS).cast(LongType()))
+    judged = flat.withColumn("reason", _reason(topic)).drop("is_text", "_key", _CORRUPT)
+    if topic.day_of is not None:
+        judged = judged.withColumn("day", sf.floor(sf.col(topic.day_of) / DAY_MS).cast(LongType()))
     return judged
 
 
-def newest(rows: DataFrame, told: RowTopic) -> DataFrame:
+def newest(rows: DataFrame, topic: RowTopic) -> DataFrame:
     """Of rows without a reason the newest of each key. The order is total: of equal ones the later record wins."""
-    order = [sf.col(name).desc() for name in (*told.revised_by, "kafka_partition", "kafka_offset")]
-    rank = sf.row_number().over(Window.partitionBy(*told.key).orderBy(*order))
+    order = [sf.col(name).desc() for name in (*topic.revised_by, "kafka_partition", "kafka_offset")]
+    rank = sf.row_number().over(Window.partitionBy(*topic.key).orderBy(*order))
     return rows.where(sf.col("reason").isNull()).withColumn("rank", rank).where(sf.col("rank") == 1).drop("rank")
 
 
-def _reason(told: RowTopic) -> Column:
+def _reason(topic: RowTopic) -> Column:
     """Why the flat row cannot be used, or null. The first that holds is given."""
     unreadable = sf.col("value").isNull() | ~sf.col("is_text") | sf.col(_CORRUPT).isNotNull()
     reason = (
-        sf.when(sf.col("schema_version") > told.schema_version, sf.lit("unknown_version"))
+        sf.when(sf.col("schema_version") > topic.schema_version, sf.lit("unknown_version"))
         .when(unreadable, sf.lit("undecodable"))
-        .when(_any(sf.col(name).isNull() for name in never_null(told.schema)), sf.lit("invalid"))
+        .when(_any(sf.col(name).isNull() for name in never_null(topic.schema)), sf.lit("invalid"))
     )
-    return reason if told.tombstone_of is None else sf.when(~sf.col("deleted"), reason)
+    return reason if topic.tombstone_of is None else sf.when(~sf.col("deleted"), reason)
 
 
 def _any(conditions: Iterable[Column]) -> Column:

@@ -1,7 +1,8 @@
 """Turns records of topic `views` into one row per view: parses, finds the hour, keeps the newest revision."""
 
+import math
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, Final
@@ -32,7 +33,7 @@ class _Steps:
 
 
 def parse(records: DataFrame) -> DataFrame:
-    """Records as the Kafka source gives them -> the columns of table `views` but `landed_at_ms`, and `value` and `reason`.
+    """Records as the Kafka source gives them -> table `views`' columns but `landed_at_ms`, and `value`, `record_bytes`, `reason`.
 
     `reason` is null for a view; otherwise it says why this code cannot read the record: undecodable, unknown_version or invalid.
     """
@@ -60,7 +61,11 @@ def _steps() -> _Steps:
             sf.unix_millis("timestamp").alias("kafka_timestamp_ms"),
         ],
         flat=[value, *map(sf.col, ("is_text", f"view.{_CORRUPT}")), *_columns(), *map(sf.col, kafka)],
-        judged=[value, *map(sf.col, (*_VIEW.fieldNames(), *kafka)), _reason().alias("reason")],
+        judged=[
+            *(value, sf.octet_length("value").alias("record_bytes")),
+            *map(sf.col, (*_VIEW.fieldNames(), *kafka)),
+            _reason().alias("reason"),
+        ],
         placed={
             "value": sf.when(~used, value),
             "hour": sf.when(used, sf.floor(rollup_end_ms() / HOUR_MS).cast(LongType())),
@@ -75,6 +80,17 @@ def latest_per_view(rows: DataFrame) -> DataFrame:
     """
     ranked = rows.select("*", *_ranks())
     return ranked.where(sf.col("reason").isNotNull() | (sf.col("rank") == 1)).drop("rank")
+
+
+def pieces(views: DataFrame, size_bytes: int, bytes_max: int) -> Iterator[DataFrame]:
+    """Views of so many bytes -> parts of about `bytes_max` each, by the views' keys: no view is in two."""
+    count = math.ceil(size_bytes / bytes_max)
+    if count <= 1:
+        yield views
+        return
+    place = sf.pmod(sf.xxhash64("day", "customer_id", "view_id"), sf.lit(count))
+    for number in range(count):
+        yield views.where(place == number)
 
 
 @cache

@@ -43,7 +43,7 @@ def hold_to(spark: SparkSession, folder: str, *, warehouse: str, topic: str, top
     """
     now = {"format": _FORMAT, "warehouse": warehouse, "topics": {topic: topic_id}}
     if not _has_begun(spark, folder):
-        _make_anew(spark, folder, json.dumps(now))
+        _recreate(spark, folder, json.dumps(now))
         return True
     remedy = "remove that folder, or give FINALIZER_CHECKPOINT_DIR a new one: nothing is lost or doubled"
     noted = _read(spark, f"{folder}/identity.json")
@@ -60,7 +60,7 @@ def hold_to(spark: SparkSession, folder: str, *, warehouse: str, topic: str, top
             f" give it its own FINALIZER_WAREHOUSE_DIR; or {remedy}"
         )
     if noted["topics"] != now["topics"]:
-        raise CheckpointForeign(f"checkpoint {folder} was made before topic {topic} was made anew: {remedy}")
+        raise CheckpointForeign(f"checkpoint {folder} was created before topic {topic} was recreated: {remedy}")
     return False
 
 
@@ -72,10 +72,10 @@ def _has_begun(spark: SparkSession, folder: str) -> bool:
     )
 
 
-def _make_anew(spark: SparkSession, folder: str, identity: str) -> None:
+def _recreate(spark: SparkSession, folder: str, identity: str) -> None:
     _, files, where = _file(spark, folder)
     if files.exists(where):
-        log.info("checkpoint_made_anew", folder=folder)
+        log.info("checkpoint_recreated", folder=folder)
         files.delete(where, True)
     # A crash in here leaves a checkpoint without offsets: the next start creates it again.
     _, files, where = _file(spark, f"{folder}/identity.json")

@@ -16,15 +16,15 @@ def holds_value(text: bytes, wanted: str) -> bool:
     """
     plain = wanted.encode("utf-8", "surrogatepass")
     for found in _STRING.finditer(text):
-        told = found[1]
-        is_it = _decoded(told) == wanted if b"\\" in told else told == plain
+        content = found[1]
+        is_it = _decoded(content) == wanted if b"\\" in content else content == plain
         if is_it and _AFTER_A_NAME.match(text, found.end()) is None:
             return True
     return False
 
 
-def _decoded(told: bytes) -> str | None:
+def _decoded(content: bytes) -> str | None:
     try:
-        return str(json.loads(b'"' + told + b'"', strict=False))
+        return str(json.loads(b'"' + content + b'"', strict=False))
     except ValueError:
         return None

@@ -9,7 +9,10 @@ from typing import Final
 import msgspec
 
 from shared import topics
-from shared.schemas import api_anomaly, api_change, api_window, recording, trace, user
+from shared.schemas import recording, trace, user
+from shared.schemas.apis import anomaly as api_anomaly
+from shared.schemas.apis import change as api_change
+from shared.schemas.apis import window as api_window
 from shared.topics import Topic
 
 #: The place of a record: the key of a row that is never revised. The append time separates a recreated topic from the former one.

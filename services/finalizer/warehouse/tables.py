@@ -167,26 +167,26 @@ UNPARSED: Final = Table(
 )
 
 
-def _rows_of(told: RowTopic) -> Table:
-    fields = [*columns_of(told).fields, *PROVENANCE]
-    if told.tombstone_of is not None:
+def _rows_of(topic: RowTopic) -> Table:
+    fields = [*columns_of(topic).fields, *PROVENANCE]
+    if topic.tombstone_of is not None:
         fields += _fields(deleted=BooleanType())
-    if told.day_of is not None:
+    if topic.day_of is not None:
         fields += _fields(day=_LONG)
     return Table(
-        name=told.name,
+        name=topic.name,
         schema=StructType(fields),
-        partition_by=() if told.day_of is None else ("day",),
-        cluster_by=() if told.day_of is None else told.cluster_by,
+        partition_by=() if topic.day_of is None else ("day",),
+        cluster_by=() if topic.day_of is None else topic.cluster_by,
         properties={
             **_MARKS_DELETED,
-            "delta.dataSkippingStatsColumns": ",".join({**dict.fromkeys(told.key), **dict.fromkeys(told.cluster_by)}),
+            "delta.dataSkippingStatsColumns": ",".join({**dict.fromkeys(topic.key), **dict.fromkeys(topic.cluster_by)}),
         },
     )
 
 
 #: The outputs of applications, by topic (`row_topics`).
-ROWS: Final[Mapping[str, Table]] = {told.name: _rows_of(told) for told in row_topics.ALL}
+ROWS: Final[Mapping[str, Table]] = {topic.name: _rows_of(topic) for topic in row_topics.ALL}
 
 
 #: The same of applications' topics as `unparsed` of topic `views`. All their streams append to it.
@@ -201,11 +201,11 @@ ALL: Final = (*OF_VIEWS, *OF_APPLICATIONS)
 
 def those_of(rows_of: Collection[RowTopic]) -> list[Table]:
     """The tables of views, and those of these topics."""
-    return [*OF_VIEWS, *(ROWS[told.name] for told in rows_of), *([UNPARSED_ROWS] if rows_of else [])]
+    return [*OF_VIEWS, *(ROWS[topic.name] for topic in rows_of), *([UNPARSED_ROWS] if rows_of else [])]
 
 
-def told(table: Table) -> dict[str, Any]:
-    """A table's schema as plain data, to be held against that of another version."""
+def layout_of(table: Table) -> dict[str, Any]:
+    """A table's partition columns and column types as plain data, to be compared with another version's."""
     return {"partition_by": list(table.partition_by), "columns": table.columns()}
 
 
@@ -249,7 +249,7 @@ def _add_columns(spark: SparkSession, warehouse: str, table: Table, present: Map
                 f"column {name} of table {table.name} is {present[name]}, this version writes {wanted}:"
                 " run the version that wrote it, or give FINALIZER_WAREHOUSE_DIR another folder"
             )
-    gained = {name: told for name, told in table.columns().items() if name not in present}
+    gained = {name: kind for name, kind in table.columns().items() if name not in present}
     if gained:
         spark.sql(f"ALTER TABLE {table.sql_name(warehouse)} ADD COLUMNS ({_columns(gained)})")
         log.info("columns_added", table=table.name, columns=list(gained))
@@ -270,4 +270,4 @@ def _pairs(properties: Mapping[str, str]) -> str:
 
 
 def _columns(types: Mapping[str, str]) -> str:
-    return ", ".join(f"`{name}` {told}" for name, told in types.items())
+    return ", ".join(f"`{name}` {kind}" for name, kind in types.items())

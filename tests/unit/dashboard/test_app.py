@@ -14,10 +14,12 @@ from aiohttp.test_utils import TestClient, TestServer
 from prometheus_client import REGISTRY
 
 from services.dashboard.app import make_app, make_runner
+from services.dashboard.limits.queries import CustomerLimits, Limit
 from services.dashboard.live import LiveHistory
 from services.dashboard.live_board import LiveBoard
+from services.dashboard.postgres import NotPublished, PostgresAway, QueryRefused
 from services.dashboard.quality import RollupSum
-from services.dashboard.queries import NotPublished, PostgresAway, QueryRefused, Rollups
+from services.dashboard.queries import Rollups
 from services.dashboard.views import LookupsAway, LookupsRefused
 from shared.schemas.live import BUCKET_MS
 from tests.unit.dashboard.records import live, slice_of
@@ -63,6 +65,20 @@ class FakeViews:
         return self.answer
 
 
+class FakeLimits:
+    """Returns what the test sets, and remembers the requests."""
+
+    def __init__(self) -> None:
+        self.answer: CustomerLimits | Exception | None = None
+        self.asked: list[str] = []
+
+    async def of(self, customer_id: str) -> CustomerLimits | None:
+        self.asked.append(customer_id)
+        if isinstance(self.answer, Exception):
+            raise self.answer
+        return self.answer
+
+
 class Desk:
     """The application at work, its board settling, and a client to it."""
 
@@ -71,6 +87,7 @@ class Desk:
         history = LiveHistory(history_ms=600_000, settle_ms=0, customers_max=10)
         self.board = LiveBoard(history, now_ms=lambda: NOW_MS)
         self.views = FakeViews()
+        self.limits = FakeLimits()
         app = make_app(
             self.board,
             self.serving,
@@ -78,6 +95,7 @@ class Desk:
             streams_max=STREAMS_MAX,
             unpublished_ms_max=120_000,
             now_ms=lambda: NOW_MS,
+            limits=self.limits,
         )
         self.client = TestClient(TestServer(app))
 
@@ -114,6 +132,8 @@ async def test_the_page_and_its_parts_are_served_and_ask_nobody_else(desk: Desk)
         ("/", {"text/html"}),
         ("/static/app.js", scripts),
         ("/static/format.js", scripts),
+        ("/limits", {"text/html"}),
+        ("/static/limits.js", scripts),
         ("/static/line.js", scripts),
         ("/static/slices.js", scripts),
         ("/static/view.js", scripts),
@@ -319,6 +339,7 @@ async def test_no_request_is_answered_500(caplog: pytest.LogCaptureFixture) -> N
         streams_max=STREAMS_MAX,
         unpublished_ms_max=120_000,
         now_ms=lambda: NOW_MS,
+        limits=FakeLimits(),
     )
     runner = make_runner(app, 1.0)
     await runner.setup()
@@ -330,6 +351,8 @@ async def test_no_request_is_answered_500(caplog: pytest.LogCaptureFixture) -> N
         "/api/live/slices",
         "/api/quality?hours=24",
         "/api/view?customer=a&view=v",
+        "/limits",
+        "/api/limits?customer=a",
         "/static/",
         "/x",
     ]
@@ -348,3 +371,44 @@ async def test_partitions_are_passed_on_and_have_a_page(desk: Desk) -> None:
     for problem, status in ((LookupsAway(""), 503), (LookupsRefused(""), 502)):
         desk.views.answer = problem
         assert (await desk.json("/api/partitions", status))["detail"]
+
+
+async def test_a_customers_limits_are_answered_with_what_they_refused(desk: Desk) -> None:
+    refused = Limit("beacons_per_second", 5.0, True, 3, 400.0, NOW_MS - 1_000)
+    desk.limits.answer = CustomerLimits("acme", [refused], 12.0, 2, {"cdn": 7})
+    answer = await desk.json("/api/limits?customer=acme")
+    assert desk.limits.asked == ["acme"]
+    assert (answer["now_ms"], answer["customer_id"], answer["stored_bytes"]) == (NOW_MS, "acme", 12.0)
+    assert (answer["collectors"], answer["gathered"]) == (2, {"cdn": 7})
+    assert answer["limits"] == [
+        {
+            "name": "beacons_per_second",
+            "value": 5.0,
+            "is_own": True,
+            "refused_requests": 3,
+            "refused_amount": 400.0,
+            "last_refused_ms": NOW_MS - 1_000,
+        }
+    ]
+
+
+@pytest.mark.parametrize(
+    ("answer", "status", "error"),
+    [
+        (None, 404, "unknown"),
+        (PostgresAway("away"), 503, "away"),
+        (NotPublished("no schema"), 404, "off"),
+        (QueryRefused("other"), 500, "refused"),
+    ],
+)
+async def test_limits_that_cannot_be_answered_say_why(
+    desk: Desk, answer: Exception | None, status: int, error: str
+) -> None:
+    desk.limits.answer = answer
+    assert (await desk.json("/api/limits?customer=acme", status))["error"] == error
+
+
+@pytest.mark.parametrize("query", ["", "?customer=", "?customer=a%20b", "?customer=" + "a" * 65, "?customer=%00"])
+async def test_what_names_no_customer_is_not_looked_up(desk: Desk, query: str) -> None:
+    assert (await desk.json(f"/api/limits{query}", 400))["error"] == "name"
+    assert desk.limits.asked == []

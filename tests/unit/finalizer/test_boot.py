@@ -11,7 +11,7 @@ from services.finalizer.warehouse.session import JarsMissing, find_jars, jvm_opt
 from shared.settings import SettingsError
 
 
-def test_a_second_driver_on_one_checkpoint_is_refused_and_told_who_has_it(tmp_path: Path) -> None:
+def test_a_second_driver_on_one_checkpoint_is_refused_and_reported_who_has_it(tmp_path: Path) -> None:
     checkpoint = str(tmp_path / "new" / "checkpoint")
     with (
         checkpoint_lock.hold(checkpoint),
@@ -76,9 +76,9 @@ def test_views_may_come_from_another_cluster_with_its_own_security() -> None:
     assert (third.kafka_username, third.kafka_ca_file) == ("finalizer", "")
     with pytest.raises(
         SettingsError, match="FINALIZER_VIEWS_USERNAME and FINALIZER_VIEWS_PASSWORD must be set"
-    ) as told:
+    ) as raised:
         FinalizerSettings.load({name: value for name, value in own.items() if not name.endswith("USERNAME")})
-    assert "hunter22" not in str(told.value)
+    assert "hunter22" not in str(raised.value)
     with pytest.raises(SettingsError, match="FINALIZER_VIEWS_BOOTSTRAP and FINALIZER_VIEWS_SECURITY_PROTOCOL"):
         FinalizerSettings.load(_environment(views_username="finalizer"))
 

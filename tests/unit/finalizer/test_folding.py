@@ -39,7 +39,7 @@ def beacons(names: str) -> list[Beacon]:
     return [*found, mux(1, "viewstart", 3 * HOUR_MS, view_id="last")]
 
 
-def rows_of(partition: int, told: list[Beacon]) -> list[Row]:
+def rows_of(partition: int, records: list[Beacon]) -> list[Row]:
     return [
         (
             partition,
@@ -48,13 +48,13 @@ def rows_of(partition: int, told: list[Beacon]) -> list[Row]:
             view_key(one.customer_id, one.view_id),
             codec.BEACON.encode(one),
         )
-        for offset, one in enumerate(told)
+        for offset, one in enumerate(records)
     ]
 
 
-def by_the_processor(told: list[Beacon]) -> list[bytes]:
+def by_the_processor(records: list[Beacon]) -> list[bytes]:
     driver = Driver(APPLICATIONS["video_views"]({}))
-    for one in told:
+    for one in records:
         driver.pipe(
             topics.BEACONS,
             view_key(one.customer_id, one.view_id),
@@ -77,12 +77,12 @@ def test_the_rows_are_the_processors_own_however_the_records_come(
         for at in range(0, len(records), size):
             yield Batch(records[at : at + size])
 
-    told = list(columns_of(batches(), {}))
+    folded = list(columns_of(batches(), {}))
 
-    values = [value for columns in told for value in columns["value"]]
+    values = [value for columns in folded for value in columns["value"]]
     assert values == by_the_processor(first) + by_the_processor(second)
     assert len(values) == 6
-    assert {partition for columns in told for partition in columns["partition"]} == {0, 5}
+    assert {partition for columns in folded for partition in columns["partition"]} == {0, 5}
 
 
 def test_a_record_that_cannot_be_folded_is_passed_over_as_the_processor_did() -> None:
@@ -90,21 +90,21 @@ def test_a_record_that_cannot_be_folded_is_passed_over_as_the_processor_did() ->
     spoilt = [(p, 2 * offset, at_ms, key, value) for p, offset, at_ms, key, value in records]
     spoilt.insert(3, (0, spoilt[2][1] + 1, spoilt[2][2], b"acme:a", b"[no beacon"))
 
-    (told,) = columns_of([Batch(spoilt)], {})
+    (folded,) = columns_of([Batch(spoilt)], {})
 
-    assert told["value"] == by_the_processor(beacons("ab"))
+    assert folded["value"] == by_the_processor(beacons("ab"))
 
 
 def test_what_is_not_finished_is_left_to_the_processor() -> None:
-    (told,) = columns_of([Batch(rows_of(0, watch()))], {})
-    assert told["value"] == []
+    (folded,) = columns_of([Batch(rows_of(0, watch()))], {})
+    assert folded["value"] == []
 
 
 def test_a_changed_formula_comes_from_the_applications_own_settings() -> None:
     records = rows_of(0, beacons("a"))
     environ = {"VIDEO_VIEWS_GENERATION": "7", "VIDEO_VIEWS_GOOD_REBUFFER_SHARE_MAX": "0.5"}
-    (told,) = columns_of([Batch(records)], environ)
-    row = codec.VIEW.decode(told["value"][0])
+    (folded,) = columns_of([Batch(records)], environ)
+    row = codec.VIEW.decode(folded["value"][0])
     assert (row.generation, row.spi_good) == (7, True)
     (before,) = columns_of([Batch(records)], {})
     assert codec.VIEW.decode(before["value"][0]).spi_good is False

@@ -41,20 +41,20 @@ def test_every_field_becomes_a_column_of_its_type() -> None:
     )
 
 
-def test_what_absence_means_is_told_for_every_default_but_none() -> None:
+def test_what_absence_means_is_reported_for_every_default_but_none() -> None:
     assert defaults(Outer) == {"share": 1.0, "ranges": [], "custom": {}, "inner": []}
     assert required(Outer) == ("name", "kind")
 
 
-def test_what_may_be_none_is_told_from_what_never_is() -> None:
-    class Told(msgspec.Struct):
+def test_what_may_be_none_is_separated_from_what_never_is() -> None:
+    class Reported(msgspec.Struct):
         at_ms: int
         reason: str | None
 
-    assert (required(Told), never_null(Told)) == (("at_ms", "reason"), ("at_ms",))
+    assert (required(Reported), never_null(Reported)) == (("at_ms", "reason"), ("at_ms",))
 
 
-def test_listed_values_are_told_of_optional_fields_too() -> None:
+def test_listed_values_are_reported_of_optional_fields_too() -> None:
     assert allowed_values(Outer) == {"kind": ("a", "b"), "maybe": ("c",)}
 
 
@@ -77,7 +77,7 @@ def test_a_nested_default_that_could_not_be_filled_in_is_refused() -> None:
         spark_schema(Holder)
 
 
-def test_bounds_are_told_of_every_integer_and_an_integer_without_is_refused() -> None:
+def test_bounds_are_reported_of_every_integer_and_an_integer_without_is_refused() -> None:
     class Bounded(msgspec.Struct):
         share: float
         count: Annotated[int, msgspec.Meta(ge=0, le=9)]

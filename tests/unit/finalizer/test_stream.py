@@ -1,4 +1,4 @@
-"""How the stream ends: between two batches when it is told to, with an error when a batch does not end or fails."""
+"""How the stream ends: between two batches when it is stopped, with an error when a batch does not end or fails."""
 
 import threading
 from collections.abc import Callable
@@ -18,7 +18,7 @@ from shared.metrics import FINALIZER_BATCH_AGE_SECONDS, FINALIZER_LAG_RECORDS
 
 
 class FakeQuery:
-    """A query that is in a batch for as long as told, and then ends as told."""
+    """A query that is in a batch for as long as the test says, and then ends as it says."""
 
     def __init__(self, *, polls_in_batch: float = 0, fails: bool = False, why: str = "the batch failed") -> None:
         self._why = why
@@ -69,7 +69,7 @@ def test_a_stop_waits_for_the_running_batch(batches: Batches, stop: threading.Ev
     assert not query.status["isTriggerActive"]
 
 
-def test_a_batch_that_does_not_end_in_time_is_told_and_not_taken_for_a_clean_stop(
+def test_a_batch_that_does_not_end_in_time_is_reported_and_not_taken_for_a_clean_stop(
     batches: Batches, stop: threading.Event
 ) -> None:
     stop.set()
@@ -96,7 +96,7 @@ def test_a_batch_that_comes_while_stopping_is_refused_untouched_and_that_is_a_cl
         ("null", '{"views":{"0":10}}', 10),
     ],
 )
-def test_the_lag_is_told_also_before_spark_knows_all_offsets(
+def test_the_lag_is_reported_also_before_spark_knows_all_offsets(
     batches: Batches, stop: threading.Event, end: str | None, latest: str | None, lag: int
 ) -> None:
     query = FakeQuery(polls_in_batch=2)
@@ -107,7 +107,7 @@ def test_the_lag_is_told_also_before_spark_knows_all_offsets(
 
 
 @pytest.mark.parametrize(("end", "latest"), [(None, "null"), ("null", None)])
-def test_no_lag_is_told_while_spark_knows_no_offsets(
+def test_no_lag_is_reported_while_spark_knows_no_offsets(
     batches: Batches, stop: threading.Event, end: str | None, latest: str | None
 ) -> None:
     query = FakeQuery(polls_in_batch=2)
@@ -157,7 +157,7 @@ def test_when_one_stream_fails_the_other_ends_its_batch_first(batches: Batches, 
     assert not other.status["isTriggerActive"]
 
 
-def test_records_that_kafka_has_lost_are_told_with_what_to_do(batches: Batches, stop: threading.Event) -> None:
+def test_records_that_kafka_has_lost_are_reported_with_what_to_do(batches: Batches, stop: threading.Event) -> None:
     query = FakeQuery(fails=True, why="[KAFKA_DATA_LOSS.COULD_NOT_READ_OFFSET_RANGE] gone")
     with pytest.raises(DataLost, match="FINALIZER_CHECKPOINT_DIR"):
         run(query, batches, stop)

@@ -8,13 +8,13 @@ import json
 from pathlib import Path
 
 from services.finalizer.warehouse import row_topics, tables
-from services.finalizer.warehouse.tables import Table, told
+from services.finalizer.warehouse.tables import Table, layout_of
 
 PREVIOUS = json.loads((Path(__file__).parents[2] / "fixtures" / "warehouse-schema.json").read_text())
 
 
 def test_no_table_and_no_column_of_the_last_release_is_gone_or_means_another_type() -> None:
-    now = {table.name: told(table) for table in tables.ALL}
+    now = {table.name: layout_of(table) for table in tables.ALL}
     for name, previous in PREVIOUS.items():
         assert name in now, f"table {name} is gone"
         assert now[name]["partition_by"] == previous["partition_by"], f"table {name} is partitioned in another way"

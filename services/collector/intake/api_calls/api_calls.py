@@ -24,8 +24,8 @@ from services.collector.intake.post import (
     claimed_customer,
 )
 from services.collector.intake.values import WHOLE_MAX
-from shared.schemas.api_call import HOST_CHARS_MAX, METHOD_CHARS_MAX, SCHEMA_VERSION, ApiCall, path_of
-from shared.schemas.shape import Shape
+from shared.schemas.apis.call import HOST_CHARS_MAX, METHOD_CHARS_MAX, SCHEMA_VERSION, ApiCall, path_of
+from shared.schemas.apis.shape import Shape
 from shared.schemas.span import DEFAULT_CUSTOMER
 from shared.shapes import FIELDS_MAX
 

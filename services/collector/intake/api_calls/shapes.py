@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from services.collector.intake.post import InvalidInput
 from shared.formats import WORD, format_of, segment_of
-from shared.schemas.shape import Shape, Text
+from shared.schemas.apis.shape import Shape, Text
 from shared.shapes import FIELDS_MAX, merged_all
 
 DEPTH_MAX: Final = 12

@@ -34,6 +34,8 @@ RECORD_CHARS_MAX: Final = 256 * 1024
 #: Members, items and parameters of one body. A full batch of 3,600 records holds some 90,000.
 ITEMS_MAX: Final = 131_072
 STATE_CHARS_MAX: Final = 8
+#: What is no part of a record, a byte order mark among it: a client may join bodies that each begin with one.
+_BETWEEN_RECORDS: Final = " \t\r\ufeff"
 
 #: The prefix of the name (`cen`) of Playhead's custom event: a fatal error, its code follows. For players that report no fatal
 #: errors.
@@ -72,7 +74,7 @@ def parse_records(post: Post, rules: Rules) -> ParsedBody:
         return rejected_body(post, invalid, claimed_customer(post.key, rules))
     try:
         text = _text(_checked_items(unpacked(post, rules), rules))
-        lines = [line for raw in text.split("\n") if (line := raw.strip(" \t\r"))]
+        lines = [line for raw in text.split("\n") if (line := raw.strip(_BETWEEN_RECORDS))]
         if len(lines) > rules.batch_beacons_max:
             raise InvalidInput("too_large", f"{len(lines)} records in one body; {rules.batch_beacons_max} are the most")
         if not lines:
@@ -117,8 +119,7 @@ def _checked_items(body: bytes, rules: Rules) -> bytes:
 
 def _text(body: bytes) -> str:
     try:
-        # A byte order mark at the beginning is no part of the first record.
-        return body.decode("utf-8-sig")
+        return body.decode()
     except UnicodeDecodeError as error:
         raise InvalidInput("undecodable", f"the body is not UTF-8: {error.reason}") from error
 

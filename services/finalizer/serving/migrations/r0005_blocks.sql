@@ -20,7 +20,7 @@ CREATE TABLE serving.blocks (
     PRIMARY KEY (level, block, customer_id)
 );
 
--- Makes anew the blocks that these customers' hours are in, the short ones first. In the transaction that changes the hours.
+-- Computes again the blocks that these customers' hours are in, the short ones first. In the transaction that changes the hours.
 CREATE FUNCTION finalizer.refresh_blocks(dirty_hours bigint[], dirty_customers text[]) RETURNS void
     LANGUAGE plpgsql SET search_path = pg_catalog AS $$
 BEGIN

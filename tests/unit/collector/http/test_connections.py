@@ -90,7 +90,7 @@ async def test_a_head_that_does_not_end_is_not_waited_for() -> None:
         await closed(used)
         dribbling.cancel()
         assert given_up("slow_head") - before == 2
-        # Whoever sends nothing yet is slow with nothing.
+        # A client that sends nothing yet is not slow.
         assert await status(idle, HEAD + BODY) == 200
 
 

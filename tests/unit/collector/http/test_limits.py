@@ -2,6 +2,7 @@
 
 import pytest
 
+from services.collector.customers.usage import Refused, Stored, Usage
 from services.collector.http.known_views import KnownViews
 from services.collector.http.limits import AddressRates, Amount, InFlight, RateLimits
 from services.collector.intake.sender.customers import Customer
@@ -54,6 +55,56 @@ def test_a_customer_may_store_so_many_bytes_a_day() -> None:
     assert wait(1, now + 20) > 0
     limits.give_back("acme", 20_000)
     assert wait(1, now + 40) == 0
+
+
+def test_what_other_collectors_took_is_taken_from_a_customers_day() -> None:
+    usage = Usage()
+    limits = RateLimits(Customer(bytes_per_day=86_400), usage)
+    terms = {"acme": Customer(), "other": Customer()}
+
+    def wait(size_bytes: int, now_seconds: float, customer_id: str = "acme") -> float:
+        return limits.wait_seconds({customer_id: Amount(size_bytes)}, terms, now_seconds)
+
+    assert wait(10_000, 0.0) == 0
+    # All collectors together, this one's report included.
+    sent = usage.report()
+    assert wait(400, 1.0) == 0
+    limits.set_stored({"acme": 86_400 + 10.0, "other": 86_000.0}, 2.0)
+    assert wait(1, 2.0) == 10 + 400 + 1
+    # A customer that this process has not seen yet has no full day either.
+    assert wait(1_000, 2.0, "other") == 0
+    assert wait(1, 2.0, "other") == 601
+    # It drains here as it does there, also when nothing is heard.
+    assert wait(1, 2.0 + 411) == 0
+    assert {customer: stored.bytes for customer, stored in sent.stored.items()} == {"acme": 10_000}
+    usage.settle()
+    assert {customer: stored.bytes for customer, stored in usage.report().stored.items()} == {
+        "acme": 401,
+        "other": 1_000,
+    }
+
+
+def test_a_refused_request_counts_under_each_limit_that_it_is_beyond() -> None:
+    usage = Usage()
+    limits = RateLimits(Customer(beacons_per_second=1, bytes_per_second=10, spans_per_second=1), usage)
+    terms, amounts = {"acme": Customer()}, {"acme": Amount(200, beacons=20)}
+    assert limits.wait_seconds(amounts, terms, 0.0) == 0
+    for _ in range(2):
+        assert limits.wait_seconds(amounts, terms, 1.0) > 0
+        limits.count_refused(amounts, terms, 1.0)
+    refused = usage.report().refused
+    assert refused == {("acme", "beacons_per_second"): Refused(2, 40), ("acme", "bytes_per_second"): Refused(2, 400)}
+
+
+def test_a_report_that_may_not_have_arrived_is_sent_again_as_it_was() -> None:
+    usage = Usage()
+    usage.add_stored("acme", 5, 100)
+    first = usage.report()
+    usage.add_stored("acme", 3, 100)
+    assert usage.report() is first
+    assert (first.number, first.stored) == (1, {"acme": Stored(5, 100)})
+    usage.settle()
+    assert (usage.report().number, usage.report().stored) == (2, {"acme": Stored(3, 100)})
 
 
 def test_a_customer_without_limits_has_none() -> None:

@@ -198,8 +198,8 @@ def test_a_record_without_a_number_is_rejected_by_that_name() -> None:
 
 
 @pytest.mark.parametrize("mark", [b"\xef\xbb\xbf", b""])
-def test_a_byte_order_mark_at_the_beginning_costs_no_record(mark: bytes) -> None:
-    parsed = parse(mark + "\n".join([record(sn="1"), record(sn="2")]).encode())
+def test_a_byte_order_mark_at_the_beginning_of_a_body_or_line_costs_no_record(mark: bytes) -> None:
+    parsed = parse(b"\n".join(mark + record(sn=str(number)).encode() for number in (1, 2)))
     assert ([beacon.seq for beacon in parsed.accepted], parsed.rejected) == ([1, 2], [])
 
 

@@ -319,7 +319,7 @@ def counted(outcome: str) -> float:
 
 async def test_what_has_waited_too_long_is_sent_all_the_same_and_counted(tmp_path: Path) -> None:
     spooled = Spooled(tmp_path, seconds_max=1.0)
-    before = {outcome: counted(outcome) for outcome in ("taken", "drained", "drained_overdue")}
+    before = {outcome: counted(outcome) for outcome in ("written", "drained", "drained_overdue")}
     spooled.behind.failing = "deadline"
     await spooled.sink.store([beacon_record(0), beacon_record(1)])
     spooled.now_ms += 1_000
@@ -331,7 +331,7 @@ async def test_what_has_waited_too_long_is_sent_all_the_same_and_counted(tmp_pat
         assert await spooled.sink.close(SECONDS_MAX) == 0
     assert spooled.numbers() == [0, 1, 2]
     grown = {outcome: counted(outcome) - count for outcome, count in before.items()}
-    assert grown == {"taken": 2, "drained": 2, "drained_overdue": 1}
+    assert grown == {"written": 2, "drained": 2, "drained_overdue": 1}
     assert [(line["event"], line.get("requests_overdue")) for line in lines] == [
         ("spool_overdue", None),
         ("spool_drained", 1),
