@@ -70,7 +70,7 @@ kubernetes-test: setup ## apply the manifests to a real API server, controller m
 	@deploy/local/setup.sh kubernetes
 	$(PYTHON) -m pytest -m kubernetes tests/kubernetes
 
-lock: setup ## resolve pyproject.toml anew into requirements.lock
+lock: setup ## resolve pyproject.toml into requirements.lock
 	$(PYTHON) -m uv pip compile pyproject.toml --universal --generate-hashes --no-emit-index-url \
 		--no-emit-find-links --no-header --all-extras --group dev --group local --group loadtest --group ops \
 		--python-version 3.11 -o requirements.lock

@@ -117,7 +117,7 @@ class Slot:
     def replayed(self) -> int:
         """Changelog rows that its last start has read."""
         events = [json.loads(line) for line in self._log.read_text().splitlines() if line.startswith("{")]
-        takeovers = [event for event in events if event.get("event") == "partition_taken"]
+        takeovers = [event for event in events if event.get("event") == "partition_taken_over"]
         return sum(int(event["replayed_rows"]) for event in takeovers[-PARTITIONS:])
 
 

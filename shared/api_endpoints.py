@@ -9,7 +9,7 @@ from typing import Final, Protocol
 
 from shared.api_paths import Paths, bytes_of, generalise, known_template, prune, template_of
 from shared.partitioning import api_key
-from shared.schemas.api_call import HOST_CHARS_MAX, ApiCall
+from shared.schemas.apis.call import HOST_CHARS_MAX, ApiCall
 from shared.schemas.beacon import CUSTOMER_ID
 from shared.schemas.span import DEFAULT_CUSTOMER
 

@@ -10,10 +10,6 @@ import msgspec
 
 from shared.protobuf import Encoder
 from shared.schemas import (
-    api_anomaly,
-    api_call,
-    api_change,
-    api_window,
     beacon,
     live,
     presence,
@@ -25,6 +21,10 @@ from shared.schemas import (
     video_view,
     view,
 )
+from shared.schemas.apis import anomaly as api_anomaly
+from shared.schemas.apis import call as api_call
+from shared.schemas.apis import change as api_change
+from shared.schemas.apis import window as api_window
 
 T = TypeVar("T", bound=msgspec.Struct)
 

@@ -85,6 +85,12 @@ COLLECTOR_CUSTOMERS_RELOADS: Final = Metric(
     "Readings of a changed customers file or table: ok, or failed (the former customers stay in force).",
     ("outcome",),
 )
+COLLECTOR_USAGE_REPORTS: Final = Metric(
+    "playhead_collector_usage_reports_total",
+    "counter",
+    "Reports to the customers' database of what customers stored and what limits refused: ok, or failed (sent again).",
+    ("outcome",),
+)
 COLLECTOR_SPOOL_BYTES: Final = Metric(
     "playhead_collector_spool_bytes", "gauge", "Bytes in the spool that are not yet in Kafka."
 )
@@ -94,7 +100,7 @@ COLLECTOR_SPOOL_AGE_SECONDS: Final = Metric(
 COLLECTOR_SPOOLED: Final = Metric(
     "playhead_collector_spooled_total",
     "counter",
-    "Requests by outcome: taken, refused, drained, and drained_overdue of these: later than COLLECTOR_SPOOL_SECONDS_MAX.",
+    "Requests by outcome: written, refused, drained, and drained_overdue of these: later than COLLECTOR_SPOOL_SECONDS_MAX.",
     ("outcome",),
 )
 COLLECTOR_UPLOADS: Final = Metric(
@@ -215,7 +221,7 @@ PROCESSOR_MEDIA: Final = Metric(
     "playhead_processor_media_total",
     "counter",
     "Objects by outcome: stored, gone (Kafka had dropped the records), corrupt, failed and declined (the store "
-    "answered 4xx), both to be tried again, and refused (declined for long, set aside).",
+    "answered 4xx), both to be tried again, and refused (declined for long: its chunks go to topic rejected).",
     ("application", "outcome"),
 )
 PROCESSOR_MEDIA_BYTES: Final = Metric(

@@ -8,7 +8,7 @@ from typing import Final, TypeVar, get_args
 
 import msgspec
 
-from shared.schemas.shape import JsonType, Shape, Text
+from shared.schemas.apis.shape import JsonType, Shape, Text
 
 T = TypeVar("T")
 

@@ -1,6 +1,6 @@
 """What all tests share: Hypothesis without deadlines, and how to run for longer than every change can wait.
 
-`--hypothesis-profile many` searches 10,000 cases, `quick` (of `make unit`) 15, and what continuous integration runs 100.
+`--hypothesis-profile many` searches 10,000 cases, `quick` (of `make unit`) 8, and what continuous integration runs 100.
 `--outage-seconds 300` keeps the broker away for so long.
 """
 
@@ -13,10 +13,12 @@ from xdist.scheduler import Scheduling
 
 from deploy.local import process
 from deploy.local.ports import PORT_MAX, PORT_MIN, RANGE_VARIABLE
-from tests import prefork, scheduling
+from tests import deferred, prefork, scheduling
+
+deferred.defer()
 
 settings.register_profile("default", deadline=None)
-settings.register_profile("quick", deadline=None, max_examples=15)
+settings.register_profile("quick", deadline=None, max_examples=8)
 settings.register_profile("many", deadline=None, max_examples=10_000)
 settings.load_profile("default")
 

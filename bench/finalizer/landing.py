@@ -10,6 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 from bench.finalizer import checks, inputs
 from bench.finalizer.timing import ROUNDS, Took, best, cost_ratio, head, print_rounds, row, took
 from bench.results import Part, against
+from services.finalizer.serving.customer_limits import CustomerLimits
 from services.finalizer.serving.database import Serving
 from services.finalizer.serving.published import Rebuilt
 from services.finalizer.settings import FinalizerSettings
@@ -192,6 +193,8 @@ def whole_path(spark: SparkSession, settings: FinalizerSettings, views: int) -> 
         slices_max=settings.slices_max,
         sets=settings.sets,
         members_max=settings.members_max,
+        bytes_max=settings.batch_bytes_max,
+        customer_limits=CustomerLimits(settings.customers_database, settings.members_max),
         recent_days=settings.recent_days,
         clock_ms=lambda: 0,
         crash_points=CrashPoints(),

@@ -153,7 +153,7 @@ class ProcessorSettings(FailureRules, Settings):
         default=900_000,
         ge=0,
         le=86_400_000,
-        description="an object that the store answers 4xx for so long is set aside, and its session goes on without it",
+        description="an object that the store answers 4xx for so long is rejected, and its session goes on without it",
     )
     version: str = pydantic.Field(
         default="",

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import msgspec
 
 from shared import codec
-from shared.schemas.api_anomaly import ApiAnomaly
+from shared.schemas.apis.anomaly import ApiAnomaly
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,6 @@ from typing import Final
 import msgspec
 
 SCHEMA_VERSION: Final = 1
-#: Names of fields on the wire, where they differ.
-_ON_THE_WIRE: Final = {"request": "asked"}
 
 
 class ClientRequest(msgspec.Struct, frozen=True):
@@ -27,7 +25,7 @@ class ClientRequest(msgspec.Struct, frozen=True):
     submission: str = ""
 
 
-class Create(msgspec.Struct, frozen=True, tag="create", rename=_ON_THE_WIRE):
+class Create(msgspec.Struct, frozen=True, tag="create"):
     """A user is to be made, with the id that is the record's key."""
 
     request: ClientRequest
@@ -36,7 +34,7 @@ class Create(msgspec.Struct, frozen=True, tag="create", rename=_ON_THE_WIRE):
     attributes: dict[str, str]
 
 
-class Replace(msgspec.Struct, frozen=True, tag="replace", rename=_ON_THE_WIRE):
+class Replace(msgspec.Struct, frozen=True, tag="replace"):
     """The user is to have these fields. `if_match`: only when its version is one of these."""
 
     request: ClientRequest
@@ -46,7 +44,7 @@ class Replace(msgspec.Struct, frozen=True, tag="replace", rename=_ON_THE_WIRE):
     if_match: list[int] | None = None
 
 
-class Patch(msgspec.Struct, frozen=True, tag="patch", omit_defaults=True, rename=_ON_THE_WIRE):
+class Patch(msgspec.Struct, frozen=True, tag="patch", omit_defaults=True):
     """Changes these fields of the user; attributes that are None are removed (RFC 7396)."""
 
     request: ClientRequest
@@ -58,7 +56,7 @@ class Patch(msgspec.Struct, frozen=True, tag="patch", omit_defaults=True, rename
     if_match: list[int] | None = None
 
 
-class Delete(msgspec.Struct, frozen=True, tag="delete", rename=_ON_THE_WIRE):
+class Delete(msgspec.Struct, frozen=True, tag="delete"):
     """The user is to go."""
 
     request: ClientRequest

@@ -12,6 +12,7 @@ from deploy.local.broker import Broker, new_cluster_id
 from deploy.local.ports import free_port
 from shared.settings import Settings
 from shared.topics import PROFILES, Profile
+from tests.integration.proxies import HOST, HangingProxy
 
 NODES: Final = 3
 #: Enough for what a test sends; three of them share a machine with everything else.
@@ -39,11 +40,17 @@ class Cluster:
     """Brokers by their node id, 1 to 3, each with a controller.
 
     `places` says where each runs: its address, the command that its own is an argument of, and variables of its environment.
-    `properties` are further settings of all of them.
+    `properties` are further settings of all of them. `proxied`: each broker has a second listener, behind a proxy that can hang.
+    Clients that are given `proxied_bootstrap` come through the proxies; the brokers among themselves do not.
     """
 
     def __init__(
-        self, folder: Path, properties: Mapping[str, str] | None = None, places: Mapping[int, Place] | None = None
+        self,
+        folder: Path,
+        properties: Mapping[str, str] | None = None,
+        places: Mapping[int, Place] | None = None,
+        *,
+        proxied: bool = False,
     ) -> None:
         places = places or dict.fromkeys(range(1, NODES + 1), Place())
         controllers: dict[int, int] = {}
@@ -53,10 +60,18 @@ class Cluster:
                 controllers[len(controllers) + 1] = port
         voters = ",".join(f"{node}@{places[node].address}:{port}" for node, port in controllers.items())
         replicas, in_sync = str(NODES), str(NODES - 1)
+        ports = {node: free_port() for node in controllers}
+        listeners: dict[int, dict[str, str]] = {node: {} for node in controllers}
+        self.proxies: dict[int, HangingProxy] = {}
+        for node in controllers if proxied else ():
+            behind = free_port()
+            proxy = self.proxies[node] = HangingProxy(behind)
+            listeners[node] = _proxied(ports[node], controllers[node], behind, proxy.port)
         cluster_id = new_cluster_id()
         self.brokers = {
             node: Broker(
                 folder / f"broker-{node}",
+                port=ports[node],
                 controller_port=port,
                 heap_mib=HEAP_MIB,
                 cluster_id=cluster_id,
@@ -73,6 +88,7 @@ class Cluster:
                     "controller.quorum.fetch.timeout.ms": "6000",
                     "controller.quorum.election.timeout.ms": "3000",
                     "broker.session.timeout.ms": "6000",
+                    **listeners[node],
                     **(properties or {}),
                 },
             )
@@ -84,6 +100,11 @@ class Cluster:
         """What clients are given as `bootstrap.servers`."""
         return ",".join(broker.bootstrap for broker in self.brokers.values())
 
+    @property
+    def proxied_bootstrap(self) -> str:
+        """The same, by way of the proxies."""
+        return ",".join(f"{HOST}:{proxy.port}" for proxy in self.proxies.values())
+
     def coordinator(self, group: str) -> int:
         """The node that coordinates a group of consumers."""
         admin = AdminClient({"bootstrap.servers": self.bootstrap})
@@ -93,6 +114,8 @@ class Cluster:
 
     def __enter__(self) -> Self:
         try:
+            for proxy in self.proxies.values():
+                proxy.start()
             for broker in self.brokers.values():
                 broker.launch()
             for broker in self.brokers.values():
@@ -111,3 +134,15 @@ class Cluster:
         # Nobody reads what they hold any more, and the last of them would wait for the others.
         for broker in self.brokers.values():
             broker.kill()
+        for proxy in self.proxies.values():
+            proxy.close()
+
+
+def _proxied(port: int, controller_port: int, behind: int, proxy_port: int) -> dict[str, str]:
+    """The listeners of a broker that clients reach by a proxy too: each listener's clients are told addresses of that listener."""
+    return {
+        "listeners": f"PLAINTEXT://{HOST}:{port},PROXIED://{HOST}:{behind},CONTROLLER://{HOST}:{controller_port}",
+        "advertised.listeners": f"PLAINTEXT://{HOST}:{port},PROXIED://{HOST}:{proxy_port}",
+        "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,PROXIED:PLAINTEXT,CONTROLLER:PLAINTEXT",
+        "inter.broker.listener.name": "PLAINTEXT",
+    }

@@ -230,7 +230,7 @@ ROLLUPS = """
 
 RAW_TABLES = {"beacons": "bronze", "late": "late", "rejected": "rejected"}
 
-#: The same, counted anew from the views by another engine.
+#: The same, computed from the views by another engine.
 RECOUNT = """
     SELECT hour, customer_id, count(*),
            count(*) FILTER (startup_ms IS NOT NULL OR coalesce(startup_unknown, 'not_started') <> 'not_started'),
@@ -258,7 +258,9 @@ def expect_truth(installation: Installation, truth: list[View]) -> None:
     assert installation.serving(ROLLUPS) == installation.table("views", RECOUNT)
     assert buckets_served(installation) == buckets_of(truth)
     assert groups_stored(installation) == groups_of(truth)
-    assert groups_served(installation) == {key: told for key, told in groups_of(truth).items() if key[0] != "minute"}
+    assert groups_served(installation) == {
+        key: totals for key, totals in groups_of(truth).items() if key[0] != "minute"
+    }
     assert installation.serving("SELECT customer_id, view_id, revision, deleted FROM serving.views ORDER BY 1, 2") == [
         (view.customer_id, view.view_id, view.revision, view.deleted) for view in truth
     ]
@@ -285,7 +287,7 @@ _WIDTHS_MS = {"minute": 60_000, "hour": HOUR_MS, "day": 24 * HOUR_MS}
 
 
 def groups_of(truth: list[View]) -> Groups:
-    """(grain, start, customer, dimensions, members) -> views, watch time, startup histogram: counted anew, view by view."""
+    """(grain, start, customer, dimensions, members) -> views, watch time, startup histogram: computed view by view."""
     views: Counter[tuple[Any, ...]] = Counter()
     watch_ms: Counter[tuple[Any, ...]] = Counter()
     startups: dict[tuple[Any, ...], Counter[int]] = {}
@@ -345,7 +347,7 @@ def expect_raw(installation: Installation, sent: Iterable[RawRecord]) -> None:
 
 
 def ended_ms(view: View) -> int:
-    """When a view counts, told anew: at its end, no earlier than a day before its beacons nor later than an hour after."""
+    """When a view counts, computed here: at its end, no earlier than a day before its beacons nor later than an hour after."""
     earliest, latest = view.first_append_ms - 24 * HOUR_MS, view.last_append_ms + HOUR_MS
     return min(max(view.view_end_ms, earliest), latest)
 

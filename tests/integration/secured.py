@@ -193,7 +193,7 @@ class TlsFront(threading.Thread):
             await to_client.start_tls(self._tls)
             server, to_server = await asyncio.open_unix_connection(self._socket)
             try:
-                # Whoever ends first, ends both.
+                # The one that ends first ends both.
                 ways = [asyncio.create_task(_pass_on(*way)) for way in ((client, to_server), (server, to_client))]
                 await asyncio.wait(ways, return_when=asyncio.FIRST_COMPLETED)
                 for way in ways:

@@ -17,7 +17,7 @@ from deploy.local.broker import Broker
 from deploy.local.ports import free_port
 from services.collector.sink.records import Record
 from shared import codec, topics
-from shared.schemas.api_anomaly import ApiAnomaly
+from shared.schemas.apis.anomaly import ApiAnomaly
 from shared.schemas.trace import Trace
 from tests.integration.collecting import Collector, Reader, reading
 from tests.integration.lookup_slots import LookupSlot

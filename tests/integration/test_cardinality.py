@@ -1,7 +1,7 @@
 """Clients that invent values of dimensions: what they make of rollups is bounded, and every total stays exact."""
 
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -12,9 +12,13 @@ import pytest
 from pyspark.sql import SparkSession
 
 from deploy.local.postgres import Postgres
+from services.collector.customers.table import MIGRATIONS_DIR
 from services.dashboard.queries import PostgresServing
+from services.finalizer.serving.published import Rebuilt, RecentView
+from services.finalizer.streaming import rollups
 from services.finalizer.transforms.rollups import MEASURES
 from services.finalizer.warehouse import tables
+from services.rim.database.migrations import migrate
 from shared.schemas.view import View
 from tests.integration.finalizing import MORNING_MS, a_view
 from tests.integration.warehousing import Warehouse, finalizer_settings
@@ -72,6 +76,88 @@ async def test_invented_values_make_few_rollups_with_exact_totals(warehouse: War
     expect_exact(stored)
     by_cdn = {row["members"][0]: row["views"] for row in of(stored, "hour")}
     assert by_cdn == {"akamai": 3, "late": 2, **{f"cdn-{n:02}": 1 for n in (1, 2, 3)}, "(other)": INVENTED - 5}
+
+
+def test_slices_of_very_many_groups_are_rebuilt_a_few_at_a_time(
+    warehouse: Warehouse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rollups, "GROUPS_MAX", 3 * (MEMBERS_MAX + 1))
+    at_once: list[int] = []
+    publish = warehouse.driver.serving.publish
+
+    def published(rebuilt: Rebuilt, **given: Any) -> None:
+        at_once.append(len(rebuilt.slices))
+        publish(rebuilt, **given)
+
+    monkeypatch.setattr(warehouse.driver.serving, "publish", published)
+    views = [
+        a_view(f"{customer}-{n}", customer=customer, cdn=f"cdn-{n}", watch_ms=n)
+        for customer in ("a", "b", "c", "d")
+        for n in range(MEMBERS_MAX + 3)
+    ]
+    warehouse.land([*views, *invented()])
+    # Five customers' hours; each has its total, its client and its members.
+    assert sum(at_once) == 5
+    assert max(at_once) <= 2
+    stored = rows(warehouse)
+    for customer in ("a", "b", "c", "d"):
+        (total,) = [
+            row for row in stored if (row["customer_id"], row["grain"], row["dimensions"]) == (customer, "hour", "")
+        ]
+        assert total["views"] == MEMBERS_MAX + 3
+        assert cdns(warehouse, customer) == MEMBERS_MAX + 1
+
+
+def test_a_batch_of_many_bytes_is_landed_in_pieces(warehouse: Warehouse, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(warehouse.driver.landing, "_bytes_max", 20_000)
+    held: list[int] = []
+    lengths: list[int] = []
+    bring = warehouse.driver.serving.bring_recent
+
+    def brought(recent: Sequence[RecentView]) -> None:
+        held.append(sum(len(one.document) for one in recent))
+        lengths.extend(len(one.document) for one in recent)
+        bring(recent)
+
+    monkeypatch.setattr(warehouse.driver.serving, "bring_recent", brought)
+    warehouse.land(invented())
+    warehouse.land([*invented(revision=2), a_view("one-more", watch_ms=1)])
+    assert len(held) > 6
+    # The last document that passes the bound is held as well.
+    assert max(held) < 20_000 + max(lengths)
+    with psycopg.connect(warehouse.settings.postgres_dsn.get_secret_value()) as connection:
+        found = connection.execute(
+            "SELECT count(*), count(DISTINCT view_id), sum(revision) FROM serving.views"
+        ).fetchone()
+    assert found == (INVENTED + 1, INVENTED + 1, 2 * INVENTED + 1)
+    stored = warehouse.spark.read.format("delta").load(tables.VIEWS.path(warehouse.settings.warehouse_dir))
+    assert sorted(
+        (row["view_id"], row["revision"]) for row in stored.select("view_id", "revision").collect()
+    ) == sorted([(f"invented-{n}", 2) for n in range(INVENTED)] + [("one-more", 1)])
+
+
+def test_a_customer_has_as_many_members_as_its_own_limit_says(warehouse: Warehouse) -> None:
+    dsn = warehouse.settings.customers_database
+    migrate(dsn, "collector", MIGRATIONS_DIR)
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        connection.execute("INSERT INTO collector.customers (customer_id, members_max) VALUES ('acme', 20)")
+        warehouse.land([*invented(), *invented(customer="other")])
+        assert {customer: cdns(warehouse, customer) for customer in ("acme", "other")} == {"acme": 21, "other": 6}
+        # It is in force with the next batch, and while the database of customers is away.
+        connection.execute("UPDATE collector.customers SET members_max = 2 WHERE customer_id = 'acme'")
+        warehouse.land([a_view("one-more", cdn="one-more")])
+        assert cdns(warehouse, "acme") == 3
+        connection.execute("ALTER SCHEMA limits RENAME TO away")
+        warehouse.land([a_view("and-another", cdn="and-another")])
+        assert cdns(warehouse, "acme") == 3
+        default = connection.execute("SELECT name, value FROM away.defaults").fetchall()
+    assert default == [("members_max", MEMBERS_MAX)]
+
+
+def cdns(warehouse: Warehouse, customer: str) -> int:
+    return sum(
+        (row["customer_id"], row["grain"], row["dimensions"]) == (customer, "hour", "cdn") for row in rows(warehouse)
+    )
 
 
 def rows(warehouse: Warehouse) -> list[dict[str, Any]]:

@@ -4,7 +4,8 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
+import time
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import LiteralString, cast
 from uuid import uuid4
@@ -18,6 +19,9 @@ from deploy.local.broker import Broker
 from deploy.local.ports import free_port
 from deploy.local.postgres import Postgres
 from services.collector.customers.table import MIGRATIONS_DIR, CustomersTable, TableAway
+from services.collector.customers.usage import Usage
+from services.collector.customers.usage_reports import UsageReports
+from services.collector.http.limits import Amount, RateLimits
 from services.collector.intake.sender.customers import Customer, CustomersWrong, Found
 from services.rim.database.migrations import migrate
 from tests.integration.collecting import SECONDS_MAX, Collector, answered, until
@@ -138,11 +142,86 @@ def test_a_database_that_is_away_is_reported_by_kind_without_a_password() -> Non
     assert "OperationalError" in str(caught.value)
 
 
+DEFAULTS = {"beacons_per_second": 10_000.0, "bytes_per_day": 86_400_000.0}
+
+
+class Process:
+    """What one collector counts and reports."""
+
+    def __init__(self, dsn: str) -> None:
+        self.usage = Usage()
+        self.limits = RateLimits(Customer(**DEFAULTS), self.usage)
+        self.reports = UsageReports(dsn, uuid4().hex, self.usage, DEFAULTS, self.hear)
+
+    def hear(self, stored: Mapping[str, float]) -> None:
+        self.limits.set_stored(stored, time.monotonic())
+
+    def take(self, size_bytes: int, customer: str = "acme") -> float:
+        amounts, terms = {customer: Amount(size_bytes)}, {customer: Customer()}
+        if wait := self.limits.wait_seconds(amounts, terms, time.monotonic()):
+            self.limits.count_refused(amounts, terms, time.monotonic())
+        return wait
+
+
+async def test_all_collectors_together_keep_a_customers_day(dsn: str, connection: psycopg.Connection) -> None:
+    first, second = Process(dsn), Process(dsn)
+    assert first.take(86_000_000) == 0
+    assert second.take(300_000) == 0
+    for process in (first, second, first):
+        await process.reports.send()
+    # 100,000 bytes are left for both, and what has drained at 1,000 bytes a second.
+    for process in (first, second):
+        assert process.take(1) == 0
+        assert process.take(100_000 + round(1_000 * SECONDS_MAX)) == 0
+        assert process.take(1) > 0
+        await process.reports.send()
+    # One that starts later knows what the day has left before its first request.
+    third = Process(dsn)
+    await third.reports.send()
+    assert third.take(1) > 0
+    assert third.take(1, "other") == 0
+    row = connection.execute("SELECT bytes FROM limits.stored WHERE customer_id = 'acme'").fetchone()
+    assert row is not None
+    assert 86_500_000 - 1_000 * SECONDS_MAX < row[0] < 86_500_002 + 2_000 * SECONDS_MAX
+    refused = connection.execute("SELECT customer_id, name, requests, amount FROM limits.refused").fetchall()
+    assert refused == [("acme", "bytes_per_day", 2, 2.0)]
+    assert dict(connection.execute("SELECT name, value FROM limits.defaults").fetchall()) == DEFAULTS
+    count = connection.execute("SELECT count(*) FROM limits.collectors").fetchone()
+    assert count == (3,)
+
+
+async def test_a_report_whose_outcome_is_unknown_is_not_counted_twice(
+    dsn: str, connection: psycopg.Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    process = Process(dsn)
+    process.take(1_000_000)
+    with monkeypatch.context() as patched:
+        # It commits, and the answer is lost.
+        patched.setattr(process.usage, "settle", lambda: None)
+        await process.reports.send()
+    process.take(2_000_000)
+    await process.reports.finish()
+    row = connection.execute("SELECT bytes FROM limits.stored").fetchone()
+    assert row is not None
+    assert 3_000_000 - 1_000 * SECONDS_MAX < row[0] <= 3_000_000
+
+
+async def test_reports_that_fail_are_counted_and_sent_later(dsn: str, connection: psycopg.Connection) -> None:
+    process = Process(dsn)
+    process.take(1_000_000)
+    connection.execute("ALTER TABLE limits.stored RENAME TO away")
+    await process.reports.send()
+    await process.reports.send()
+    connection.execute("ALTER TABLE limits.away RENAME TO stored")
+    await process.reports.send()
+    assert connection.execute("SELECT customer_id, bytes FROM limits.stored").fetchall() == [("acme", 1_000_000.0)]
+
+
 async def test_a_collector_takes_over_a_changed_table_and_outlives_it(
     broker: Broker, postgres: Postgres, dsn: str, connection: psycopg.Connection, tmp_path: Path
 ) -> None:
     connection.execute(INSERT)
-    settings = {"customers_dsn": dsn, "customers_seconds": "0.1"}
+    settings = {"customers_dsn": dsn, "customers_seconds": "0.1", "usage_seconds": "0.1"}
     with Collector(broker.bootstrap, tmp_path, free_port(), **settings) as collector:
         failed = 'playhead_collector_customers_reloads_total{outcome="failed"}'
         async with aiohttp.ClientSession() as client:
@@ -155,6 +234,14 @@ async def test_a_collector_takes_over_a_changed_table_and_outlives_it(
             connection.execute("UPDATE collector.customers SET keys = '{acme-tv}', revoked_keys = '{acme-web}'")
             await until(lambda: collector.metric('playhead_collector_customers_reloads_total{outcome="ok"}') == 1)
             assert [await status(key) for key in ("acme-web", "acme-tv")] == [410, 200]
+            # Limits that change are in force without a restart, and what they refuse is reported.
+            connection.execute("UPDATE collector.customers SET bytes_per_day = 100")
+            await until(lambda: collector.metric('playhead_collector_customers_reloads_total{outcome="ok"}') == 2)
+            assert [await status("acme-tv") for _ in range(4)][-1] == 429
+            refused = "SELECT requests FROM limits.refused WHERE customer_id = 'acme' AND name = 'bytes_per_day'"
+            await until(lambda: connection.execute(refused).fetchone() is not None)
+            connection.execute("UPDATE collector.customers SET bytes_per_day = NULL")
+            await until(lambda: collector.metric('playhead_collector_customers_reloads_total{outcome="ok"}') == 3)
             connection.execute("UPDATE collector.customers SET ipv4_bits_kept = 8, keys = '{a b}'")
             await until(lambda: collector.metric(failed) >= 2)
             assert [await status(key) for key in ("acme-web", "acme-tv")] == [410, 200]

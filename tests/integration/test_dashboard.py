@@ -1,172 +1,66 @@
 """The dashboard in a real browser, on a real broker and a real Postgres."""
 
-import itertools
+import asyncio
 import os
 import re
 import signal
-import sys
-import time
-import urllib.request
 from collections.abc import Iterator
-from dataclasses import dataclass
-from datetime import UTC, datetime
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
+from typing import Final
 
 import psycopg
 import pytest
 from confluent_kafka import Producer
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
-from deploy.local.broker import Broker
 from deploy.local.ports import free_port
 from deploy.local.postgres import Postgres
-from deploy.local.process import Child
+from services.collector.customers.table import MIGRATIONS_DIR
+from services.collector.customers.usage import Usage
+from services.collector.customers.usage_reports import UsageReports
+from services.collector.http.limits import Amount, RateLimits
+from services.collector.intake.sender.customers import Customer
 from services.finalizer.serving.migrate import migrate
+from services.rim.database import migrations
 from services.rim.kafka.connection import client_config
 from shared import codec
-from shared.histogram import bucket_of
 from shared.partitioning import partition_of, view_key
-from shared.schemas.live import BUCKET_MS, Live
+from shared.schemas.live import BUCKET_MS
 from shared.settings import Settings
-from shared.topics import BEACONS, LIVE, PROFILES
+from shared.topics import BEACONS
 from tests.integration.brokers import broker_with_topics
-from tests.integration.served import MEASURES
+from tests.integration.dashboard_parts import (
+    LIFE,
+    PARTITIONS,
+    QUESTION,
+    TOKEN,
+    Installation,
+    answers,
+    newest_bucket,
+    start_dashboard,
+)
 from tests.integration.slots import Slot, wait_until
 from tests.unit.dashboard.records import slice_of
 from tests.unit.processor.applications.video_views import captured
 
 pytestmark = pytest.mark.integration
 
-ROOT = Path(__file__).parents[2]
 CHROMIUM_ARGS = ["--no-sandbox", "--disable-dev-shm-usage"]
-TOKEN = "a token of sixteen or more"
 #: In which the page must have caught up; generous, for a busy machine.
 SOON_MS = 30_000
 
-
-QUESTION = "api/view?customer=cust123&view="
-PARTITIONS = BEACONS.partitions(PROFILES["laptop"])
-#: The states of the captured view, as long as they lasted.
-LIFE = (
-    "starting 3.00 s, playing 4.39 s, rebuffering 2.56 s, playing 1.67 s, seeking 0.71 s, playing 1.50 s, paused 2.00 s, "
-    "playing 3.00 s"
-)
-
-
-@dataclass
-class Installation:
-    """A broker, a Postgres, and the dashboard over them; nobody else's."""
-
-    broker: Broker
-    postgres: Postgres
-    folder: Path
-    dashboard: Child
-    port: int
-    settings: Settings
-    lookup_port: int
-
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self.port}/"
-
-    def count(self, customer_id: str, bucket_ms: int, partition: int = 0, **figures: Any) -> None:
-        """Puts one live record into the topic, as the processor would."""
-        zeros = dict.fromkeys(
-            set(Live.__struct_fields__) - {"partition", "customer_id", "bucket_ms", "schema_version", "slices"}, 0
-        )
-        live = Live(
-            schema_version=1, partition=partition, customer_id=customer_id, bucket_ms=bucket_ms, **(zeros | figures)
-        )
-        producer = Producer(client_config(self.settings, "test") | {"acks": "all"})
-        producer.produce(LIVE.name, codec.LIVE.encode(live), f"{partition}:{customer_id}:{bucket_ms}", partition)
-        assert producer.flush(30) == 0
-
-    def publish(self, customer_id: str, **figures: int) -> None:
-        """Puts one hour of rollups and startup times (`startups_ms` apart) into Postgres, as the finalizer would."""
-        hour = datetime.fromtimestamp(time.time() // 3_600 * 3_600, UTC)
-        measures = dict.fromkeys(MEASURES, 0) | {
-            "views": figures["views"],
-            "started": figures["views"],
-            "startup_failures": figures["startup_failures"],
-            "playback_failures": figures["playback_failures"],
-            "exits_before_start": figures["exits_before_start"],
-            "watch_ms": figures["watch_ms"],
-            "rebuffer_ms": figures["rebuffer_ms"],
-            "bitrate_integral": figures["bitrate_bps"] * 1_000,
-            "bitrate_time_ms": 1_000,
-        }
-        buckets = [bucket_of(figures["startup_ms"]), bucket_of(figures["slow_startup_ms"])]
-        with psycopg.connect(self.postgres.dsn) as connection:
-            connection.execute(
-                f"INSERT INTO serving.rollups (grain, start, customer_id, dimensions, members, {', '.join(measures)}, uniques,"
-                " startup_ms_buckets, startup_ms_counts, rebuffer_ms_buckets, rebuffer_ms_counts)"
-                f" VALUES ('hour', %s, %s, '', '{{}}', {', '.join(['%s'] * len(measures))}, '', %s, %s, '{{}}', '{{}}')",
-                (hour, customer_id, *measures.values(), buckets, [18, 2]),
-            )
-            connection.execute(
-                "SELECT finalizer.refresh_blocks(ARRAY[%s::bigint], ARRAY[%s])",
-                (int(hour.timestamp()) // 3_600, customer_id),
-            )
-
-    def publish_sources(self, customer_id: str, *sources: str) -> None:
-        """Says that each of these clients has given start-up times today."""
-        hour, day = (datetime.fromtimestamp(time.time() // width * width, UTC) for width in (3_600, 86_400))
-        with psycopg.connect(self.postgres.dsn) as connection:
-            for (grain, start), source in itertools.product((("hour", hour), ("day", day)), sources):
-                connection.execute(
-                    f"INSERT INTO serving.rollups (grain, start, customer_id, dimensions, members, {', '.join(MEASURES)}, uniques,"
-                    " startup_ms_buckets, startup_ms_counts, rebuffer_ms_buckets, rebuffer_ms_counts)"
-                    f" VALUES (%s, %s, %s, 'source', ARRAY[%s], {', '.join('1' for _ in MEASURES)}, '',"
-                    " '{5}', '{1}', '{}', '{}')",
-                    (grain, start, customer_id, source),
-                )
-
-    def published(self, seconds_ago: int) -> None:
-        """Says that the finalizer published then, and not since."""
-        with psycopg.connect(self.postgres.dsn) as connection:
-            connection.execute(
-                "INSERT INTO finalizer.fence (epoch, published_at) VALUES (1, now() - make_interval(secs => %s))"
-                " ON CONFLICT (only_row) DO UPDATE SET published_at = excluded.published_at",
-                (seconds_ago,),
-            )
-
-
-def start_dashboard(folder: Path, broker: Broker, postgres: Postgres, port: int, lookup_port: int) -> Child:
-    admin_port = free_port()
-    child = Child(
-        "dashboard",
-        [sys.executable, "-m", "services.dashboard"],
-        log_file=folder / "dashboard.log",
-        folder=ROOT,
-        env=os.environ
-        | {
-            "PLAYHEAD_KAFKA_BOOTSTRAP": broker.bootstrap,
-            "PLAYHEAD_TOPICS_PROFILE": "laptop",
-            "DASHBOARD_HOST": "127.0.0.1",
-            "DASHBOARD_PORT": str(port),
-            "DASHBOARD_ADMIN_HOST": "127.0.0.1",
-            "DASHBOARD_ADMIN_PORT": str(admin_port),
-            "DASHBOARD_POSTGRES_DSN": postgres.dsn,
-            "DASHBOARD_QUERY_SECONDS_MAX": "3",
-            "DASHBOARD_LIVE_SETTLE_SECONDS": "1",
-            "DASHBOARD_LOOKUP_URL": f"http://127.0.0.1:{lookup_port}",
-            "DASHBOARD_LOOKUP_TOKEN": TOKEN,
-        },
-    )
-    child.start()
-    child.wait_until(lambda: answers(f"http://127.0.0.1:{port}/api/live"), 60, "answering")
-    assert answers(f"http://127.0.0.1:{admin_port}/readyz")
-    assert answers(f"http://127.0.0.1:{admin_port}/metrics")
-    return child
-
-
-def answers(url: str) -> bool:
-    try:
-        with urllib.request.urlopen(url, timeout=5) as answer:
-            return bool(answer.status == 200)
-    except OSError:
-        return False
+QUALITY: Final = {
+    "views": 200,
+    "startup_failures": 2,
+    "playback_failures": 10,
+    "exits_before_start": 4,
+    "watch_ms": 1_000_000,
+    "rebuffer_ms": 15_000,
+    "bitrate_bps": 3_210_000,
+    "startup_ms": 1_000,
+    "slow_startup_ms": 5_000,
+}
 
 
 @pytest.fixture(scope="module")
@@ -209,11 +103,6 @@ def page(browser: Browser, installation: Installation) -> Iterator[Page]:
     opened.close()
     assert errors == []
     assert strangers == []
-
-
-def newest_bucket() -> int:
-    now_ms = int(time.time() * 1_000)
-    return now_ms - now_ms % BUCKET_MS - BUCKET_MS
 
 
 def test_the_page_shows_that_there_is_nothing_yet(installation: Installation, page: Page) -> None:
@@ -289,18 +178,7 @@ def test_the_page_says_that_a_partition_is_behind_and_then_that_it_is_not(
 
 def test_the_table_shows_the_quality_of_finished_views(installation: Installation, page: Page) -> None:
     migrate(installation.postgres.dsn)
-    installation.publish(
-        "acme",
-        views=200,
-        startup_failures=2,
-        playback_failures=10,
-        exits_before_start=4,
-        watch_ms=1_000_000,
-        rebuffer_ms=15_000,
-        bitrate_bps=3_210_000,
-        startup_ms=1_000,
-        slow_startup_ms=5_000,
-    )
+    installation.publish("acme", **QUALITY)
     installation.published(seconds_ago=240)
     page.locator("#hours").select_option("1")
     row = page.locator("#quality-table tbody tr", has_text="acme")
@@ -338,6 +216,61 @@ def test_the_table_is_marked_as_old_when_views_that_finished_are_not_in_it(
     installation.published(seconds_ago=0)
     page.locator("#hours").select_option("24")
     expect(page.locator("#quality-notice")).to_be_hidden(timeout=SOON_MS)
+
+
+async def beyond_its_limits(dsn: str, customer_id: str) -> None:
+    """A collector refuses what the customer sends, and reports it."""
+    usage = Usage()
+    limits = RateLimits(Customer(beacons_per_second=10_000, bytes_per_day=500e9), usage)
+    reports = UsageReports(
+        dsn, "a-collector", usage, {"beacons_per_second": 10_000, "bytes_per_day": 500e9}, lambda _: None
+    )
+    terms = {customer_id: Customer(beacons_per_second=2, bytes_per_day=2e6)}
+    amounts = {customer_id: Amount(1_250_000, beacons=30)}
+    assert limits.wait_seconds(amounts, terms, 0.0) == 0
+    for _ in range(3):
+        assert limits.wait_seconds(amounts, terms, 0.0) > 0
+        limits.count_refused(amounts, terms, 0.0)
+    await reports.send()
+
+
+def test_a_customer_beyond_a_limit_sees_it_on_its_own_page(installation: Installation, page: Page) -> None:
+    dsn, customer = installation.postgres.dsn, "limited"
+    page.goto(f"{installation.url}limits?customer={customer}")
+    expect(page.locator("#notice")).to_contain_text("the database has no customers", timeout=SOON_MS)
+    migrate(dsn)
+    migrations.migrate(dsn, "collector", MIGRATIONS_DIR)
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        connection.execute(
+            "INSERT INTO collector.customers (customer_id, beacons_per_second, bytes_per_day)"
+            " VALUES ('limited', 2, 2e6), ('other', NULL, NULL)"
+        )
+        connection.execute("INSERT INTO limits.defaults VALUES ('members_max', 1000)")
+        # On a thread of its own: this one's event loop is the browser's.
+        with ThreadPoolExecutor(1) as thread:
+            thread.submit(asyncio.run, beyond_its_limits(dsn, customer)).result()
+        installation.publish_others(customer, "cdn", 1_234)
+    installation.publish(customer, **QUALITY)
+    page.goto(installation.url)
+    page.locator("#quality-table").get_by_role("link", name=customer).click(timeout=SOON_MS)
+    expect(page.locator("#beyond")).to_have_text("Beyond its limit in the last minutes: beacons.", timeout=SOON_MS)
+    rows = {row.locator("th").inner_text(): row for row in page.locator("#limits tbody tr").all()}
+    for name, *texts in (
+        ("Beacons", "2 a second", "3 requests with 90 beacons", "ago"),
+        ("Stored bytes", "2 MB a day, 1.2"),
+        ("Distinct values of a dimension", "1,000 an hour (default)", "1,234 views by cdn"),
+        ("Spans", "no limit known", "nothing"),
+    ):
+        for text in texts:
+            expect(rows[name]).to_contain_text(text)
+    # It is this customer's page: another one has nothing refused.
+    page.goto(f"{installation.url}limits?customer=other")
+    expect(page.locator("#limits tbody tr").first).to_contain_text("10,000 a second (default)", timeout=SOON_MS)
+    expect(page.locator("#limits tbody")).to_contain_text("500 GB a day (default), 0 bytes of them taken")
+    expect(page.locator("#limits tbody td.is-warm")).to_have_count(0)
+    expect(page.locator("#beyond")).to_be_hidden()
+    page.goto(f"{installation.url}limits?customer=nobody")
+    expect(page.locator("#notice")).to_contain_text("there is no such customer", timeout=SOON_MS)
 
 
 def test_the_page_says_that_postgres_is_away_and_recovers(installation: Installation, page: Page) -> None:

@@ -16,7 +16,8 @@ import psycopg
 import pytest
 
 from deploy.local.postgres import Postgres
-from services.dashboard.queries import CUSTOMERS_MAX, NotPublished, PostgresAway, PostgresServing, QueryRefused, Rollups
+from services.dashboard.postgres import NotPublished, PostgresAway, QueryRefused
+from services.dashboard.queries import CUSTOMERS_MAX, PostgresServing, Rollups
 from services.finalizer.serving.database import Serving
 from services.finalizer.serving.migrate import migrate
 from services.finalizer.serving.published import Rebuilt, Slice
@@ -92,9 +93,16 @@ async def test_the_clients_in_a_startup_median_are_named(serving: PostgresServin
     publish_sources(
         dsn, ("day", 0, "epas", [5]), ("day", 24, "cmcd", [5]), ("day", 24, "mux", [5]), ("day", 24, "native", [])
     )
-    assert (await serving.rollups_since(EVER)).sources == {"acme": ["cmcd", "epas", "mux"]}
-    # Of the days that the hours lie in; a client without start-up times is in no median.
-    assert (await serving.rollups_since(datetime.fromtimestamp(30 * 3_600, UTC))).sources == {"acme": ["cmcd", "mux"]}
+    publish_sources(dsn, ("hour", 26, "mux", [5]), ("hour", 30, "cmcd", [5]), ("hour", 30, "native", []))
+    # Of few hours: what these have, and not the rest of their day. A client without start-up times is in no median.
+    assert (await serving.rollups_since(datetime.fromtimestamp(25 * 3_600, UTC))).sources == {"acme": ["cmcd", "mux"]}
+    found = await serving.rollups_since(datetime.fromtimestamp(30 * 3_600, UTC))
+    assert (found.sources, found.by_source) == ({"acme": ["cmcd"]}, {})
+    # Of many hours: what their days have.
+    publish(dsn, {Slice(200, "acme"): dict.fromkeys(MEASURES, 1)})
+    found = await serving.rollups_since(EVER)
+    assert found.sources == {"acme": ["cmcd", "epas", "mux"]}
+    assert set(found.by_source["acme"]) == {"cmcd", "epas", "mux", "native"}
 
 
 async def test_customers_beyond_the_limit_are_counted(serving: PostgresServing, dsn: str) -> None:

@@ -1,4 +1,4 @@
-"""The finalizer on a real broker, Spark, Delta and Postgres: one row a view, exact rollups, whatever dies."""
+"""The finalizer on a real broker, Spark, Delta and Postgres: one row a view, exact rollups, after any crash."""
 
 import json
 import os
@@ -49,7 +49,7 @@ pytestmark = [pytest.mark.integration, pytest.mark.timeout(2400)]
 
 REPOSITORY = Path(__file__).parents[2]
 
-#: Records that are no view, and why. One that could not be told apart would stop every later batch.
+#: Records that are no view, and why. One that could not be recognised would stop every later batch.
 UNUSABLE = (
     (b"[", "undecodable"),
     (b"\xff", "undecodable"),
@@ -150,7 +150,7 @@ def test_each_record_counts_once_wherever_the_driver_dies(installation: Installa
     assert rejected == [("invalid",)]
 
 
-def test_a_running_finalizer_lands_what_comes_refuses_a_second_one_and_ends_when_told(
+def test_a_running_finalizer_lands_what_comes_refuses_a_second_one_and_ends_on_sigterm(
     installation: Installation,
 ) -> None:
     topic = Topic(installation.bootstrap, "processor")
@@ -188,7 +188,7 @@ def test_a_running_finalizer_lands_what_comes_refuses_a_second_one_and_ends_when
         counted = "playhead_finalizer_views_total 26.0"
         child.wait_until(lambda: counted in installation.metrics(), RUN_SECONDS_MAX, counted)
 
-        # A new checkpoint counts batches from 0 again: what a batch is known by must tell the two apart.
+        # A new checkpoint counts batches from 0 again: what a batch is known by must separate the two.
         query = json.loads((installation.folder / "checkpoint" / "views" / "metadata").read_text())["id"]
         assert installation.serving("SELECT checkpoint_id FROM finalizer.fence") == [(query,)]
 
@@ -231,12 +231,12 @@ def test_what_would_do_harm_is_refused_with_what_to_do(installation: Installatio
     topic.send([a_view("after")])
     assert "Kafka no longer has records that were never landed" in refused()
 
-    # A topic that was made anew.
+    # A topic that was recreated.
     for answer in admin.delete_topics([VIEWS.name]).values():
         answer.result(30)
     wait_until(lambda: VIEWS.name not in admin.list_topics(timeout=10).topics, 30, "the topic is gone")
     create_topics(Settings(kafka_bootstrap=installation.bootstrap), [VIEWS])
-    assert "was made before topic views was made anew" in refused()
+    assert "was created before topic views was recreated" in refused()
 
 
 @pytest.fixture

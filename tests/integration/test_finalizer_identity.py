@@ -1,4 +1,4 @@
-"""A stream's checkpoint is held to its warehouse and its topic; one that is not whole is made anew, or refused with what to do."""
+"""A stream's checkpoint is held to its warehouse and its topic; one that is not whole is recreated, or refused with what to do."""
 
 import json
 import shutil
@@ -24,7 +24,7 @@ def test_a_checkpoint_is_held_to_what_it_belongs_to(spark: SparkSession, tmp_pat
     (folder / "metadata").write_text('{"id":"q"}')
     (folder / "sources" / "0").mkdir(parents=True)
     (folder / "sources" / "0" / "0").write_text('{"beacons":{"0":0}}')
-    assert hold(spark, folder, topic_id="made anew")
+    assert hold(spark, folder, topic_id="recreated")
     assert not (folder / "sources").exists(), "where it meant to begin may be wrong by now"
     (folder / "identity.json").write_text("")
     assert hold(spark, folder), "a file that was cut off"
@@ -34,8 +34,8 @@ def test_a_checkpoint_is_held_to_what_it_belongs_to(spark: SparkSession, tmp_pat
     (folder / "metadata").write_text('{"id":"q"}')
     assert not hold(spark, folder)
 
-    with pytest.raises(CheckpointForeign, match="before topic beacons was made anew: remove that folder"):
-        hold(spark, folder, topic_id="made anew")
+    with pytest.raises(CheckpointForeign, match="before topic beacons was recreated: remove that folder"):
+        hold(spark, folder, topic_id="recreated")
     with pytest.raises(CheckpointForeign, match="another generation of the warehouse"):
         hold(spark, folder, warehouse="other")
     for lost in ("metadata", "identity.json"):

@@ -32,7 +32,7 @@ def topic(admin: AdminClient) -> Iterator[str]:
     admin.delete_topics([name])
 
 
-def test_records_behind_an_open_transaction_are_told_until_it_ends(
+def test_records_behind_an_open_transaction_are_reported_until_it_ends(
     broker: Broker, admin: AdminClient, topic: str
 ) -> None:
     producer = Producer({"bootstrap.servers": broker.bootstrap, "transactional.id": topic})
@@ -58,13 +58,13 @@ def test_a_new_checkpoint_begins_after_what_is_held_and_at_the_first_where_that_
     consumer = Consumer({"bootstrap.servers": broker.bootstrap, "group.id": topic})
     try:
         assert raw._starts(consumer, topic, {0: 3}) == {"0": 3, "1": 0}
-        # More than the topic ever had: it was made anew.
+        # More than the topic ever had: it was recreated.
         assert raw._starts(consumer, topic, {0: 9, 1: 2}) == {"0": 0, "1": 0}
     finally:
         consumer.close()
 
 
-def test_a_topic_that_is_made_anew_has_another_identity(broker: Broker, admin: AdminClient, topic: str) -> None:
+def test_a_topic_that_is_recreated_has_another_identity(broker: Broker, admin: AdminClient, topic: str) -> None:
     settings = Settings(kafka_bootstrap=broker.bootstrap)
     before = identity.topic_ids(settings, [topic])
     assert identity.topic_ids(settings, [topic]) == before

@@ -57,7 +57,7 @@ def test_a_published_slice_replaces_the_old_one_and_is_dirty_no_more(serving: Se
     assert _query(dsn, "SELECT checkpoint_id, batch_id FROM finalizer.fence") == [("c", 8)]
 
 
-def test_the_moment_of_the_last_publishing_is_told_and_none_before_the_first(serving: Serving, dsn: str) -> None:
+def test_the_moment_of_the_last_publishing_is_reported_and_none_before_the_first(serving: Serving, dsn: str) -> None:
     assert published_ms(dsn) == set()
     one = Slice(491_000, "acme")
     serving.publish(_rebuilt([one], views=1), checkpoint_id="c", batch_id=1)
@@ -107,7 +107,7 @@ def test_a_driver_that_another_has_replaced_can_neither_mark_nor_publish(serving
     assert _query(dsn, "SELECT count(*) FROM serving.rollups_hourly") == [(0,)]
 
 
-def test_a_connection_that_broke_is_made_anew(serving: Serving, dsn: str) -> None:
+def test_a_connection_that_broke_is_replaced(serving: Serving, dsn: str) -> None:
     serving.mark_dirty({Slice(1, "acme")})
     _query(
         dsn,
@@ -120,7 +120,7 @@ def test_a_connection_that_broke_is_made_anew(serving: Serving, dsn: str) -> Non
     assert serving.dirty(10) == [Slice(1, "acme"), Slice(2, "acme")]
 
 
-def test_a_database_that_stays_away_is_given_up_and_its_password_told_to_nobody() -> None:
+def test_a_database_that_stays_away_is_given_up_and_its_password_not_logged() -> None:
     serving = _serving("postgresql://user:hunter2@127.0.0.1:1/none", away_seconds_max=0.3)
 
     with pytest.raises(ServingAway) as caught:
@@ -129,7 +129,7 @@ def test_a_database_that_stays_away_is_given_up_and_its_password_told_to_nobody(
     assert "hunter2" not in f"{caught.value} {caught.value.__cause__}"
 
 
-def test_what_an_older_version_published_is_published_anew_by_this_one(dsn: str, tmp_path: Path) -> None:
+def test_what_an_older_version_published_is_published_again_by_this_one(dsn: str, tmp_path: Path) -> None:
     newer = {"r0004_rollups", "r0005_blocks", "r0006_gathered"}
     for path in MIGRATIONS_DIR.iterdir():
         if path.is_file() and path.stem not in newer:
@@ -166,7 +166,7 @@ def test_a_view_is_looked_up_as_its_newest_revision_and_none_that_was_taken_back
     serving: Serving, dsn: str
 ) -> None:
     def bring(*recent: RecentView) -> None:
-        serving.publish(Rebuilt([], MEASURES, []), checkpoint_id="c", batch_id=1, recent=recent)
+        serving.bring_recent(recent)
 
     one = RecentView(
         "acme", "one", 1, 2, deleted=False, day=20_000, end_ms=1_770_012_000_000, document='{"a": "\\u0000"}'
@@ -187,7 +187,7 @@ def test_of_a_view_id_on_two_days_the_same_one_is_looked_up_wherever_batches_end
     def brought(*batches: list[RecentView]) -> list[tuple[object, ...]]:
         _query(dsn, "DELETE FROM serving.views RETURNING 1")
         for batch in batches:
-            serving.publish(Rebuilt([], MEASURES, []), checkpoint_id="c", batch_id=1, recent=batch)
+            serving.bring_recent(batch)
         return _query(dsn, "SELECT day, document FROM serving.views")
 
     first = RecentView("acme", "one", 1, 1, deleted=False, day=20_000, end_ms=1_770_012_000_000, document="first")

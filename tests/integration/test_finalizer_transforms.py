@@ -79,13 +79,13 @@ def test_groups_widened_and_narrowed_again_add_up_to_the_same(spark: SparkSessio
     merged = wide(coarser(narrow(stored), "day")).localCheckpoint()
     around = merged.collect()
 
-    def told(rows: list[Row]) -> list[tuple[Any, ...]]:
+    def values_of(rows: list[Row]) -> list[tuple[Any, ...]]:
         return sorted(
             (row["dimensions"], str(row["members"]), row["views"], sorted(row["startup_ms_histogram"].items()))
             for row in rows
         )
 
-    assert told(straight) == told(around)
+    assert values_of(straight) == values_of(around)
     assert [row["views"] for row in straight if row["dimensions"] == ""] == [30]
     estimate = merged.where(sf.col("dimensions") == "").select(sf.hll_sketch_estimate("uniques"))
     assert estimate.collect()[0][0] == 7

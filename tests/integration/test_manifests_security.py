@@ -182,7 +182,7 @@ def test_the_document_makes_every_key_that_pods_and_scrapes_want() -> None:
         if secret == "playhead"
     }
     assert made == wanted
-    # Whatever else pods are given is made by the operator.
+    # All else that pods are given is made by the operator.
     others = {
         secret
         for name, container in containers("production")

@@ -56,13 +56,13 @@ def test_a_slot_killed_and_restarted_has_its_partitions_back_and_nobody_elses_mo
     killed, *others = slots
     before = held(killed)
     moves_before = [moves(slot) for slot in others]
-    taken_before = len(logs.events(killed.log_file, "partition_taken"))
+    taken_before = len(logs.events(killed.log_file, "partition_taken_over"))
     starts_before = len(logs.events(killed.log_file, "started"))
     killed.kill()
     killed.start()
 
     def is_back() -> bool:
-        taken = logs.events(killed.log_file, "partition_taken")[taken_before:]
+        taken = logs.events(killed.log_file, "partition_taken_over")[taken_before:]
         return {event["partition"] for event in taken} == before and killed.is_ready()
 
     wait_until(lambda: len(logs.events(killed.log_file, "started")) > starts_before, "the slot is started again")
@@ -71,7 +71,7 @@ def test_a_slot_killed_and_restarted_has_its_partitions_back_and_nobody_elses_mo
     assert [moves(slot) for slot in others] == moves_before
     started = logs.events(killed.log_file, "started")[-1]
     assigned = logs.events(killed.log_file, "assigned")[-1]
-    taken = logs.events(killed.log_file, "partition_taken")[-1]
+    taken = logs.events(killed.log_file, "partition_taken_over")[-1]
     print(
         f"started to assigned {logs.at_seconds(assigned) - logs.at_seconds(started):.2f} s,"
         f" to all taken {logs.at_seconds(taken) - logs.at_seconds(started):.2f} s"
@@ -92,7 +92,7 @@ def test_a_slot_that_leaves_hands_over_long_before_its_session_ends(slots: list[
     taken = [
         logs.at_seconds(event)
         for slot in others
-        for event in logs.events(slot.log_file, "partition_taken")
+        for event in logs.events(slot.log_file, "partition_taken_over")
         if event["partition"] in departing and logs.at_seconds(event) >= left
     ]
     assert len(taken) == len(departing)

@@ -91,8 +91,8 @@ def test_databases_of_the_earlier_runner_go_on_where_it_left_them(dsn: str) -> N
 
     assert migrate(dsn) == ["0004", "0005", "0006"]
     assert migrate(dsn) == []
-    assert migrations.migrate(dsn, "collector", table.MIGRATIONS_DIR) == ["0002"]
+    assert migrations.migrate(dsn, "collector", table.MIGRATIONS_DIR) == ["0002", "0003"]
     revisions = (
         "SELECT * FROM (SELECT version_num FROM finalizer_revision UNION SELECT version_num FROM collector_revision)"
     )
-    assert sorted(query(dsn, revisions)) == [("0002",), ("0006",)]
+    assert sorted(query(dsn, revisions)) == [("0003",), ("0006",)]

@@ -72,7 +72,7 @@ def test_a_zombie_that_wakes_in_its_commit_after_its_partitions_went_to_another(
     came_to(zombie, point)
     successor = scene.slot()
     successor.start()
-    wait_until(lambda: len(successor.events("partition_taken")) == 8, "the successor has all partitions")
+    wait_until(lambda: len(successor.events("partition_taken_over")) == 8, "the successor has all partitions")
     zombie.wake()
     wait_until(lambda: bool(zombie.events("lost")), "the zombie knows that it lost its partitions")
     scene.expect_truth()
@@ -80,7 +80,7 @@ def test_a_zombie_that_wakes_in_its_commit_after_its_partitions_went_to_another(
     assert zombie.terminate() == 0
 
 
-def test_a_zombie_that_wakes_inside_its_own_fence_and_fences_its_heir(scene: Scene) -> None:
+def test_a_zombie_that_wakes_inside_its_own_fence_and_fences_its_successor(scene: Scene) -> None:
     # It stops itself in the last of its takeovers; what it sends when it wakes fences the partition's owner by then.
     zombie = scene.slot(PROCESSOR_CRASH_AT=f"fencing:{PARTITIONS}:stop")
     zombie.start()
@@ -88,8 +88,8 @@ def test_a_zombie_that_wakes_inside_its_own_fence_and_fences_its_heir(scene: Sce
     came_to(zombie, "fencing")
     successor = scene.slot()
     successor.start()
-    wait_until(lambda: len(successor.events("partition_taken")) == PARTITIONS, "the successor has all partitions")
-    taken_before = len(zombie.events("partition_taken"))
+    wait_until(lambda: len(successor.events("partition_taken_over")) == PARTITIONS, "the successor has all partitions")
+    taken_before = len(zombie.events("partition_taken_over"))
     zombie.wake()
     scene.feed(seconds=3)
 
@@ -98,7 +98,7 @@ def test_a_zombie_that_wakes_inside_its_own_fence_and_fences_its_heir(scene: Sce
         is_given_up = [event for event in successor.events("revoked") if not event["committed"]]
         return (
             bool(successor.events("commit_unclear") or is_given_up)
-            or len(zombie.events("partition_taken")) > taken_before
+            or len(zombie.events("partition_taken_over")) > taken_before
         )
 
     wait_until(has_fenced, "the zombie's fence is past the successor, the owner")
@@ -122,7 +122,7 @@ class Overtaken(CrashPoints):
 
 
 @pytest.mark.parametrize("point", ["begun", "offsets_sent"])
-def test_an_heirs_fence_refuses_what_the_former_owner_still_commits(scene: Scene, point: CrashPoint) -> None:
+def test_an_successors_fence_refuses_what_the_former_owner_still_commits(scene: Scene, point: CrashPoint) -> None:
     settings, partition = Settings(kafka_bootstrap=scene.broker.bootstrap), 3
     former, successor = (partition_producer(settings, APPLICATION, partition) for _ in range(2))
     former.init_transactions(30)

@@ -68,7 +68,7 @@ def test_a_view_whose_fold_raises_is_folded_without_what_it_raises_on_and_the_sl
     assert {reason for reason, _, _ in rejected} == {"fold_failed"}
     assert [value for _, key, value in rejected if key == b"acme:raises"] == raising
     assert len(slot.events("started")) == 1
-    assert len(slot.events("partition_taken")) == PARTITIONS
+    assert len(slot.events("partition_taken_over")) == PARTITIONS
     assert slot.terminate() == 0
 
 

@@ -80,7 +80,7 @@ def replayed_after_a_kill(scene: Scene, point: CrashPoint) -> int:
     slot.start()
     scene.feed(seconds=1)
     scene.expect_truth()
-    (taken,) = [event for event in slot.events("partition_taken") if event["partition"] == PARTITION]
+    (taken,) = [event for event in slot.events("partition_taken_over") if event["partition"] == PARTITION]
     assert slot.terminate() == 0
     store = RocksStore(slot.stores_dir() / str(PARTITION), MEMORY, open_seconds_max=5)
     expect_rows(store)

@@ -99,7 +99,7 @@ def test_a_store_that_a_newer_version_wrote_stops_the_slot(scene: Scene) -> None
     assert slot.terminate() == 0
     # Closed and taken again, so that every store stands at its changelog's end.
     slot.start()
-    wait_until(lambda: len(slot.events("partition_taken")) == 2 * PARTITIONS, "all is taken again")
+    wait_until(lambda: len(slot.events("partition_taken_over")) == 2 * PARTITIONS, "all is taken again")
     slot.kill()
 
     def newer(position: LocalMeta) -> LocalMeta:
@@ -121,7 +121,7 @@ def test_a_store_that_is_ahead_of_the_changelog_stops_the_slot(scene: Scene) -> 
     slot.start()
     assert slot.ended() == 1
     assert "has lost committed records" in slot.last_line()
-    # Whoever has found out why deletes the store.
+    # The operator who has found out why deletes the store.
     shutil.rmtree(slot.stores_dir() / "2")
     slot.start()
     scene.expect_truth()
@@ -135,7 +135,7 @@ def test_a_store_that_another_process_holds_is_waited_for_and_then_ends_the_slot
     assert "in use by another process" in slot.last_line()
     slot.arm(PROCESSOR_STORE_OPEN_MS_MAX="")
     slot.start()
-    wait_until(lambda: len(slot.events("partition_taken")) >= 8 + 7, "the others are taken")
+    wait_until(lambda: len(slot.events("partition_taken_over")) >= 8 + 7, "the others are taken")
     held.close()
     scene.expect_truth()
     assert slot.terminate() == 0

@@ -63,7 +63,7 @@ class JoinSlot:
     def has_taken(self) -> bool:
         """Whether it works a partition."""
         assert self.process.poll() is None, self.log()
-        return "partition_taken" in self.log()
+        return "partition_taken_over" in self.log()
 
     def log(self) -> str:
         return self._log.read_text()

@@ -1,4 +1,4 @@
-"""The warehouse restated: late revisions in any order, and views made anew from their beacons, swapped in and taken back."""
+"""The warehouse restated: late revisions in any order, and views folded again from their beacons, swapped in and taken back."""
 
 import random
 import threading
@@ -38,16 +38,16 @@ def test_old_days_restated_in_any_order_leave_what_a_full_recount_gives(warehous
     kept_before = _frames_kept(warehouse)
     first = [somewhere(chance, f"view-{number}", revision=1) for number in range(60)]
     warehouse.land(first)
-    told = list(first)
+    landed = list(first)
     for dies_at in ("merged", "rebuilt", "published"):
         # Revisions that move to other hours and days, take views back, or bring old news; each death leaves dirty slices.
         restated = [
             somewhere(chance, one.view_id, revision=chance.randint(1, 5), deleted=chance.random() < 0.2)
-            for one in chance.sample(told, 15)
+            for one in chance.sample(landed, 15)
         ]
-        told += restated
+        landed += restated
         warehouse.land(restated, dies_at=dies_at)
-    expect_truth(warehouse.installation, newest(told))
+    expect_truth(warehouse.installation, newest(landed))
     # What batches keep while they run is given back, also after a death.
     assert _frames_kept(warehouse) <= kept_before
 
@@ -71,7 +71,7 @@ def test_a_generation_is_made_from_bronze_compared_swapped_in_and_taken_back(war
     # The same formula gives the same rows, field by field.
     assert reprocess.make(spark, place, (day, day), 2, {}) == Made(len(live), 0) == (6, 0)
     same = compare(spark, place, 2)
-    assert (same.same, same.changed, same.added, same.not_made, same.partial) == (6, 0, 0, 0, 0)
+    assert (same.same, same.changed, same.added, same.not_reprocessed, same.partial) == (6, 0, 0, 0, 0)
     # Another one: a good view may rebuffer for half of its time.
     good = {"VIDEO_VIEWS_GOOD_REBUFFER_SHARE_MAX": "0.5"}
     assert reprocess.make(spark, place, (day, day), 2, good) == (6, 0)
@@ -130,7 +130,7 @@ def test_a_generation_is_made_from_bronze_compared_swapped_in_and_taken_back(war
 
 def test_views_of_which_bronze_has_only_a_part_keep_the_rows_they_have(warehouse: Warehouse) -> None:
     spark, place = warehouse.spark, warehouse.settings.warehouse_dir
-    # One from the evening before into the night, told minute by minute; one that gets a revision that bronze has not yet.
+    # One from the evening before into the night, reported minute by minute; one that gets a revision that bronze has not yet.
     evening = -15 * HOUR_MS
     cut = [
         cmcd(n, "playing" if n == 0 else "heartbeat", evening + n * 120_000, view_id="cut", sta="p") for n in range(60)
@@ -152,18 +152,19 @@ def test_views_of_which_bronze_has_only_a_part_keep_the_rows_they_have(warehouse
     with pytest.raises(BeaconsGone, match="reprocess --from 2026-09-21"):
         reprocess.make(spark, place, (day - 1, day), 3, {})
     assert reprocess.make(spark, place, (day, day), 3, {}) == (1, 2)
-    told = compare(spark, place, 3)
-    assert (told.same, told.changed, told.added, told.not_made, told.partial) == (1, 0, 0, 0, 2)
-    assert any("2 kept as they are" in line for line in told.lines())
+    difference = compare(spark, place, 3)
+    assert (difference.same, difference.partial) == (1, 2)
+    assert (difference.changed, difference.added, difference.not_reprocessed) == (0, 0, 0)
+    assert any("2 kept as they are" in line for line in difference.lines())
     swap.swap(warehouse.driver, 3)
     again = msgspec.structs.replace(next(one for one in live if one.view_id == "a"), generation=3, revision=0)
     expect_truth(warehouse.installation, newest([*live, later, again]))
 
-    # What a table holds of a topic that was made anew is told apart from the former one's: their offsets overlap.
+    # What a table holds of a topic that was recreated is distinguished from the former one's: their offsets overlap.
     assert raw.held(spark, place, tables.BRONZE, "topic") == {0: len(beacons)}
-    assert raw.held(spark, place, tables.BRONZE, "made anew") == {}
-    warehouse.land_raw(beacons_of("c")[:2], topic_id="made anew")
-    assert raw.held(spark, place, tables.BRONZE, "made anew")[0] > len(beacons)
+    assert raw.held(spark, place, tables.BRONZE, "recreated") == {}
+    warehouse.land_raw(beacons_of("c")[:2], topic_id="recreated")
+    assert raw.held(spark, place, tables.BRONZE, "recreated")[0] > len(beacons)
     assert raw.held(spark, place, tables.BRONZE, "topic") == {0: len(beacons)}
 
 

@@ -1,4 +1,4 @@
-"""What applications tell, in the warehouse: each row once, the newest revision, whatever is landed again."""
+"""What applications emit, in the warehouse: each row once, the newest revision, also if records land again."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -13,8 +13,8 @@ from pyspark.sql import functions as sf
 from services.finalizer.streaming.rows import RowLanding
 from services.finalizer.warehouse import row_topics, tables
 from shared import codec
-from shared.schemas.api_anomaly import ApiAnomaly, Evidence
-from shared.schemas.api_change import ApiChange
+from shared.schemas.apis.anomaly import ApiAnomaly, Evidence
+from shared.schemas.apis.change import ApiChange
 from shared.schemas.span import SpanFields
 from shared.schemas.trace import Trace, TraceService
 from shared.schemas.user import User
@@ -27,7 +27,7 @@ NOW_MS = 1_790_100_000_000
 DAY_MS = 86_400_000
 _SCHEMA = "topic string, partition int, offset long, at_ms long, key binary, value binary"
 TOPICS = ("traces", "api_anomalies", "api_changes", "users")
-_BY_NAME = {told.name: told for told in row_topics.ALL}
+_BY_NAME = {topic.name: topic for topic in row_topics.ALL}
 #: A record's place and append time, and its value.
 Placed = tuple[int, int, bytes | None]
 
@@ -140,10 +140,10 @@ def test_rows_of_applications_stand_once_and_as_their_newest_revision(spark: Spa
     change = ApiChange(
         schema_version=1, customer_id="acme", host="h", kind="new_endpoint", method="GET", path="/", at_ms=1
     )
-    told = codec.API_CHANGE.encode(change)
-    rows.land("api_changes", [(0, NOW_MS, told), (1, NOW_MS, told)])
-    # The last one: a topic that was made anew counts from 0 again.
-    rows.land("api_changes", [(1, NOW_MS, told), (2, NOW_MS, told), (0, NOW_MS + 5, told)])
+    encoded = codec.API_CHANGE.encode(change)
+    rows.land("api_changes", [(0, NOW_MS, encoded), (1, NOW_MS, encoded)])
+    # The last one: a topic that was recreated counts from 0 again.
+    rows.land("api_changes", [(1, NOW_MS, encoded), (2, NOW_MS, encoded), (0, NOW_MS + 5, encoded)])
     assert rows.read("api_changes", "SELECT count(*), count(DISTINCT kind) FROM t") == [(4, 1)]
 
     # A table of a compacted topic: the newest record of a key, and a tombstone marks the row.

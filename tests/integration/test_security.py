@@ -69,18 +69,20 @@ def front(postgres: Postgres, authority: Authority) -> Iterator[TlsFront]:
             connection.execute(f"CREATE ROLE {role} LOGIN")
         connection.execute(f"ALTER DATABASE {DATABASE} OWNER TO tls_finalizer")
         connection.execute("INSERT INTO collector.customers (customer_id) VALUES ('acme')")
-        connection.execute("GRANT USAGE ON SCHEMA collector TO tls_collector")
-        connection.execute("GRANT SELECT ON ALL TABLES IN SCHEMA collector TO tls_collector")
+        connection.execute(rights_in_postgres()[1])
     with TlsFront(postgres.dsn, authority) as front:
         yield front
 
 
-def rights_in_postgres() -> LiteralString:
-    """The lines of docs/security.md, with this test's names."""
-    (lines,) = re.findall(r"```sql\n(.*?)```", (ROOT / "docs/security.md").read_text(), re.DOTALL)
-    for name, ours in (("playhead", DATABASE), ("finalizer", "tls_finalizer"), ("dashboard", "tls_dashboard")):
-        lines = re.sub(rf"\b{name}\b", ours, lines)
-    return cast("LiteralString", lines)
+def rights_in_postgres() -> list[LiteralString]:
+    """The lines of docs/security.md, with this test's names: those of the serving database, and those of the customers."""
+
+    def renamed(users: re.Match[str]) -> str:
+        return re.sub(r"\w+", r"tls_\g<0>", users[0])
+
+    blocks = re.findall(r"```sql\n(.*?)```", (ROOT / "docs/security.md").read_text(), re.DOTALL)
+    ours = [re.sub(r"(?<= TO )[\w, ]+", renamed, lines.replace("playhead", DATABASE)) for lines in blocks]
+    return cast("list[LiteralString]", ours)
 
 
 def get(url: str, token: str = "") -> tuple[int, Any]:
@@ -163,7 +165,7 @@ def test_from_beacon_to_row_over_tls_with_the_documented_rights_alone(
             assert row.key == b"acme:view-1"
             assert finalizer.run_once() == 0
             with psycopg.connect(postgres.dsn_of(DATABASE), autocommit=True) as connection:
-                connection.execute(rights_in_postgres())
+                connection.execute(rights_in_postgres()[0])
             # Somebody is watching when the page opens, however long that took.
             asyncio.run(play(collector, mux_event(e="viewstart", xid="view-2", xsqno=1)))
             assert collector.child.stop(SECONDS_MAX) == 0
@@ -183,6 +185,11 @@ def _sees(page: str, customer_id: str) -> bool:
     """Whether the page has live figures, the table of qualities, and the view's own life."""
     status, quality = get(f"{page}/api/quality")
     if status != 200 or customer_id not in json.dumps(json.loads(quality)):
+        return False
+    # The collector's report and the finalizer's default have come with the documented rights.
+    status, limits = get(f"{page}/api/limits?customer={customer_id}")
+    values = {one["name"]: one["value"] for one in json.loads(limits)["limits"]}
+    if (status, values["beacons_per_second"], values["members_max"]) != (200, 10_000.0, 1_000.0):
         return False
     live, life = get(f"{page}/api/live"), get(f"{page}/api/view?customer={customer_id}&view=view-1")
     return (live[0], life[0]) == (200, 200) and bool(json.loads(live[1])["customers"])

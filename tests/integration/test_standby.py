@@ -100,14 +100,16 @@ def test_a_dead_hosts_slots_go_on_from_warm_copies_and_come_home_again(
         taken_before = count(second.home, "assigned")
         first.kill()
         wait_until(
-            lambda: count(second.standby, "partition_taken") >= 4, "the standby works the dead slot's partitions"
+            lambda: count(second.standby, "partition_taken_over") >= 4, "the standby works the dead slot's partitions"
         )
         assert count(second.home, "assigned") == taken_before, "no other slot's partitions moved"
         # Warm: what was replayed is a tail, not the state.
-        assert all(int(str(event["replayed_rows"])) < 60 for event in second.standby.events("partition_taken"))
+        assert all(int(str(event["replayed_rows"])) < 60 for event in second.standby.events("partition_taken_over"))
         first.start()
         wait_until(lambda: count(second.standby, "handing_over") == 1, "the slot is handed back to its home")
-        wait_until(lambda: first.home.is_ready() and count(first.home, "partition_taken") >= 8, "home works it again")
+        wait_until(
+            lambda: first.home.is_ready() and count(first.home, "partition_taken_over") >= 8, "home works it again"
+        )
         feed.join(60)
         assert feed.failure is None
         truth = feed.truth
@@ -128,6 +130,6 @@ def test_a_slot_that_gets_a_stop_signal_hands_over_to_its_standby_without_a_reba
     )
     assigned = count(second.home, "assigned")
     assert first.home.terminate() == 0, first.home.log_tail()
-    wait_until(lambda: count(second.standby, "partition_taken") >= 4, "the standby works the slot")
+    wait_until(lambda: count(second.standby, "partition_taken_over") >= 4, "the standby works the slot")
     assert count(first.home, "handing_over") == 1
     assert count(second.home, "assigned") == assigned

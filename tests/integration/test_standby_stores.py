@@ -83,7 +83,7 @@ def test_copies_that_are_corrupt_too_old_or_gone_are_made_again(scene: Scene) ->
     assert "ms old" in discarded[3]
     scene.feed(views=60, seconds=2).finish()
     home.kill()
-    wait_until(lambda: len(standby.events("partition_taken")) >= 8, "the standby works the slot")
+    wait_until(lambda: len(standby.events("partition_taken_over")) >= 8, "the standby works the slot")
     scene.expect_truth()
     # Read only now, when it is worked: what the takeover did not meet, the core did.
     assert {event["partition"] for event in standby.events("store_discarded")} <= {0, 1, 3}

@@ -1,4 +1,4 @@
-"""The supervisor with small real processes: order, readiness, unasked deaths, deadlines, leftovers of a killed run."""
+"""The supervisor with small real processes: order, readiness, unexpected ends, deadlines, leftovers of a killed run."""
 
 import json
 import os
@@ -68,7 +68,7 @@ def test_services_become_ready_and_are_stopped_in_reverse_order(supervisor: Supe
     assert supervisor.stop() == []
 
 
-def test_a_process_that_dies_unasked_is_named_with_its_last_words(supervisor: Supervisor, tmp_path: Path) -> None:
+def test_a_process_that_ends_unexpectedly_is_named_with_its_last_words(supervisor: Supervisor, tmp_path: Path) -> None:
     supervisor.start(_service(tmp_path, "steady"))
     supervisor.wait_ready("steady")
     supervisor.start(Service("broken", ("-c", "print('out of luck'); raise SystemExit(3)")))

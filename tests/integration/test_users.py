@@ -189,7 +189,7 @@ def test_a_request_that_waits_in_vain_for_an_owner_gets_a_retry_after(own_broker
 
 def taken(slot: TableSlot) -> list[int]:
     """Of each partition that the slot took, in this order, the changelog rows that it read."""
-    return [int(str(event["replayed_rows"])) for event in slot.slot.events("partition_taken")]
+    return [int(str(event["replayed_rows"])) for event in slot.slot.events("partition_taken_over")]
 
 
 def test_a_restart_reads_only_what_the_disk_lacks_and_retained_partitions_read_nothing(

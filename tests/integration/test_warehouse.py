@@ -65,8 +65,8 @@ def test_a_viewer_is_forgotten_in_every_table_and_file_and_nobody_else(warehouse
     driver = warehouse.with_settings(applications="traces")
     (traces,) = driver.settings.row_topics
     named_in = [("acme", "viewer b"), ("acme", "viewer b and a"), ("other", "viewer b")]
-    told = [_trace(customer, viewer) for customer, viewer in named_in]
-    warehouse.land_rows(traces, [*told, *(one.replace(b'"part":1', b'"part":"1"') for one in told)])
+    sent = [_trace(customer, viewer) for customer, viewer in named_in]
+    warehouse.land_rows(traces, [*sent, *(one.replace(b'"part":1', b'"part":"1"') for one in sent)])
 
     def count(table: str) -> int:
         return int(warehouse.installation.table(table, "SELECT count(*) FROM t")[0][0])
@@ -211,9 +211,9 @@ def _good(warehouse: Warehouse) -> list[tuple[object, ...]]:
 
 def test_a_table_of_the_last_release_gains_what_this_one_has(spark: SparkSession, tmp_path: Path) -> None:
     previous = json.loads((Path(__file__).parents[1] / "fixtures" / "warehouse-schema.json").read_text())
-    for name, told in previous.items():
-        columns = ", ".join(f"`{column}` {kind}" for column, kind in told["columns"].items())
-        parts = f" PARTITIONED BY ({', '.join(told['partition_by'])})" if told["partition_by"] else ""
+    for name, layout in previous.items():
+        columns = ", ".join(f"`{column}` {kind}" for column, kind in layout["columns"].items())
+        parts = f" PARTITIONED BY ({', '.join(layout['partition_by'])})" if layout["partition_by"] else ""
         spark.sql(f"CREATE TABLE delta.`{tmp_path}/{name}` ({columns}) USING delta{parts}")
     spark.sql(
         f"INSERT INTO delta.`{tmp_path}/bronze` (topic, kafka_partition, kafka_offset, day) VALUES ('b', 3, 16, 1)"

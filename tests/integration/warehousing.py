@@ -12,6 +12,7 @@ from pyspark.sql import functions as sf
 
 from deploy.local.paths import SPARK_JARS
 from services.finalizer.driver import Driver
+from services.finalizer.serving.customer_limits import CustomerLimits
 from services.finalizer.serving.database import Serving
 from services.finalizer.settings import FinalizerSettings
 from services.finalizer.streaming.landing import Landing
@@ -93,6 +94,8 @@ class Warehouse:
             slices_max=self.settings.slices_max,
             sets=self.settings.sets,
             members_max=self.settings.members_max,
+            bytes_max=self.settings.batch_bytes_max,
+            customer_limits=CustomerLimits(self.settings.customers_database, self.settings.members_max),
             recent_days=self.settings.recent_days,
             clock_ms=lambda: NOW_MS,
             crash_points=self.dies,
@@ -133,12 +136,12 @@ class Warehouse:
         )
         raw(batch.withColumn("headers", sf.lit(None).cast("array<struct<key:string,value:binary>>")), self._batch)
 
-    def land_rows(self, told: RowTopic, values: Iterable[bytes]) -> None:
+    def land_rows(self, topic: RowTopic, values: Iterable[bytes]) -> None:
         """Lands records of an application's topic as one batch, its table made when it is not there."""
-        tables.ensure(self.spark, self.settings.warehouse_dir, auto_compact=False, rows_of=[told])
-        batch = self._records(told.name, [(b"key", value, NOW_MS) for value in values])
+        tables.ensure(self.spark, self.settings.warehouse_dir, auto_compact=False, rows_of=[topic])
+        batch = self._records(topic.name, [(b"key", value, NOW_MS) for value in values])
         self._batch += 1
-        RowLanding(self.settings.warehouse_dir, told, clock_ms=lambda: NOW_MS, crash_points=CrashPoints())(
+        RowLanding(self.settings.warehouse_dir, topic, clock_ms=lambda: NOW_MS, crash_points=CrashPoints())(
             batch, self._batch
         )
 

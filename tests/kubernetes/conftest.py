@@ -94,7 +94,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 
 
 @contextmanager
-def standing(cluster: Cluster, overlay: str) -> Iterator[Applied]:
+def applied_overlay(cluster: Cluster, overlay: str) -> Iterator[Applied]:
     """The overlay, as docs/kubernetes.md says, in a namespace with a quota, when all of it runs. Nothing of it is left then."""
     applied = Applied(cluster, overlay, manifests.build(overlay))
     cluster.kubectl("create", "namespace", applied.namespace)
@@ -112,12 +112,12 @@ def standing(cluster: Cluster, overlay: str) -> Iterator[Applied]:
 
 @pytest.fixture(scope="module", params=manifests.OVERLAYS)
 def applied(cluster: Cluster, request: pytest.FixtureRequest) -> Iterator[Applied]:
-    with standing(cluster, request.param) as applied:
+    with applied_overlay(cluster, request.param) as applied:
         yield applied
 
 
 @pytest.fixture(scope="module")
 def staging(cluster: Cluster) -> Iterator[Applied]:
     """Overlay staging, for tests that change what runs there and leave it running."""
-    with standing(cluster, "staging") as applied:
+    with applied_overlay(cluster, "staging") as applied:
         yield applied

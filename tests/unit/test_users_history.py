@@ -8,28 +8,28 @@ from tests.chaos.users_history import History, Write
 from tests.integration.tabling import UserReply
 
 
-def standing(version: int, name: str, email: str = "a@b.c") -> dict[str, Any]:
+def state(version: int, name: str, email: str = "a@b.c") -> dict[str, Any]:
     return {"version": version, "name": name, "email": email}
 
 
-MADE = (Write("create", "a", "a@b.c"), UserReply(201, standing(1, "a")))
-PATCHED = (Write("patch", "b"), UserReply(200, standing(2, "b")))
+MADE = (Write("create", "a", "a@b.c"), UserReply(201, state(1, "a")))
+PATCHED = (Write("patch", "b"), UserReply(200, state(2, "b")))
 
 
 @pytest.mark.parametrize(
     ("operations", "expected"),
     [
-        ([MADE, (None, UserReply(200, standing(1, "a")))], True),
+        ([MADE, (None, UserReply(200, state(1, "a")))], True),
         ([MADE, (None, UserReply(404))], False),
         ([(None, UserReply(404)), MADE], True),
         ([MADE, MADE], False),
-        ([MADE, PATCHED, (None, UserReply(200, standing(2, "b")))], True),
-        ([MADE, PATCHED, (None, UserReply(200, standing(1, "a")))], False),
+        ([MADE, PATCHED, (None, UserReply(200, state(2, "b")))], True),
+        ([MADE, PATCHED, (None, UserReply(200, state(1, "a")))], False),
         ([MADE, PATCHED, PATCHED], False),
         ([MADE, PATCHED, (Write("patch", "c", version=1), UserReply(412))], True),
-        ([MADE, PATCHED, (Write("patch", "c", version=1), UserReply(200, standing(3, "c")))], False),
+        ([MADE, PATCHED, (Write("patch", "c", version=1), UserReply(200, state(3, "c")))], False),
         ([MADE, (Write("patch", "c", version=1), UserReply(412))], False),
-        ([MADE, (Write("patch", email="d@b.c"), UserReply(200, standing(2, "a", "d@b.c")))], True),
+        ([MADE, (Write("patch", email="d@b.c"), UserReply(200, state(2, "a", "d@b.c")))], True),
         ([MADE, (Write("delete"), UserReply(204)), (None, UserReply(404)), (Write("delete"), UserReply(404))], True),
         ([MADE, (Write("delete"), UserReply(404))], False),
         ([MADE, (Write("delete"), UserReply(204)), PATCHED], False),
@@ -38,8 +38,8 @@ PATCHED = (Write("patch", "b"), UserReply(200, standing(2, "b")))
             [
                 MADE,
                 (Write("patch", "b"), UserReply(0)),
-                (None, UserReply(200, standing(1, "a"))),
-                (None, UserReply(200, standing(2, "b"))),
+                (None, UserReply(200, state(1, "a"))),
+                (None, UserReply(200, state(2, "b"))),
             ],
             True,
         ),
@@ -48,7 +48,7 @@ PATCHED = (Write("patch", "b"), UserReply(200, standing(2, "b")))
             [
                 (Write("create", "a", "a@b.c"), UserReply(503)),
                 (None, UserReply(404)),
-                (None, UserReply(200, standing(1, "a"))),
+                (None, UserReply(200, state(1, "a"))),
             ],
             True,
         ),

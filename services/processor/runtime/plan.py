@@ -11,6 +11,9 @@ from services.processor.settings import ProcessorSettings
 from services.rim.process.crash_points import CrashPoints
 
 _MIB: Final = 1024 * 1024
+#: Of a partition: small, for a slot may have all 768 of recordings.
+_SHARE_BYTES_MIN: Final = 64 * 1024
+_SHARE_ROWS_MIN: Final = 100
 
 
 @dataclass(frozen=True)
@@ -49,15 +52,18 @@ class Plan:
         return self.settings.slot
 
     def limits(self, partitions: int) -> Limits:
-        """Each partition's share for this number of partitions. Each part of it has a minimum, so that every record fits, and a
-        maximum."""
+        """Each partition's share for this number of partitions: of each part at least a little, so that it gets on.
+
+        A partition may pass its share by one record: it looks after each. Up to a thousand partitions the shares of default limits
+        add up to no more than these.
+        """
         settings, number = self.settings, max(1, partitions)
         return Limits(
-            cache_rows_max=max(1_000, settings.cache_rows_max // number),
-            cache_bytes_max=max(_MIB, settings.cache_bytes_max // number),
-            waiting_bytes_max=max(_MIB, settings.waiting_bytes_max // number),
-            dirty_bytes_max=max(_MIB, min(32 * _MIB, settings.dirty_bytes_max // number)),
-            unflushed_bytes_max=max(_MIB, min(64 * _MIB, settings.unflushed_bytes_max // number)),
+            cache_rows_max=max(_SHARE_ROWS_MIN, settings.cache_rows_max // number),
+            cache_bytes_max=max(_SHARE_BYTES_MIN, settings.cache_bytes_max // number),
+            waiting_bytes_max=max(_SHARE_BYTES_MIN, settings.waiting_bytes_max // number),
+            dirty_bytes_max=max(_SHARE_BYTES_MIN, min(32 * _MIB, settings.dirty_bytes_max // number)),
+            unflushed_bytes_max=max(_SHARE_BYTES_MIN, min(64 * _MIB, settings.unflushed_bytes_max // number)),
         )
 
     def store_path(self, partition: int) -> Path:

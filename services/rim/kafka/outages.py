@@ -38,7 +38,7 @@ class _Outage:
     since: float
     error: str
     last_at: float
-    told_at: float
+    logged_at: float
     #: Connections that failed, in all and since the last line.
     failures: int = 1
     untold: int = 0
@@ -84,11 +84,11 @@ class Outages:
             elif quiet >= FORGET_SECONDS:
                 log.info("kafka_not_tried", broker=broker, seconds=seconds, failures=outage.failures)
                 del self._open[address]
-            elif outage.untold and now - outage.told_at >= TELL_SECONDS:
+            elif outage.untold and now - outage.logged_at >= TELL_SECONDS:
                 log.warning(
                     "kafka_still_away", broker=broker, seconds=seconds, failures=outage.untold, error=outage.error
                 )
-                outage.told_at, outage.untold = now, 0
+                outage.logged_at, outage.untold = now, 0
 
 
 class Watch(logging.Filter):

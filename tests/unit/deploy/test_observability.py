@@ -1,5 +1,6 @@
 """Catalogue, rules and dashboards are held to the metrics that services have."""
 
+import functools
 import json
 import re
 from collections import Counter
@@ -24,6 +25,7 @@ _NOT_OURS = frozenset({"up", "ALERTS", "process_cpu_seconds_total"})
 _KINDS = {"counter": "counter", "gauge": "gauge", "histogram": "histogram"}
 
 
+@functools.cache
 def rules() -> list[dict[str, Any]]:
     return [rule for group in yaml.safe_load(RULES.read_text())["groups"] for rule in group["rules"]]
 
@@ -40,6 +42,7 @@ def series(query: str) -> set[str]:
     return words - {"and", "or", "unless", "sum", "max", "min"}
 
 
+@functools.cache
 def known() -> set[str]:
     names = {metric.name for metric in declared()} | {rule["record"] for rule in rules() if "record" in rule}
     return names | {f"{metric.name}_bucket" for metric in declared() if metric.kind == "histogram"} | _NOT_OURS

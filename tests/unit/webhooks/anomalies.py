@@ -3,7 +3,7 @@
 from typing import Any
 
 from shared import codec
-from shared.schemas.api_anomaly import ApiAnomaly, Evidence
+from shared.schemas.apis.anomaly import ApiAnomaly, Evidence
 
 OPENED_MS = 1_790_000_000_000
 

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from shared.schemas.api_anomaly import EndReason, Evidence, Measure
+from shared.schemas.apis.anomaly import EndReason, Evidence, Measure
 
 
 class Anomaly(msgspec.Struct, array_like=True):

@@ -30,10 +30,11 @@ from shared import codec, topics
 from shared.api_endpoints import api_of, place, remove
 from shared.api_paths import Paths, display_path, publish_template
 from shared.codec import Undecodable
-from shared.schemas import api_anomaly, api_window
-from shared.schemas.api_anomaly import ApiAnomaly
-from shared.schemas.api_call import ApiCall
-from shared.schemas.api_window import ApiWindow
+from shared.schemas.apis import anomaly as api_anomaly
+from shared.schemas.apis import window as api_window
+from shared.schemas.apis.anomaly import ApiAnomaly
+from shared.schemas.apis.call import ApiCall
+from shared.schemas.apis.window import ApiWindow
 
 APIS: Final = StoreSpec(name="apis", id=1, encode=msgspec.msgpack.encode, decode=msgspec.msgpack.Decoder(Api).decode)
 ENDPOINTS: Final = StoreSpec(

@@ -18,7 +18,7 @@ from services.processor.applications.api_baselines.season import Baseline
 from services.processor.applications.api_baselines.tails import count_beyond, share_at_least
 from services.processor.applications.api_baselines.window import Figures, Window
 from shared.histogram import bucket_of
-from shared.schemas.api_anomaly import Evidence, Figure, Measure
+from shared.schemas.apis.anomaly import Evidence, Figure, Measure
 
 #: Higher than the cut-off of 3.5 of Iglewicz and Hoaglin: a deviation from 24 windows is itself uncertain by a fifth, and a window
 #: has three quantiles. If latency varies from window to window, 3.5 reports 7 windows in 1,000, and 5 reports one.

@@ -11,7 +11,7 @@ import msgspec
 
 from services.processor.applications.api_baselines.window import Figures, Window
 from shared.histogram import merge
-from shared.schemas.api_anomaly import SeasonName
+from shared.schemas.apis.anomaly import SeasonName
 
 _HOUR_MS: Final = 3_600_000
 _HOURS_OF_DAY: Final = 24

@@ -5,7 +5,7 @@ from typing import Final
 import msgspec
 
 from shared.histogram import add, merge, quantile
-from shared.schemas.api_call import ApiCall
+from shared.schemas.apis.call import ApiCall
 
 #: A longer call counts as one of this length, µs (a day): so a sketch has no more than 1,300 buckets.
 DURATION_US_MAX: Final = 86_400_000_000

@@ -14,8 +14,8 @@ from shared import codec, topics
 from shared.api_endpoints import api_of, place, remove
 from shared.api_paths import Paths, display_path, publish_template
 from shared.codec import Undecodable
-from shared.schemas.api_call import ApiCall
-from shared.schemas.api_change import SCHEMA_VERSION, ApiChange
+from shared.schemas.apis.call import ApiCall
+from shared.schemas.apis.change import SCHEMA_VERSION, ApiChange
 
 APIS: Final = StoreSpec(name="apis", id=1, encode=msgspec.msgpack.encode, decode=msgspec.msgpack.Decoder(Api).decode)
 ENDPOINTS: Final = StoreSpec(

@@ -5,9 +5,9 @@ from typing import Final
 
 import msgspec
 
-from shared.schemas.api_call import ApiCall
-from shared.schemas.api_change import ChangeKind
-from shared.schemas.shape import Shape
+from shared.schemas.apis.call import ApiCall
+from shared.schemas.apis.change import ChangeKind
+from shared.schemas.apis.shape import Shape
 from shared.shapes import discreet, merged, size_of, without_words
 
 #: Calls in a row without a field that all had: then it has vanished.

@@ -7,7 +7,7 @@ https://opentelemetry.io/docs/specs/semconv/http/http-spans.
 from typing import Any
 from urllib.parse import urlsplit
 
-from shared.schemas.api_call import (
+from shared.schemas.apis.call import (
     HOST_CHARS_MAX,
     METHOD_CHARS_MAX,
     SCHEMA_VERSION,

@@ -20,15 +20,15 @@ class Overview(msgspec.Struct, frozen=True):
     """The answer of `GET /partitions`."""
 
     application: str
-    #: The slot that was asked.
-    asked: str
+    #: The slot that answers.
+    answered_by: str
     slots: list[SlotStatus]
     partitions: list[PartitionStatus]
 
 
 def overview(
     application: str,
-    asked: str,
+    answered_by: str,
     partitions: int,
     owners: Mapping[int, Owner],
     slots: list[SlotStatus],
@@ -48,7 +48,7 @@ def overview(
             rows.append(PartitionStatus(partition=partition))
         rows[-1] = msgspec.structs.replace(rows[-1], standby_lag_records=standby_lag(partition))
     bare = [SlotStatus(slot.slot, [], slot.rss_bytes, slot.cpu_us_per_record, slot.problem) for slot in slots]
-    return Overview(application, asked, sorted(bare, key=lambda slot: slot.slot), rows)
+    return Overview(application, answered_by, sorted(bare, key=lambda slot: slot.slot), rows)
 
 
 class PartitionsRoute:

@@ -78,7 +78,7 @@ class ApplicationRoutes:
         """Answers a question of another slot, as the owner or not at all."""
         try:
             query = _queries_of_slots.decode(await request.read())
-        except msgspec.DecodeError as error:
+        except (msgspec.DecodeError, web.RequestPayloadError) as error:
             return web.Response(status=400, text=f"{error}\n")
         try:
             found = await self._queries.here(query)
@@ -97,6 +97,9 @@ class ApplicationRoutes:
             return problem(
                 Problem(413, "The body is too large", "too-large", f"at most {self._limits.body_bytes_max} bytes")
             )
+        except web.RequestPayloadError:
+            # It is not what Content-Encoding says, or it ends before its length.
+            return problem(Problem(400, "The body cannot be read", "unreadable-body", "see Content-Encoding"))
         handling = route.handle(
             Request(
                 method=route.method,
@@ -158,7 +161,9 @@ _RAISED: Final = problem(Problem(500, "The application raised on this request", 
 
 def _later(why: str, *, was_submitted: bool) -> Reply:
     if was_submitted:
-        why += "; the write may have taken effect, or may still: the same idempotency key tells how it ended"
+        why += (
+            "; the write may have taken effect, or may still: a request with the same idempotency key gets its outcome"
+        )
     return problem(Problem(503, "No answer could be had in time", "unanswered", why), RETRY_AFTER)
 
 

@@ -46,7 +46,7 @@ class MediaPool:
         *,
         refused_seconds: float,
     ) -> None:
-        """A request that the object store refuses for `refused_seconds` is set aside."""
+        """A request that the object store refuses for `refused_seconds` ends as `refused`."""
         self.threads = threads
         self.refused_seconds = refused_seconds
         self._settings = settings

@@ -148,7 +148,7 @@ def _replay(
             if topic_ids is not None:
                 check(plan.application, partition, known_ids, topic_ids)
             log.info(
-                "partition_taken",
+                "partition_taken_over",
                 partition=partition,
                 replayed_rows=replayed.rows,
                 seconds=round(time.monotonic() - started, 3),

@@ -51,11 +51,11 @@ class RecordTraces:
         """A checkpoint of the partition is durable."""
         now_ns = time.time_ns()
         with self._lock:
-            self._tell_folded(partition, checkpoint, now_ns)
+            self._note_folded(partition, checkpoint, now_ns)
             if self._open:
-                self._tell_rows(checkpoint, now_ns)
+                self._note_rows(checkpoint, now_ns)
 
-    def _tell_folded(self, partition: int, checkpoint: Checkpoint, now_ns: int) -> None:
+    def _note_folded(self, partition: int, checkpoint: Checkpoint, now_ns: int) -> None:
         waiting, ends = self._read[partition], checkpoint.meta.next_offsets
         for at in [at for at in waiting if at[1] < ends.get(at[0], 0)]:
             traced = waiting.pop(at)
@@ -64,7 +64,7 @@ class RecordTraces:
             if len(self._open) > OPEN_MAX:
                 self._open.popitem(last=False)
 
-    def _tell_rows(self, checkpoint: Checkpoint, now_ns: int) -> None:
+    def _note_rows(self, checkpoint: Checkpoint, now_ns: int) -> None:
         topics = {output.key: output.topic for output in checkpoint.outputs if output.key in self._open}
         for key, topic in topics.items():
             trace_id = self._note("row", self._open.pop(key), now_ns, topic=topic)

@@ -24,7 +24,7 @@ from services.processor.catalogue import APPLICATIONS
 from services.processor.engine.driver import Driver
 from shared import codec, topics
 from shared.partitioning import api_key, trace_key
-from shared.schemas.api_call import ApiCall
+from shared.schemas.apis.call import ApiCall
 from shared.schemas.span import Span
 from shared.settings import Settings
 from tests.unit.collector.intake.bodies import post

@@ -70,8 +70,8 @@ class Joining:
         sessions = self._open.get(key) or []
         closed = [each for each in sessions if self._sessions.is_closed(each.window, self._context.clock_ms)]
         for each in sorted(closed, key=lambda session: session.window):
-            told = f"{each.first_ms}-{each.last_ms}: {','.join(sorted(each.left))}|{','.join(sorted(each.right))}"
-            self._context.emit(JOINED, key, told.encode())
+            summary = f"{each.first_ms}-{each.last_ms}: {','.join(sorted(each.left))}|{','.join(sorted(each.right))}"
+            self._context.emit(JOINED, key, summary.encode())
         self._put(key, [each for each in sessions if each not in closed])
 
     def _put(self, key: bytes, sessions: list[Session]) -> None:

@@ -72,7 +72,7 @@ def test_a_record_read_while_others_wait_goes_by_its_time() -> None:
     assert take_ready(inbox, 5.1) == [right(0, 20)]
 
 
-def test_a_wait_ends_and_is_told() -> None:
+def test_a_wait_ends_and_is_reported() -> None:
     inbox = Inbox(APPLICATION)
     inbox.add(LEFT.name, [left(0, 30)], 1, 5.0)
     assert take_ready(inbox, 5.0) == []
@@ -133,7 +133,7 @@ def test_waiting_records_and_bytes_are_counted_by_input() -> None:
     assert (inbox.waiting_records(LEFT.name), inbox.waiting_bytes(LEFT.name)) == (1, 4)
 
 
-def test_the_order_is_the_same_in_whatever_pieces_the_inputs_are_read() -> None:
+def test_the_order_is_the_same_however_the_inputs_are_split() -> None:
     random_ = random.Random(4)
     inputs = {
         LEFT.name: [left(number, random_.randrange(1_000)) for number in range(200)],

@@ -46,7 +46,7 @@ def test_a_record_within_the_grace_bridges_two_sessions(drive: Drive) -> None:
     assert joined(driver) == ["a 1000-1150: l,m,r|"]
 
 
-def test_the_clock_is_the_largest_event_time_whatever_the_broker_says(drive: Drive) -> None:
+def test_the_clock_is_the_largest_event_time_not_the_broker_s(drive: Drive) -> None:
     driver = drive(APPLICATION)
     driver.pipe(LEFT, b"a", b"1000 l", at_ms=900_000)
     assert driver.clock_ms == 1_000
@@ -55,7 +55,7 @@ def test_the_clock_is_the_largest_event_time_whatever_the_broker_says(drive: Dri
 
 
 @pytest.mark.parametrize(("event_ms", "is_late"), [(950, False), (949, True)])
-def test_a_record_older_than_the_clock_by_more_than_the_grace_is_told_as_late(
+def test_a_record_older_than_the_clock_by_more_than_the_grace_is_reported_as_late(
     drive: Drive, event_ms: int, is_late: bool
 ) -> None:
     driver = drive(APPLICATION)
@@ -124,15 +124,15 @@ def test_a_replay_in_other_batches_and_weathers_gives_the_same(drive: Drive, com
 @pytest.mark.parametrize("seed", range(5))
 def test_within_the_grace_the_order_does_not_matter(drive: Drive, seed: int) -> None:
     random_ = random.Random(seed)
-    told = [
+    records_in = [
         said(random_.choice([LEFT, RIGHT]), 1_000 + 300 * group + at, f"{group}.{at}")
         for group in range(6)
         for at in (0, 20, 50)
     ]
-    groups = [told[start : start + 3] for start in range(0, len(told), 3)]
+    groups = [records_in[start : start + 3] for start in range(0, len(records_in), 3)]
     shuffled = [record for group in groups for record in random_.sample(group, 3)]
     calm, driver = Driver(APPLICATION), drive(APPLICATION)
-    for each, records in ((calm, told), (driver, shuffled)):
+    for each, records in ((calm, records_in), (driver, shuffled)):
         for record in records:
             topic, key, value, at_ms = record
             each.pipe(topic, key, value, at_ms=at_ms)

@@ -11,9 +11,9 @@ from services.processor.applications.api_baselines.settings import BaselineRules
 from services.processor.engine.driver import Driver
 from shared import codec, topics
 from shared.partitioning import api_key
-from shared.schemas.api_anomaly import ApiAnomaly
-from shared.schemas.api_call import ApiCall, path_of
-from shared.schemas.api_window import ApiWindow
+from shared.schemas.apis.anomaly import ApiAnomaly
+from shared.schemas.apis.call import ApiCall, path_of
+from shared.schemas.apis.window import ApiWindow
 
 #: Monday, 00:00 UTC.
 T0 = 1_790_553_600_000

@@ -12,8 +12,8 @@ from services.processor.applications.api_schemas.settings import SchemaRules
 from services.processor.engine.driver import Driver
 from shared import codec, topics
 from shared.partitioning import api_key
-from shared.schemas.api_call import ApiCall
-from shared.schemas.api_change import ApiChange
+from shared.schemas.apis.call import ApiCall
+from shared.schemas.apis.change import ApiChange
 from tests.unit.collector.intake.bodies import post
 
 T0 = 1_790_000_000_000

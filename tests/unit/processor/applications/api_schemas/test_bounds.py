@@ -12,7 +12,7 @@ from services.processor.engine.application.application import Application
 from services.processor.engine.driver import Driver
 from shared import codec, topics
 from shared.partitioning import api_key
-from shared.schemas.api_call import ApiCall
+from shared.schemas.apis.call import ApiCall
 from shared.topics import REJECTED
 from tests.unit.processor.applications.api_schemas.calls import (
     APPLICATION,

@@ -10,7 +10,7 @@ from jsonschema import Draft202012Validator
 from services.collector.intake.api_calls.shapes import Places, shape_of
 from services.processor.applications.api_schemas.openapi import schema_of
 from shared import shapes
-from shared.schemas.shape import Shape
+from shared.schemas.apis.shape import Shape
 from shared.shapes import discreet, learned, merged, merged_all
 
 names = st.sampled_from(["id", "state", "email", "a", "b", "c", "7f", "2024-01-01"])
@@ -29,23 +29,25 @@ def _all(given_: list[Shape]) -> Shape:
     return found
 
 
+#: Shapes take long to draw.
+EXAMPLES = min(60, settings().max_examples)
 #: Shapes of one value and of several.
 many = st.lists(seen, min_size=1, max_size=6).map(_all)
 
 
-@settings(max_examples=60)
+@settings(max_examples=EXAMPLES)
 @given(many, many)
 def test_which_comes_first_does_not_matter(one: Shape, other: Shape) -> None:
     assert merged(one, other) == merged(other, one)
 
 
-@settings(max_examples=60)
+@settings(max_examples=EXAMPLES)
 @given(many, many, many)
 def test_how_they_are_grouped_does_not_matter(one: Shape, other: Shape, third: Shape) -> None:
     assert merged(merged(one, other), third) == merged(one, merged(other, third))
 
 
-@settings(max_examples=60)
+@settings(max_examples=EXAMPLES)
 @given(many, many)
 def test_what_is_known_already_changes_nothing_but_counts(one: Shape, other: Shape) -> None:
     both = merged(one, other)
@@ -54,7 +56,7 @@ def test_what_is_known_already_changes_nothing_but_counts(one: Shape, other: Sha
     assert both.count == one.count + other.count
 
 
-@settings(max_examples=60)
+@settings(max_examples=EXAMPLES)
 @given(st.lists(st.text("abcdefghijklmnopqrstuvwxyz", min_size=1, max_size=1), min_size=1, max_size=30))
 def test_the_limits_of_an_object_and_an_enumeration_do_not_depend_on_order(letters: list[str]) -> None:
     # Lowered here: objects of 500 names would take long to draw.
@@ -67,7 +69,7 @@ def test_the_limits_of_an_object_and_an_enumeration_do_not_depend_on_order(lette
         shapes.FIELDS_MAX = fields_max
 
 
-@settings(max_examples=60)
+@settings(max_examples=EXAMPLES)
 @given(many)
 def test_a_shape_survives_being_stored(shape: Shape) -> None:
     for encode, decode in (
@@ -77,7 +79,7 @@ def test_a_shape_survives_being_stored(shape: Shape) -> None:
         assert decode(encode(shape)) == shape
 
 
-@settings(max_examples=60)
+@settings(max_examples=EXAMPLES)
 @given(st.lists(values, min_size=1, max_size=8))
 def test_every_value_that_was_seen_fits_the_schema(given_: list[Any]) -> None:
     schema = schema_of(_all([discreet(shape_of(value, 0, Places())) for value in given_]))
@@ -86,7 +88,7 @@ def test_every_value_that_was_seen_fits_the_schema(given_: list[Any]) -> None:
         Draft202012Validator(schema).validate(value)
 
 
-@settings(max_examples=60)
+@settings(max_examples=EXAMPLES)
 @given(st.lists(words, min_size=1, max_size=30))
 def test_a_word_is_spelled_out_only_when_it_came_often_and_is_one_of_few(words: list[str]) -> None:
     shape = discreet(_all([shape_of(word, 0, Places(), "state") for word in words]))

@@ -178,7 +178,7 @@ def test_bytes_that_are_not_what_was_announced_are_never_stored(drive: Drive) ->
     assert states(driver)[1:] == [(0, 0, "stored")]
 
 
-def test_a_payload_that_the_store_refuses_is_set_aside_and_the_session_goes_on(drive: Drive) -> None:
+def test_a_payload_that_the_store_refuses_is_rejected_and_the_session_goes_on(drive: Drive) -> None:
     driver = drive(APPLICATION)
     driver.objects_refused = {"acme/s1/000000"}
     refused = chunks(0, b"one ", b"two ", upload="a")

@@ -42,7 +42,7 @@ def paged(core: Core, after: str, limit: int) -> list[tuple[str, int]]:
     return msgspec.json.decode(core.ask(PAGE, subject) or b"", type=list[tuple[str, int]])
 
 
-def test_what_is_not_committed_is_not_told() -> None:
+def test_what_is_not_committed_is_not_reported() -> None:
     core = Core(APPLICATION, 0, MemoryStore())
     core.fold([record(0, "a")])
     assert (core.ask(COUNT, b"a"), paged(core, "", 9)) == (None, [])
@@ -56,7 +56,7 @@ def test_what_is_not_committed_is_not_told() -> None:
     assert (core.ask(COUNT, b"a"), paged(core, "", 9)) == (b"1", [("a", 1)]), "as committed, not as it is now"
 
 
-def test_a_deletion_is_not_told_before_it_is_committed() -> None:
+def test_a_deletion_is_not_reported_before_it_is_committed() -> None:
     core = Core(APPLICATION, 0, MemoryStore())
     core.fold([record(0, "a"), record(1, "b")])
     committed(core)

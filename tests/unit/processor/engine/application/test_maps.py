@@ -70,7 +70,7 @@ MAPPED = dataclasses.replace(
 )
 
 
-def tell(driver: Driver, key: bytes, *words: bytes, at_ms: int = 1000) -> None:
+def pipe(driver: Driver, key: bytes, *words: bytes, at_ms: int = 1000) -> None:
     for word in words:
         driver.pipe(BEACONS, key, word, at_ms=at_ms)
 
@@ -81,8 +81,8 @@ def emitted(driver: Driver) -> list[tuple[bytes, bytes | None]]:
 
 def test_entries_come_in_order_and_those_of_other_keys_stay(drive: Drive) -> None:
     driver = drive(MAPPED)
-    tell(driver, b"k", b"b", b"a", b"b", b"c1", b"c2", b"-c")
-    tell(driver, b"k\x00", b"x", at_ms=1050)
+    pipe(driver, b"k", b"b", b"a", b"b", b"c1", b"c2", b"-c")
+    pipe(driver, b"k\x00", b"x", at_ms=1050)
     assert driver.rows == {"counts": 2, "words": 3}
     driver.advance_to(1_149)
     assert emitted(driver) == [(b"k", b"a:1 b:2")]
@@ -93,13 +93,13 @@ def test_entries_come_in_order_and_those_of_other_keys_stay(drive: Drive) -> Non
 
 def test_an_entry_costs_its_own_bytes(drive: Drive) -> None:
     driver = drive(MAPPED)
-    tell(driver, b"k", *(b"%d" % number for number in range(50)))
+    pipe(driver, b"k", *(b"%d" % number for number in range(50)))
     assert max(len(row or b"") for key, row in driver.changelog if key[0] in {COUNTS.id, WORDS.id}) < 20
 
 
 def test_a_lookup_scans_what_is_committed(drive: Drive) -> None:
     driver = drive(MAPPED)
-    tell(driver, b"k", b"d", b"c", b"b", b"a")
+    pipe(driver, b"k", b"d", b"c", b"b", b"a")
     assert driver.look(LOOKUP, b"k") == b"b c"
     assert driver.look(LOOKUP, b"other") is None
     core = Core(MAPPED, 0, MemoryStore())
@@ -110,23 +110,23 @@ def test_a_lookup_scans_what_is_committed(drive: Drive) -> None:
 
 def test_a_quarantined_key_takes_its_entries_along_and_has_them_again_when_released(drive: Drive) -> None:
     driver = drive(MAPPED)
-    tell(driver, b"k", *(b"%04d" % number for number in range(1_500)))
-    tell(driver, b"kk", b"stays")
-    tell(driver, b"k", b"poison", b"poison", b"poison")
+    pipe(driver, b"k", *(b"%04d" % number for number in range(1_500)))
+    pipe(driver, b"kk", b"stays")
+    pipe(driver, b"k", b"poison", b"poison", b"poison")
     assert driver.rows == {"counts": 1, "words": 1}
     assert driver.quarantined[b"k"].rows == 1_501
-    tell(driver, b"k", b"rejected")
+    pipe(driver, b"k", b"rejected")
     driver.release(b"k")
     assert driver.rows == {"counts": 2, "words": 1_501}
-    tell(driver, b"k", b"-0", b"-1", b"a")
+    pipe(driver, b"k", b"-0", b"-1", b"a")
     driver.advance_to(5_000)
     assert (b"k", b"a:1") in emitted(driver)
 
 
 def test_a_row_that_is_rejected_takes_its_entries_along(drive: Drive) -> None:
     driver = drive(MAPPED)
-    tell(driver, b"unfinishable", b"a", b"b")
-    tell(driver, b"unfinishable+", b"c", at_ms=1_050)
+    pipe(driver, b"unfinishable", b"a", b"b")
+    pipe(driver, b"unfinishable+", b"c", at_ms=1_050)
     driver.advance_to(1_120)
     origins = [dict(output.headers)["origin"] for output in driver.outputs(REJECTED)]
     assert origins == [b"counting/0/store counts", b"counting/0/store words", b"counting/0/store words"]

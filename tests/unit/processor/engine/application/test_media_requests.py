@@ -1,4 +1,4 @@
-"""Media requests of an application: they stand as long as their checkpoint, are told once, and one that fails is rejected."""
+"""Media requests of an application: they last as long as their checkpoint, are reported once, and one that fails is rejected."""
 
 import hashlib
 from collections.abc import Callable
@@ -23,7 +23,7 @@ COUNTS = StoreSpec[int](name="counts", id=1, encode=msgspec.msgpack.encode, deco
 
 
 class Storing:
-    """Has every record's value stored as an object, one at a time under a key; tells how many there were."""
+    """Has every record's value stored as an object, one at a time under a key; emits how many there were."""
 
     def __init__(self, context: Context) -> None:
         self._context = context
@@ -56,15 +56,15 @@ APPLICATION = Application(
 )
 
 
-def told(driver: Driver) -> list[bytes]:
+def outcomes(driver: Driver) -> list[bytes]:
     return [output.value for output in driver.outputs(VIEWS)]
 
 
-def test_what_is_asked_for_is_stored_and_told_once(drive: Drive) -> None:
+def test_what_is_asked_for_is_stored_and_reported_once(drive: Drive) -> None:
     driver = drive(APPLICATION)
     for number in range(3):
         driver.pipe(BEACONS, b"a", b"content %d" % number, at_ms=1_000)
-    assert told(driver) == [b"a/1 stored", b"a/2 stored", b"a/3 stored"]
+    assert outcomes(driver) == [b"a/1 stored", b"a/2 stored", b"a/3 stored"]
     assert driver.objects == {f"a/{number + 1}": b"content %d" % number for number in range(3)}
     assert driver.rows == {"counts": 1, "media_requests": 0}
 
@@ -76,14 +76,14 @@ def test_a_later_request_under_a_key_stands_in_for_an_earlier_one(drive: Drive) 
         driver.pipe(BEACONS, b"a", b"content %d" % number, at_ms=1_000)
     driver.objects_away = False
     driver.work_media()
-    assert told(driver) == [b"a/3 stored"]
+    assert outcomes(driver) == [b"a/3 stored"]
 
 
 def test_one_that_the_application_fails_on_is_rejected_and_the_rest_goes_on(drive: Drive) -> None:
     driver = drive(APPLICATION)
     for number, key in enumerate((b"a", b"poison", b"b", b"poison")):
         driver.pipe(BEACONS, key, b"content %d" % number, at_ms=1_000)
-    assert told(driver) == [b"a/1 stored", b"b/1 stored", b"poison/2 stored"]
+    assert outcomes(driver) == [b"a/1 stored", b"b/1 stored", b"poison/2 stored"]
     (rejected,) = driver.outputs(REJECTED)
     assert (rejected.key, dict(rejected.headers)["reason"]) == (b"poison", b"fire_failed")
     assert driver.rows["media_requests"] == 0

@@ -389,7 +389,7 @@ def test_state_of_a_newer_version_stops_a_core_that_has_nothing_to_replay() -> N
         Core(APPLICATION, 0, local)
 
 
-def test_a_newer_version_is_told_whatever_else_it_has_changed_in_the_meta_row() -> None:
+def test_a_newer_version_is_found_in_any_meta_row() -> None:
     with pytest.raises(NewerFormat, match="format 99"):
         decode_meta(msgspec.msgpack.encode(["elsewhere", "later", None, 99, {"views": "2"}]))
 

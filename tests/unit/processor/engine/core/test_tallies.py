@@ -29,7 +29,7 @@ def test_open_views_are_those_that_have_begun_and_not_finished(drive: Drive) -> 
     assert driver.tallies == {"open_views": 1}, "it is open again"
 
 
-def test_a_view_that_is_told_twice_is_open_once(drive: Drive) -> None:
+def test_a_view_that_is_reported_twice_is_open_once(drive: Drive) -> None:
     driver = driver_of(drive)
     for beacon in watch() + watch():
         pipe(driver, beacon, 20_000)

@@ -1,4 +1,4 @@
-"""The cache of decoded rows keeps within its rows and its bytes, whatever the size of the rows."""
+"""The cache of decoded rows keeps within its rows and its bytes, for rows of any size."""
 
 import weakref
 

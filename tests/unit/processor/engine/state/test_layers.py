@@ -1,4 +1,4 @@
-"""Whatever the order of reads, changes, cuts, commits, aborts and flushes, a row is what was last put; with a small cache."""
+"""In any order of reads, changes, cuts, commits, aborts and flushes a row is what was last put; with a small cache."""
 
 import random
 
@@ -34,10 +34,10 @@ class Model:
 
 def test_a_row_is_what_was_last_put() -> None:
     for seed in range(STORIES):
-        _tell(random.Random(seed))
+        _play(random.Random(seed))
 
 
-def _tell(rng: random.Random) -> None:
+def _play(rng: random.Random) -> None:
     local = MemoryStore()
     layers = Layers((COUNTS,), local, Cache(rows_max=CACHE_ROWS_MAX, bytes_max=rng.choice([1, 40, 1_000])))
     store = BoundStore(COUNTS, Clock(), layers)

@@ -158,7 +158,7 @@ def wanted(rows: Rows, owner: bytes, limit: int, prefix: bytes, after: bytes | N
 
 def test_a_scan_sees_what_was_last_put() -> None:
     for seed in range(200):
-        _tell(random.Random(seed), MemoryStore)
+        _play(random.Random(seed), MemoryStore)
 
 
 def test_a_scan_over_rocksdb_sees_what_was_last_put(tmp_path: Path) -> None:
@@ -169,10 +169,10 @@ def test_a_scan_over_rocksdb_sees_what_was_last_put(tmp_path: Path) -> None:
         def opened(path: Path = path) -> LocalStore:
             return RocksStore(path, memory, open_seconds_max=5)
 
-        _tell(random.Random(seed), opened)
+        _play(random.Random(seed), opened)
 
 
-def _tell(rng: random.Random, opened: Callable[[], LocalStore]) -> None:
+def _play(rng: random.Random, opened: Callable[[], LocalStore]) -> None:
     story = Story(rng, opened)
     for number in range(STEPS):
         if rng.random() < 0.3:

@@ -92,7 +92,7 @@ def standby(rows: dict[bytes, bytes]) -> SimpleNamespace:
 
 @pytest.fixture
 def make() -> Iterator[Callable[[str], Setup]]:
-    """Starts processes of the slots that it is told."""
+    """Starts processes of the slots that the test names."""
     made: list[Setup] = []
 
     def start(slot: str) -> Setup:
@@ -144,13 +144,13 @@ def owned_by(slot: str, url: str | None, *, asked: Setup) -> Owners:
     return Owners(asked.url, PARTITIONS, dict.fromkeys(range(PARTITIONS), Owner(slot, url)))
 
 
-def test_nothing_is_told_without_the_token(setup: Setup) -> None:
+def test_nothing_is_reported_without_the_token(setup: Setup) -> None:
     status, _, headers = setup.get("/counts/there", Authorization="Bearer wrong")
     assert (status, headers["WWW-Authenticate"]) == (401, 'Bearer realm="playhead lookups"')
     assert setup.get("/partitions", Authorization="", Accept="text/html")[0] == 401
 
 
-def test_what_the_group_confirms_is_told_and_nothing_else(setup: Setup) -> None:
+def test_what_the_group_confirms_is_reported_and_nothing_else(setup: Setup) -> None:
     status, body, _ = setup.get("/counts/there")
     assert (status, body["found"], body["slot"]) == (200, {"n": 1}, "test/0")
     assert setup.get("/counts/absent")[0] == 404
@@ -160,12 +160,12 @@ def test_what_the_group_confirms_is_told_and_nothing_else(setup: Setup) -> None:
         assert (status, headers["Retry-After"]) == (503, "1")
 
 
-def test_a_group_that_stays_unsettled_is_waited_for_and_then_told_as_such(setup: Setup) -> None:
+def test_a_group_that_stays_unsettled_is_waited_for_and_then_reported_as_such(setup: Setup) -> None:
     setup.group.is_settled, setup.group.member_id = False, "nobody"
     assert setup.get("/counts/there")[0] == 503
 
 
-def test_a_full_queue_is_told_as_such(setup: Setup) -> None:
+def test_a_full_queue_is_reported_as_such(setup: Setup) -> None:
     setup.here.worker.queries.questions = Questions(questions_max=1)
     setup.here.worker.queries.questions.ask(lambda: None)
     status, body, headers = setup.get("/counts/there")
@@ -221,7 +221,9 @@ def test_each_meaning_of_a_path_is_asked_for_where_it_belongs(setup: Setup, make
     assert asked.get("/counts/absent+there")[1]["found"] == {"n": 1}
     assert asked.get("/counts/absent+absent")[0] == 404
     setup.here.worker = None
-    assert asked.get("/counts/absent+second")[1]["found"] == {"n": 2}, "what is found counts, whoever else cannot tell"
+    assert asked.get("/counts/absent+second")[1]["found"] == {"n": 2}, (
+        "what is found counts, also if others do not answer"
+    )
     asked.here.worker = worker({})
     asked.here.worker.queries.has = frozenset({second}).__contains__
     assert asked.get("/counts/second+absent")[0] == 503, "nobody knows whether the second is there"
@@ -289,7 +291,7 @@ def test_a_query_that_nobody_knows_is_refused(setup: Setup, query: str) -> None:
     assert setup.get(f"/counts/there?{query}")[0] == 400
 
 
-def test_every_partition_tells_of_its_freshest_copy(setup: Setup) -> None:
+def test_every_partition_reports_its_freshest_copy(setup: Setup) -> None:
     setup.here.worker.queries.status = lambda: SlotStatus("test/0", [PartitionStatus(0, "test/0", "working")])
     seen = setup.get("/partitions")[1]["partitions"]
     assert [row["standby_lag_records"] for row in seen] == [7] * PARTITIONS

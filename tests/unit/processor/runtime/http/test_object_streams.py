@@ -22,7 +22,7 @@ def stored(name: str, **headers: str) -> StoredObject:
 
 
 class Desk:
-    """An application that gives out what it is told to."""
+    """An application that gives out what the test gave it."""
 
     def __init__(self, folder: Path) -> None:
         store = ObjectStore(str(folder))
@@ -69,7 +69,7 @@ async def parts_of(client: Client) -> list[tuple[str, bytes]]:
         return found
 
 
-async def test_no_browser_runs_one_object_whatever_type_its_client_gave_it(desk: Desk, client: Client) -> None:
+async def test_no_browser_runs_an_object_of_any_type(desk: Desk, client: Client) -> None:
     desk.found = Objects([stored("a/0", **{"Content-Type": "text/html"})], is_one=True)
     async with client.get("/") as answer:
         assert (answer.status, await answer.read()) == (200, CONTENTS["a/0"])
@@ -103,7 +103,7 @@ async def test_one_is_given_out_as_it_came(desk: Desk, client: Client) -> None:
         assert answer.headers["Content-Length"] == "700000"
 
 
-async def test_one_that_is_gone_is_told(desk: Desk, client: Client) -> None:
+async def test_one_that_is_gone_is_reported(desk: Desk, client: Client) -> None:
     desk.found = Objects([stored("a/none")], is_one=True)
     async with client.get("/") as answer:
         assert answer.status == 404
@@ -116,7 +116,7 @@ async def test_a_body_that_lacks_an_object_is_broken_off(desk: Desk, client: Cli
             await answer.read()
 
 
-async def test_more_than_may_be_streamed_at_once_are_told_to_come_again(
+async def test_more_than_may_be_streamed_at_once_are_asked_to_retry(
     desk: Desk, client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(object_streams, "STREAMS_MAX", 0)

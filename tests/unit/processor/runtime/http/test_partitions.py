@@ -11,7 +11,7 @@ def working(partition: int, owner: str) -> PartitionStatus:
     return PartitionStatus(partition=partition, owner=owner, state="working", lag_records=0, rows={"views": 3})
 
 
-def test_a_partition_is_told_by_its_owner_else_by_the_group_else_as_unowned() -> None:
+def test_a_partition_is_reported_by_its_owner_else_by_the_group_else_as_unowned() -> None:
     slots = [SlotStatus("b/0", problem="TimeoutError"), SlotStatus("a/0", [working(0, "a/0")], rss_bytes=1)]
     seen = overview("video_views", "a/0", 3, {0: A, 1: B}, slots, standby_lag={1: 7}.get)
     assert [(row.partition, row.owner, row.state) for row in seen.partitions] == [

@@ -39,14 +39,14 @@ def post(setup: Setup, query: str) -> dict[str, Any]:
         f"{setup.url}/quarantine/release?{query}", headers={"Authorization": f"Bearer {TOKEN}"}, method="POST"
     )
     with urlopen(request, timeout=10) as answer:
-        told: dict[str, Any] = json.loads(answer.read())
-    return told
+        answer_body: dict[str, Any] = json.loads(answer.read())
+    return answer_body
 
 
 def test_quarantined_keys_are_listed(setup: Setup, released: list[bytes | None]) -> None:
-    status, told, _ = setup.get("/quarantine")
-    assert (status, [one["key"] for one in told["keys"]]) == (200, ["acme:v1"])
-    assert told["keys"][0]["reason"] == "ZeroDivisionError: a bug"
+    status, answer_body, _ = setup.get("/quarantine")
+    assert (status, [one["key"] for one in answer_body["keys"]]) == (200, ["acme:v1"])
+    assert answer_body["keys"][0]["reason"] == "ZeroDivisionError: a bug"
     assert released == [None]
 
 

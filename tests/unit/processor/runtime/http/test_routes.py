@@ -48,8 +48,8 @@ def put(request: Request) -> Handling:
 
 def echo(request: Request) -> Handling:
     yield from ()
-    told = {"q": dict(request.query), "h": request.headers.get("x-told"), "n": len(request.nonce), "m": request.method}
-    return Reply(200, json.dumps(told).encode())
+    seen = {"q": dict(request.query), "h": request.headers.get("x-echo"), "n": len(request.nonce), "m": request.method}
+    return Reply(200, json.dumps(seen).encode())
 
 
 def raising(request: Request) -> Handling:
@@ -70,7 +70,7 @@ ROUTED = replace(
 )
 
 
-class Told(NamedTuple):
+class Answer(NamedTuple):
     status: int
     body: Any
     headers: Any
@@ -84,16 +84,16 @@ class Process(NamedTuple):
     here: Here
     server: LookupServer
 
-    def ask(self, path: str, method: str = "GET", body: bytes | None = None, **headers: str) -> Told:
+    def ask(self, path: str, method: str = "GET", body: bytes | None = None, **headers: str) -> Answer:
         request = urllib.request.Request(self.url + path, body, method=method)
         for name, value in {"Authorization": f"Bearer {TOKEN}", **headers}.items():
             request.add_header(name.replace("_", "-"), value)
         try:
             with urllib.request.urlopen(request, timeout=60) as answer:
-                return Told(answer.status, answer.read(), answer.headers)
+                return Answer(answer.status, answer.read(), answer.headers)
         except urllib.error.HTTPError as error:
             with error:
-                return Told(error.code, json.loads(error.read() or b"null"), error.headers)
+                return Answer(error.code, json.loads(error.read() or b"null"), error.headers)
 
 
 class Loop(SimpleNamespace):
@@ -117,7 +117,7 @@ class Loop(SimpleNamespace):
 
 @pytest.fixture
 def make() -> Iterator[Callable[..., Process]]:
-    """Starts processes of the slots that it is told."""
+    """Starts processes of the slots that the test names."""
     made: list[Process] = []
 
     def start(slot: str, seconds_max: float = 30.0) -> Process:
@@ -158,8 +158,8 @@ def elsewhere(process: Process, url: str | None) -> None:
 
 
 def test_an_owner_answers_for_itself_and_says_what_the_handler_says(process: Process) -> None:
-    told = process.ask("/things/there")
-    assert (told.status, told.body, told.headers["ETag"]) == (200, b"{}", '"1"')
+    answer = process.ask("/things/there")
+    assert (answer.status, answer.body, answer.headers["ETag"]) == (200, b"{}", '"1"')
     assert process.ask("/things/absent").status == 404
 
 
@@ -171,18 +171,18 @@ def test_another_process_asks_the_owner_in_one_hop(process: Process, make: Calla
     assert other.ask("/things/broken").status == 500
     # Both believe that the other has it: nobody asks back.
     elsewhere(process, other.url)
-    told = other.ask("/things/there")
-    assert (told.status, told.headers["Retry-After"]) == (503, "1")
+    answer = other.ask("/things/there")
+    assert (answer.status, answer.headers["Retry-After"]) == (503, "1")
 
 
-def test_what_the_group_does_not_confirm_is_not_told(make: Callable[..., Process]) -> None:
+def test_what_the_group_does_not_confirm_is_not_reported(make: Callable[..., Process]) -> None:
     process = make("test/0", seconds_max=0.5)
     process.here.worker = Loop({b"there": b"{}"})
     process.group.member_id = "another who took the slot's id"
     for path in ("/things/there", "/things/absent", "/waits/there"):
-        told = process.ask(path)
-        assert (told.status, told.headers["Retry-After"]) == (503, "1")
-        assert told.body["type"] == "urn:playhead:problem:unanswered"
+        answer = process.ask(path)
+        assert (answer.status, answer.headers["Retry-After"]) == (503, "1")
+        assert answer.body["type"] == "urn:playhead:problem:unanswered"
 
 
 def test_it_asks_again_until_somebody_can_answer(process: Process) -> None:
@@ -214,24 +214,24 @@ def test_a_question_may_wait_for_a_commit(process: Process) -> None:
     assert process.ask("/waits/later").body == b"committed"
 
 
-def test_who_waits_in_vain_is_told_to_come_again(make: Callable[..., Process]) -> None:
+def test_who_waits_in_vain_is_asked_to_retry(make: Callable[..., Process]) -> None:
     process, other = make("test/0", seconds_max=0.5), make("test/1", seconds_max=0.5)
     process.here.worker = Loop({})
     elsewhere(other, process.url)
     for one in (process, other):
-        told = one.ask("/waits/never")
-        assert (told.status, "idempotency" in told.body["detail"]) == (503, False)
+        answer = one.ask("/waits/never")
+        assert (answer.status, "idempotency" in answer.body["detail"]) == (503, False)
     elsewhere(process, None)
     assert "no slot is known" in process.ask("/things/there").body["detail"]
 
 
-def test_a_write_that_kafka_does_not_confirm_is_told_as_unknown(make: Callable[..., Process]) -> None:
-    told = make("test/0", seconds_max=0.5).ask("/things/a", "PUT", b"x")
-    assert (told.status, told.headers["Retry-After"]) == (503, "1")
-    assert "the same idempotency key tells how it ended" in told.body["detail"]
+def test_a_write_that_kafka_does_not_confirm_is_reported_as_unknown(make: Callable[..., Process]) -> None:
+    answer = make("test/0", seconds_max=0.5).ask("/things/a", "PUT", b"x")
+    assert (answer.status, answer.headers["Retry-After"]) == (503, "1")
+    assert "a request with the same idempotency key gets its outcome" in answer.body["detail"]
 
 
-def test_a_full_queue_is_told_as_such(make: Callable[..., Process]) -> None:
+def test_a_full_queue_is_reported_as_such(make: Callable[..., Process]) -> None:
     process = make("test/0", seconds_max=0.5)
     process.here.worker = Loop({})
     process.here.worker.questions = Questions(questions_max=1)
@@ -240,8 +240,8 @@ def test_a_full_queue_is_told_as_such(make: Callable[..., Process]) -> None:
 
 
 def test_the_handler_sees_the_request(process: Process) -> None:
-    told = process.ask("/echo?a=1&b=%20", "PATCH", b"{}", X_Told="this")
-    assert json.loads(told.body) == {"q": {"a": "1", "b": " "}, "h": "this", "n": 32, "m": "PATCH"}
+    answer = process.ask("/echo?a=1&b=%20", "PATCH", b"{}", X_Echo="this")
+    assert json.loads(answer.body) == {"q": {"a": "1", "b": " "}, "h": "this", "n": 32, "m": "PATCH"}
 
 
 @pytest.mark.parametrize(
@@ -257,9 +257,9 @@ def test_the_handler_sees_the_request(process: Process) -> None:
 def test_everything_that_is_refused_is_a_problem(
     process: Process, asked: tuple[Any, ...], headers: dict[str, str], status: int
 ) -> None:
-    told = process.ask(*asked, **headers)
-    assert (told.status, told.body["status"]) == (status, status)
-    assert told.headers["Content-Type"] == "application/problem+json"
+    answer = process.ask(*asked, **headers)
+    assert (answer.status, answer.body["status"]) == (status, status)
+    assert answer.headers["Content-Type"] == "application/problem+json"
 
 
 def test_a_hop_that_is_none_is_refused_and_an_unknown_question_waits_for_an_upgrade(process: Process) -> None:

@@ -51,29 +51,29 @@ def test_owners_and_members_come_from_the_input_topic_alone() -> None:
     group = Group(
         [member("a/0", "http://a:1", 0, 2), member("b/0", None, 1), Member("id of c", "video_views/c/0", b"")]
     )
-    told = described([group], "beacons", 5.0)
-    assert told.owners == {0: Owner("a/0", "http://a:1"), 2: Owner("a/0", "http://a:1"), 1: Owner("b/0", None)}
-    assert (told.asked_at, told.is_settled) == (5.0, True)
+    reply = described([group], "beacons", 5.0)
+    assert reply.owners == {0: Owner("a/0", "http://a:1"), 2: Owner("a/0", "http://a:1"), 1: Owner("b/0", None)}
+    assert (reply.asked_at, reply.is_settled) == (5.0, True)
 
 
 def test_only_the_very_member_that_is_named_is_confirmed() -> None:
-    told = described([Group([member("a/0", "http://a:1", 0)])], "beacons", 5.0)
-    assert told.confirms(0, "id of a/0")
-    assert not told.confirms(0, "id of an earlier a/0"), "a slot that was replaced under its own id"
-    assert not told.confirms(1, "id of a/0")
+    reply = described([Group([member("a/0", "http://a:1", 0)])], "beacons", 5.0)
+    assert reply.confirms(0, "id of a/0")
+    assert not reply.confirms(0, "id of an earlier a/0"), "a slot that was replaced under its own id"
+    assert not reply.confirms(1, "id of a/0")
     assert not Described().confirms(0, ""), "no member id proves nothing"
 
 
 def test_a_group_that_rebalances_confirms_nothing() -> None:
-    told = described([Group([], "PreparingRebalance")], "beacons", 5.0)
-    assert not told.is_settled
-    assert not told.confirms(0, "id of a/0")
+    reply = described([Group([], "PreparingRebalance")], "beacons", 5.0)
+    assert not reply.is_settled
+    assert not reply.confirms(0, "id of a/0")
 
 
 def test_a_group_that_nobody_or_more_than_one_broker_coordinates_confirms_nothing() -> None:
     group = Group([member("a/0", "http://a:1", 0)])
     failed = Group([member("a/0", "http://a:1", 0)], error=KafkaError(KafkaError.NOT_COORDINATOR))
     for groups in ([], [group, group], [failed]):
-        told = described(groups, "beacons", 5.0)
-        assert not told.is_settled
-        assert not told.confirms(0, "id of a/0")
+        reply = described(groups, "beacons", 5.0)
+        assert not reply.is_settled
+        assert not reply.confirms(0, "id of a/0")

@@ -47,7 +47,7 @@ def test_a_seek_is_tried_again_though_its_time_passed_while_the_process_was_stop
     assert client.resumed == [("beacons", 5)]
 
 
-def test_a_seek_that_never_works_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_seek_that_never_works_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(positions_module, "SEEK_SECONDS_MAX", -1.0)
     rewinding = positions(Client(refusals=SEEK_TRIES_MAX + 1))
     for _ in range(SEEK_TRIES_MAX):

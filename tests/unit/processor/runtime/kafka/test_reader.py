@@ -48,7 +48,7 @@ class Message:
 
 
 class Client:
-    """Stands in for the Kafka client: gives what it is told, one batch after the other, and nothing then."""
+    """Stands in for the Kafka client: gives what the test gave it, one batch after the other, and nothing then."""
 
     def __init__(self, *batches: list[Message] | Exception) -> None:
         self._batches = list(batches)
@@ -81,12 +81,12 @@ def test_records_are_dealt_by_partition_with_where_they_were_read_to() -> None:
     batch = [Message(7), Message(9), Message(4, partition=5), Message(12, end), Message(8, end, partition=1)]
     dealt, number = reader(batch).read(0.0)
     assert number == 5
-    told = {partition: ([r.offset for r in one.records], one.position) for (_, partition), one in dealt.items()}
+    read = {partition: ([r.offset for r in one.records], one.position) for (_, partition), one in dealt.items()}
     # Offsets have holes, so the end of a partition says more than its last record.
-    assert told == {3: ([7, 9], 12), 5: ([4], 5), 1: ([], 8)}
+    assert read == {3: ([7, 9], 12), 5: ([4], 5), 1: ([], 8)}
 
 
-@pytest.mark.parametrize("way", WAYS, ids=["told", "raised"])
+@pytest.mark.parametrize("way", WAYS, ids=["returned", "raised"])
 @pytest.mark.parametrize(
     ("error", "outcome", "words"),
     [
@@ -98,7 +98,7 @@ def test_records_are_dealt_by_partition_with_where_they_were_read_to() -> None:
         (failed(KafkaError._AUTO_OFFSET_RESET), InputGone, r"gone from Kafka \(retention\)"),
         (failed(KafkaError._FATAL, fatal=True), WorkerFailed, "the consumer is dead: _FATAL"),
         (failed(KafkaError.UNKNOWN_MEMBER_ID, fatal=True), WorkerFailed, "the consumer is dead: UNKNOWN_MEMBER_ID"),
-        # As KIP-848 tells of it: not fatal by its flag.
+        # As KIP-848 reports it: not fatal by its flag.
         (failed(KafkaError._FATAL), WorkerFailed, "the consumer is dead"),
         (failed(KafkaError.FENCED_INSTANCE_ID, fatal=True), SlotFenced, "another process has this slot"),
     ],
@@ -111,14 +111,14 @@ def test_what_the_client_cannot_mend_ends_the_slot_and_says_why(
     assert type(raised.value) is outcome
 
 
-@pytest.mark.parametrize("way", WAYS, ids=["told", "raised"])
+@pytest.mark.parametrize("way", WAYS, ids=["returned", "raised"])
 def test_what_the_client_mends_ends_nothing(way: Callable[[KafkaError], list[Message] | Exception]) -> None:
     one = reader(way(failed(KafkaError._TRANSPORT)), way(failed(KafkaError._ALL_BROKERS_DOWN)), [Message(1)])
     assert [one.read(0.0)[0] for _ in range(2)] == [{}, {}]
     assert one.read(0.0)[0]
 
 
-def test_what_is_refused_is_borne_for_a_time_though_the_client_tells_of_it_once() -> None:
+def test_what_is_refused_is_borne_for_a_time_though_the_client_reports_it_once() -> None:
     refusal = [Message(error=failed(KafkaError.TOPIC_AUTHORIZATION_FAILED))]
     one = reader(refusal)
     for _ in range(3):

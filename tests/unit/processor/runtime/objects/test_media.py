@@ -168,16 +168,16 @@ def test_records_that_kafka_has_dropped_are_gone_for_good(pool: MediaPool) -> No
 
 
 class Core:
-    """Stands in for a core: what is asked for, and what it was told."""
+    """Stands in for a core: the requests and their reported outcomes."""
 
     def __init__(self, **requests: MediaRequest) -> None:
         self.media_requests = {key.encode(): asked for key, asked in requests.items()}
-        self.told: list[tuple[bytes, str]] = []
+        self.outcomes: list[tuple[bytes, str]] = []
 
     def media_done(self, key: bytes, asked: MediaRequest, outcome: MediaOutcome) -> None:
         if self.media_requests.get(key) == asked:
             del self.media_requests[key]
-            self.told.append((key, outcome))
+            self.outcomes.append((key, outcome))
 
 
 def turn_until(media: Media, core: Core, condition: Callable[[], bool]) -> None:
@@ -189,11 +189,11 @@ def turn_until(media: Media, core: Core, condition: Callable[[], bool]) -> None:
         time.sleep(0.01)
 
 
-def test_what_stands_is_worked_and_told(broker: Broker, pool: MediaPool) -> None:
+def test_pending_requests_are_worked_and_reported(broker: Broker, pool: MediaPool) -> None:
     first = broker.append(*(b"%d" % number for number in range(9)))
     core = Core(**{f"k{n}": request(f"acme/k{n}/000000", b"%d" % n, (first + n, 1)) for n in range(9)})
     turn_until(Media(APPLICATION, 0, pool), core, lambda: not core.media_requests)
-    assert sorted(core.told) == [(b"k%d" % number, "stored") for number in range(9)]
+    assert sorted(core.outcomes) == [(b"k%d" % number, "stored") for number in range(9)]
 
 
 def test_a_store_that_is_away_is_tried_again(broker: Broker, pool: MediaPool, tmp_path: Path) -> None:
@@ -202,9 +202,9 @@ def test_a_store_that_is_away_is_tried_again(broker: Broker, pool: MediaPool, tm
     core = Core(k=request("acme/k/000000", b"content", (first, 1)))
     media = Media(APPLICATION, 0, pool)
     turn_until(media, core, lambda: bool(media._waiting))
-    assert core.told == []
+    assert core.outcomes == []
     (tmp_path / "acme").unlink()
-    turn_until(media, core, lambda: core.told == [(b"k", "stored")])
+    turn_until(media, core, lambda: core.outcomes == [(b"k", "stored")])
 
 
 def test_a_request_may_fail_for_days_and_waits_no_longer_than_the_maximum() -> None:
@@ -221,13 +221,13 @@ def test_requests_that_fail_for_good_hold_no_place_of_others(
     names = [*(f"bad/k{number}" for number in range(8)), *(f"good/k{number}" for number in range(50))]
     core = Core(**{name.replace("/", "_"): request(f"{name}/000000", b"content", (first, 1)) for name in names})
     media = Media(APPLICATION, 0, pool)
-    turn_until(media, core, lambda: len(core.told) == 50)
+    turn_until(media, core, lambda: len(core.outcomes) == 50)
     assert len(core.media_requests) == 8
     (tmp_path / "bad").unlink()
     turn_until(media, core, lambda: not core.media_requests)
 
 
-def test_objects_that_are_refused_for_good_are_set_aside_and_hold_up_no_others(
+def test_objects_that_are_refused_for_good_are_rejected_and_hold_up_no_others(
     broker: Broker, refusing: RefusingStore
 ) -> None:
     refusing.refusals["/bad"] = 403
@@ -236,13 +236,13 @@ def test_objects_that_are_refused_for_good_are_set_aside_and_hold_up_no_others(
     core = Core(**{key: request(f"acme/{key}/000000", b"content", (first, 1)) for key in keys})
     patient = pool_of(broker, ObjectStore("s3://bucket"), 1)
     media = Media(APPLICATION, 0, patient)
-    turn_until(media, core, lambda: len(core.told) == 50 and min(map(tries_of(refusing), keys[:8])) > 2)
+    turn_until(media, core, lambda: len(core.outcomes) == 50 and min(map(tries_of(refusing), keys[:8])) > 2)
     assert sorted(core.media_requests) == [key.encode() for key in keys[:8]]
     patient.close()
     # The same, for as long as is waited: none.
     hasty = pool_of(broker, ObjectStore("s3://bucket"), 1, refused_seconds=0)
     turn_until(Media(APPLICATION, 0, hasty), core, lambda: not core.media_requests)
-    assert sorted(core.told[50:]) == [(key.encode(), "refused") for key in keys[:8]]
+    assert sorted(core.outcomes[50:]) == [(key.encode(), "refused") for key in keys[:8]]
     hasty.close()
 
 
@@ -270,11 +270,11 @@ def test_a_refusal_that_does_not_last_sets_nothing_aside(
     now += 99
     refusing.refusals["acme"] = 404
     outcomes_of(media, core)
-    assert core.told == []
+    assert core.outcomes == []
     now += 99
     refusing.refusals.clear()
     outcomes_of(media, core)
-    assert core.told == [(b"k", "stored")]
+    assert core.outcomes == [(b"k", "stored")]
     pool.close()
 
 
@@ -298,7 +298,7 @@ def test_an_answer_of_4xx_refuses_an_object_but_for_conflicts(
         ObjectStore("s3://bucket").put("acme/s/000000", iter([b"x"]), 1)
 
 
-def test_what_is_dropped_while_it_is_worked_is_told_to_nobody_and_may_be_asked_for_anew(
+def test_what_is_dropped_while_it_is_worked_is_reported_to_nobody_and_may_be_requested_again(
     broker: Broker, pool: MediaPool
 ) -> None:
     first = broker.append(b"one", b"two")
@@ -306,8 +306,8 @@ def test_what_is_dropped_while_it_is_worked_is_told_to_nobody_and_may_be_asked_f
     media = Media(APPLICATION, 0, pool)
     media.begin(core)  # type: ignore[arg-type]
     core.media_requests[b"k"] = request("acme/k/000001", b"two", (first + 1, 1))
-    turn_until(media, core, lambda: bool(core.told))
-    assert core.told == [(b"k", "stored")]
+    turn_until(media, core, lambda: bool(core.outcomes))
+    assert core.outcomes == [(b"k", "stored")]
     assert core.media_requests == {}
 
 
@@ -318,7 +318,7 @@ def test_a_partition_that_is_given_up_forgets_what_is_under_way(broker: Broker, 
     media.begin(core)  # type: ignore[arg-type]
     media.forget()
     assert media._under_way == {}
-    turn_until(media, core, lambda: core.told == [(b"k", "stored")])
+    turn_until(media, core, lambda: core.outcomes == [(b"k", "stored")])
 
 
 def test_a_store_that_cannot_be_is_refused_at_once(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from services.processor.runtime.partition.transaction import Unclear
 from services.processor.runtime.questions import Unanswered
 from shared.topics import BEACONS
 from tests.unit.processor.engine.counting import COUNTS
-from tests.unit.processor.runtime.partition.test_partition import Scene, record
+from tests.unit.processor.runtime.partition.scene import Scene, record
 
 
 def count(rows: CommittedRows, key: bytes) -> bytes | None:

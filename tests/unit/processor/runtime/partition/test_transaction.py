@@ -37,7 +37,7 @@ class Message:
 
 
 class Client:
-    """Stands in for the Kafka client: raises what it is told from each call, and refuses records as a broker would."""
+    """Stands in for the Kafka client: raises what the test says from each call, and refuses records as a broker would."""
 
     def __init__(self, **raised: list[Exception]) -> None:
         self.raised = raised

@@ -49,7 +49,7 @@ def settings(monkeypatch: pytest.MonkeyPatch) -> Iterator[ProcessorSettings]:
         topics.PROFILES["laptop"], recording_partitions=PARTITIONS, view_partitions=PARTITIONS
     )
     monkeypatch.setitem(topics.PROFILES, "laptop", profile)  # type: ignore[arg-type]
-    # It does not tell the settings of topics, nor their ids.
+    # It answers neither the settings of topics nor their ids.
     monkeypatch.setattr(Deletions, "kept_ms", lambda _: 86_400_000)
     monkeypatch.setattr(TopicIds, "now", lambda _: None)
     config: dict[str, Any] = {"test.mock.num.brokers": 1, "bootstrap.servers": "unused", "log_level": 0}
@@ -85,8 +85,8 @@ async def upload_all(settings: ProcessorSettings) -> None:
         content = content_of(session, sequence)
         for _ in range(2 if sequence == 1 else 1):
             head = Head("acme", session, sequence, "text/plain", "", len(content))
-            told = await uploads.receive(head, Content(content), "203.0.113.0", lambda _: 0.0)  # type: ignore[arg-type]
-            assert told.sha256 == hashlib.sha256(content).hexdigest()
+            stored = await uploads.receive(head, Content(content), "203.0.113.0", lambda _: 0.0)  # type: ignore[arg-type]
+            assert stored.sha256 == hashlib.sha256(content).hexdigest()
     assert await sink.close(30) == 0
 
 
@@ -115,7 +115,7 @@ class Rows:
         return len(self.rows)
 
 
-async def test_what_is_uploaded_is_stored_told_once_and_found_again_by_the_next_owner(
+async def test_what_is_uploaded_is_stored_reported_once_and_found_again_by_the_next_owner(
     settings: ProcessorSettings, tmp_path: Path
 ) -> None:
     await upload_all(settings)
@@ -126,7 +126,7 @@ async def test_what_is_uploaded_is_stored_told_once_and_found_again_by_the_next_
     former = Worker(plan, Stores(plan))
     former.start()
     turn_until(former, lambda: any(path.is_file() for path in objects.rglob("*")))
-    # Whatever is stored by now, and not committed, is stored again, and told once.
+    # What is stored by now, and not committed, is stored again, and reported once.
     former.membership.abandon()
     former.close()
     successor_plan = dataclasses.replace(plan, settings=settings.model_copy(update={"state_dir": tmp_path / "other"}))
@@ -139,9 +139,9 @@ async def test_what_is_uploaded_is_stored_told_once_and_found_again_by_the_next_
     rows.read()
     successor.membership.abandon()
     successor.close()
-    told = [(row.session_id, row.sequence) for row in rows.rows]
-    assert sorted(told) == sorted(SIZES)
-    assert [number for session, number in told if session == "s-1"] == [0, 1, 2]
+    places = [(row.session_id, row.sequence) for row in rows.rows]
+    assert sorted(places) == sorted(SIZES)
+    assert [number for session, number in places if session == "s-1"] == [0, 1, 2]
     for row in rows.rows:
         content = (objects / row.object).read_bytes()
         assert content == content_of(row.session_id, row.sequence)

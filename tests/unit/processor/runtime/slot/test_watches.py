@@ -12,8 +12,8 @@ from services.processor.runtime.slot.watches import Watches
 class Asked:
     """A question, and what is said to it."""
 
-    def __init__(self, told: bytes | None = None) -> None:
-        self.told = told
+    def __init__(self, answer: bytes | None = None) -> None:
+        self.answer = answer
         self.times = 0
         self.error: Exception | None = None
 
@@ -21,7 +21,7 @@ class Asked:
         self.times += 1
         if self.error is not None:
             raise self.error
-        return self.told, "me"
+        return self.answer, "me"
 
 
 def added(
@@ -30,7 +30,7 @@ def added(
     return watches.add(partition, asked, time.monotonic() + seconds)
 
 
-def test_what_is_there_is_told_at_once() -> None:
+def test_what_is_there_is_reported_at_once() -> None:
     assert added(Watches(), Asked(b"a")).result(0) == (b"a", "me")
 
 
@@ -40,7 +40,7 @@ def test_it_is_asked_again_after_each_commit_of_its_partition_alone() -> None:
     for commits in ({3: 1}, {3: 1}, {3: 1, 4: 7}, {3: 1, 4: 8}):
         watches.turn(commits)
     assert (asked.times, answer.done()) == (2, False)
-    asked.told = b"a"
+    asked.answer = b"a"
     watches.turn({3: 2, 4: 8})
     assert answer.result(0) == (b"a", "me")
     watches.turn({3: 3})
@@ -52,13 +52,13 @@ def test_one_that_comes_later_is_asked_after_the_next_commit() -> None:
     added(watches, first)
     watches.turn({3: 1})
     answer = added(watches, second)
-    second.told = b"b"
+    second.answer = b"b"
     watches.turn({3: 2})
     assert answer.result(0)[0] == b"b"
 
 
 @pytest.mark.parametrize("commits", [{3: None}, {}])
-def test_where_the_partition_is_taken_anew_or_gone_nobody_waits(commits: dict[int, int | None]) -> None:
+def test_where_the_partition_is_reassigned_or_gone_nobody_waits(commits: dict[int, int | None]) -> None:
     watches, asked = Watches(), Asked()
     answer = added(watches, asked)
     watches.turn({3: 1})
@@ -76,6 +76,6 @@ def test_no_more_wait_than_may_and_those_that_nobody_wants_make_room() -> None:
     added(watches, asked)
     with pytest.raises(Unanswered, match="too many"):
         added(watches, asked)
-    asked.told = b"a"
+    asked.answer = b"a"
     watches.turn({3: 1})
     added(watches, Asked())

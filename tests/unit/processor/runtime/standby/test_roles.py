@@ -61,17 +61,17 @@ def test_silence_before_everything_could_be_heard_means_nothing() -> None:
     assert goes(1, heard(0, "active", 10.0), now=20.5, since=19.0)
 
 
-def test_the_heir_goes_on_at_once_and_nobody_else() -> None:
-    told = heard(0, "handing_over", 10.0, successor=2)
-    assert goes(2, told, now=10.01)
-    assert not goes(1, told, now=10.01)
+def test_the_successor_goes_on_at_once_and_nobody_else() -> None:
+    heartbeat = heard(0, "handing_over", 10.0, successor=2)
+    assert goes(2, heartbeat, now=10.01)
+    assert not goes(1, heartbeat, now=10.01)
 
 
-def test_another_standby_steps_in_when_the_heir_does_not() -> None:
+def test_another_standby_steps_in_when_the_successor_does_not() -> None:
     assert goes(1, heard(0, "handing_over", 10.0, successor=2), now=11.5)
 
 
-def test_the_heir_is_the_first_standby_that_lives_with_a_fresh_copy_of_everything() -> None:
+def test_the_successor_is_the_first_standby_that_lives_with_a_fresh_copy_of_everything() -> None:
     partitions = frozenset({1, 2})
 
     def chosen(others: dict[int, Heard]) -> int | None:

@@ -1,4 +1,4 @@
-"""How long deletions are kept is asked of the broker, once for all partitions that are taken together."""
+"""How long deletions are kept is read from the broker, once for all partitions that are taken together."""
 
 from typing import Any
 

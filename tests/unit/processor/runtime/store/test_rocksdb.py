@@ -15,7 +15,7 @@ ROWS = {b"\x01row-%d" % number: pack(0, bytes(SLICE_BYTES_MAX // 4)) for number 
 
 
 class Copying(CrashPoints):
-    """At its point forces to the disk whatever may be there already, and keeps what a crash would leave; once."""
+    """At its point forces to the disk what may be there already, and keeps what a crash would leave; once."""
 
     def __init__(self, folder: Path, point: CrashPoint) -> None:
         super().__init__()

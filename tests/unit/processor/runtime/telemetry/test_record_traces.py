@@ -32,22 +32,22 @@ class Noted:
 
 class Message:
     def __init__(self, offset: int, *, key: bytes = KEY, partition: int = 0, headers: object = None) -> None:
-        self._told = ("beacons", partition, offset, key, headers)
+        self._record = ("beacons", partition, offset, key, headers)
 
     def topic(self) -> str:
-        return self._told[0]
+        return self._record[0]
 
     def partition(self) -> int:
-        return self._told[1]
+        return self._record[1]
 
     def offset(self) -> int:
-        return self._told[2]
+        return self._record[2]
 
     def key(self) -> bytes:
-        return self._told[3]
+        return self._record[3]
 
     def headers(self) -> object:
-        return self._told[4]
+        return self._record[4]
 
     def timestamp(self) -> tuple[int, int]:
         return 1, 5_000
@@ -71,7 +71,7 @@ def seen(noted: Noted) -> RecordTraces:
     return RecordTraces(noted)  # type: ignore[arg-type]
 
 
-def test_a_record_is_told_when_it_is_committed_and_again_with_its_row(seen: RecordTraces, noted: Noted) -> None:
+def test_a_record_is_reported_when_it_is_committed_and_again_with_its_row(seen: RecordTraces, noted: Noted) -> None:
     seen.read(Message(7, headers=TRACED))  # type: ignore[arg-type]
     seen.committed(0, checkpoint(7))
     assert noted.names == []
@@ -84,21 +84,21 @@ def test_a_record_is_told_when_it_is_committed_and_again_with_its_row(seen: Reco
     assert noted.names == ["fold", "row"]
 
 
-def test_records_without_a_context_cost_and_tell_nothing(seen: RecordTraces, noted: Noted) -> None:
+def test_records_without_a_context_cost_and_report_nothing(seen: RecordTraces, noted: Noted) -> None:
     for headers in (None, [], [("traceparent", None)], [("reason", b"late")]):
         seen.read(Message(1, headers=headers))  # type: ignore[arg-type]
     seen.committed(0, checkpoint(9, KEY))
     assert noted.names == []
 
 
-def test_a_record_that_is_read_again_after_an_abort_is_told_once(seen: RecordTraces, noted: Noted) -> None:
+def test_a_record_that_is_read_again_after_an_abort_is_reported_once(seen: RecordTraces, noted: Noted) -> None:
     for _ in range(2):
         seen.read(Message(7, headers=TRACED))  # type: ignore[arg-type]
     seen.committed(0, checkpoint(8, KEY))
     assert noted.names == ["fold", "row"]
 
 
-def test_another_partition_s_commit_tells_nothing_of_it(seen: RecordTraces, noted: Noted) -> None:
+def test_another_partition_s_commit_reports_nothing_of_it(seen: RecordTraces, noted: Noted) -> None:
     seen.read(Message(7, partition=1, headers=TRACED))  # type: ignore[arg-type]
     seen.committed(0, checkpoint(100))
     assert noted.names == []

@@ -5,7 +5,7 @@ from typing import Final, Literal
 import msgspec
 
 from shared.formats import segment_of
-from shared.schemas.shape import Shape
+from shared.schemas.apis.shape import Shape
 
 SCHEMA_VERSION: Final = 1
 

@@ -1,0 +1,1 @@
+"""Calls of APIs: what is sent, what is learned of them, and what is reported."""

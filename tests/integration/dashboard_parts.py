@@ -1,0 +1,177 @@
+"""The dashboard with a broker and Postgres of its own, and what tests put into them."""
+
+import itertools
+import os
+import sys
+import time
+import urllib.request
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import psycopg
+from confluent_kafka import Producer
+
+from deploy.local.broker import Broker
+from deploy.local.ports import free_port
+from deploy.local.postgres import Postgres
+from deploy.local.process import Child
+from services.rim.kafka.connection import client_config
+from shared import codec
+from shared.histogram import bucket_of
+from shared.schemas.live import BUCKET_MS, Live
+from shared.settings import Settings
+from shared.topics import BEACONS, LIVE, PROFILES
+from tests.integration.served import MEASURES
+
+ROOT = Path(__file__).parents[2]
+
+
+TOKEN = "a token of sixteen or more"
+
+
+QUESTION = "api/view?customer=cust123&view="
+
+
+PARTITIONS = BEACONS.partitions(PROFILES["laptop"])
+
+
+#: The states of the captured view, as long as they lasted.
+LIFE = (
+    "starting 3.00 s, playing 4.39 s, rebuffering 2.56 s, playing 1.67 s, seeking 0.71 s, playing 1.50 s, paused 2.00 s, "
+    "playing 3.00 s"
+)
+
+
+@dataclass
+class Installation:
+    """A broker, a Postgres, and the dashboard over them; nobody else's."""
+
+    broker: Broker
+    postgres: Postgres
+    folder: Path
+    dashboard: Child
+    port: int
+    settings: Settings
+    lookup_port: int
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}/"
+
+    def count(self, customer_id: str, bucket_ms: int, partition: int = 0, **figures: Any) -> None:
+        """Puts one live record into the topic, as the processor would."""
+        zeros = dict.fromkeys(
+            set(Live.__struct_fields__) - {"partition", "customer_id", "bucket_ms", "schema_version", "slices"}, 0
+        )
+        live = Live(
+            schema_version=1, partition=partition, customer_id=customer_id, bucket_ms=bucket_ms, **(zeros | figures)
+        )
+        producer = Producer(client_config(self.settings, "test") | {"acks": "all"})
+        producer.produce(LIVE.name, codec.LIVE.encode(live), f"{partition}:{customer_id}:{bucket_ms}", partition)
+        assert producer.flush(30) == 0
+
+    def publish(self, customer_id: str, **figures: int) -> None:
+        """Puts one hour of rollups and startup times (`startups_ms` apart) into Postgres, as the finalizer would."""
+        hour = datetime.fromtimestamp(time.time() // 3_600 * 3_600, UTC)
+        measures = dict.fromkeys(MEASURES, 0) | {
+            "views": figures["views"],
+            "started": figures["views"],
+            "startup_failures": figures["startup_failures"],
+            "playback_failures": figures["playback_failures"],
+            "exits_before_start": figures["exits_before_start"],
+            "watch_ms": figures["watch_ms"],
+            "rebuffer_ms": figures["rebuffer_ms"],
+            "bitrate_integral": figures["bitrate_bps"] * 1_000,
+            "bitrate_time_ms": 1_000,
+        }
+        buckets = [bucket_of(figures["startup_ms"]), bucket_of(figures["slow_startup_ms"])]
+        with psycopg.connect(self.postgres.dsn) as connection:
+            connection.execute(
+                f"INSERT INTO serving.rollups (grain, start, customer_id, dimensions, members, {', '.join(measures)}, uniques,"
+                " startup_ms_buckets, startup_ms_counts, rebuffer_ms_buckets, rebuffer_ms_counts)"
+                f" VALUES ('hour', %s, %s, '', '{{}}', {', '.join(['%s'] * len(measures))}, '', %s, %s, '{{}}', '{{}}')",
+                (hour, customer_id, *measures.values(), buckets, [18, 2]),
+            )
+            connection.execute(
+                "SELECT finalizer.refresh_blocks(ARRAY[%s::bigint], ARRAY[%s])",
+                (int(hour.timestamp()) // 3_600, customer_id),
+            )
+
+    def publish_sources(self, customer_id: str, *sources: str) -> None:
+        """Says that each of these clients has given start-up times today."""
+        hour, day = (datetime.fromtimestamp(time.time() // width * width, UTC) for width in (3_600, 86_400))
+        with psycopg.connect(self.postgres.dsn) as connection:
+            for (grain, start), source in itertools.product((("hour", hour), ("day", day)), sources):
+                connection.execute(
+                    f"INSERT INTO serving.rollups (grain, start, customer_id, dimensions, members, {', '.join(MEASURES)}, uniques,"
+                    " startup_ms_buckets, startup_ms_counts, rebuffer_ms_buckets, rebuffer_ms_counts)"
+                    f" VALUES (%s, %s, %s, 'source', ARRAY[%s], {', '.join('1' for _ in MEASURES)}, '',"
+                    " '{5}', '{1}', '{}', '{}')",
+                    (grain, start, customer_id, source),
+                )
+
+    def publish_others(self, customer_id: str, dimension: str, views: int) -> None:
+        """Says that so many views of today are under "(other)"."""
+        day = datetime.fromtimestamp(time.time() // 86_400 * 86_400, UTC)
+        measures = dict.fromkeys(MEASURES, 0) | {"views": views}
+        values = ", ".join(["%s"] * len(measures))
+        with psycopg.connect(self.postgres.dsn) as connection:
+            connection.execute(
+                f"INSERT INTO serving.rollups (grain, start, customer_id, dimensions, members, {', '.join(measures)}, uniques,"
+                " startup_ms_buckets, startup_ms_counts, rebuffer_ms_buckets, rebuffer_ms_counts)"
+                f" VALUES ('day', %s, %s, %s, '{{(other)}}', {values}, '', '{{}}', '{{}}', '{{}}', '{{}}')",
+                (day, customer_id, dimension, *measures.values()),
+            )
+
+    def published(self, seconds_ago: int) -> None:
+        """Says that the finalizer published then, and not since."""
+        with psycopg.connect(self.postgres.dsn) as connection:
+            connection.execute(
+                "INSERT INTO finalizer.fence (epoch, published_at) VALUES (1, now() - make_interval(secs => %s))"
+                " ON CONFLICT (only_row) DO UPDATE SET published_at = excluded.published_at",
+                (seconds_ago,),
+            )
+
+
+def start_dashboard(folder: Path, broker: Broker, postgres: Postgres, port: int, lookup_port: int) -> Child:
+    admin_port = free_port()
+    child = Child(
+        "dashboard",
+        [sys.executable, "-m", "services.dashboard"],
+        log_file=folder / "dashboard.log",
+        folder=ROOT,
+        env=os.environ
+        | {
+            "PLAYHEAD_KAFKA_BOOTSTRAP": broker.bootstrap,
+            "PLAYHEAD_TOPICS_PROFILE": "laptop",
+            "DASHBOARD_HOST": "127.0.0.1",
+            "DASHBOARD_PORT": str(port),
+            "DASHBOARD_ADMIN_HOST": "127.0.0.1",
+            "DASHBOARD_ADMIN_PORT": str(admin_port),
+            "DASHBOARD_POSTGRES_DSN": postgres.dsn,
+            "DASHBOARD_QUERY_SECONDS_MAX": "3",
+            "DASHBOARD_LIVE_SETTLE_SECONDS": "1",
+            "DASHBOARD_LOOKUP_URL": f"http://127.0.0.1:{lookup_port}",
+            "DASHBOARD_LOOKUP_TOKEN": TOKEN,
+        },
+    )
+    child.start()
+    child.wait_until(lambda: answers(f"http://127.0.0.1:{port}/api/live"), 60, "answering")
+    assert answers(f"http://127.0.0.1:{admin_port}/readyz")
+    assert answers(f"http://127.0.0.1:{admin_port}/metrics")
+    return child
+
+
+def answers(url: str) -> bool:
+    try:
+        with urllib.request.urlopen(url, timeout=5) as answer:
+            return bool(answer.status == 200)
+    except OSError:
+        return False
+
+
+def newest_bucket() -> int:
+    now_ms = int(time.time() * 1_000)
+    return now_ms - now_ms % BUCKET_MS - BUCKET_MS
