@@ -1,10 +1,11 @@
 """Views whose truth is known, fed to a broker, and the rows that come of them."""
 
+import contextlib
 import random
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Final
 
 from confluent_kafka import Consumer, KafkaError, Message, Producer, TopicPartition
@@ -174,31 +175,50 @@ class Rows:
 
 def committed(bootstrap: str, topic: topics.Topic) -> list[Message]:
     """All committed records of a topic."""
+    with _reader(bootstrap, "test-committed") as consumer:
+        return _to_end(consumer, [TopicPartition(topic.name, number, 0) for number in range(PARTITIONS)])
+
+
+def uncommitted(bootstrap: str, application: str, topic: topics.Topic) -> list[Message]:
+    """The records of an input that the application's commits do not cover yet."""
+    with _reader(bootstrap, application) as consumer:
+        offsets = consumer.committed([TopicPartition(topic.name, number) for number in range(PARTITIONS)], timeout=60)
+        return _to_end(consumer, [TopicPartition(topic.name, at.partition, max(0, at.offset)) for at in offsets])
+
+
+@contextlib.contextmanager
+def _reader(bootstrap: str, group: str) -> Iterator[Consumer]:
+    """A consumer of committed records that never joins its group."""
     consumer = Consumer(
         {
             "bootstrap.servers": bootstrap,
-            "group.id": "test-committed",
+            "group.id": group,
             "enable.auto.commit": False,
             "enable.partition.eof": True,
             "isolation.level": "read_committed",
         }
     )
-    records: list[Message] = []
     try:
-        consumer.assign([TopicPartition(topic.name, number, 0) for number in range(PARTITIONS)])
-        ends = 0
-        deadline = time.monotonic() + 60
-        while ends < PARTITIONS:
-            assert time.monotonic() < deadline, f"{topic.name} could not be read to its end"
-            for message in consumer.consume(1000, 0.3):
-                error = message.error()
-                if error is None:
-                    records.append(message)
-                    continue
-                assert error.code() == KafkaError._PARTITION_EOF, error
-                ends += 1
+        yield consumer
     finally:
         consumer.close()
+
+
+def _to_end(consumer: Consumer, begins: list[TopicPartition]) -> list[Message]:
+    """What the consumer finds from there to the present ends."""
+    records: list[Message] = []
+    consumer.assign(begins)
+    ends = 0
+    deadline = time.monotonic() + 60
+    while ends < len(begins):
+        assert time.monotonic() < deadline, f"{begins[0].topic} could not be read to its end"
+        for message in consumer.consume(1000, 0.3):
+            error = message.error()
+            if error is None:
+                records.append(message)
+                continue
+            assert error.code() == KafkaError._PARTITION_EOF, error
+            ends += 1
     return records
 
 

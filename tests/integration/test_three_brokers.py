@@ -124,7 +124,7 @@ def expect_healthy(scene: Scene, feed: Feed, what: str) -> None:
 
 def taken(slot: Slot) -> set[int]:
     """The partitions that the slot has taken over."""
-    return {int(str(event["partition"])) for event in slot.events("partition_taken")}
+    return {int(str(event["partition"])) for event in slot.events("partition_taken_over")}
 
 
 def expect_ended(slots: list[Slot]) -> None:

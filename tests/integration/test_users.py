@@ -13,6 +13,7 @@ from openapi_spec_validator import OpenAPIV31SpecValidator
 from deploy.local.broker import Broker
 from shared import codec, topics
 from tests.integration.collecting import reading
+from tests.integration.feed import uncommitted
 from tests.integration.lookup_slots import owners
 from tests.integration.slots import wait_until
 from tests.integration.tabling import TableSlot, UserReply
@@ -200,6 +201,10 @@ def test_a_restart_reads_only_what_the_disk_lacks_and_retained_partitions_read_n
     with pairing(own_broker, tmp_path, **environ) as (stays, restarts):
         for number in range(24):
             made((stays, restarts)[number % 2], number)
+        # A claim is confirmed after its user has its answer.
+        wait_until(
+            lambda: not uncommitted(own_broker.bootstrap, "users", topics.USER_COMMANDS), "every command is committed"
+        )
         retained, own = taken(stays), len(taken(restarts))
 
         def rows() -> int:
