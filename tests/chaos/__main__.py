@@ -9,7 +9,7 @@ from typing import Final
 
 from bench import results
 from tests.chaos.production.network import CannotRun
-from tests.chaos.production.run import production
+from tests.chaos.production.run import FAULTS_PER_HOUR, production
 from tests.chaos.run import Options, laptop, run
 
 MINUTES_MAX = 24 * 60
@@ -53,6 +53,7 @@ def main() -> int:
         broker_faults=given.broker_faults,
         long_views=3 if is_production else 0,
         hostile_share=0.02 if is_production else 0.0,
+        faults_per_hour=FAULTS_PER_HOUR if is_production else 0.0,
     )
     is_right = False
     try:

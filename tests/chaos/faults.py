@@ -4,9 +4,8 @@ import random
 import shutil
 import signal
 import threading
-import time
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Final
 
 from deploy.local.broker import Broker
@@ -145,6 +144,11 @@ class Fleet:
         for slot in self.processes:
             slot.end()
 
+    def is_ready_for(self, kind: str) -> bool:
+        """Whether this fault would begin at once."""
+        del kind
+        return True
+
     def inject(self, kind: str, chance: random.Random) -> bool:
         """Carries out a fault; False where it cannot be (too few or too many slots)."""
         if kind in {ADD, REMOVE}:
@@ -243,38 +247,3 @@ class Fleet:
 def let_pass(seconds: float) -> None:
     """How long a fault lasts is part of the fault: nothing is awaited here."""
     threading.Event().wait(seconds)
-
-
-class Deck:
-    """The order of faults, the same for the same seed."""
-
-    def __init__(self, chance: random.Random, kinds: Iterable[str], run_seconds: float) -> None:
-        self._chance = chance
-        self._kinds = [*kinds, PAUSE_LONGEST] if run_seconds >= LONG_RUN_SECONDS else list(kinds)
-        self._left: list[str] = []
-
-    def draw(self) -> str:
-        """The next kind."""
-        if not self._left:
-            self._left = self._chance.sample(self._kinds, len(self._kinds))
-        return self._left.pop()
-
-    def gap_seconds(self) -> float:
-        """How long the slots are left alone: often so short that they have not recovered yet."""
-        return self._chance.uniform(0.0, 0.7) if self._chance.random() < 0.4 else self._chance.uniform(1.0, 5.0)
-
-
-def run_faults(fleet: Fleet, seed: int, seconds: float, check: Callable[[], None]) -> Counter[str]:
-    """Injects faults into the fleet for `seconds`; how many of each kind were injected. `check` is called between them."""
-    chance = random.Random(seed)
-    deck = Deck(chance, fleet.kinds, seconds)
-    injected: Counter[str] = Counter()
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        let_pass(deck.gap_seconds())
-        fleet.look()
-        check()
-        kind = deck.draw()
-        if fleet.inject(kind, chance):
-            injected[kind] += 1
-    return injected

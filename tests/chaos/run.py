@@ -12,9 +12,10 @@ from deploy.local.broker import START_SECONDS_MAX, Broker
 from deploy.topics import create_topics
 from shared.settings import Settings
 from tests.chaos import logs
-from tests.chaos.faults import STANDBY_OF, Fleet, run_faults
+from tests.chaos.faults import STANDBY_OF, Fleet
 from tests.chaos.feed import PARTITIONS, Feed, Truth
 from tests.chaos.outputs import Outputs
+from tests.chaos.schedule import run_faults
 from tests.chaos.verdict import Verdict, judge
 from tests.integration.slots import Slot, wait_until
 
@@ -42,6 +43,8 @@ class Options:
     #: Views that last as long as the run, and hostile records a beacon.
     long_views: int = 0
     hostile_share: float = 0.0
+    #: 0: as they come.
+    faults_per_hour: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -192,7 +195,7 @@ def run(options: Options, folder: Path, stage: Stage = laptop) -> Result:
         ending.callback(feed.stop_beginning)
         wait_until(fleet.all_ready, "the slots are ready", READY_SECONDS_MAX)
         feed.start()
-        faults = run_faults(fleet, options.seed, options.seconds, feed.check)
+        faults = run_faults(fleet, options.seed, options.seconds, feed.check, options.faults_per_hour)
         verdict = _settle(fleet, feed, outputs)
     log_files = [slot.log_file for slot in fleet.processes]
     taken, replayed_rows = logs.takeovers(log_files)

@@ -95,6 +95,10 @@ class ProductionFleet(Fleet):
     def kinds(self) -> tuple[str, ...]:
         return (*(super().kinds if self._with_common else ()), *_OF_BROKERS, *_OF_NETWORK, *_OF_HOSTS)
 
+    def is_ready_for(self, kind: str) -> bool:
+        # While replicas catch up, faults of other kinds take the time of those that must wait for them.
+        return kind not in _OF_BROKERS or self._are_in_sync()
+
     def inject(self, kind: str, chance: random.Random) -> bool:
         if kind in _OF_BROKERS:
             self._inject_into_cluster(kind, chance)

@@ -20,6 +20,8 @@ from tests.integration.slots import Slot
 #: Brokers' clocks step by two minutes: what they stamp in the future is bounded (`PROCESSOR_APPEND_LEAD_MS_MAX`), and what
 #: they stamp before may not be late.
 CLOCK_MS: Final = 120_000
+#: An hour must have 500: some more, for faults that last longer than their time.
+FAULTS_PER_HOUR: Final = 540.0
 _PROPERTIES: Final = {
     "replica.lag.time.max.ms": str(round(REPLICA_LAG_SECONDS * 1000)),
     "broker.session.timeout.ms": str(round(BROKER_SESSION_SECONDS * 1000)),
