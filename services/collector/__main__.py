@@ -19,6 +19,7 @@ from typing import Final
 import structlog
 import uvloop
 
+from services.collector.admission.limits import LIMITED
 from services.collector.customers.file import CustomersFile, CustomersSource, RulesNow
 from services.collector.customers.table import CustomersTable, TableAway
 from services.collector.customers.upkeep import Upkeep
@@ -27,7 +28,6 @@ from services.collector.customers.usage_reports import UsageReports
 from services.collector.http.app import Drain, make_app, make_runner
 from services.collector.http.clients import Clients, Places
 from services.collector.http.connections import ConnectionLimits, room_for
-from services.collector.http.limits import LIMITED
 from services.collector.http.listener import Listener
 from services.collector.http.reception import Reception
 from services.collector.http.recording_routes import RecordingRoutes

@@ -7,8 +7,7 @@ from typing import ClassVar, Self
 
 import pydantic
 
-from services.collector.http.admission import Limits
-from services.collector.http.bodies import BodyLimits
+from services.collector.admission.bounds import BodyLimits, Limits
 from services.collector.http.uploads import UploadLimits
 from services.collector.intake.limits import IntakeLimits
 from services.collector.intake.post import Rules

@@ -18,10 +18,10 @@ from prometheus_client import REGISTRY
 from deploy.local.broker import Broker
 from deploy.local.ports import free_port
 from deploy.local.postgres import Postgres
+from services.collector.admission.limits import Amount, RateLimits
 from services.collector.customers.table import MIGRATIONS_DIR, CustomersTable, TableAway
 from services.collector.customers.usage import Usage
 from services.collector.customers.usage_reports import UsageReports
-from services.collector.http.limits import Amount, RateLimits
 from services.collector.intake.sender.customers import Customer, CustomersWrong, Found
 from services.rim.database.migrations import migrate
 from tests.integration.collecting import SECONDS_MAX, Collector, answered, until

@@ -16,10 +16,10 @@ from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 from deploy.local.ports import free_port
 from deploy.local.postgres import Postgres
+from services.collector.admission.limits import Amount, RateLimits
 from services.collector.customers.table import MIGRATIONS_DIR
 from services.collector.customers.usage import Usage
 from services.collector.customers.usage_reports import UsageReports
-from services.collector.http.limits import Amount, RateLimits
 from services.collector.intake.sender.customers import Customer
 from services.finalizer.serving.migrate import migrate
 from services.rim.database import migrations

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from aiohttp import web
 
-from services.collector.http.bodies import RetryLater
+from services.collector.admission.retry_later import RetryLater
 from services.collector.intake.otlp import otlp
 from services.collector.intake.post import Outcome, Rejected
 

@@ -2,44 +2,19 @@
 
 import asyncio
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Final
 
 import structlog
 from aiohttp import StreamReader, web
 
-from services.collector.http.limits import Slots
+from services.collector.admission.bounds import BodyLimits
+from services.collector.admission.limits import Slots
+from services.collector.admission.retry_later import RetryLater
 
 log = structlog.get_logger(__name__)
 
 #: A body that takes no longer is not slow.
 PROMPT_SECONDS: Final = 1.0
-
-#: `slow`: the body did not come in time. `gone`: the client closed the connection. `busy`: too many bytes in flight, or too many
-#: slow bodies. `limited`: more than its customer's rate, or its address's. `unstored`: the sink does not have it, or its outcome is
-#: unknown.
-RetryReason = Literal["slow", "gone", "busy", "limited", "unstored"]
-
-
-class RetryLater(RuntimeError):
-    """The request is not stored, or the outcome is unknown. `wait_seconds`: when to try again, if known."""
-
-    def __init__(self, kind: RetryReason, wait_seconds: float = 0.0) -> None:
-        super().__init__(kind)
-        self.kind: RetryReason = kind
-        self.wait_seconds = wait_seconds
-
-
-@dataclass(frozen=True)
-class BodyLimits:
-    """How long bodies may take, and how many of them at a time."""
-
-    seconds_max: float
-    #: From the first second on, on average.
-    bytes_per_second_min: float
-    #: Bodies that take longer than a second, of one address, and of one key.
-    slow_by_address_max: int
-    slow_by_key_max: int
 
 
 class Bodies:

@@ -11,10 +11,10 @@ from typing import Any, Final, Literal, NamedTuple
 
 import msgspec
 
-from services.collector.http.admission import Admission, Demand, party_of
-from services.collector.http.bodies import RetryLater
-from services.collector.http.limits import Share
-from services.collector.http.turns import TooManyWaiting, Turns, WaitingLimits
+from services.collector.admission.admission import Admission, Demand, party_of
+from services.collector.admission.limits import Share
+from services.collector.admission.retry_later import RetryLater
+from services.collector.admission.turns import TooManyWaiting, Turns, WaitingLimits
 from services.collector.intake.body import beginning, small, unpacked_bytes_max
 from services.collector.intake.mux.names import key_in
 from services.collector.intake.post import Outcome, ParsedBody, Post, Rejected, Rules, TooManyInvalid

@@ -13,11 +13,13 @@ from typing import get_args
 import structlog
 from aiohttp import web
 
+from services.collector.admission.admission import Admission, parties_of, party_of
+from services.collector.admission.bounds import Limits
+from services.collector.admission.limits import Share
+from services.collector.admission.retry_later import RetryLater
 from services.collector.customers.usage import Usage
-from services.collector.http.admission import Admission, Limits, parties_of, party_of
-from services.collector.http.bodies import Bodies, RetryLater
+from services.collector.http.bodies import Bodies
 from services.collector.http.clients import Clients
-from services.collector.http.limits import Share
 from services.collector.http.parsing import Input, Parse, Parsing, Source
 from services.collector.intake.post import Outcome, Post, Rules
 from services.collector.intake.sender.client import Client

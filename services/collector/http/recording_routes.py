@@ -3,8 +3,8 @@
 import orjson
 from aiohttp import web
 
+from services.collector.admission.retry_later import RetryLater
 from services.collector.http.answers import STATUSES, native_retry
-from services.collector.http.bodies import RetryLater
 from services.collector.http.reception import Reception
 from services.collector.http.routes import key_of
 from services.collector.http.uploads import Uploads

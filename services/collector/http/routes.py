@@ -12,6 +12,7 @@ from typing import Any, Final
 import orjson
 from aiohttp import web
 
+from services.collector.admission.retry_later import RetryLater
 from services.collector.http.answers import (
     STATUSES,
     Answer,
@@ -22,7 +23,6 @@ from services.collector.http.answers import (
     pixel_answer,
     player_retry,
 )
-from services.collector.http.bodies import RetryLater
 from services.collector.http.reception import Reception
 from services.collector.intake import epas, native
 from services.collector.intake.api_calls import api_calls

@@ -13,8 +13,8 @@ from typing import Final
 import structlog
 from aiohttp import StreamReader, web
 
-from services.collector.http.bodies import RetryLater
-from services.collector.http.limits import Slots
+from services.collector.admission.limits import Slots
+from services.collector.admission.retry_later import RetryLater
 from services.collector.intake.post import InvalidInput
 from services.collector.intake.recording import Head
 from services.collector.sink.records import Record

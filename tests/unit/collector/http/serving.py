@@ -10,9 +10,8 @@ from typing import Any
 
 import aiohttp
 
-from services.collector.http.admission import Limits
+from services.collector.admission.bounds import BodyLimits, Limits
 from services.collector.http.app import Drain, make_app, make_runner
-from services.collector.http.bodies import BodyLimits
 from services.collector.http.clients import Clients
 from services.collector.http.connections import ConnectionLimits
 from services.collector.http.listener import Listener

@@ -2,6 +2,7 @@
 
 import orjson
 
+from services.collector.admission.retry_later import RetryLater
 from services.collector.http.answers import (
     RETRY_SECONDS_MAX,
     RETRY_SECONDS_MIN,
@@ -9,7 +10,6 @@ from services.collector.http.answers import (
     native_retry,
     retry_after,
 )
-from services.collector.http.bodies import RetryLater
 from services.collector.intake.post import Outcome, Rejected
 
 

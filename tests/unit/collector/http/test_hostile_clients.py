@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 
-from services.collector.http.limits import AddressRates, InFlight, Slots
-from services.collector.http.turns import TooManyWaiting, Turns, WaitingLimits
+from services.collector.admission.limits import AddressRates, InFlight, Slots
+from services.collector.admission.turns import TooManyWaiting, Turns, WaitingLimits
 from services.collector.intake.mux import mux
 from services.collector.intake.post import ParsedBody, Post, Rules
 from services.collector.intake.sender.customers import Customer, Customers

@@ -2,9 +2,9 @@
 
 import pytest
 
+from services.collector.admission.known_views import KnownViews
+from services.collector.admission.limits import AddressRates, Amount, InFlight, RateLimits
 from services.collector.customers.usage import Refused, Stored, Usage
-from services.collector.http.known_views import KnownViews
-from services.collector.http.limits import AddressRates, Amount, InFlight, RateLimits
 from services.collector.intake.sender.customers import Customer
 
 

@@ -11,12 +11,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Final
 
-from services.collector.customers.usage import Usage
-from services.collector.http.bodies import BodyLimits, RetryLater
-from services.collector.http.known_views import KnownViews
-from services.collector.http.limits import (
+from services.collector.admission.bounds import Limits
+from services.collector.admission.known_views import KnownViews
+from services.collector.admission.limits import (
     BURST_SECONDS,
-    NO_RATES,
     WASTE_BURST_SECONDS,
     AddressRates,
     Amount,
@@ -25,6 +23,8 @@ from services.collector.http.limits import (
     RejectedRoom,
     Share,
 )
+from services.collector.admission.retry_later import RetryLater
+from services.collector.customers.usage import Usage
 from services.collector.intake.post import ParsedBody, Post, Rejected, Rules
 from services.collector.intake.sender.client import Client, site_of
 from services.collector.intake.sender.customers import Customer
@@ -43,25 +43,6 @@ from shared.schemas.span import Span
 _KEY_CHARS_MAX: Final = 64
 #: By what customers' rates count inputs.
 _KINDS: Final = {Beacon: "beacons", Span: "spans", ApiCall: "calls"}
-
-
-@dataclass(frozen=True)
-class Limits:
-    """What bounds a request besides the intake's rules."""
-
-    bodies: BodyLimits
-    in_flight_bytes_max: int
-    #: Of the bytes in flight, what one address, and one key, may hold.
-    party_share_max: float
-    #: CPU time that an address may waste.
-    wasted_seconds_per_second: float
-    #: Of one address, before a key is read.
-    address_requests_per_second: float
-    #: How long a request may be held back that is beyond its customer's rate.
-    throttle_seconds_max: float
-    rejected_bytes_per_second_max: float
-    #: The rates of listed customers that have none of their own.
-    customer_rates: Customer = NO_RATES
 
 
 @dataclass(frozen=True)
