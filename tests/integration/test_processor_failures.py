@@ -2,6 +2,7 @@
 
 import signal
 import time
+from collections.abc import Callable
 
 import pytest
 from confluent_kafka import Consumer, Producer
@@ -29,9 +30,13 @@ def came_to(slot: Slot, point: str) -> None:
     wait_until(lambda: slot.reached(point), f"the slot came to {point}")
 
 
-def killed_at(slot: Slot, *armed: str) -> None:
-    """Starts the slot again and again, each time to be killed at the next point; then unarmed."""
+def killed_at(slot: Slot, *armed: str, before: Callable[[], object] = lambda: None) -> None:
+    """Starts the slot again and again, each time to be killed at the next point; then unarmed.
+
+    `before` is called before each start: what it sends makes the slot come to the point, however long the slot takes to start.
+    """
     for each in armed:
+        before()
         slot.arm(PROCESSOR_CRASH_AT=each)
         slot.start()
         assert slot.ended() == -signal.SIGKILL, each
@@ -40,8 +45,8 @@ def killed_at(slot: Slot, *armed: str) -> None:
 
 
 def test_kill_at_every_step_of_a_commit(scene: Scene) -> None:
-    scene.feed(views=150, seconds=8)
-    killed_at(scene.slot(), *(f"{point}:20" for point in ("begun", "produced", "offsets_sent", "committed")))
+    points = [f"{point}:20" for point in ("begun", "produced", "offsets_sent", "committed")]
+    killed_at(scene.slot(), *points, before=lambda: scene.feed(views=60, seconds=6))
     scene.expect_truth()
 
 
@@ -49,9 +54,9 @@ def test_kill_at_every_step_of_a_flush(scene: Scene) -> None:
     # Large rows that all wait to be flushed make several slices, and with a small write buffer RocksDB writes them to files
     # while the flush still goes on: rows ahead of their position.
     scene.feed(views=1_200, seconds=2, text_bytes=10_000).finish()
-    scene.feed(views=60, seconds=6)
     slot = scene.slot(PROCESSOR_WRITE_BUFFER_BYTES=str(1 << 20), PROCESSOR_FLUSH_INTERVAL_MS="1500")
-    killed_at(slot, "slice_written:2", "rows_written:10", "flushed:10")
+    points = ["slice_written:2", "rows_written:10", "flushed:10"]
+    killed_at(slot, *points, before=lambda: scene.feed(views=60, seconds=6))
     scene.expect_truth()
 
 

@@ -16,7 +16,7 @@ from shared.topics import BEACONS, PRESENCE
 from tests.chaos.faults import DROPPED
 from tests.integration.cluster import NODES, Cluster, ReplicatedSettings
 from tests.integration.failing import Scene, scene_of
-from tests.integration.feed import PARTITIONS, Feed, observed
+from tests.integration.feed import PARTITIONS, Feed, observed, uncommitted
 from tests.integration.slots import Slot, wait_until
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(900)]
@@ -127,8 +127,12 @@ def taken(slot: Slot) -> set[int]:
     return {int(str(event["partition"])) for event in slot.events("partition_taken_over")}
 
 
-def expect_ended(slots: list[Slot]) -> None:
-    """The slots end when they are asked to. A supervisor starts one again that was fenced by its own second request to join."""
+def expect_ended(cluster: Cluster, slots: list[Slot]) -> None:
+    """The slots end when they are asked to, with nothing left to commit.
+
+    A supervisor starts one again that was fenced by its own second request to join.
+    """
+    wait_until(lambda: not uncommitted(cluster.bootstrap, "video_views", BEACONS), "every beacon is committed", 120)
     for slot in slots:
         code = slot.terminate() if slot.is_running else slot.ended()
         assert code == 0 or DROPPED in slot.last_line(), slot.last_line()
@@ -161,7 +165,7 @@ def test_a_slot_goes_on_with_the_partitions_whose_leaders_do_not_hang_and_takes_
     finally:
         cluster.proxies[HANGING].resume()
     scene.expect_truth(seconds=180)
-    expect_ended([first, second])
+    expect_ended(cluster, [first, second])
 
 
 def test_a_broker_of_three_is_killed_under_load_and_comes_back(cluster: Cluster, scene: Scene) -> None:
@@ -178,4 +182,4 @@ def test_a_broker_of_three_is_killed_under_load_and_comes_back(cluster: Cluster,
     scene.expect_truth(seconds=120)
     # The new coordinator may carry out a request to join that the client has given up with the old one: then it fences the
     # member that the client is by now.
-    expect_ended(slots)
+    expect_ended(cluster, slots)
