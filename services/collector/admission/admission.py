@@ -135,36 +135,30 @@ class Admission:
     def charging(self, customer_id: str, size_bytes: int | None, rules: Rules) -> Iterator[Callable[[int], float]]:
         """Counts the bytes of a payload, which holds no beacons, against a customer's rate. Raises `RetryLater` beyond it.
 
-        A size that is announced is taken at once, and what of it has not come in the end is given back. Without one bytes are
-        taken as they come: the function counts them, and gives the seconds until more may be read.
+        Bytes are taken as they come: what a client announces takes nothing from others. The function counts them, and gives the
+        seconds until more may be read.
         """
         terms = {customer_id: rules.customers.terms(customer_id)} if len(rules.customers) else {}
-
-        def demand(count: int, recordings: int) -> Demand:
-            return Demand(dict.fromkeys(terms, Amount(count, recordings=recordings)), terms)
-
-        self.take_rates(demand(size_bytes or 0, 1))
+        demand = Demand(dict.fromkeys(terms, Amount(recordings=1)), terms)
+        self.take_rates(demand)
         come = 0
 
         def charge(count: int) -> float:
             nonlocal come
             come += count
-            if size_bytes is not None:
-                return 0.0
             for customer in terms:
-                self._rates.give_back(customer, -count)
-            return self._wait_seconds(demand(0, 0))
+                self._rates.take_bytes(customer, count)
+            # A payload that says its size passes whole, as any request does: it waits for what others have taken alone.
+            own = come if size_bytes is not None else 0
+            return max((self._rates.debt_seconds(one, own, time.monotonic()) for one in terms), default=0.0)
 
         try:
             yield charge
         except RetryLater as refused:
-            # A payload without a size, whose bytes came too fast for too long.
+            # Bytes that came too fast for too long.
             if refused.kind == "limited":
-                self._limited(demand(0, 1), refused.wait_seconds)
+                self._limited(demand, refused.wait_seconds)
             raise
-        finally:
-            if size_bytes is not None and come < size_bytes:
-                self._rates.give_back(customer_id, size_bytes - come)
 
     def keeps(self, rejected: Rejected, rules: Rules) -> bool:
         """Whether there is room for a rejected input in topic `rejected`; what is not kept is counted. Safe to use from threads."""

@@ -26,12 +26,12 @@ class _Bucket:
     at_seconds: float
     burst_seconds: float = BURST_SECONDS
 
-    def wait_seconds(self, now_seconds: float) -> float:
-        """How long until something may be taken; 0: now."""
+    def wait_seconds(self, now_seconds: float, besides: float = 0.0) -> float:
+        """How long until something may be taken; 0: now. `besides`: tokens that were taken and do not count."""
         capacity = max(1.0, self.rate * self.burst_seconds)
         self.tokens = min(self.tokens + (now_seconds - self.at_seconds) * self.rate, capacity)
         self.at_seconds = now_seconds
-        return 0.0 if self.tokens >= 1 else (1.0 - self.tokens) / self.rate
+        return max(0.0, (1.0 - self.tokens - besides) / self.rate)
 
 
 @dataclass(frozen=True)
@@ -110,14 +110,19 @@ class RateLimits:
             if one.bucket.wait_seconds(now_seconds):
                 self._usage.add_refused(one.customer_id, one.name, one.tokens)
 
-    def give_back(self, customer_id: str, size_bytes: int) -> None:
-        """Returns bytes to the buckets that were taken and did not arrive; if negative, takes bytes that arrived in addition."""
+    def take_bytes(self, customer_id: str, size_bytes: int) -> None:
+        """Takes bytes that have come from the customer's buckets, whatever these hold."""
         for name in _OF_BYTES:
             bucket = self._buckets.get((customer_id, name))
             if bucket is not None:
-                bucket.tokens += size_bytes
+                bucket.tokens -= size_bytes
                 if name == STORED:
-                    self._count_stored(customer_id, -size_bytes, bucket)
+                    self._count_stored(customer_id, size_bytes, bucket)
+
+    def debt_seconds(self, customer_id: str, own_bytes: int, now_seconds: float) -> float:
+        """How long the customer's buckets of bytes are in debt, without these bytes that were taken of them."""
+        buckets = (self._buckets.get((customer_id, name)) for name in _OF_BYTES)
+        return max((one.wait_seconds(now_seconds, own_bytes) for one in buckets if one is not None), default=0.0)
 
     def set_stored(self, stored: Mapping[str, float], now_seconds: float) -> None:
         """From now on these customers have stored so many bytes of their day, besides those that `usage` has not reported."""

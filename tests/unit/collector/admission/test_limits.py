@@ -49,12 +49,13 @@ def test_a_customer_may_store_so_many_bytes_a_day() -> None:
     assert 0 < waited < 1_000
     assert wait(1, now, "other") == 0
     assert wait(1, now + waited + 0.1) == 0
-    # What was announced and did not come is given back to the day too.
+    # What comes in pieces is taken from the day too.
     now += 2_000
-    assert wait(20_000, now) == 0
-    assert wait(1, now + 20) > 0
-    limits.give_back("acme", 20_000)
-    assert wait(1, now + 40) == 0
+    assert wait(1, now) == 0
+    limits.take_bytes("acme", 20_000)
+    assert wait(1, now) > 0
+    assert limits.debt_seconds("acme", 0, now) > 0
+    assert limits.debt_seconds("acme", 20_000, now) == 0
 
 
 def test_what_other_collectors_took_is_taken_from_a_customers_day() -> None:

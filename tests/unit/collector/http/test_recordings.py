@@ -272,12 +272,39 @@ async def test_a_payload_of_unknown_length_is_charged_as_it_comes(served: Served
     assert sum(len(record.value) for record in served.sink.records) <= 1_000_000
 
 
-async def test_what_was_announced_and_did_not_come_is_given_back(served: Served) -> None:
+async def test_what_is_announced_takes_nothing_from_others_until_it_comes() -> None:
+    """One byte of 5 MB kept a customer's other requests out for as long as the upload was open."""
+    served = Served(uploads=replace(UPLOADS, chunk_seconds_max=60.0, silent_seconds_max=60.0))
+    await served.start()
     served.rules = served.rules.model_copy(update={"customers": Customers({"acme": Customer(bytes_per_second=1_000)})})
-    head = f"POST {URL}&key=acme HTTP/1.1\r\nHost: x\r\nContent-Length: 5000000\r\n\r\n"
-    assert b" 408 " in await served.raw(head.encode() + bytes(100))
+    _, writer = await asyncio.open_connection("127.0.0.1", served.port)
+    writer.write(f"POST {URL}&key=acme HTTP/1.1\r\nHost: x\r\nContent-Length: 5000000\r\n\r\nx".encode())
+    await until(lambda: served.uploads._active == 1)
     async with served.client.post(URL, data=bytes(10), headers={"Authorization": "Bearer acme"}) as answer:
         assert answer.status == 200
+    writer.close()
+    await served.stop()
+
+
+async def test_announced_payloads_at_the_same_time_wait_for_each_other() -> None:
+    """Each alone would pass whole."""
+    served = Served(uploads=replace(UPLOADS, chunk_seconds_max=1.0))
+    await served.start()
+    served.rules = served.rules.model_copy(update={"customers": Customers({"acme": Customer(bytes_per_second=1_000)})})
+    head = f"POST {URL}&key=acme HTTP/1.1\r\nHost: x\r\nContent-Length: 400000\r\n\r\n".encode()
+    pairs = [await asyncio.open_connection("127.0.0.1", served.port) for _ in range(2)]
+    for _, writer in pairs:
+        writer.write(head)
+    await until(lambda: served.uploads._active == 2)
+    for _, writer in pairs:
+        writer.write(bytes(200_000))
+    answers = [asyncio.ensure_future(reader.readline()) for reader, _ in pairs]
+    await until(lambda: any(answer.done() for answer in answers))
+    assert {answer.result().split()[1] for answer in answers if answer.done()} == {b"429"}
+    for answer, (_, writer) in zip(answers, pairs, strict=True):
+        answer.cancel()
+        writer.close()
+    await served.stop()
 
 
 async def test_slow_uploads_of_one_address_leave_slots_for_others() -> None:
