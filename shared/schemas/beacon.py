@@ -62,7 +62,7 @@ class Beacon(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, gc=F
     #: Round trip of the client's previous request, ms.
     rtt_ms: int | None = None
     #: What to add to a client time to get server time, ms: receive time - send time; where the client sends none, - the
-    #: latest client time in the request.
+    #: latest client time in the request (docs/view.md, where its clock is set back within the request).
     clock_offset_ms: int | None = None
     playhead_ms: int | None = None
     #: Whether the beacon carries every field of the view, not only the changed ones.

@@ -232,8 +232,13 @@ def _runs(steps: Sequence[Step]) -> list[list[Step]]:
     _set_back(steps)
     beginnings = sorted(one.at_ms + one.shift_ms for one in steps if one.seq == 0)
     groups: dict[int, list[Step]] = {}
-    for one in steps:
-        groups.setdefault(sum(begun <= _reported_ms(one) for begun in beginnings), []).append(one)
+    for one in sorted(steps, key=lambda one: (_reported_ms(one), one.seq)):
+        run = sum(begun <= _reported_ms(one) for begun in beginnings)
+        sent_ms = _received_ms(one) - one.offset_ms + one.shift_ms
+        is_early = one.is_request and 0 < run < len(beginnings) and beginnings[run] <= sent_ms
+        if is_early and 0 < one.seq < max((other.seq for other in groups.get(run, [])), default=0):
+            run += 1
+        groups.setdefault(run, []).append(one)
     early = groups.pop(0, [])
     runs = [group for _, group in sorted(groups.items())]
     first = _split(runs[0])[0] if runs else []
@@ -268,8 +273,11 @@ def _set_back(steps: Sequence[Step]) -> None:
     clocks: list[tuple[int, int, int, int]] = []
     while slow:
         alike = [one for one in slow if one.offset_ms - slow[0].offset_ms <= 5_000]
-        first = min(alike, key=lambda one: one.at_ms)
         slow = [one for one in slow if one not in alike]
+        timed = [one for one in alike if not one.is_request]
+        if not timed:
+            continue
+        first = min(timed, key=lambda one: one.at_ms)
         if any(begun <= first.at_ms and abs(first.offset_ms - offset) <= 5_000 for begun, offset, _, _ in clocks):
             continue
         by_clock = [
@@ -356,12 +364,21 @@ def _is_set_back(early: list[Step], run: list[Step]) -> bool:
 
 def _split(run: list[Step]) -> list[list[Step]]:
     parts: list[list[Step]] = [[]]
-    numbers: set[int] = set()
     # Of one time, by their numbers.
     for one in sorted(run, key=lambda one: (_reported_ms(one), one.seq)):
-        if one.seq in numbers:
+        goes_on = next((part for part in parts[:-1] if _goes_on(part, parts[-1], one)), None)
+        if goes_on is not None:
+            goes_on.append(one)
+            continue
+        if any(other.seq == one.seq for other in parts[-1]):
             parts.append([])
-            numbers = set()
         parts[-1].append(one)
-        numbers.add(one.seq)
     return parts
+
+
+def _goes_on(part: list[Step], newest: list[Step], one: Step) -> bool:
+    """Whether a beacon is of an earlier run: by its number, and by its clock, which is not that of the newest one."""
+    if not newest[-1].seq < part[-1].seq < one.seq:
+        return False
+    delay, others, own = (other.offset_ms - other.shift_ms for other in (one, newest[-1], part[-1]))
+    return abs(delay - others) >= 30_000 > abs(delay - own)

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from services.collector.intake.body import unpacked
 from services.collector.intake.cmcd.syntax import CmcdSyntaxError, parsed_dictionary
+from services.collector.intake.offsets import Stamp, clock_offsets_ms
 from services.collector.intake.post import (
     InvalidInput,
     ParsedBody,
@@ -91,11 +92,13 @@ def parse_records(post: Post, rules: Rules) -> ParsedBody:
             rejected.append(_rejected_line(line, {}, customer.id, invalid))
             check_invalid(len(rejected), post)
     common = commons(post, customer.id, sender_of(post.client, customer.terms), rules)
-    offset = _clock_offset_ms(records, post)
+    # No field holds when the request was sent.
+    times_ms = [whole(record.get("ts")) for _, record in records]
+    offsets = clock_offsets_ms(times_ms, post.recv_time_ms, lambda: [_stamp(record) for _, record in records])
     # A body shorter than the longest string allowed holds none that is too long.
     may_be_long = len(text) > rules.attrs_string_chars_max
     accepted: list[Beacon] = []
-    for line, record in records:
+    for (line, record), offset in zip(records, offsets, strict=True):
         post.pause()
         try:
             accepted.append(_beacon(dict(record), rules, common, offset, may_be_long=may_be_long))
@@ -133,11 +136,9 @@ def _parsed(line: str) -> dict[str, Any]:
         raise InvalidInput("undecodable", f"the record is no structured dictionary: {error}") from error
 
 
-def _clock_offset_ms(records: list[tuple[str, dict[str, Any]]], post: Post) -> int | None:
-    # No field holds when the request was sent; it was after the latest of its events.
-    stamps = (whole(record.get("ts")) for _, record in records)
-    times = [ts for ts in stamps if ts is not None]
-    return post.recv_time_ms - max(times) if times else None
+def _stamp(record: dict[str, Any]) -> Stamp:
+    # The time of a response report is the start of its request.
+    return Stamp(str(record.get("sid")), whole(record.get("sn")), whole(record.get("ts")), record.get("e") != "rr")
 
 
 def _beacon(

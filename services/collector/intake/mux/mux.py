@@ -14,6 +14,7 @@ import orjson
 from services.collector.intake.body import unpacked
 from services.collector.intake.json_format import NO_JSON, check_items, parsed, with_whole_characters
 from services.collector.intake.mux.names import FullNames
+from services.collector.intake.offsets import Stamp, clock_offsets_ms
 from services.collector.intake.post import (
     InvalidInput,
     ParsedBody,
@@ -164,7 +165,7 @@ def parse_beacons(post: Post, rules: Rules) -> ParsedBody:
     for place, event in enumerate(events):
         post.pause()
         try:
-            accepted.append(reader.beacon(event))
+            accepted.append(reader.beacon(event, place))
         except InvalidInput as invalid:
             if written is None:
                 written = _as_written(body)
@@ -215,11 +216,16 @@ class _Reader:
             "source": "mux",
             "sent_time_ms": self._sent_time_ms,
             "rtt_ms": whole(metadata.get("rtt_ms")),
-            "clock_offset_ms": _clock_offset_ms(self._sent_time_ms, events, post),
+            "clock_offset_ms": None if self._sent_time_ms is None else post.recv_time_ms - self._sent_time_ms,
         }
+        #: By place of the event, of clients without a send time.
+        self._offsets_ms: Sequence[int | None] = ()
+        if self._loose:
+            times_ms = [whole(event.get("uti")) if isinstance(event, dict) else None for event in events]
+            self._offsets_ms = clock_offsets_ms(times_ms, post.recv_time_ms, lambda: [_stamp(one) for one in events])
 
-    def beacon(self, event: Any) -> Beacon:
-        """The beacon in `event`; raises `InvalidInput` when it is not a beacon."""
+    def beacon(self, event: Any, place: int) -> Beacon:
+        """The beacon in `event`, which is at this place of the body; raises `InvalidInput` when it is not a beacon."""
         if event.__class__ is not dict:
             raise InvalidInput("invalid", "the event is not an object")
         attrs = _full_names.spelled_out(event)
@@ -245,6 +251,7 @@ class _Reader:
         client_time_ms = checked_time_ms(pop("viewer_time", None), "viewer_time")
         if self._loose:
             _tighten(attrs)
+            self._fields["clock_offset_ms"] = self._offsets_ms[place]
         if "mux_sample_rate" in attrs:
             check_not_sampled(attrs["mux_sample_rate"], "mux_sample_rate")
         if self._is_private:
@@ -261,11 +268,10 @@ class _Reader:
         return Beacon(**fields)
 
 
-def _clock_offset_ms(sent_time_ms: int | None, events: list[Any], post: Post) -> int | None:
-    if sent_time_ms is None:
-        times = [whole(event.get("uti")) for event in events if isinstance(event, dict)]
-        sent_time_ms = max((time for time in times if time is not None), default=None)
-    return None if sent_time_ms is None else post.recv_time_ms - sent_time_ms
+def _stamp(event: Any) -> Stamp:
+    if not isinstance(event, dict):
+        return Stamp("", None, None)
+    return Stamp(str(event.get("xid")), whole(event.get("xsqno")), whole(event.get("uti")))
 
 
 def _other_event(source_event: str, attrs: dict[str, Any]) -> str:

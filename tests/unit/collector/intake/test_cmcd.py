@@ -144,6 +144,39 @@ def test_the_clock_offset_goes_by_the_latest_time_of_the_request() -> None:
     assert {beacon.clock_offset_ms for beacon in parse(body).accepted} == {100}
 
 
+def offsets(*records: tuple[int, int, str]) -> list[int | None]:
+    """The clock offsets of records with these numbers, seconds and events, in one body."""
+    base_ms = 1_795_176_000_000
+    lines = [record(sn=str(sn), ts=str(base_ms + at_s * 1_000), e=event) for sn, at_s, event in records]
+    found = [one.clock_offset_ms for one in parse("\n".join(lines).encode()).accepted]
+    return [None if one is None else (one - (RECV_TIME_MS - base_ms)) // 1_000 for one in found]
+
+
+def test_a_clock_that_is_set_back_within_a_body_gives_its_beacons_two_offsets() -> None:
+    # Set back by an hour before number 6, which is sent about when number 5 is.
+    assert offsets((4, 3_610, "t"), (5, 3_620, "t"), (6, 30, "t"), (7, 40, "t")) == [-3_630, -3_630, -40, -40]
+    assert offsets((45, 3_610, "t"), (0, 20, "t")) == [-3_610, -20]
+
+
+@pytest.mark.parametrize(
+    "records",
+    [
+        # The time of a response report is when its request began.
+        [(4, 100, "t"), (5, 40, "rr"), (6, 110, "t")],
+        # From the newest to the oldest; a little out of order; a clock that was set forward.
+        [(6, 110, "t"), (5, 75, "t"), (4, 40, "t")],
+        [(4, 110, "t"), (5, 81, "t")],
+        [(4, 40, "t"), (5, 110, "t")],
+    ],
+)
+def test_bodies_whose_clock_was_not_set_back_have_one_offset(records: list[tuple[int, int, str]]) -> None:
+    assert set(offsets(*records)) == {-max(at_s for _, at_s, event in records)}
+
+
+def test_a_request_that_began_before_the_clock_was_set_back_says_nothing_of_it() -> None:
+    assert offsets((4, 3_600, "t"), (5, 10, "t"), (6, 3_590, "rr"), (7, 20, "t")) == [-3_610, -20, -20, -20]
+
+
 @pytest.mark.parametrize("nonsense", ["99999999999999999", "-5", "(1795177999999)"])
 def test_a_time_that_is_none_says_nothing_of_the_clock(nonsense: str) -> None:
     body = "\n".join([record(ts="1795176999900"), record(ts=nonsense, sn="5")]).encode()

@@ -138,6 +138,14 @@ def test_the_body_is_json_under_any_content_type_and_encoding() -> None:
         assert len(accepted(data, **headers)) == 1
 
 
+def test_a_clock_that_is_set_back_within_a_body_without_a_send_time_gives_its_events_two_offsets() -> None:
+    base_ms = 1_795_170_000_000
+    times_ms = enumerate((3_600_000, 10_000, 15_000))
+    events = [mux_event(xsqno=str(3 + n), uti=str(base_ms + at_ms)) for n, at_ms in times_ms]
+    offsets = [one.clock_offset_ms for one in accepted(json.dumps({"events": events}).encode())]
+    assert offsets == [RECV_TIME_MS - base_ms - at_ms for at_ms in (3_605_000, 15_000, 15_000)]
+
+
 def test_a_roku_player_sends_text_for_numbers_and_no_metadata() -> None:
     event = mux_event(ake=..., property_ke="acme", xsqno="3", uti="1795176999000", pphti="1500.4", vsoisli="true")
     event |= {"xwati": "2500", "msara": "1", "vtt": "1984", "pispa": "maybe", "xredu": "null", "xreco": ""}

@@ -21,6 +21,7 @@ from services.processor.applications.video_views.view.by_number import (
     MISSING_SLACK_MS,
     NOWHERE,
     Place,
+    latest_place_of,
     place_of,
     sent_ms,
 )
@@ -112,13 +113,19 @@ def arranged(
     return plays, misfits
 
 
+def reports_later(one: Step, start: Place) -> bool:
+    """Whether the step tells of a request that was over before a run began, and may be of that run."""
+    return not one.is_timed and one.seq > 0 and place_of(one) < start <= latest_place_of(one)
+
+
 def _groups(
     in_order: Sequence[Step], starts: Sequence[Place], settled: Sequence[Settled]
 ) -> tuple[list[Step], dict[Place, list[Step]]]:
     """The steps from before the first beginning, and those after each beginning up to the next one.
 
     By the client's clock a run may begin while what is settled of another one was sent: the clock was set back. A step that
-    continues the numbers of the settled one better is of that.
+    continues the numbers of the settled one better is of that. A request may have been over before the run that reports it
+    began: its number is too small for the run before.
     """
     before: list[Step] = []
     groups: dict[Place, list[Step]] = {start: [] for start in starts}
@@ -133,6 +140,8 @@ def _groups(
             before.append(one)
             continue
         start = starts[at]
+        if at + 1 < len(starts) and reports_later(one, starts[at + 1]) and one.seq < newest[start]:
+            start = starts[at + 1]
         within = (part.run for part in settled if part.run < start < part.last)
         run = next((run for run in within if newest[start] < newest[run] < one.seq), start)
         groups[run].append(one)

@@ -21,15 +21,15 @@ SET_BACK_MS_MIN: Final = 30_000
 #: Steps over so long have delays that differ by no more than this.
 LEVEL_MS_MIN: Final = 10_000
 LEVEL_SPREAD_MS_MAX: Final = 5_000
-#: Steps before which the clock may have been set back, of one session.
-UNCERTAIN_MAX: Final = 8
+#: The range of a session's delays is widened by so much at once, so that it seldom changes.
+_RANGE_MS: Final = 5_000
 #: Clocks of one session, and groups of slow steps that may show one.
 CLOCKS_MAX: Final = 16
 GROUPS_MAX: Final = 32
 
 
 class SetBack(msgspec.Struct, array_like=True):
-    """The first step, by the client's clock, before which that may have been set back."""
+    """The first step, by the client's clock, before which that was set back."""
 
     begun_ms: int
     #: From this delay on steps are of the clock after it, and are moved by so much.
@@ -37,7 +37,6 @@ class SetBack(msgspec.Struct, array_like=True):
     shift_ms: int
     #: When the first step by the clock after it was received.
     recv_ms: int
-    is_certain: bool = False
 
 
 def delay_ms(step: Step) -> int:
@@ -60,7 +59,7 @@ def shifts_ms(step: Step, known: Sequence[SetBack]) -> tuple[int, ...]:
     """The shifts of the clocks that the step may have been sent by: of any that was known, if it was delayed."""
     if not is_delayed(step, known):
         return (step.shift_ms,)
-    return (0, *(one.shift_ms for one in known if one.is_certain))
+    return (0, *(one.shift_ms for one in known))
 
 
 def all_shifted(steps: Sequence[Step], known: Sequence[SetBack]) -> list[Step]:
@@ -86,13 +85,13 @@ def is_delayed(step: Step, known: Sequence[SetBack]) -> bool:
 def _clock_of(step: Step, known: Sequence[SetBack]) -> SetBack | None:
     """The last clock that the step may have been sent by."""
     delay = delay_ms(step) + LEVEL_SPREAD_MS_MAX
-    of_step = (one for one in known if one.is_certain and one.delay_ms <= delay and one.recv_ms <= step.recv_ms)
+    of_step = (one for one in known if one.delay_ms <= delay and one.recv_ms <= step.recv_ms)
     return max(of_step, key=_by_delay, default=None)
 
 
 def _between_its_numbers(step: Step, known: Sequence[SetBack], places: Sequence[Place]) -> Step:
     """The delayed step by the clock by which it comes before a greater number and, unless a run begins with it, after a smaller."""
-    shifts_ms = {one.shift_ms for one in known if one.is_certain and one.shift_ms < step.shift_ms}
+    shifts_ms = {one.shift_ms for one in known if one.shift_ms < step.shift_ms}
     for shift_ms in [step.shift_ms, *sorted(shifts_ms | {0}, reverse=True)]:
         by_clock = _with_shift(step, shift_ms)
         at = bisect_left(places, place_of(by_clock))
@@ -107,31 +106,40 @@ def _with_shift(step: Step, shift_ms: int) -> Step:
     return step if step.shift_ms == shift_ms else msgspec.structs.replace(step, shift_ms=shift_ms)
 
 
-def is_by(one: SetBack, step: Step) -> bool:
-    """Whether the step has the delay of those sent after the clock was set back."""
-    return _is_level(delay_ms(step), one.delay_ms)
+def ranged(delays_ms: tuple[int, int] | None, steps: Iterable[Step]) -> tuple[int, int] | None:
+    """The range of delays with those of these steps."""
+    least_ms, most_ms = delays_ms or (1 << 62, -1 << 62)
+    for one in steps:
+        delay = delay_ms(one)
+        if not least_ms <= delay <= most_ms:
+            begin_ms = delay // _RANGE_MS * _RANGE_MS
+            least_ms, most_ms = min(least_ms, begin_ms), max(most_ms, begin_ms + _RANGE_MS)
+    return (least_ms, most_ms) if least_ms <= most_ms else None
 
 
-def shows(one: SetBack, step: Step) -> bool:
-    """Whether a step may make it certain that the clock was set back."""
-    return is_by(one, step) and step.at_ms >= one.begun_ms + LEVEL_MS_MIN
+def may_differ(delays_ms: tuple[int, int]) -> bool:
+    """Whether delays in this range may be by several clocks."""
+    return delays_ms[1] - delays_ms[0] >= SET_BACK_MS_MIN
 
 
-def denies(one: SetBack, step: Step) -> bool:
+def has_slow(steps: Iterable[Step]) -> bool:
+    """Whether one of them was received after a quicker one that was sent after it: without that no clock was set back."""
+    return bool(_slow(steps))
+
+
+def _denies(one: SetBack, step: Step) -> bool:
     """Whether a step shows that the first one was only delayed: it was sent after it, by the clock before it."""
     is_quick = one.delay_ms - delay_ms(step) >= SET_BACK_MS_MIN
     return is_quick and step.at_ms - one.begun_ms >= one.shift_ms
 
 
 def found_in(steps: Iterable[Step], known: Sequence[SetBack], settled: Sequence[Span] = ()) -> list[SetBack]:
-    """The steps among these at which the clock was, or may have been, set back, beside those that are known and certain.
+    """The steps among these at which the clock was set back, beside those that are known.
 
-    Each is the first one by its clock. Of those that are not certain there are at most `UNCERTAIN_MAX`. `settled` says when
-    steps were sent that cannot be moved.
+    Each is the first one by its clock. `settled` says when steps were sent that cannot be moved.
     """
     in_order = sorted(steps, key=_by_time)
-    certain = [one for one in known if one.is_certain and not _is_judged_again(one, in_order)][-CLOCKS_MAX:]
-    uncertain: list[SetBack] = []
+    found = [one for one in known if not _is_judged_again(one, in_order)][-CLOCKS_MAX:]
     slow = _slow(in_order)
     slow_ids = set(map(id, slow))
     ends = [place for one in settled for place in ((one.from_ms, one.first_seq, 0), (one.to_ms, one.until_seq - 1, 0))]
@@ -139,26 +147,24 @@ def found_in(steps: Iterable[Step], known: Sequence[SetBack], settled: Sequence[
     by_delay = sorted(in_order, key=delay_ms)
     # The clock that was set back least first: what was delayed lies between steps by it.
     for alike in _groups(slow):
-        first = min(alike, key=_by_time)
-        level = _level(first, by_delay)
-        is_known = any(one.begun_ms <= first.at_ms and is_by(one, first) for one in certain)
-        is_alone = level[-1].at_ms < first.at_ms + LEVEL_MS_MIN
-        if is_known or (is_alone and len(uncertain) >= UNCERTAIN_MAX):
+        first = min((one for one in alike if one.is_timed), key=_by_time, default=None)
+        if first is None:
             continue
-        delayed = [one for one in level if id(one) in slow_ids]
-        of_clock = None
-        if not _was_delayed(delayed, [0, *(one.shift_ms for one in certain)], places, settled):
-            of_clock = _judged(first, in_order, level)
-        shift_ms = 0
-        if of_clock is not None and of_clock.is_certain:
-            certain.append(of_clock)
-            shift_ms = of_clock.shift_ms
-            if len(certain) >= CLOCKS_MAX:
+        level = _level(first, by_delay)
+        if any(one.begun_ms <= first.at_ms and _is_level(delay_ms(first), one.delay_ms) for one in found):
+            continue
+        of_clock = _judged(first, in_order, level)
+        if of_clock is not None:
+            delayed = [one for one in level if id(one) in slow_ids]
+            if _was_delayed(delayed, [0, *(one.shift_ms for one in found)], places, settled):
+                of_clock = None
+        if of_clock is not None:
+            found.append(of_clock)
+            if len(found) >= CLOCKS_MAX:
                 break
-        elif of_clock is not None:
-            uncertain.append(of_clock)
+        shift_ms = 0 if of_clock is None else of_clock.shift_ms
         places = sorted([*places, *(place_of(_with_shift(one, shift_ms)) for one in level)])
-    return [*certain, *uncertain[-UNCERTAIN_MAX:]]
+    return found
 
 
 def _is_judged_again(one: SetBack, in_order: Sequence[Step]) -> bool:
@@ -166,7 +172,7 @@ def _is_judged_again(one: SetBack, in_order: Sequence[Step]) -> bool:
 
     They do as long as its first step and one that was sent before it can be moved. After that it stays known.
     """
-    if any(denies(one, step) for step in in_order):
+    if any(_denies(one, step) for step in in_order):
         return True
     begun = any(step.at_ms == one.begun_ms and delay_ms(step) == one.delay_ms for step in in_order)
     return begun and any(
@@ -193,12 +199,12 @@ def _level(first: Step, by_delay: Sequence[Step]) -> list[Step]:
     return sorted((one for one in by_delay[begin:end] if one.at_ms >= first.at_ms), key=_by_time)
 
 
-def _slow(in_order: Sequence[Step]) -> list[Step]:
+def _slow(steps: Iterable[Step]) -> list[Step]:
     """The steps that were received after a quicker one that was sent after them, the quickest first."""
     slow: list[Step] = []
     #: The steps received so far of which none is both later and quicker: with the time the delay rises.
     quickest: list[Step] = []
-    for one in sorted(in_order, key=_by_receipt):
+    for one in sorted(steps, key=_by_receipt):
         at = bisect_right(quickest, one.at_ms, key=_by_time)
         if at < len(quickest) and delay_ms(one) - delay_ms(quickest[at]) >= SET_BACK_MS_MIN:
             slow.append(one)
@@ -242,20 +248,20 @@ def _rises(own: Sequence[Place], places: Sequence[Place]) -> bool:
 
 
 def _judged(first: Step, in_order: Sequence[Step], level: Sequence[Step]) -> SetBack | None:
-    """What the steps show of the first one by a clock; `level` have its delay."""
+    """What the steps show of the first one by a clock, if they show one; `level` have its delay."""
     later = in_order[bisect_right(in_order, first.at_ms, key=_by_time) :]
     quick = [one for one in later if delay_ms(first) - delay_ms(one) >= SET_BACK_MS_MIN]
     before = [one for one in quick if one.recv_ms < first.recv_ms]
     if not before:
         return None
     base_ms = min(delay_ms(one) - one.shift_ms for one in before)
-    found = SetBack(first.at_ms, delay_ms(first), delay_ms(first) - base_ms, first.recv_ms)
     # Beginnings that were delayed alike are no clock.
     until_ms = next((one.at_ms for one in later if not one.seq and _is_level(delay_ms(one), delay_ms(first))), None)
-    own = [one for one in level if shows(found, one) and (until_ms is None or one.at_ms < until_ms)]
-    found.recv_ms = min([first.recv_ms, *(one.recv_ms for one in own)])
-    found.is_certain = bool(own) and not any(denies(found, one) for one in quick)
-    return found
+    from_ms = first.at_ms + LEVEL_MS_MIN
+    own = [one for one in level if one.at_ms >= from_ms and (until_ms is None or one.at_ms < until_ms)]
+    recv_ms = min([first.recv_ms, *(one.recv_ms for one in own)])
+    found = SetBack(first.at_ms, delay_ms(first), delay_ms(first) - base_ms, recv_ms)
+    return found if own and not any(_denies(found, one) for one in quick) else None
 
 
 def _is_level(delay: int, other: int) -> bool:

@@ -9,15 +9,14 @@ from collections.abc import Iterable
 from typing import Any
 
 from services.processor.applications.video_views.beacons.step import Step
-from services.processor.applications.video_views.plays.arrangement import begins_at, content_of
+from services.processor.applications.video_views.plays.arrangement import begins_at, content_of, reports_later
 from services.processor.applications.video_views.plays.clocks import (
-    SET_BACK_MS_MIN,
-    denies,
+    has_slow,
     is_delayed,
+    may_differ,
+    ranged,
     shifted,
-    shifted_delay_ms,
     shifts_ms,
-    shows,
 )
 from services.processor.applications.video_views.plays.rearrange import PLACED_LATE, movable, rearrange, rearrange_all
 from services.processor.applications.video_views.plays.session import Placed, Play, Session, Shelf
@@ -32,15 +31,39 @@ def place(session: Session, shelf: Shelf, step: Step) -> Placed:
     """Takes the step into the play it belongs to, and counts it there; begins plays and moves steps between them as it shows."""
     if session.late_keys and numbered_key_of(step) in session.late_keys:
         return Placed(DUPLICATE)
-    if session.set_back:
-        # A copy that was received much later than the first one has another delay: it is a copy all the same.
-        before = _taken_before(session, shelf, step, session.plays[session.closed :])
-        if before is not None:
-            is_nearer = before.taken is not None and before.taken.is_nearer
-            return rearrange_all(session, shelf, before, step) if is_nearer else before
-        step = shifted(step, session.set_back)
-        if _tells_of_clocks(session, shelf, step) or is_delayed(step, session.set_back):
-            return rearrange(session, shelf, step)
+    delays_ms = ranged(session.delays_ms, [step])
+    if delays_ms is not None and may_differ(delays_ms):
+        steps = [one for view in _open_views(session, shelf) for one in movable(view)]
+        delays_ms = ranged(None, [*steps, step])
+        may_be_by_clocks = bool(session.set_back) or has_slow([*steps, step])
+    else:
+        may_be_by_clocks = bool(session.set_back) and is_delayed(shifted(step, session.set_back), session.set_back)
+    placed = _place_by_clocks(session, shelf, step) if may_be_by_clocks else _place(session, shelf, step)
+    if placed.taken is None or delays_ms == session.delays_ms:
+        return placed
+    session.delays_ms = delays_ms
+    return placed._replace(is_rearranged=True)
+
+
+def _place_by_clocks(session: Session, shelf: Shelf, step: Step) -> Placed:
+    """Takes the step in by arranging all again: any step may change what is known of the session's clocks."""
+    # A copy that was received much later than the first one has another delay: it is a copy all the same.
+    before = _taken_before(session, shelf, step, session.plays[session.closed :])
+    if before is None:
+        is_late = not session.set_back and not _is_admitted(session, step)
+        return PLACED_LATE if is_late else rearrange(session, shelf, step, is_all=True)
+    is_nearer = before.taken is not None and before.taken.is_nearer
+    return rearrange_all(session, shelf, before, step) if is_nearer else before
+
+
+def _open_views(session: Session, shelf: Shelf) -> list[ViewState]:
+    opened = (shelf.open(play.ordinal) for play in session.plays[session.closed :])
+    return [one[0] for one in opened if one is not None]
+
+
+def _place(session: Session, shelf: Shelf, step: Step) -> Placed:
+    """Takes the step into its play by the clocks that are known."""
+    step = shifted(step, session.set_back)
     at = place_of(step)
     play = session.plays[-1] if session.plays else None
     # Nearly always it is the last play's.
@@ -56,21 +79,9 @@ def place(session: Session, shelf: Shelf, step: Step) -> Placed:
     is_known = _is_known(session, opened[0], step)
     content = content_of(step)
     shows_other = content is not None and play.content not in (None, content)
-    if is_known is None or (
-        not is_known and (shows_other or at < play.run or _may_be_of_another_clock(session, shelf, step))
-    ):
+    if is_known is None or (not is_known and (shows_other or at < play.run)):
         return rearrange(session, shelf, step)
     return _taken(session, play, opened, step)
-
-
-def _tells_of_clocks(session: Session, shelf: Shelf, step: Step) -> bool:
-    """Whether the step may change what is known of the session's clocks."""
-    if any(denies(one, step) or (shows(one, step) and not one.is_certain) for one in session.set_back):
-        return True
-    # As long as the first step by a clock can be moved, any other one may show that it was only delayed.
-    begun_ms = {one.begun_ms for one in session.set_back}
-    opened = (shelf.open(play.ordinal) for play in session.plays[session.closed :])
-    return any(one.at_ms in begun_ms for view in opened if view is not None for one in movable(view[0]))
 
 
 def _taken_before(session: Session, shelf: Shelf, step: Step, plays: Iterable[Play]) -> Placed | None:
@@ -100,20 +111,8 @@ def _taken(session: Session, play: Play, opened: tuple[ViewState, dict[str, Any]
         is_rearranged = add_key(session.late_keys, numbered_key_of(step))
     elif taken.is_new and play.content is None and (content := content_of(step)) is not None:
         play.content, is_rearranged = content, True
-    if taken.is_new and not taken.is_late and (delay_ms := shifted_delay_ms(step)) < play.delay_ms:
-        play.delay_ms, is_rearranged = delay_ms, True
     changed = frozenset({play.ordinal}) if taken.is_new or taken.is_nearer else frozenset()
     return Placed(taken, play.ordinal, changed, is_rearranged)
-
-
-def _may_be_of_another_clock(session: Session, shelf: Shelf, step: Step) -> bool:
-    """Whether the step is far quicker than a play, or far slower than one of which a step was sent after it."""
-    delay_ms = shifted_delay_ms(step)
-    plays = session.plays[session.closed :]
-    if any(one.delay_ms - delay_ms >= SET_BACK_MS_MIN for one in plays):
-        return True
-    quicker = (shelf.open(one.ordinal) for one in plays if delay_ms - one.delay_ms >= SET_BACK_MS_MIN)
-    return any(opened is not None and newest_of(opened[0]) > place_of(step) for opened in quicker)
 
 
 def newest_of(view: ViewState) -> Place:
@@ -169,7 +168,7 @@ def _home(session: Session, step: Step) -> Play | None:
     """The open play to which the step belongs as the plays are; None if they must be rearranged."""
     plays = session.plays[session.closed :]
     run = _run_of(plays, step) or (plays[0].run if plays else None)
-    if not step.seq and run != begins_at(step):
+    if (not step.seq and run != begins_at(step)) or any(reports_later(step, play.run) for play in plays):
         return None
     home = [play for play in plays if play.run == run and play.first_seq <= step.seq]
     return home[-1] if home else None

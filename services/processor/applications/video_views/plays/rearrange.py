@@ -13,8 +13,9 @@ from services.processor.applications.video_views.plays.arrangement import (
     Misfit,
     Settled,
     arranged,
+    reports_later,
 )
-from services.processor.applications.video_views.plays.clocks import all_shifted, found_in, shifted_delay_ms
+from services.processor.applications.video_views.plays.clocks import all_shifted, found_in
 from services.processor.applications.video_views.plays.session import Placed, Play, Session, Shelf
 from services.processor.applications.video_views.view.by_number import Place, place_of
 from services.processor.applications.video_views.view.folded import Taken, take_late
@@ -27,12 +28,11 @@ PLACED_LATE: Final = Placed(None)
 _NEW: Final = Taken(is_new=True, dimensions_changed=True)
 
 
-def rearrange(session: Session, shelf: Shelf, step: Step) -> Placed:
-    """Arranges the plays around a step again, with that step in one of them."""
-    stretch = _stretch(session, place_of(step))
-    if session.set_back or _may_be_set_back(session, shelf, stretch, step):
+def rearrange(session: Session, shelf: Shelf, step: Step, *, is_all: bool = False) -> Placed:
+    """Arranges the plays around a step again, with that step in one of them; all open ones, if there may be several clocks."""
+    if is_all or session.set_back:
         return _rearranged(session, shelf, [step], slice(session.closed, len(session.plays)), is_all=True)
-    return _rearranged(session, shelf, [step], stretch, is_all=False)
+    return _rearranged(session, shelf, [step], _stretch(session, step), is_all=False)
 
 
 def rearrange_all(session: Session, shelf: Shelf, copied: Placed, copy: Step) -> Placed:
@@ -82,12 +82,8 @@ def _rearranged(session: Session, shelf: Shelf, new: list[Step], stretch: slice,
         view.late_count += 1
         view.beacon_count += 1
         add_key(session.late_keys, numbered_key_of(misfit.step))
-    delays = {play.ordinal: play.delay_ms for play in old}
     session.plays[stretch] = [
-        Play(
-            *(ordinal, one.run[0], one.first_seq, one.content, one.run[1], one.run[2]),
-            delay_ms=min(map(shifted_delay_ms, one.steps), default=delays.get(ordinal, 0)),
-        )
+        Play(ordinal, one.run[0], one.first_seq, one.content, one.run[1], one.run[2])
         for one, ordinal in zip(found, ordinals, strict=True)
     ]
     home = next(
@@ -104,14 +100,6 @@ def _rearranged(session: Session, shelf: Shelf, new: list[Step], stretch: slice,
 def movable(view: ViewState) -> tuple[Step, ...]:
     """The steps of a play that can still be moved to another one."""
     return (*view.folded.recent, *by_number(view).held)
-
-
-def _may_be_set_back(session: Session, shelf: Shelf, stretch: slice, step: Step) -> bool:
-    """Whether the client's clock may have been set back at a beginning among this step and the plays around it."""
-    around = [*session.plays[stretch], *session.plays[-1:]]
-    views = [one[0] for one in map(shelf.open, (play.ordinal for play in around)) if one is not None]
-    spans = [span for view in views for span in by_number(view).spans or []]
-    return bool(found_in([step, *(one for view in views for one in movable(view))], [], spans))
 
 
 def _by_its_clock(
@@ -136,8 +124,8 @@ def _settled_part(session: Session, play: Play, view: ViewState) -> Settled | No
     )
 
 
-def _stretch(session: Session, at: Place) -> slice:
-    """The plays that a step sent at `at` may rearrange: from the known beginning before it to the next one.
+def _stretch(session: Session, step: Step) -> slice:
+    """The plays that a step may rearrange: from the known beginning before it to the next one after it.
 
     Steps from before the first known beginning go with the run after it: whether they are of that run is decided again.
     """
@@ -146,10 +134,12 @@ def _stretch(session: Session, at: Place) -> slice:
         return slice(session.closed, session.closed)
     starts = [session.closed]
     starts += [n for n in range(session.closed + 1, len(plays)) if _begins_known(plays[n - 1], plays[n])]
-    found = max((n for n, start in enumerate(starts) if plays[start].run <= at), default=0)
+    found = max((n for n, start in enumerate(starts) if plays[start].run <= place_of(step)), default=0)
     first = last = found
+    if last + 1 < len(starts) and reports_later(step, plays[starts[last + 1]].run):
+        last += 1
     if plays[session.closed].run == _unknown(session) and found <= 1:
-        first, last = 0, 1
+        first, last = 0, max(last, 1)
     end = starts[last + 1] if last + 1 < len(starts) else len(plays)
     return slice(starts[first], end)
 

@@ -20,8 +20,6 @@ class Play(msgspec.Struct, array_like=True):
     content: str | None = None
     run_seq: int = 0
     run_at_ms: int = 0
-    #: The smallest difference of server and client time of its steps when it was arranged.
-    delay_ms: int = 0
     #: Of a closed play: when its last step was sent (client's clock), its last number, and whether it was a view at all.
     ended_ms: int = 0
     last_seq: int = 0
@@ -48,8 +46,10 @@ class Session(msgspec.Struct, array_like=True):
     #: Of the beacons that were late: they are duplicates when they come again.
     late_keys: list[int] = []
     deleted: list[int] = []
-    #: Where the client's clock was set back, or may have been.
+    #: Where the client's clock was set back.
     set_back: list[SetBack] = []
+    #: Between these lie the delays of its steps that can be moved (`clocks.delay_ms`); None before the first.
+    delays_ms: tuple[int, int] | None = None
 
 
 class Shelf(Protocol):

@@ -48,6 +48,11 @@ def place_of(one: Step) -> Place:
     return (sent_ms(one) + one.shift_ms, one.seq, one.at_ms)
 
 
+def latest_place_of(one: Step) -> Place:
+    """Where the step stands at the latest: when its request was sent. An untimed step may tell of what was long before."""
+    return (one.at_ms + one.recv_ms - one.server_ms + one.shift_ms, one.seq, one.at_ms)
+
+
 def sent_ms(one: Step) -> int:
     """When the step was sent, by the client's clock. Of the beacon numbered 0 its own time counts."""
     return one.reported_ms if one.seq else one.at_ms

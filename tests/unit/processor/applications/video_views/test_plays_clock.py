@@ -100,6 +100,24 @@ def test_what_looked_like_a_clock_that_was_set_back_is_judged_again_by_what_come
     assert found == {(("s1", "a", 2), ("s1.2", "b", 3))}
 
 
+def test_a_clock_that_was_set_forward_and_one_that_was_set_back_are_found_in_any_order_of_arrival() -> None:
+    late_copy = received(cmcd(27, "heartbeat", 3_574_642, sta="p", cid="a"), -2_704_460)
+    beacons = [
+        received(cmcd(3, "heartbeat", 5_207, sta="p", cid="a"), -5_207),
+        msgspec.structs.replace(
+            received(cmcd(20, "playing", 819_719, sta="p", cid="a"), 20_439), clock_offset_ms=-2_704_484
+        ),
+        received(cmcd(27, "heartbeat", 3_574_642, sta="p", cid="a"), -2_704_599),
+        late_copy,
+        msgspec.structs.replace(
+            received(cmcd(3, "heartbeat", 2_753_011, sta="p", cid="b"), -1_804_771), clock_offset_ms=-2_681_260
+        ),
+        received(cmcd(5, "seekstart", 2_767_232, sta="k", cid="b"), -1_804_996),
+    ]
+    found = {tuple(one[:3] for one in rows_of(list(order))) for order in itertools.permutations(beacons)}
+    assert found == {(("s1", "a", 3), ("s1.2", "b", 2))}
+
+
 def test_a_copy_that_was_received_late_is_no_beacon_of_another_clock() -> None:
     copied = cmcd(25, "rebufferstart", 70_686, sta="r", cid="a")
     beacons = [
