@@ -26,6 +26,7 @@ from deploy.local.ports import free_port
 from deploy.local.process import Child, ProcessDied, wait_until
 from deploy.local.supervisor import environment, is_ready
 from deploy.topics import create_topics
+from services.processor.applications.recordings.app import object_name
 from shared import topics
 from shared.chunks import CHUNK_BYTES_MAX
 from shared.settings import Settings
@@ -259,9 +260,9 @@ def _wrong(objects: Path, loads: list[Load]) -> list[str]:
     wrong = []
     for load in loads:
         for number in range(load.payloads):
-            name = f"{CUSTOMER}/{_session(load, number)}/{number // (4 * UPLOADS):06d}"
-            found = hashlib.sha256((objects / name).read_bytes()) if (objects / name).exists() else None
-            if found is None or found.digest() != hashlib.sha256(_content(load, number)).digest():
+            sha256 = hashlib.sha256(_content(load, number)).digest()
+            name = object_name(CUSTOMER, _session(load, number), number // (4 * UPLOADS), sha256)
+            if not (objects / name).exists() or hashlib.sha256((objects / name).read_bytes()).digest() != sha256:
                 wrong.append(name)
     return wrong
 

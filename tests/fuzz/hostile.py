@@ -6,6 +6,7 @@ from typing import Any, Final
 from urllib.parse import parse_qsl, urlencode
 
 import orjson
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
 from services.collector.intake import epas, native
 from services.collector.intake.api_calls import api_calls
@@ -39,6 +40,7 @@ PARSERS: Final[dict[str, _Parse]] = {
     "native": native.parse_beacons,
     "pixel": _parse_pixel,
     "otlp": otlp.parse_spans,
+    "otlp-protobuf": otlp.parse_spans,
     "api-calls": api_calls.parse_calls,
 }
 _CLIENTS: Final[dict[str, Callable[[Session], list[Request]]]] = {
@@ -64,6 +66,8 @@ def body(rng: Random, route: str, clock_ms: int) -> bytes:
             return urlencode({key: str(value) for key, value in _object(mutated(rng, fields, times)).items()}).encode()
         case "otlp":
             return dumped(mutated(rng, _spans(rng, clock_ms), times))
+        case "otlp-protobuf":
+            return _protobuf(rng, clock_ms, times)
         case "api-calls":
             return dumped(mutated(rng, {"calls": [_call(rng, clock_ms) for _ in range(rng.choice((1, 1, 3)))]}, times))
         case "cmcd":
@@ -166,6 +170,36 @@ def _spans(rng: Random, clock_ms: int) -> dict[str, Any]:
     ]
     resource = {"attributes": [{"key": "service.name", "value": {"stringValue": "shop"}}]}
     return {"resourceSpans": [{"resource": resource, "scopeSpans": [{"spans": spans}]}]}
+
+
+def _protobuf(rng: Random, clock_ms: int, times: int) -> bytes:
+    """Spans in the other encoding: strange values where the encoding has a place for them, then strange bytes."""
+    request = ExportTraceServiceRequest()
+    for group in _spans(rng, clock_ms)["resourceSpans"]:
+        spans = request.resource_spans.add().scope_spans.add().spans
+        for one in group["scopeSpans"][0]["spans"]:
+            span = spans.add(trace_id=bytes.fromhex(one["traceId"]), span_id=bytes.fromhex(one["spanId"]), name="GET")
+            span.start_time_unix_nano = rng.choice((int(one["startTimeUnixNano"]), 0, 2**64 - 1, 1))
+            span.end_time_unix_nano = int(one["endTimeUnixNano"])
+            span.kind, span.status.code = rng.choice((one["kind"], -1, 2**31 - 1)), rng.choice((0, 2, -(2**31)))
+            for attribute in one["attributes"]:
+                value = span.attributes.add(key=attribute["key"]).value
+                value.string_value = str(
+                    rng.choice((attribute["value"].get("stringValue", "200"), rng.choice(STRANGE)))
+                )
+                if rng.random() < 0.1:
+                    _nest(rng, value)
+    data = bytearray(request.SerializeToString())
+    for _ in range(rng.choice((0, 0, times))):
+        place = rng.randrange(len(data))
+        data[place : place + rng.choice((0, 1, 1, 4))] = rng.randbytes(rng.choice((0, 1, 1, 9)))
+    return bytes(data)
+
+
+def _nest(rng: Random, value: Any) -> None:
+    for _ in range(rng.choice((1, 9, 40))):
+        value = value.array_value.values.add()
+    value.double_value = rng.choice((float("nan"), float("inf"), -0.0, 1e308))
 
 
 def _call(rng: Random, clock_ms: int) -> dict[str, Any]:

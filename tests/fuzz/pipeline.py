@@ -144,7 +144,7 @@ def _taken(rng: Random, route: str, clock_ms: int) -> list[_Record]:
         origin="/",
         body=body(rng, route, clock_ms),
         key="acme",
-        content_type="application/json",
+        content_type="application/x-protobuf" if route == "otlp-protobuf" else "application/json",
         recv_time_ms=clock_ms,
         client=CLIENT,
         in_seconds=rng.random() < 0.5,

@@ -13,4 +13,4 @@ def test_hostile_requests_raise_nothing_and_grow_nothing_beyond_its_bounds() -> 
     assert not pipeline.faults, "\n".join(f"{count}: {fault}" for fault, count in pipeline.faults.most_common())
     # It reached every fold, and most of what it sent was taken.
     assert set(pipeline.calls_most) == set(APPLICATIONS)
-    assert len(ROUTES) == 8
+    assert len(ROUTES) == 9

@@ -10,6 +10,7 @@ from collections import defaultdict
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 import aiohttp
@@ -41,9 +42,10 @@ class Payload:
     def content(self) -> bytes:
         return random.Random(f"{self.session}/{self.sequence}").randbytes(self.size_bytes)
 
-    @property
+    @cached_property
     def name(self) -> str:
-        return f"{CUSTOMER}/{self.session}/{self.sequence:06d}"
+        """Of its object."""
+        return f"{CUSTOMER}/{self.session}/{self.sequence:06d}-{hashlib.sha256(self.content).hexdigest()[:32]}"
 
 
 def made_payloads(count: int, sessions: int, largest_bytes: int, seed: int = 3) -> list[Payload]:

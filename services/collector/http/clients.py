@@ -46,8 +46,10 @@ class Agents:
         """The families in `user_agent`; empty while too many new ones arrive, from all addresses or from this one."""
         if not user_agent:
             return NO_AGENT
-        known = self._known.get(user_agent)
+        known = self._known.pop(user_agent, None)
         if known is not None:
+            # Used last: invented ones do not push out those in use.
+            self._known[user_agent] = known
             return known
         second = int(self._now_seconds())
         if second != self._second:
@@ -60,7 +62,7 @@ class Agents:
         self._parsed += 1
         self._by_address[address] += 1
         if len(self._known) >= AGENTS_REMEMBERED_MAX:
-            # The oldest goes: dicts keep their order.
+            # The one that was not used for longest goes: dicts keep their order.
             del self._known[next(iter(self._known))]
         agent = self._known[user_agent] = _parsed(user_agent)
         return agent

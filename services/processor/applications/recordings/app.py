@@ -35,6 +35,8 @@ from shared.partitioning import recording_key
 from shared.schemas.recording import SCHEMA_VERSION, RecordingRow, RecordingState, StoredPayload
 
 REQUESTS: Final = media_store(2)
+#: Of a payload's SHA-256, in the name of its object.
+_OBJECT_HASH_BYTES: Final = 16
 #: Stored payloads of a session that are forgotten at once.
 _FORGOTTEN_AT_ONCE: Final = 5_000
 _STATES: Final[dict[MediaOutcome, RecordingState]] = {
@@ -43,6 +45,11 @@ _STATES: Final[dict[MediaOutcome, RecordingState]] = {
     "corrupt": "corrupt",
     "refused": "refused",
 }
+
+
+def object_name(customer_id: str, session_id: str, number: int, sha256: bytes) -> str:
+    """Where a payload is stored. Its content is in the name: once its session is forgotten, another payload replaces nothing."""
+    return f"{customer_id}/{session_id}/{number:06d}-{sha256[:_OBJECT_HASH_BYTES].hex()}"
 
 
 class Recordings:
@@ -132,7 +139,7 @@ class Recordings:
         payload = self._waiting.take_payload(key, session, number)
         session.working = number, payload
         customer_id, _, session_id = key.decode().partition(":")
-        name = f"{customer_id}/{session_id}/{number:06d}"
+        name = object_name(customer_id, session_id, number, payload.sha256)
         request = MediaRequest(name, topics.RECORDINGS.name, payload.runs, payload.size_bytes, payload.sha256)
         self._context.request_media(key, request)
         return True

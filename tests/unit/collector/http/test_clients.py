@@ -8,7 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.collector.http.clients import AGENTS_PARSED_BY_ADDRESS_MAX, AGENTS_PARSED_PER_SECOND_MAX, Agents, Places
+from services.collector.http import clients
+from services.collector.http.clients import (
+    AGENTS_PARSED_BY_ADDRESS_MAX,
+    AGENTS_PARSED_PER_SECOND_MAX,
+    AGENTS_REMEMBERED_MAX,
+    Agents,
+    Places,
+)
 from services.collector.intake.sender.client import NO_AGENT, NOWHERE, Agent, Place
 from services.collector.intake.sender.peer import client_address
 
@@ -76,6 +83,23 @@ def test_made_up_agents_cost_only_so_much() -> None:
     assert browser(9_999, "198.51.100.1") == "Chrome"
     now = 10.0
     assert browser(9_998, "203.0.113.1") == "Chrome"
+
+
+def test_made_up_agents_do_not_push_out_those_in_use(monkeypatch: pytest.MonkeyPatch) -> None:
+    now, parsed = 0.0, list[str]()
+    agents = Agents(lambda: now)
+
+    def parse(user_agent: str) -> Agent:
+        parsed.append(user_agent)
+        return NO_AGENT
+
+    monkeypatch.setattr(clients, "_parsed", parse)
+    for number in range(AGENTS_REMEMBERED_MAX + 100):
+        now = float(number)
+        agents.parse("in use", "203.0.113.7")
+        agents.parse(f"made up {number}", f"198.51.100.{number % 200}")
+    assert len(parsed) == AGENTS_REMEMBERED_MAX + 101
+    assert parsed.count("in use") == 1
 
 
 def database(values: dict[str, object]) -> bytes:

@@ -45,6 +45,16 @@ def chunks(
     return sent
 
 
+def name_of(number: int, content: bytes, session: str = "s1") -> str:
+    """The name of the object of a payload."""
+    return f"acme/{session}/{number:06d}-{hashlib.sha256(content).hexdigest()[:32]}"
+
+
+def stored(number: int, content: bytes, session: str = "s1") -> dict[str, bytes]:
+    """A payload as it is stored."""
+    return {name_of(number, content, session): content}
+
+
 def pipe(driver: Driver, sent: list[Sent], at_ms: int = T0) -> None:
     for one in sent:
         driver.pipe(topics.RECORDINGS, one.key, one.value, at_ms=at_ms, headers=one.headers)

@@ -11,7 +11,17 @@ from services.processor.applications.recordings.settings import SessionRules
 from services.processor.engine.driver import Driver
 from shared import topics
 from shared.chunks import chunk_of, headers_of
-from tests.unit.processor.applications.recordings.sending import T0, Drive, Sent, chunks, pipe, rows, states
+from tests.unit.processor.applications.recordings.sending import (
+    T0,
+    Drive,
+    Sent,
+    chunks,
+    name_of,
+    pipe,
+    rows,
+    states,
+    stored,
+)
 
 RULES = SessionRules(gap_ms=1_000, upload_ms=5_000, kept_ms=60_000, uploads_max=3, waiting_max=5)
 APPLICATION = application(RULES)
@@ -28,12 +38,12 @@ def listed(driver: Driver, session: str = "s1") -> list[int]:
 def test_a_payload_is_put_together_from_its_chunks_and_has_a_row(drive: Drive) -> None:
     driver = drive(APPLICATION)
     pipe(driver, chunks(0, b"one ", b"two ", b"three"))
-    assert driver.objects == {"acme/s1/000000": b"one two three"}
+    assert driver.objects == stored(0, b"one two three")
     (row,) = rows(driver)
     assert (row.customer_id, row.session_id, row.sequence, row.state) == ("acme", "s1", 0, "stored")
     assert (row.size_bytes, row.chunks, row.content_type) == (13, 3, "application/json")
     assert row.sha256 == hashlib.sha256(b"one two three").hexdigest()
-    assert (row.object, row.revision, row.at_ms) == ("acme/s1/000000", 1, T0)
+    assert (row.object, row.revision, row.at_ms) == (name_of(0, b"one two three"), 1, T0)
     assert driver.tallies["stored_bytes"] == 13
 
 
@@ -43,7 +53,7 @@ def test_a_payload_whose_length_was_not_known_is_whole_with_the_chunk_that_says_
     pipe(driver, [first])
     assert driver.objects == {}
     pipe(driver, [second])
-    assert driver.objects == {"acme/s1/000000": b"one two"}
+    assert driver.objects == stored(0, b"one two")
 
 
 def test_payloads_are_stored_in_the_order_of_their_numbers(drive: Drive) -> None:
@@ -75,7 +85,7 @@ def test_sessions_do_not_wait_for_each_other(drive: Drive) -> None:
     driver = drive(APPLICATION)
     pipe(driver, chunks(1, b"waits", session="s1"))
     pipe(driver, chunks(0, b"goes", session="s2"))
-    assert list(driver.objects) == ["acme/s2/000000"]
+    assert driver.objects == stored(0, b"goes", "s2")
 
 
 def test_interleaved_uploads_keep_apart(drive: Drive) -> None:
@@ -83,7 +93,7 @@ def test_interleaved_uploads_keep_apart(drive: Drive) -> None:
     one = chunks(0, b"a0", b"a1", b"a2", session="s1", upload="a")
     two = chunks(0, b"b0", b"b1", b"b2", session="s2", upload="b")
     pipe(driver, [chunk for pair in zip(one, two, strict=True) for chunk in pair])
-    assert driver.objects == {"acme/s1/000000": b"a0a1a2", "acme/s2/000000": b"b0b1b2"}
+    assert driver.objects == stored(0, b"a0a1a2") | stored(0, b"b0b1b2", "s2")
 
 
 def test_a_torn_upload_leaves_nothing_and_its_repetition_is_the_payload(drive: Drive) -> None:
@@ -94,7 +104,7 @@ def test_a_torn_upload_leaves_nothing_and_its_repetition_is_the_payload(drive: D
     # And one that lacks a chunk in the middle, which an upload that timed out may leave.
     first, _, third = chunks(1, b"x", b"y", b"z", upload="third")
     pipe(driver, [first, third])
-    assert driver.objects == {"acme/s1/000000": b"one two three"}
+    assert driver.objects == stored(0, b"one two three")
     assert states(driver) == [(0, 0, "stored")]
     assert driver.tallies["torn_chunks"] == 1
 
@@ -105,7 +115,7 @@ def test_a_payload_posted_again_is_the_same_payload(drive: Drive) -> None:
         pipe(driver, chunks(0, b"one ", b"two", upload=upload))
     pipe(driver, chunks(0, b"other bytes", upload="d"))
     assert states(driver) == [(0, 0, "stored")]
-    assert driver.objects == {"acme/s1/000000": b"one two"}
+    assert driver.objects == stored(0, b"one two")
     assert driver.tallies["repeated_payloads"] == 3
 
 
@@ -180,7 +190,7 @@ def test_bytes_that_are_not_what_was_announced_are_never_stored(drive: Drive) ->
 
 def test_a_payload_that_the_store_refuses_is_rejected_and_the_session_goes_on(drive: Drive) -> None:
     driver = drive(APPLICATION)
-    driver.objects_refused = {"acme/s1/000000"}
+    driver.objects_refused = {name_of(0, b"one two ")}
     refused = chunks(0, b"one ", b"two ", upload="a")
     other = chunks(0, b"else", session="s2", upload="b")
     pipe(driver, [refused[0], *other, refused[1], *chunks(1, b"next", upload="c")])
@@ -196,7 +206,7 @@ def test_a_payload_that_the_store_refuses_is_rejected_and_the_session_goes_on(dr
     driver.objects_refused = set()
     pipe(driver, refused)
     assert states(driver)[3:] == [(0, 0, "stored")]
-    assert driver.objects["acme/s1/000000"] == b"one two "
+    assert driver.objects[name_of(0, b"one two ")] == b"one two "
     assert listed(driver) == [0, 1]
 
 
@@ -206,6 +216,16 @@ def test_a_silent_session_is_forgotten_with_its_list(drive: Drive) -> None:
     assert (driver.rows["sessions"], driver.rows["stored"]) == (1, 1)
     driver.advance_to(T0 + RULES.kept_ms)
     assert driver.rows == {"sessions": 0, "media_requests": 0, "stored": 0, "waiting": 0, "waiting_numbers": 0}
+
+
+def test_a_payload_of_a_forgotten_session_replaces_no_object(drive: Drive) -> None:
+    """Whoever knew the session's name could replace what was stored once the session was forgotten."""
+    driver = drive(APPLICATION)
+    pipe(driver, chunks(0, b"what the viewer saw"))
+    driver.advance_to(T0 + RULES.kept_ms)
+    pipe(driver, chunks(0, b"something else", upload="u2"), at_ms=T0 + RULES.kept_ms)
+    assert driver.objects == stored(0, b"what the viewer saw") | stored(0, b"something else")
+    assert [row.object for row in rows(driver)] == list(driver.objects)
 
 
 def test_a_record_that_is_no_chunk_is_rejected_with_its_place(drive: Drive) -> None:
@@ -239,7 +259,7 @@ def test_any_mixture_of_sessions_uploads_and_repetitions_is_stored_in_order_and_
     for session in ("s1", "s2", "s3"):
         for number in range(8):
             parts = [random_.randbytes(random_.randint(1, 40)) for _ in range(random_.randint(1, 4))]
-            truth[f"acme/{session}/{number:06d}"] = b"".join(parts)
+            truth |= stored(number, b"".join(parts), session)
             uploads = [f"{session}-{number}-{attempt}" for attempt in range(random_.choice([1, 1, 2]))]
             streams += [chunks(number, *parts, session=session, upload=upload) for upload in uploads]
     driver = drive(application(SessionRules(uploads_max=100, waiting_max=100)))
@@ -270,7 +290,7 @@ def test_a_long_list_comes_in_parts() -> None:
     assert found is not None
     second = lookup.objects_of(found)
     assert (len(second.objects), second.rest) == (52, None)
-    assert second.objects[-1].name == "acme/s1/002099"
+    assert second.objects[-1].name == name_of(2_099, b"p")
 
 
 def test_headers_say_all_of_a_chunk() -> None:
