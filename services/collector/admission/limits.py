@@ -193,7 +193,8 @@ class RejectedRoom:
 class InFlight:
     """Bytes that requests hold which are not yet answered: of their bodies, unpacked too, and of the records made of them.
 
-    Each party (an address, a key) holds `party_share_max` of them at most, so that none takes the room of all others.
+    Each party (an address, a key) holds `party_share_max` of them at most, so that none takes the room of all others; of a key's
+    room one address takes half, for keys are no secret.
     """
 
     def __init__(self, bytes_max: int, party_share_max: float = 1.0) -> None:
@@ -210,7 +211,10 @@ class InFlight:
         for party in parties:
             if held.get(party, 0) + size_bytes > self._party_bytes_max:
                 return False
-        for party in parties:
+        together = _together(parties)
+        if together and held.get(together, 0) + size_bytes > self._party_bytes_max // 2:
+            return False
+        for party in (*parties, together) if together else parties:
             held[party] = held.get(party, 0) + size_bytes
         self.bytes += size_bytes
         return True
@@ -218,12 +222,18 @@ class InFlight:
     def give_back(self, size_bytes: int, *parties: str) -> None:
         """Gives the bytes back: their request is answered."""
         self.bytes -= size_bytes
-        for party in parties:
+        together = _together(parties)
+        for party in (*parties, together) if together else parties:
             left = self._by_party[party] - size_bytes
             if left:
                 self._by_party[party] = left
             else:
                 del self._by_party[party]
+
+
+def _together(parties: tuple[str, ...]) -> str:
+    """An address and a key as a party of their own; empty where there is one party."""
+    return " with ".join(parties) if len(parties) > 1 else ""
 
 
 class Share:

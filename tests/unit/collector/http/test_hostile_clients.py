@@ -180,15 +180,25 @@ async def test_what_a_body_unpacks_to_is_in_flight_before_it_is_parsed() -> None
 
 def test_each_party_has_its_part_of_the_room() -> None:
     in_flight = InFlight(100, 0.5)
-    assert in_flight.take_bytes(50, "a", "k")
+    assert in_flight.take_bytes(50, "a")
     assert not in_flight.take_bytes(1, "a")
-    assert not in_flight.take_bytes(1, "b", "k")
-    assert in_flight.take_bytes(50, "b")
-    in_flight.give_back(50, "a", "k")
-    assert in_flight.take_bytes(50, "a", "k")
-    in_flight.give_back(50, "a", "k")
-    in_flight.give_back(50, "b")
+    assert not in_flight.take_bytes(1, "a", "k")
+    assert in_flight.take_bytes(25, "b", "k")
+    assert in_flight.take_bytes(25, "c", "k")
+    assert not in_flight.take_bytes(1, "d", "k")
+    for party in ("b", "c"):
+        in_flight.give_back(25, party, "k")
+    in_flight.give_back(50, "a")
     assert (in_flight.bytes, in_flight._by_party) == (0, {})
+
+
+def test_no_address_takes_all_the_room_of_a_key() -> None:
+    """Keys are no secret: whoever knew one could keep its customer out from one address."""
+    in_flight = InFlight(1_000, 0.25)
+    while in_flight.take_bytes(10, "attacker", "k"):
+        pass
+    assert in_flight.take_bytes(100, "b", "k")
+    assert in_flight.take_bytes(100, "attacker", "other")
 
 
 def test_slots_are_of_each_party() -> None:
