@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from services.processor.applications.video_views.beacons.step import Step
+from services.processor.applications.video_views.bounds import ARRANGED_STEPS_MAX
 from services.processor.applications.video_views.plays.arrangement import begins_at, content_of, reports_later
 from services.processor.applications.video_views.plays.clocks import (
     has_slow,
@@ -35,7 +36,8 @@ def place(session: Session, shelf: Shelf, step: Step) -> Placed:
     if delays_ms is not None and may_differ(delays_ms):
         steps = [one for view in _open_views(session, shelf) for one in movable(view)]
         delays_ms = ranged(None, [*steps, step])
-        may_be_by_clocks = bool(session.set_back) or has_slow([*steps, step])
+        is_bounded = len(steps) <= ARRANGED_STEPS_MAX
+        may_be_by_clocks = is_bounded and (bool(session.set_back) or has_slow([*steps, step]))
     else:
         may_be_by_clocks = bool(session.set_back) and is_delayed(shifted(step, session.set_back), session.set_back)
     placed = _place_by_clocks(session, shelf, step) if may_be_by_clocks else _place(session, shelf, step)

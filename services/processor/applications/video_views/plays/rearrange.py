@@ -189,13 +189,15 @@ def _carry_out(shelf: Shelf, found: list[Arranged], ordinals: list[int], steps: 
         before = steps.get(ordinal)
         view, dimensions = _stands(shelf, ordinal) if before is not None else shelf.new(ordinal, one.first_seq)
         order = by_number(view)
-        if (
-            before is not None
-            and order.first_seq == one.first_seq
-            and list(map(id, movable(view))) == list(map(id, one.steps))
-        ):
+        of_view, of_play = list(map(id, movable(view))), list(map(id, one.steps))
+        is_longer = before is not None and order.first_seq == one.first_seq and of_view == of_play[: len(of_view)]
+        if is_longer and len(of_view) == len(of_play):
             continue
         changed.add(ordinal)
+        if is_longer and len(of_view) + 1 == len(of_play):
+            view.beacon_count += 1
+            order.take(view.folded, dimensions, one.steps[-1])
+            continue
         order.begin_at(one.first_seq)
         view.beacon_count += len(one.steps) - len(before or ())
         order.take_all(view.folded, dimensions, one.steps)
