@@ -1,6 +1,7 @@
 """The cost of landing: a merge and a rebuild in tables of different sizes, side by side, and the whole path of a batch."""
 
 import threading
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final
@@ -116,7 +117,7 @@ def rebuilds(spark: SparkSession, settings: FinalizerSettings, grown: Sequence[G
     rebuilt: dict[int, Rebuilt] = {}
 
     def rebuild(one: Grown) -> None:
-        rebuilt[one.size] = rollups.rebuild(spark, one.place, wanted[one.size], settings.sets)
+        rebuilt[one.size] = rollups.rebuild(spark, one.place, wanted[one.size], settings.sets, version=time.time_ns())
 
     for _ in range(ROUNDS + 1):
         for one in grown:
@@ -158,7 +159,7 @@ def large_hour(spark: SparkSession, settings: FinalizerSettings, views: int) -> 
     slices = inputs.slices_of(spark, place, inputs.CUSTOMERS)
     rebuilt: list[Rebuilt] = []
     rounds = [
-        took(lambda: rebuilt.append(rollups.rebuild(spark, place, slices, settings.sets)))
+        took(lambda: rebuilt.append(rollups.rebuild(spark, place, slices, settings.sets, version=time.time_ns())))
         for _ in range(_WARM_ROUNDS + ROUNDS)
     ][_WARM_ROUNDS:]
     checks.rebuilt(place, rebuilt[-1])

@@ -21,8 +21,10 @@ from services.finalizer.jobs.export import export
 from services.finalizer.jobs.forget import forget
 from services.finalizer.jobs.maintenance import Maintenance
 from services.finalizer.serving.database import Fenced
-from services.finalizer.streaming import raw
+from services.finalizer.serving.published import Slice
+from services.finalizer.streaming import raw, rollups
 from services.finalizer.warehouse import tables
+from services.finalizer.warehouse.views_table import read
 from shared import codec
 from shared.schemas.span import SpanFields
 from shared.schemas.trace import Trace
@@ -268,3 +270,23 @@ def test_the_serving_database_of_a_stopped_finalizer_refuses_it(warehouse: Wareh
         connection.execute("UPDATE finalizer.fence SET epoch = epoch + 1")
     with pytest.raises(Fenced, match="is held by"):
         warehouse.land([a_view("one")])
+
+
+def test_rollups_of_a_driver_that_was_overtaken_are_not_written(warehouse: Warehouse) -> None:
+    """Paused between its reads and its commit, it would replace newer hours by what it knew."""
+    settings, wanted = warehouse.settings, [Slice(MORNING_MS // HOUR_MS, "acme")]
+    warehouse.land([a_view("one")])
+    older = warehouse.driver.serving.next_version()
+    warehouse.land([a_view("two")])
+
+    def rebuilt(version: int) -> int:
+        rollups.rebuild(warehouse.spark, settings.warehouse_dir, wanted, settings.sets, version=version)
+        stored = read(warehouse.spark, settings.warehouse_dir, tables.ROLLUPS)
+        of_hour = stored.where("grain = 'hour' AND dimensions = ''").select("views").collect()
+        return sum(row["views"] for row in of_hour)
+
+    views = tables.VIEWS.sql_name(settings.warehouse_dir)
+    warehouse.spark.sql(f"DELETE FROM {views} WHERE view_id = 'two'")  # What the older one has read.
+    assert rebuilt(older) == 2
+    warehouse.driver.serving.open()
+    assert rebuilt(warehouse.driver.serving.next_version()) == 1

@@ -3,6 +3,7 @@
 Dirty slices are here and not in the warehouse, so that publishing slices and clearing them is one transaction.
 """
 
+import itertools
 import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
@@ -33,6 +34,8 @@ _STATEMENT_MS: Final = 60_000
 _STATEMENT_MS_MAX: Final = 3_600_000
 _STATEMENT_GROWTH: Final = 4
 _BACKOFF_SECONDS_MAX: Final = 5.0
+#: Of a version, the part that counts the writes of one driver.
+_VERSION_BITS: Final = 24
 
 
 class Fenced(JobFailed):
@@ -67,12 +70,18 @@ class Serving:
         self._statement_ms_max = statement_ms_max
         self._connection: psycopg.Connection | None = None
         self._epoch: int | None = None
+        self._versions = itertools.count()
 
     def open(self) -> None:
         """Applies migrations and takes the fence: from now on every older driver is refused."""
         self._retrying(lambda _: migrate(self._dsn))
         self._epoch = self._retrying(_take_fence)
         log.info("serving_open", epoch=self._epoch)
+
+    def next_version(self) -> int:
+        """A number for a write outside of Postgres: larger than each before it, of this driver and of those it has overtaken."""
+        assert self._epoch is not None, "the fence is taken first"
+        return (self._epoch << _VERSION_BITS) + next(self._versions)
 
     def mark_dirty(self, slices: Iterable[Slice]) -> None:
         """Records slices as dirty; durable on return. Raises `Fenced`, `ServingAway`."""
@@ -89,11 +98,11 @@ class Serving:
         self._retrying(write)
 
     def dirty(self, slices_max: int) -> list[Slice]:
-        """Up to `slices_max` dirty slices, oldest hour first."""
+        """Up to `slices_max` dirty slices, newest hour first: what people look at does not wait for a restated month."""
 
         def read(connection: psycopg.Connection) -> list[Slice]:
             found = connection.execute(
-                "SELECT hour, customer_id FROM finalizer.dirty_slices ORDER BY hour, customer_id LIMIT %s",
+                "SELECT hour, customer_id FROM finalizer.dirty_slices ORDER BY hour DESC, customer_id LIMIT %s",
                 (slices_max,),
             )
             return [Slice(*row) for row in found]
@@ -236,9 +245,10 @@ class Serving:
 
 
 def _take_fence(connection: psycopg.Connection) -> int:
+    # At least the time: a database that was lost and made again gives no epoch that the warehouse knows already.
     row = connection.execute(
-        "INSERT INTO finalizer.fence AS f (epoch) VALUES (1)"
-        " ON CONFLICT (only_row) DO UPDATE SET epoch = f.epoch + 1 RETURNING epoch"
+        "INSERT INTO finalizer.fence AS f (epoch) VALUES (extract(epoch FROM clock_timestamp())::bigint)"
+        " ON CONFLICT (only_row) DO UPDATE SET epoch = greatest(f.epoch + 1, excluded.epoch) RETURNING epoch"
     ).fetchone()
     assert row is not None
     return int(row[0])

@@ -151,6 +151,7 @@ class Landing:
                         self._location,
                         slices,
                         self._sets,
+                        version=self._serving.next_version(),
                         members_max=self._members_max,
                         own_members_max=own,
                         groups_max=rollups.GROUPS_MAX,

@@ -34,6 +34,8 @@ log = structlog.get_logger(__name__)
 
 #: What the driver holds at a time; a group has a sketch of up to 4 KB.
 GROUPS_MAX: Final = 100_000
+#: Delta keeps the largest version of each such name in the table's log.
+_FENCED: Final = "rollups"
 NO_OWN: Final[Mapping[str, int]] = MappingProxyType({})
 
 
@@ -51,6 +53,7 @@ def rebuild(
     wanted: Sequence[Slice],
     sets: Sets,
     *,
+    version: int,
     members_max: int = MEMBERS_MAX,
     own_members_max: Mapping[str, int] = NO_OWN,
     groups_max: int = GROUPS_MAX,
@@ -62,7 +65,8 @@ def rebuild(
     Raises `TooManyGroups`, before anything is written, where several slices have more than `groups_max` groups. One slice is
     rebuilt however many it has: of each set of dimensions at most its members and those of its day's 24 hours.
 
-    May be repeated: it depends on the views alone, and on hours that are not dirty. One commit of the table.
+    May be repeated: it depends on the views alone, and on hours that are not dirty. One commit of the table, which is left out
+    where a commit of the same or a larger `version` is there: a driver that was overtaken replaces nothing by what is older.
     """
     days = sorted({one.hour // 24 for one in wanted})
     of_days = {Slice(one.hour // 24, one.customer_id) for one in wanted}
@@ -85,7 +89,8 @@ def rebuild(
         # Minutes stay in the warehouse: they are too many for the page, and its history needs none.
         served_rows = keep(kept, wide(by_hour.union(by_day)).select(columns))
         served = served_rows.collect()
-        _replace(warehouse, wide(by_minute).select(columns).unionByName(served_rows), days, wanted, of_days)
+        rows = wide(by_minute).select(columns).unionByName(served_rows)
+        _replace(warehouse, rows, wanted, of_days, version)
     return Rebuilt(slices=wanted, measures=list(MEASURES), groups=[_group(row) for row in served])
 
 
@@ -117,15 +122,14 @@ def _gathered(kept: ExitStack, by_minute: Groups, by_hour: Groups, members_max: 
     return _hours(kept, gathered(by_minute, others))
 
 
-def _replace(
-    warehouse: str, rows: DataFrame, days: Sequence[int], wanted: Sequence[Slice], of_days: set[Slice]
-) -> None:
+def _replace(warehouse: str, rows: DataFrame, wanted: Sequence[Slice], of_days: set[Slice], version: int) -> None:
     def condition(slices: Sequence[Slice], column: str) -> str:
         return " OR ".join(
             f"({column} IN ({listed(str(hour) for hour in hours)}) AND customer_id = '{customer}')"
             for customer, hours in _by_customer(slices).items()
         )
 
+    days = sorted({one.hour for one in of_days})
     # Few files: one a core that computes them. In one alone, the other cores would wait for it.
     files = int(rows.sparkSession.conf.get("spark.sql.shuffle.partitions") or 1)
     # Customers' names are checked when a view is parsed: letters, digits, _ and -.
@@ -133,7 +137,7 @@ def _replace(
         "replaceWhere",
         f"day IN ({listed(map(str, days))}) AND ((grain <> 'day' AND ({condition(wanted, 'hour')}))"
         f" OR (grain = 'day' AND ({condition(sorted(of_days), 'day')})))",
-    ).save(tables.ROLLUPS.path(warehouse))
+    ).option("txnAppId", _FENCED).option("txnVersion", version).save(tables.ROLLUPS.path(warehouse))
 
 
 def _by_customer(slices: Sequence[Slice]) -> dict[str, list[int]]:
