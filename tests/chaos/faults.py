@@ -47,7 +47,8 @@ NO_BROKER: Final = '"error": "no broker '
 #: request to join that its client has given up: carried out later, it fences the client's next one.
 DROPPED: Final = '"error": "the group has dropped this process'
 #: What the last line of a slot says that could open no file. It cannot go on without its store: its supervisor starts it again.
-NO_FILES: Final = "Too many open files"
+#: As a process says it that has no descriptor left; the second is of one whose libraries are being loaded.
+NO_FILES: Final = ("Too many open files", "cannot open shared object file: Error 24")
 
 #: The long pause outlasts a short run.
 LONG_RUN_SECONDS: Final = 300.0
@@ -120,7 +121,7 @@ class Fleet:
             self.found_no_broker += 1
         elif self._brokers_fail and DROPPED in slot.last_line():
             self.replaced += 1
-        elif slot.number in self.without_descriptors and NO_FILES in slot.last_line():
+        elif slot.number in self.without_descriptors and any(one in slot.last_line() for one in NO_FILES):
             self.ended_without_descriptors += 1
         else:
             self.ended_unexpectedly.append(f"slot {slot.number}: {slot.log_tail()[-600:]}")
