@@ -67,6 +67,11 @@ def _place(session: Session, shelf: Shelf, step: Step) -> Placed:
     """Takes the step into its play by the clocks that are known."""
     step = shifted(step, session.set_back)
     at = place_of(step)
+    later = () if step.is_timed else [one for one in session.plays[session.closed :] if reports_later(step, one.run)]
+    for one in later:
+        of_later = shelf.open(one.ordinal)
+        if of_later is not None and one.first_seq <= step.seq and _is_known(session, of_later[0], step):
+            return _taken(session, one, of_later, step)
     play = session.plays[-1] if session.plays else None
     # Nearly always it is the last play's.
     if play is None or session.closed or not step.seq or at < play.run or step.seq < play.first_seq:
@@ -81,7 +86,7 @@ def _place(session: Session, shelf: Shelf, step: Step) -> Placed:
     is_known = _is_known(session, opened[0], step)
     content = content_of(step)
     shows_other = content is not None and play.content not in (None, content)
-    if is_known is None or (not is_known and (shows_other or at < play.run)):
+    if is_known is None or (not is_known and (shows_other or at < play.run or later)):
         return rearrange(session, shelf, step)
     return _taken(session, play, opened, step)
 
@@ -170,7 +175,7 @@ def _home(session: Session, step: Step) -> Play | None:
     """The open play to which the step belongs as the plays are; None if they must be rearranged."""
     plays = session.plays[session.closed :]
     run = _run_of(plays, step) or (plays[0].run if plays else None)
-    if (not step.seq and run != begins_at(step)) or any(reports_later(step, play.run) for play in plays):
+    if not step.seq and run != begins_at(step):
         return None
     home = [play for play in plays if play.run == run and play.first_seq <= step.seq]
     return home[-1] if home else None

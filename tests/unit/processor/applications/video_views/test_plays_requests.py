@@ -33,3 +33,25 @@ def test_a_request_that_was_over_before_its_play_began_is_of_it(by_ms: int, earl
         found = sorted(newest(folded_fast(beacons, ())).values(), key=lambda row: row.view_epoch)
         assert [(row.video_id, row.beacon_count, row.seq_gaps) for row in found] == [("a", 30, 0), ("b", 20, 0)]
         random.Random(seed).shuffle(beacons)
+
+
+@pytest.mark.parametrize("records", [20, 200])
+def test_copies_of_such_reports_and_of_the_last_ones_of_a_play_are_copies(records: int) -> None:
+    first = play(30, 0, "a", early_ms=400, stepped_ms=0)
+    begun_ms = 305_000
+    # The last report of the first play came with the beginning of the second one.
+    last = cmcd(30, "request", begun_ms - 3_000, e="rr", rc=200, ttlb=900, cid="a")
+    last = msgspec.structs.replace(last, source_event="rr", recv_time_ms=T0 + begun_ms + 2_000)
+    second = play(records, begun_ms, "b", early_ms=400, stepped_ms=0)
+    beacons = [*first, last, *second, last, second[1], first[1]]
+    found = sorted(newest(folded_fast(beacons, ())).values(), key=lambda row: row.view_epoch)
+    assert [(row.view_id, row.beacon_count, row.duplicate_count, row.late_count) for row in found] == [
+        ("s1", 31, 2, 0),
+        ("s1.2", records, 1, 0),
+    ]
+    for seed in range(4):
+        random.Random(seed).shuffle(beacons)
+        found = sorted(newest(folded_fast(beacons, ())).values(), key=lambda row: row.view_epoch)
+        assert sum(row.beacon_count + row.duplicate_count for row in found) == len(beacons)
+        if records == 20:
+            assert [(row.view_id, row.beacon_count) for row in found] == [("s1", 31), ("s1.2", records)]
