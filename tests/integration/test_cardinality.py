@@ -9,7 +9,7 @@ from uuid import uuid4
 
 import psycopg
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from deploy.local.postgres import Postgres
 from services.collector.customers.table import MIGRATIONS_DIR
@@ -17,7 +17,7 @@ from services.dashboard.queries import PostgresServing
 from services.finalizer.serving.published import Rebuilt, RecentView
 from services.finalizer.streaming import rollups
 from services.finalizer.transforms.rollups import MEASURES
-from services.finalizer.warehouse import tables
+from services.finalizer.warehouse import tables, views_table
 from services.rim.database.migrations import migrate
 from shared.schemas.view import View
 from tests.integration.finalizing import MORNING_MS, a_view
@@ -119,8 +119,18 @@ def test_a_batch_of_many_bytes_is_landed_in_pieces(warehouse: Warehouse, monkeyp
         lengths.extend(len(one.document) for one in recent)
         bring(recent)
 
+    merged: list[int] = []
+    merge = views_table.merge_views
+
+    def merged_piece(spark: SparkSession, location: str, piece: DataFrame, days: Sequence[int], **named: Any) -> None:
+        merged.append(piece.count())
+        merge(spark, location, piece, days, **named)
+
     monkeypatch.setattr(warehouse.driver.serving, "bring_recent", brought)
+    monkeypatch.setattr(views_table, "merge_views", merged_piece)
     warehouse.land(invented())
+    assert sum(merged) == INVENTED
+    assert max(merged) < INVENTED
     warehouse.land([*invented(revision=2), a_view("one-more", watch_ms=1)])
     assert len(held) > 6
     # The last document that passes the bound is held as well.
