@@ -192,7 +192,7 @@ def _start(folder: Path, broker: Broker, postgres: Postgres, supervisor: Supervi
     broker.wait_ready()
     create_topics(Settings(kafka_bootstrap=broker.bootstrap, topics_profile="laptop"))
     services = DemoServices(folder, bootstrap=broker.bootstrap, postgres_dsn=postgres.dsn)
-    all_services = [*services.processors(), *services.collectors(), services.finalizer()]
+    all_services = [*services.processors(), *services.collectors(), services.finalizer(), services.serving()]
     for service in all_services:
         supervisor.start(service)
     supervisor.wait_ready(*(service.name for service in all_services))

@@ -16,6 +16,7 @@ from services.dashboard.settings import DashboardSettings
 from services.finalizer.settings import FinalizerSettings
 from services.processor.catalogue import SETTINGS as APPLICATIONS
 from services.processor.settings import ProcessorSettings
+from services.serving.settings import ServingSettings
 from services.webhooks.settings import WebhooksSettings
 from shared.settings import Settings, SettingsGroup
 
@@ -27,6 +28,7 @@ _SERVICES: Final[Mapping[str, type[SettingsGroup]]] = {
     "Processor": ProcessorSettings,
     **{f"Processor, application `{name}`": group for name, group in APPLICATIONS.items()},
     "Finalizer": FinalizerSettings,
+    "Serving": ServingSettings,
     "Dashboard": DashboardSettings,
     "Webhooks": WebhooksSettings,
 }

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final, Literal, get_args
 
 Kind = Literal["counter", "gauge", "histogram"]
-ServiceName = Literal["collector", "processor", "finalizer", "dashboard", "webhooks"]
+ServiceName = Literal["collector", "processor", "finalizer", "dashboard", "webhooks", "serving"]
 
 _PREFIX: Final = "playhead_"
 
@@ -303,6 +303,40 @@ WEBHOOKS_ATTEMPTS: Final = Metric(
     "playhead_webhooks_attempts_total", "counter", "Attempts to deliver, by the answer's class or none.", ("answer",)
 )
 WEBHOOKS_PENDING: Final = Metric("playhead_webhooks_pending_records", "gauge", "Records read and not yet done with.")
+
+SERVING_RECORDS: Final = Metric(
+    "playhead_serving_records_total",
+    "counter",
+    "Records read from topic views: view, undecodable, invalid.",
+    ("outcome",),
+)
+SERVING_VIEWS: Final = Metric(
+    "playhead_serving_views_total",
+    "counter",
+    "Revisions written to Postgres; others were there already, or are not kept.",
+)
+SERVING_DELAY_SECONDS: Final = Metric(
+    "playhead_serving_delay_seconds", "histogram", "From the append of a row to the commit that brings it to the page."
+)
+SERVING_TRANSACTION_SECONDS: Final = Metric(
+    "playhead_serving_transaction_seconds", "histogram", "One transaction of rows, sums and positions."
+)
+SERVING_LAG_RECORDS: Final = Metric(
+    "playhead_serving_lag_records", "gauge", "Offsets of this process's partitions that it has not landed."
+)
+SERVING_SUPERSEDED: Final = Metric(
+    "playhead_serving_superseded_total",
+    "counter",
+    "Transactions refused, because another process had moved a position.",
+)
+SERVING_HOT_SLICES: Final = Metric(
+    "playhead_serving_hot_slices", "gauge", "Customers' hours of which the page reads sums of views, not the rollups."
+)
+SERVING_DIFFERENT_SLICES: Final = Metric(
+    "playhead_serving_different_slices",
+    "gauge",
+    "Customers' closed hours of which the sums of views are not the rollups: 0, always.",
+)
 
 
 def declared() -> tuple[Metric, ...]:

@@ -17,6 +17,7 @@ SHARING_SPARK: Final = (
     "test_rows.py",
     "test_finalizer_transforms.py",
     "test_cardinality.py",
+    "test_hot_sums.py",
     "test_finalizer_identity.py",
     "test_hanging_batch.py",
 )

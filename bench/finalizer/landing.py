@@ -196,7 +196,6 @@ def whole_path(spark: SparkSession, settings: FinalizerSettings, views: int) -> 
         members_max=settings.members_max,
         bytes_max=settings.batch_bytes_max,
         customer_limits=CustomerLimits(settings.customers_database, settings.members_max),
-        recent_days=settings.recent_days,
         clock_ms=lambda: 0,
         crash_points=CrashPoints(),
     )

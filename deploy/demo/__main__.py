@@ -146,7 +146,8 @@ class Demo:
         processors, collectors = services.processors(), services.collectors()
         early = [*processors, *collectors, services.dashboard()]
         # Players need these first; Spark, the slowest, may come up while they play.
-        for service in (*early, services.finalizer()):
+        # The finalizer makes the tables of hot rows before it starts Spark.
+        for service in (*early, services.finalizer(), services.serving()):
             self._supervisor.start(service)
         self._supervisor.wait_ready(*(service.name for service in early))
         for name in (service.name for service in early):

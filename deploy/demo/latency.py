@@ -3,7 +3,7 @@
 from array import array
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -16,9 +16,11 @@ Gauges are emitted every {bucket:g} s, so half of that is the least to expect.
 Closed view to row: from the append of a view's last beacon to the append of its row in topic views, minus the grace
 period of {grace:g} s.
 It is measured over the {closed:,} views whose player closed them, because only there it is certain which grace period applied.
-Closed view to page's table: the same views, to the publishing of the first batch that had the row in the warehouse. published_at in
-Postgres is read about once a second, so of two publishings within a second only the later is seen.
-Row to page's table: from the row's append to the same moment, over all rows, including those that waited for Spark to start."""
+Closed view to page's figures: the same views, to the write of their hot row, a few ms before the commit that brings it to the page.
+Row to page's figures: from the row's append to the same moment, over all rows, including those that waited for the tables.
+Row to rollups: from the row's append to the publishing of the first batch that had it in the warehouse, over all rows, including
+those that waited for Spark to start. published_at is read about once a second, so of two publishings within a second only the
+later is seen."""
 
 
 @dataclass(frozen=True)
@@ -88,27 +90,32 @@ def latency_lines(
     closed: Collection[ViewKey],
     grace_ms: int,
     live_ms: list[int],
+    *,
+    written_ms: Mapping[ViewKey, int],
 ) -> list[Line]:
     """The table's lines on latency. `closed` are the views that their player closed; the others wait longer.
 
-    `live_ms`: how long each beacon waited for its live gauge.
+    `live_ms`: how long each beacon waited for its live gauge. `written_ms`: when the hot row of each view was written.
     """
     ascending = sorted(published_ms)
-    to_row, to_table, from_row_to_table = [], [], []
+    to_row, to_page, from_row_to_page, from_row_to_rollups = [], [], [], []
     for row in rows:
-        table_ms = published_after(row, ascending)
+        page_ms, rollups_ms = written_ms.get(row.key), published_after(row, ascending)
         if row.key in closed:
             to_row.append(row.kafka_timestamp_ms - row.last_append_ms - grace_ms)
-            if table_ms is not None:
-                to_table.append(table_ms - row.last_append_ms - grace_ms)
-        if table_ms is not None:
-            from_row_to_table.append(table_ms - row.kafka_timestamp_ms)
+            if page_ms is not None:
+                to_page.append(page_ms - row.last_append_ms - grace_ms)
+        if page_ms is not None:
+            from_row_to_page.append(page_ms - row.kafka_timestamp_ms)
+        if rollups_ms is not None:
+            from_row_to_rollups.append(rollups_ms - row.kafka_timestamp_ms)
     less = f"minus {grace_ms / 1_000:g} s, p50 / p99"
     return [
         _line("beacon to live number, p50 / p99", live_ms),
         _line(f"closed view to row, {less}", to_row),
-        _line(f"closed view to page's table, {less}", to_table),
-        _line("row to page's table, p50 / p99", from_row_to_table),
+        _line(f"closed view to page's figures, {less}", to_page),
+        _line("row to page's figures, p50 / p99", from_row_to_page),
+        _line("row to rollups, p50 / p99", from_row_to_rollups),
     ]
 
 

@@ -271,14 +271,23 @@ def rollups(dsn: str) -> dict[str, Rollup]:
 def published_ms(dsn: str) -> set[int]:
     """When the finalizer last published, ms since 1970: one moment, or none before the first."""
     with psycopg.connect(dsn, connect_timeout=int(_REQUEST_SECONDS_MAX)) as connection:
-        known = connection.execute("SELECT to_regclass('serving.published')").fetchone()
+        known = connection.execute("SELECT to_regclass('finalizer.fence')").fetchone()
         if known is None or known[0] is None:
             return set()
         found = connection.execute(
-            "SELECT round(extract(epoch FROM published_at) * 1000)::bigint FROM serving.published"
+            "SELECT round(extract(epoch FROM published_at) * 1000)::bigint FROM finalizer.fence"
             " WHERE published_at IS NOT NULL"
         )
         return {at_ms for (at_ms,) in found}
+
+
+def written_ms(dsn: str) -> dict[ViewKey, int]:
+    """When the hot row of each view was written, ms since 1970."""
+    with psycopg.connect(dsn, connect_timeout=int(_REQUEST_SECONDS_MAX)) as connection:
+        found = connection.execute(
+            "SELECT customer_id, view_id, round(extract(epoch FROM written_at) * 1000)::bigint FROM serving.views"
+        )
+        return {(customer_id, view_id): at_ms for customer_id, view_id, at_ms in found}
 
 
 def read_truths(paths: Sequence[Path]) -> Truth:

@@ -232,6 +232,20 @@ class DemoServices:
             stop_seconds=_FINALIZER_STOP_SECONDS_MAX,
         )
 
+    def serving(self) -> Service:
+        """Hot rows: what the page shows within a second."""
+        admin_port = free_port()
+        return self._service(
+            "serving",
+            ("-m", "services.serving"),
+            admin_port,
+            {
+                "SERVING_POSTGRES_DSN": self._postgres_dsn,
+                "SERVING_ADMIN_HOST": _HOST,
+                "SERVING_ADMIN_PORT": str(admin_port),
+            },
+        )
+
     def dashboard(self) -> Service:
         """The page."""
         admin_port = free_port()

@@ -21,7 +21,7 @@ from deploy.demo.compare import (
 )
 from deploy.demo.display import Display
 from deploy.demo.latency import explanation, latency_lines
-from deploy.demo.observe import TopicReader, Warehouse, accepted, published_ms, read_truths, rollups
+from deploy.demo.observe import TopicReader, Warehouse, accepted, published_ms, read_truths, rollups, written_ms
 from deploy.demo.services import FINISH_MS
 from deploy.local.process import DeadlinePassed
 from shared.settings import Settings
@@ -151,8 +151,12 @@ class Watch:
         lines = [*total_lines(self._truth, self._observed), *views.lines, *customer_lines(self._truth, self._observed)]
         closed, grace_ms = self._topics.seen.closed_views(), FINISH_MS["finish_clean_ms"]
         waits_ms, landings = self._topics.seen.live_waits.waits_ms(), warehouse.landings()
+        written = written_ms(self._postgres_dsn)
         return Verdict(
-            lines=[*lines, *latency_lines(landings, self._published_ms, closed, grace_ms, waits_ms)],
+            lines=[
+                *lines,
+                *latency_lines(landings, self._published_ms, closed, grace_ms, waits_ms, written_ms=written),
+            ],
             differences=views.differences,
             explanation=explanation(len(closed), grace_ms),
             ok=self._truth.done and all(line.ok is not False for line in lines),

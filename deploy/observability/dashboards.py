@@ -208,6 +208,26 @@ FINALIZER: Final = (
     Panel("Rows of applications", "cps", ((_rate("playhead_finalizer_rows_total", "topic"), "{{topic}}"),)),
     Panel("Unparsed", "cps", ((_rate("playhead_finalizer_unparsed_total", "reason"), "{{reason}}"),)),
     Panel("Maintenance", "s", ((_quantile(0.9, "playhead_finalizer_maintenance_seconds", "table"), "p90 {{table}}"),)),
+    Panel("Hot rows: append to page", "s", ((_quantile(0.99, "playhead_serving_delay_seconds"), "p99"),)),
+    Panel("Hot rows: transactions", "s", ((_quantile(0.99, "playhead_serving_transaction_seconds"), "p99"),)),
+    Panel("Hot rows: records", "cps", ((_rate("playhead_serving_records_total", "outcome"), "{{outcome}}"),)),
+    Panel(
+        "Hot rows: revisions written, transactions refused",
+        "cps",
+        (
+            (_rate("playhead_serving_views_total", "job"), "written"),
+            (_rate("playhead_serving_superseded_total", "job"), "refused"),
+        ),
+    ),
+    Panel("Hot rows: lag", "short", (("playhead_serving_lag_records", "{{instance}}"),)),
+    Panel(
+        "Hot rows: slices",
+        "short",
+        (
+            ("max(playhead_serving_hot_slices)", "hot"),
+            ("max(playhead_serving_different_slices)", "closed and different"),
+        ),
+    ),
     Panel(
         "Page: requests",
         "reqps",
@@ -225,7 +245,7 @@ ALL: Final = {
     "playhead-overview": ("Playhead: overview", OVERVIEW),
     "playhead-collector": ("Playhead: collector", COLLECTOR),
     "playhead-processor": ("Playhead: processor", PROCESSOR),
-    "playhead-finalizer": ("Playhead: finalizer, page and webhooks", FINALIZER),
+    "playhead-finalizer": ("Playhead: finalizer, hot rows, page and webhooks", FINALIZER),
 }
 
 

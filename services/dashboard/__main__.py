@@ -23,6 +23,7 @@ from services.dashboard.postgres import Postgres
 from services.dashboard.queries import PostgresServing
 from services.dashboard.replay import Replay
 from services.dashboard.settings import DashboardSettings
+from services.dashboard.shared_answers import SharedServing
 from services.dashboard.views import ProcessorViews
 from services.rim.admin.admin import AdminServer, Check
 from services.rim.database.postgres import certificate_files
@@ -135,7 +136,7 @@ def _assemble(settings: DashboardSettings, fate: _Fate, stop: threading.Event) -
         replay = Replay(settings.recordings_lookup_url, token, settings.rrweb_dir)
     app = make_app(
         board,
-        serving,
+        SharedServing(serving),
         views,
         streams_max=settings.streams_max,
         unpublished_ms_max=round(settings.unpublished_seconds_max * 1_000),

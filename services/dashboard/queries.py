@@ -1,4 +1,4 @@
-"""The dashboard's queries to Postgres: only sums of hours in schema `serving`, by blocks of hours."""
+"""The dashboard's questions to Postgres: only sums of hours in schema `serving`. `quality_sql` has the statements."""
 
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -8,71 +8,15 @@ from typing import Final, Protocol
 import psycopg
 from psycopg.rows import tuple_row
 
+from services.dashboard import quality_sql as sql
 from services.dashboard.postgres import Postgres
 from services.dashboard.quality import RollupSum
+from services.dashboard.quality_sql import LEVEL_MAX
 
 CUSTOMERS_MAX: Final = 200
 
-#: Of the longest blocks of table `serving.blocks`: of 2^13 hours.
-LEVEL_MAX: Final = 13
-
-_WANTED: Final = f"""
-    WITH wanted AS (
-        SELECT b.* FROM unnest(%(levels)s::smallint[], %(blocks)s::bigint[]) AS one (level, block)
-        JOIN serving.blocks AS b ON b.level = one.level AND b.block = one.block
-        UNION ALL
-        SELECT b.* FROM serving.blocks AS b WHERE b.level = {LEVEL_MAX} AND b.block >= %(first)s
-    )
-"""  # noqa: S608 - a number of ours
-#: As the fields of `RollupSum`.
-_SUMS: Final = """
-    customer_id, sum(views)::bigint AS views, sum(started)::bigint AS started,
-    sum(startup_failures)::bigint AS startup_failures, sum(playback_failures)::bigint AS playback_failures,
-    sum(exits_before_start)::bigint AS exits_before_start, sum(watch_ms)::float8 AS watch_ms,
-    sum(playing_ms)::float8 AS playing_ms, sum(rebuffer_ms)::float8 AS rebuffer_ms,
-    sum(bitrate_integral)::float8 AS bitrate_integral, sum(bitrate_time_ms)::float8 AS bitrate_time_ms
-"""
-#: Then how many customers there are.
-_ROLLUPS: Final = f"""{_WANTED}
-    SELECT {_SUMS}, count(*) OVER () AS customers
-    FROM wanted GROUP BY customer_id ORDER BY sum(views) DESC, customer_id LIMIT %(customers_max)s
-"""  # noqa: S608 - SQL of ours
-_STARTUPS: Final = f"""{_WANTED}
-    SELECT customer_id, array_agg(bucket), array_agg(count) FROM (
-        SELECT customer_id, bucket, sum(count)::bigint AS count
-        FROM wanted, unnest(startup_ms_buckets, startup_ms_counts) AS histogram (bucket, count)
-        WHERE customer_id = ANY(%(customers)s)
-        GROUP BY customer_id, bucket
-    ) AS counts GROUP BY customer_id
-"""  # noqa: S608 - SQL of ours
-_OF_SOURCES: Final = """
-    FROM serving.rollups
-    WHERE grain = %(grain)s AND dimensions = 'source' AND start >= %(since)s AND customer_id = ANY(%(customers)s)
-      AND members[1] IS NOT NULL
-"""
-#: The sums of each client, then its name, and whether its start-up times are in the customer's median.
-_BY_SOURCE: Final = f"""
-    SELECT {_SUMS}, members[1] AS source, bool_or(cardinality(startup_ms_buckets) > 0) AS has_startups
-    {_OF_SOURCES} GROUP BY customer_id, members[1] ORDER BY members[1]
-"""
-_STARTUPS_BY_SOURCE: Final = f"""
-    SELECT customer_id, source, array_agg(bucket), array_agg(count) FROM (
-        SELECT customer_id, source, bucket, sum(count)::bigint AS count
-        FROM (SELECT customer_id, members[1] AS source, startup_ms_buckets, startup_ms_counts {_OF_SOURCES}) AS wanted,
-             unnest(startup_ms_buckets, startup_ms_counts) AS histogram (bucket, count)
-        GROUP BY customer_id, source, bucket
-    ) AS counts GROUP BY customer_id, source
-"""  # noqa: S608 - SQL of ours
 #: Clients are read by hour up to so many hours, and by whole day beyond.
 _HOURS_BY_SOURCE_MAX: Final = 48
-#: Of each customer the dimensions of which it has more values than rollups keep apart, of the whole days that the hours lie in.
-_GATHERED: Final = """
-    SELECT customer_id, array_agg(DISTINCT dimensions ORDER BY dimensions)
-    FROM serving.rollups
-    WHERE grain = 'day' AND members[1] = '(other)' AND start >= %(since_day)s AND customer_id = ANY(%(customers)s)
-    GROUP BY customer_id
-"""
-_NEWEST: Final = "SELECT (SELECT max(hour) FROM serving.rollups_hourly), (SELECT published_at FROM serving.published)"
 
 
 @dataclass(frozen=True)
@@ -138,28 +82,35 @@ def blocks_since(hour: int) -> tuple[list[tuple[int, int]], int]:
 
 
 async def _read(connection: psycopg.AsyncConnection, since: datetime) -> Rollups:
-    listed, first = blocks_since(int(since.timestamp()) // 3600)
-    wanted = {"levels": [one[0] for one in listed], "blocks": [one[1] for one in listed], "first": first}
+    since_hour = int(since.timestamp()) // 3600
+    listed, first = blocks_since(since_hour)
+    wanted: dict[str, object] = {
+        "levels": [one[0] for one in listed],
+        "blocks": [one[1] for one in listed],
+        "first": first,
+        "since_hour": since_hour,
+    }
     since_day = since.replace(hour=0, minute=0, second=0, microsecond=0)
     async with connection.cursor(row_factory=tuple_row) as cursor:
-        await cursor.execute(_NEWEST)
+        await cursor.execute(sql.NEWEST)
         newest_hour, published_at = await cursor.fetchone() or (None, None)
-        await cursor.execute(_ROLLUPS, {**wanted, "customers_max": CUSTOMERS_MAX})
+        await cursor.execute(sql.ROLLUPS, {**wanted, "customers_max": CUSTOMERS_MAX})
         rows = await cursor.fetchall()
         sums = [RollupSum(*row[:-1]) for row in rows]
         customers: int = rows[0][-1] if rows else 0
         customer_ids = [customer.customer_id for customer in sums]
-        await cursor.execute(_STARTUPS, {**wanted, "customers": customer_ids})
+        await cursor.execute(sql.STARTUPS, {**wanted, "customers": customer_ids})
         # A row a customer: thousands of small rows would cost the page's process more than Postgres.
         startups = {
             customer_id: dict(zip(buckets, counts, strict=True))
             for customer_id, buckets, counts in await cursor.fetchall()
         }
-        await cursor.execute(_GATHERED, {"since_day": since_day, "customers": customer_ids})
+        await cursor.execute(sql.GATHERED, {"since_day": since_day, "customers": customer_ids})
         gathered: dict[str, list[str]] = dict(await cursor.fetchall())
     is_short = newest_hour is not None and newest_hour - since < timedelta(hours=_HOURS_BY_SOURCE_MAX)
     grain, start = ("hour", since) if is_short else ("day", since_day)
-    sources, by_source = await _read_by_source(connection, {"grain": grain, "since": start}, customer_ids)
+    of_sources = {"grain": grain, "since": start, "since_hour": int(start.timestamp()) // 3600}
+    sources, by_source = await _read_by_source(connection, of_sources, customer_ids)
     return Rollups(sums, startups, newest_hour, published_at, sources, by_source, customers - len(sums), gathered)
 
 
@@ -170,14 +121,14 @@ async def _read_by_source(
     sources: dict[str, list[str]] = {}
     parts: dict[str, dict[str, tuple[RollupSum, dict[int, int]]]] = {}
     async with connection.cursor(row_factory=tuple_row) as cursor:
-        await cursor.execute(_BY_SOURCE, {**wanted, "customers": customer_ids})
+        await cursor.execute(sql.SUMS_BY_SOURCE, {**wanted, "customers": customer_ids})
         for customer_id, *sums, source, has_startups in await cursor.fetchall():
             parts.setdefault(customer_id, {})[source] = RollupSum(customer_id, *sums), {}
             if has_startups:
                 sources.setdefault(customer_id, []).append(source)
         by_source = {customer_id: parts[customer_id] for customer_id, names in sources.items() if len(names) > 1}
         if by_source:
-            await cursor.execute(_STARTUPS_BY_SOURCE, {**wanted, "customers": list(by_source)})
+            await cursor.execute(sql.STARTUPS_BY_SOURCE, {**wanted, "customers": list(by_source)})
             for customer_id, source, buckets, counts in await cursor.fetchall():
                 by_source[customer_id][source][1].update(zip(buckets, counts, strict=True))
     return sources, by_source

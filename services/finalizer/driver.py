@@ -10,6 +10,7 @@ from pyspark.sql import SparkSession
 
 from services.finalizer.serving.customer_limits import CustomerLimits
 from services.finalizer.serving.database import Serving
+from services.finalizer.serving.published import first_kept_hour
 from services.finalizer.settings import FinalizerSettings
 from services.finalizer.streaming.landing import Landing
 from services.finalizer.warehouse import checkpoint_lock, session, tables
@@ -37,6 +38,7 @@ def writing(settings: FinalizerSettings, stop: threading.Event) -> Iterator[Driv
         )
         try:
             serving.open()
+            serving.keep_views(first_kept_hour(clock_ms(), settings.recent_days))
             with spark_session(settings) as spark:
                 tables.ensure(
                     spark, settings.warehouse_dir, auto_compact=settings.auto_compact, rows_of=settings.row_topics
@@ -50,7 +52,6 @@ def writing(settings: FinalizerSettings, stop: threading.Event) -> Iterator[Driv
                     members_max=settings.members_max,
                     bytes_max=settings.batch_bytes_max,
                     customer_limits=CustomerLimits(settings.customers_database, settings.members_max),
-                    recent_days=settings.recent_days,
                     clock_ms=clock_ms,
                     crash_points=crash_points,
                 )

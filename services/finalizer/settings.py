@@ -5,12 +5,13 @@ from typing import ClassVar, Final, Literal, Self
 
 import pydantic
 
-from services.finalizer.transforms.rollups import DIMENSIONS, MEMBERS_MAX, SOURCE, Sets
+from services.finalizer.transforms.rollups import MEMBERS_MAX, Sets
 from services.finalizer.warehouse.locations import Location
 from services.finalizer.warehouse.row_topics import ALL as ROW_TOPICS
 from services.finalizer.warehouse.row_topics import APPLICATIONS, RowTopic
 from services.rim.database.postgres import Dsn
 from services.rim.process.crash_points import ARMED_PATTERN
+from shared.measures import DIMENSIONS, SOURCE
 from shared.settings import Settings
 
 _DIMENSION: Final = f"({'|'.join(DIMENSIONS)})"
@@ -141,8 +142,8 @@ class FinalizerSettings(Settings):
     rollups_days: int = pydantic.Field(
         default=0, ge=0, le=_DAYS_MAX, description=f"rollups by hour and day, here and in Postgres; {_DAYS}"
     )
-    recent_days: int = pydantic.Field(
-        default=7, ge=0, le=100_000, description="days of finished views in Postgres; 0: none"
+    recent_days: float = pydantic.Field(
+        default=7.0, ge=0, le=100_000, description="days of finished views in Postgres, by the hour; 0: none"
     )
 
     @pydantic.model_validator(mode="after")

@@ -10,12 +10,14 @@ from services.collector.settings import CollectorSettings
 from services.dashboard.settings import DashboardSettings
 from services.finalizer.settings import FinalizerSettings
 from services.processor.settings import ProcessorSettings
+from services.serving.settings import ServingSettings
 from shared.settings import Settings
 
 SETTINGS: dict[str, type[Settings]] = {
     "collector": CollectorSettings,
     "processor": ProcessorSettings,
     "finalizer": FinalizerSettings,
+    "serving": ServingSettings,
     "dashboard": DashboardSettings,
 }
 #: What the image itself sets (deploy/Dockerfile).

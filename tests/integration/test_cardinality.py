@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 from deploy.local.postgres import Postgres
 from services.collector.customers.table import MIGRATIONS_DIR
 from services.dashboard.queries import PostgresServing
-from services.finalizer.serving.published import Rebuilt, RecentView
+from services.finalizer.serving.published import Rebuilt
 from services.finalizer.streaming import rollups
 from services.finalizer.transforms.rollups import MEASURES
 from services.finalizer.warehouse import tables, views_table
@@ -114,9 +114,9 @@ def test_a_batch_of_many_bytes_is_landed_in_pieces(warehouse: Warehouse, monkeyp
     lengths: list[int] = []
     bring = warehouse.driver.serving.bring_recent
 
-    def brought(recent: Sequence[RecentView]) -> None:
-        held.append(sum(len(one.document) for one in recent))
-        lengths.extend(len(one.document) for one in recent)
+    def brought(recent: Sequence[Sequence[Any]]) -> None:
+        held.append(sum(len(one[-1]) for one in recent))
+        lengths.extend(len(one[-1]) for one in recent)
         bring(recent)
 
     merged: list[int] = []

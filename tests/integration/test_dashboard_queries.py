@@ -7,11 +7,13 @@ import random
 import signal
 import threading
 from collections import Counter
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import closing
+from dataclasses import replace
 from datetime import UTC, datetime
 from uuid import uuid4
 
+import msgspec
 import psycopg
 import pytest
 
@@ -20,7 +22,12 @@ from services.dashboard.postgres import NotPublished, PostgresAway, QueryRefused
 from services.dashboard.queries import CUSTOMERS_MAX, PostgresServing, Rollups
 from services.finalizer.serving.database import Serving
 from services.finalizer.serving.migrate import migrate
-from services.finalizer.serving.published import Rebuilt, Slice
+from services.finalizer.serving.published import Group, Rebuilt, Slice
+from shared.histogram import bucket_of
+from shared.measures import SUMMED
+from shared.schemas.view import View
+from tests.integration.finalizing import hour_of
+from tests.integration.hot import generated, write
 from tests.integration.served import MEASURES, publish, total
 
 pytestmark = pytest.mark.integration
@@ -88,6 +95,90 @@ async def test_a_startup_median_of_several_clients_is_split_by_client(serving: P
     assert split(await serving.rollups_since(EVER)) == {"cmcd": (2, {5: 10}), "mux": (2, {5: 10})}
 
 
+async def test_the_page_counts_each_view_once_whether_the_warehouse_has_counted_it_or_not(
+    serving: PostgresServing, dsn: str
+) -> None:
+    chance = random.Random(5)
+    views = [
+        generated(chance, f"view-{number}", customer="acme", source=chance.choice(["mux", "cmcd"]))
+        for number in range(60)
+    ]
+    # The warehouse has all but the last views, and older revisions of some; a view has moved to another hour since.
+    older = [generated(chance, view.view_id, source=view.source, customer="acme") for view in views[:40]]
+    views = [msgspec.structs.replace(view, revision=2) for view in views]
+    with closing(Serving(dsn, away_seconds_max=20, stop=threading.Event())) as finalizer:
+        finalizer.open()
+        finalizer.keep_views(0)
+        groups = [group for view in older if not view.deleted for group in _rollups_of(view)]
+        merged = _added(groups)
+        slices = list({Slice(group.start_ms // 3_600_000, group.customer_id) for group in merged})
+        finalizer.publish(Rebuilt(slices, MEASURES, merged), checkpoint_id="c", batch_id=1)
+        with psycopg.connect(dsn, autocommit=True) as connection:
+            write(connection, older)
+            write(connection, views)
+            before = await serving.rollups_since(EVER)
+            # Until all rows are there, the rollups alone are read.
+            connection.execute("SELECT serving.settle(array_agg(hour), array_agg(customer_id)) FROM serving.hot_slices")
+            connection.execute("UPDATE serving.coverage SET is_whole = true")
+    assert [one.views for one in before.sums] == [sum(not view.deleted for view in older)]
+
+    truth = [view for view in views if not view.deleted]
+    for since_hour in (0, sorted(map(hour_of, truth))[len(truth) // 2]):
+        since = datetime.fromtimestamp(since_hour * 3_600, UTC)
+        wanted = [view for view in truth if hour_of(view) >= since_hour]
+        found = await serving.rollups_since(since)
+        assert [(one.views, one.watch_ms, one.started) for one in found.sums] == [
+            (len(wanted), float(sum(view.watch_ms for view in wanted)), sum(map(_has_started, wanted)))
+        ]
+        assert found.startups["acme"] == Counter(
+            bucket_of(one.startup_ms) for one in wanted if one.startup_ms is not None
+        )
+        assert found.newest_hour is not None
+        if since_hour == 0:
+            assert {source: sums.views for source, (sums, _) in found.by_source["acme"].items()} == Counter(
+                view.source for view in wanted
+            )
+
+
+def _has_started(view: View) -> bool:
+    return view.startup_ms is not None or (view.startup_unknown or "not_started") != "not_started"
+
+
+def _rollups_of(view: View) -> Iterator[Group]:
+    """One view as the finalizer counts it: by hour and day, in total and by client."""
+    figures = [
+        *(1, _has_started(view), view.startup_failed, view.playback_failed, view.ebvs, view.view_dropped),
+        *(getattr(view, field) for field in SUMMED.values()),
+    ]
+    for grain, width_ms in (("hour", 3_600_000), ("day", 86_400_000)):
+        start_ms = hour_of(view) * 3_600_000 // width_ms * width_ms
+        for dimensions, members in (("", []), ("source", [view.source])):
+            startups = [] if view.startup_ms is None else [bucket_of(view.startup_ms)]
+            histograms = [startups, [1] * len(startups), [bucket_of(view.rebuffer_ms)], [1]]
+            yield Group(
+                grain, start_ms, view.customer_id, dimensions, members, list(map(int, figures)), b"", histograms
+            )
+
+
+def _added(groups: list[Group]) -> list[Group]:
+    """Groups of one place as one."""
+    found: dict[tuple[object, ...], Group] = {}
+    for one in groups:
+        key = (one.grain, one.start_ms, one.dimensions, tuple(one.members))
+        known = found.get(key)
+        if known is None:
+            found[key] = one
+            continue
+        histograms: list[list[int]] = []
+        for at in (0, 2):
+            counts = Counter(dict(zip(known.histograms[at], known.histograms[at + 1], strict=True)))
+            counts.update(dict(zip(one.histograms[at], one.histograms[at + 1], strict=True)))
+            histograms += [sorted(counts), [counts[bucket] for bucket in sorted(counts)]]
+        measures = [mine + its for mine, its in zip(known.measures, one.measures, strict=True)]
+        found[key] = replace(known, measures=measures, histograms=histograms)
+    return list(found.values())
+
+
 async def test_the_clients_in_a_startup_median_are_named(serving: PostgresServing, dsn: str) -> None:
     publish(dsn, {Slice(30, "acme"): dict.fromkeys(MEASURES, 1), Slice(30, "other"): dict.fromkeys(MEASURES, 1)})
     publish_sources(
@@ -150,7 +241,7 @@ async def test_any_span_is_summed_from_blocks_of_hours_also_after_repairs_and_ex
         for since in spans:
             assert await served(since) == counted(since), since
         oldest = (newest - 4_000) // 24 * 24
-        finalizer.expire(rollups_before_ms=oldest * 3_600_000, views_before_day=None)
+        finalizer.expire(rollups_before_ms=oldest * 3_600_000, views_since_hour=None)
         truth = {one: n for one, n in truth.items() if one.hour >= oldest}
         for since in spans:
             assert await served(since) == counted(since), since

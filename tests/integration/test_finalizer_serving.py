@@ -5,6 +5,7 @@ import threading
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 from uuid import uuid4
 
 import psycopg
@@ -14,8 +15,13 @@ from deploy.demo.observe import published_ms
 from deploy.local.postgres import Postgres
 from services.finalizer.serving.database import Fenced, Serving, ServingAway, StatementTooSlow
 from services.finalizer.serving.migrate import MIGRATIONS_DIR, migrate
-from services.finalizer.serving.published import Rebuilt, RecentView, Slice
+from services.finalizer.serving.published import Group, Rebuilt, Slice
 from services.rim.database import migrations
+from services.serving.rows import row_of
+from shared.codec import VIEW
+from shared.histogram import bucket_of
+from shared.schemas.view import View
+from tests.integration.finalizing import a_view, hour_of
 from tests.integration.served import MEASURES, total
 
 pytestmark = pytest.mark.integration
@@ -130,7 +136,7 @@ def test_a_database_that_stays_away_is_given_up_and_its_password_not_logged() ->
 
 
 def test_what_an_older_version_published_is_published_again_by_this_one(dsn: str, tmp_path: Path) -> None:
-    newer = {"r0004_rollups", "r0005_blocks", "r0006_gathered"}
+    newer = {"r0004_rollups", "r0005_blocks", "r0006_gathered", "r0007_hot_rows"}
     for path in MIGRATIONS_DIR.iterdir():
         if path.is_file() and path.stem not in newer:
             shutil.copy(path, tmp_path)
@@ -141,12 +147,12 @@ def test_what_an_older_version_published_is_published_again_by_this_one(dsn: str
         connection.execute(
             f"INSERT INTO serving.rollups_hourly (hour, customer_id, {columns}) VALUES (to_timestamp(3600), 'acme', {ones})"
         )
-    assert migrate(dsn) == ["0004", "0005", "0006"]
+    assert migrate(dsn) == ["0004", "0005", "0006", "0007"]
     assert _query(dsn, "SELECT hour, customer_id FROM finalizer.dirty_slices") == [(1, "acme")]
     assert _query(dsn, "SELECT count(*) FROM serving.rollups_hourly") == [(0,)]
 
 
-def test_hours_that_were_published_before_blocks_were_are_in_them(serving: Serving, dsn: str) -> None:
+def test_hours_that_were_published_before_blocks_were_are_in_them(serving: Serving, dsn: str, tmp_path: Path) -> None:
     slices = [Slice(hour, "acme") for hour in range(491_000, 491_005)]
     serving.publish(_rebuilt(slices, views=3), checkpoint_id="c", batch_id=1)
     blocks = _query(dsn, "SELECT * FROM serving.blocks ORDER BY level, block")
@@ -156,7 +162,10 @@ def test_hours_that_were_published_before_blocks_were_are_in_them(serving: Servi
         )
         connection.execute("UPDATE public.finalizer_revision SET version_num = '0004'")
 
-    assert migrate(dsn) == ["0005", "0006"]
+    for path in MIGRATIONS_DIR.iterdir():
+        if path.is_file() and path.stem != "r0007_hot_rows":
+            shutil.copy(path, tmp_path)
+    assert migrations.migrate(dsn, "finalizer", tmp_path) == ["0005", "0006"]
 
     assert _query(dsn, "SELECT * FROM serving.blocks ORDER BY level, block") == blocks
     assert _query(dsn, "SELECT sum(views)::int, max(level) FROM serving.blocks WHERE level IN (0, 13)") == [(30, 13)]
@@ -165,35 +174,70 @@ def test_hours_that_were_published_before_blocks_were_are_in_them(serving: Servi
 def test_a_view_is_looked_up_as_its_newest_revision_and_none_that_was_taken_back_returns(
     serving: Serving, dsn: str
 ) -> None:
-    def bring(*recent: RecentView) -> None:
-        serving.bring_recent(recent)
+    def bring(*views: View) -> None:
+        serving.bring_recent(_rows(*views))
 
-    one = RecentView(
-        "acme", "one", 1, 2, deleted=False, day=20_000, end_ms=1_770_012_000_000, document='{"a": "\\u0000"}'
-    )
-    bring(one, one._replace(view_id="two", revision=1))
-    bring(one._replace(revision=1, document="older"), one._replace(view_id="two", revision=2, deleted=True))
-    bring(one._replace(view_id="two", revision=1))
+    serving.keep_views(0)
+    one = a_view("one", revision=2, video_title="\0")
+    bring(one, a_view("two"))
+    bring(a_view("one", watch_ms=7), a_view("two", revision=2, deleted=True))
+    bring(a_view("two"))
 
-    assert _query(dsn, "SELECT view_id, revision, deleted, document FROM serving.views ORDER BY 1") == [
-        ("one", 2, False, one.document),
-        ("two", 2, True, one.document),
+    assert _query(dsn, "SELECT view_id, revision, deleted, watch_ms FROM serving.views ORDER BY 1") == [
+        ("one", 2, False, 0),
+        ("two", 2, True, 0),
     ]
-    serving.expire(rollups_before_ms=None, views_before_day=20_001)
+    ((document,),) = _query(dsn, "SELECT document FROM serving.views WHERE view_id = 'one'")
+    assert VIEW.decode(str(document).encode()) == one
+    # A view id on two days is two views, as in the warehouse.
+    bring(a_view("one", revision=1, day=one.day + 1))
+    assert _query(dsn, "SELECT sum(views)::int FROM serving.sums WHERE grain = 'hour'") == [(2,)]
+    serving.expire(rollups_before_ms=None, views_since_hour=hour_of(one) + 1)
     assert _query(dsn, "SELECT count(*) FROM serving.views") == [(0,)]
 
 
-def test_of_a_view_id_on_two_days_the_same_one_is_looked_up_wherever_batches_end(serving: Serving, dsn: str) -> None:
-    def brought(*batches: list[RecentView]) -> list[tuple[object, ...]]:
-        _query(dsn, "DELETE FROM serving.views RETURNING 1")
-        for batch in batches:
-            serving.bring_recent(batch)
-        return _query(dsn, "SELECT day, document FROM serving.views")
+def test_views_are_restated_by_day_also_to_older_ones_and_those_without_a_row_leave(serving: Serving, dsn: str) -> None:
+    serving.keep_views(0)
+    one, other_day = a_view("one", revision=3), a_view("one", revision=4, day=a_view("one").day + 1)
+    serving.bring_recent(_rows(one, other_day, a_view("gone", revision=2)))
 
-    first = RecentView("acme", "one", 1, 1, deleted=False, day=20_000, end_ms=1_770_012_000_000, document="first")
-    second = first._replace(day=20_001, document="second")
+    older = _rows(a_view("one", revision=2))
+    gone = [(*row[:-1], None) for row in _rows(a_view("gone"))]
+    serving.restate_recent([*older, *gone])
 
-    assert brought([first, second]) == brought([first], [second]) == brought([second], [first]) == [(20_001, "second")]
+    assert _query(dsn, "SELECT view_id, day, revision FROM serving.views ORDER BY day") == [
+        ("one", one.day, 2),
+        ("one", other_day.day, 4),
+    ]
+    assert _query(dsn, "SELECT sum(views)::int FROM serving.sums WHERE grain = 'hour'") == [(2,)]
+
+
+def test_slices_whose_views_add_up_to_their_rollups_are_read_from_these_and_no_others(
+    serving: Serving, dsn: str
+) -> None:
+    serving.keep_views(0)
+    views = [a_view("here", watch_ms=10, startup_ms=5), a_view("there", customer="other", watch_ms=20)]
+    slices = [Slice(hour_of(view), view.customer_id) for view in views]
+    hot = "SELECT customer_id FROM serving.hot_slices ORDER BY 1"
+
+    serving.bring_recent(_rows(*views))
+    serving.publish(Rebuilt(slices, MEASURES, []), checkpoint_id="c", batch_id=1)
+    assert _query(dsn, hot) == [("acme",), ("other",)]
+
+    # The finalizer has counted one of them right.
+    def group(one: View, watch_ms: int) -> Group:
+        figures = dict.fromkeys(MEASURES, 0) | {"views": 1, "watch_ms": watch_ms, "beacons": one.beacon_count}
+        figures["started"] = int(one.startup_ms is not None)
+        startups = [] if one.startup_ms is None else [bucket_of(one.startup_ms)]
+        histograms = [startups, [1] * len(startups), [bucket_of(0)], [1]]
+        start_ms = hour_of(one) * 3_600_000
+        return Group("hour", start_ms, one.customer_id, "source", ["mux"], [*figures.values()], b"", histograms)
+
+    groups = [group(views[0], 10), group(views[1], 19)]
+    serving.publish(Rebuilt(slices, MEASURES, groups), checkpoint_id="c", batch_id=2)
+    assert _query(dsn, hot) == [("other",)]
+    serving.bring_recent(_rows(a_view("here", revision=2, watch_ms=11)))
+    assert _query(dsn, hot) == [("acme",), ("other",)]
 
 
 SLOW_SECONDS = 0.4
@@ -242,6 +286,10 @@ def _rebuilt(slices: list[Slice], *, views: int) -> Rebuilt:
     """The slices with `views` views each and 1 of all else."""
     measures = [views, *[1] * (len(MEASURES) - 1)]
     return Rebuilt(slices, MEASURES, [total(one, measures, {300: views}) for one in slices])
+
+
+def _rows(*views: View) -> list[tuple[Any, ...]]:
+    return [row for row in map(row_of, map(VIEW.encode, views)) if not isinstance(row, str)]
 
 
 def _query(dsn: str, query: str) -> list[tuple[object, ...]]:

@@ -34,7 +34,7 @@ def test_every_object_is_of_the_published_schema(overlay: str) -> None:
     for one in objects(overlay):
         if one["kind"] not in CUSTOM:
             kubernetes_validate.validate(one, SCHEMA, strict=True)
-    assert workloads(overlay).keys() == {"topics", "collector", "processor", "finalizer", "dashboard"}
+    assert workloads(overlay).keys() == {"topics", "collector", "processor", "finalizer", "serving", "dashboard"}
 
 
 def test_an_object_with_a_misspelt_field_is_refused() -> None:
@@ -233,7 +233,7 @@ def test_what_is_not_named_is_forbidden_on_the_network(overlay: str) -> None:
 @overlays
 def test_disruptions_and_scaling_leave_enough(overlay: str) -> None:
     budgets = of_kind(overlay, "PodDisruptionBudget")
-    assert budgets.keys() == {"collector", "processor", "dashboard"}
+    assert budgets.keys() == {"collector", "processor", "serving", "dashboard"}
     assert {budget["spec"]["maxUnavailable"] for budget in budgets.values()} == {1}
     scaler = of_kind(overlay, "HorizontalPodAutoscaler")["collector"]["spec"]
     assert scaler["minReplicas"] >= 2

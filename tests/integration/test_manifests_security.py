@@ -30,6 +30,7 @@ USERS = {
     "collector": "collector",
     "processor": "video_views",
     "finalizer": "finalizer",
+    "serving": "serving",
     "dashboard": "dashboard",
 }
 #: What the operator makes of a cluster `playhead`: the certificate that its brokers' are checked with.
@@ -163,7 +164,7 @@ def test_metrics_are_scraped_with_the_token_that_services_want(overlay: str) -> 
 @overlays
 def test_postgres_has_to_prove_its_name(overlay: str) -> None:
     clients = [name for name, one in workloads(overlay).items() if "postgres" in str(one["spec"]["template"]["spec"])]
-    assert sorted(clients) == ["collector", "dashboard", "finalizer"]
+    assert sorted(clients) == ["collector", "dashboard", "finalizer", "serving"]
     for name in clients:
         (container,) = pods(overlay)[name]["containers"]
         assert variables(overlay, container)["PGSSLMODE"] == "verify-full"

@@ -65,7 +65,7 @@ def front(postgres: Postgres, authority: Authority) -> Iterator[TlsFront]:
     dsn = postgres.create_database(DATABASE)
     migrate(dsn, "collector", MIGRATIONS_DIR)
     with psycopg.connect(dsn, autocommit=True) as connection:
-        for role in ("tls_collector", "tls_dashboard", "tls_finalizer"):
+        for role in ("tls_collector", "tls_dashboard", "tls_finalizer", "tls_serving"):
             connection.execute(f"CREATE ROLE {role} LOGIN")
         connection.execute(f"ALTER DATABASE {DATABASE} OWNER TO tls_finalizer")
         connection.execute("INSERT INTO collector.customers (customer_id) VALUES ('acme')")
@@ -122,10 +122,26 @@ def dashboard_on(secured: SecuredBroker, front: TlsFront, folder: Path, port: in
     )
 
 
+def serving_on(secured: SecuredBroker, front: TlsFront, folder: Path, admin_port: int) -> Child:
+    return Child(
+        "serving",
+        [sys.executable, "-m", "services.serving"],
+        log_file=folder / "serving.log",
+        env=os.environ
+        | secured.environ("serving")
+        | {
+            "SERVING_ADMIN_HOST": "127.0.0.1",
+            "SERVING_ADMIN_PORT": str(admin_port),
+            "SERVING_POSTGRES_DSN": front.dsn("tls_serving", DATABASE),
+            "SERVING_COMPARE_SECONDS": "1",
+        },
+    )
+
+
 def test_from_beacon_to_row_over_tls_with_the_documented_rights_alone(
     secured: SecuredBroker, front: TlsFront, postgres: Postgres, tmp_path: Path
 ) -> None:
-    lookup_port, page_port = free_port(), free_port()
+    lookup_port, page_port, serving_port = free_port(), free_port(), free_port()
     lookups, page = f"http://127.0.0.1:{lookup_port}", f"http://127.0.0.1:{page_port}"
     token_file = tmp_path / "lookup.token"
     token_file.write_text(LOOKUP_TOKEN)
@@ -148,6 +164,7 @@ def test_from_beacon_to_row_over_tls_with_the_documented_rights_alone(
         customers_dsn=front.dsn("tls_collector", DATABASE),
     )
     dashboard = dashboard_on(secured, front, tmp_path, page_port, lookups)
+    serving = serving_on(secured, front, tmp_path, serving_port)
     finalizer = Installation(
         tmp_path, secured.bootstrap, front.dsn("tls_finalizer", DATABASE), environ=secured.environ("finalizer")
     )
@@ -169,15 +186,25 @@ def test_from_beacon_to_row_over_tls_with_the_documented_rights_alone(
             # Somebody is watching when the page opens, however long that took.
             asyncio.run(play(collector, mux_event(e="viewstart", xid="view-2", xsqno=1)))
             assert collector.child.stop(SECONDS_MAX) == 0
+        serving.start()
+        with psycopg.connect(postgres.dsn_of(DATABASE), autocommit=True) as connection:
+            whole = lambda: connection.execute("SELECT is_whole FROM serving.coverage").fetchone() == (True,)  # noqa: E731
+            serving.wait_until(whole, SECONDS_MAX, "hot rows are whole")
+            assert connection.execute(
+                "SELECT count(*) FROM serving.positions WHERE landed_at IS NOT NULL"
+            ).fetchone() == (1,)
+        assert get(f"http://127.0.0.1:{serving_port}/readyz", ADMIN_TOKEN)[0] == 200
+        assert serving.stop(SECONDS_MAX) == 0
         dashboard.start()
         dashboard.wait_until(lambda: _sees(page, "acme"), SECONDS_MAX, "the page knows the view")
         assert dashboard.stop(SECONDS_MAX) == 0
         assert slot.terminate() == 0
     finally:
         slot.end()
+        serving.kill()
         dashboard.kill()
     logs = [secured.broker.log_file, *tmp_path.glob("*.log")]
-    assert len(logs) == 5
+    assert len(logs) == 6
     assert [file.name for file in logs if MARK in file.read_text()] == []
 
 

@@ -14,6 +14,7 @@ from deploy.local.paths import SPARK_JARS
 from services.finalizer.driver import Driver
 from services.finalizer.serving.customer_limits import CustomerLimits
 from services.finalizer.serving.database import Serving
+from services.finalizer.serving.published import first_kept_hour
 from services.finalizer.settings import FinalizerSettings
 from services.finalizer.streaming.landing import Landing
 from services.finalizer.streaming.raw import RawLanding
@@ -87,6 +88,7 @@ class Warehouse:
         stop = threading.Event()
         serving = Serving(dsn, away_seconds_max=20, stop=stop)
         serving.open()
+        serving.keep_views(first_kept_hour(NOW_MS, self.settings.recent_days))
         tables.ensure(self.spark, self.settings.warehouse_dir, auto_compact=False)
         landing = Landing(
             self.settings.warehouse_dir,
@@ -96,7 +98,6 @@ class Warehouse:
             members_max=self.settings.members_max,
             bytes_max=self.settings.batch_bytes_max,
             customer_limits=CustomerLimits(self.settings.customers_database, self.settings.members_max),
-            recent_days=self.settings.recent_days,
             clock_ms=lambda: NOW_MS,
             crash_points=self.dies,
         )

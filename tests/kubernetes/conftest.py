@@ -18,6 +18,7 @@ KEYS = (
     "lookup-token",
     "collector-postgres-dsn",
     "finalizer-postgres-dsn",
+    "serving-postgres-dsn",
     "dashboard-postgres-dsn",
     "postgres-ca.crt",
 )

@@ -85,7 +85,7 @@ def test_a_new_version_of_topics_is_a_new_job(staging: Applied) -> None:
     staging.kubectl("wait", "--for=condition=complete", "job/topics", "--timeout=280s")
 
 
-@pytest.mark.parametrize("name", ["collector", "finalizer", "dashboard"])
+@pytest.mark.parametrize("name", ["collector", "finalizer", "serving", "dashboard"])
 def test_a_new_version_of_a_deployment_takes_its_place(staging: Applied, name: str) -> None:
     set_image(staging, f"deployment/{name}", name)
     staging.cluster.wait_until(lambda: images(staging, name) == {_NEW}, f"no old pod of {name} to be left")

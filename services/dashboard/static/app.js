@@ -6,7 +6,7 @@ import { askSlices } from "./slices.js";
 import { offerView } from "./view.js";
 
 const STALE_MS = 20_000;
-const QUALITY_EVERY_MS = 15_000;
+const QUALITY_EVERY_MS = 1_000;
 const LISTEN_AGAIN_MS = 5_000;
 // The server sends something every 3 s. A stream that is silent for longer has no server behind it.
 const SILENT_MS = 10_000;
@@ -159,6 +159,7 @@ function drawStatus() {
 /* ---- Quality ---- */
 
 let asking = 0;
+let answered = 0;
 
 async function askQuality() {
   const turn = ++asking;
@@ -173,6 +174,7 @@ async function askQuality() {
     problem = "unreachable";
   }
   if (turn !== asking) return; // a newer question is on its way
+  answered = turn;
   page.qualityError = problem;
   if (quality) page.quality = { ...quality, ahead_ms: Date.now() - quality.now_ms };
   drawQuality();
@@ -181,7 +183,7 @@ async function askQuality() {
 function drawQuality() {
   const { quality, qualityError } = page;
   const notices = {
-    away: "Postgres does not answer, so the table cannot be brought up to date. The page asks again every 15 seconds.",
+    away: "Postgres does not answer, so the table cannot be brought up to date. The page asks again every second.",
     unpublished: "Nothing has been published yet: the finalizer has not run on this database.",
     refused: "Postgres refuses the query: its tables are not those this version of the dashboard knows.",
     unreachable: "The dashboard's server does not answer. The page goes on trying.",
@@ -294,7 +296,10 @@ setInterval(() => {
   drawStatus();
   drawQualityNote();
 }, 1000);
-setInterval(askQuality, QUALITY_EVERY_MS);
+setInterval(() => {
+  // A slow answer is waited for, and a page that nobody sees asks nothing.
+  if (answered === asking && !document.hidden) askQuality();
+}, QUALITY_EVERY_MS);
 listen();
 askQuality();
 offerView();

@@ -8,7 +8,7 @@ import structlog
 from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as sf
 
-from services.finalizer.driver import Driver
+from services.finalizer.driver import Driver, clock_ms
 from services.finalizer.failures import JobFailed
 from services.finalizer.jobs.maintenance import vacuum
 from services.finalizer.serving.published import Slice
@@ -62,13 +62,13 @@ def forget(driver: Driver, customer_id: str, viewer_id: str) -> Report:
         sf.coalesce(sf.col("viewer_id") == viewer_id, sf.lit(False))
         | sf.coalesce(sf.col("viewer_user_id") == viewer_id, sf.lit(False))
     )
-    found: set[str] = set()
+    found: set[tuple[str, int]] = set()
     keys: set[bytes] = set()
     slices: set[Slice] = set()
     for table in (tables.VIEWS, tables.REPROCESSED, tables.REPLACED):
-        theirs = read(spark, warehouse, table).where(is_theirs).select("view_id", "view_epoch", "source", "hour")
+        theirs = read(spark, warehouse, table).where(is_theirs).select("view_id", "day", "view_epoch", "source", "hour")
         for row in theirs.limit(VIEWS_MAX + 1).collect():
-            found.add(row["view_id"])
+            found.add((row["view_id"], row["day"]))
             keys |= _keys(customer_id, row)
             slices.add(Slice(row["hour"], customer_id))
     if len(found) > VIEWS_MAX:
@@ -87,7 +87,7 @@ def forget(driver: Driver, customer_id: str, viewer_id: str) -> Report:
         if "customer_id" in tables.ROWS[topic.name].schema.fieldNames():
             rows[topic.name] = _delete_rows(driver, topic, customer_id, viewer_id)
     driver.crash_points.reach("merged")
-    rows["serving.views"] = driver.serving.forget_views([(customer_id, view_id) for view_id in sorted(found)])
+    rows["serving.views"] = driver.serving.forget_views(customer_id, [viewer_id], sorted(found), at_ms=clock_ms())
     # The views last: by them a repetition finds the rest.
     for table in (tables.REPLACED, tables.REPROCESSED, tables.VIEWS):
         rows[table.name] = _delete(driver, table, is_theirs)

@@ -12,6 +12,7 @@ from pyspark.sql import SparkSession
 
 from services.finalizer.failures import JobFailed
 from services.finalizer.serving.database import Serving
+from services.finalizer.serving.published import first_kept_hour
 from services.finalizer.settings import FinalizerSettings
 from services.finalizer.transforms.views import DAY_MS
 from services.finalizer.warehouse import tables
@@ -32,7 +33,7 @@ class Retention:
 
     days: Mapping[str, int]
     minutes_days: int
-    recent_days: int
+    recent_days: float
 
     @staticmethod
     def of(settings: FinalizerSettings) -> "Retention":
@@ -152,7 +153,7 @@ class Maintenance:
         days = self._retention.days[tables.ROLLUPS.name]
         serving.expire(
             rollups_before_ms=(now_ms // DAY_MS - days) * DAY_MS if days else None,
-            views_before_day=now_ms // DAY_MS - self._retention.recent_days,
+            views_since_hour=first_kept_hour(now_ms, self._retention.recent_days),
         )
 
     def _keep(self, spark: SparkSession, table: Table, now_ms: int) -> None:

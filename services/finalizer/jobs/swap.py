@@ -6,9 +6,6 @@ form a stack: each has a larger generation than the one before, and the newest i
 belong to the one before. Each step may be repeated after a crash.
 """
 
-from itertools import islice
-from typing import Final
-
 import structlog
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
@@ -22,9 +19,6 @@ from services.finalizer.warehouse import tables
 from services.finalizer.warehouse.views_table import KEY, NEWER, listed, read, same_view
 
 log = structlog.get_logger(__name__)
-
-#: Of a customer and a view, forgotten in one transaction.
-KEYS_AT_ONCE: Final = 100_000
 
 
 class SwapOutOfOrder(JobFailed):
@@ -144,14 +138,11 @@ def _merge(spark: SparkSession, warehouse: str, landed: DataFrame, days: list[in
 
 
 def _publish(driver: Driver, changed: DataFrame, days: list[int], why: str) -> int:
-    """Brings rollups and point look-ups up to what `views` says of these views now; returns how many they are."""
+    """Brings hot rows and rollups up to what `views` says of these views now; returns how many they are."""
     count = changed.count()
     size_bytes = count * RECORD_BYTES_EXPECTED
     now = read(driver.spark, driver.settings.warehouse_dir, tables.VIEWS).where(sf.col("day").isin(days))
-    keys = ((row["customer_id"], row["view_id"]) for row in changed.select("customer_id", "view_id").toLocalIterator())
-    while some := list(islice(keys, KEYS_AT_ONCE)):
-        # A look-up keeps the larger generation: of a swap that is taken back, that would be the wrong one.
-        driver.serving.forget_views(some)
-    driver.landing.bring_recent(now.join(changed.select(*KEY), list(KEY), "left_semi"), size_bytes)
+    # Not by the newest: of a swap that is taken back, the larger generation would be the wrong one.
+    driver.landing.restate_recent(changed.select(*KEY).join(now, list(KEY), "left"), size_bytes)
     driver.landing.rebuild_dirty(driver.spark, why, 0)
     return count

@@ -4,10 +4,11 @@ Dirty slices are here and not in the warehouse, so that publishing slices and cl
 """
 
 import itertools
+import hashlib
 import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 import psycopg
 import structlog
@@ -16,13 +17,15 @@ from services.finalizer.failures import JobFailed
 from services.finalizer.serving.migrate import migrate
 from services.finalizer.serving.published import (
     Rebuilt,
-    RecentView,
     Slice,
     as_columns,
+    delete_views,
     expire_rollups,
+    expire_views,
     replace_slices,
-    upsert_recent,
 )
+from services.rim.database.postgres import LOST
+from services.rim.database.view_rows import as_text, upsert_views
 
 log = structlog.get_logger(__name__)
 
@@ -31,6 +34,8 @@ T = TypeVar("T")
 _CONNECT_SECONDS_MAX: Final = 5
 #: For a statement, before it is run again with more: a large slice takes long, and a server that hangs must be noticed.
 _STATEMENT_MS: Final = 60_000
+#: A driver that is stopped in a transaction holds up all other writers: then Postgres ends its session.
+_IDLE_MS: Final = 60_000
 _STATEMENT_MS_MAX: Final = 3_600_000
 _STATEMENT_GROWTH: Final = 4
 _BACKOFF_SECONDS_MAX: Final = 5.0
@@ -109,12 +114,29 @@ class Serving:
 
         return self._retrying(read)
 
-    def bring_recent(self, recent: Sequence[RecentView]) -> None:
-        """Brings recent views; of each the newest revision stays. Raises `Fenced`, `ServingAway`."""
+    def bring_recent(self, recent: Sequence[Sequence[Any]]) -> None:
+        """Brings rows of `serving.views` (`rim.database.view_rows`); of each view the newest revision stays.
+
+        Raises `Fenced`, `ServingAway`.
+        """
 
         def write(connection: psycopg.Connection) -> None:
             self._hold_fence(connection)
-            upsert_recent(connection, recent)
+            upsert_views(connection, recent)
+
+        if recent:
+            self._retrying(write)
+
+    def restate_recent(self, recent: Sequence[Sequence[Any]]) -> None:
+        """Replaces rows of `serving.views`, whichever is newer; one without a document is only deleted.
+
+        Raises `Fenced`, `ServingAway`.
+        """
+
+        def write(connection: psycopg.Connection) -> None:
+            self._hold_fence(connection)
+            delete_views(connection, [row[:3] for row in recent])
+            upsert_views(connection, [row for row in recent if row[-1] is not None])
 
         if recent:
             self._retrying(write)
@@ -122,7 +144,8 @@ class Serving:
     def publish(self, rebuilt: Rebuilt, *, checkpoint_id: str, batch_id: int) -> None:
         """Replaces the slices, clears them, and notes the batch: all or nothing.
 
-        Raises `Fenced`, `ServingAway`.
+        Of slices where the sums of views now agree with the rollups, the rollups are read from now on. Raises `Fenced`,
+        `ServingAway`.
         """
 
         def write(connection: psycopg.Connection) -> None:
@@ -137,33 +160,70 @@ class Serving:
                 "UPDATE finalizer.fence SET checkpoint_id = %s, batch_id = %s, published_at = clock_timestamp()",
                 (checkpoint_id, batch_id),
             )
+            # Last: other writers of views wait from here to the commit.
+            connection.execute("SELECT serving.settle(%s::bigint[], %s::text[])", as_columns(rebuilt.slices))
 
         self._retrying(write)
 
-    def forget_views(self, keys: Sequence[tuple[str, str]]) -> int:
-        """Deletes the point look-ups of these (customer, view) pairs; returns how many there were."""
+    def forget_views(
+        self, customer_id: str, viewers: Sequence[str], views: Sequence[tuple[str, int]], *, at_ms: int
+    ) -> int:
+        """Deletes the views (id, day) of a viewer, and all that have the viewer's id; returns how many there were.
+
+        Views of these viewers that began up to `at_ms` are refused from now on, when topic `views` is read again.
+        """
 
         def write(connection: psycopg.Connection) -> int:
             self._hold_fence(connection)
+            texts = [as_text("viewer_id", viewer) for viewer in viewers]
+            for text in texts:
+                connection.execute(
+                    "INSERT INTO serving.forgotten AS t VALUES (%s, %s, %s) ON CONFLICT (customer_id, viewer)"
+                    " DO UPDATE SET forgotten_ms = greatest(t.forgotten_ms, excluded.forgotten_ms)",
+                    (customer_id, hashlib.sha256(text.encode()).digest(), at_ms),
+                )
             return connection.execute(
-                "DELETE FROM serving.views AS t USING unnest(%s::text[], %s::text[]) AS gone (customer_id, view_id)"
-                " WHERE t.customer_id = gone.customer_id AND t.view_id = gone.view_id",
-                ([customer for customer, _ in keys], [view for _, view in keys]),
+                "DELETE FROM serving.views WHERE customer_id = %s AND (viewer_id = ANY(%s) OR viewer_user_id = ANY(%s)"
+                " OR (view_id, day) IN (SELECT * FROM unnest(%s::text[], %s::bigint[])))",
+                (customer_id, texts, texts, [view_id for view_id, _ in views], [day for _, day in views]),
             ).rowcount
 
         return self._retrying(write)
 
-    def expire(self, *, rollups_before_ms: int | None, views_before_day: int | None) -> None:
-        """Deletes what is older than it is kept; None keeps all."""
+    def keep_views(self, since_hour: int | None) -> None:
+        """Keeps views that count from this hour on (since 1970), and no others; None: none."""
+
+        def write(connection: psycopg.Connection) -> None:
+            self._hold_fence(connection)
+            connection.execute("SELECT serving.keep_from(%s)", (since_hour,))
+
+        self._retrying(write)
+
+    def views_since(self) -> int | None:
+        """The hour (since 1970) from which on views are kept; None: none are."""
+
+        def read(connection: psycopg.Connection) -> int | None:
+            row = connection.execute("SELECT since_hour FROM serving.coverage").fetchone()
+            return None if row is None else row[0]
+
+        return self._retrying(read)
+
+    def expire(self, *, rollups_before_ms: int | None, views_since_hour: int | None) -> None:
+        """Deletes what is older than it is kept: of rollups None keeps all, of views none."""
 
         def write(connection: psycopg.Connection) -> None:
             self._hold_fence(connection)
             if rollups_before_ms is not None:
                 expire_rollups(connection, rollups_before_ms)
-            if views_before_day is not None:
-                connection.execute("DELETE FROM serving.views WHERE day < %s", (views_before_day,))
+
+        def expire_some(connection: psycopg.Connection) -> bool:
+            self._hold_fence(connection)
+            return expire_views(connection)
 
         self._retrying(write)
+        self.keep_views(views_since_hour)
+        while self._retrying(expire_some):
+            pass
 
     def swapped(self) -> list[int]:
         """The generations that have been swapped in and can be taken back."""
@@ -217,7 +277,7 @@ class Serving:
                 self._allow_more(error)
                 deadline = time.monotonic() + self._away_seconds_max
                 continue
-            except (psycopg.OperationalError, psycopg.InterfaceError) as error:
+            except LOST as error:
                 self.close()
                 if time.monotonic() + backoff_seconds > deadline:
                     raise ServingAway(f"away for {self._away_seconds_max} s: {_first_line(error)}") from error
@@ -239,7 +299,7 @@ class Serving:
                 autocommit=True,
                 connect_timeout=_CONNECT_SECONDS_MAX,
                 application_name="playhead-finalizer",
-                options=f"-c statement_timeout={self._statement_ms}",
+                options=f"-c statement_timeout={self._statement_ms} -c idle_in_transaction_session_timeout={_IDLE_MS}",
             )
         return self._connection
 

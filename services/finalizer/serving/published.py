@@ -8,8 +8,8 @@ from typing import Any, Final, NamedTuple
 import psycopg
 from psycopg import sql
 
-from services.finalizer.transforms.rollups import METRICS
-from services.finalizer.transforms.views import HOUR_MS
+from services.finalizer.transforms.views import DAY_MS, HOUR_MS
+from shared.measures import HISTOGRAMS
 
 
 class Slice(NamedTuple):
@@ -46,20 +46,6 @@ class Rebuilt:
     groups: Sequence[Group]
 
 
-class RecentView(NamedTuple):
-    """One row of `serving.views`."""
-
-    customer_id: str
-    view_id: str
-    generation: int
-    revision: int
-    deleted: bool
-    day: int
-    end_ms: int
-    #: The whole row as JSON.
-    document: str
-
-
 _DELETE_ROLLUPS: Final = (
     "DELETE FROM serving.rollups AS t USING unnest(%s::bigint[], %s::text[]) AS dirty (hour, customer_id)"
     " WHERE t.customer_id = dirty.customer_id AND "
@@ -92,7 +78,7 @@ def expire_rollups(connection: psycopg.Connection, before_ms: int) -> None:
 
 
 def _insert_groups(connection: psycopg.Connection, rebuilt: Rebuilt) -> None:
-    histograms = [f"{metric}_{part}" for metric in METRICS for part in ("buckets", "counts")]
+    histograms = [f"{metric}_{part}" for metric in HISTOGRAMS for part in ("buckets", "counts")]
     columns = ("grain", "start", "customer_id", "dimensions", "members", *rebuilt.measures, "uniques", *histograms)
     statement = sql.SQL("COPY serving.rollups ({}) FROM STDIN").format(sql.SQL(", ").join(map(sql.Identifier, columns)))
     with connection.cursor() as cursor, cursor.copy(statement) as copy:
@@ -105,22 +91,35 @@ def _insert_groups(connection: psycopg.Connection, rebuilt: Rebuilt) -> None:
             )
 
 
-def upsert_recent(connection: psycopg.Connection, recent: Sequence[RecentView]) -> None:
-    """Brings point look-ups. Of a view id the larger (generation, revision, day) stays: it may be that of views of two days."""
-    connection.execute("CREATE TEMP TABLE recent (LIKE serving.views) ON COMMIT DROP")
-    columns = "customer_id, view_id, generation, revision, deleted, day, ended, document"
-    with connection.cursor() as cursor, cursor.copy(f"COPY recent ({columns}) FROM STDIN") as copy:
-        for one in recent:
-            copy.write_row((*one[:6], _time(one.end_ms), one.document))
-    connection.execute(
-        f"INSERT INTO serving.views AS t ({columns})"  # noqa: S608 - our own names
-        f" SELECT DISTINCT ON (customer_id, view_id) {columns} FROM recent"
-        " ORDER BY customer_id, view_id, generation DESC, revision DESC, day DESC"
-        " ON CONFLICT (customer_id, view_id) DO UPDATE SET generation = excluded.generation,"
-        " revision = excluded.revision, deleted = excluded.deleted, day = excluded.day, ended = excluded.ended,"
-        " document = excluded.document"
-        " WHERE (excluded.generation, excluded.revision, excluded.day) > (t.generation, t.revision, t.day)"
-    )
+_FORGET: Final = (
+    "DELETE FROM serving.views AS t USING unnest(%s::text[], %s::text[], %s::bigint[]) AS gone (customer_id, view_id, day)"
+    " WHERE t.customer_id = gone.customer_id AND t.view_id = gone.view_id AND t.day = gone.day"
+)
+
+
+def delete_views(connection: psycopg.Connection, keys: Sequence[Sequence[Any]]) -> None:
+    """Deletes the rows of these views: (customer, view id, day)."""
+    connection.execute(_FORGET, tuple([key[part] for key in keys] for part in range(3)))
+
+
+def first_kept_hour(now_ms: int, days: float) -> int | None:
+    """The hour (since 1970) from which on views are kept for so many days; None where none are."""
+    return int(now_ms - days * DAY_MS) // HOUR_MS if days else None
+
+
+_EXPIRED_MAX: Final = 10_000
+_EXPIRE: Final = """
+    DELETE FROM serving.views AS t USING (
+        SELECT v.customer_id, v.view_id, v.day FROM serving.views AS v, serving.coverage AS c
+        WHERE v.hour < c.since_hour OR c.since_hour IS NULL LIMIT %s
+    ) AS gone
+    WHERE t.customer_id = gone.customer_id AND t.view_id = gone.view_id AND t.day = gone.day
+"""
+
+
+def expire_views(connection: psycopg.Connection) -> bool:
+    """Deletes views that are not kept any more, so many that other writers wait shortly; whether there may be more."""
+    return connection.execute(_EXPIRE, (_EXPIRED_MAX,)).rowcount == _EXPIRED_MAX
 
 
 #: psycopg cannot read a later time back from Postgres.

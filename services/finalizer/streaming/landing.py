@@ -5,27 +5,30 @@ says what a crash right after it costs.
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
-from typing import Final
+from functools import cache
+from typing import Any, Final
 
 import structlog
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
 from services.finalizer.serving.customer_limits import CustomerLimits
 from services.finalizer.serving.database import Serving
-from services.finalizer.serving.published import RecentView, Slice
+from services.finalizer.serving.published import Slice
 from services.finalizer.streaming import rollups
 from services.finalizer.streaming.batches import checkpoint_id, timed
 from services.finalizer.streaming.kept import keep
 from services.finalizer.transforms.rollups import Sets
-from services.finalizer.transforms.views import DAY_MS, latest_per_view, may_be_stored, parse, pieces
+from services.finalizer.transforms.views import latest_per_view, may_be_stored, parse, pieces
 from services.finalizer.warehouse import views_table
 from services.finalizer.warehouse.spark_schema import spark_schema
+from services.rim.database.view_rows import COLUMNS, CUT, TEXTS, VIEW_ID_BYTES_MAX
 from services.rim.process.crash_points import CrashPoints
 from services.rim.telemetry.metrics import counter
+from shared.measures import MEMBER_CHARACTERS_MAX
 from shared.metrics import FINALIZER_SLICES, FINALIZER_UNPARSED, FINALIZER_VIEWS
 from shared.schemas.view import View
 
@@ -52,8 +55,11 @@ class Summary:
 
 #: Of a view whose record is not at hand: more than most have.
 RECORD_BYTES_EXPECTED: Final = 8_192
-#: Views with longer ids have no look-up in the serving database.
-VIEW_ID_BYTES_MAX: Final = 2_000
+#: Of views whose rows are deleted, which have no bytes.
+_ROWS_AT_ONCE: Final = 100_000
+
+#: Of `serving.views`, by `view_rows.COLUMNS`.
+Rows = Sequence[Sequence[Any]]
 
 
 class Landing:
@@ -69,7 +75,6 @@ class Landing:
         members_max: int,
         customer_limits: CustomerLimits,
         bytes_max: int,
-        recent_days: int,
         clock_ms: Callable[[], int],
         crash_points: CrashPoints,
     ) -> None:
@@ -82,7 +87,6 @@ class Landing:
         self._customer_limits = customer_limits
         #: Of the views that are merged, and that the driver holds, at a time.
         self._bytes_max = bytes_max
-        self._recent_days = recent_days
         self._clock_ms = clock_ms
         self._crash_points = crash_points
 
@@ -135,7 +139,8 @@ class Landing:
                 if self._serving.swapped():
                     views_table.merge_beside(spark, self._location, piece, summary.days, landed_at_ms=landed_at_ms)
         self._crash_points.reach("merged")
-        # 4. Point look-ups keep the newest revision, too.
+        # 4. Hot rows keep the newest revision, too. They come before the rollups: so what changes is read from them until
+        #    step 5 has published it.
         with timed("look-ups"):
             self.bring_recent(views, summary.size_bytes)
 
@@ -168,32 +173,64 @@ class Landing:
         return count
 
     def bring_recent(self, views: DataFrame, size_bytes: int) -> None:
-        """Of these views, of so many bytes, those of the last days go to Postgres, for look-ups by key.
+        """Of these views, of so many bytes, those that the serving database may keep go there; of each the newest stays.
 
         The driver holds pieces of about `bytes_max`. May be repeated.
         """
-        if not self._recent_days:
+        since_hour = self._serving.views_since()
+        if since_hour is None:
             return
-        first_day = self._clock_ms() // DAY_MS - self._recent_days
-        views = views.where(sf.col("day") >= first_day)
-        # An index entry of Postgres holds 2.7 KB.
-        views = views.where(sf.octet_length("view_id") <= VIEW_ID_BYTES_MAX)
-        document = sf.to_json(sf.struct(*spark_schema(View).fieldNames()))
-        found = views.select(*RecentView._fields[:6], sf.col("view_end_ms").alias("end_ms"), document.alias("document"))
+        # A later revision may take a view that is kept to an hour that is not.
+        views = views.where((sf.col("hour") >= since_hour) | may_be_stored())
+        for piece in self._in_parts(_short(views).select(*_recent()), size_bytes):
+            self._serving.bring_recent(piece)
+
+    def restate_recent(self, views: DataFrame, size_bytes: int) -> None:
+        """Makes the serving database's rows of these views what they are here, whichever is newer. May be repeated.
+
+        Views of which only the key is left have no row any more. Each is restated in one transaction: it counts once all the time.
+        """
+        since_hour = self._serving.views_since()
+        if since_hour is None:
+            return
+        *columns, document = _recent()
+        kept = sf.when(sf.col("hour") >= since_hour, document).alias("document")
+        for piece in self._in_parts(_short(views).select(*columns, kept), size_bytes):
+            self._serving.restate_recent(piece)
+
+    def _in_parts(self, found: DataFrame, size_bytes: int) -> Iterator[Rows]:
         count = math.ceil(size_bytes / self._bytes_max)
         if count <= 1:
-            self._serving.bring_recent([RecentView(*row) for row in found.collect()])
+            yield found.collect()
             return
         # One scan, whose result waits on disk: the driver gets a part after the other.
-        held: list[RecentView] = []
+        held: list[Sequence[Any]] = []
         held_bytes = 0
         for row in found.repartition(count).toLocalIterator():
-            held.append(RecentView(*row))
-            held_bytes += len(held[-1].document)
-            if held_bytes >= self._bytes_max:
-                self._serving.bring_recent(held)
+            held.append(row)
+            held_bytes += len(row[-1] or "")
+            if held_bytes >= self._bytes_max or len(held) >= _ROWS_AT_ONCE:
+                yield held
                 held, held_bytes = [], 0
-        self._serving.bring_recent(held)
+        yield held
+
+
+def _short(views: DataFrame) -> DataFrame:
+    return views.where(sf.octet_length("view_id") <= VIEW_ID_BYTES_MAX)
+
+
+@cache
+def _recent() -> Sequence[Column]:
+    """A row of `serving.views`."""
+    document = sf.to_json(sf.struct(*spark_schema(View).fieldNames())).alias("document")
+    return [*(_recent_column(name) for name in COLUMNS[:-1]), document]
+
+
+def _recent_column(name: str) -> Column:
+    if name not in TEXTS:
+        return sf.col(name)
+    text = sf.substring(name, 1, MEMBER_CHARACTERS_MAX) if name in CUT else sf.col(name)
+    return sf.replace(text, sf.lit("\0"), sf.lit("\ufffd")).alias(name)
 
 
 def summarise(rows: DataFrame) -> Summary:

@@ -15,7 +15,6 @@ from services.finalizer.streaming.kept import keep
 from services.finalizer.transforms.rollups import (
     MEASURES,
     MEMBERS_MAX,
-    METRICS,
     Groups,
     Sets,
     beyond,
@@ -29,6 +28,7 @@ from services.finalizer.transforms.rollups import (
 )
 from services.finalizer.warehouse import tables
 from services.finalizer.warehouse.views_table import in_slices, listed, read
+from shared.measures import HISTOGRAMS
 
 log = structlog.get_logger(__name__)
 
@@ -149,7 +149,7 @@ def _by_customer(slices: Sequence[Slice]) -> dict[str, list[int]]:
 
 def _group(row: Row) -> Group:
     histograms: list[Any] = []
-    for metric in METRICS:
+    for metric in HISTOGRAMS:
         counts = sorted(row[f"{metric}_histogram"].items())
         histograms += [[bucket for bucket, _ in counts], [count for _, count in counts]]
     return Group(

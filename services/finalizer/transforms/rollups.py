@@ -18,34 +18,15 @@ from pyspark.sql.types import IntegerType, LongType
 
 from services.finalizer.transforms.views import DAY_MS, HOUR_MS, rollup_end_ms
 from shared.histogram import BUCKET_OF_ZERO, GAMMA
+from shared.measures import COUNTED, COUNTS, DIMENSIONS, FIELDS, HISTOGRAMS, MEMBER_CHARACTERS_MAX, SUMMED
 from shared.schemas.live import OTHER
 
 MINUTE_MS: Final = 60_000
 
-#: The client that reports a view: clients measure start-up from different moments (docs/view.md).
-SOURCE: Final = "source"
-#: Fields of a view that rollups may be broken down by.
-DIMENSIONS: Final = (
-    "country",
-    "device",
-    "os",
-    "browser",
-    "player_name",
-    "cdn",
-    "stream_type",
-    "video_id",
-    "experiment",
-    SOURCE,
-)
 Sets = tuple[tuple[str, ...], ...]
-
-#: What has a histogram: startup over the views that started, rebuffering over all views.
-METRICS: Final = ("startup_ms", "rebuffer_ms")
 
 #: 2^12 registers: distinct viewers within about 2 % (one standard deviation), 4 KB at most.
 UNIQUES_LOG2_REGISTERS: Final = 12
-#: A longer value is cut: clients choose them, and an index entry of Postgres holds 2.7 KB.
-MEMBER_CHARACTERS_MAX: Final = 100
 #: Members of a set of dimensions that a customer's hour keeps apart, by default: clients choose them.
 MEMBERS_MAX: Final = 1_000
 
@@ -79,34 +60,8 @@ class Groups:
         return self.sums, self.sketches, self.buckets
 
 
-#: Of every sum the field that is summed; of any size.
-_SUMS: Final = {
-    "watch_ms": "watch_ms",
-    "playing_ms": "playing_ms",
-    "rebuffer_count": "rebuffer_count",
-    "rebuffer_ms": "rebuffer_ms",
-    "seek_count": "seek_count",
-    "seek_ms": "seek_ms",
-    "bitrate_integral": "bitrate_integral",
-    "bitrate_time_ms": "bitrate_time_ms",
-    "beacons": "beacon_count",
-    "duplicates": "duplicate_count",
-}
-#: Of every count of views the field that says whether a view counts, None for all.
-_COUNTS: Final[dict[str, str | None]] = {
-    "views": None,
-    "started": "startup_unknown",
-    "startup_failures": "startup_failed",
-    "playback_failures": "playback_failed",
-    "exits_before_start": "ebvs",
-    "views_dropped": "view_dropped",
-}
 #: What a group measures, by the type of its column, in the order of the serving table.
-MEASURES: Final[dict[str, str]] = {**dict.fromkeys(_COUNTS, "bigint"), **dict.fromkeys(_SUMS, "decimal(38,0)")}
-
-
-#: What groups are made of besides their place and their viewer.
-_FIELDS: Final = tuple(dict.fromkeys((*filter(None, _COUNTS.values()), *_SUMS.values(), *METRICS)))
+MEASURES: Final[dict[str, str]] = {**dict.fromkeys(COUNTED, "bigint"), **dict.fromkeys(SUMMED, "decimal(38,0)")}
 
 
 # Columns are built once: each is dozens of calls to the JVM, and a batch would make thousands.
@@ -116,16 +71,11 @@ _FIELDS: Final = tuple(dict.fromkeys((*filter(None, _COUNTS.values()), *_SUMS.va
 def measures() -> Sequence[Column]:
     """Each measure over views, under its name."""
     counts = {
-        name: sf.count("*") if field is None else sf.count_if(_has_started() if name == "started" else sf.col(field))
-        for name, field in _COUNTS.items()
+        name: sf.count("*") if condition == "true" else sf.count_if(sf.expr(condition))
+        for name, condition in COUNTED.items()
     }
-    sums = {name: _sum(field) for name, field in _SUMS.items()}
+    sums = {name: _sum(field) for name, field in SUMMED.items()}
     return [measure.alias(name) for name, measure in {**counts, **sums}.items()]
-
-
-def _has_started() -> Column:
-    """Whether a view played: its start-up time may be unknown all the same."""
-    return sf.col("startup_ms").isNotNull() | (sf.coalesce("startup_unknown", sf.lit("not_started")) != "not_started")
 
 
 def _sum(column: str) -> Column:
@@ -140,14 +90,14 @@ def _sum(column: str) -> Column:
 
 def counted(views: DataFrame) -> DataFrame:
     """Views -> those that count, with what `minutes` needs of them. A view that was taken back counts nowhere."""
-    return views.where("NOT deleted").select(*_counted())
+    return views.where(COUNTS).select(*_counted())
 
 
 @cache
 def _counted() -> Sequence[Column]:
     minute_ms = (sf.floor(rollup_end_ms() / MINUTE_MS) * MINUTE_MS).cast(LongType())
     viewer = sf.coalesce("viewer_user_id", "viewer_id")
-    fields = map(sf.col, ("customer_id", *DIMENSIONS, *_FIELDS))
+    fields = map(sf.col, ("customer_id", *DIMENSIONS, *FIELDS))
     return [minute_ms.alias("start_ms"), viewer.alias("viewer"), *fields]
 
 
@@ -167,13 +117,13 @@ def minutes(views: DataFrame, sets: Sets) -> Groups:
 @cache
 def _placed(sets: Sets) -> Sequence[Column]:
     members = sf.inline(sf.array(*(_members(names) for names in sets)))
-    fields = list(map(sf.col, ("start_ms", "customer_id", "viewer", *_FIELDS)))
+    fields = list(map(sf.col, ("start_ms", "customer_id", "viewer", *FIELDS)))
     return [sf.lit("minute").alias("grain"), members, *fields]
 
 
 @cache
 def _in_buckets() -> Sequence[Column]:
-    buckets = sf.inline(sf.array(*(sf.struct(*_bucket(metric, bucket(metric))) for metric in METRICS)))
+    buckets = sf.inline(sf.array(*(sf.struct(*_bucket(metric, bucket(metric))) for metric in HISTOGRAMS)))
     return [*map(sf.col, GROUP), buckets]
 
 
@@ -291,7 +241,7 @@ def _widened() -> tuple[dict[str, Column], dict[str, Column], Sequence[Column], 
         sf.map_from_entries(sf.collect_list(sf.when(sf.col("metric") == metric, sf.struct("bucket", "count")))).alias(
             f"{metric}_histogram"
         )
-        for metric in METRICS
+        for metric in HISTOGRAMS
     ]
     hour = sf.floor(sf.col("start_ms") / HOUR_MS).cast(LongType())
     placed = {
@@ -305,7 +255,7 @@ def narrow(rollups: DataFrame) -> Groups:
     """Rows of table `rollups` -> groups."""
     buckets = [
         rollups.selectExpr(*GROUP, f"'{metric}' AS metric", f"explode({metric}_histogram) AS (bucket, count)")
-        for metric in METRICS
+        for metric in HISTOGRAMS
     ]
     return Groups(
         sums=rollups.select(*GROUP, *MEASURES),

@@ -12,6 +12,7 @@ from pyspark.sql import functions as sf
 from pyspark.sql.types import ArrayType, IntegerType, LongType, MapType, StringType, StructField, StructType
 
 from services.finalizer.warehouse.spark_schema import allowed_values, bounds, defaults, required, spark_schema
+from shared.measures import COUNTED_MS
 from shared.schemas.beacon import CUSTOMER_ID
 from shared.schemas.view import SCHEMA_VERSION, View
 
@@ -113,13 +114,8 @@ def may_be_stored() -> Column:
 
 
 def rollup_end_ms() -> Column:
-    """When a view counts, ms since 1970: at its end, never far outside the time its beacons came in.
-
-    Client clocks are payload: a wrong one must not open slices years away.
-    """
-    earliest = sf.col("first_append_ms") - DAY_MS
-    latest = sf.col("last_append_ms") + HOUR_MS
-    return sf.greatest(sf.least(sf.col("view_end_ms"), latest), earliest)
+    """When a view counts, ms since 1970."""
+    return sf.expr(COUNTED_MS)
 
 
 def _columns() -> list[Column]:

@@ -22,12 +22,13 @@ from pyspark.sql.types import (
 )
 
 from services.finalizer.failures import JobFailed
-from services.finalizer.transforms.rollups import MEASURES, METRICS
+from services.finalizer.transforms.rollups import MEASURES
 from services.finalizer.transforms.rows import columns_of
 from services.finalizer.warehouse import row_topics
 from services.finalizer.warehouse.row_topics import RowTopic
 from services.finalizer.warehouse.spark_schema import spark_schema
 from shared import topics
+from shared.measures import HISTOGRAMS
 from shared.schemas.view import View
 
 log = structlog.get_logger(__name__)
@@ -118,7 +119,7 @@ ROLLUPS: Final = Table(
             *_fields(dimensions=_TEXT, members=ArrayType(_TEXT)),
             *(StructField(name, _LONG if kind == "bigint" else DecimalType(38, 0)) for name, kind in MEASURES.items()),
             StructField("uniques", BinaryType()),
-            *(StructField(f"{metric}_histogram", MapType(IntegerType(), _LONG)) for metric in METRICS),
+            *(StructField(f"{metric}_histogram", MapType(IntegerType(), _LONG)) for metric in HISTOGRAMS),
         ]
     ),
     partition_by=("day",),

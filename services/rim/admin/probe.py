@@ -10,7 +10,14 @@ from collections.abc import Mapping
 from typing import Final
 
 #: As the services' settings have them by default.
-PORTS: Final = {"collector": 9101, "processor": 9102, "finalizer": 9103, "dashboard": 9104, "webhooks": 9105}
+PORTS: Final = {
+    "collector": 9101,
+    "processor": 9102,
+    "finalizer": 9103,
+    "dashboard": 9104,
+    "webhooks": 9105,
+    "serving": 9106,
+}
 _SECONDS_MAX: Final = 4.0
 
 

@@ -11,6 +11,10 @@ from psycopg.conninfo import conninfo_to_dict
 
 _PORTS: Final = re.compile(r"[0-9,]*\Z")
 
+#: The connection is gone or of no use, and the same work on another one may succeed. A session that Postgres ended, because its
+#: process had stopped in a transaction, is reported as an internal error.
+LOST: Final = (psycopg.OperationalError, psycopg.InterfaceError, psycopg.errors.IdleInTransactionSessionTimeout)
+
 
 def _checked(dsn: pydantic.SecretStr) -> pydantic.SecretStr:
     if not _is_readable(dsn.get_secret_value()):

@@ -37,6 +37,9 @@ CrashPoint = Literal[
     "fenced",
     "replaying",
     "position_noted",
+    # Serving, in the transaction of some records: after positions were moved, after rows were written; `committed` after it.
+    "moved",
+    "written",
     # Processor: an object was stored, and no record of it is written yet (`runtime.media`).
     "media_stored",
 ]

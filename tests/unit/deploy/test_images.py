@@ -22,6 +22,7 @@ from services.dashboard.settings import DashboardSettings
 from services.finalizer.settings import FinalizerSettings
 from services.processor.settings import ProcessorSettings
 from services.rim.admin import probe
+from services.serving.settings import ServingSettings
 from services.webhooks.settings import WebhooksSettings
 from shared.metrics import ServiceName
 
@@ -135,7 +136,8 @@ def test_the_dockerfile_installs_by_hash_and_runs_as_nobody() -> None:
 
 
 def test_the_probe_knows_every_services_port() -> None:
-    classes = (CollectorSettings, ProcessorSettings, FinalizerSettings, DashboardSettings, WebhooksSettings)
+    of_rows = (FinalizerSettings, DashboardSettings, WebhooksSettings, ServingSettings)
+    classes = (CollectorSettings, ProcessorSettings, *of_rows)
     defaults = [settings.model_fields["admin_port"].default for settings in classes]
     assert dict(zip(get_args(ServiceName), defaults, strict=True)) == probe.PORTS
 

@@ -16,6 +16,7 @@ from services.finalizer.__main__ import parser
 from services.finalizer.settings import FinalizerSettings
 from services.processor.applications.video_views.settings import VideoViewsSettings
 from services.processor.settings import ProcessorSettings
+from services.serving.settings import ServingSettings
 from shared import metrics
 
 TEXT = (ROOT / "docs/runbook.md").read_text()
@@ -43,7 +44,7 @@ def commands(beginning: str) -> list[str]:
 
 
 def test_each_step_is_shown_by_a_command() -> None:
-    assert len(steps()) == 8
+    assert len(steps()) == 9
     for name, items in steps().items():
         assert items, name
         for item in items:
@@ -66,8 +67,12 @@ def test_every_job_of_the_finalizer_is_one_with_these_arguments() -> None:
         assert given.run is not None
 
 
-def test_every_other_module_is_run_without_arguments() -> None:
-    assert {line for line in commands("python -m ") if "services.finalizer" not in line} == {"python -m deploy.topics"}
+def test_every_other_module_is_run_as_it_can_be() -> None:
+    assert {line for line in commands("python -m ") if "services.finalizer" not in line} == {
+        "python -m deploy.topics",
+        "python -m services.serving repair",
+        "python -m services.serving repair --refill",
+    }
 
 
 def test_every_object_of_a_kubectl_command_is_in_the_manifests() -> None:
@@ -92,7 +97,8 @@ def test_every_object_of_a_kubectl_command_is_in_the_manifests() -> None:
 
 
 @pytest.mark.parametrize(
-    "settings", [CollectorSettings, ProcessorSettings, VideoViewsSettings, FinalizerSettings, DashboardSettings]
+    "settings",
+    [CollectorSettings, ProcessorSettings, VideoViewsSettings, FinalizerSettings, ServingSettings, DashboardSettings],
 )
 def test_every_setting_that_it_names_is_one(settings: Any) -> None:
     prefix = settings.variable("")

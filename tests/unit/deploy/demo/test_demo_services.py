@@ -14,6 +14,7 @@ from services.dashboard.settings import DashboardSettings
 from services.finalizer.settings import FinalizerSettings
 from services.processor.applications.video_views.settings import VideoViewsSettings
 from services.processor.settings import ProcessorSettings
+from services.serving.settings import ServingSettings
 from shared.settings import Settings
 
 
@@ -27,6 +28,7 @@ def test_every_service_accepts_its_settings(services: DemoServices) -> None:
         *((service, CollectorSettings) for service in services.collectors()),
         *((service, ProcessorSettings) for service in services.processors()),
         (services.finalizer(), FinalizerSettings),
+        (services.serving(), ServingSettings),
         (services.dashboard(), DashboardSettings),
     ]
     for service, kind in expected:
@@ -36,7 +38,8 @@ def test_every_service_accepts_its_settings(services: DemoServices) -> None:
 
 
 def test_no_two_processes_share_a_port_but_the_collectors_their_own(services: DemoServices) -> None:
-    all_services = [*services.collectors(), *services.processors(), services.finalizer(), services.dashboard()]
+    of_rows = [services.finalizer(), services.serving(), services.dashboard()]
+    all_services = [*services.collectors(), *services.processors(), *of_rows]
     ports = [service.admin_port for service in all_services]
 
     assert len(set(ports)) == len(ports)

@@ -21,18 +21,20 @@ def test_the_grace_is_taken_off_where_it_is_known_and_only_there() -> None:
         a_row("closed", last_append_ms=10_000, kafka_timestamp_ms=12_300, landed_at_ms=15_000),
         a_row("fell silent", last_append_ms=10_000, kafka_timestamp_ms=70_000, landed_at_ms=80_000),
     ]
-    lines = latency_lines(rows, {90_000, 16_000}, {("acme", "closed")}, GRACE_MS, [400, 100])
+    written = {("acme", "closed"): 12_800, ("acme", "fell silent"): 71_000}
+    lines = latency_lines(rows, {90_000, 16_000}, {("acme", "closed")}, GRACE_MS, [400, 100], written_ms=written)
     assert {line.name: line.observed for line in lines} == {
         "beacon to live number, p50 / p99": "0.10 s / 0.40 s",
         "closed view to row, minus 2 s, p50 / p99": "0.30 s / 0.30 s",
-        "closed view to page's table, minus 2 s, p50 / p99": "4.00 s / 4.00 s",
-        "row to page's table, p50 / p99": "3.70 s / 20.00 s",
+        "closed view to page's figures, minus 2 s, p50 / p99": "0.80 s / 0.80 s",
+        "row to page's figures, p50 / p99": "0.50 s / 1.00 s",
+        "row to rollups, p50 / p99": "3.70 s / 20.00 s",
     }
 
 
 def test_what_was_never_seen_to_be_published_has_no_figure() -> None:
     rows = [a_row("v", last_append_ms=10_000, kafka_timestamp_ms=12_300, landed_at_ms=15_000)]
-    assert [line.observed for line in latency_lines(rows, set(), set(), GRACE_MS, [])] == ["", "", "", ""]
+    assert [line.observed for line in latency_lines(rows, set(), set(), GRACE_MS, [], written_ms={})] == [""] * 5
 
 
 def test_a_beacon_waits_for_the_first_gauge_that_counts_it_whichever_was_read_first() -> None:

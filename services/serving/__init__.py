@@ -1,0 +1,1 @@
+"""Keeps hot rows: views in Postgres as topic `views` has them, a second after they are finished."""

@@ -1,0 +1,38 @@
+"""The settings of the service `serving`, from the environment: `SERVING_POSTGRES_DSN` and so on."""
+
+from typing import ClassVar
+
+import pydantic
+
+from services.rim.database.postgres import Dsn
+from services.rim.process.crash_points import ARMED_PATTERN
+from shared.settings import Settings
+
+
+class ServingSettings(Settings):
+    """Where hot rows go, how many at once, and how often they are compared with the warehouse's sums."""
+
+    PREFIX: ClassVar[str] = "SERVING_"
+
+    postgres_dsn: Dsn = pydantic.Field(description="postgresql://... of the serving database")
+    records_max: int = pydantic.Field(default=5_000, ge=1, le=100_000, description="records of one transaction")
+    linger_ms: int = pydantic.Field(
+        default=50, ge=0, le=10_000, description="how long a first record waits for others of its transaction"
+    )
+    session_ms: int = pydantic.Field(
+        default=10_000,
+        ge=1_000,
+        le=300_000,
+        description="a process that was not heard of for so long loses its partitions to the others",
+    )
+    compare_seconds: float = pydantic.Field(
+        default=60.0, gt=0, le=3_600, description="between two comparisons of closed hours with the rollups"
+    )
+    closed_seconds: float = pydantic.Field(
+        default=600.0, ge=0, le=86_400, description="an hour is closed when it is over and unchanged for so long"
+    )
+    admin_host: str = pydantic.Field(default="0.0.0.0", min_length=1, description="address of health and metrics")
+    admin_port: int = pydantic.Field(default=9106, ge=0, le=65535, description="port of health and metrics")
+    crash_at: str | None = pydantic.Field(
+        default=None, pattern=ARMED_PATTERN, description="tests only: see rim.crash_points"
+    )
