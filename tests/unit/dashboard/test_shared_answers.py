@@ -5,7 +5,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from services.dashboard.queries import PostgresAway, Rollups
+from services.dashboard.postgres import PostgresAway
+from services.dashboard.queries import Rollups
 from services.dashboard.shared_answers import FRESH_SECONDS, SharedServing
 
 NOON = datetime(2026, 2, 2, 12, tzinfo=UTC)

@@ -19,6 +19,7 @@ from services.finalizer.settings import FinalizerSettings
 from services.processor.applications.video_views.settings import VideoViewsSettings
 from services.processor.settings import ProcessorSettings
 from services.rim.admin.probe import PORTS
+from services.serving.settings import ServingSettings
 from shared.settings import Settings
 from shared.topics import PROFILES
 
@@ -28,6 +29,7 @@ SETTINGS: dict[str, type[Settings]] = {
     "collector": CollectorSettings,
     "processor": ProcessorSettings,
     "finalizer": FinalizerSettings,
+    "serving": ServingSettings,
     "dashboard": DashboardSettings,
 }
 #: What deploy/Dockerfile sets.
@@ -58,7 +60,7 @@ def working() -> list[str]:
 
 def test_it_is_what_an_installation_without_a_single_point_has() -> None:
     numbers = Counter(service_of(ALL[name]) for name in working())
-    assert numbers == {"collector": 2, "processor": 8, "finalizer": 1, "dashboard": 1}
+    assert numbers == {"collector": 2, "processor": 8, "finalizer": 1, "serving": 1, "dashboard": 1}
     profile = PROFILES["trial"]
     for number, name in enumerate(BROKERS, 1):
         environ = ALL[name]["environment"]
