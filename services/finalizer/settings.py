@@ -29,6 +29,8 @@ _SECURITY: Final = (
 _APPLICATION: Final = f"({'|'.join(APPLICATIONS)})"
 _DAYS: Final = "how long rows are kept; 0: for ever"
 _DAYS_MAX: Final = 36_500
+#: A view that goes on has a row a day, in another hour each. The former must be kept still: else both count until the next batch.
+_RECENT_DAYS_MIN: Final = 1.25
 
 #: A view counts within this many days of the day it is stored under: that of its session's first beacon.
 ROLLUP_DAYS_FROM_VIEW: Final = 7
@@ -143,8 +145,18 @@ class FinalizerSettings(Settings):
         default=0, ge=0, le=_DAYS_MAX, description=f"rollups by hour and day, here and in Postgres; {_DAYS}"
     )
     recent_days: float = pydantic.Field(
-        default=7.0, ge=0, le=100_000, description="days of finished views in Postgres, by the hour; 0: none"
+        default=7.0,
+        ge=0,
+        le=100_000,
+        description=f"days of finished views in Postgres, by the hour; at least {_RECENT_DAYS_MIN}, or 0: none",
     )
+
+    @pydantic.field_validator("recent_days")
+    @classmethod
+    def _has_former_rows(cls, days: float) -> float:
+        if 0 < days < _RECENT_DAYS_MIN:
+            raise ValueError(f"at least {_RECENT_DAYS_MIN}, or 0")
+        return days
 
     @pydantic.model_validator(mode="after")
     def _rollups_rest_on_views(self) -> Self:

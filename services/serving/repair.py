@@ -5,6 +5,7 @@ from collections.abc import Iterator
 import psycopg
 import structlog
 
+from services.rim.database.view_rows import lock_views
 from services.serving.comparing import compare
 from services.serving.database import connect
 from services.serving.settings import ServingSettings
@@ -46,7 +47,8 @@ def repair(settings: ServingSettings, *, refill: bool) -> Iterator[str]:
 
 def _refill(connection: psycopg.Connection) -> Iterator[str]:
     with connection.transaction():
-        connection.execute("SELECT pg_advisory_xact_lock(7316201945)")
+        connection.execute("SELECT FROM serving.positions FOR UPDATE")
+        lock_views(connection)
         # Pages read the rollups alone until all is read again.
         connection.execute("UPDATE serving.coverage SET is_whole = false")
         connection.execute("DELETE FROM serving.positions")

@@ -265,6 +265,9 @@ def expect_truth(installation: Installation, truth: list[View]) -> None:
         (view.customer_id, view.view_id, view.revision, view.deleted) for view in truth
     ]
     assert installation.serving("SELECT * FROM finalizer.dirty_slices") == []
+    # The sums of hot rows say what the rollups say, so every slice belongs to the rollups again.
+    assert installation.serving(_DIFFERING) == []
+    assert installation.serving("SELECT * FROM serving.hot_slices") == []
     # Every level of the blocks of hours holds every view once.
     views: Counter[str] = Counter()
     watch_ms: Counter[str] = Counter()
@@ -277,6 +280,11 @@ def expect_truth(installation: Installation, truth: list[View]) -> None:
     ]
 
 
+_DIFFERING = """
+    SELECT serving.differing(array_agg(hour), array_agg(customer_id)) FROM (
+        SELECT start AS hour, customer_id FROM serving.sums WHERE grain = 'hour'
+        UNION SELECT extract(epoch FROM hour)::bigint / 3600, customer_id FROM serving.rollups_hourly
+    ) AS slices"""
 BLOCKS = """
     SELECT level, customer_id, sum(views)::bigint, sum(watch_ms)::bigint FROM serving.blocks
     GROUP BY level, customer_id ORDER BY level, customer_id COLLATE "C" """

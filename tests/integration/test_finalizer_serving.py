@@ -17,6 +17,7 @@ from services.finalizer.serving.database import Fenced, Serving, ServingAway, St
 from services.finalizer.serving.migrate import MIGRATIONS_DIR, migrate
 from services.finalizer.serving.published import Group, Rebuilt, Slice
 from services.rim.database import migrations
+from services.serving.comparing import compare
 from services.serving.rows import row_of
 from shared.codec import VIEW
 from shared.histogram import bucket_of
@@ -238,6 +239,24 @@ def test_slices_whose_views_add_up_to_their_rollups_are_read_from_these_and_no_o
     assert _query(dsn, hot) == [("other",)]
     serving.bring_recent(_rows(a_view("here", revision=2, watch_ms=11)))
     assert _query(dsn, hot) == [("acme",), ("other",)]
+
+
+def test_hours_differ_only_where_the_finalizer_has_published_since_the_rows_came(serving: Serving, dsn: str) -> None:
+    serving.keep_views(0)
+    one = a_view("one", watch_ms=10)
+    here, elsewhere = Slice(hour_of(one), "acme"), Slice(hour_of(one) + 1, "acme")
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        connection.execute("UPDATE serving.coverage SET is_whole = true")
+        serving.publish(Rebuilt([elsewhere], MEASURES, []), checkpoint_id="c", batch_id=1)
+        serving.bring_recent(_rows(one))
+        # It stands still since, or is about to count the hour.
+        assert compare(connection, 0.0) == []
+        serving.mark_dirty([here])
+        serving.publish(Rebuilt([elsewhere], MEASURES, []), checkpoint_id="c", batch_id=2)
+        assert compare(connection, 0.0) == []
+        serving.publish(Rebuilt([here], MEASURES, []), checkpoint_id="c", batch_id=3)
+        assert compare(connection, 0.0) == [(hour_of(one), "acme")]
+        assert compare(connection, 600.0) == []
 
 
 SLOW_SECONDS = 0.4

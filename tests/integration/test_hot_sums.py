@@ -13,6 +13,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as sf
 
 from deploy.local.postgres import Postgres
+from deploy.local.process import wait_until
 from services.finalizer.serving.database import Serving
 from services.finalizer.transforms.rollups import coarser, counted, minutes, wide
 from services.finalizer.transforms.views import parse
@@ -113,6 +114,41 @@ def test_what_is_older_than_kept_leaves_and_does_not_come_back_and_a_view_that_m
     if hour_of(moved) < middle:
         write(connection, [moved])
         assert kept(connection) == recounted(young[1:])
+
+
+def test_a_view_that_is_written_while_its_viewer_is_forgotten_does_not_stay(
+    serving: Serving, connection: psycopg.Connection, dsn: str
+) -> None:
+    chance = random.Random(10)
+    first, second = (generated(chance, name, customer="acme", viewer_id="viewer") for name in ("first", "second"))
+    forgets = threading.Thread(target=serving.forget_views, args=("acme", ["viewer"], []), kwargs={"at_ms": 1 << 50})
+    with psycopg.connect(dsn) as writer, writer.transaction():
+        write(writer, [first])
+        forgets.start()
+        # It waits for the writer, and another writer waits for it.
+        _until_waiting(connection, 1)
+        later = threading.Thread(target=_write_on_its_own, args=(dsn, second))
+        later.start()
+        _until_waiting(connection, 2)
+    forgets.join()
+    later.join()
+    assert connection.execute("SELECT view_id FROM serving.views").fetchall() == []
+
+
+def _write_on_its_own(dsn: str, view: View) -> None:
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        write(connection, [view])
+
+
+def _until_waiting(connection: psycopg.Connection, count: int) -> None:
+    def waiting() -> bool:
+        found = connection.execute(
+            "SELECT count(*) FROM pg_locks JOIN pg_database AS d ON d.oid = database"
+            " WHERE locktype = 'advisory' AND NOT granted AND datname = current_database()"
+        ).fetchone()
+        return found == (count,)
+
+    wait_until(waiting, 60, f"{count} wait for the lock")
 
 
 def test_a_writer_waits_for_another_and_both_are_counted(dsn: str, connection: psycopg.Connection) -> None:

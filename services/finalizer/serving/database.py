@@ -25,7 +25,7 @@ from services.finalizer.serving.published import (
     replace_slices,
 )
 from services.rim.database.postgres import LOST
-from services.rim.database.view_rows import as_text, upsert_views
+from services.rim.database.view_rows import as_text, lock_views, upsert_views
 
 log = structlog.get_logger(__name__)
 
@@ -135,6 +135,7 @@ class Serving:
 
         def write(connection: psycopg.Connection) -> None:
             self._hold_fence(connection)
+            lock_views(connection)
             delete_views(connection, [row[:3] for row in recent])
             upsert_views(connection, [row for row in recent if row[-1] is not None])
 
@@ -175,6 +176,7 @@ class Serving:
 
         def write(connection: psycopg.Connection) -> int:
             self._hold_fence(connection)
+            lock_views(connection)
             texts = [as_text("viewer_id", viewer) for viewer in viewers]
             for text in texts:
                 connection.execute(
@@ -218,6 +220,7 @@ class Serving:
 
         def expire_some(connection: psycopg.Connection) -> bool:
             self._hold_fence(connection)
+            lock_views(connection)
             return expire_views(connection)
 
         self._retrying(write)

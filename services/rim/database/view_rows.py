@@ -61,6 +61,19 @@ _UPSERT: Final = f"""
 """  # noqa: S608 - names of ours
 
 
+#: As the trigger on the table takes it.
+_LOCK: Final = "SELECT pg_advisory_xact_lock(7316201945)"
+
+
+def lock_views(connection: psycopg.Connection) -> None:
+    """Waits until nobody else writes views; holds until the present transaction ends.
+
+    A statement that waits within its trigger sees the rows of before: what the other has written meanwhile would not be deleted.
+    Lock positions before, where both are needed.
+    """
+    connection.execute(_LOCK)
+
+
 def upsert_views(connection: psycopg.Connection, rows: Iterable[Sequence[Any]]) -> int:
     """Brings rows of `COLUMNS` in the present transaction; returns how many were new.
 
@@ -73,6 +86,8 @@ def upsert_views(connection: psycopg.Connection, rows: Iterable[Sequence[Any]]) 
         with cursor.copy(_COPY) as copy:
             for row in rows:
                 copy.write_row(row)
+        # Else the statement would not see a viewer that is being forgotten.
+        lock_views(connection)
         cursor.execute(_UPSERT)
         return cursor.rowcount
 

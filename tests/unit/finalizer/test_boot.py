@@ -47,6 +47,13 @@ def test_rollups_are_kept_no_longer_than_the_views_they_are_rebuilt_from() -> No
     FinalizerSettings.load(_environment(views_days="30", rollups_days="23", minutes_days="7"))
 
 
+def test_hot_rows_are_kept_for_longer_than_the_day_between_two_rows_of_a_view() -> None:
+    for days in ("0", "1.25", "7"):
+        assert FinalizerSettings.load(_environment(recent_days=days)).recent_days == float(days)
+    with pytest.raises(SettingsError, match="FINALIZER_RECENT_DAYS"):
+        FinalizerSettings.load(_environment(recent_days="1"))
+
+
 def test_what_rollups_are_broken_down_by_is_chosen_and_the_total_is_always_there() -> None:
     settings = FinalizerSettings.load(_environment(rollup_by="cdn,country+device"))
     assert settings.sets == ((), ("cdn",), ("country", "device"), ("source",))

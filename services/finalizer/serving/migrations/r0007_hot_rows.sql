@@ -285,9 +285,12 @@ $$;
 CREATE FUNCTION serving.keep_from(first_hour bigint) RETURNS void
     LANGUAGE plpgsql SET search_path = pg_catalog AS $$
 DECLARE
-    former CONSTANT bigint := (SELECT since_hour FROM serving.coverage);
+    former bigint;
 BEGIN
+    -- In the order in which a reader of the topic takes them.
+    PERFORM FROM serving.positions FOR UPDATE;
     PERFORM pg_advisory_xact_lock(7316201945);
+    former := (SELECT since_hour FROM serving.coverage);
     IF first_hour IS NULL OR former IS NULL THEN
         -- What was read while none were kept is missing: topic views is read again.
         DELETE FROM serving.positions;
