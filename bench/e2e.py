@@ -2,9 +2,9 @@
 
 The whole system as `make demo` starts it, warmed up until the finalizer has published (Spark needs a minute or more for its first
 batch), then under a steady load of simulated players. Meanwhile a probe a second, each a customer of its own with one view: how
-long from the 200 of its first beacon until topic `live` counts its viewer, and from the 200 of its `viewend` until its row is in
-Postgres, minus the grace period of a closed view. Checked before any figure: every probe was counted, and its one row is right.
-Otherwise the exit code is 1, and no result file is written.
+long from the 200 of its first beacon until topic `live` counts its viewer, and from the 200 of its `viewend` until the page's
+table counts it, minus the grace period of a closed view. Pages ask for the table once a second, as browsers do. Checked before any
+figure: every probe was counted once, and its one row is right. Otherwise the exit code is 1, and no result file is written.
 """
 
 import argparse
@@ -17,6 +17,7 @@ import time
 import urllib.request
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -47,6 +48,11 @@ WARM_SECONDS_MAX: Final = 600.0
 WARM_UPS: Final = 2
 #: Players come evenly over their run, and a view lasts 8 to 45 s: after so long as many come as go.
 RAMP_SECONDS: Final = 25.0
+#: Open pages, which ask at moments evenly apart. Each probe is looked for by one of them.
+PAGES: Final = 5
+PAGE_ASKS_EVERY_SECONDS: Final = 1.0
+#: From the goodbye to the page, less the grace: p50 and p99.
+GOAL_SECONDS: Final = (1.0, 3.0)
 
 
 @dataclass
@@ -59,23 +65,26 @@ class Probe:
     live_at: float | None = None
     row_at: float | None = None
     served_at: float | None = None
+    shown_at: float | None = None
 
     @property
     def is_seen(self) -> bool:
-        """Whether it was counted, its row written, and the row served."""
-        return None not in (self.live_at, self.row_at, self.served_at)
+        """Whether it was counted, its row written, and the row served and on the page."""
+        return None not in (self.live_at, self.row_at, self.served_at, self.shown_at)
 
 
 class Watching:
-    """Looks, on a thread each, at topics and at Postgres for what the probes have become."""
+    """Looks, on a thread each, at topics, at Postgres and at the page's table for what the probes have become."""
 
-    def __init__(self, bootstrap: str, dsn: str, probes: list[Probe]) -> None:
+    def __init__(self, bootstrap: str, dsn: str, page_url: str, probes: list[Probe]) -> None:
+        self._probes = probes
+        self._page_url = page_url
         self._by_customer = {probe.customer: probe for probe in probes}
         self._dsn = dsn
         self._stop = threading.Event()
         self._consumer = Consumer({"bootstrap.servers": bootstrap, **consumer_config(), "group.id": "bench-e2e"})
         self._consumer.subscribe([LIVE.name, VIEWS.name])
-        looks = (self._topics, self._postgres)
+        looks = (self._topics, self._postgres, *(partial(self._page, number) for number in range(PAGES)))
         self._threads = [threading.Thread(target=self._guarded, args=(look,), daemon=True) for look in looks]
         #: What was wrong, in words.
         self.wrong: list[str] = []
@@ -130,6 +139,22 @@ class Watching:
                 for (customer,) in connection.execute(query).fetchall():
                     probe = self._by_customer[customer]
                     probe.served_at = probe.served_at or now
+
+    def _page(self, number: int) -> None:
+        mine = {probe.customer: probe for probe in self._probes[number::PAGES]}
+        self._stop.wait(number * PAGE_ASKS_EVERY_SECONDS / PAGES)
+        asks_at = time.monotonic()
+        while not self._stop.is_set():
+            with urllib.request.urlopen(f"{self._page_url}api/quality", timeout=30) as answer:  # noqa: S310
+                customers = json.load(answer)["customers"]
+            now = time.time()
+            for one in customers:
+                if (probe := mine.get(one["customer_id"])) is not None:
+                    probe.shown_at = probe.shown_at or now
+                    if one["views"] != 1:
+                        self.wrong.append(f"the page counts {one['views']} views of {probe.customer}")
+            asks_at = max(asks_at + PAGE_ASKS_EVERY_SECONDS, time.monotonic())
+            self._stop.wait(asks_at - time.monotonic())
 
 
 def _post(url: str, probe: Probe, seq: int, event: str) -> float:
@@ -192,7 +217,8 @@ def _start(folder: Path, broker: Broker, postgres: Postgres, supervisor: Supervi
     broker.wait_ready()
     create_topics(Settings(kafka_bootstrap=broker.bootstrap, topics_profile="laptop"))
     services = DemoServices(folder, bootstrap=broker.bootstrap, postgres_dsn=postgres.dsn)
-    all_services = [*services.processors(), *services.collectors(), services.finalizer(), services.serving()]
+    of_rows = [services.finalizer(), services.serving(), services.dashboard()]
+    all_services = [*services.processors(), *services.collectors(), *of_rows]
     for service in all_services:
         supervisor.start(service)
     supervisor.wait_ready(*(service.name for service in all_services))
@@ -208,7 +234,7 @@ def _measure(
 ) -> list[str]:
     """Warms up, loads and probes; what was wrong. `stores` are the addresses of broker and Postgres. Raises `DeadlinePassed`."""
     url, warm_ups = services.collector_url, [Probe(f"probe-warm-{number}") for number in range(WARM_UPS)]
-    watching = Watching(*stores, [*warm_ups, *probes])
+    watching = Watching(*stores, services.page_url, [*warm_ups, *probes])
     watching.start()
     try:
         for probe in warm_ups:
@@ -231,11 +257,15 @@ def _part(probes: list[Probe], given: argparse.Namespace) -> Part:
     live = [(each.live_at or 0) - each.started_at for each in probes]
     rows = [(each.row_at or 0) - each.ended_at - grace for each in probes]
     served = [(each.served_at or 0) - each.ended_at - grace for each in probes]
+    shown = [(each.shown_at or 0) - each.ended_at - grace for each in probes]
 
-    def percentiles(what: str, seconds: list[float]) -> Compared:
+    def percentiles(what: str, seconds: list[float], goal: tuple[float, float] | None = None) -> Compared:
         ms = [round(one * 1_000) for one in seconds]
-        p50, p99 = nearest_rank(ms, 0.5) or 0, nearest_rank(ms, 0.99) or 0
-        return Compared(f"{what}, p50 / p99", f"{p50 / 1_000:.2f} s / {p99 / 1_000:.2f} s")
+        p50, p99 = ((nearest_rank(ms, rank) or 0) / 1_000 for rank in (0.5, 0.99))
+        name, value = f"{what}, p50 / p99", f"{p50:.2f} s / {p99:.2f} s"
+        if goal is None:
+            return Compared(name, value)
+        return Compared(name, value, f"≤ {goal[0]:g} s / {goal[1]:g} s", p50 <= goal[0] and p99 <= goal[1])
 
     return Part(
         name="e2e",
@@ -246,10 +276,14 @@ def _part(probes: list[Probe], given: argparse.Namespace) -> Part:
             percentiles("beacon acknowledged to viewer in topic live", live),
             percentiles(f"viewend acknowledged to row in topic views, minus the {grace:g} s grace period", rows),
             percentiles(f"viewend acknowledged to row in Postgres, minus the {grace:g} s grace period", served),
+            percentiles(
+                f"viewend acknowledged to the page's table, minus the {grace:g} s grace period", shown, GOAL_SECONDS
+            ),
         ],
         lines=[
             (
                 f"The demo's processes on two cores, {given.views_per_second:g} simulated views a second beside a probe a second."
+                f" {PAGES} pages ask for their table every {PAGE_ASKS_EVERY_SECONDS:g} s."
                 f" Live gauges are emitted every {BUCKET_MS / 1_000:g} s, the finalizer takes a batch every {TRIGGER_SECONDS} s."
             )
         ],

@@ -10,6 +10,7 @@ PARTS: Final[dict[str, tuple[str, ...]]] = {
     "handover": ("bench.handover", "--ways", "kill"),
     "recover": ("bench.recover", "--minutes", "2"),
     "finalizer": ("bench.finalizer",),
+    "hot-rows": ("bench.hot_rows",),
     "e2e": ("bench.e2e",),
     "recordings": ("bench.recordings", "--mb", "200"),
 }

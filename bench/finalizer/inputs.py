@@ -49,7 +49,7 @@ def view_records(
     if like is not None:
         day = day_of(like)
     values = _values(sf.lit(day).cast("bigint") if day is not None else _day(number), revision, spread_ms)
-    value = _filled(sf.lit(VIEW.encode(_VIEW).decode()), values)
+    value = _filled(sf.lit(VIEW.encode(A_VIEW).decode()), values)
     return spark.range(first, first + count).select(
         sf.encode(value, "utf-8").alias("value"),
         sf.encode(sf.concat(sf.lit("acme:"), number.cast("string")), "utf-8").alias("key"),
@@ -110,7 +110,7 @@ def fill_views(
 def _stored_views(spark: SparkSession, count: int, day: Column, spread_ms: int) -> DataFrame:
     columns = tables.VIEWS.schema
     template = spark.createDataFrame(
-        [(VIEW.encode(_VIEW), "", 0, 0)], "value binary, topic string, partition int, offset bigint"
+        [(VIEW.encode(A_VIEW), "", 0, 0)], "value binary, topic string, partition int, offset bigint"
     )
     parsed = parse(template.withColumn("timestamp", sf.timestamp_millis(sf.lit(0)))).withColumn(
         "landed_at_ms", sf.lit(0)
@@ -219,7 +219,8 @@ def fill_serving(connection: psycopg.Connection, days: int) -> None:
     connection.execute("VACUUM ANALYZE serving.rollups, serving.blocks")
 
 
-_VIEW: Final = View(
+#: A finished view of common size.
+A_VIEW: Final = View(
     schema_version=1,
     revision=_REVISION,
     customer_id="@customer",
