@@ -3,8 +3,8 @@
 Dirty slices are here and not in the warehouse, so that publishing slices and clearing them is one transaction.
 """
 
-import itertools
 import hashlib
+import itertools
 import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
