@@ -20,6 +20,7 @@ SHARING_SPARK: Final = (
     "test_hot_sums.py",
     "test_finalizer_identity.py",
     "test_hanging_batch.py",
+    "test_one_owner.py",
 )
 _APART: Final = ("test_finalizer.py",)
 #: By the CPU time that they take, the largest first. All other files follow in their own order.
