@@ -124,7 +124,7 @@ def test_a_connection_that_broke_is_replaced(serving: Serving, dsn: str) -> None
 
     serving.mark_dirty({Slice(2, "acme")})
 
-    assert serving.dirty(10) == [Slice(1, "acme"), Slice(2, "acme")]
+    assert serving.dirty(10) == [Slice(2, "acme"), Slice(1, "acme")]
 
 
 def test_a_database_that_stays_away_is_given_up_and_its_password_not_logged() -> None:
