@@ -77,7 +77,7 @@ class Page:
 def test_revisions_in_pieces_count_once_at_every_step(warehouse: Warehouse, monkeypatch: pytest.MonkeyPatch) -> None:
     chance = random.Random(11)
     landing = warehouse.driver.landing
-    monkeypatch.setattr(landing, "_bytes_max", 20_000)
+    monkeypatch.setattr(landing, "_bytes_max", 8_000)
     monkeypatch.setattr(landing, "_slices_max", 7)
     page = Page(warehouse, monkeypatch)
     landed = [somewhere(chance, f"view-{number}", revision=1) for number in range(40)]
