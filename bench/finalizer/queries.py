@@ -10,7 +10,7 @@ import psycopg
 from bench.finalizer import inputs
 from bench.finalizer.timing import expect
 from bench.results import Compared, Part
-from services.dashboard.queries import PostgresServing
+from services.dashboard.quality.queries import PostgresServing
 from services.finalizer.serving.migrate import migrate
 
 QUERY_ROUNDS: Final = 100

@@ -16,14 +16,14 @@ from aiohttp import web
 
 from services.dashboard.app import make_app, make_runner
 from services.dashboard.limits.queries import PostgresLimits
-from services.dashboard.live import LiveHistory
-from services.dashboard.live_board import LiveBoard
-from services.dashboard.live_feed import LiveFeed
+from services.dashboard.live.board import LiveBoard
+from services.dashboard.live.feed import LiveFeed
+from services.dashboard.live.history import LiveHistory
 from services.dashboard.postgres import Postgres
-from services.dashboard.queries import PostgresServing
+from services.dashboard.quality.queries import PostgresServing
+from services.dashboard.quality.shared_answers import SharedServing
 from services.dashboard.replay import Replay
 from services.dashboard.settings import DashboardSettings
-from services.dashboard.shared_answers import SharedServing
 from services.dashboard.views import ProcessorViews
 from services.rim.admin.admin import AdminServer, Check
 from services.rim.database.postgres import certificate_files

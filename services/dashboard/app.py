@@ -12,11 +12,11 @@ from aiohttp import web
 
 from services.dashboard.limits.queries import LimitsSource
 from services.dashboard.limits.routes import LimitsRoutes
-from services.dashboard.live import ALL
-from services.dashboard.live_board import LiveBoard
+from services.dashboard.live.board import LiveBoard
+from services.dashboard.live.history import ALL
 from services.dashboard.postgres import NotPublished, PostgresAway, QueryRefused
-from services.dashboard.quality import qualities
-from services.dashboard.queries import Serving
+from services.dashboard.quality.figures import qualities
+from services.dashboard.quality.queries import Serving
 from services.dashboard.replay import Replay
 from services.dashboard.views import LookupsAway, LookupsRefused, Views
 from services.rim.admin.guarded_runner import GuardedRunner

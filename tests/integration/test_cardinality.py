@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from deploy.local.postgres import Postgres
 from services.collector.customers.table import MIGRATIONS_DIR
-from services.dashboard.queries import PostgresServing
+from services.dashboard.quality.queries import PostgresServing
 from services.finalizer.serving.published import Rebuilt
 from services.finalizer.streaming import rollups
 from services.finalizer.transforms.rollups import MEASURES

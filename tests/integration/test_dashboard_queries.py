@@ -19,7 +19,7 @@ import pytest
 
 from deploy.local.postgres import Postgres
 from services.dashboard.postgres import NotPublished, PostgresAway, QueryRefused
-from services.dashboard.queries import CUSTOMERS_MAX, PostgresServing, Rollups
+from services.dashboard.quality.queries import CUSTOMERS_MAX, PostgresServing, Rollups
 from services.finalizer.serving.database import Serving
 from services.finalizer.serving.migrate import migrate
 from services.finalizer.serving.published import Group, Rebuilt, Slice

@@ -10,7 +10,7 @@ import msgspec
 import psycopg
 import pytest
 
-from services.dashboard.queries import PostgresServing
+from services.dashboard.quality.queries import PostgresServing
 from services.finalizer.jobs import reprocess, swap
 from tests.integration.finalizing import expect_truth, newest
 from tests.integration.hot import write

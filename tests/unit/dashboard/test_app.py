@@ -15,11 +15,11 @@ from prometheus_client import REGISTRY
 
 from services.dashboard.app import make_app, make_runner
 from services.dashboard.limits.queries import CustomerLimits, Limit
-from services.dashboard.live import LiveHistory
-from services.dashboard.live_board import LiveBoard
+from services.dashboard.live.board import LiveBoard
+from services.dashboard.live.history import LiveHistory
 from services.dashboard.postgres import NotPublished, PostgresAway, QueryRefused
-from services.dashboard.quality import RollupSum
-from services.dashboard.queries import Rollups
+from services.dashboard.quality.figures import RollupSum
+from services.dashboard.quality.queries import Rollups
 from services.dashboard.views import LookupsAway, LookupsRefused
 from shared.schemas.live import BUCKET_MS
 from tests.unit.dashboard.records import live, slice_of

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import msgspec
 
-from services.dashboard.largest import LargestCustomers
+from services.dashboard.live.largest import LargestCustomers
 from shared.schemas.live import BUCKET_MS, IDLE_MS, Live
 
 #: As at the bucket's end. If a partition has no record of a bucket, its last gauges count for this long: views do not end because

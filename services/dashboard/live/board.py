@@ -6,8 +6,8 @@ from typing import Final, Literal
 
 import orjson
 
-from services.dashboard.live import ALL, CARRY_MS, LiveHistory
-from services.dashboard.slices import CUSTOMERS_MAX, SPAN_BUCKETS, SPAN_MS, slices_of
+from services.dashboard.live.history import ALL, CARRY_MS, LiveHistory
+from services.dashboard.live.slices import CUSTOMERS_MAX, SPAN_BUCKETS, SPAN_MS, slices_of
 from shared.schemas.live import Live
 
 #: How often waiting buckets are looked at.

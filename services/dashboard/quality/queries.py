@@ -1,4 +1,4 @@
-"""The dashboard's questions to Postgres: only sums of hours in schema `serving`. `quality_sql` has the statements."""
+"""The dashboard's questions to Postgres: only sums of hours in schema `serving`. `statements` has the SQL."""
 
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -8,10 +8,10 @@ from typing import Final, Protocol
 import psycopg
 from psycopg.rows import tuple_row
 
-from services.dashboard import quality_sql as sql
 from services.dashboard.postgres import Postgres
-from services.dashboard.quality import RollupSum
-from services.dashboard.quality_sql import LEVEL_MAX
+from services.dashboard.quality import statements as sql
+from services.dashboard.quality.figures import RollupSum
+from services.dashboard.quality.statements import LEVEL_MAX
 
 CUSTOMERS_MAX: Final = 200
 

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.dashboard.queries import LEVEL_MAX, blocks_since
+from services.dashboard.quality.queries import LEVEL_MAX, blocks_since
 
 
 @given(st.integers(0, 10_000_000))

@@ -1,7 +1,7 @@
 """Live slices: gauges of the newest bucket, counts of the last minute, bounded."""
 
-from services.dashboard.live import ALL, LiveHistory
-from services.dashboard.slices import slices_of
+from services.dashboard.live.history import ALL, LiveHistory
+from services.dashboard.live.slices import slices_of
 from shared.schemas.live import BUCKET_MS, OTHER, SLICE_VALUES_MAX, UNKNOWN
 from tests.unit.dashboard.records import live, slice_of
 

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from services.dashboard.live import ALL, LiveHistory
+from services.dashboard.live.history import ALL, LiveHistory
 from shared.schemas.live import BUCKET_MS, IDLE_MS, Live
 from tests.unit.dashboard.records import live
 

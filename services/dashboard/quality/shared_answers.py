@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
-from services.dashboard.queries import Rollups, Serving
+from services.dashboard.quality.queries import Rollups, Serving
 
 #: An answer may be so old. It is part of how late a page's figures are.
 FRESH_SECONDS: Final = 0.5

@@ -2,7 +2,7 @@
 
 import pytest
 
-from services.dashboard.quality import RollupSum, qualities
+from services.dashboard.quality.figures import RollupSum, qualities
 from shared.histogram import bucket_of
 
 
