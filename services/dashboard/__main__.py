@@ -19,7 +19,6 @@ from services.dashboard.limits.queries import PostgresLimits
 from services.dashboard.live.board import LiveBoard
 from services.dashboard.live.feed import LiveFeed
 from services.dashboard.live.history import LiveHistory
-from services.dashboard.postgres import Postgres
 from services.dashboard.quality.queries import PostgresServing
 from services.dashboard.quality.shared_answers import SharedServing
 from services.dashboard.replay import Replay
@@ -27,6 +26,7 @@ from services.dashboard.settings import DashboardSettings
 from services.dashboard.views import ProcessorViews
 from services.rim.admin.admin import AdminServer, Check
 from services.rim.database.postgres import certificate_files
+from services.rim.database.reading_pool import Postgres
 from services.rim.kafka.connection import TopicsWrong, verify_topics
 from services.rim.process.secrets import with_secrets
 from services.rim.process.stopping import stop_on_signals
@@ -123,6 +123,7 @@ def _assemble(settings: DashboardSettings, fate: _Fate, stop: threading.Event) -
     if settings.customers_dsn is not None:
         customers = Postgres(
             settings.customers_dsn.get_secret_value(),
+            service="dashboard",
             connections_max=settings.postgres_connections_max,
             seconds_max=settings.query_seconds_max,
         )

@@ -14,12 +14,12 @@ from services.dashboard.limits.queries import LimitsSource
 from services.dashboard.limits.routes import LimitsRoutes
 from services.dashboard.live.board import LiveBoard
 from services.dashboard.live.history import ALL
-from services.dashboard.postgres import NotPublished, PostgresAway, QueryRefused
 from services.dashboard.quality.figures import qualities
 from services.dashboard.quality.queries import Serving
 from services.dashboard.replay import Replay
 from services.dashboard.views import LookupsAway, LookupsRefused, Views
 from services.rim.admin.guarded_runner import GuardedRunner
+from services.rim.database.reading_pool import NotPublished, PostgresAway, QueryRefused
 from services.rim.telemetry import metrics
 from shared.metrics import DASHBOARD_REQUESTS, DASHBOARD_STREAMS
 from shared.schemas.beacon import CUSTOMER_ID, VIEW_ID_CHARS_MAX

@@ -18,11 +18,11 @@ import psycopg
 import pytest
 
 from deploy.local.postgres import Postgres
-from services.dashboard.postgres import NotPublished, PostgresAway, QueryRefused
 from services.dashboard.quality.queries import CUSTOMERS_MAX, PostgresServing, Rollups
 from services.finalizer.serving.database import Serving
 from services.finalizer.serving.migrate import migrate
 from services.finalizer.serving.published import Group, Rebuilt, Slice
+from services.rim.database.reading_pool import NotPublished, PostgresAway, QueryRefused
 from shared.histogram import bucket_of
 from shared.measures import SUMMED
 from shared.schemas.view import View

@@ -8,7 +8,7 @@ import orjson
 from aiohttp import web
 
 from services.dashboard.limits.queries import LimitsSource
-from services.dashboard.postgres import NotPublished, PostgresAway, QueryRefused
+from services.rim.database.reading_pool import NotPublished, PostgresAway, QueryRefused
 from shared.schemas.beacon import CUSTOMER_ID
 
 _PAGE: Final = Path(__file__).parents[1] / "static" / "limits.html"

@@ -8,10 +8,10 @@ from typing import Final, Protocol
 import psycopg
 from psycopg.rows import tuple_row
 
-from services.dashboard.postgres import Postgres
 from services.dashboard.quality import statements as sql
 from services.dashboard.quality.figures import RollupSum
 from services.dashboard.quality.statements import LEVEL_MAX
+from services.rim.database.reading_pool import Postgres
 
 CUSTOMERS_MAX: Final = 200
 
@@ -52,7 +52,9 @@ class PostgresServing:
     """`Serving` on the serving database."""
 
     def __init__(self, dsn: str, *, connections_max: int, seconds_max: float) -> None:
-        self.postgres: Final = Postgres(dsn, connections_max=connections_max, seconds_max=seconds_max)
+        self.postgres: Final = Postgres(
+            dsn, service="dashboard", connections_max=connections_max, seconds_max=seconds_max
+        )
 
     async def open(self) -> None:
         """Starts the pool; does not wait for Postgres."""

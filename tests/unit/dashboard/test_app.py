@@ -17,10 +17,10 @@ from services.dashboard.app import make_app, make_runner
 from services.dashboard.limits.queries import CustomerLimits, Limit
 from services.dashboard.live.board import LiveBoard
 from services.dashboard.live.history import LiveHistory
-from services.dashboard.postgres import NotPublished, PostgresAway, QueryRefused
 from services.dashboard.quality.figures import RollupSum
 from services.dashboard.quality.queries import Rollups
 from services.dashboard.views import LookupsAway, LookupsRefused
+from services.rim.database.reading_pool import NotPublished, PostgresAway, QueryRefused
 from shared.schemas.live import BUCKET_MS
 from tests.unit.dashboard.records import live, slice_of
 from tests.unit.hostile_requests import hostile_requests, status_of

@@ -5,9 +5,9 @@ from datetime import UTC, datetime
 
 import pytest
 
-from services.dashboard.postgres import PostgresAway
 from services.dashboard.quality.queries import Rollups
 from services.dashboard.quality.shared_answers import FRESH_SECONDS, SharedServing
+from services.rim.database.reading_pool import PostgresAway
 
 NOON = datetime(2026, 2, 2, 12, tzinfo=UTC)
 ONE = datetime(2026, 2, 2, 13, tzinfo=UTC)

@@ -53,7 +53,7 @@ class Postgres:
     statement timeout does not run then.
     """
 
-    def __init__(self, dsn: str, *, connections_max: int, seconds_max: float) -> None:
+    def __init__(self, dsn: str, *, service: str, connections_max: int, seconds_max: float) -> None:
         self._seconds_max = seconds_max
         self._connections_max = connections_max
         log_pool_errors_by_kind()
@@ -67,7 +67,7 @@ class Postgres:
             open=False,
             configure=_configure,
             kwargs={
-                "application_name": "playhead-dashboard",
+                "application_name": f"playhead-{service}",
                 "connect_timeout": max(2, round(seconds_max)),
                 "options": f"-c statement_timeout={round(seconds_max * 1_000)} -c default_transaction_read_only=on",
             },
