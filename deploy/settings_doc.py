@@ -16,6 +16,7 @@ from services.dashboard.settings import DashboardSettings
 from services.finalizer.settings import FinalizerSettings
 from services.processor.catalogue import SETTINGS as APPLICATIONS
 from services.processor.settings import ProcessorSettings
+from services.query.settings import QuerySettings
 from services.serving.settings import ServingSettings
 from services.webhooks.settings import WebhooksSettings
 from shared.settings import Settings, SettingsGroup
@@ -29,13 +30,14 @@ _SERVICES: Final[Mapping[str, type[SettingsGroup]]] = {
     **{f"Processor, application `{name}`": group for name, group in APPLICATIONS.items()},
     "Finalizer": FinalizerSettings,
     "Serving": ServingSettings,
+    "Query": QuerySettings,
     "Dashboard": DashboardSettings,
     "Webhooks": WebhooksSettings,
 }
 #: Words that count themselves.
 _COUNTED: Final = (
-    "attempts beacons bodies calls connections cores customers endpoints failures keys offsets outcomes partitions recordings"
-    " records requests rows slices spans standbys streams threads uploads views windows"
+    "answers attempts beacons bodies calls connections cores customers endpoints failures keys offsets outcomes partitions"
+    " questions recordings records requests rows slices spans standbys streams threads uploads views windows"
 )
 #: A variable's unit is that of the last word in its name that has one.
 _UNITS: Final = {

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final, Literal, get_args
 
 Kind = Literal["counter", "gauge", "histogram"]
-ServiceName = Literal["collector", "processor", "finalizer", "dashboard", "webhooks", "serving"]
+ServiceName = Literal["collector", "processor", "finalizer", "dashboard", "webhooks", "serving", "query"]
 
 _PREFIX: Final = "playhead_"
 
@@ -336,6 +336,11 @@ SERVING_DIFFERENT_SLICES: Final = Metric(
     "playhead_serving_different_slices",
     "gauge",
     "Customers' closed hours of which the sums of views are not the rollups: 0, always.",
+)
+
+QUERY_REQUESTS: Final = Metric("playhead_query_requests_total", "counter", "Requests answered.", ("route", "status"))
+QUERY_ANSWER_SECONDS: Final = Metric(
+    "playhead_query_answer_seconds", "histogram", "From a question to its answer, its wait included.", ("shape",)
 )
 
 

@@ -229,6 +229,12 @@ FINALIZER: Final = (
         ),
     ),
     Panel(
+        "API: requests", "reqps", ((_rate("playhead_query_requests_total", "route, status"), "{{route}} {{status}}"),)
+    ),
+    Panel(
+        "API: question to answer", "s", ((_quantile(0.95, "playhead_query_answer_seconds", "shape"), "p95 {{shape}}"),)
+    ),
+    Panel(
         "Page: requests",
         "reqps",
         ((_rate("playhead_dashboard_requests_total", "route, status"), "{{route}} {{status}}"),),

@@ -65,7 +65,7 @@ def front(postgres: Postgres, authority: Authority) -> Iterator[TlsFront]:
     dsn = postgres.create_database(DATABASE)
     migrate(dsn, "collector", MIGRATIONS_DIR)
     with psycopg.connect(dsn, autocommit=True) as connection:
-        for role in ("tls_collector", "tls_dashboard", "tls_finalizer", "tls_serving"):
+        for role in ("tls_collector", "tls_dashboard", "tls_finalizer", "tls_query", "tls_serving"):
             connection.execute(f"CREATE ROLE {role} LOGIN")
         connection.execute(f"ALTER DATABASE {DATABASE} OWNER TO tls_finalizer")
         connection.execute("INSERT INTO collector.customers (customer_id) VALUES ('acme')")

@@ -17,6 +17,7 @@ PORTS: Final = {
     "dashboard": 9104,
     "webhooks": 9105,
     "serving": 9106,
+    "query": 9107,
 }
 _SECONDS_MAX: Final = 4.0
 

@@ -21,6 +21,7 @@ from services.collector.settings import CollectorSettings
 from services.dashboard.settings import DashboardSettings
 from services.finalizer.settings import FinalizerSettings
 from services.processor.settings import ProcessorSettings
+from services.query.settings import QuerySettings
 from services.rim.admin import probe
 from services.serving.settings import ServingSettings
 from services.webhooks.settings import WebhooksSettings
@@ -136,7 +137,7 @@ def test_the_dockerfile_installs_by_hash_and_runs_as_nobody() -> None:
 
 
 def test_the_probe_knows_every_services_port() -> None:
-    of_rows = (FinalizerSettings, DashboardSettings, WebhooksSettings, ServingSettings)
+    of_rows = (FinalizerSettings, DashboardSettings, WebhooksSettings, ServingSettings, QuerySettings)
     classes = (CollectorSettings, ProcessorSettings, *of_rows)
     defaults = [settings.model_fields["admin_port"].default for settings in classes]
     assert dict(zip(get_args(ServiceName), defaults, strict=True)) == probe.PORTS

@@ -1,0 +1,114 @@
+"""Starts the service `query`: settings, Postgres, DuckDB, listener. Stops it cleanly. `python -m services.query`.
+
+Exit codes: 0 done, 1 it could not continue, 2 wrong settings, 3 a port not available.
+"""
+
+import asyncio
+import os
+import sys
+import threading
+import time
+from typing import Final
+
+import structlog
+from aiohttp import web
+
+from services.query.answering import Answering
+from services.query.http.app import make_app, make_runner
+from services.query.rim.engine import Engine
+from services.query.rim.hot import HotDatabase
+from services.query.rim.warehouse import ViewsTable
+from services.query.scope import OneToken
+from services.query.settings import QuerySettings
+from services.rim.admin.admin import AdminServer, Check
+from services.rim.database.postgres import certificate_files
+from services.rim.database.reading_pool import Postgres
+from services.rim.process.secrets import with_secrets
+from services.rim.process.stopping import stop_on_signals
+from services.rim.telemetry import certificates, logs, metrics
+from shared.settings import SettingsError
+
+log = structlog.get_logger("services.query")
+
+EXIT_DIED: Final = 1
+EXIT_SETTINGS: Final = 2
+EXIT_BOOT: Final = 3
+
+
+def main() -> int:
+    """Runs until stopped; the exit code."""
+    try:
+        settings = QuerySettings.load(with_secrets(QuerySettings, os.environ))
+    except SettingsError as error:
+        sys.stderr.write(f"query: {error}\n")
+        return EXIT_SETTINGS
+    logs.configure("query", settings)
+    certificates.watch(*certificate_files(settings.postgres_dsn))
+    metrics.declare("query")
+    stop = stop_on_signals()
+    try:
+        asyncio.run(_serve(settings, stop))
+    except OSError as error:
+        log.error("cannot_listen", problem=str(error))
+        return EXIT_BOOT
+    except Exception as error:
+        log.exception("died", kind=type(error).__name__)
+        return EXIT_DIED
+    log.info("stopped")
+    return 0
+
+
+async def _serve(settings: QuerySettings, stop: threading.Event) -> None:
+    postgres = Postgres(
+        settings.postgres_dsn.get_secret_value(),
+        service="query",
+        connections_max=settings.postgres_connections_max,
+        seconds_max=settings.seconds_max,
+    )
+    engine = Engine(
+        settings.warehouse_dir,
+        threads=settings.threads,
+        memory_bytes_max=settings.memory_bytes_max,
+        questions_max=settings.questions_max,
+    )
+    answering = Answering(
+        ViewsTable(settings.warehouse_dir),
+        HotDatabase(postgres, settings.hot_rows_max),
+        engine,
+        rows_max=settings.rows_max,
+        answers_max=settings.answers_max,
+    )
+    app = make_app(
+        answering,
+        OneToken(settings.token.get_secret_value(), settings.customers_listed),
+        caller_questions_max=settings.caller_questions_max,
+        seconds_max=settings.seconds_max,
+        days_max=settings.days_max,
+        now_ms=lambda: time.time_ns() // 1_000_000,
+    )
+    runner = make_runner(app, settings.drain_seconds_max)
+    # Postgres or the warehouse being away does not count: answers say so.
+    admin = AdminServer(
+        settings.admin_host,
+        settings.admin_port,
+        settings.admin_token,
+        is_alive=lambda: Check(True),
+        is_ready=lambda: Check(not stop.is_set(), "draining" if stop.is_set() else "ok"),
+    )
+    await postgres.open()
+    try:
+        await runner.setup()
+        await web.TCPSite(runner, settings.host, settings.port).start()
+        admin.start()
+        log.info("ready", host=settings.host, port=settings.port, admin_port=settings.admin_port)
+        await asyncio.to_thread(stop.wait)
+    finally:
+        stop.set()
+        await runner.cleanup()
+        engine.close()
+        await postgres.close()
+        admin.stop()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,156 @@
+"""Answers a question: from sums, or from hot rows and the warehouse as they are at one moment; or from an answer of before."""
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+import pyarrow as pa
+
+from services.query.core import answer as answers
+from services.query.core import planning, statements
+from services.query.core.answer import About, Answer, Source
+from services.query.core.planning import Way
+from services.query.core.question import Question
+from services.query.core.statements import UNKNOWN_RANK, Statement
+from services.query.rim.engine import Engine
+from services.query.rim.hot import HotDatabase, HotRows
+from services.query.rim.warehouse import File, Snapshot, ViewsTable
+
+#: The finalizer commits every few seconds at most; a question reads Postgres in milliseconds.
+_ATTEMPTS: Final = 5
+
+
+class TooManyRows(RuntimeError):
+    """A question would read more views than one may."""
+
+
+class Unsettled(RuntimeError):
+    """The warehouse changed whenever Postgres was read."""
+
+
+@dataclass(frozen=True)
+class Read:
+    """What a question reads: a version of the warehouse, and what Postgres owns beside it."""
+
+    snapshot: Snapshot
+    hot: HotRows
+    files: list[File]
+
+
+class Answering:
+    """Answers questions, and keeps the last answers of each snapshot."""
+
+    def __init__(self, table: ViewsTable, hot: HotDatabase, engine: Engine, *, rows_max: int, answers_max: int) -> None:
+        self._table = table
+        self._hot = hot
+        self._engine = engine
+        self._rows_max = rows_max
+        self._answers_max = answers_max
+        self._answers: OrderedDict[tuple[Any, ...], Answer] = OrderedDict()
+
+    async def answer(self, question: Question, *, way: Way | None = None) -> Answer:
+        """The answer, with the range beside it that it is compared with. Raises what its sources raise."""
+        found = await self._one(question, way)
+        if question.compare is None:
+            return found
+        pinned = answers.pins(found) if question.by and question.buckets is None else None
+        buckets = question.buckets.of(question.compare) if question.buckets else None
+        other = replace(question, range=question.compare, compare=None, buckets=buckets, pinned=pinned)
+        return answers.compared(found, await self._one(other, way))
+
+    async def _one(self, question: Question, way: Way | None) -> Answer:
+        if (way or planning.way(question)) == "sums":
+            return await self._of_sums(question)
+        return await self._of_views(question)
+
+    async def _of_sums(self, question: Question) -> Answer:
+        table, published_ms = await self._hot.sums(question)
+        statement = statements.adding_up(question)
+        rows = await self._engine.ask(statement, {"sums": table})
+        return answers.composed(question, rows, _about(question, [Source("sums")], published_ms))
+
+    async def _of_views(self, question: Question) -> Answer:
+        read = await self._read(question)
+        key = (question, read.snapshot.version, read.hot.identity)
+        if read.hot.is_known and (known := self._answers.get(key)) is not None:
+            self._answers.move_to_end(key)
+            return known
+        statement, tables = _laid_out(question, read)
+        rows = await self._engine.ask(statement, tables)
+        found = answers.composed(question, rows, _about_views(question, read))
+        self._answers[key] = found
+        while len(self._answers) > self._answers_max:
+            self._answers.popitem(last=False)
+        return found
+
+    async def _read(self, question: Question) -> Read:
+        """A version of the warehouse and what Postgres owns while that is the newest.
+
+        A slice that Postgres has given up since is in that version as Postgres has it.
+        """
+        snapshot = await asyncio.to_thread(self._table.snapshot)
+        for _ in range(_ATTEMPTS):
+            hot = await self._hot.rows(question, self._is_known(question, snapshot.version))
+            newest = await asyncio.to_thread(self._table.snapshot)
+            if newest.version == snapshot.version:
+                files = snapshot.files_for(question)
+                if not hot.is_known and sum(file.rows for file in files) > self._rows_max:
+                    raise TooManyRows
+                return Read(snapshot, hot, files)
+            snapshot = newest
+        raise Unsettled
+
+    def _is_known(self, question: Question, version: int) -> Callable[[str], bool]:
+        return lambda identity: (question, version, identity) in self._answers
+
+
+def _laid_out(question: Question, read: Read) -> tuple[Statement, dict[str, pa.Table]]:
+    """The whole statement, and the tables that it reads besides files."""
+    paths = [file.path for file in read.files]
+    removed = read.snapshot.removed_of(paths)
+    beside = {"hot": read.hot.rows, "removed": removed, "owned": read.hot.owned, "moved": read.hot.moved}
+    tables = {name: table for name, table in beside.items() if table is not None}
+    if question.pinned is not None:
+        tables["pinned"] = _pinned(question.pinned)
+    laid = planning.scans(
+        question,
+        read.files,
+        read.snapshot.columns,
+        removed_from=frozenset() if removed is None else frozenset(removed["path"].unique().to_pylist()),
+        owned_hours=() if read.hot.owned is None else sorted(set(read.hot.owned["hour"].to_pylist())),
+        moved_before=None if read.hot.moved is None else read.hot.since_hour,
+    )
+    views = statements.relation(question, scans=laid, has_hot_rows=read.hot.rows.num_rows > 0)
+    asked = statements.answering(question)
+    return replace(
+        asked,
+        sql=f"WITH views AS NOT MATERIALIZED ({views.sql}) SELECT * FROM ({asked.sql}) AS answer",  # noqa: S608
+        parameters=(*views.parameters, *asked.parameters),
+    ), tables
+
+
+def _pinned(keys: tuple[tuple[str | None, ...], ...]) -> pa.Table:
+    count = len(keys[0]) if keys else 2
+    columns = {f"d{number}": pa.array([key[number] for key in keys], pa.string()) for number in range(count)}
+    ranks = [UNKNOWN_RANK if count == 1 and key[0] is None else place for place, key in enumerate(keys, start=1)]
+    return pa.table(columns | {"rank": pa.array(ranks, pa.int64())})
+
+
+def _about_views(question: Question, read: Read) -> About:
+    sources = []
+    if read.files:
+        rows = sum(file.rows for file in read.files)
+        sources.append(Source("warehouse", rows, read.snapshot.version, len(read.files)))
+    if not read.hot.is_left_out:
+        sources.append(Source("hot_rows", read.hot.rows.num_rows))
+    as_of_ms = read.hot.published_ms or read.snapshot.committed_ms
+    if read.hot.is_left_out or read.hot.identity == "none":
+        as_of_ms = read.snapshot.committed_ms
+    return _about(question, sources, as_of_ms, has_hot_rows=not read.hot.is_left_out)
+
+
+def _about(question: Question, sources: list[Source], as_of_ms: int | None, *, has_hot_rows: bool = True) -> About:
+    customers = None if question.customers is None else list(question.customers)
+    return About(answers.span(question.range), customers, sources, as_of_ms, True, has_hot_rows)

@@ -1,0 +1,1 @@
+"""What a question means, and how it is answered: pure."""

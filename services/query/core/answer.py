@@ -1,0 +1,262 @@
+"""Answers: their shape as the API documents it, and how they are made of the rows of statements. Pure."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final, Literal
+
+import msgspec
+
+from services.query.core.calendar import Range
+from services.query.core.metrics import METRICS
+from services.query.core.question import Question
+from services.query.core.statements import OTHER_RANK, UNKNOWN_RANK
+from shared.histogram import BUCKET_OF_ZERO, GAMMA, quantile
+from shared.schemas.live import OTHER, UNKNOWN
+
+Row = Mapping[str, Any]
+Number = int | float
+
+
+class Figure(msgspec.Struct, frozen=True):
+    """A metric's value; null without a base. `n` is the number of views on which it rests."""
+
+    value: Number | None
+    n: int
+
+
+class Span(msgspec.Struct, frozen=True):
+    """A range of time, ms since 1970: from the first to before the last."""
+
+    from_ms: int
+    to_ms: int
+
+
+class Source(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Where figures come from: sums of hours, hot rows (finished views of the last days), or the warehouse."""
+
+    name: Literal["sums", "hot_rows", "warehouse"]
+    #: Views read, where they were read one by one.
+    views: int | None = None
+    #: Of the warehouse: the version of table `views`, and how many files were read.
+    version: int | None = None
+    files: int | None = None
+
+
+class About(msgspec.Struct, frozen=True):
+    """What every answer says of itself."""
+
+    range: Span
+    customers: list[str] | None
+    sources: list[Source]
+    #: When the newest of these views was written, or was looked for.
+    as_of_ms: int | None
+    #: False where percentiles come from buckets, within 1 %.
+    is_exact: bool
+    #: False where hot rows were too many to be read: views of the last minutes may be missing.
+    has_hot_rows: bool
+
+
+class Point(msgspec.Struct, frozen=True):
+    """A bucket of a series, cut to the range."""
+
+    from_ms: int
+    to_ms: int
+    n: int
+    metrics: dict[str, Figure]
+
+
+class Group(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A group of views. `key` has its values, null where unknown; `labels` the same to be shown.
+
+    `other` adds up all groups that are not listed.
+    """
+
+    kind: Literal["value", "unknown", "other"]
+    key: list[str | None]
+    labels: list[str]
+    n: int
+    metrics: dict[str, Figure]
+    #: The same group in the range that it is compared with.
+    compared: dict[str, Figure] | None = None
+    #: Of `other`: how many groups it adds up.
+    groups: int | None = None
+    points: list[Point] | None = None
+
+
+class Overall(msgspec.Struct, frozen=True, omit_defaults=True):
+    """All views of the question as one group."""
+
+    about: About
+    n: int
+    metrics: dict[str, Figure]
+    compared: "Overall | None" = None
+
+
+class Timeseries(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A point for each bucket; with `by`, `groups` has a line for each value."""
+
+    about: About
+    bucket: str
+    points: list[Point]
+    groups: list[Group] | None = None
+    compared: "Timeseries | None" = None
+
+
+class Breakdown(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Groups by rank, then `(unknown)` of a single dimension, then `(other)`."""
+
+    about: About
+    by: list[str]
+    n: int
+    groups: list[Group]
+    compared: About | None = None
+
+
+class Bin(msgspec.Struct, frozen=True):
+    """Views of which the value is from `from_value` to before `to_value`."""
+
+    from_value: float
+    to_value: float
+    n: int
+
+
+class Distribution(msgspec.Struct, frozen=True):
+    """How a measured value is distributed over views. `quantiles` are within 1 %."""
+
+    about: About
+    of: str
+    n: int
+    #: Views that have no value.
+    unknown: int
+    bins: list[Bin]
+    quantiles: dict[str, float | None]
+
+
+Answer = Overall | Timeseries | Breakdown | Distribution
+
+#: Buckets of `shared.histogram` that make a bin: its bounds are 1.27 apart.
+_BUCKETS_A_BIN: Final = 12
+_QUANTILES: Final = (0.05, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99)
+
+
+def composed(question: Question, rows: Sequence[Row], about: About) -> Answer:
+    """The answer that the rows of `statements.answering` make."""
+    if question.shape == "distribution":
+        return _distribution(question, rows, about)
+    if question.shape == "breakdown":
+        groups = _groups(question, rows)
+        return Breakdown(about, [one.name for one in question.by], sum(group.n for group in groups), groups)
+    if question.shape == "timeseries":
+        assert question.buckets is not None
+        lines = None
+        if question.by:
+            lines = _lines(question, rows)
+            rows = ()
+        return Timeseries(about, question.buckets.bucket, _points(question, rows) if lines is None else [], lines)
+    (row,) = rows
+    return Overall(about, _views(row), _figures(question, row))
+
+
+def compared(answer: Answer, other: Answer) -> Answer:
+    """An answer with another one of the same question beside it."""
+    if isinstance(answer, Breakdown) and isinstance(other, Breakdown):
+        by_key = {(group.kind, *group.key): group.metrics for group in other.groups}
+        groups = [
+            msgspec.structs.replace(group, compared=by_key.get((group.kind, *group.key), {})) for group in answer.groups
+        ]
+        return msgspec.structs.replace(answer, groups=groups, compared=other.about)
+    assert isinstance(answer, Overall | Timeseries)
+    return msgspec.structs.replace(answer, compared=other)
+
+
+def pins(answer: Answer) -> tuple[tuple[str | None, ...], ...]:
+    """The keys of the groups that an answer lists."""
+    groups = answer.groups if isinstance(answer, Breakdown | Timeseries) else None
+    return tuple(tuple(group.key) for group in groups or () if group.kind != "other")
+
+
+def span(within: Range) -> Span:
+    """A range as answers have it."""
+    return Span(within.from_ms, within.to_ms)
+
+
+def _views(row: Row) -> int:
+    return int(row["views"])
+
+
+def _figures(question: Question, row: Row) -> dict[str, Figure]:
+    return {metric.name: Figure(metric.value(row), int(row[metric.base_part.name])) for metric in question.metrics}
+
+
+def _nothing(question: Question) -> Row:
+    """The parts of no views at all."""
+    return {part.name: 0 if part.is_additive else None for part in question.parts} | {
+        name: 0 for name in ("viewers",) if METRICS[name] in question.metrics
+    }
+
+
+def _points(question: Question, rows: Iterable[Row]) -> list[Point]:
+    assert question.buckets is not None
+    by_key = {int(row["bucket"]): row for row in rows}
+    nothing = _nothing(question)
+    return [
+        Point(within.from_ms, within.to_ms, _views(row), _figures(question, row))
+        for key, within in zip(question.buckets.keys, question.buckets.ranges(), strict=True)
+        for row in (by_key.get(key, nothing),)
+    ]
+
+
+def _lines(question: Question, rows: Sequence[Row]) -> list[Group]:
+    by_rank: dict[int, list[Row]] = {}
+    for row in rows:
+        by_rank.setdefault(int(row["rank"]), []).append(row)
+    return [
+        msgspec.structs.replace(
+            _group(question, of_rank[0]),
+            n=sum(map(_views, of_rank)),
+            metrics={},
+            groups=None,
+            points=_points(question, of_rank),
+        )
+        for _, of_rank in sorted(by_rank.items(), key=lambda item: _place(item[0]))
+    ]
+
+
+def _groups(question: Question, rows: Sequence[Row]) -> list[Group]:
+    return [_group(question, row) for row in sorted(rows, key=lambda row: _place(int(row["rank"])))]
+
+
+def _place(rank: int) -> tuple[int, int]:
+    """Listed groups first, then what is unknown, then all others."""
+    return {UNKNOWN_RANK: 1, OTHER_RANK: 2}.get(rank, 0), rank
+
+
+def _group(question: Question, row: Row) -> Group:
+    rank = int(row["rank"])
+    key = [row[f"d{number}"] for number in range(len(question.by))]
+    kind: Literal["value", "unknown", "other"] = "value"
+    if rank == OTHER_RANK:
+        kind, labels = "other", [OTHER] * len(key)
+    else:
+        kind = "unknown" if all(value is None for value in key) else "value"
+        labels = [UNKNOWN if value is None else value for value in key]
+    groups = int(row["groups"]) if kind == "other" else None
+    return Group(kind, key, labels, _views(row), _figures(question, row), groups=groups)
+
+
+def _distribution(question: Question, rows: Sequence[Row], about: About) -> Distribution:
+    assert question.field is not None
+    counts = {int(row["bucket"]): int(row["count"]) for row in rows if row["bucket"] is not None}
+    unknown = sum(int(row["count"]) for row in rows if row["bucket"] is None)
+    bins: dict[int, int] = {}
+    for bucket, count in counts.items():
+        place = BUCKET_OF_ZERO if bucket == BUCKET_OF_ZERO else bucket // _BUCKETS_A_BIN
+        bins[place] = bins.get(place, 0) + count
+    listed = [Bin(*_bounds(place), count) for place, count in sorted(bins.items())]
+    quantiles = {f"p{round(100 * q)}": quantile(counts, q) for q in _QUANTILES}
+    return Distribution(about, question.field, sum(counts.values()), unknown, listed, quantiles)
+
+
+def _bounds(place: int) -> tuple[float, float]:
+    if place == BUCKET_OF_ZERO:
+        return 0.0, 0.0
+    return GAMMA ** (place * _BUCKETS_A_BIN), GAMMA ** ((place + 1) * _BUCKETS_A_BIN)

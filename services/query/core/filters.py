@@ -1,0 +1,144 @@
+"""Filters: and, or and not over dimensions, as JSON in a parameter, and as SQL with placeholders."""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Final
+
+import msgspec
+
+from services.query.core import limits
+from services.query.core.dimensions import Dimension, dimension
+from services.query.core.problems import Wrong, wrong
+from shared.measures import MEMBER_CHARACTERS_MAX
+from shared.problems import Fault
+
+PARAMETER: Final = "filter"
+
+
+class Filter(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """A condition on a view: exactly one of `and`, `or`, `not`, or `dimension` with `in`; null in `in` is an unknown value."""
+
+    all_of: tuple["Filter", ...] | None = msgspec.field(name="and", default=None)
+    any_of: tuple["Filter", ...] | None = msgspec.field(name="or", default=None)
+    none_of: "Filter | None" = msgspec.field(name="not", default=None)
+    dimension: str | None = None
+    values: tuple[str | None, ...] | None = msgspec.field(name="in", default=None)
+
+
+_DECODER: Final = msgspec.json.Decoder(Filter)
+
+#: How a statement names a dimension's value.
+Expression = Callable[[Dimension], str]
+
+
+def parsed(text: str) -> Filter:
+    """The filter that a parameter holds; raises `Wrong`."""
+    if len(text.encode(errors="replace")) > limits.FILTER_BYTES_MAX:
+        raise wrong(PARAMETER, f"a filter has at most {limits.FILTER_BYTES_MAX} bytes")
+    # Before it is decoded: the decoder itself goes as deep as its input.
+    if _depth(text) > 2 * limits.FILTER_DEPTH_MAX:
+        raise wrong(PARAMETER, f"a filter is at most {limits.FILTER_DEPTH_MAX} deep")
+    try:
+        found = _DECODER.decode(text)
+    except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
+        raise wrong(PARAMETER, f"a filter is JSON of and, or, not, or dimension with in: {error}") from None
+    check(found)
+    return found
+
+
+def check(one: Filter) -> None:
+    """Raises `Wrong` for a filter that is too large or means nothing."""
+    nodes = list(_walk(one, "#", 1))
+    if len(nodes) > limits.FILTER_NODES_MAX:
+        raise wrong(PARAMETER, f"a filter has at most {limits.FILTER_NODES_MAX} parts")
+    values = sum(len(node.values or ()) for node, _, _ in nodes)
+    if values > limits.FILTER_VALUES_MAX:
+        raise wrong(PARAMETER, f"a filter has at most {limits.FILTER_VALUES_MAX} values")
+    faults = [fault for node, pointer, depth in nodes if (fault := _fault(node, pointer, depth))]
+    if faults:
+        raise Wrong(*faults[:10])
+
+
+def dimensions_of(one: Filter) -> tuple[Dimension, ...]:
+    """The dimensions that a checked filter names, each once."""
+    names = dict.fromkeys(node.dimension for node, _, _ in _walk(one, "#", 1) if node.dimension is not None)
+    return tuple(found for name in names if (found := dimension(name)) is not None)
+
+
+def sql_of(one: Filter, expression: Expression) -> tuple[str, list[Any]]:
+    """A checked filter as a condition that is true or false of every view, and its parameters in their order."""
+    return _sql(one, expression, is_negated=False)
+
+
+def _sql(one: Filter, expression: Expression, *, is_negated: bool) -> tuple[str, list[Any]]:
+    if one.none_of is not None:
+        condition, parameters = _sql(one.none_of, expression, is_negated=True)
+        return f"(NOT {condition})", parameters
+    if one.dimension is not None:
+        return _sql_of_values(one, expression, is_negated=is_negated)
+    parts = [_sql(part, expression, is_negated=is_negated) for part in one.all_of or one.any_of or ()]
+    word = " AND " if one.all_of is not None else " OR "
+    return f"({word.join(condition for condition, _ in parts)})", [value for _, values in parts for value in values]
+
+
+def _sql_of_values(one: Filter, expression: Expression, *, is_negated: bool) -> tuple[str, list[Any]]:
+    assert one.dimension is not None
+    assert one.values is not None
+    named = dimension(one.dimension)
+    assert named is not None
+    known = [value for value in one.values if value is not None]
+    found = named.column if named.column and all(map(_is_plain, known)) else expression(named)
+    conditions = [f"{found} IS NULL"] if len(known) < len(one.values) else []
+    if known:
+        listed = f"{found} IN ({', '.join('?' * len(known))})"
+        # Under a `not` an unknown value must be false, not null. Elsewhere null is as good, and files can be skipped by it.
+        conditions.append(f"coalesce({listed}, false)" if is_negated else listed)
+    return f"({' OR '.join(conditions)})", list(known)
+
+
+def _is_plain(value: str) -> bool:
+    """Whether no other stored text is the same once it is cut: then the stored text itself may be compared."""
+    return len(value) < MEMBER_CHARACTERS_MAX and "\ufffd" not in value and "\0" not in value
+
+
+def _walk(one: Filter, pointer: str, depth: int) -> Iterator[tuple[Filter, str, int]]:
+    yield one, pointer, depth
+    for name, parts in (("and", one.all_of), ("or", one.any_of)):
+        for number, part in enumerate(parts or ()):
+            yield from _walk(part, f"{pointer}/{name}/{number}", depth + 1)
+    if one.none_of is not None:
+        yield from _walk(one.none_of, f"{pointer}/not", depth + 1)
+
+
+def _fault(node: Filter, pointer: str, depth: int) -> Fault | None:
+    def fault(detail: str) -> Fault:
+        return Fault(detail[: limits.DETAIL_CHARACTERS_MAX], parameter=PARAMETER, pointer=pointer)
+
+    forms = sum(part is not None for part in (node.all_of, node.any_of, node.none_of, node.dimension))
+    if forms != 1 or (node.values is None) != (node.dimension is None):
+        return fault("one of and, or, not, or dimension with in")
+    if depth > limits.FILTER_DEPTH_MAX:
+        return fault(f"a filter is at most {limits.FILTER_DEPTH_MAX} deep")
+    if () in (node.all_of, node.any_of, node.values):
+        return fault("an empty list")
+    if node.dimension is not None and dimension(node.dimension) is None:
+        return fault(f"no dimension is named {node.dimension[:100]!r}")
+    if any(len(value) > limits.VALUE_CHARACTERS_MAX for value in node.values or () if value is not None):
+        return fault(f"a value has at most {limits.VALUE_CHARACTERS_MAX} characters")
+    return None
+
+
+def _depth(text: str) -> int:
+    """How deep brackets are nested, at least: those in texts count too, which only a hostile filter has many of."""
+    deepest = depth = 0
+    for character in text:
+        if character in "[{":
+            depth += 1
+            deepest = max(deepest, depth)
+        elif character in "]}":
+            depth -= 1
+    return deepest
+
+
+def both(filters: Sequence[Filter]) -> Filter | None:
+    """All of these; None without any."""
+    return None if not filters else filters[0] if len(filters) == 1 else Filter(all_of=tuple(filters))

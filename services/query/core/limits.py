@@ -1,0 +1,22 @@
+"""Every limit of a question, whoever asks."""
+
+from typing import Final
+
+METRICS_MAX: Final = 20
+DIMENSIONS_MAX: Final = 2
+#: Groups that are listed; the others are added up.
+GROUPS_MAX: Final = 1_000
+#: Groups of a series by dimension.
+SERIES_MAX: Final = 50
+POINTS_MAX: Final = 2_000
+FILTER_BYTES_MAX: Final = 32_768
+FILTER_DEPTH_MAX: Final = 8
+FILTER_NODES_MAX: Final = 200
+FILTER_VALUES_MAX: Final = 1_000
+CUSTOMERS_MAX: Final = 200
+VALUE_CHARACTERS_MAX: Final = 2_000
+DETAIL_CHARACTERS_MAX: Final = 300
+#: The years in which views may count.
+FIRST_MS: Final = 0
+LAST_MS: Final = 9_000_000_000_000
+DAYS_MAX: Final = 400

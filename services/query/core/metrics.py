@@ -1,0 +1,325 @@
+"""The metrics that can be asked for, each once: name, formula over measures, unit. Pure data; `docs/view.md` has their sources.
+
+A metric is computed from *parts*: aggregates over views. Additive parts are those of `shared.measures`, and sums that only views
+have. So what answers from sums of hours and what answers from views divide the same numbers.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final, Literal
+
+from shared.measures import COUNTED, HISTOGRAMS, SUMMED
+
+Unit = Literal["views", "viewers", "count", "fraction", "ms", "bps", "per_minute", "score"]
+Kind = Literal["sum", "ratio", "percentile", "uniques", "mean"]
+
+#: Who watches: the customer's own name of a viewer comes first, as in rollups.
+VIEWER: Final = "coalesce(viewer_user_id, viewer_id)"
+
+
+@dataclass(frozen=True)
+class Part:
+    """One aggregate over views, as DuckDB computes it."""
+
+    name: str
+    sql: str
+    #: Fields of a view that `sql` reads.
+    fields: tuple[str, ...]
+    #: Whether those of two groups add up to that of both.
+    is_additive: bool = True
+
+
+#: Aggregates that only views have: sums, and counts of views under a condition.
+_SUMMED_OF_VIEWS: Final = {
+    "upscale_integral": "upscale_integral",
+    "downscale_integral": "downscale_integral",
+    "scale_time_ms": "scale_time_ms",
+    "ttfb_sum_ms": "ttfb_sum_ms",
+    "requests_answered": "req_count - coalesce(req_failed, 0) - coalesce(req_canceled, 0)",
+    "req_bytes": "req_bytes",
+    # Of clients that report bytes: else the time of others would be in the denominator alone.
+    "req_time_ms": "CASE WHEN req_bytes IS NOT NULL THEN req_time_ms END",
+    "dropped_frames": "dropped_frames",
+    "score_view_sum": "score_view",
+    "score_startup_sum": "score_startup",
+    "score_smooth_sum": "score_smooth",
+    "score_quality_sum": "score_quality",
+    "score_success_sum": "score_success",
+}
+_COUNTED_OF_VIEWS: Final = {
+    "score_view_count": "score_view IS NOT NULL",
+    "score_startup_count": "score_startup IS NOT NULL",
+    "score_smooth_count": "score_smooth IS NOT NULL",
+    "score_quality_count": "score_quality IS NOT NULL",
+    "score_success_count": "score_success IS NOT NULL",
+    "spi_good_views": "spi_good",
+    "spi_known_views": "spi_good IS NOT NULL",
+}
+#: The parts that rollups and hot sums have.
+OF_SUMS: Final = frozenset({*COUNTED, *SUMMED})
+_WORD: Final = re.compile(r"'[^']*'|[a-z_]+")
+
+
+def _fields_of(expression: str) -> tuple[str, ...]:
+    """The fields that an expression of ours reads: its words in small letters that are no functions."""
+    words = (word for word in _WORD.findall(expression) if not word.startswith("'"))
+    return tuple(dict.fromkeys(word for word in words if word not in {"coalesce", "true"}))
+
+
+def _parts() -> dict[str, Part]:
+    counted = {**COUNTED, **_COUNTED_OF_VIEWS}
+    summed = {**SUMMED, **_SUMMED_OF_VIEWS}
+    parts = {name: Part(name, f"count(*) FILTER (WHERE {on})", _fields_of(on)) for name, on in counted.items()}
+    return parts | {name: Part(name, f"coalesce(sum({of}), 0)", _fields_of(of)) for name, of in summed.items()}
+
+
+#: Additive parts by name.
+PARTS: Final[Mapping[str, Part]] = _parts()
+
+
+@dataclass(frozen=True)
+class Metric:
+    """One metric. Its value follows from its parts by `value`."""
+
+    name: str
+    title: str
+    unit: Unit
+    kind: Kind
+    #: As `docs/view.md` writes it.
+    formula: str
+    #: Σ numerator / Σ denominator x scale; a metric without a denominator is its numerator.
+    numerator: tuple[str, ...] = ()
+    denominator: tuple[str, ...] = ()
+    scale: float = 1.0
+    #: Of a percentile: the field of a view, and the rank 0..1.
+    field: str | None = None
+    rank: float = 0.0
+    #: The part that counts the views on which the figure rests.
+    base: str = "views"
+    #: Which direction is worse for viewers; null: neither.
+    worse: Literal["higher", "lower"] | None = None
+
+    @property
+    def parts(self) -> tuple[Part, ...]:
+        """What it is computed from, its base included."""
+        if self.kind == "uniques":
+            own = [Part(self.name, f"count(DISTINCT {VIEWER})", ("viewer_user_id", "viewer_id"), is_additive=False)]
+        elif self.field is not None:
+            own = [Part(self.name, f"quantile_disc({self.field}, {self.rank})", (self.field,), is_additive=False)]
+        else:
+            own = [PARTS[name] for name in (*self.numerator, *self.denominator)]
+        return tuple(dict.fromkeys((*own, self.base_part)))
+
+    @property
+    def base_part(self) -> Part:
+        """The number of views on which it rests."""
+        if self.field is not None:
+            return Part(f"{self.field}_known", f"count({self.field})", (self.field,))
+        return PARTS[self.base]
+
+    @property
+    def has_histogram(self) -> bool:
+        """Whether buckets of hours answer it, within 1 %."""
+        return self.field in HISTOGRAMS
+
+    def value(self, parts: Mapping[str, Any]) -> float | int | None:
+        """The figure; None without a base. `parts` holds at least those of `parts`."""
+        if self.kind in {"percentile", "uniques"}:
+            found: float | int | None = parts[self.name]
+            return found
+        above = sum(parts[name] for name in self.numerator)
+        if not self.denominator:
+            return int(above)
+        below = sum(parts[name] for name in self.denominator)
+        return float(above) / float(below) * self.scale if below else None
+
+    @property
+    def sql(self) -> str:
+        """The same over columns that have the parts' names."""
+        if self.kind in {"percentile", "uniques"}:
+            return self.name
+        above = " + ".join(self.numerator)
+        if not self.denominator:
+            return above
+        return f"({above})::double / nullif({' + '.join(self.denominator)}, 0)::double * {self.scale}"
+
+
+def _sum(name: str, title: str, unit: Unit, formula: str, worse: Literal["higher", "lower"] | None = None) -> Metric:
+    return Metric(name, title, unit, "sum", formula, numerator=(name,), worse=worse)
+
+
+def _share(name: str, title: str, of: str, base: str = "views") -> Metric:
+    formula = f"{of} / {'V' if base == 'views' else base}"
+    return Metric(name, title, "fraction", "ratio", formula, (of,), (base,), base=base, worse="higher")
+
+
+def _mean(name: str, title: str, field: str) -> Metric:
+    above, below = f"{field}_sum", f"{field}_count"
+    return Metric(name, title, "score", "mean", f"mean of {field}", (above,), (below,), base=below, worse="lower")
+
+
+#: Percentiles that are asked for by name, of each field below.
+RANKS: Final = (50, 75, 90, 95, 99)
+#: Fields of a view, in ms, that have percentiles and a distribution.
+MEASURED: Final[Mapping[str, str]] = {
+    "startup_ms": "video start-up time",
+    "content_startup_ms": "content start-up time",
+    "aggregate_startup_ms": "aggregate start-up time",
+    "player_startup_ms": "player start-up time",
+    "page_load_ms": "page load time",
+    "rebuffer_ms": "rebuffer duration",
+    "live_latency_ms_avg": "live latency",
+    "watch_ms": "watch time of a view",
+}
+#: `watch_ms` alone is the sum.
+_PERCENTILE_NAMES: Final = {"live_latency_ms_avg": "live_latency_ms", "watch_ms": "view_watch_ms"}
+
+
+def _percentiles() -> list[Metric]:
+    return [
+        Metric(
+            f"{_PERCENTILE_NAMES.get(field, field)}_p{rank}",
+            f"{title}, {'median' if rank == 50 else f'p{rank}'}",
+            "ms",
+            "percentile",
+            f"{'median' if rank == 50 else f'p{rank}'} of {field}",
+            field=field,
+            rank=rank / 100,
+            worse=None if field == "watch_ms" else "higher",
+        )
+        for field, title in MEASURED.items()
+        for rank in RANKS
+    ]
+
+
+_ALL: Final = (
+    _sum("views", "views", "views", "number of rows that are not deleted"),
+    Metric("viewers", "viewers", "viewers", "uniques", "distinct viewers that have an id"),
+    _sum("started", "views with a first frame", "views", "views that played"),
+    _share("exit_before_start_fraction", "exits before video start", "exits_before_start"),
+    _share("startup_failure_fraction", "video start-up failures", "startup_failures"),
+    _share("playback_failure_fraction", "playback failures", "playback_failures"),
+    _share("view_dropped_fraction", "views dropped", "views_dropped"),
+    _sum("exits_before_start", "exits before video start", "views", "Σ ebvs", "higher"),
+    _sum("startup_failures", "video start-up failures", "views", "Σ startup_failed", "higher"),
+    _sum("playback_failures", "playback failures", "views", "Σ playback_failed", "higher"),
+    _sum("views_dropped", "views dropped", "views", "Σ view_dropped", "higher"),
+    _sum("watch_ms", "watch time", "ms", "Σ watch_ms"),
+    _sum("playing_ms", "playing time", "ms", "Σ playing_ms"),
+    _sum("rebuffer_ms", "rebuffer duration", "ms", "Σ rebuffer_ms", "higher"),
+    _sum("rebuffer_count", "rebuffer events", "count", "Σ rebuffer_count", "higher"),
+    _sum("seek_count", "seeks", "count", "Σ seek_count"),
+    Metric(
+        "rebuffer_fraction",
+        "rebuffer percentage",
+        "fraction",
+        "ratio",
+        "Σ rebuffer_ms / Σ watch_ms",
+        ("rebuffer_ms",),
+        ("watch_ms",),
+        worse="higher",
+    ),
+    Metric(
+        "rebuffer_ratio",
+        "rebuffering ratio",
+        "fraction",
+        "ratio",
+        "Σ rebuffer_ms / Σ (rebuffer_ms + playing_ms)",
+        ("rebuffer_ms",),
+        ("rebuffer_ms", "playing_ms"),
+        worse="higher",
+    ),
+    Metric(
+        "rebuffers_per_minute",
+        "rebuffer frequency",
+        "per_minute",
+        "ratio",
+        "Σ rebuffer_count / (Σ watch_ms / 60,000)",
+        ("rebuffer_count",),
+        ("watch_ms",),
+        scale=60_000.0,
+        worse="higher",
+    ),
+    Metric(
+        "seek_latency_ms",
+        "seek latency",
+        "ms",
+        "ratio",
+        "Σ seek_ms / Σ seek_count",
+        ("seek_ms",),
+        ("seek_count",),
+        worse="higher",
+    ),
+    Metric(
+        "bitrate_bps",
+        "weighted average bitrate",
+        "bps",
+        "ratio",
+        "Σ bitrate_integral / Σ bitrate_time_ms",
+        ("bitrate_integral",),
+        ("bitrate_time_ms",),
+        worse="lower",
+    ),
+    Metric(
+        "upscale_fraction",
+        "upscale percentage",
+        "fraction",
+        "ratio",
+        "Σ upscale_integral / Σ scale_time_ms",
+        ("upscale_integral",),
+        ("scale_time_ms",),
+        worse="higher",
+    ),
+    Metric(
+        "downscale_fraction",
+        "downscale percentage",
+        "fraction",
+        "ratio",
+        "Σ downscale_integral / Σ scale_time_ms",
+        ("downscale_integral",),
+        ("scale_time_ms",),
+    ),
+    Metric(
+        "request_latency_ms",
+        "request latency",
+        "ms",
+        "ratio",
+        "Σ ttfb_sum_ms / Σ (req_count - req_failed - req_canceled)",
+        ("ttfb_sum_ms",),
+        ("requests_answered",),
+        worse="higher",
+    ),
+    Metric(
+        "request_throughput_bps",
+        "request throughput",
+        "bps",
+        "ratio",
+        "8,000 · Σ req_bytes / Σ req_time_ms",
+        ("req_bytes",),
+        ("req_time_ms",),
+        scale=8_000.0,
+        worse="lower",
+    ),
+    _sum("dropped_frames", "dropped frames", "count", "Σ dropped_frames", "higher"),
+    _mean("experience_score", "experience", "score_view"),
+    _mean("startup_score", "start-up score", "score_startup"),
+    _mean("smoothness_score", "smoothness score", "score_smooth"),
+    _mean("quality_score", "quality score", "score_quality"),
+    _mean("success_score", "success score", "score_success"),
+    Metric(
+        "spi_good_fraction",
+        "experience, good views",
+        "fraction",
+        "ratio",
+        "spi_good / views where it is known",
+        ("spi_good_views",),
+        ("spi_known_views",),
+        base="spi_known_views",
+        worse="lower",
+    ),
+    *_percentiles(),
+)
+
+#: Every metric by name.
+METRICS: Final[Mapping[str, Metric]] = {metric.name: metric for metric in _ALL}

@@ -1,0 +1,250 @@
+"""A question as it is asked (`Asked`: the query parameters) and as it is understood (`Question`: checked, with its own buckets)."""
+
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Annotated, Any, Final, Literal, get_args
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+import msgspec
+
+from services.query.core import filters, limits
+from services.query.core.calendar import DAY_MS, HOUR_MS, Bucket, Buckets, Range, buckets, count, fitting
+from services.query.core.dimensions import Dimension, dimension
+from services.query.core.filters import Filter
+from services.query.core.metrics import MEASURED, METRICS, Metric, Part
+from services.query.core.problems import Wrong, wrong
+from shared.problems import Fault
+from shared.schemas.beacon import CUSTOMER_ID
+
+Shape = Literal["overall", "timeseries", "breakdown", "distribution"]
+Accuracy = Literal["exact", "approximate"]
+#: All customers that the caller may see.
+ALL: Final = "*"
+
+
+class Asked(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """The parameters of a question. A list is written with commas, a time as ISO 8601 or ms since 1970."""
+
+    customer: Annotated[str, msgspec.Meta(description="a customer, several, or * for all that you may see")] = ALL
+    metrics: Annotated[str, msgspec.Meta(description="names of /v1/metrics")] = "views"
+    from_: Annotated[str, msgspec.Meta(description="the first moment; by default a day before `to`")] = msgspec.field(
+        name="from", default=""
+    )
+    to: Annotated[str, msgspec.Meta(description="the moment after the last; by default the end of this hour")] = ""
+    tz: Annotated[str, msgspec.Meta(description="IANA time zone of days and of times without one")] = "UTC"
+    filter: Annotated[str, msgspec.Meta(description="JSON: and, or, not, or dimension with in")] = ""
+    compare: Annotated[str, msgspec.Meta(description="`previous`, or the first moment of a range as long")] = ""
+    accuracy: Annotated[
+        Accuracy, msgspec.Meta(description="approximate: percentiles from buckets, within 1 %, where that is cheaper")
+    ] = "exact"
+
+
+class AskedSeries(Asked, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """The parameters of a series."""
+
+    bucket: Annotated[Bucket | Literal[""], msgspec.Meta(description="by default one that fits the range")] = ""
+    by: Annotated[str, msgspec.Meta(description="a dimension of /v1/dimensions: a line for each value")] = ""
+    limit: Annotated[int, msgspec.Meta(ge=1, le=limits.SERIES_MAX, description="lines, besides (other)")] = 10
+
+
+class AskedBreakdown(Asked, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """The parameters of a breakdown."""
+
+    by: Annotated[str, msgspec.Meta(description="one or two dimensions of /v1/dimensions, or custom.<name>")]
+    limit: Annotated[int, msgspec.Meta(ge=1, le=limits.GROUPS_MAX, description="groups, besides (other)")] = 10
+    order_by: Annotated[str, msgspec.Meta(description="the metric by which groups are ranked")] = "views"
+    order: Literal["descending", "ascending"] = "descending"
+    views_min: Annotated[int, msgspec.Meta(ge=0, description="a group with fewer views is in (other)")] = 0
+
+
+class AskedDistribution(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """The parameters of a distribution."""
+
+    of: Annotated[str, msgspec.Meta(description="a field of a view that is measured in ms")]
+    customer: str = ALL
+    from_: str = msgspec.field(name="from", default="")
+    to: str = ""
+    tz: str = "UTC"
+    filter: str = ""
+
+
+@dataclass(frozen=True)
+class Question:
+    """What is asked, checked. `customers` None: every customer there is."""
+
+    shape: Shape
+    customers: tuple[str, ...] | None
+    metrics: tuple[Metric, ...]
+    range: Range
+    filter: Filter | None = None
+    by: tuple[Dimension, ...] = ()
+    buckets: Buckets | None = None
+    limit: int = 10
+    order_by: Metric = METRICS["views"]
+    is_ascending: bool = False
+    views_min: int = 0
+    #: Of a distribution.
+    field: str | None = None
+    compare: Range | None = None
+    accuracy: Accuracy = "exact"
+    #: Groups that are listed whatever their rank: those of the answer that this one is compared with.
+    pinned: tuple[tuple[str | None, ...], ...] | None = None
+
+    @property
+    def parts(self) -> tuple[Part, ...]:
+        """Every aggregate that the answer needs, each once; `views` first."""
+        wanted = (METRICS["views"], *self.metrics, self.order_by)
+        return tuple(dict.fromkeys(part for metric in wanted for part in metric.parts))
+
+    @property
+    def dimensions(self) -> tuple[Dimension, ...]:
+        """All that it names."""
+        return tuple(dict.fromkeys((*self.by, *(filters.dimensions_of(self.filter) if self.filter else ()))))
+
+
+#: The customers of a parameter that the caller may see: None for all there are. Raises `Unknown`.
+Admit = Callable[[Collection[str]], tuple[str, ...] | None]
+
+_SHAPES: Final[dict[type, Shape]] = {
+    Asked: "overall",
+    AskedSeries: "timeseries",
+    AskedBreakdown: "breakdown",
+    AskedDistribution: "distribution",
+}
+AnyAsked = Asked | AskedSeries | AskedBreakdown | AskedDistribution
+
+
+def parsed(kind: type[AnyAsked], given: list[tuple[str, str]]) -> AnyAsked:
+    """The parameters of a request; raises `Wrong`. `filter` may come several times: all must hold."""
+    several = [value for name, value in given if name == "filter"]
+    found: dict[str, Any] = {}
+    for name, value in given:
+        if name in found and name != "filter":
+            raise wrong(name[:100], "given twice")
+        found[name] = value
+    if len(several) > 1:
+        # Each is checked by itself: what stands in one cannot end another.
+        joined = filters.both([filters.parsed(text) for text in several])
+        found["filter"] = msgspec.json.encode(joined).decode()
+    try:
+        return msgspec.convert(found, kind, strict=False)
+    except msgspec.ValidationError as error:
+        text, _, path = str(error).partition(" - at `$.")
+        raise Wrong(Fault(text[: limits.DETAIL_CHARACTERS_MAX], parameter=path.rstrip("`") or None)) from None
+
+
+def understood(asked: AnyAsked, admit: Admit, now_ms: int, *, days_max: int = limits.DAYS_MAX) -> Question:
+    """The question that is asked; raises `Wrong`, and what `admit` raises."""
+    zone = _zone(asked.tz)
+    within = _range(asked.from_, asked.to, zone, now_ms, days_max)
+    customers = admit(_customers(asked.customer))
+    shared: dict[str, Any] = {
+        "shape": _SHAPES[type(asked)],
+        "customers": customers,
+        "range": within,
+        "filter": filters.parsed(asked.filter) if asked.filter else None,
+    }
+    if isinstance(asked, AskedDistribution):
+        if asked.of not in MEASURED:
+            raise wrong("of", f"one of {', '.join(MEASURED)}")
+        return Question(**shared, metrics=(METRICS["views"],), field=asked.of)
+    shared |= {
+        "metrics": tuple(_metric("metrics", name) for name in _listed("metrics", asked.metrics, limits.METRICS_MAX)),
+        "compare": _compared(asked.compare, within, zone),
+        "accuracy": asked.accuracy,
+    }
+    if isinstance(asked, AskedSeries):
+        by = _dimensions(asked.by, most=1) if asked.by else ()
+        return Question(**shared, by=by, limit=asked.limit, buckets=_buckets(asked.bucket, within, zone))
+    if isinstance(asked, AskedBreakdown):
+        return Question(
+            **shared,
+            by=_dimensions(asked.by, most=limits.DIMENSIONS_MAX),
+            limit=asked.limit,
+            order_by=_metric("order_by", asked.order_by),
+            is_ascending=asked.order == "ascending",
+            views_min=asked.views_min,
+        )
+    return Question(**shared)
+
+
+def _listed(parameter: str, text: str, most: int) -> list[str]:
+    names = list(dict.fromkeys(name.strip() for name in text.split(",", 10 * most)))
+    if not all(names) or len(names) > most:
+        raise wrong(parameter, f"1 to {most} names with commas between them")
+    return names
+
+
+def _customers(text: str) -> list[str]:
+    if text == ALL:
+        return []
+    names = _listed("customer", text, limits.CUSTOMERS_MAX)
+    if not all(map(CUSTOMER_ID.fullmatch, names)):
+        raise wrong("customer", "the name of a customer, several with commas between them, or *")
+    return names
+
+
+def _metric(parameter: str, name: str) -> Metric:
+    if (found := METRICS.get(name)) is None:
+        raise wrong(parameter, f"no metric is named {name[:100]!r}: see /v1/metrics")
+    return found
+
+
+def _dimensions(text: str, *, most: int) -> tuple[Dimension, ...]:
+    found = []
+    for name in _listed("by", text, most):
+        if (one := dimension(name)) is None:
+            raise wrong("by", f"no dimension is named {name[:100]!r}: see /v1/dimensions")
+        found.append(one)
+    return tuple(found)
+
+
+def _zone(name: str) -> ZoneInfo:
+    try:
+        return ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        raise wrong("tz", "the name of a time zone, as Europe/Berlin") from None
+
+
+def _range(from_text: str, to_text: str, zone: ZoneInfo, now_ms: int, days_max: int) -> Range:
+    to_ms = _moment("to", to_text, zone) if to_text else (now_ms // HOUR_MS + 1) * HOUR_MS
+    from_ms = _moment("from", from_text, zone) if from_text else to_ms - DAY_MS
+    if from_ms >= to_ms:
+        raise wrong("from", "before `to`")
+    if to_ms - from_ms > days_max * DAY_MS:
+        raise wrong("from", f"a range has at most {days_max} days")
+    return Range(from_ms, to_ms)
+
+
+def _moment(parameter: str, text: str, zone: ZoneInfo) -> int:
+    try:
+        at_ms = int(text) if text.isascii() and text.isdigit() and len(text) > 8 else _iso_ms(text, zone)
+    except (ValueError, OverflowError, OSError):
+        raise wrong(parameter, "a time as 2026-02-01T12:00:00+01:00, 2026-02-01, or ms since 1970") from None
+    if not limits.FIRST_MS <= at_ms <= limits.LAST_MS:
+        raise wrong(parameter, "a time from 1970 to 2255")
+    return at_ms
+
+
+def _iso_ms(text: str, zone: ZoneInfo) -> int:
+    at = datetime.fromisoformat(text)
+    return round((at if at.tzinfo else at.replace(tzinfo=zone)).timestamp() * 1_000)
+
+
+def _compared(text: str, within: Range, zone: ZoneInfo) -> Range | None:
+    if not text:
+        return None
+    length = within.to_ms - within.from_ms
+    from_ms = within.from_ms - length if text == "previous" else _moment("compare", text, zone)
+    if from_ms < limits.FIRST_MS:
+        raise wrong("compare", "a time from 1970 to 2255")
+    return Range(from_ms, from_ms + length)
+
+
+def _buckets(bucket: Bucket | Literal[""], within: Range, zone: ZoneInfo) -> Buckets:
+    chosen = bucket or fitting(within)
+    assert chosen in get_args(Bucket)
+    if count(within, chosen) > limits.POINTS_MAX:
+        raise wrong("bucket", f"a series has at most {limits.POINTS_MAX} points: a longer bucket or a shorter range")
+    return buckets(within, chosen, zone)

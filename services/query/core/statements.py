@@ -1,0 +1,291 @@
+"""The statements that DuckDB answers from views. Names come from the registries; every value of a client is a placeholder.
+
+Views come from relation `views`: files of the warehouse and hot rows together (`relation`). Over it stand the conditions of the
+question, its groups and its aggregates.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from services.query.core import filters
+from services.query.core.calendar import HOUR_MS, WIDTHS_MS, Buckets
+from services.query.core.dimensions import Dimension, normal
+from services.query.core.metrics import Part
+from services.query.core.question import Question
+from shared.histogram import BUCKET_OF_ZERO
+from shared.measures import COUNTED_MS, COUNTS
+
+#: What `COUNTED_MS` reads.
+TIME_FIELDS: Final = ("view_end_ms", "last_append_ms", "first_append_ms")
+#: The log of the ratio of a bucket's bounds: `shared.histogram`, as the triggers of `serving.views` have it.
+_LOG: Final = "0.01980262729617973"
+#: The rank of what is added up.
+OTHER_RANK: Final = -1
+UNKNOWN_RANK: Final = 0
+
+
+@dataclass(frozen=True)
+class Statement:
+    """SQL and the values of its placeholders, in their order."""
+
+    sql: str
+    parameters: tuple[Any, ...]
+    #: The columns of its rows.
+    columns: tuple[str, ...]
+
+
+def fields_of(question: Question) -> tuple[str, ...]:
+    """The fields of a view that the question reads, without those that every view is found by."""
+    wanted = [field for part in question.parts for field in part.fields]
+    wanted += [field for dimension in question.dimensions for field in dimension.fields if dimension.key is None]
+    wanted += [question.field] if question.field else []
+    wanted += () if _is_of_hours(question) else TIME_FIELDS
+    return tuple(dict.fromkeys(field for field in wanted if field != "customer_id"))
+
+
+def keys_of(question: Question) -> tuple[str, ...]:
+    """The names of custom dimensions that the question reads: `custom_0`, `custom_1` … are their values."""
+    return tuple(dimension.key for dimension in question.dimensions if dimension.key is not None)
+
+
+def columns_of(question: Question) -> tuple[str, ...]:
+    """The columns of relation `views`."""
+    return (
+        "hour",
+        "customer_id",
+        *fields_of(question),
+        *(f"custom_{number}" for number in range(len(keys_of(question)))),
+    )
+
+
+def answering(question: Question) -> Statement:
+    """The statement over relation `views` that answers a question."""
+    if question.shape == "distribution":
+        return _distribution(question)
+    if not question.by:
+        return _ungrouped(question, "views", question.parts)
+    if question.pinned is None and question.buckets is None and all(part.is_additive for part in question.parts):
+        return _ranked_sums(question, "views", question.parts)
+    return _ranked(question, "views", question.parts)
+
+
+def adding_up(question: Question) -> Statement:
+    """The same over relation `sums`, whose rows are parts already added up (`sums.statement`)."""
+    parts = tuple(replace(part, sql=f"coalesce(sum({part.name}), 0)") for part in question.parts)
+    if not question.by:
+        return _ungrouped(question, "sums", parts)
+    if question.buckets is None:
+        return _ranked_sums(question, "sums", parts)
+    return _ranked(question, "sums", parts)
+
+
+def _is_of_hours(question: Question) -> bool:
+    return question.range.is_of_hours and (question.buckets is None or question.buckets.is_of_hours)
+
+
+def _at(question: Question) -> str:
+    """When a view counts, as exactly as the question wants it."""
+    return f"(hour * {HOUR_MS})" if _is_of_hours(question) else f"({COUNTED_MS})"
+
+
+def _value(question: Question, dimension: Dimension) -> str:
+    if dimension.key is None:
+        return dimension.sql
+    return normal(f"custom_{keys_of(question).index(dimension.key)}")
+
+
+def _where(question: Question) -> tuple[str, list[Any]]:
+    conditions, parameters = ["true"], []
+    if not question.range.is_of_hours:
+        conditions.append(f"{_at(question)} >= ? AND {_at(question)} < ?")
+        parameters += [question.range.from_ms, question.range.to_ms]
+    if question.filter is not None:
+        condition, values = filters.sql_of(question.filter, lambda dimension: _value(question, dimension))
+        conditions.append(condition)
+        parameters += values
+    return " AND ".join(conditions), parameters
+
+
+def bucket_key(buckets: Buckets, at: str) -> str:
+    """What names the bucket of a view, of the numbers `buckets.keys`. All numbers in it are ours."""
+    *later, first = reversed(buckets.offsets)
+    whens = " ".join(f"WHEN {at} >= {one.from_ms:d} THEN {one.offset_ms:d}" for one in later)
+    local = f"({at} + {f'CASE {whens} ELSE {first.offset_ms:d} END' if whens else f'{first.offset_ms:d}'})"
+    if buckets.bucket in WIDTHS_MS:
+        return f"{local} // {WIDTHS_MS[buckets.bucket]:d}"
+    day = f"({local} // 86400000)"
+    if buckets.bucket == "day":
+        return day
+    if buckets.bucket == "week":
+        return f"({day} + 3) // 7"
+    date = f"(DATE '1970-01-01' + CAST({day} AS integer))"
+    return f"(year({date}) * 12 + month({date}) - 1)"
+
+
+def _aggregates(parts: Sequence[Part]) -> str:
+    return ", ".join(f"{part.sql} AS {part.name}" for part in parts)
+
+
+def _ungrouped(question: Question, relation: str, parts: Sequence[Part]) -> Statement:
+    where, parameters = _where(question)
+    names = tuple(part.name for part in parts)
+    if question.buckets is None:
+        return Statement(
+            f"SELECT {_aggregates(parts)} FROM {relation} WHERE {where}",  # noqa: S608 - names of ours
+            tuple(parameters),
+            names,
+        )
+    key = bucket_key(question.buckets, _at(question))
+    return Statement(
+        f"SELECT {key} AS bucket, {_aggregates(parts)} FROM {relation} WHERE {where} GROUP BY bucket",  # noqa: S608
+        tuple(parameters),
+        ("bucket", *names),
+    )
+
+
+def _groups(question: Question) -> tuple[str, str]:
+    """The dimensions as columns, and the names of these columns."""
+    found = [f"{_value(question, dimension)} AS d{number}" for number, dimension in enumerate(question.by)]
+    return ", ".join(found), ", ".join(f"d{number}" for number in range(len(found)))
+
+
+def _rank(question: Question) -> str:
+    """The rank of a group by its aggregates: 1 is first; unknown values of one dimension have a place of their own."""
+    direction = "ASC" if question.is_ascending else "DESC"
+    # Equal groups have an order too, so that an answer is always the same.
+    names = ", ".join(f"{name} NULLS FIRST" for name in _groups(question)[1].split(", "))
+    order = f"({question.order_by.sql}) {direction} NULLS LAST, views DESC, {names}"
+    few = f"views < {question.views_min:d}"
+    alone = "d0 IS NULL" if len(question.by) == 1 else "false"
+    ranked = f"row_number() OVER (PARTITION BY {alone}, {few} ORDER BY {order})"
+    return (
+        f"CASE WHEN {alone} THEN {UNKNOWN_RANK} WHEN {few} OR {ranked} > {question.limit:d} THEN {OTHER_RANK}"
+        f" ELSE {ranked} END"
+    )
+
+
+def _listed(names: str) -> str:
+    """The values of a group that is listed; null for what is added up."""
+    return ", ".join(
+        f"CASE WHEN rank <> {OTHER_RANK} THEN any_value({name}) END AS {name}" for name in names.split(", ")
+    )
+
+
+def _ranked_sums(question: Question, relation: str, parts: Sequence[Part]) -> Statement:
+    """Groups whose aggregates add up: one pass over views, the rest over groups."""
+    groups, names = _groups(question)
+    where, parameters = _where(question)
+    sums = ", ".join(f"sum({part.name}) AS {part.name}" for part in parts)
+    sql = f"""
+        WITH grouped AS (
+            SELECT {names}, {_aggregates(parts)}
+            FROM (SELECT *, {groups} FROM {relation} WHERE {where}) AS found GROUP BY {names}
+        ), ranked AS (SELECT *, {_rank(question)} AS rank FROM grouped)
+        SELECT rank, {_listed(names)}, count(*) AS groups, {sums} FROM ranked GROUP BY rank
+    """  # noqa: S608 - names of ours
+    columns = ("rank", *names.split(", "), "groups", *(part.name for part in parts))
+    return Statement(sql, tuple(parameters), columns)
+
+
+def _ranked(question: Question, relation: str, parts: Sequence[Part]) -> Statement:
+    """Any aggregates: groups are ranked first, then every view is counted where its group belongs."""
+    groups, names = _groups(question)
+    where, parameters = _where(question)
+    ranking = {part.name for part in question.order_by.parts} | {question.parts[0].name}
+    own = [part for part in parts if part.name in ranking]
+    key = f", {bucket_key(question.buckets, _at(question))} AS bucket" if question.buckets else ""
+    ranked = f"SELECT *, {_rank(question)} AS rank FROM (SELECT {names}, {_aggregates(own)} FROM found GROUP BY {names}) AS g"  # noqa: S608
+    if question.pinned is not None:
+        rank = f"coalesce(p.rank, {OTHER_RANK})"
+        matching = " AND ".join(f"g.{name} IS NOT DISTINCT FROM p.{name}" for name in names.split(", "))
+        ranked = f"SELECT g.*, {rank} AS rank FROM (SELECT DISTINCT {names} FROM found) AS g LEFT JOIN pinned AS p ON {matching}"  # noqa: S608
+    same = " AND ".join(f"found.{name} IS NOT DISTINCT FROM ranked.{name}" for name in names.split(", "))
+    counted = (
+        f"count(DISTINCT ({names})) AS groups" if len(question.by) > 1 else "count(DISTINCT coalesce(d0, '')) AS groups"
+    )
+    by_bucket, bucket = (", bucket", ("bucket",)) if question.buckets else ("", ())
+    sql = f"""
+        WITH found AS MATERIALIZED (SELECT *, {groups}{key} FROM {relation} WHERE {where}),
+        ranked AS MATERIALIZED ({ranked}),
+        placed AS (SELECT found.*, ranked.rank FROM found JOIN ranked ON {same})
+        SELECT rank{by_bucket}, {_listed(names)}, {counted}, {_aggregates(parts)} FROM placed GROUP BY rank{by_bucket}
+    """  # noqa: S608 - names of ours
+    columns = ("rank", *bucket, *names.split(", "), "groups", *(part.name for part in parts))
+    return Statement(sql, tuple(parameters), columns)
+
+
+def _distribution(question: Question) -> Statement:
+    """How many views have a value in each bucket of `shared.histogram`."""
+    where, parameters = _where(question)
+    field = question.field
+    bucket = (
+        f"CASE WHEN {field} > 0 THEN CAST(floor(ln({field}::double) / {_LOG}) AS integer) ELSE {BUCKET_OF_ZERO} END"
+    )
+    sql = (
+        f"SELECT CASE WHEN {field} IS NOT NULL THEN {bucket} END AS bucket, count(*) AS count"  # noqa: S608
+        f" FROM views WHERE {where} GROUP BY ALL"
+    )
+    return Statement(sql, tuple(parameters), ("bucket", "count"))
+
+
+def relation(question: Question, *, scans: Sequence["Scan"], has_hot_rows: bool) -> Statement:
+    """Relation `views` as a query: the warehouse's files, then table `hot`, which holds what belongs to the question alone."""
+    columns = columns_of(question)
+    parts: list[str] = []
+    parameters: list[Any] = []
+    for scan in scans:
+        sql, values = _scanned(question, scan)
+        parts.append(sql)
+        parameters += values
+    if has_hot_rows or not parts:
+        parts.append(f"SELECT {', '.join(columns)} FROM hot")  # noqa: S608
+    return Statement(" UNION ALL ".join(parts), tuple(parameters), columns)
+
+
+@dataclass(frozen=True)
+class Scan:
+    """Files of the warehouse that are read alike."""
+
+    paths: tuple[str, ...]
+    #: Fields that no file has: they are null.
+    missing: frozenset[str] = frozenset()
+    #: Rows in table `removed` (by file and number) are marked as deleted.
+    has_removed: bool = False
+    #: Slices in table `owned`, and views in table `moved`, are hot: their rows here do not count.
+    has_owned: bool = False
+    has_moved: bool = False
+
+
+def _scanned(question: Question, scan: Scan) -> tuple[str, list[Any]]:
+    listed = ["t.hour", "t.customer_id"]
+    listed += [f"NULL AS {field}" if field in scan.missing else f"t.{field}" for field in fields_of(question)]
+    parameters: list[Any] = []
+    for number, key in enumerate(keys_of(question)):
+        listed.append(f"NULL AS custom_{number}" if "custom" in scan.missing else f"t.custom[?] AS custom_{number}")
+        parameters += [] if "custom" in scan.missing else [key]
+    parameters.append(list(scan.paths))
+    conditions = [COUNTS.replace("deleted", "t.deleted"), "t.hour >= ? AND t.hour < ?"]
+    parameters += [question.range.first_hour, question.range.end_hour]
+    if question.customers is not None:
+        conditions.append(f"t.customer_id IN ({', '.join('?' * len(question.customers))})")
+        parameters += question.customers
+    options = ["union_by_name = true", f"hive_partitioning = {str(scan.has_moved).lower()}"]
+    if scan.has_removed:
+        options += ["filename = true", "file_row_number = true"]
+        conditions.append(
+            "NOT EXISTS (SELECT 1 FROM removed AS r WHERE r.path = t.filename AND r.number = t.file_row_number)"
+        )
+    if scan.has_owned:
+        conditions.append(
+            "NOT EXISTS (SELECT 1 FROM owned AS o WHERE o.hour = t.hour AND o.customer_id = t.customer_id)"
+        )
+    if scan.has_moved:
+        conditions.append(
+            "NOT EXISTS (SELECT 1 FROM moved AS m WHERE m.view_id = t.view_id AND m.customer_id = t.customer_id AND m.day = t.day)"
+        )
+    sql = (
+        f"SELECT {', '.join(listed)} FROM read_parquet(?, {', '.join(options)}) AS t"  # noqa: S608 - names of ours
+        f" WHERE {' AND '.join(conditions)}"
+    )
+    return sql, parameters

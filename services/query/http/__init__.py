@@ -1,0 +1,1 @@
+"""The HTTP API: requests to questions, answers to JSON."""

@@ -1,0 +1,1 @@
+"""Where questions meet the world: Postgres, the warehouse's files, DuckDB."""

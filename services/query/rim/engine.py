@@ -1,0 +1,89 @@
+"""DuckDB: runs statements in threads, within limits of memory, threads, questions and time; a statement can be stopped."""
+
+import asyncio
+import contextlib
+import threading
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+
+from services.query.core.statements import Statement
+
+
+class TooLarge(RuntimeError):
+    """A question needs more memory than there is."""
+
+
+class Engine:
+    """One DuckDB in memory. It reads files below one folder, and no other program's."""
+
+    def __init__(self, folder: Path, *, threads: int, memory_bytes_max: int, questions_max: int) -> None:
+        self._connection = duckdb.connect(
+            config={"threads": threads, "memory_limit": f"{memory_bytes_max}B", "temp_directory": ""}
+        )
+        for statement in (
+            "SET parquet_metadata_cache = true",
+            "SET preserve_insertion_order = false",
+            "SET autoinstall_known_extensions = false",
+            "SET autoload_known_extensions = false",
+        ):
+            self._connection.execute(statement)
+        self._connection.execute("SET allowed_directories = [?]", [str(folder.resolve())])
+        self._connection.execute("SET enable_external_access = false")
+        self._connection.execute("SET lock_configuration = true")
+        self._threads = ThreadPoolExecutor(questions_max, thread_name_prefix="question")
+
+    def close(self) -> None:
+        """Waits for what runs."""
+        self._threads.shutdown()
+        self._connection.close()
+
+    async def ask(self, statement: Statement, tables: Mapping[str, pa.Table]) -> list[dict[str, Any]]:
+        """The rows of a statement over these tables. It stops when its caller does. Raises `TooLarge`."""
+        cursor = self._connection.cursor()
+        has_begun, is_abandoned = threading.Event(), threading.Event()
+
+        def run() -> list[dict[str, Any]]:
+            has_begun.set()
+            if is_abandoned.is_set():
+                return []
+            return _rows(cursor, statement, tables)
+
+        running = asyncio.get_running_loop().run_in_executor(self._threads, run)
+        try:
+            return await asyncio.shield(running)
+        except duckdb.OutOfMemoryException as error:
+            raise TooLarge from error
+        finally:
+            is_abandoned.set()
+            if not running.done():
+                running.add_done_callback(_note_outcome)
+                await _interrupted(running, cursor)
+            cursor.close()
+
+
+async def _interrupted(running: "asyncio.Future[Any]", cursor: duckdb.DuckDBPyConnection) -> None:
+    """Stops a statement. An interrupt just before it begins is lost, so it is repeated until the thread has let go."""
+    while not running.done():
+        cursor.interrupt()
+        with contextlib.suppress(asyncio.CancelledError, Exception):
+            await asyncio.wait({running}, timeout=0.05)
+
+
+def _rows(
+    cursor: duckdb.DuckDBPyConnection, statement: Statement, tables: Mapping[str, pa.Table]
+) -> list[dict[str, Any]]:
+    for name, table in tables.items():
+        cursor.register(name, table)
+    found = cursor.execute(statement.sql, list(statement.parameters)).fetchall()
+    return [dict(zip(statement.columns, row, strict=True)) for row in found]
+
+
+def _note_outcome(running: "asyncio.Future[Any]") -> None:
+    """Its caller has gone: nobody else would look at the error."""
+    if not running.cancelled():
+        running.exception()

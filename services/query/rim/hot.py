@@ -1,0 +1,205 @@
+"""Postgres: sums of hours, and hot rows of slices that the warehouse does not have as they are now.
+
+A slice is a customer's hour. Postgres owns the slices that are hot (changed since the finalizer last published them) or dirty (the
+finalizer is about to count them again), as far back as hot rows are kept; the warehouse owns all others. There the two have the
+same rows, so a question is answered as of one moment of Postgres.
+"""
+
+import hashlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, Final, get_args, get_type_hints
+
+import msgspec
+import psycopg
+import pyarrow as pa
+from psycopg.rows import tuple_row
+
+from services.query.core import statements, sums
+from services.query.core.question import Question
+from services.rim.database.reading_pool import Postgres
+from services.rim.database.view_rows import COLUMNS
+from shared.schemas.view import View
+
+_TYPED: Final = frozenset(COLUMNS) - {"document"}
+_KINDS: Final = {str: pa.string(), bool: pa.bool_(), int: pa.int64(), float: pa.float64()}
+_COVERAGE: Final = """
+    SELECT c.is_whole, c.since_hour, (extract(epoch FROM p.published_at) * 1000)::bigint
+    FROM serving.coverage AS c LEFT JOIN serving.published AS p ON true
+"""
+_OWNED: Final = """
+    SELECT o.hour, o.customer_id, max(o.changed_at) FROM (
+        SELECT h.hour, h.customer_id, h.changed_at FROM serving.hot_slices AS h
+        UNION ALL SELECT d.hour, d.customer_id, NULL FROM finalizer.dirty_slices AS d
+    ) AS o
+    WHERE o.hour >= greatest(%(first)s, %(since)s) AND o.hour < %(end)s
+      AND (%(customers)s::text[] IS NULL OR o.customer_id = ANY(%(customers)s))
+    GROUP BY o.hour, o.customer_id ORDER BY o.hour, o.customer_id
+"""
+#: Rows of owned slices; and of hours before hot rows are kept what is still there, which is newer than the warehouse or the same.
+_OF_ROWS: Final = """
+    FROM serving.views AS v
+    WHERE (
+        (v.hour, v.customer_id) IN (SELECT * FROM unnest(%(hours)s::bigint[], %(owners)s::text[]))
+        OR v.hour >= %(first)s AND v.hour < least(%(end)s, %(since)s)
+           AND (%(customers)s::text[] IS NULL OR v.customer_id = ANY(%(customers)s))
+    )
+"""
+#: Of these the warehouse may have an older revision in an hour of before: a view's day is that of its first beacon.
+_MOVED: Final = f"SELECT v.customer_id, v.view_id, v.day {_OF_ROWS} AND v.day <= %(since)s / 24 + 1"
+_COUNT: Final = f"SELECT count(*) FROM (SELECT {_OF_ROWS} AND NOT v.deleted LIMIT %(rows_max)s) AS counted"  # noqa: S608
+
+
+@dataclass(frozen=True)
+class HotRows:
+    """What Postgres owns of a question, at one moment."""
+
+    #: Changes with whatever it owns.
+    identity: str
+    published_ms: int | None
+    #: Table `hot` of the question's statements: its rows.
+    rows: pa.Table
+    #: Tables `owned` and `moved`: what of the warehouse does not count. None: nothing.
+    owned: pa.Table | None
+    moved: pa.Table | None
+    #: The hour from which on hot rows are kept.
+    since_hour: int = 0
+    #: Whether there are too many: then none is here, and all are the warehouse's.
+    is_left_out: bool = False
+    #: Whether the answer is known already, so that no rows were read.
+    is_known: bool = False
+
+
+class HotDatabase:
+    """Questions to Postgres, each in one snapshot."""
+
+    def __init__(self, postgres: Postgres, rows_max: int) -> None:
+        self._postgres = postgres
+        self._rows_max = rows_max
+
+    async def sums(self, question: Question) -> tuple[pa.Table, int | None]:
+        """Table `sums` of a question, and when sums were last brought up to date."""
+        sql, parameters = sums.statement(question)
+
+        async def read(connection: psycopg.AsyncConnection) -> tuple[list[Any], int | None]:
+            async with connection.cursor(row_factory=tuple_row) as cursor:
+                await cursor.execute(_COVERAGE)
+                _, _, published_ms = await cursor.fetchone() or (False, None, None)
+                await cursor.execute(sql, parameters)
+                return await cursor.fetchall(), published_ms
+
+        rows, published_ms = await self._postgres.ask(read)
+        return _table(rows, {name: _kind_of_sum(name) for name in sums.columns_of(question)}), published_ms
+
+    async def rows(self, question: Question, is_known: Callable[[str], bool]) -> HotRows:
+        """The hot rows of a question; `is_known` says by their identity whether they are needed."""
+
+        async def read(connection: psycopg.AsyncConnection) -> HotRows:
+            async with connection.cursor(row_factory=tuple_row) as cursor:
+                return await self._read(cursor, question, is_known)
+
+        return await self._postgres.ask(read)
+
+    async def _read(
+        self, cursor: psycopg.AsyncCursor[Any], question: Question, is_known: Callable[[str], bool]
+    ) -> HotRows:
+        none = _table([], _kinds(question))
+        await cursor.execute(_COVERAGE)
+        is_whole, since_hour, published_ms = await cursor.fetchone() or (False, None, None)
+        if not is_whole or since_hour is None:
+            return HotRows("none", published_ms, none, None, None)
+        within: dict[str, Any] = {
+            "first": question.range.first_hour,
+            "end": question.range.end_hour,
+            "since": since_hour,
+            "customers": None if question.customers is None else list(question.customers),
+            "rows_max": self._rows_max + 1,
+        }
+        await cursor.execute(_OWNED, within)
+        slices = await cursor.fetchall()
+        within |= {"hours": [one[0] for one in slices], "owners": [one[1] for one in slices]}
+        identity = hashlib.sha256(repr((since_hour, slices)).encode()).hexdigest()
+        if is_known(identity):
+            return HotRows(identity, published_ms, none, None, None, since_hour, is_known=True)
+        if not slices and question.range.first_hour >= since_hour:
+            return HotRows(identity, published_ms, none, None, None, since_hour)
+        await cursor.execute(_COUNT, within)
+        (count,) = await cursor.fetchone() or (0,)
+        if count > self._rows_max:
+            return HotRows(identity, published_ms, none, None, None, since_hour, is_left_out=True)
+        moved = None
+        if question.range.first_hour < since_hour:
+            await cursor.execute(_MOVED, within)
+            keys = await cursor.fetchall()
+            moved = (
+                _table(keys, {"customer_id": pa.string(), "view_id": pa.string(), "day": pa.int64()}) if keys else None
+            )
+        rows = await self._views(cursor, question, within)
+        owned = (
+            _table([one[:2] for one in slices], {"hour": pa.int64(), "customer_id": pa.string()}) if slices else None
+        )
+        return HotRows(identity, published_ms, rows, owned, moved, since_hour)
+
+    async def _views(self, cursor: psycopg.AsyncCursor[Any], question: Question, within: dict[str, Any]) -> pa.Table:
+        fields, keys = statements.fields_of(question), statements.keys_of(question)
+        typed = [field for field in fields if field in _TYPED]
+        others = tuple(field for field in fields if field not in _TYPED)
+        names = ("hour", "customer_id", *typed, *(("document",) if others or keys else ()))
+        listed = ", ".join(f"v.{name}" for name in names)
+        await cursor.execute(f"SELECT {listed} {_OF_ROWS} AND NOT v.deleted", within)
+        found = await cursor.fetchall()
+        columns = dict(zip(names, map(list, zip(*found, strict=True)), strict=True)) if found else {}
+        if others or keys:
+            documents = _documents(others, bool(keys))
+            decoded = [documents.decode(text) for text in columns.pop("document", [])]
+            for field in others:
+                columns[field] = [getattr(one, field) for one in decoded]
+            for number, key in enumerate(keys):
+                columns[f"custom_{number}"] = [one.custom.get(key) for one in decoded]
+        kinds = _kinds(question)
+        return pa.table({name: pa.array(columns.get(name, []), kind) for name, kind in kinds.items()})
+
+
+def _table(rows: Sequence[Sequence[Any]], kinds: dict[str, pa.DataType]) -> pa.Table:
+    columns = list(zip(*rows, strict=True)) if rows else [()] * len(kinds)
+    return pa.table({name: pa.array(column, kind) for (name, kind), column in zip(kinds.items(), columns, strict=True)})
+
+
+def _kinds(question: Question) -> dict[str, pa.DataType]:
+    """The types of table `hot`, by column."""
+    kinds = {"hour": pa.int64(), "customer_id": pa.string(), **{f: kind_of(f) for f in statements.fields_of(question)}}
+    return kinds | {f"custom_{number}": pa.string() for number in range(len(statements.keys_of(question)))}
+
+
+def _kind_of_sum(name: str) -> pa.DataType:
+    return {"hour": pa.int64(), "customer_id": pa.string(), "source": pa.string()}.get(name, pa.decimal128(38, 0))
+
+
+@cache
+def kind_of(field: str) -> pa.DataType:
+    """The type of a view's field."""
+    hint = get_type_hints(View)[field]
+    kinds = [one for one in get_args(hint) if one is not type(None)] or [hint]
+    first = kinds[0] if isinstance(kinds[0], type) else str
+    return _KINDS[first]
+
+
+@cache
+def _documents(fields: tuple[str, ...], has_custom: bool) -> msgspec.json.Decoder[Any]:
+    """Reads these fields of a view's whole row, and no others."""
+    known = {field.name: field for field in msgspec.structs.fields(View)}
+    wanted = [known[name] for name in (*fields, *(("custom",) if has_custom else ()))]
+    listed = [
+        (
+            field.name,
+            field.type,
+            msgspec.field(default_factory=field.default_factory)
+            if field.default_factory is not msgspec.NODEFAULT
+            else msgspec.field(default=field.default),
+        )
+        if not field.required
+        else (field.name, field.type)
+        for field in wanted
+    ]
+    return msgspec.json.Decoder(msgspec.defstruct("Wanted", listed, kw_only=True))

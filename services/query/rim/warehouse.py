@@ -1,0 +1,128 @@
+"""Table `views` of the warehouse as delta-rs reads its log: which files a question needs, and which of their rows are deleted.
+
+DuckDB reads the files themselves. A file lies in the folder for days after a newer version has replaced it, so a snapshot can be
+read while the finalizer writes.
+"""
+
+import threading
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import unquote, urlsplit
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from deltalake import DeltaTable
+from deltalake.exceptions import DeltaError, TableNotFoundError
+
+from services.query.core.question import Question
+
+#: Bounds of texts may be cut after so many characters.
+_BOUND_CHARACTERS: Final = 31
+
+
+class WarehouseAway(RuntimeError):
+    """The warehouse has no table `views` that can be read."""
+
+
+@dataclass(frozen=True)
+class File:
+    """One file, and the bounds of what is in it; None where the log has none."""
+
+    path: str
+    rows: int
+    first_hour: int | None
+    last_hour: int | None
+    first_customer: str | None
+    last_customer: str | None
+
+    def may_have(self, question: Question) -> bool:
+        """Whether a view of the question can be in it."""
+        if self.first_hour is not None and self.first_hour >= question.range.end_hour:
+            return False
+        if self.last_hour is not None and self.last_hour < question.range.first_hour:
+            return False
+        if question.customers is None or self.first_customer is None or self.last_customer is None:
+            return True
+        first, last = self.first_customer[:_BOUND_CHARACTERS], self.last_customer[:_BOUND_CHARACTERS]
+        return any(first <= customer[:_BOUND_CHARACTERS] <= last for customer in question.customers)
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """One version of the table."""
+
+    version: int
+    files: tuple[File, ...]
+    columns: frozenset[str]
+    #: When it was committed, ms since 1970.
+    committed_ms: int
+    #: Rows that are deleted, as path and number of the row; None where there are none.
+    removed: pa.Table | None
+
+    def files_for(self, question: Question) -> list[File]:
+        """The files that can have views of a question."""
+        return [file for file in self.files if file.may_have(question)]
+
+    def removed_of(self, paths: Iterable[str]) -> pa.Table | None:
+        """Of these files the rows that are deleted; None where there are none."""
+        if self.removed is None:
+            return None
+        found = self.removed.filter(pc.is_in(self.removed["path"], pa.array(list(paths), pa.string())))
+        return found if found.num_rows else None
+
+
+class ViewsTable:
+    """The table. Its methods block, and may be called from any thread."""
+
+    def __init__(self, warehouse: Path) -> None:
+        self._folder = (warehouse / "views").resolve()
+        self._table: DeltaTable | None = None
+        self._snapshot: Snapshot | None = None
+        self._lock = threading.Lock()
+
+    def snapshot(self) -> Snapshot:
+        """The newest version. Raises `WarehouseAway`."""
+        with self._lock:
+            try:
+                if self._table is None:
+                    self._table = DeltaTable(self._folder)
+                else:
+                    self._table.update_incremental()
+                if self._snapshot is None or self._snapshot.version != self._table.version():
+                    self._snapshot = self._read(self._table)
+            except (TableNotFoundError, DeltaError, OSError) as error:
+                self._table = self._snapshot = None
+                raise WarehouseAway(type(error).__name__) from error
+            return self._snapshot
+
+    def _read(self, table: DeltaTable) -> Snapshot:
+        actions = pa.table(table.get_add_actions(flatten=True))
+        names = ("path", "num_records", "min.hour", "max.hour", "min.customer_id", "max.customer_id")
+        empty = [None] * actions.num_rows
+        columns = [actions[name].to_pylist() if name in actions.column_names else empty for name in names]
+        files = tuple(File(self._path(path), rows or 0, *bounds) for path, rows, *bounds in zip(*columns, strict=True))
+        (newest,) = table.history(1)
+        return Snapshot(
+            version=table.version(),
+            files=files,
+            columns=frozenset(field.name for field in table.schema().fields),
+            committed_ms=int(newest.get("timestamp", 0)),
+            removed=self._removed(table),
+        )
+
+    def _removed(self, table: DeltaTable) -> pa.Table | None:
+        found = []
+        for batch in pa.RecordBatchReader.from_stream(table.deletion_vectors()):
+            for path, kept in zip(batch["filepath"].to_pylist(), batch["selection_vector"], strict=True):
+                numbers = pc.indices_nonzero(pc.invert(kept.values)).cast(pa.int64())
+                found.append(
+                    pa.table({"path": pa.array([self._path(path)] * len(numbers), pa.string()), "number": numbers})
+                )
+        return pa.concat_tables(found) if found else None
+
+    def _path(self, path: str) -> str:
+        """A file's path, from the log's, which may be relative, an address, and percent-encoded."""
+        given: Any = unquote(urlsplit(path).path if "://" in path else path)
+        return str(self._folder / given)

@@ -1,0 +1,69 @@
+"""The settings of the service `query`, from the environment: `QUERY_POSTGRES_DSN`, `QUERY_TOKEN` and so on."""
+
+from typing import ClassVar
+
+import pydantic
+
+from services.query.core import limits
+from services.rim.database.postgres import Dsn
+from shared.settings import Settings
+
+
+class QuerySettings(Settings):
+    """Where views are, who may ask about them, and what a question may take."""
+
+    PREFIX: ClassVar[str] = "QUERY_"
+
+    host: str = pydantic.Field(default="0.0.0.0", min_length=1, description="address of the API")
+    port: int = pydantic.Field(default=8093, ge=0, le=65535, description="port of the API")
+    admin_host: str = pydantic.Field(default="0.0.0.0", min_length=1, description="address of health and metrics")
+    admin_port: int = pydantic.Field(default=9107, ge=0, le=65535, description="port of health and metrics")
+
+    postgres_dsn: Dsn = pydantic.Field(description="postgresql://... of the serving database")
+    postgres_connections_max: int = pydantic.Field(
+        default=4, ge=1, le=100, description="connections to Postgres at a time"
+    )
+    warehouse_dir: pydantic.DirectoryPath = pydantic.Field(
+        description="FINALIZER_WAREHOUSE_DIR: the folder of the Delta tables, on this machine or a shared one"
+    )
+    token: pydantic.SecretStr = pydantic.Field(min_length=16, description="bearer token of whoever may ask")
+    customers: str = pydantic.Field(
+        default="",
+        pattern=r"([A-Za-z0-9_.-]+(,[A-Za-z0-9_.-]+)*)?",
+        description="customers that the token may see, with commas between them; without any, all",
+    )
+
+    threads: int = pydantic.Field(default=2, ge=1, le=256, description="of DuckDB, for all questions together")
+    memory_bytes_max: int = pydantic.Field(
+        default=1 << 30,
+        ge=1 << 27,
+        le=1 << 40,
+        description="of DuckDB, for all questions together; a question beyond it is refused",
+    )
+    questions_max: int = pydantic.Field(default=4, ge=1, le=256, description="that DuckDB answers at a time")
+    caller_questions_max: int = pydantic.Field(
+        default=16, ge=1, le=10_000, description="of one caller that are answered or wait; others are refused (429)"
+    )
+    seconds_max: float = pydantic.Field(default=10.0, gt=0, le=600, description="for one question, its wait included")
+    rows_max: int = pydantic.Field(
+        default=500_000_000,
+        ge=1,
+        le=10**12,
+        description="in the files that one question reads; larger ones are refused",
+    )
+    hot_rows_max: int = pydantic.Field(
+        default=200_000,
+        ge=0,
+        le=10_000_000,
+        description="hot rows that one question reads; if there are more, it is answered from the warehouse alone",
+    )
+    days_max: int = pydantic.Field(default=limits.DAYS_MAX, ge=1, le=4_000, description="of one question's range")
+    answers_max: int = pydantic.Field(default=500, ge=0, le=100_000, description="answers that are kept in memory")
+    drain_seconds_max: float = pydantic.Field(
+        default=10.0, gt=0, le=600, description="to finish what is under way after SIGTERM"
+    )
+
+    @property
+    def customers_listed(self) -> frozenset[str]:
+        """Of `customers`; none: all."""
+        return frozenset(filter(None, self.customers.split(",")))

@@ -1,0 +1,153 @@
+"""Questions of any kind, and how an answer is held against a recount."""
+
+import math
+import random
+from typing import Any
+
+import msgspec
+
+from services.query.core.answer import Answer, Breakdown, Distribution, Figure, Overall, Timeseries
+from services.query.core.filters import Filter
+from services.query.core.question import (
+    AnyAsked,
+    Asked,
+    AskedBreakdown,
+    AskedDistribution,
+    AskedSeries,
+    Question,
+    understood,
+)
+from shared.schemas.view import View
+from tests.unit.query import recounting
+from tests.unit.query.recounting import DAY_MS, FIGURES, HOUR_MS, T0_MS
+
+DIMENSIONS = (
+    "country",
+    "cdn",
+    "source",
+    "customer",
+    "player_version",
+    "asn",
+    "is_bot",
+    "exit_before_start",
+    "viewer",
+    "custom.plan",
+    "custom.a 'b\"",
+)
+VALUES = (
+    "DE",
+    "akamai",
+    "x" * 100,
+    "o'; DROP TABLE views; --",
+    "",
+    "1.2",
+    "3320",
+    "true",
+    "gold",
+    "viewer",
+    None,
+    "none",
+)
+ZONES = ("UTC", "Europe/Berlin", "America/New_York", "Australia/Lord_Howe", "Asia/Kathmandu")
+
+
+def asked(chance: random.Random) -> AnyAsked:
+    """Any question about the views of `recounting.a_view`."""
+    given: dict[str, Any] = {
+        "customer": chance.choice(["*", "acme", "other", "acme,other", "nobody"]),
+        "from_": str(_moment(chance, T0_MS - DAY_MS)),
+        "to": str(_moment(chance, T0_MS + 3 * DAY_MS)),
+        "tz": chance.choice(ZONES),
+        "filter": chance.choice(["", msgspec.json.encode(a_filter(chance, 3)).decode()]),
+    }
+    kind = chance.randrange(4)
+    if kind == 0:
+        return AskedDistribution(of=chance.choice(["startup_ms", "rebuffer_ms"]), **given)
+    given["metrics"] = ",".join(chance.sample(list(FIGURES), chance.randrange(1, 6)))
+    if kind == 1:
+        return Asked(**given)
+    if kind == 2:
+        bucket = chance.choice(["hour", "day", "week", "month", "15minutes", ""])
+        return AskedSeries(bucket=bucket, **given)
+    return AskedBreakdown(
+        by=",".join(chance.sample(DIMENSIONS, chance.choice([1, 2]))),
+        limit=chance.choice([1, 2, 10]),
+        order_by=chance.choice(
+            ["views", "rebuffer_fraction", "startup_ms_p95", "viewers", "playback_failure_fraction"]
+        ),
+        order=chance.choice(["ascending", "descending"]),
+        views_min=chance.choice([0, 3]),
+        **given,
+    )
+
+
+def _moment(chance: random.Random, around_ms: int) -> int:
+    at_ms = around_ms + chance.randrange(2 * DAY_MS)
+    return at_ms // HOUR_MS * HOUR_MS if chance.random() < 0.5 else at_ms
+
+
+def a_filter(chance: random.Random, depth: int) -> Filter:
+    """Any filter."""
+    kind = chance.randrange(4) if depth else 3
+    if kind == 0:
+        return Filter(all_of=tuple(a_filter(chance, depth - 1) for _ in range(chance.randrange(1, 3))))
+    if kind == 1:
+        return Filter(any_of=tuple(a_filter(chance, depth - 1) for _ in range(chance.randrange(1, 3))))
+    if kind == 2:
+        return Filter(none_of=a_filter(chance, depth - 1))
+    return Filter(dimension=chance.choice(DIMENSIONS), values=tuple(chance.sample(VALUES, chance.randrange(1, 4))))
+
+
+def question(one: AnyAsked) -> Question:
+    """The question, of somebody who may see all customers."""
+    return understood(one, lambda names: tuple(names) or None, T0_MS + 4 * DAY_MS)
+
+
+def expect(one: Question, answer: Answer, views: list[View]) -> None:
+    """Holds an answer against a recount."""
+    wanted = recounting.wanted(one, views)
+    if isinstance(answer, Overall):
+        assert answer.n == len(wanted)
+        _same(answer.metrics, recounting.figures(one, wanted))
+    elif isinstance(answer, Timeseries):
+        by_start = recounting.points(one, wanted)
+        assert {point.from_ms for point in answer.points if point.n} == set(by_start)
+        for point in answer.points:
+            if point.n:
+                n, figures = by_start[point.from_ms]
+                assert point.n == n
+                _same(point.metrics, figures)
+    elif isinstance(answer, Breakdown):
+        expected = recounting.groups(one, wanted)
+        found = [(group.kind, tuple(group.key), group.n) for group in answer.groups]
+        assert found == [group[:3] for group in expected]
+        for group, (*_, figures) in zip(answer.groups, expected, strict=True):
+            _same(group.metrics, figures)
+    else:
+        _expect_distribution(one, answer, wanted)
+
+
+def _expect_distribution(one: Question, answer: Distribution, wanted: list[View]) -> None:
+    counts, unknown = recounting.distributed(one, wanted)
+    assert (answer.n, answer.unknown) == (counts.total(), unknown)
+    for found in answer.bins:
+        if found.to_value == 0:
+            assert found.n == counts[None]
+        else:
+            low, high = (round(math.log(bound) / math.log(1.02)) for bound in (found.from_value, found.to_value))
+            assert found.n == sum(counts[bucket] for bucket in range(low, high))
+    assert sum(found.n for found in answer.bins) == answer.n
+
+
+def _same(found: dict[str, Figure], expected: dict[str, Any]) -> None:
+    assert set(found) == set(expected)
+    for name, figure in found.items():
+        if expected[name] is None:
+            assert figure.value is None, name
+        else:
+            assert figure.value is not None, name
+            assert math.isclose(figure.value, expected[name], rel_tol=1e-9, abs_tol=1e-9), (
+                name,
+                figure,
+                expected[name],
+            )

@@ -1,0 +1,180 @@
+"""The HTTP application before answers that the test sets."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+from typing import Any
+
+import jsonschema
+import msgspec
+import pytest
+from aiohttp.test_utils import TestClient, TestServer
+from openapi_spec_validator import validate
+
+from services.query.answering import TooManyRows, Unsettled
+from services.query.core.answer import About, Answer, Breakdown, Figure, Group, Overall, Span
+from services.query.core.question import Question
+from services.query.http.app import OPERATIONS, make_app
+from services.query.rim.engine import TooLarge
+from services.query.rim.warehouse import WarehouseAway
+from services.query.scope import OneToken
+from services.rim.database.reading_pool import NotPublished, PostgresAway
+
+NOW_MS = 1_774_569_600_000
+TOKEN = "sixteen-characters"
+ABOUT = About(Span(0, 1), ["acme"], [], NOW_MS, is_exact=True, has_hot_rows=True)
+
+
+class FakeAnswers:
+    """Returns what the test sets, and remembers the questions."""
+
+    def __init__(self) -> None:
+        self.found: Answer | Exception = Overall(ABOUT, 3, {"views": Figure(3, 3)})
+        self.asked: list[Question] = []
+        self.holds: asyncio.Event | None = None
+        self.has_begun = asyncio.Event()
+        self.was_cancelled = False
+
+    async def answer(self, question: Question) -> Answer:
+        self.asked.append(question)
+        self.has_begun.set()
+        if self.holds is not None:
+            try:
+                await self.holds.wait()
+            except asyncio.CancelledError:
+                self.was_cancelled = True
+                raise
+        if isinstance(self.found, Exception):
+            raise self.found
+        return self.found
+
+
+class Desk:
+    """The application at work, and a client to it."""
+
+    def __init__(self, client: Any, answers: FakeAnswers) -> None:
+        self.client = client
+        self.answers = answers
+
+    async def get(self, path: str, token: str | None = TOKEN, **given: str) -> tuple[int, dict[str, Any]]:
+        headers = {"Authorization": f"Bearer {token}"} if token else {}
+        async with self.client.get(path, params=given, headers=headers) as response:
+            kind = "application/json" if response.status == 200 else "application/problem+json"
+            assert response.headers["Cache-Control"] == "no-store"
+            return response.status, await response.json(content_type=kind)
+
+
+@contextlib.asynccontextmanager
+async def desk(*, seconds_max: float = 20, caller_questions_max: int = 2) -> AsyncIterator[Desk]:
+    answers = FakeAnswers()
+    app = make_app(
+        answers,
+        OneToken(TOKEN, {"acme", "beta"}),
+        caller_questions_max=caller_questions_max,
+        seconds_max=seconds_max,
+        days_max=400,
+        now_ms=lambda: NOW_MS,
+    )
+    async with TestClient(TestServer(app)) as client:
+        yield Desk(client, answers)
+
+
+async def test_an_answer_is_that_of_the_question_for_the_callers_customers() -> None:
+    async with desk() as at:
+        status, found = await at.get("/v1/overall", metrics="views,rebuffer_fraction")
+
+    assert (status, found["n"], found["metrics"]) == (200, 3, {"views": {"value": 3, "n": 3}})
+    (question,) = at.answers.asked
+    assert question.customers == ("acme", "beta")
+    assert [metric.name for metric in question.metrics] == ["views", "rebuffer_fraction"]
+
+
+@pytest.mark.parametrize("path", [one.path for one in OPERATIONS])
+async def test_without_the_token_nothing_is_said(path: str) -> None:
+    async with desk() as at:
+        for token in (None, "another-characters"):
+            status, problem = await at.get(path, token)
+            assert (status, problem["type"]) == (401, "urn:playhead:problem:unauthorized")
+    assert not at.answers.asked
+
+
+async def test_a_customer_that_the_token_may_not_see_does_not_exist() -> None:
+    async with desk() as at:
+        status, problem = await at.get("/v1/overall", customer="other")
+        assert (status, problem["type"]) == (404, "urn:playhead:problem:unknown-customer")
+        assert "other" not in str(problem)
+
+
+async def test_a_wrong_question_names_the_parameter() -> None:
+    async with desk() as at:
+        status, problem = await at.get("/v1/breakdown", by="cdn", filter='{"dimension":"nothing","in":["a"]}')
+
+    assert status == 400
+    assert problem["errors"] == [
+        {"detail": "no dimension is named 'nothing'", "pointer": "#", "parameter": "filter"},
+    ]
+
+
+@pytest.mark.parametrize(
+    ("error", "status", "kind"),
+    [
+        (TooManyRows(), 422, "too-many-views"),
+        (TooLarge(), 422, "too-large"),
+        (PostgresAway(), 503, "postgres-away"),
+        (NotPublished(), 503, "not-published"),
+        (WarehouseAway(), 503, "warehouse-away"),
+        (Unsettled(), 503, "unsettled"),
+    ],
+)
+async def test_what_cannot_be_answered_is_a_problem(error: Exception, status: int, kind: str) -> None:
+    async with desk() as at:
+        at.answers.found = error
+        found, problem = await at.get("/v1/overall")
+
+    assert (found, problem["type"]) == (status, f"urn:playhead:problem:{kind}")
+
+
+async def test_a_question_that_takes_too_long_is_stopped() -> None:
+    async with desk(seconds_max=0.01) as at:
+        at.answers.holds = asyncio.Event()
+        status, problem = await at.get("/v1/overall")
+
+    assert (status, problem["type"]) == (504, "urn:playhead:problem:too-slow")
+    assert at.answers.was_cancelled
+
+
+async def test_a_caller_has_so_many_questions_under_way() -> None:
+    async with desk(caller_questions_max=1) as at:
+        at.answers.holds = asyncio.Event()
+        first = asyncio.create_task(at.get("/v1/overall"))
+        await at.answers.has_begun.wait()
+        status, problem = await at.get("/v1/overall")
+        assert (status, problem["type"]) == (429, "urn:playhead:problem:too-many-questions")
+        at.answers.holds.set()
+        assert (await first)[0] == 200
+        assert (await at.get("/v1/overall"))[0] == 200
+
+
+async def test_the_document_is_openapi_and_describes_what_is_answered() -> None:
+    async with desk() as at:
+        status, document = await at.get("/v1/openapi.json", None)
+        metrics = (await at.get("/v1/metrics"))[1]
+        dimensions = (await at.get("/v1/dimensions"))[1]
+
+    assert status == 200
+    validate(document)
+    group = Group("value", ["a", None], ["a", "(unknown)"], 3, {"views": Figure(3, 3)})
+    answers = {
+        "Overall": Overall(ABOUT, 3, {"views": Figure(None, 3)}),
+        "Breakdown": Breakdown(ABOUT, ["cdn", "os"], 3, [group]),
+        "MetricList": metrics,
+        "DimensionList": dimensions,
+    }
+    for name, answer in answers.items():
+        schema = {"$ref": f"#/components/schemas/{name}", "components": document["components"]}
+        jsonschema.validate(msgspec.to_builtins(answer), schema)
+    assert set(document["paths"]) == {operation.path for operation in OPERATIONS}
+    parameters = {one["name"]: one for one in document["paths"]["/v1/breakdown"]["get"]["parameters"]}
+    assert parameters["by"]["required"]
+    assert parameters["limit"]["schema"]["maximum"] == 1_000
+    assert "from" in parameters

@@ -1,0 +1,114 @@
+"""Filters: what they mean as SQL, and what is refused before anything runs."""
+
+from typing import Any
+
+import duckdb
+import msgspec
+import pytest
+
+from services.query.core import filters, limits
+from services.query.core.dimensions import dimension
+from services.query.core.filters import Filter, parsed, sql_of
+from services.query.core.problems import Wrong
+
+
+def encoded(one: Any) -> str:
+    return msgspec.json.encode(one).decode()
+
+
+def nested(depth: int) -> str:
+    return '{"not":' * depth + '{"dimension":"cdn","in":["a"]}' + "}" * depth
+
+
+def test_a_filter_is_true_or_false_of_every_view_also_under_not() -> None:
+    one = parsed('{"not":{"or":[{"dimension":"cdn","in":["a"]},{"dimension":"country","in":["DE",null]}]}}')
+
+    condition, parameters = sql_of(one, lambda named: named.sql)
+
+    rows = duckdb.sql(
+        "SELECT * FROM (VALUES ('a', 'FR'), ('b', 'FR'), (NULL, 'FR'), ('b', NULL), ('b', 'DE')) AS t(cdn, country)"
+    )
+    kept = duckdb.execute(f"SELECT * FROM rows WHERE {condition}", parameters).fetchall()
+    assert rows.fetchall() != kept
+    assert kept == [("b", "FR"), (None, "FR")]
+
+
+@pytest.mark.parametrize(
+    "value", ["'; DROP TABLE views; --", '" OR true', "\\", "\0", "?", "%s", "{cdn}", "💥", "a" * 100]
+)
+def test_a_value_is_a_parameter_whatever_it_holds(value: str) -> None:
+    condition, parameters = sql_of(parsed(encoded({"dimension": "cdn", "in": [value]})), lambda named: named.sql)
+
+    assert parameters == [value]
+    assert condition.count("?") == 1
+    assert value not in {*condition.split("?")} or value == "?"
+
+
+@pytest.mark.parametrize(
+    "name", ["cdn; DROP TABLE views", "cdn'", "custom.", "custom.\0", "custom." + "x" * 101, "watch_ms", ""]
+)
+def test_a_dimension_is_one_of_the_registry_or_a_custom_name(name: str) -> None:
+    with pytest.raises(Wrong, match="no dimension"):
+        parsed(encoded({"dimension": name, "in": ["a"]}))
+    assert dimension(name) is None
+
+
+def test_a_custom_name_never_stands_in_a_statement() -> None:
+    one = dimension("custom.x'] OR true --")
+
+    assert one is not None
+    assert (one.sql, one.key) == ("", "x'] OR true --")
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("{", "JSON"),
+        ("[]", "JSON"),
+        ("null", "JSON"),
+        ("{}", "one of and, or, not"),
+        ('{"dimension":"cdn"}', "one of and, or, not"),
+        ('{"in":["a"]}', "one of and, or, not"),
+        ('{"dimension":"cdn","in":["a"],"and":[]}', "one of and, or, not"),
+        ('{"and":[]}', "an empty list"),
+        ('{"dimension":"cdn","in":[]}', "an empty list"),
+        ('{"dimension":"cdn","in":[1]}', "JSON"),
+        ('{"dimension":"cdn","in":["a"],"sql":"true"}', "JSON"),
+        (encoded({"dimension": "cdn", "in": ["x" * 3_000]}), "at most 2000 characters"),
+        (encoded({"dimension": "cdn", "in": ["x"] * 1_001}), "at most 1000 values"),
+        (encoded({"or": [{"dimension": "cdn", "in": ["x"]}] * 10_000}), "at most 32768 bytes"),
+        (encoded({"or": [{"dimension": "cdn", "in": ["x"]}] * 500}), "at most 200 parts"),
+        (nested(9), "at most 8 deep"),
+        (nested(3_000), "at most 8 deep"),
+        ('{"and":[' * 4_000, "at most 8 deep"),
+    ],
+)
+def test_what_is_no_filter_or_too_large_is_refused_with_its_reason(text: str, reason: str) -> None:
+    with pytest.raises(Wrong, match=reason) as caught:
+        parsed(text)
+
+    assert all(fault.parameter == filters.PARAMETER for fault in caught.value.faults)
+    assert all(len(fault.detail) <= limits.DETAIL_CHARACTERS_MAX for fault in caught.value.faults)
+
+
+def test_the_deepest_filter_that_is_allowed_is_understood() -> None:
+    condition, parameters = sql_of(parsed(nested(limits.FILTER_DEPTH_MAX - 1)), lambda named: named.sql)
+
+    assert parameters == ["a"]
+    assert condition.startswith("(NOT (NOT")
+
+
+def test_a_fault_says_where_it_is() -> None:
+    with pytest.raises(Wrong) as caught:
+        parsed('{"and":[{"dimension":"cdn","in":["a"]},{"not":{"dimension":"nothing","in":["a"]}}]}')
+
+    (fault,) = caught.value.faults
+    assert fault.pointer == "#/and/1/not"
+
+
+def test_a_short_value_is_compared_with_the_stored_column_and_a_long_one_with_what_is_shown() -> None:
+    short, _ = sql_of(Filter(dimension="cdn", values=("a",)), lambda named: named.sql)
+    long, _ = sql_of(Filter(dimension="cdn", values=("x" * 100,)), lambda named: named.sql)
+
+    assert short == "(cdn IN (?))"
+    assert "left(cdn, 100)" in long
