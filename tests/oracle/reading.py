@@ -82,7 +82,7 @@ class Step:
     shift_ms: int = 0
     #: Whether it is the first frame of an ad.
     begins_ad: bool = False
-    #: Whether the clock stepped before it, and the times of receipt ran backwards there.
+    #: Whether it was received so long before one that its client time puts before it, that this order is wrong.
     runs_back: bool = False
 
     @property
@@ -99,6 +99,11 @@ class Step:
     def offset_ms(self) -> int:
         """What to add to its client time to get server time."""
         return int(self.beacon["clock_offset_ms"])
+
+    @property
+    def recv_ms(self) -> int:
+        """When it was received, by the server's clock."""
+        return int(self.beacon["recv_time_ms"])
 
     @property
     def playhead_ms(self) -> int | None:
@@ -234,7 +239,7 @@ def _runs(steps: Sequence[Step]) -> list[list[Step]]:
     groups: dict[int, list[Step]] = {}
     for one in sorted(steps, key=lambda one: (_reported_ms(one), one.seq)):
         run = sum(begun <= _reported_ms(one) for begun in beginnings)
-        sent_ms = _received_ms(one) - one.offset_ms + one.shift_ms
+        sent_ms = one.recv_ms - one.offset_ms + one.shift_ms
         is_early = one.is_request and 0 < run < len(beginnings) and beginnings[run] <= sent_ms
         if is_early and 0 < one.seq < max((other.seq for other in groups.get(run, [])), default=0):
             run += 1
@@ -249,11 +254,6 @@ def _runs(steps: Sequence[Step]) -> list[list[Step]]:
     return [part for run in runs for part in _split(run)]
 
 
-def _received_ms(one: Step) -> int:
-    received_ms: int = one.beacon["recv_time_ms"]
-    return received_ms
-
-
 def _set_back(steps: Sequence[Step]) -> None:
     """Moves what was sent by clocks that were set back."""
     in_order = sorted(steps, key=lambda one: one.at_ms)
@@ -261,9 +261,7 @@ def _set_back(steps: Sequence[Step]) -> None:
         one
         for one in in_order
         if any(
-            _received_ms(other) < _received_ms(one)
-            and other.at_ms > one.at_ms
-            and one.offset_ms - other.offset_ms >= 30_000
+            other.recv_ms < one.recv_ms and other.at_ms > one.at_ms and one.offset_ms - other.offset_ms >= 30_000
             for other in steps
         )
     ]
@@ -292,7 +290,7 @@ def _set_back(steps: Sequence[Step]) -> None:
         places += [(_reported_ms(one) + (0 if clock is None else clock[2]), one.seq) for one in by_clock]
     level = []
     for one in in_order:
-        own = [clock for clock in clocks if clock[1] <= one.offset_ms + 5_000 and clock[3] <= _received_ms(one)]
+        own = [clock for clock in clocks if clock[1] <= one.offset_ms + 5_000 and clock[3] <= one.recv_ms]
         clock = max(own, key=lambda clock: clock[1], default=None)
         one.shift_ms = 0 if clock is None else clock[2]
         if clock is None or one.offset_ms - clock[1] <= 5_000:
@@ -307,7 +305,7 @@ def _clock(first: Step, in_order: Sequence[Step]) -> tuple[int, int, int, int] |
     """When it began by the client, its offset, its shift, and when the first beacon by it was received; None if it is none."""
     later = [one for one in in_order if one.at_ms > first.at_ms]
     quick = [one for one in later if first.offset_ms - one.offset_ms >= 30_000]
-    before = [one for one in quick if _received_ms(one) < _received_ms(first)]
+    before = [one for one in quick if one.recv_ms < first.recv_ms]
     zeros = [one.at_ms for one in later if one.seq == 0 and abs(one.offset_ms - first.offset_ms) <= 5_000]
     own = [
         one
@@ -321,7 +319,7 @@ def _clock(first: Step, in_order: Sequence[Step]) -> tuple[int, int, int, int] |
     shift_ms = first.offset_ms - min(one.offset_ms for one in before)
     if any(one.at_ms - first.at_ms >= shift_ms for one in quick):
         return None
-    return first.at_ms, first.offset_ms, shift_ms, min(map(_received_ms, (first, *own)))
+    return first.at_ms, first.offset_ms, shift_ms, min(one.recv_ms for one in (first, *own))
 
 
 def _lies_between(one: Step, shift_ms: int, places: list[tuple[int, int]]) -> bool:

@@ -26,6 +26,8 @@ CLIENTS: Final[tuple[Client, ...]] = (
 SECOND_MS: Final = 1_000
 MINUTE_MS: Final = 60 * SECOND_MS
 LADDER_BPS: Final = (400_000, 900_000, 1_800_000, 3_200_000, 6_000_000)
+#: By how much clocks are set.
+STEPS_MS: Final = (*(minutes * MINUTE_MS for minutes in (-60, -15, -1, 1, 45, 300)), -25_000, -12_000, 10_000, 20_000)
 #: Clients that report ads.
 WITH_ADS: Final = frozenset({"mux", "reporter", "native", "native-unnumbered"})
 
@@ -167,6 +169,9 @@ class _Writer:
             return
         if self._client in WITH_ADS and rng.random() < 0.25:
             self._ads()
+        if not self._calm and rng.random() < 0.04:
+            self._after(1, 500, "sleep")
+            self._after(6 * MINUTE_MS, 40 * MINUTE_MS, "wake")
         self._after(50, 6_000, "playing")
         for _ in range(rng.choice((0, 1, 2, 3, 5, 8, 8, 14))):
             self._incident()
@@ -215,7 +220,7 @@ class _Writer:
                 self._after(1, 500, "sleep")
                 self._after(2 * MINUTE_MS, 40 * MINUTE_MS, "wake")
             case "step":
-                self._after(1, 500, "step", rng.choice((-60, -15, -1, 1, 45, 300)) * MINUTE_MS + rng.randint(-999, 999))
+                self._after(1, 500, "step", rng.choice(STEPS_MS) + rng.randint(-999, 999))
             case "ads":
                 self._ads()
                 self._after(10, 900, "playing")

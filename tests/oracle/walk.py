@@ -10,7 +10,8 @@ from typing import Final
 from tests.oracle.reading import Step, is_live, shows_view
 
 DAY_MS: Final = 86_400_000
-_COUNTING: Final = ("starting", "playing", "rebuffering", "seeking")
+_WAITING: Final = ("starting", "rebuffering", "seeking")
+_COUNTING: Final = (*_WAITING, "playing")
 _HEARTBEATS: Final = ("hb", "heartbeat", "t")
 
 
@@ -36,6 +37,24 @@ class Span:
     in_ad: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class Delay:
+    """Of a beacon: corrected time, receive time, delay (or what it is above the usual one), whether the time before counts."""
+
+    at_ms: int
+    recv_ms: int
+    ms: int
+    counting: bool = False
+
+
+def _is_level(delays: Sequence[Delay], least_ms: int) -> bool:
+    """Whether these delays, one after the other, are those of one clock."""
+    first, last = delays[0], delays[-1]
+    over_ms = last.at_ms - first.at_ms
+    spread_ms = max(one.ms for one in delays) - least_ms
+    return len(delays) >= 3 and min(over_ms, last.recv_ms - first.recv_ms) >= 10_000 and 3 * spread_ms <= over_ms
+
+
 class Walk:
     """The spans of one play, made in its order."""
 
@@ -50,8 +69,10 @@ class Walk:
         self._failed = False
         self._in_break = self._in_ad = False
         self._delays: list[tuple[int, int]] = []
-        self._lows: list[tuple[int, int]] = []
-        self._highs: list[tuple[int, int, bool]] = []
+        self._lows: list[Delay] = []
+        self._lows_known = False
+        self._highs: list[Delay] = []
+        self._rates: list[tuple[int, int]] = []
         self._playhead: tuple[int, int] | None = None
         self._live = self._begun = False
         for one in play:
@@ -72,6 +93,7 @@ class Walk:
         else:
             self._note_heartbeat(one, at_ms)
             self._late(one, at_ms)
+        one.runs_back = self._runs_back(one)
         has_played = bool(self.spans) and (self.spans[-1].has_played or self.spans[-1].played_ms > 0)
         state = self._after(one, before, has_played=has_played)
         self.spans.append(Span(one, at_ms, state, before, has_played or state == "playing"))
@@ -130,6 +152,8 @@ class Walk:
         if counting:
             last.gap_ms = self._gap(last, one, elapsed, advance)
         last.ms = elapsed - last.gap_ms
+        if advance and last.ms >= 5_000:
+            self._rates.append((advance, last.ms))
         at_ms = self._late(one, at_ms)
         last.played_ms = self._shown(last, one, at_ms)
         return at_ms
@@ -152,51 +176,77 @@ class Walk:
 
     def _knows(self, one: Step) -> bool:
         """Whether the usual delay is known."""
-        return self._sends(one) or (len(self._lows) >= 3 and self._lows[-1][0] - self._lows[0][0] >= 30_000)
+        return self._sends(one) or self._lows_known
+
+    def _runs_back(self, one: Step) -> bool:
+        """Whether a beacon was received so long before one that comes before it in the order, that the order is wrong."""
+
+        def is_before(others: Sequence[Step], by_ms: int) -> bool:
+            if not others:
+                return False
+            latest = max(others, key=lambda other: other.at_ms + other.offset_ms)
+            is_sent = one.at_ms + one.offset_ms < latest.at_ms + latest.offset_ms - by_ms
+            return is_sent and one.recv_ms < latest.recv_ms - by_ms
+
+        earlier = [span.step for span in reversed(self.spans)]
+        if not earlier:
+            return False
+        ends = [other for other in reversed(earlier) if other.name in ("ended", "viewend")]
+        before, here = earlier[0].playhead_ms, one.playhead_ms
+        goes_back = before is not None and here is not None and here < before and not one.is_seek
+        return is_before(earlier, 30_000) or is_before(ends, 10_000) or (goes_back and is_before(earlier, 10_000))
+
+    def _rate_of(self, advance: int | None) -> int | None:
+        """The time that the playhead takes for an advance, at the rate that it had twice, or once if that is 1."""
+        if advance is None or not self._rates:
+            return None
+        (first, first_ms), (last, last_ms) = [(1, 1), *self._rates][-2:]
+        if not last_ms <= 4 * last <= 16 * last_ms or 10 * abs(last * first_ms - first * last_ms) > last * first_ms:
+            return None
+        return advance * last_ms // last
 
     def _elapsed(self, last: Span, one: Step, advance: int | None, *, counting: bool) -> tuple[int, bool]:
-        elapsed, is_step, server = self._judged(last, one, advance, counting=counting)
-        one.runs_back = is_step and server < -30_000
-        return elapsed, is_step
-
-    def _judged(self, last: Span, one: Step, advance: int | None, *, counting: bool) -> tuple[int, bool, int]:
         client = one.at_ms - last.step.at_ms
         server = one.at_ms + one.offset_ms - last.at_ms - self._usual(one)
         if client < 0:
-            return server if server >= 0 else advance if advance is not None else 0, True, server
+            return server if server >= 0 else advance if advance is not None else 0, True
         witnessed = advance is not None and advance >= client / 2
         known = self._knows(one)
         if server < client - 30_000 and not witnessed:
             if client > 90_000 and (known or counting):
-                return max(server, 0), True, server
+                return max(server, 0), True
             if 30_000 < client <= 90_000 and known:
-                return max(server, 0), True, server
+                return max(server, 0), True
+        played = self._rate_of(advance)
+        if played is not None and played >= 5_000 and abs(server - played) <= 2_000 and abs(server - client) > 8_000:
+            return server, True
         if 20_000 < client <= 90_000 and advance is not None and max(advance, server) < client - 10_000:
-            return max(server, 0), True, server
-        return client, False, server
+            return max(server, 0), True
+        return client, False
 
     def _late(self, one: Step, at_ms: int) -> int:
         """Notes a beacon's delay; the corrected time, of the first beacon that shows that the clock was set back before, too."""
         delay = one.at_ms + one.offset_ms - at_ms
         self._delays.append((at_ms, delay))
         if not self._sends(one):
-            if self._lows and delay < max(low for _, low in self._lows) - 10_000:
-                self._lows = []
-            if not self._lows or (not self._knows(one) and delay <= self._usual(one) + 10_000):
-                self._lows.append((at_ms, delay))
+            if self._lows and delay < max(low.ms for low in self._lows) - 10_000:
+                self._lows, self._lows_known = [], False
+            if not self._lows or (not self._lows_known and delay <= self._usual(one) + 10_000):
+                self._lows.append(Delay(at_ms, one.recv_ms, delay))
+                self._lows_known = _is_level(self._lows, self._usual(one))
         late = delay - self._usual(one)
         if late <= 30_000 or not self._knows(one):
             self._highs = []
             return at_ms
         counting = bool(self.spans) and (self.spans[-1].state in _COUNTING or self._in_ad)
-        if any(abs(late - high) > 10_000 for _, high, _ in self._highs):
+        if any(abs(late - high.ms) > 10_000 for high in self._highs):
             self._highs = []
-        self._highs.append((at_ms, late, counting))
-        if len(self._highs) < 3 or at_ms - self._highs[0][0] < 30_000:
+        self._highs.append(Delay(at_ms, one.recv_ms, late, counting))
+        if not _is_level(self._highs, min(high.ms for high in self._highs)):
             return at_ms
-        missing = min(high for _, high, _ in self._highs)
+        missing = min(high.ms for high in self._highs)
         self.spans[-1].set_back = True
-        self.spans[-1].missing_ms = missing if self._highs[0][2] else 0
+        self.spans[-1].missing_ms = missing if self._highs[0].counting else 0
         self._highs = []
         self._delays[-1] = (at_ms + missing, delay - missing)
         if one.name in _HEARTBEATS:
@@ -205,12 +255,13 @@ class Walk:
                 self._intervals[-1] = min(self._intervals[-1] + missing, 300_000)
         return at_ms + missing
 
-    def _limit_ms(self, one: Step, advance: int | None) -> int | None:
+    def _limit_ms(self, last: Span, one: Step, advance: int | None) -> int | None:
         if one.source == "mux":
             return 90_000
         if len(self._intervals) >= 3:
             return max(90_000, 3 * sorted(self._intervals)[(len(self._intervals) - 1) // 4])
-        if self._beats or advance is not None:
+        waits = last.state in _WAITING and not self._in_ad
+        if self._beats or waits or advance is not None:
             return 300_000
         return 600_000 if self._request_count >= 3 else None
 
@@ -225,7 +276,7 @@ class Walk:
         silence = min(silence, elapsed)
         if self._live and advance is not None and advance >= elapsed / 2:
             advance = None
-        limit = self._limit_ms(one, advance)
+        limit = self._limit_ms(last, one, advance)
         if limit is None or silence <= limit:
             return 0
         if advance is not None and advance <= 4 * elapsed:

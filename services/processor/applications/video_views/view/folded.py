@@ -13,8 +13,10 @@ import msgspec
 from services.processor.applications.video_views.beacons.step import DERIVED, PLAYED_OUT, PLAYING, Step
 from services.processor.applications.video_views.bounds import RECENT_BYTES_MAX
 from services.processor.applications.video_views.view import started
-from services.processor.applications.video_views.view.clock import First, depends_on_receipt, is_nearer_copy
+from services.processor.applications.video_views.view.clock import First, is_nearer_copy
+from services.processor.applications.video_views.view.delay import usual_ms
 from services.processor.applications.video_views.view.dimensions import add_missing, derive_from_copy, derived, merge
+from services.processor.applications.video_views.view.elapsed import depends_on_receipt
 from services.processor.applications.video_views.view.progress import (
     Progress,
     copied,
@@ -192,7 +194,7 @@ def _depends_on_receipt(progress: Progress, next_step: Step) -> bool:
         return True
     if not progress.at_ms:
         return False
-    return depends_on_receipt(progress.clock, progress.at_ms, next_step)
+    return depends_on_receipt(progress.clock, progress.at_ms, next_step, is_playing=progress.state == PLAYING)
 
 
 def _put_copy(folded: Folded, dimensions: dict[str, Any], copy: Step, waiting: list[Step]) -> bool:
@@ -221,6 +223,7 @@ def _put_first_copy(folded: Folded, dimensions: dict[str, Any], copy: Step) -> b
     for progress in (folded.settled, folded.progress):
         if progress is not None:
             progress.clock.first = First(copy.seq, copy.tie, copy.at_ms, copy.recv_ms, copy.server_ms)
+            progress.clock.usual_ms = usual_ms(progress.clock, copy)
     if folded.recent:
         fold_again(folded, dimensions, folded.recent)
     return True

@@ -7,10 +7,12 @@ import msgspec
 from services.processor.applications.video_views.beacons import step
 from services.processor.applications.video_views.beacons.step import Failure, Step
 from services.processor.applications.video_views.bounds import CDN_TRACE_MAX, STEP_MS_MAX, TIMELINE_EVENTS_MAX
-from services.processor.applications.video_views.view import ads, clock, delivery, errors, started
+from services.processor.applications.video_views.view import ads, clock, delay, delivery, elapsed, errors, started
 from services.processor.applications.video_views.view.ads import Ads
-from services.processor.applications.video_views.view.clock import ORDINARY_MS, Clock
+from services.processor.applications.video_views.view.clock import RATE_MS_MIN, Clock
+from services.processor.applications.video_views.view.delay import DENIED_MS
 from services.processor.applications.video_views.view.delivery import Requests, Scale
+from services.processor.applications.video_views.view.elapsed import ORDINARY_MS, STEP_MS_MIN, Between, Elapsed
 from services.processor.applications.video_views.view.errors import Errors
 from services.processor.applications.video_views.view.started import Started
 from shared.schemas.view import INTEGRAL_MAX, NUMBER_MAX
@@ -80,7 +82,8 @@ class Progress(msgspec.Struct, array_like=True):
     least_counters: dict[str, int] = {}
 
 
-_WATCHING: Final = frozenset({step.STARTING, step.PLAYING, step.REBUFFERING, step.SEEKING})
+_WAITING: Final = frozenset({step.STARTING, step.REBUFFERING, step.SEEKING})
+_WATCHING: Final = _WAITING | {step.PLAYING}
 
 
 def fold(progress: Progress, next_step: Step) -> None:
@@ -114,13 +117,19 @@ def _take_time(progress: Progress, next_step: Step) -> Step:
     if next_step.is_timed:
         elapsed_ms = 0
         if progress.at_ms:
+            longer_ms = next_step.server_ms - next_step.at_ms - of_view.shift_ms - of_view.usual_ms
             elapsed_ms = next_step.at_ms + of_view.shift_ms - progress.at_ms
-            if not 0 <= elapsed_ms <= ORDINARY_MS or of_view.sleeps:
+            is_ordinary = 0 <= elapsed_ms <= ORDINARY_MS and -STEP_MS_MIN <= longer_ms <= STEP_MS_MIN
+            if not is_ordinary or of_view.sleeps:
                 elapsed_ms = _judge(progress, next_step)
+            if elapsed_ms >= RATE_MS_MIN and progress.state == step.PLAYING and not next_step.moves_playhead:
+                playhead_ms, before_ms = next_step.playhead, of_view.playhead_ms
+                if playhead_ms is not None and before_ms is not None and playhead_ms > before_ms:
+                    of_view.before_ms, of_view.before_in_ms = of_view.advanced_ms, of_view.advanced_in_ms
+                    of_view.advanced_ms, of_view.advanced_in_ms = playhead_ms - before_ms, elapsed_ms
         else:
             clock.begin(of_view, next_step)
-        is_counting, has_played = _is_counting(progress), _had_played(progress)
-        clock.take_delay(of_view, next_step, is_counting=is_counting, has_played=has_played)
+        _take_delay(progress, next_step)
         in_place = clock.corrected(next_step, of_view.shift_ms) if of_view.shift_ms else next_step
         if progress.at_ms:
             _pass(progress, in_place, elapsed_ms)
@@ -132,6 +141,23 @@ def _take_time(progress: Progress, next_step: Step) -> Step:
             clock.note_sign_of_life(of_view, progress.at_ms, in_place.reported_ms)
     progress.last_at_ms = max(progress.last_at_ms, in_place.at_ms)
     return in_place
+
+
+def _take_delay(progress: Progress, next_step: Step) -> None:
+    """Takes in what the delay of a timed step shows of its clock and its order."""
+    of_view = progress.clock
+    longer_ms = delay.take_delay(of_view, next_step)
+    if longer_ms > DENIED_MS:
+        is_counting, has_played = _is_counting(progress), _had_played(progress)
+        delay.take_late(of_view, next_step, longer_ms, is_counting=is_counting, has_played=has_played)
+    elif of_view.late is not None:
+        of_view.late = None
+    if next_step.server_ms >= of_view.latest_server_ms:
+        of_view.latest_server_ms, of_view.latest_recv_ms = next_step.server_ms, next_step.recv_ms
+    else:
+        delay.note_overtaken(of_view, next_step)
+    if next_step.ends:
+        delay.note_end(of_view, next_step)
 
 
 def _judge(progress: Progress, next_step: Step) -> int:
@@ -146,10 +172,15 @@ def _judge(progress: Progress, next_step: Step) -> int:
     return found.elapsed_ms - found.gap_ms
 
 
-def elapsed_to(progress: Progress, next_step: Step) -> clock.Elapsed:
+def elapsed_to(progress: Progress, next_step: Step) -> Elapsed:
     """The time from the last timed step to the one that follows it."""
-    is_playing, is_counting = progress.state == step.PLAYING, _is_counting(progress)
-    return clock.elapsed(progress.clock, progress.at_ms, next_step, is_playing=is_playing, is_counting=is_counting)
+    state, is_in_ad = progress.state, _is_in_ad(progress)
+    between = Between(
+        is_playing=state == step.PLAYING,
+        is_waiting=state in _WAITING and not is_in_ad,
+        is_counting=state in _WATCHING or is_in_ad,
+    )
+    return elapsed.elapsed(progress.clock, progress.at_ms, next_step, between)
 
 
 def _had_played(progress: Progress) -> bool:
@@ -158,7 +189,11 @@ def _had_played(progress: Progress) -> bool:
 
 
 def _is_counting(progress: Progress) -> bool:
-    return progress.state in _WATCHING or (progress.ads is not None and progress.ads.state == step.AD_PLAYING)
+    return progress.state in _WATCHING or _is_in_ad(progress)
+
+
+def _is_in_ad(progress: Progress) -> bool:
+    return progress.ads is not None and progress.ads.state == step.AD_PLAYING
 
 
 def _take_values(progress: Progress, next_step: Step) -> None:

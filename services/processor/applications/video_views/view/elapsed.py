@@ -1,0 +1,113 @@
+"""The time between two beacons: what elapsed although the client's clock may step, and what of it is a gap (docs/view.md).
+
+Times are ms.
+"""
+
+from typing import Final, NamedTuple
+
+from services.processor.applications.video_views.beacons.step import Step
+from services.processor.applications.video_views.bounds import STEP_MS_MAX
+from services.processor.applications.video_views.view import clock as of_clock
+from services.processor.applications.video_views.view.clock import RATE_MS_MIN, Clock
+from services.processor.applications.video_views.view.delay import DENIED_MS, is_known, late_ms, usual_ms
+from services.processor.applications.video_views.view.silence import limit_ms
+from services.processor.applications.video_views.view.started import RATE_MAX
+from shared.schemas.view import NUMBER_MAX
+
+#: A difference of client times up to this is believed, if the delay is the usual one to within `STEP_MS_MIN`.
+ORDINARY_MS: Final = 20_000
+#: A step of more than this is seen where playhead and server agree to within `AGREE_MS` on what elapsed.
+STEP_MS_MIN: Final = 8_000
+AGREE_MS: Final = 2_000
+#: Above this difference the server's clock alone may deny it, if it is smaller by `DENIED_MS`.
+LONG_MS: Final = 90_000
+#: How much smaller than a shorter difference both the playhead and the server's clock must be to deny it.
+BOTH_DENY_MS: Final = 10_000
+#: A request that took less than is usual by more than this shows a clock that was set forward.
+EARLY_MS_MAX: Final = 2_000
+#: So much later or earlier than is usual, another copy of a beacon may be beyond `STEP_MS_MIN`.
+NEAR_STEP_MS_MIN: Final = 5_000
+#: A part of a silence that the playhead does not witness is no gap up to this.
+UNWITNESSED_MS_MAX: Final = 10_000
+
+
+class Elapsed(NamedTuple):
+    """The time between two timed beacons."""
+
+    elapsed_ms: int
+    gap_ms: int = 0
+    is_step: bool = False
+
+
+class Between(NamedTuple):
+    """The state between two timed beacons: whether it plays, waits to play, and counts at all."""
+
+    is_playing: bool
+    is_waiting: bool
+    is_counting: bool
+
+
+def elapsed(clock: Clock, at_ms: int, step: Step, between: Between) -> Elapsed:
+    """The time from the last timed beacon, at corrected time `at_ms`, to `step`, which the client sends next."""
+    client_ms = step.at_ms + clock.shift_ms - at_ms
+    shown_ms = of_clock.shown_ms(clock, step) if between.is_playing else None
+    took_ms = _stepped(clock, at_ms, step, shown_ms, is_counting=between.is_counting)
+    is_step = took_ms is not None
+    bounded_ms = max(0, min(client_ms if took_ms is None else took_ms, STEP_MS_MAX, NUMBER_MAX - at_ms))
+    if not between.is_counting:
+        return Elapsed(bounded_ms, 0, is_step)
+    if clock.sleeps:
+        return Elapsed(bounded_ms, bounded_ms, is_step)
+    quiet_ms = bounded_ms
+    if clock.heard_ms:
+        quiet_ms = min(bounded_ms, max(clock.quiet_ms, at_ms + bounded_ms - clock.heard_ms))
+    if shown_ms is not None and 2 * shown_ms >= bounded_ms and of_clock.is_live(clock, step):
+        # After a sleep the player shows the live edge: the playhead is no witness of what played.
+        shown_ms = None
+    has_witness = shown_ms is not None
+    if quiet_ms <= limit_ms(clock, at_ms + bounded_ms, step, has_witness=has_witness, is_waiting=between.is_waiting):
+        return Elapsed(bounded_ms, 0, is_step)
+    if shown_ms is not None and shown_ms <= RATE_MAX * bounded_ms:
+        unwitnessed_ms = bounded_ms - shown_ms
+        return Elapsed(bounded_ms, unwitnessed_ms if unwitnessed_ms > UNWITNESSED_MS_MAX else 0, is_step)
+    return Elapsed(bounded_ms, quiet_ms, is_step)
+
+
+def _stepped(clock: Clock, at_ms: int, step: Step, shown_ms: int | None, *, is_counting: bool) -> int | None:
+    """The elapsed time by the witnesses, if they show that the client's clock stepped; else None."""
+    client_ms = step.at_ms + clock.shift_ms - at_ms
+    server_ms = step.server_ms - at_ms - usual_ms(clock, step)
+    if client_ms < 0:
+        return server_ms if server_ms >= 0 else (shown_ms or 0)
+    can_deny = is_known(clock, step)
+    is_judged = can_deny or is_counting if client_ms > LONG_MS else can_deny and client_ms > DENIED_MS
+    if is_judged and server_ms < client_ms - DENIED_MS and (shown_ms is None or 2 * shown_ms < client_ms):
+        return max(server_ms, 0)
+    if shown_ms is None:
+        return None
+    played_ms = of_clock.played_ms(clock, shown_ms) or 0
+    if played_ms >= RATE_MS_MIN and abs(server_ms - played_ms) <= AGREE_MS and abs(server_ms - client_ms) > STEP_MS_MIN:
+        return server_ms
+    if ORDINARY_MS < client_ms <= LONG_MS and max(shown_ms, server_ms) < client_ms - BOTH_DENY_MS:
+        return max(server_ms, 0)
+    return None
+
+
+def depends_on_receipt(clock: Clock, at_ms: int, step: Step, *, is_playing: bool) -> bool:
+    """Whether it matters for the row when a timed step was received: a copy of it that was received before may come.
+
+    `at_ms` is the corrected time of the last timed step; whether it plays since then.
+    """
+    client_ms = step.at_ms + clock.shift_ms - at_ms
+    longer_ms = late_ms(clock, step)
+    if longer_ms > DENIED_MS or client_ms < 0:
+        return True
+    # The clock was set forward, if only by a little as far as this copy shows.
+    if client_ms > ORDINARY_MS and longer_ms < -EARLY_MS_MAX:
+        return True
+    if abs(longer_ms) <= NEAR_STEP_MS_MIN or not is_playing:
+        return False
+    shown_ms = of_clock.shown_ms(clock, step)
+    played_ms = None if shown_ms is None else of_clock.played_ms(clock, shown_ms)
+    denied_ms = 0 if played_ms is None else played_ms - client_ms
+    return abs(denied_ms) > STEP_MS_MIN - AGREE_MS and (denied_ms > 0) == (longer_ms > 0)
