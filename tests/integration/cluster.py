@@ -1,11 +1,13 @@
 """Three small brokers as one cluster: what only replicas can show."""
 
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
+from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient
 
 from deploy.local.broker import Broker, new_cluster_id
@@ -17,6 +19,19 @@ from tests.integration.proxies import HOST, HangingProxy
 NODES: Final = 3
 #: Enough for what a test sends; three of them share a machine with everything else.
 HEAP_MIB: Final = 256
+#: A group has a coordinator again so long after the last one went at the latest, on a busy machine.
+COORDINATOR_SECONDS_MAX: Final = 60.0
+_NO_COORDINATOR_NOW: Final = frozenset(
+    {
+        KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
+        KafkaError.COORDINATOR_NOT_AVAILABLE,
+        KafkaError.NOT_COORDINATOR,
+        KafkaError._ALL_BROKERS_DOWN,
+        KafkaError._TIMED_OUT,
+        KafkaError._TRANSPORT,
+        KafkaError.REQUEST_TIMED_OUT,
+    }
+)
 
 
 class ReplicatedSettings(Settings):
@@ -106,11 +121,18 @@ class Cluster:
         return ",".join(f"{HOST}:{proxy.port}" for proxy in self.proxies.values())
 
     def coordinator(self, group: str) -> int:
-        """The node that coordinates a group of consumers."""
+        """The node that coordinates a group of consumers; raises after a minute without one."""
         admin = AdminClient({"bootstrap.servers": self.bootstrap})
-        described = admin.describe_consumer_groups([group])[group].result()
-        node: int = described.coordinator.id
-        return node
+        until = time.monotonic() + COORDINATOR_SECONDS_MAX
+        while True:
+            try:
+                node: int = admin.describe_consumer_groups([group])[group].result().coordinator.id
+            except KafkaException as error:
+                if error.args[0].code() not in _NO_COORDINATOR_NOW or time.monotonic() > until:
+                    raise
+                time.sleep(0.2)
+            else:
+                return node
 
     def __enter__(self) -> Self:
         try:
