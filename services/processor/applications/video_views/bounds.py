@@ -54,7 +54,7 @@ ARRANGED_STEPS_MAX: Final = 1_024
 RECENT_BYTES_MAX: Final = 32_768
 #: Identities of beacons that ranges of numbers cannot express: the newest are known when they come again.
 KEYS_MAX: Final = 256
-#: Ranges of sequence numbers by which it is known what came: beyond them the oldest gaps count as filled.
+#: Ranges of sequence numbers by which it is known what came: beyond them the oldest are forgotten.
 NUMBER_RANGES_MAX: Final = 256
 #: What the folded part of a view may take in the store, bytes packed: what is neither held nor recent. Beyond it no text is
 #: added (`truncated`), and times and counters go on.

@@ -119,7 +119,7 @@ def _settled_part(session: Session, play: Play, view: ViewState) -> Settled | No
         return None
     return Settled(
         *(play.ordinal, play.run, play.first_seq, order.settled_next_seq, play.content),
-        *(order.settled_from, order.settled_at, order.given_up, order.spans or []),
+        *(order.settled_from, order.settled_at, order.gaps, order.spans or []),
         session.set_back,
     )
 

@@ -69,7 +69,7 @@ class ByNumber(msgspec.Struct, array_like=True, tag=1):
     held: list[Step] = []
     #: What the held steps take, bytes packed.
     held_bytes: int = 0
-    #: The newest gaps given up, as [first, last] numbers, and how many numbers are missing in older ones.
+    #: The newest gaps given up, as [first, last] numbers. Of older ones: how many numbers are missing, up to which one.
     given_up: Ranges = []
     forgotten: int = 0
     #: The number after the last settled step, and the first and the last place of a settled step.
@@ -78,11 +78,18 @@ class ByNumber(msgspec.Struct, array_like=True, tag=1):
     settled_at: Place = NOWHERE
     #: When what is settled was sent; None for clients whose numbers never begin again.
     spans: list[Span] | None = None
+    #: Up to this number it is not known which ones are missing.
+    forgotten_until: int = -1
 
     @property
     def waiting(self) -> list[Step]:
         """Steps that are not folded yet."""
         return self.held
+
+    @property
+    def gaps(self) -> Ranges:
+        """The gaps given up, the newest exactly: any older number may be missing while one of the forgotten ones is."""
+        return [[self.first_seq, self.forgotten_until], *self.given_up] if self.forgotten else self.given_up
 
     @property
     def has_gaps(self) -> bool:
@@ -147,8 +154,8 @@ class ByNumber(msgspec.Struct, array_like=True, tag=1):
         """
         if not in_session:
             held = [one.seq for one in self.held]
-            return numbers_of(self.first_seq, self.next_seq, self.given_up, held), []
-        numbers = numbers_of(self.first_seq, self.settled_next_seq, self.given_up, ())
+            return numbers_of(self.first_seq, self.next_seq, self.gaps, held), []
+        numbers = numbers_of(self.first_seq, self.settled_next_seq, self.gaps, ())
         return numbers, [*map(numbered_key_of, (*folded.recent, *self.held))]
 
     def _take_copy(self, folded: Folded, dimensions: dict[str, Any], copy: Step) -> Taken:
@@ -207,6 +214,7 @@ class ByNumber(msgspec.Struct, array_like=True, tag=1):
         if len(self.given_up) > NUMBER_RANGES_MAX:
             first, last = self.given_up.pop(0)
             self.forgotten += last - first + 1
+            self.forgotten_until = last
 
     def may_have(self, one: Step, shifts_ms: Iterable[int]) -> bool:
         """Whether a step with a settled number was sent, by any clock of the session, when that number was, or about then."""
@@ -214,11 +222,18 @@ class ByNumber(msgspec.Struct, array_like=True, tag=1):
         return may_be_sent(self.spans or [], one.seq, sent_ms(one), shifts_ms, slack_ms=slack_ms)
 
     def is_missing(self, seq: int) -> bool:
-        """Whether the number is in a gap that was given up."""
-        return any(first <= seq <= last for first, last in self.given_up)
+        """Whether the number is in a gap that was given up, or may be in a forgotten one."""
+        return any(first <= seq <= last for first, last in self.gaps)
 
     def fill(self, seq: int) -> bool:
-        """Takes a number out of the gaps given up. Returns whether it was in one of them."""
+        """Takes a number out of the gaps given up. Returns whether it was in one of them.
+
+        Any number may be in the forgotten ones while numbers are missing in these: a copy may count as late, and nothing that
+        comes for the first time counts as a copy.
+        """
+        if self.forgotten and seq <= self.forgotten_until:
+            self.forgotten -= 1
+            return True
         for at, (first, last) in enumerate(self.given_up):
             if first <= seq <= last:
                 parts = ([first, seq - 1], [seq + 1, last])

@@ -1,7 +1,7 @@
 """Which beacons have come: one that comes again is a duplicate, however late it is.
 
 Beacons with a sequence number are known by ranges of numbers, others by keys made of their time and content. Both are bounded
-(`bounds`): beyond that the oldest gaps count as filled, and the oldest keys are dropped.
+(`bounds`): beyond that the oldest are forgotten, and a copy of one counts as a beacon that comes for the first time.
 """
 
 from bisect import bisect_right
@@ -51,7 +51,7 @@ def add_number(ranges: Ranges, number: int) -> bool:
     else:
         ranges.insert(at, [number, number])
         if len(ranges) > NUMBER_RANGES_MAX:
-            ranges[:2] = [[ranges[0][0], ranges[1][1]]]
+            del ranges[0]
     return True
 
 
@@ -64,9 +64,7 @@ def numbers_of(first: int, after_last: int, gaps: Iterable[list[int]], more: Ite
         first = max(first, gap[1] + 1)
     if first < after_last:
         ranges.append([first, after_last - 1])
-    excess = len(ranges) - NUMBER_RANGES_MAX
-    if excess > 0:
-        ranges[: excess + 1] = [[ranges[0][0], ranges[excess][1]]]
+    del ranges[:-NUMBER_RANGES_MAX]
     for number in more:
         add_number(ranges, number)
     return ranges

@@ -1,5 +1,7 @@
 """Views that go on for more than a day: finished by their own end, all of them in one row, written once a day until then."""
 
+from dataclasses import replace
+
 import pytest
 
 from services.processor.applications.video_views.app import application
@@ -48,3 +50,14 @@ def test_50_hours_watched_are_50_hours_in_one_row(source: str) -> None:
     buckets = live(driver)
     assert [sum(getattr(one, name) for one in buckets) for name in ("views_finished", "views_revised")] == [1, 2]
     assert buckets[-1].open_now == 0
+
+
+def test_a_view_that_goes_on_is_revised_once_a_minute_at_the_most() -> None:
+    often = replace(RULES, view_max_ms=1_000)
+    driver = Driver(application(often))
+    pipe(driver, mux(1, "viewstart", 0))
+    for number in range(1, 601):
+        pipe(driver, mux(number + 1, "heartbeat", 1_000 * number, view_watch_time=1_000 * number))
+    found: list[View] = rows(driver)
+    assert [row.revision for row in found] == [*range(1, len(found) + 1)]
+    assert 9 <= len(found) <= 10

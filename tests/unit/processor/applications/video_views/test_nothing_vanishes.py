@@ -9,7 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from services.processor.applications.video_views.app import application
-from services.processor.applications.video_views.bounds import HELD_BYTES_MAX, HELD_STEPS_MAX, VIEW_BYTES_MAX
+from services.processor.applications.video_views.bounds import (
+    HELD_BYTES_MAX,
+    HELD_STEPS_MAX,
+    NUMBER_RANGES_MAX,
+    VIEW_BYTES_MAX,
+)
 from services.processor.engine.driver import Driver
 from shared import codec, topics
 from shared.partitioning import view_key
@@ -62,6 +67,22 @@ def test_a_view_whose_gap_is_given_up_before_its_viewstart_comes_has_a_row(drive
     (row,) = rows(driver)
     assert (row.truncated, row.video_id, row.beacon_count) == (False, "film", len(waiting) + 1)
     assert (row.late_count, row.seq_gaps) == (1, 0)
+
+
+@pytest.mark.parametrize("gaps", [NUMBER_RANGES_MAX, 2 * NUMBER_RANGES_MAX])
+def test_a_view_whose_viewstart_comes_after_more_gaps_than_are_remembered_has_a_row(drive: Drive, gaps: int) -> None:
+    driver = driver_of(drive)
+    every_second = [mux(2 * n, "heartbeat", 1_000 * n, view_watch_time=1_000 * n) for n in range(1, gaps + 2)]
+    first = mux(1, "viewstart", 0, view_start=T0, video_id="film", view_watch_time=0)
+    rest = [mux(2 * n + 1, "heartbeat", 1_000 * n + 500, view_watch_time=1_000 * n + 500) for n in range(1, gaps + 1)]
+    # Each comes twice in the end: the last of them are known to be copies.
+    for number, beacon in enumerate([*every_second, first, *rest, first, *rest]):
+        pipe(driver, beacon, 10_000 + number)
+    driver.advance_to(T0 + 4 * HOUR_MS)
+    (row,) = rows(driver)
+    assert (row.video_id, row.view_start_ms) == ("film", T0 + SKEW_MS)
+    assert (row.beacon_count, row.duplicate_count) == (2 * gaps + 2, gaps + 1)
+    assert row.seq_gaps == 0
 
 
 def lossy(source: str, minutes: int) -> list[Beacon]:
