@@ -121,11 +121,12 @@ class Feed(threading.Thread):
                 self._begun.append(story)
                 begins_at += self._chance.expovariate(self._views_per_second)
             while due and due[0][0] <= now:
-                _, number, at = heapq.heappop(due)
+                due_at, number, at = heapq.heappop(due)
                 sends = self._begun[number].sends
                 self._send(sends[at])
                 if at + 1 < len(sends):
-                    heapq.heappush(due, (now + sends[at + 1].after_ms / 1000, number, at + 1))
+                    # By when it was due: a feed that is held up does not make the longest views outlast the run.
+                    heapq.heappush(due, (due_at + sends[at + 1].after_ms / 1000, number, at + 1))
             self._producer.poll(0.005)
         left = self._producer.flush(FLUSH_SECONDS_MAX)
         assert left == 0, f"{left} beacons were not acknowledged in {FLUSH_SECONDS_MAX} s"
