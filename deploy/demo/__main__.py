@@ -147,7 +147,7 @@ class Demo:
         early = [*processors, *collectors, services.dashboard()]
         # Players need these first; Spark, the slowest, may come up while they play.
         # The finalizer makes the tables of hot rows before it starts Spark.
-        for service in (*early, services.finalizer(), services.serving()):
+        for service in (*early, services.finalizer(), services.serving(), services.query()):
             self._supervisor.start(service)
         self._supervisor.wait_ready(*(service.name for service in early))
         for name in (service.name for service in early):

@@ -18,6 +18,7 @@ from services.processor.settings import ApplicationName
 
 COLLECTOR_PORT: Final = 8080
 DASHBOARD_PORT: Final = 8090
+QUERY_PORT: Final = 8093
 COLLECTORS: Final = 2
 PROCESSORS: Final = 2
 _HOST: Final = "127.0.0.1"
@@ -114,6 +115,7 @@ class DemoServices:
         self._postgres_dsn = postgres_dsn
         self.collector_port = preferred_or_free(COLLECTOR_PORT)
         self.dashboard_port = preferred_or_free(DASHBOARD_PORT)
+        self.query_port = preferred_or_free(QUERY_PORT)
         self._lookup_ports = [free_port() for _ in range(PROCESSORS)]
         self._parts = parts
         self._part_ports = {part.application: free_port() for part in parts}
@@ -140,6 +142,8 @@ class DemoServices:
             "PAGE": self.page_url,
             "LOOKUPS": f"http://{_HOST}:{self._lookup_ports[0]}",
             "TOKEN": self.lookup_token,
+            "QUERY": f"http://{_HOST}:{self.query_port}",
+            "QUERY_TOKEN": self.lookup_token,
             **of_parts,
             "FINALIZER_WAREHOUSE_DIR": str(self.warehouse),
             "POSTGRES": self._postgres_dsn,
@@ -243,6 +247,24 @@ class DemoServices:
                 "SERVING_POSTGRES_DSN": self._postgres_dsn,
                 "SERVING_ADMIN_HOST": _HOST,
                 "SERVING_ADMIN_PORT": str(admin_port),
+            },
+        )
+
+    def query(self) -> Service:
+        """The API; it says that there is nothing yet until the finalizer has made its tables."""
+        admin_port = free_port()
+        return self._service(
+            "query",
+            ("-m", "services.query"),
+            admin_port,
+            {
+                "QUERY_HOST": _HOST,
+                "QUERY_PORT": str(self.query_port),
+                "QUERY_ADMIN_HOST": _HOST,
+                "QUERY_ADMIN_PORT": str(admin_port),
+                "QUERY_POSTGRES_DSN": self._postgres_dsn,
+                "QUERY_WAREHOUSE_DIR": str(self.warehouse),
+                "QUERY_TOKEN": self.lookup_token,
             },
         )
 

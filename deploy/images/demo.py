@@ -34,7 +34,7 @@ SECONDS_MAX: Final = 600
 HEALTHY_SECONDS_MAX: Final = 600.0
 PROJECT: Final = "playhead-demo"
 #: What players and people talk to, and what is compared.
-WAITED_FOR: Final = ("collector-0", "collector-1", "dashboard", "finalizer", "serving")
+WAITED_FOR: Final = ("collector-0", "collector-1", "dashboard", "finalizer", "serving", "query")
 
 
 def run(stack: Stack, players: Players, display: Display) -> int:

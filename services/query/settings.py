@@ -1,5 +1,6 @@
 """The settings of the service `query`, from the environment: `QUERY_POSTGRES_DSN`, `QUERY_TOKEN` and so on."""
 
+from pathlib import Path
 from typing import ClassVar
 
 import pydantic
@@ -23,7 +24,7 @@ class QuerySettings(Settings):
     postgres_connections_max: int = pydantic.Field(
         default=4, ge=1, le=100, description="connections to Postgres at a time"
     )
-    warehouse_dir: pydantic.DirectoryPath = pydantic.Field(
+    warehouse_dir: Path = pydantic.Field(
         description="FINALIZER_WAREHOUSE_DIR: the folder of the Delta tables, on this machine or a shared one"
     )
     token: pydantic.SecretStr = pydantic.Field(min_length=16, description="bearer token of whoever may ask")

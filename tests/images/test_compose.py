@@ -29,11 +29,11 @@ from shared.metrics import ServiceName
 
 pytestmark = [pytest.mark.containers, pytest.mark.timeout(3_600)]
 
-SERVICES: tuple[ServiceName, ...] = ("collector", "processor", "finalizer", "serving", "dashboard")
+SERVICES: tuple[ServiceName, ...] = ("collector", "processor", "finalizer", "serving", "query", "dashboard")
 BROKERS = ("kafka-1", "kafka-2", "kafka-3")
 #: Grafana's image is in no package. Prometheus needs nobody and is needed by nobody.
 STARTED = (
-    *("collector-0", "collector-1", "finalizer", "serving", "dashboard", "prometheus"),
+    *("collector-0", "collector-1", "finalizer", "serving", "query", "dashboard", "prometheus"),
     *(f"processor-{host}-{kind}-{number}" for host in (0, 1) for kind in ("slot", "standby") for number in (0, 1)),
 )
 KILLED = (

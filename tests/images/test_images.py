@@ -186,6 +186,12 @@ def environ_of(service: ServiceName, stores: Stores, ports: tuple[int, int]) -> 
         },
         "dashboard": {"DASHBOARD_PORT": http, "DASHBOARD_POSTGRES_DSN": stores.postgres_dsn},
         "serving": {"SERVING_POSTGRES_DSN": stores.postgres_dsn},
+        "query": {
+            "QUERY_PORT": http,
+            "QUERY_POSTGRES_DSN": stores.postgres_dsn,
+            "QUERY_WAREHOUSE_DIR": "/warehouse",
+            "QUERY_TOKEN": "a token of this test",
+        },
         "webhooks": {"WEBHOOKS_URL": "http://127.0.0.1:9/", "WEBHOOKS_SECRET": "x" * 32},
     }[service]
     common = {"PLAYHEAD_KAFKA_BOOTSTRAP": stores.bootstrap, f"{service.upper()}_ADMIN_PORT": admin}

@@ -10,7 +10,7 @@ from uuid import uuid4
 import msgspec
 import psycopg
 import pyarrow as pa
-from deltalake import write_deltalake
+from deltalake import DeltaTable, write_deltalake
 
 from deploy.local.postgres import Postgres as Server
 from services.finalizer.serving.database import Serving
@@ -59,6 +59,18 @@ class Installation:
             mode="append",
             configuration={"delta.enableDeletionVectors": "true"},
         )
+
+    def out_of_warehouse(self, views: Sequence[View]) -> None:
+        """Deletes these views, as they are, from the warehouse."""
+        listed = ", ".join(f"'{view.view_id}'" for view in views)
+        DeltaTable(self.folder / "views").delete(f"view_id IN ({listed})")
+
+    def keep_from(self, hour: int) -> None:
+        """Hot rows of hours before this one expire."""
+        self.serving.keep_views(hour)
+        with psycopg.connect(self.dsn, autocommit=True) as connection:
+            connection.execute("DELETE FROM serving.views WHERE hour < %s", (hour,))
+            connection.execute("DELETE FROM serving.hot_slices")
 
     def settle(self, before_hour: int | None = None) -> None:
         """From now on the warehouse owns all slices before this hour."""

@@ -49,7 +49,7 @@ class About(msgspec.Struct, frozen=True):
     sources: list[Source]
     #: When the newest of these views was written, or was looked for.
     as_of_ms: int | None
-    #: False where percentiles come from buckets, within 1 %.
+    #: False where figures come from buckets, within 1 %: quantiles of a distribution.
     is_exact: bool
     #: False where hot rows were too many to be read: views of the last minutes may be missing.
     has_hot_rows: bool

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
-from shared.measures import COUNTED, HISTOGRAMS, SUMMED
+from shared.measures import COUNTED, SUMMED
 
 Unit = Literal["views", "viewers", "count", "fraction", "ms", "bps", "per_minute", "score"]
 Kind = Literal["sum", "ratio", "percentile", "uniques", "mean"]
@@ -117,11 +117,6 @@ class Metric:
         if self.field is not None:
             return Part(f"{self.field}_known", f"count({self.field})", (self.field,))
         return PARTS[self.base]
-
-    @property
-    def has_histogram(self) -> bool:
-        """Whether buckets of hours answer it, within 1 %."""
-        return self.field in HISTOGRAMS
 
     def value(self, parts: Mapping[str, Any]) -> float | int | None:
         """The figure; None without a base. `parts` holds at least those of `parts`."""

@@ -18,7 +18,6 @@ from shared.problems import Fault
 from shared.schemas.beacon import CUSTOMER_ID
 
 Shape = Literal["overall", "timeseries", "breakdown", "distribution"]
-Accuracy = Literal["exact", "approximate"]
 #: All customers that the caller may see.
 ALL: Final = "*"
 
@@ -35,9 +34,6 @@ class Asked(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
     tz: Annotated[str, msgspec.Meta(description="IANA time zone of days and of times without one")] = "UTC"
     filter: Annotated[str, msgspec.Meta(description="JSON: and, or, not, or dimension with in")] = ""
     compare: Annotated[str, msgspec.Meta(description="`previous`, or the first moment of a range as long")] = ""
-    accuracy: Annotated[
-        Accuracy, msgspec.Meta(description="approximate: percentiles from buckets, within 1 %, where that is cheaper")
-    ] = "exact"
 
 
 class AskedSeries(Asked, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -87,7 +83,6 @@ class Question:
     #: Of a distribution.
     field: str | None = None
     compare: Range | None = None
-    accuracy: Accuracy = "exact"
     #: Groups that are listed whatever their rank: those of the answer that this one is compared with.
     pinned: tuple[tuple[str | None, ...], ...] | None = None
 
@@ -152,7 +147,6 @@ def understood(asked: AnyAsked, admit: Admit, now_ms: int, *, days_max: int = li
     shared |= {
         "metrics": tuple(_metric("metrics", name) for name in _listed("metrics", asked.metrics, limits.METRICS_MAX)),
         "compare": _compared(asked.compare, within, zone),
-        "accuracy": asked.accuracy,
     }
     if isinstance(asked, AskedSeries):
         by = _dimensions(asked.by, most=1) if asked.by else ()

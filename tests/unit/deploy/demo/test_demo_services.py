@@ -14,6 +14,7 @@ from services.dashboard.settings import DashboardSettings
 from services.finalizer.settings import FinalizerSettings
 from services.processor.applications.video_views.settings import VideoViewsSettings
 from services.processor.settings import ProcessorSettings
+from services.query.settings import QuerySettings
 from services.serving.settings import ServingSettings
 from shared.settings import Settings
 
@@ -29,6 +30,7 @@ def test_every_service_accepts_its_settings(services: DemoServices) -> None:
         *((service, ProcessorSettings) for service in services.processors()),
         (services.finalizer(), FinalizerSettings),
         (services.serving(), ServingSettings),
+        (services.query(), QuerySettings),
         (services.dashboard(), DashboardSettings),
     ]
     for service, kind in expected:
@@ -38,7 +40,7 @@ def test_every_service_accepts_its_settings(services: DemoServices) -> None:
 
 
 def test_no_two_processes_share_a_port_but_the_collectors_their_own(services: DemoServices) -> None:
-    of_rows = [services.finalizer(), services.serving(), services.dashboard()]
+    of_rows = [services.finalizer(), services.serving(), services.query(), services.dashboard()]
     all_services = [*services.collectors(), *services.processors(), *of_rows]
     ports = [service.admin_port for service in all_services]
 

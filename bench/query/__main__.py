@@ -1,0 +1,206 @@
+"""Questions over millions of views: `python -m bench.query [--views N] [--rounds N] [--clickhouse]`.
+
+The service's own code answers in this process, without HTTP, from a Delta table on the local disk; Postgres owns nothing. Every
+question of every round is another one, so no answer is one of before. With `--clickhouse` the same questions go to chdb, in
+turns, and answers must have as many groups or points.
+"""
+
+import argparse
+import asyncio
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Final
+
+import pyarrow as pa
+
+from bench.query.inputs import DAYS, generate
+from bench.query.questions import LAST_MS, Asked, all_questions
+from bench.results import HOME, Compared, Part, keep, table
+from deploy.demo.compare import nearest_rank
+from services.query.answering import Answering
+from services.query.core.answer import Answer, Breakdown, Timeseries
+from services.query.core.question import Question, understood
+from services.query.rim.engine import Engine
+from services.query.rim.hot import HotRows
+from services.query.rim.warehouse import ViewsTable
+
+THREADS: Final = 2
+AT_ONCE: Final = 10
+#: Rounds that are not counted: files come into the page cache.
+WARM_ROUNDS: Final = 2
+_CHDB: Final = "chdb==4.4.0"
+
+
+class NothingHot:
+    """Postgres with no hot rows."""
+
+    async def rows(self, _: Question, is_known: Callable[[str], bool]) -> HotRows:
+        """See `HotDatabase`."""
+        return HotRows("none", None, pa.table({"hour": pa.array([], pa.int64())}), None, None, is_known=is_known("none"))
+
+    async def sums(self, _: Question) -> tuple[pa.Table, int | None]:
+        """See `HotDatabase`."""
+        raise NotImplementedError
+
+
+class ClickHouse:
+    """chdb in a process of an environment of its own."""
+
+    def __init__(self, folder: Path, files: Path) -> None:
+        environment = HOME / "chdb"
+        python = environment / "bin" / "python"
+        if not python.exists():
+            subprocess.run([sys.executable, "-m", "uv", "venv", "--quiet", str(environment)], check=True)
+            subprocess.run(
+                [sys.executable, "-m", "uv", "pip", "install", "--quiet", "--python", str(python), _CHDB], check=True
+            )
+        program = Path(__file__).with_name("clickhouse.py")
+        self._process = subprocess.Popen(
+            [str(python), str(program), str(folder), f"{files}/**/*.parquet", str(THREADS)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        self.views = int(self._read()["ready"])
+
+    def ask(self, asked: Asked) -> tuple[float, int]:
+        """How many ms the answer took, and how many rows it has."""
+        assert self._process.stdin is not None
+        self._process.stdin.write(" ".join(asked.sql.split()) + "\n")
+        self._process.stdin.flush()
+        found = self._read()
+        return float(found["ms"]), len(found["rows"])
+
+    def close(self) -> None:
+        """Ends the process."""
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        self._process.wait(60)
+
+    def _read(self) -> dict[str, Any]:
+        assert self._process.stdout is not None
+        line = self._process.stdout.readline()
+        if not line:
+            raise RuntimeError(f"chdb ended with {self._process.wait(60)}")
+        found: dict[str, Any] = json.loads(line)
+        return found
+
+
+def question_of(asked: Asked) -> Question:
+    """The question, of somebody who may see all customers."""
+    return understood(asked.asked, lambda _: None, LAST_MS)
+
+
+def rows_of(answer: Answer) -> int:
+    """Groups or points that have views, besides what is added up."""
+    if isinstance(answer, Breakdown):
+        return sum(group.kind != "other" for group in answer.groups)
+    assert isinstance(answer, Timeseries)
+    return sum(point.n > 0 for point in answer.points)
+
+
+async def measure(
+    answering: Answering, rounds: int, peer: ClickHouse | None
+) -> dict[str, tuple[list[float], list[float]]]:
+    """By question the ms of each round, here and at the peer. Raises `AssertionError` where the two differ."""
+    times: dict[str, tuple[list[float], list[float]]] = {}
+    for number in range(WARM_ROUNDS + rounds):
+        for asked in all_questions(number):
+            began = time.perf_counter()
+            answer = await answering.answer(question_of(asked), way="views")
+            ours_ms, theirs_ms = 1_000 * (time.perf_counter() - began), 0.0
+            if peer is not None:
+                theirs_ms, rows = peer.ask(asked)
+                assert rows == rows_of(answer), (asked.name, rows, rows_of(answer))
+            if number >= WARM_ROUNDS:
+                ours, theirs = times.setdefault(asked.name, ([], []))
+                ours.append(ours_ms)
+                theirs.append(theirs_ms)
+    return times
+
+
+async def measure_together(answering: Answering, rounds: int) -> list[float]:
+    """The ms of each question where ten people ask at a time, each another one."""
+    found: list[float] = []
+
+    async def person(first: int) -> None:
+        for number in range(first, first + rounds):
+            for asked in all_questions(number)[:2]:
+                began = time.perf_counter()
+                await answering.answer(question_of(asked), way="views")
+                found.append(1_000 * (time.perf_counter() - began))
+
+    await asyncio.gather(*(person(100 * number) for number in range(AT_ONCE)))
+    return found
+
+
+def main() -> int:
+    """0 when every answer was right."""
+    parser = argparse.ArgumentParser(prog="python -m bench.query", description=__doc__)
+    parser.add_argument("--views", type=int, default=10_000_000)
+    parser.add_argument("--rounds", type=int, default=20)
+    parser.add_argument("--clickhouse", action="store_true", help="ask chdb the same; it is fetched from PyPI")
+    given = parser.parse_args()
+    folder = HOME / "query"
+    generate(folder, given.views)
+    engine = Engine(folder, threads=THREADS, memory_bytes_max=4 << 30, questions_max=4)
+    nothing: Any = NothingHot()
+    answering = Answering(ViewsTable(folder), nothing, engine, rows_max=10**10, answers_max=0)
+    peer = ClickHouse(HOME / f"chdb-{given.views}", folder / "views") if given.clickhouse else None
+    try:
+        if peer is not None and peer.views != given.views // DAYS * DAYS:
+            print(f"chdb has {peer.views} views", file=sys.stderr)
+            return 1
+        times = asyncio.run(measure(answering, given.rounds, peer))
+        together = asyncio.run(measure_together(answering, max(1, given.rounds // 4)))
+    finally:
+        engine.close()
+        if peer is not None:
+            peer.close()
+    result = _part(times, together, given)
+    keep(result)
+    print("\n".join([*table([result]), "", *result.lines]))
+    return 0
+
+
+def _part(times: dict[str, tuple[list[float], list[float]]], together: list[float], given: argparse.Namespace) -> Part:
+    goals = {asked.name: asked for asked in all_questions(0)}
+    compared, lines = [], ["| question | p50 | p95 | ClickHouse p50 | to ClickHouse |", "|---|---|---|---|---|"]
+    for name, (ours, theirs) in times.items():
+        p50, p95 = _rank(ours, 0.5), _rank(ours, 0.95)
+        goal = goals[name]
+        if goal.p50_goal_ms is not None:
+            is_met = p50 <= goal.p50_goal_ms and (goal.p95_goal_ms is None or p95 <= goal.p95_goal_ms)
+            wanted = f"≤ {goal.p50_goal_ms:g} ms" + (f" / {goal.p95_goal_ms:g} ms" if goal.p95_goal_ms else "")
+            compared.append(Compared(f"{name}, p50 / p95", f"{p50:.0f} ms / {p95:.0f} ms", wanted, is_met))
+        peer = _rank(theirs, 0.5)
+        beside = f"{peer:.0f} ms | {p50 / peer:.2f}×" if peer else "– | –"
+        lines.append(f"| {name} | {p50:.0f} ms | {p95:.0f} ms | {beside} |")
+        if peer and goal.p50_goal_ms is not None:
+            compared.append(Compared(f"{name}, to ClickHouse", f"{p50 / peer:.2f}×", "≤ 2×", p50 <= 2 * peer))
+    slow = _rank(together, 0.95)
+    compared.append(Compared(f"{AT_ONCE} people at once, p95", f"{slow / 1_000:.2f} s", "≤ 2 s", slow <= 2_000))
+    return Part(
+        name="query",
+        title="Questions to the query layer",
+        command=f"python -m bench.query --views {given.views}" + (" --clickhouse" if given.clickhouse else ""),
+        checked="each answer has as many groups or points as ClickHouse's" if given.clickhouse else "nothing",
+        compared=compared,
+        lines=[
+            f"{given.views:,} views of {DAYS} days, all customers, {THREADS} threads, {given.rounds} rounds.",
+            "",
+            *lines,
+        ],
+    )
+
+
+def _rank(values: list[float], rank: float) -> float:
+    return float(nearest_rank(values, rank) or 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,69 @@
+"""Generates a warehouse: correlated views of 30 days, laid out as the finalizer's maintenance leaves them."""
+
+import shutil
+from pathlib import Path
+from typing import Final
+
+import duckdb
+from deltalake import DeltaTable, write_deltalake
+
+DAYS: Final = 30
+CUSTOMERS: Final = 20
+#: 2026-01-01 (UTC), days since 1970.
+FIRST_DAY: Final = 20_454
+DAY_MS: Final = 86_400_000
+#: Rows of one file: what compaction makes.
+_FILE_ROWS: Final = 500_000
+
+#: Columns of a view as questions read them; what they do not read costs them nothing. `u1` … are independent random numbers.
+_VIEWS: Final = """
+    SELECT
+        'customer_' || lpad(CAST(floor(20 * u1 * u1) AS integer)::varchar, 2, '0') AS customer_id,
+        lpad(to_hex(n), 16, '0') AS view_id, false AS deleted,
+        {day}::bigint * 86400000 + CAST(86399999 * u2 AS bigint) AS at_ms,
+        at_ms // 3600000 AS hour, at_ms AS view_end_ms, at_ms AS last_append_ms, at_ms - 60000 AS first_append_ms,
+        CASE WHEN u3 < 0.02 THEN NULL ELSE list_extract(['DE', 'US', 'FR', 'GB', 'IN', 'BR', 'JP', 'ES', 'IT', 'PL'],
+            1 + CAST(floor(10 * u3 * u3) AS integer)) END AS country,
+        list_extract(['akamai', 'fastly', 'cloudfront', 'own'], 1 + CAST(floor(4 * u4 * u4) AS integer)) AS cdn,
+        list_extract(['phone', 'tv', 'desktop', 'tablet'], 1 + CAST(floor(4 * u5) AS integer)) AS device,
+        list_extract(['live', 'vod'], 1 + CAST(floor(2 * u6) AS integer)) AS stream_type,
+        '4.' || CAST(floor(12 * u7) AS integer) AS player_version,
+        CAST(3000 + floor(200 * u8 * u8) AS bigint) AS asn,
+        'video ' || CAST(floor(20000 * u9 * u9 * u9) AS integer) AS video_title,
+        'viewer ' || CAST(floor(1000000 * u10) AS integer) AS viewer_id, NULL::varchar AS viewer_user_id,
+        'mux' AS source, NULL::varchar AS startup_unknown,
+        CASE WHEN u11 < 0.95 THEN CAST(300 + 900 * -ln(1 - u12) * (1 + u3) AS bigint) END AS startup_ms,
+        u11 > 0.99 AS startup_failed, u11 > 0.98 AS playback_failed, u11 BETWEEN 0.95 AND 0.98 AS ebvs, false AS view_dropped,
+        CAST(1800000 * u13 AS bigint) AS watch_ms, CAST(watch_ms * 0.97 AS bigint) AS playing_ms,
+        CAST(CASE WHEN u14 < 0.2 THEN 20000 * u14 * (1 + u4) ELSE 0 END AS bigint) AS rebuffer_ms,
+        CAST(5 * u14 AS bigint) AS rebuffer_count, 0::bigint AS seek_count, 0::bigint AS seek_ms,
+        CAST(4000000 * u8 AS bigint) * watch_ms AS bitrate_integral, watch_ms AS bitrate_time_ms,
+        10::bigint AS beacon_count, 0::bigint AS duplicate_count, {day}::bigint AS day
+    FROM (SELECT i AS n, {randoms} FROM range({first}, {last}) AS numbers (i))
+    ORDER BY customer_id, hour
+"""
+
+
+def generate(folder: Path, views: int) -> None:
+    """Makes table `views` in a folder that has none of so many views."""
+    table, mark = folder / "views", folder / f"{views}.views"
+    if mark.exists():
+        return
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    # Hashes, not random(): every run has the same views.
+    randoms = ", ".join(f"(hash(i, {number}) % 1000000007) / 1000000007.0 AS u{number}" for number in range(1, 15))
+    a_day = views // DAYS
+    with duckdb.connect() as connection:
+        for day in range(DAYS):
+            sql = _VIEWS.format(day=FIRST_DAY + day, first=day * a_day, last=(day + 1) * a_day, randoms=randoms)
+            rows = connection.sql(sql).to_arrow_table().drop_columns(["at_ms"])
+            write_deltalake(
+                table,
+                rows,
+                partition_by=["day"],
+                mode="append",
+                configuration={"delta.dataSkippingStatsColumns": "hour,customer_id"},
+            )
+    assert DeltaTable(table).version() == DAYS - 1
+    mark.touch()

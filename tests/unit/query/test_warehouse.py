@@ -1,0 +1,70 @@
+"""Which files of the warehouse a question reads, and what of them is deleted: as delta-rs reads the log."""
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable, write_deltalake
+
+from services.query.core.question import AskedBreakdown, Question, understood
+from services.query.rim.warehouse import File, ViewsTable, WarehouseAway
+
+HOUR_MS = 3_600_000
+
+
+def append(folder: Path, *rows: tuple[int, int, str]) -> None:
+    columns = list(zip(*rows, strict=True))
+    table = pa.table(dict(zip(("day", "hour", "customer_id"), columns, strict=True)))
+    write_deltalake(folder / "views", table, partition_by=["day"], mode="append")
+
+
+def of(first_hour: int, end_hour: int, *customers: str) -> Question:
+    given: dict[str, Any] = {"from_": str(first_hour * HOUR_MS), "to": str(end_hour * HOUR_MS)}
+    return understood(AskedBreakdown(by="cdn", **given), lambda _: customers or None, 0)
+
+
+def test_only_files_that_can_have_views_of_the_question_are_read(tmp_path: Path) -> None:
+    append(tmp_path, (10, 240, "acme"), (10, 250, "beta"))
+    append(tmp_path, (11, 264, "other"))
+
+    snapshot = ViewsTable(tmp_path).snapshot()
+
+    def read(question: Question) -> list[int]:
+        return sorted(file.rows for file in snapshot.files_for(question))
+
+    assert read(of(240, 300)) == [1, 2]
+    assert read(of(251, 264)) == []
+    assert read(of(250, 251)) == [2]
+    assert read(of(240, 300, "acme")) == [2]
+    assert read(of(240, 300, "acme", "zebra")) == [2]
+    assert read(of(240, 300, "aaa")) == []
+
+
+def test_a_file_without_bounds_may_have_anything_and_cut_bounds_hide_nobody() -> None:
+    assert File("a", 1, None, None, None, None).may_have(of(1000, 1001, "acme"))
+    # Of a longer text a writer keeps the beginning alone.
+    cut = File("a", 1, 1000, 1000, "a" * 32, "b" * 32)
+    assert cut.may_have(of(1000, 1001, "b" * 40))
+    assert not cut.may_have(of(1000, 1001, "c"))
+
+
+def test_a_newer_version_is_seen_and_the_same_is_not_read_again(tmp_path: Path) -> None:
+    append(tmp_path, (10, 240, "acme"))
+    table = ViewsTable(tmp_path)
+    first = table.snapshot()
+
+    assert table.snapshot() is first
+    append(tmp_path, (10, 241, "acme"))
+    assert (table.snapshot().version, len(table.snapshot().files)) == (1, 2)
+
+
+def test_a_warehouse_that_is_not_there_is_away_until_it_is(tmp_path: Path) -> None:
+    table = ViewsTable(tmp_path)
+    with pytest.raises(WarehouseAway):
+        table.snapshot()
+
+    append(tmp_path, (10, 240, "acme"))
+
+    assert table.snapshot().version == 0
+    assert DeltaTable(tmp_path / "views").version() == 0
