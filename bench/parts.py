@@ -11,6 +11,7 @@ PARTS: Final[dict[str, tuple[str, ...]]] = {
     "recover": ("bench.recover", "--minutes", "2"),
     "finalizer": ("bench.finalizer",),
     "hot-rows": ("bench.hot_rows",),
+    "query": ("bench.query", "--clickhouse"),
     "e2e": ("bench.e2e",),
     "recordings": ("bench.recordings", "--mb", "200"),
 }

@@ -21,6 +21,7 @@ SHARING_SPARK: Final = (
     "test_finalizer_identity.py",
     "test_hanging_batch.py",
     "test_one_owner.py",
+    "test_query_warehouse.py",
 )
 _APART: Final = ("test_finalizer.py",)
 #: By the CPU time that they take, the largest first. All other files follow in their own order.
@@ -32,6 +33,7 @@ LONGEST: Final = (
     "test_observe.py",
     "test_second_cluster.py",
     "test_players.py",
+    "test_query_sources.py",
 )
 
 

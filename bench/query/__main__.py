@@ -40,7 +40,9 @@ class NothingHot:
 
     async def rows(self, _: Question, is_known: Callable[[str], bool]) -> HotRows:
         """See `HotDatabase`."""
-        return HotRows("none", None, pa.table({"hour": pa.array([], pa.int64())}), None, None, is_known=is_known("none"))
+        return HotRows(
+            "none", None, pa.table({"hour": pa.array([], pa.int64())}), None, None, is_known=is_known("none")
+        )
 
     async def sums(self, _: Question) -> tuple[pa.Table, int | None]:
         """See `HotDatabase`."""

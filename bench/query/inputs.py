@@ -55,6 +55,7 @@ def generate(folder: Path, views: int) -> None:
     randoms = ", ".join(f"(hash(i, {number}) % 1000000007) / 1000000007.0 AS u{number}" for number in range(1, 15))
     a_day = views // DAYS
     with duckdb.connect() as connection:
+        connection.execute("SET enable_progress_bar = false")
         for day in range(DAYS):
             sql = _VIEWS.format(day=FIRST_DAY + day, first=day * a_day, last=(day + 1) * a_day, randoms=randoms)
             rows = connection.sql(sql).to_arrow_table().drop_columns(["at_ms"])

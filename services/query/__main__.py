@@ -63,7 +63,8 @@ async def _serve(settings: QuerySettings, stop: threading.Event) -> None:
         settings.postgres_dsn.get_secret_value(),
         service="query",
         connections_max=settings.postgres_connections_max,
-        seconds_max=settings.seconds_max,
+        # Sooner than the question: so its answer says who is away.
+        seconds_max=settings.seconds_max / 2,
     )
     engine = Engine(
         settings.warehouse_dir,

@@ -173,19 +173,31 @@ def _listed(names: str) -> str:
 
 
 def _ranked_sums(question: Question, relation: str, parts: Sequence[Part]) -> Statement:
-    """Groups whose aggregates add up: one pass over views, the rest over groups."""
-    groups, names = _groups(question)
+    """Groups whose aggregates add up: one pass over views, the rest over groups.
+
+    Views are grouped by what is stored: a text is cut once a group, not once a view.
+    """
     where, parameters = _where(question)
-    sums = ", ".join(f"sum({part.name}) AS {part.name}" for part in parts)
+    names = [f"d{number}" for number in range(len(question.by))]
+    stored = [f"{dimension.column or _value(question, dimension)} AS {name}" for dimension, name in _named(question)]
+    shown = [f"{normal(name) if dimension.column else name} AS {name}" for dimension, name in _named(question)]
+    listed, sums = ", ".join(names), ", ".join(f"sum({part.name}) AS {part.name}" for part in parts)
     sql = f"""
-        WITH grouped AS (
-            SELECT {names}, {_aggregates(parts)}
-            FROM (SELECT *, {groups} FROM {relation} WHERE {where}) AS found GROUP BY {names}
+        WITH apart AS (
+            SELECT {listed}, {_aggregates(parts)}
+            FROM (SELECT *, {", ".join(stored)} FROM {relation} WHERE {where}) AS found GROUP BY {listed}
+        ), grouped AS (
+            SELECT {listed}, {sums} FROM (SELECT * REPLACE ({", ".join(shown)}) FROM apart) AS shown GROUP BY {listed}
         ), ranked AS (SELECT *, {_rank(question)} AS rank FROM grouped)
-        SELECT rank, {_listed(names)}, count(*) AS groups, {sums} FROM ranked GROUP BY rank
+        SELECT rank, {_listed(listed)}, count(*) AS groups, {sums} FROM ranked GROUP BY rank
     """  # noqa: S608 - names of ours
-    columns = ("rank", *names.split(", "), "groups", *(part.name for part in parts))
+    columns = ("rank", *names, "groups", *(part.name for part in parts))
     return Statement(sql, tuple(parameters), columns)
+
+
+def _named(question: Question) -> list[tuple[Dimension, str]]:
+    """The dimensions of a breakdown, and the columns that hold their values."""
+    return [(dimension, f"d{number}") for number, dimension in enumerate(question.by)]
 
 
 def _ranked(question: Question, relation: str, parts: Sequence[Part]) -> Statement:

@@ -26,6 +26,8 @@ class Engine:
             config={"threads": threads, "memory_limit": f"{memory_bytes_max}B", "temp_directory": ""}
         )
         for statement in (
+            # It would be drawn on the process's output.
+            "SET enable_progress_bar = false",
             "SET parquet_metadata_cache = true",
             "SET preserve_insertion_order = false",
             "SET autoinstall_known_extensions = false",
