@@ -1,7 +1,7 @@
 """The questions: as the service is asked them, and as ClickHouse is."""
 
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
@@ -39,8 +39,8 @@ def all_questions(number: int) -> list[Asked]:
     week = f"hour >= {week_ms // 3_600_000} AND hour < {week_ms // 3_600_000 + 168}"
     both = _filter(device=device, stream_type=kind)
     where = f"device = '{device}' AND stream_type = '{kind}'"
-    within = {"from_": str(first_ms), "to": str(LAST_MS)}
-    of_week = {"from_": str(week_ms), "to": str(week_ms + 7 * DAY_MS)}
+    within: dict[str, Any] = {"from_": str(first_ms), "to": str(LAST_MS)}
+    of_week: dict[str, Any] = {"from_": str(week_ms), "to": str(week_ms + 7 * DAY_MS)}
     ratio = "sum(rebuffer_ms) / sum(watch_ms), countIf(playback_failed) / count()"
     return [
         Asked(

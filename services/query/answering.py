@@ -2,8 +2,8 @@
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Final
 
 import pyarrow as pa
@@ -20,6 +20,8 @@ from services.query.rim.warehouse import File, Snapshot, ViewsTable
 
 #: The finalizer commits every few seconds at most; a question reads Postgres in milliseconds.
 _ATTEMPTS: Final = 5
+#: Answers of more figures are not kept: a thousand of them would be gigabytes.
+_SIZE_MAX: Final = 5_000
 
 
 class TooManyRows(RuntimeError):
@@ -37,6 +39,8 @@ class Read:
     snapshot: Snapshot
     hot: HotRows
     files: list[File]
+    #: An answer of before, where nothing of it has changed: then no hot rows were read.
+    known: Answer | None = None
 
 
 class Answering:
@@ -73,14 +77,13 @@ class Answering:
 
     async def _of_views(self, question: Question) -> Answer:
         read = await self._read(question)
-        key = (question, read.snapshot.version, read.hot.identity)
-        if read.hot.is_known and (known := self._answers.get(key)) is not None:
-            self._answers.move_to_end(key)
-            return known
+        if read.known is not None:
+            return read.known
         statement, tables = _laid_out(question, read)
         rows = await self._engine.ask(statement, tables)
         found = answers.composed(question, rows, _about_views(question, read))
-        self._answers[key] = found
+        if answers.size(found) <= _SIZE_MAX:
+            self._answers[question, read.snapshot.version, read.hot.identity] = found
         while len(self._answers) > self._answers_max:
             self._answers.popitem(last=False)
         return found
@@ -92,18 +95,27 @@ class Answering:
         """
         snapshot = await asyncio.to_thread(self._table.snapshot)
         for _ in range(_ATTEMPTS):
-            hot = await self._hot.rows(question, self._is_known(question, snapshot.version))
+            known: list[Answer] = []
+            hot = await self._hot.rows(question, partial(self._find, question, snapshot.version, known))
             newest = await asyncio.to_thread(self._table.snapshot)
             if newest.version == snapshot.version:
+                if known:
+                    return Read(snapshot, hot, [], known[0])
                 files = snapshot.files_for(question)
-                if not hot.is_known and sum(file.rows for file in files) > self._rows_max:
+                if sum(file.rows for file in files) > self._rows_max:
                     raise TooManyRows
                 return Read(snapshot, hot, files)
             snapshot = newest
         raise Unsettled
 
-    def _is_known(self, question: Question, version: int) -> Callable[[str], bool]:
-        return lambda identity: (question, version, identity) in self._answers
+    def _find(self, question: Question, version: int, known: list[Answer], identity: str) -> bool:
+        """Puts the answer of before into `known`, if there is one; whether there is."""
+        key = (question, version, identity)
+        if (found := self._answers.get(key)) is None:
+            return False
+        self._answers.move_to_end(key)
+        known.append(found)
+        return True
 
 
 def _laid_out(question: Question, read: Read) -> tuple[Statement, dict[str, pa.Table]]:

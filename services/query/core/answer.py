@@ -174,6 +174,16 @@ def pins(answer: Answer) -> tuple[tuple[str | None, ...], ...]:
     return tuple(tuple(group.key) for group in groups or () if group.kind != "other")
 
 
+def size(answer: Answer) -> int:
+    """About how many figures it has."""
+    if isinstance(answer, Breakdown):
+        return sum(len(group.metrics) for group in answer.groups)
+    if isinstance(answer, Timeseries):
+        lines = [answer.points, *(group.points or [] for group in answer.groups or [])]
+        return sum(len(point.metrics) for points in lines for point in points)
+    return len(answer.bins) if isinstance(answer, Distribution) else len(answer.metrics)
+
+
 def span(within: Range) -> Span:
     """A range as answers have it."""
     return Span(within.from_ms, within.to_ms)
