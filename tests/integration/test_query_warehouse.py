@@ -21,8 +21,8 @@ pytestmark = [pytest.mark.integration, pytest.mark.timeout(1200)]
 
 def test_what_the_finalizer_has_landed_is_answered_from_files_and_sums(warehouse: Warehouse) -> None:
     chance = random.Random(21)
-    first = [a_view(chance, f"view-{number}") for number in range(300)]
-    revised = [a_view(chance, view.view_id, revision=2) for view in first[:80]]
+    first = [a_view(chance, f"view-{number}") for number in range(100)]
+    revised = [a_view(chance, view.view_id, revision=2) for view in first[:30]]
     warehouse.land(first)
     warehouse.land(revised)
     folder = Path(warehouse.settings.warehouse_dir)
@@ -39,7 +39,7 @@ def test_what_the_finalizer_has_landed_is_answered_from_files_and_sums(warehouse
     installation = Installation(dsn, warehouse.driver.serving, folder)
     ask(installation, views, seed=21)
     # Another reader of the topic is ahead of the finalizer.
-    ahead = [a_view(chance, f"view-{number}", revision=3) for number in range(60, 360)]
+    ahead = [a_view(chance, f"view-{number}", revision=3) for number in range(20, 120)]
     installation.in_postgres(ahead)
     ask(installation, newest([*views, *ahead]), seed=22)
 
