@@ -18,8 +18,8 @@ from services.dashboard.settings import DashboardSettings
 from services.finalizer.settings import FinalizerSettings
 from services.processor.applications.video_views.settings import VideoViewsSettings
 from services.processor.settings import ProcessorSettings
-from services.rim.admin.probe import PORTS
 from services.query.settings import QuerySettings
+from services.rim.admin.probe import PORTS
 from services.serving.settings import ServingSettings
 from shared.settings import Settings
 from shared.topics import PROFILES
