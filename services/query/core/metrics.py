@@ -70,7 +70,8 @@ def _fields_of(expression: str) -> tuple[str, ...]:
 def _parts() -> dict[str, Part]:
     counted = {**COUNTED, **_COUNTED_OF_VIEWS}
     summed = {**SUMMED, **_SUMMED_OF_VIEWS}
-    parts = {name: Part(name, f"count(*) FILTER (WHERE {on})", _fields_of(on)) for name, on in counted.items()}
+    filters = {name: "" if on == "true" else f" FILTER (WHERE {on})" for name, on in counted.items()}
+    parts = {name: Part(name, f"count(*){filters[name]}", _fields_of(on)) for name, on in counted.items()}
     return parts | {name: Part(name, f"coalesce(sum({of}), 0)", _fields_of(of)) for name, of in summed.items()}
 
 
