@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Sequence
 
 import structlog
-from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaException, TopicPartition
+from confluent_kafka import Consumer, KafkaException, TopicPartition
 
 from services.processor.runtime.kafka.positions import Positions
 from services.processor.runtime.kafka.reader import Reader
@@ -57,26 +57,25 @@ class Membership:
             on_lost=self._on_lost,
         )
 
-    def _on_assign(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
+    def _on_assign(self, _: Consumer, partitions: list[TopicPartition]) -> None:
         self.has_joined = True
         numbers = _numbers(partitions)
         log.info("assigned", partitions=numbers)
-        consumer.incremental_assign(self._positions.all_inputs(numbers, OFFSET_BEGINNING))
-        self._positions.start(numbers)
+        self._positions.start()
         self._partitions.take_over(numbers)
         self._on_change()
 
-    def _on_revoke(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
+    def _on_revoke(self, _: Consumer, partitions: list[TopicPartition]) -> None:
         numbers = _numbers(partitions)
         self._close(numbers)
-        consumer.incremental_unassign(self._positions.all_inputs(numbers))
+        self._positions.stop(numbers)
 
-    def _on_lost(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
+    def _on_lost(self, _: Consumer, partitions: list[TopicPartition]) -> None:
         numbers = _numbers(partitions)
         log.warning("lost", partitions=numbers)
         self.is_clean = self.is_clean and not self.is_stopping
         self._partitions.release(numbers)
-        consumer.incremental_unassign(self._positions.all_inputs(numbers))
+        self._positions.stop(numbers)
         self._on_change()
 
     def _close(self, numbers: Sequence[int]) -> None:

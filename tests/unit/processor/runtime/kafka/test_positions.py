@@ -1,7 +1,7 @@
-"""Seeks that do not work at once: tried again, across a pause too, and given up in the end."""
+"""What the client is given and when; seeks that do not work at once: tried again, across a pause too, and given up in the end."""
 
 import pytest
-from confluent_kafka import KafkaError, KafkaException, TopicPartition
+from confluent_kafka import OFFSET_BEGINNING, KafkaError, KafkaException, TopicPartition
 
 from services.processor.runtime.kafka import positions as positions_module
 from services.processor.runtime.kafka.positions import SEEK_TRIES_MAX, Positions, SeekFailed
@@ -14,7 +14,18 @@ class Client:
         self.refusals = refusals
         self.sought: list[tuple[str, int, int]] = []
         self.epochs: list[int | None] = []
+        #: Calls, each with its partitions; of those that begin, with the offset.
+        self.assigned: list[list[tuple[str, int, int]]] = []
+        self.unassigned: list[list[tuple[str, int]]] = []
+        self.paused: list[tuple[str, int]] = []
         self.resumed: list[tuple[str, int]] = []
+
+    def incremental_assign(self, partitions: list[TopicPartition]) -> None:
+        self.assigned.append([(at.topic, at.partition, at.offset) for at in partitions])
+        self.epochs += [at.leader_epoch for at in partitions]
+
+    def incremental_unassign(self, partitions: list[TopicPartition]) -> None:
+        self.unassigned.append([(at.topic, at.partition) for at in partitions])
 
     def seek(self, at: TopicPartition) -> None:
         if self.refusals:
@@ -23,14 +34,54 @@ class Client:
         self.sought.append((at.topic, at.partition, at.offset))
         self.epochs.append(at.leader_epoch)
 
+    def pause(self, partitions: list[TopicPartition]) -> None:
+        self.paused += [(at.topic, at.partition) for at in partitions]
+
     def resume(self, partitions: list[TopicPartition]) -> None:
         self.resumed += [(at.topic, at.partition) for at in partitions]
 
 
 def positions(client: Client) -> Positions:
+    """Of a client that reads a partition, which is to be read again."""
     made = Positions(client, ["beacons"])  # type: ignore[arg-type]
+    made.rewind("beacons", 5, 0)
+    made.carry_out_rewinds()
     made.rewind("beacons", 5, 34)
     return made
+
+
+def test_the_client_is_given_a_partition_only_with_the_offset_to_read_from() -> None:
+    client = Client(refusals=0)
+    made = Positions(client, ["commands", "users"])  # type: ignore[arg-type]
+    made.start()
+    assert client.assigned == [[]], "the group waits for an answer"
+    made.rewind("commands", 5, 34, 2)
+    made.rewind("users", 5, None)
+    made.carry_out_rewinds()
+    assert client.assigned[1:] == [[("commands", 5, 34)], [("users", 5, OFFSET_BEGINNING)]]
+    assert client.epochs == [2, None]
+    assert client.sought == []
+
+
+def test_only_what_the_client_was_given_is_taken_from_it() -> None:
+    client = Client(refusals=0)
+    made = positions(client)
+    made.start()
+    made.forget(5)
+    made.stop([5, 6])
+    made.stop([5])
+    assert client.unassigned == [[("beacons", 5)], []]
+    made.rewind("beacons", 5, 50)
+    made.carry_out_rewinds()
+    assert client.assigned[-1] == [("beacons", 5, 50)]
+
+
+def test_a_paused_partition_goes_on_after_its_rewind() -> None:
+    client = Client(refusals=0)
+    made = positions(client)
+    made.hold_back(5, lambda topic: True)
+    made.carry_out_rewinds()
+    assert (client.paused, client.sought, client.resumed) == ([("beacons", 5)], [("beacons", 5, 34)], [("beacons", 5)])
 
 
 def test_a_seek_is_tried_again_though_its_time_passed_while_the_process_was_stopped(
@@ -44,7 +95,6 @@ def test_a_seek_is_tried_again_though_its_time_passed_while_the_process_was_stop
         assert rewinding.is_rewinding(("beacons", 5))
     rewinding.carry_out_rewinds()
     assert client.sought == [("beacons", 5, 34)]
-    assert client.resumed == [("beacons", 5)]
 
 
 def test_a_seek_that_never_works_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -67,7 +117,7 @@ def test_what_is_forgotten_is_not_sought() -> None:
 def test_the_leader_is_asked_whether_its_log_was_cut_off_before_the_offset() -> None:
     client = Client(refusals=0)
     rewinding = positions(client)
-    rewinding.rewind("beacons", 6, 34, 2)
+    rewinding.rewind("beacons", 5, 34, 2)
     rewinding.carry_out_rewinds()
-    assert client.sought == [("beacons", 5, 34), ("beacons", 6, 34)]
-    assert client.epochs == [None, 2]
+    assert client.sought == [("beacons", 5, 34)]
+    assert client.epochs[-1] == 2
