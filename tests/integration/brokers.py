@@ -1,58 +1,70 @@
-"""Brokers that have every declared topic from their first moment."""
+"""Brokers that have their topics from the first moment.
+
+Each partition costs a broker CPU time when it starts and while it runs, so a test says which topics it needs.
+"""
 
 import atexit
 import functools
 import shutil
+import signal
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-from confluent_kafka import TopicPartition
-from confluent_kafka.admin import AdminClient, OffsetSpec
-
-from deploy.local.broker import START_SECONDS_MAX, Broker
-from deploy.local.process import wait_until
+from deploy.local.broker import Broker
 from deploy.topics import create_topics
+from services.processor.catalogue import APPLICATIONS
+from shared import topics
 from shared.settings import Settings
+from shared.topics import Topic
 
-_ANSWER_SECONDS_MAX: Final = 10.0
+#: What a collector verifies at its start.
+OF_COLLECTOR: Final = (topics.BEACONS, topics.SPANS, topics.API_CALLS, topics.RECORDINGS, topics.REJECTED)
+
+
+def topics_of(application: str) -> tuple[Topic, ...]:
+    """What a slot of the application verifies at its start."""
+    return (*APPLICATIONS[application]({}).topics, topics.PRESENCE)
+
+
+OF_VIEWS: Final = topics_of("video_views")
 
 
 @contextmanager
-def broker_with_topics(folder: Path) -> Iterator[Broker]:
-    """A running broker with every declared topic, killed at the end: nobody reads its data again.
+def broker_with_topics(
+    folder: Path, wanted: Iterable[Topic] = topics.ALL, *, properties: Mapping[str, str] | None = None
+) -> Iterator[Broker]:
+    """A running broker with these topics, killed at the end: nobody reads its data again.
 
-    Its data are a copy of those of another broker, made once in a run: to format a folder and to create the topics costs as much
-    CPU time as to start. All such brokers are one cluster to their clients, so a test of two clusters makes its second by itself.
+    Its folder is a copy of one that was formatted once in a run. All such brokers are one cluster to their clients, so a test of
+    two clusters makes its second by itself.
     """
-    shutil.copytree(_made(), folder / "data")
-    broker = Broker(folder)
+    shutil.copytree(_formatted(), folder / "data")
+    broker = Broker(folder, properties=properties)
     try:
         broker.start()
-        wait_until(lambda: _leads_all(broker), START_SECONDS_MAX, "the broker leads every partition")
+        if declared := list(wanted):
+            create_topics(Settings(kafka_bootstrap=broker.bootstrap), declared)
         yield broker
     finally:
         broker.kill()
 
 
-def _leads_all(broker: Broker) -> bool:
-    """Whether it answers for each partition: it gives the list of topics a moment before it leads them."""
-    admin = AdminClient({"bootstrap.servers": broker.bootstrap})
-    found = admin.list_topics(timeout=_ANSWER_SECONDS_MAX).topics.values()
-    wanted = {
-        TopicPartition(topic.topic, number): OffsetSpec.latest() for topic in found for number in topic.partitions
-    }
-    answers = admin.list_offsets(wanted, request_timeout=_ANSWER_SECONDS_MAX)
-    return bool(wanted) and all(answer.exception() is None for answer in answers.values())
+def at_work(broker: Broker) -> Broker:
+    """The broker, which a test may have left stopped or killed, at work again."""
+    if broker.is_running:
+        broker.child.signal(signal.SIGCONT)
+    else:
+        broker.start()
+    return broker
 
 
 @functools.cache
-def _made() -> Path:
-    """The data of a broker that has been stopped after its topics were created."""
+def _formatted() -> Path:
+    """The data of a broker that was never started."""
     folder = Path(tempfile.mkdtemp(prefix="playhead-broker-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    with Broker(folder) as broker:
-        create_topics(Settings(kafka_bootstrap=broker.bootstrap))
+    Broker(folder).format()
     return folder / "data"

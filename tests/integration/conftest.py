@@ -1,7 +1,10 @@
-"""One broker and one Postgres for all integration tests; a test that needs isolation makes topics and groups of its own."""
+"""One Postgres and one Spark for all integration tests, and a broker for each file: an idle broker costs CPU time, too.
+
+A test that needs isolation makes topics and groups of its own.
+"""
 
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from uuid import uuid4
 
@@ -12,21 +15,29 @@ from deploy.local.broker import Broker
 from deploy.local.postgres import Postgres
 from services.finalizer.warehouse import session as finalizer_session
 from services.finalizer.warehouse import tables
+from shared import topics
 from shared.settings import Settings
-from tests.integration.brokers import broker_with_topics
+from shared.topics import Topic
+from tests.integration.brokers import OF_VIEWS, at_work, broker_with_topics
 from tests.integration.failing import AUTHORIZER, Scene, scene_on
 from tests.integration.finalizing import spark_environment
 from tests.integration.warehousing import Warehouse, finalizer_settings
 
 
-@pytest.fixture(scope="session")
-def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
-    """A running broker with every declared topic in profile laptop."""
-    with broker_with_topics(tmp_path_factory.mktemp("broker")) as running:
+@pytest.fixture(scope="module")
+def broker_topics() -> Iterable[Topic]:
+    """What `broker` and `own_broker` have. A file that needs less than all says so: then its brokers start in less time."""
+    return topics.ALL
+
+
+@pytest.fixture(scope="module")
+def broker(tmp_path_factory: pytest.TempPathFactory, broker_topics: Iterable[Topic]) -> Iterator[Broker]:
+    """A running broker with the file's topics in profile laptop."""
+    with broker_with_topics(tmp_path_factory.mktemp("broker"), broker_topics) as running:
         yield running
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def settings(broker: Broker) -> Settings:
     """What all services of this installation share."""
     return Settings(kafka_bootstrap=broker.bootstrap, topics_profile="laptop", log_format="console")
@@ -44,23 +55,29 @@ def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Postgres]:
 
 
 @pytest.fixture
-def own_broker(tmp_path: Path) -> Iterator[Broker]:
+def own_broker(tmp_path: Path, broker_topics: Iterable[Topic]) -> Iterator[Broker]:
     """A broker that holds nothing of other tests."""
-    with broker_with_topics(tmp_path / "broker") as running:
+    with broker_with_topics(tmp_path / "broker", broker_topics) as running:
         yield running
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def emptied_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
-    """The broker of all scenes, each of which begins with empty topics; a test may kill it and start it again."""
-    with Broker(tmp_path_factory.mktemp("emptied"), properties=AUTHORIZER) as running:
+    """The broker of a file's scenes, each of which begins with empty topics; a test may kill it and start it again."""
+    with broker_with_topics(tmp_path_factory.mktemp("emptied"), (), properties=AUTHORIZER) as running:
         yield running
+
+
+@pytest.fixture(scope="module")
+def scene_topics() -> Iterable[Topic]:
+    """What a scene has: the topics of a slot of `video_views`, unless a file says otherwise."""
+    return OF_VIEWS
 
 
 @pytest.fixture
-def scene(emptied_broker: Broker, tmp_path: Path) -> Iterator[Scene]:
+def scene(emptied_broker: Broker, tmp_path: Path, scene_topics: Iterable[Topic]) -> Iterator[Scene]:
     """Empty topics, and slots, feeds and rows that end with the test."""
-    with scene_on(emptied_broker, tmp_path) as made:
+    with scene_on(at_work(emptied_broker), tmp_path, scene_topics) as made:
         yield made
 
 

@@ -1,6 +1,6 @@
 """What the tests of failures have in common: a clean set of topics on one broker, and slots that end with their test."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -12,6 +12,8 @@ from deploy.topics import create_topics
 from shared import topics
 from shared.partitioning import partition_of
 from shared.settings import Settings
+from shared.topics import Topic
+from tests.integration.brokers import OF_VIEWS
 from tests.integration.feed import FINISH, PARTITIONS, Feed, Rows, expect
 from tests.integration.slots import PROCESSOR, Slot, wait_until
 
@@ -29,15 +31,18 @@ QUICK = FINISH | {
 }
 
 
-def empty(broker: Broker) -> None:
-    """Creates all topics again."""
+def empty(broker: Broker, wanted: Iterable[Topic] = OF_VIEWS) -> None:
+    """Deletes all topics and creates these."""
     admin = AdminClient({"bootstrap.servers": broker.bootstrap})
-    names = [topic.name for topic in topics.ALL]
-    present = admin.list_topics(timeout=10).topics
-    for answer in admin.delete_topics([name for name in names if name in present]).values() if present else ():
-        answer.result()
-    wait_until(lambda: not set(names) & set(admin.list_topics(timeout=10).topics), "the topics are gone")
-    create_topics(Settings(kafka_bootstrap=broker.bootstrap))
+
+    def present() -> list[str]:
+        return [name for name in admin.list_topics(timeout=10).topics if not name.startswith("__")]
+
+    if names := present():
+        for answer in admin.delete_topics(names).values():
+            answer.result()
+    wait_until(lambda: not present(), "the topics are gone")
+    create_topics(Settings(kafka_bootstrap=broker.bootstrap), wanted)
 
 
 def delete_group(broker: Broker, group: str = "video_views") -> None:
@@ -139,9 +144,9 @@ class Scene:
 
 
 @contextmanager
-def scene_on(broker: Broker, folder: Path) -> Iterator[Scene]:
+def scene_on(broker: Broker, folder: Path, wanted: Iterable[Topic] = OF_VIEWS) -> Iterator[Scene]:
     """A scene on empty topics; what still runs at its end is killed."""
-    empty(broker)
+    empty(broker, wanted)
     with scene_of(broker.bootstrap, folder, broker) as scene:
         yield scene
 

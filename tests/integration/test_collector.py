@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import json
 import signal
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -23,15 +23,26 @@ from shared.codec import BEACON
 from shared.partitioning import partition_of
 from shared.schemas.beacon import Beacon
 from shared.settings import Settings
-from shared.topics import BEACONS, REJECTED
+from shared.topics import BEACONS, REJECTED, Topic
 from tests.contracts.sink_contract import SinkContract, Stored
-from tests.integration.brokers import broker_with_topics
+from tests.integration.brokers import OF_COLLECTOR, at_work
 from tests.integration.collecting import SECONDS_MAX, Collector, answered, reading, until
 from tests.unit.collector.intake.bodies import CMCD_RECORD, cmcd_bodies, mux_body, mux_event, mux_posts, post
 
 pytestmark = pytest.mark.integration
 
 LIMITS = {"queue_records_max": 10_000, "queue_kbytes_max": 16_384}
+
+
+@pytest.fixture(scope="module")
+def broker_topics() -> Iterable[Topic]:
+    return OF_COLLECTOR
+
+
+@pytest.fixture
+def own(broker: Broker) -> Broker:
+    """The file's broker, which a test may hang or kill. Readers begin at its end, so nothing of other tests is read."""
+    return at_work(broker)
 
 
 class TestKafkaSink(SinkContract):
@@ -105,9 +116,8 @@ async def test_two_processes_on_one_port_store_what_real_players_sent(broker: Br
         assert record.partition == partition_of(record.key, 8)
 
 
-async def test_what_was_answered_200_is_stored_though_the_broker_hangs_and_dies(tmp_path: Path) -> None:
+async def test_what_was_answered_200_is_stored_though_the_broker_hangs_and_dies(own: Broker, tmp_path: Path) -> None:
     with (
-        broker_with_topics(tmp_path / "broker") as own,
         Collector(own.bootstrap, tmp_path, free_port(), ack_seconds_max="1") as collector,
         reading(own.bootstrap, BEACONS.name) as reader,
     ):
@@ -233,18 +243,17 @@ async def test_processes_come_to_and_leave_a_shared_port_and_no_client_notices(b
     assert set(statuses) == {200}
 
 
-async def test_a_collector_that_must_leave_records_behind_says_how_many(tmp_path: Path) -> None:
-    with broker_with_topics(tmp_path / "broker") as own:
-        limits = {"ack_seconds_max": "0.5", "drain_seconds_max": "1"}
-        with Collector(own.bootstrap, tmp_path, free_port(), **limits) as collector:
-            own.child.signal(signal.SIGSTOP)
-            async with aiohttp.ClientSession() as client:
-                body = (CMCD_RECORD + "\n") * 3
-                assert await answered(client, collector.url + "/cmcd/leaves", body.encode()) == 503
-            assert collector.child.stop(SECONDS_MAX) == 1
-            last = collector.log_lines()[-1]
-            assert (last["event"], last["records_unstored"]) == ("stopped_with_records_unstored", 3)
-            own.child.signal(signal.SIGCONT)
+async def test_a_collector_that_must_leave_records_behind_says_how_many(own: Broker, tmp_path: Path) -> None:
+    limits = {"ack_seconds_max": "0.5", "drain_seconds_max": "1"}
+    with Collector(own.bootstrap, tmp_path, free_port(), **limits) as collector:
+        own.child.signal(signal.SIGSTOP)
+        async with aiohttp.ClientSession() as client:
+            body = (CMCD_RECORD + "\n") * 3
+            assert await answered(client, collector.url + "/cmcd/leaves", body.encode()) == 503
+        assert collector.child.stop(SECONDS_MAX) == 1
+        last = collector.log_lines()[-1]
+        assert (last["event"], last["records_unstored"]) == ("stopped_with_records_unstored", 3)
+        own.child.signal(signal.SIGCONT)
 
 
 def test_a_collector_whose_topics_are_not_as_declared_does_not_start(broker: Broker, tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import gzip
 import signal
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from pathlib import Path
 
 import aiohttp
@@ -15,8 +15,8 @@ from deploy.local.broker import Broker
 from deploy.local.ports import free_port
 from services.collector.sink.records import Record
 from shared.codec import BEACON
-from shared.topics import BEACONS
-from tests.integration.brokers import broker_with_topics
+from shared.topics import BEACONS, Topic
+from tests.integration.brokers import OF_COLLECTOR, at_work
 from tests.integration.collecting import SECONDS_MAX, Collector, answered, reading, until
 from tests.unit.collector.intake.bodies import CMCD_RECORD, mux_body, mux_event
 
@@ -25,6 +25,17 @@ pytestmark = pytest.mark.integration
 PLAYERS = 8
 MIB = 1024 * 1024
 Stored = set[tuple[str, int]]
+
+
+@pytest.fixture(scope="module")
+def broker_topics() -> Iterable[Topic]:
+    return OF_COLLECTOR
+
+
+@pytest.fixture
+def own(broker: Broker) -> Broker:
+    """The file's broker, which a test may hang or kill. Readers begin at its end, so nothing of other tests is read."""
+    return at_work(broker)
 
 
 class Crowd:
@@ -132,33 +143,33 @@ def _set_min_isr(bootstrap: str, replicas: int) -> None:
         future.result(SECONDS_MAX)
 
 
-async def test_a_full_queue_and_too_few_replicas_lose_nothing(tmp_path: Path) -> None:
+async def test_a_full_queue_and_too_few_replicas_lose_nothing(own: Broker, tmp_path: Path) -> None:
     """The queue holds five records, so that eight players fill it; none of them is ever cut in two by it."""
-    with broker_with_topics(tmp_path / "broker") as own:
-        limits = {"queue_records_max": "5", "ack_seconds_max": "1"}
-        with (
-            Collector(own.bootstrap, tmp_path, free_port(), **limits) as collector,
-            reading(own.bootstrap, BEACONS.name) as reader,
-        ):
-            crowd = Crowd(collector.url, is_mux=False)
-            async with crowd.playing():
+    limits = {"queue_records_max": "5", "ack_seconds_max": "1"}
+    with (
+        Collector(own.bootstrap, tmp_path, free_port(), **limits) as collector,
+        reading(own.bootstrap, BEACONS.name) as reader,
+    ):
+        crowd = Crowd(collector.url, is_mux=False)
+        async with crowd.playing():
+            await crowd.more()
+            for trouble in (hang, lack_replicas):
+                mend = await trouble(own)
+                await crowd.more_refused()
+                await mend()
                 await crowd.more()
-                for trouble in (hang, lack_replicas):
-                    mend = await trouble(own)
-                    await crowd.more_refused()
-                    await mend()
-                    await crowd.more()
-            records = reader.until(lambda found: set(numbers(found)) >= set(crowd.stored))
-            assert_all_there_in_order(records, crowd.stored)
-            assert set(crowd.statuses) == {204, 503}
-            with_reason = collector.metric('playhead_collector_unstored_total{reason="queue_full"}')
-            assert with_reason > 0
+        records = reader.until(lambda found: set(numbers(found)) >= set(crowd.stored))
+        assert_all_there_in_order(records, crowd.stored)
+        assert set(crowd.statuses) == {204, 503}
+        with_reason = collector.metric('playhead_collector_unstored_total{reason="queue_full"}')
+        assert with_reason > 0
 
 
-async def test_a_broker_that_is_away_under_load_loses_nothing(tmp_path: Path, outage_seconds: float) -> None:
+async def test_a_broker_that_is_away_under_load_loses_nothing(
+    own: Broker, tmp_path: Path, outage_seconds: float
+) -> None:
     """Without a spool, and with players that do not wait: what is answered 200 or 204 before, meanwhile and after is in Kafka."""
     with (
-        broker_with_topics(tmp_path / "broker") as own,
         Collector(own.bootstrap, tmp_path, free_port(), ack_seconds_max="1") as collector,
         reading(own.bootstrap, BEACONS.name) as reader,
     ):
@@ -185,13 +196,12 @@ async def test_a_broker_that_is_away_under_load_loses_nothing(tmp_path: Path, ou
         assert collector.child.stop(SECONDS_MAX) == 0
 
 
-async def test_many_bombs_at_once_take_no_more_memory_than_the_limits_say(tmp_path: Path) -> None:
+async def test_many_bombs_at_once_take_no_more_memory_than_the_limits_say(own: Broker, tmp_path: Path) -> None:
     """Bodies of a few kB become 1.6 MB of records each, and wait for a broker that hangs. A tenth of them fits."""
     bomb = gzip.compress(mux_body(*(mux_event(ake="bombs", xsqno=seq) for seq in range(2_000))))
     assert len(bomb) < 20_000
     limits = {"in_flight_bytes_max": str(16 * MIB), "queue_kbytes_max": "2000000", "queue_records_max": "10000000"}
     with (
-        broker_with_topics(tmp_path / "broker") as own,
         Collector(own.bootstrap, tmp_path, free_port(), ack_seconds_max="100", **limits) as collector,
     ):
         async with aiohttp.ClientSession() as client:
@@ -213,39 +223,37 @@ async def test_many_bombs_at_once_take_no_more_memory_than_the_limits_say(tmp_pa
         assert collector.metric("playhead_collector_in_flight_bytes") == 0
 
 
-async def test_a_spool_takes_over_and_outlives_its_process(tmp_path: Path) -> None:
+async def test_a_spool_takes_over_and_outlives_its_process(own: Broker, tmp_path: Path) -> None:
     """The broker dies, Mux clients are answered 200 all the same, the collector dies, both come back."""
-    with broker_with_topics(tmp_path / "broker") as own:
-        port = free_port()
-        limits = {"spool_dir": str(tmp_path / "spool"), "ack_seconds_max": "1", "drain_seconds_max": "30"}
-        with reading(own.bootstrap, BEACONS.name) as reader:
-            with Collector(own.bootstrap, tmp_path, port, "first", **limits) as first:
-                crowd = Crowd(first.url, is_mux=True)
-                async with crowd.playing():
+    port = free_port()
+    limits = {"spool_dir": str(tmp_path / "spool"), "ack_seconds_max": "1", "drain_seconds_max": "30"}
+    with reading(own.bootstrap, BEACONS.name) as reader:
+        with Collector(own.bootstrap, tmp_path, port, "first", **limits) as first:
+            crowd = Crowd(first.url, is_mux=True)
+            async with crowd.playing():
+                await crowd.more()
+                await asyncio.to_thread(own.kill)
+                await crowd.more(10 * PLAYERS)
+                assert 503 not in crowd.statuses
+                assert first.metric("playhead_collector_spool_bytes") > 0
+                await asyncio.to_thread(first.child.kill)
+                await asyncio.to_thread(own.start)
+                with Collector(own.bootstrap, tmp_path, port, "second", **limits) as second:
                     await crowd.more()
-                    await asyncio.to_thread(own.kill)
-                    await crowd.more(10 * PLAYERS)
-                    assert 503 not in crowd.statuses
-                    assert first.metric("playhead_collector_spool_bytes") > 0
-                    await asyncio.to_thread(first.child.kill)
-                    await asyncio.to_thread(own.start)
-                    with Collector(own.bootstrap, tmp_path, port, "second", **limits) as second:
-                        await crowd.more()
-                        await until(lambda: second.metric("playhead_collector_spool_bytes") == 0)
-                        await crowd.more()
-                        assert await asyncio.to_thread(second.child.stop, SECONDS_MAX) == 0
-            records = reader.until(lambda found: set(numbers(found)) >= set(crowd.stored))
-        assert_all_there_in_order(records, crowd.stored)
+                    await until(lambda: second.metric("playhead_collector_spool_bytes") == 0)
+                    await crowd.more()
+                    assert await asyncio.to_thread(second.child.stop, SECONDS_MAX) == 0
+        records = reader.until(lambda found: set(numbers(found)) >= set(crowd.stored))
+    assert_all_there_in_order(records, crowd.stored)
 
 
-async def test_a_spool_that_cannot_be_drained_is_reported_by_the_exit_code(tmp_path: Path) -> None:
-    with broker_with_topics(tmp_path / "broker") as own:
-        limits = {"spool_dir": str(tmp_path / "spool"), "ack_seconds_max": "0.5", "drain_seconds_max": "1"}
-        with Collector(own.bootstrap, tmp_path, free_port(), **limits) as collector:
-            await asyncio.to_thread(own.kill)
-            async with aiohttp.ClientSession() as client:
-                assert await answered(client, collector.url, mux_body(mux_event())) == 200
-                # Other clients get a 503: their retries do no harm.
-                assert await answered(client, collector.url + "/cmcd/losses", CMCD_RECORD.encode()) == 503
-            assert await asyncio.to_thread(collector.child.stop, SECONDS_MAX) == 5
-            assert collector.log_lines()[-1]["event"] == "stopped_with_a_spool"
+async def test_a_spool_that_cannot_be_drained_is_reported_by_the_exit_code(own: Broker, tmp_path: Path) -> None:
+    limits = {"spool_dir": str(tmp_path / "spool"), "ack_seconds_max": "0.5", "drain_seconds_max": "1"}
+    with Collector(own.bootstrap, tmp_path, free_port(), **limits) as collector:
+        await asyncio.to_thread(own.kill)
+        async with aiohttp.ClientSession() as client:
+            assert await answered(client, collector.url, mux_body(mux_event())) == 200
+            # Other clients get a 503: their retries do no harm.
+            assert await answered(client, collector.url + "/cmcd/losses", CMCD_RECORD.encode()) == 503
+        assert await asyncio.to_thread(collector.child.stop, SECONDS_MAX) == 5
+        assert collector.log_lines()[-1]["event"] == "stopped_with_a_spool"

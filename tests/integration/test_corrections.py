@@ -48,7 +48,7 @@ def create_again(scene: Scene) -> None:
     admin = AdminClient({"bootstrap.servers": scene.bootstrap})
     admin.delete_topics([NAME])[NAME].result()
     wait_until(lambda: NAME not in admin.list_topics(timeout=10).topics, "the topic is gone")
-    create_topics(Settings(kafka_bootstrap=scene.bootstrap))
+    create_topics(Settings(kafka_bootstrap=scene.bootstrap), [topics.BEACONS])
 
 
 def leader_epoch(scene: Scene) -> int:

@@ -5,7 +5,7 @@ import re
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import LiteralString, cast
 from uuid import uuid4
@@ -24,11 +24,18 @@ from services.collector.customers.usage import Usage
 from services.collector.customers.usage_reports import UsageReports
 from services.collector.intake.sender.customers import Customer, CustomersWrong, Found
 from services.rim.database.migrations import migrate
+from shared.topics import Topic
+from tests.integration.brokers import OF_COLLECTOR
 from tests.integration.collecting import SECONDS_MAX, Collector, answered, until
 
 pytestmark = pytest.mark.integration
 
 INSERT = "INSERT INTO collector.customers (customer_id, keys) VALUES ('acme', '{acme-web}')"
+
+
+@pytest.fixture(scope="module")
+def broker_topics() -> Iterable[Topic]:
+    return OF_COLLECTOR
 
 
 @pytest.fixture

@@ -29,7 +29,7 @@ from shared.partitioning import partition_of, view_key
 from shared.schemas.live import BUCKET_MS
 from shared.settings import Settings
 from shared.topics import BEACONS
-from tests.integration.brokers import broker_with_topics
+from tests.integration.brokers import OF_VIEWS, broker_with_topics
 from tests.integration.dashboard_parts import (
     LIFE,
     PARTITIONS,
@@ -68,7 +68,7 @@ def installation(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installat
     folder = tmp_path_factory.mktemp("dashboard")
     postgres = Postgres(tmp_path_factory.mktemp("dashboard-postgres"))
     port, lookup_port = free_port(), free_port()
-    with broker_with_topics(folder / "broker") as broker:
+    with broker_with_topics(folder / "broker", OF_VIEWS) as broker:
         settings = Settings(kafka_bootstrap=broker.bootstrap, topics_profile="laptop")
         try:
             postgres.start()

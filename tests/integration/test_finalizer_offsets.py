@@ -1,7 +1,7 @@
 """What the finalizer asks the broker: which topics stand still behind an open transaction, and where a new checkpoint begins."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from uuid import uuid4
 
 import pytest
@@ -14,8 +14,14 @@ from services.finalizer.streaming import raw
 from services.finalizer.streaming.stalls import stalled
 from services.finalizer.warehouse import identity
 from shared.settings import Settings
+from shared.topics import Topic
 
 pytestmark = pytest.mark.integration
+
+
+@pytest.fixture(scope="module")
+def broker_topics() -> Iterable[Topic]:
+    return ()
 
 
 @pytest.fixture

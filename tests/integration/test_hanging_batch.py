@@ -1,6 +1,7 @@
 """A batch that hangs while nothing lags is seen by the age of the batch."""
 
 import threading
+from collections.abc import Iterable
 from pathlib import Path
 from uuid import uuid4
 
@@ -16,9 +17,15 @@ from services.finalizer.streaming.stream import Stream
 from services.rim.telemetry.metrics import gauge
 from shared.metrics import FINALIZER_BATCH_AGE_SECONDS, FINALIZER_LAG_RECORDS
 from shared.settings import Settings
+from shared.topics import Topic
 from tests.integration.slots import wait_until
 
 pytestmark = pytest.mark.integration
+
+
+@pytest.fixture(scope="module")
+def broker_topics() -> Iterable[Topic]:
+    return ()
 
 
 def test_a_batch_that_hangs_without_lag_has_an_age_that_grows(

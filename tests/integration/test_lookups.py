@@ -2,17 +2,24 @@
 
 import threading
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pytest
 
 from deploy.local.broker import Broker
+from shared.topics import Topic
+from tests.integration.brokers import OF_VIEWS
 from tests.integration.feed import PARTITIONS
 from tests.integration.lookup_slots import VIEW_IDS, LookupSlot, owners, partition, send
 from tests.integration.slots import wait_until
 
 pytestmark = pytest.mark.integration
+
+
+@pytest.fixture(scope="module")
+def broker_topics() -> Iterable[Topic]:
+    return OF_VIEWS
 
 
 class Polling(threading.Thread):

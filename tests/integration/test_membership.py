@@ -7,7 +7,7 @@ import pytest
 
 from tests.chaos import logs, rolling
 from tests.chaos.feed import PARTITIONS
-from tests.integration.brokers import broker_with_topics
+from tests.integration.brokers import OF_VIEWS, broker_with_topics
 from tests.integration.slots import Slot, wait_until
 
 pytestmark = pytest.mark.integration
@@ -20,7 +20,7 @@ HAND_OVER_SECONDS_MAX = SESSION_SECONDS * 0.6
 @pytest.fixture
 def slots(tmp_path: Path) -> Iterator[list[Slot]]:
     """Three slots on a broker of their own, each with its share."""
-    with broker_with_topics(tmp_path / "broker") as broker:
+    with broker_with_topics(tmp_path / "broker", OF_VIEWS) as broker:
         started = [
             Slot(broker.bootstrap, tmp_path, number, PROCESSOR_SESSION_MS=str(SESSION_SECONDS * 1000))
             for number in range(3)

@@ -12,7 +12,7 @@ from deploy.demo.compare import ViewRecords
 from deploy.demo.observe import TopicReader
 from shared import codec, topics
 from shared.settings import Settings
-from tests.integration.brokers import broker_with_topics
+from tests.integration.brokers import OF_VIEWS, broker_with_topics
 from tests.integration.finalizing import a_view
 
 pytestmark = pytest.mark.integration
@@ -23,7 +23,7 @@ _SECONDS_MAX = 30.0
 @pytest.fixture
 def fresh(tmp_path: Path) -> Iterator[Settings]:
     """A broker of its own: the reader reads everything that was ever written."""
-    with broker_with_topics(tmp_path / "broker") as broker:
+    with broker_with_topics(tmp_path / "broker", OF_VIEWS) as broker:
         yield Settings(kafka_bootstrap=broker.bootstrap)
 
 

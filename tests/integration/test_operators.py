@@ -1,6 +1,7 @@
 """What operators see of a slot, as JSON, as a page and as metrics: each figure is there, and right."""
 
 import shutil
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,8 @@ from confluent_kafka import Producer
 from deploy.local.broker import Broker
 from shared import codec, topics
 from shared.partitioning import view_key
+from shared.topics import Topic
+from tests.integration.brokers import OF_VIEWS
 from tests.integration.feed import PARTITIONS, beacon
 from tests.integration.lookup_slots import T0, VIEW_IDS, LookupSlot, partition, send
 from tests.integration.raising_slot import PROGRAM, TOO_LARGE
@@ -19,6 +22,11 @@ pytestmark = pytest.mark.integration
 
 GONE, POISON = "view-gone", "view-poison"
 ENVIRON = {"VIDEO_VIEWS_FINISH_CLEAN_MS": "100", "VIDEO_VIEWS_LATENESS_MS": "100"}
+
+
+@pytest.fixture(scope="module")
+def broker_topics() -> Iterable[Topic]:
+    return OF_VIEWS
 
 
 def produce(broker: Broker, view_id: str, *values: bytes) -> None:

@@ -14,7 +14,7 @@ from playwright.sync_api import sync_playwright
 from deploy.local.ports import free_port
 from shared.schemas.view import View
 from shared.topics import BEACONS, REJECTED, VIEWS
-from tests.integration.brokers import broker_with_topics
+from tests.integration.brokers import OF_COLLECTOR, OF_VIEWS, broker_with_topics
 from tests.integration.collecting import Collector, reading
 from tests.integration.players.media import SECONDS, made_media
 from tests.integration.players.seen import Seen, seen_until
@@ -86,7 +86,7 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Results]:
     """Every story, played once."""
     folder = tmp_path_factory.mktemp("players")
     media = made_media()
-    with broker_with_topics(folder / "broker") as broker:
+    with broker_with_topics(folder / "broker", [*OF_VIEWS, *OF_COLLECTOR]) as broker:
         slot = Slot(broker.bootstrap, folder, 0, **FINISH)
         slot.start()
         port = free_port()

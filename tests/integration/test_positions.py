@@ -2,7 +2,7 @@
 
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from uuid import uuid4
 
 import pytest
@@ -12,12 +12,18 @@ from confluent_kafka.cimpl import NewTopic
 
 from deploy.local.broker import Broker
 from services.processor.runtime.kafka.positions import Positions
+from shared.topics import Topic
 
 pytestmark = pytest.mark.integration
 
 RECORDS = 100
 #: The client asks again where a partition begins after half a second.
 LATE_SECONDS = 0.3
+
+
+@pytest.fixture(scope="module")
+def broker_topics() -> Iterable[Topic]:
+    return ()
 
 
 @pytest.fixture

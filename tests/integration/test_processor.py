@@ -2,6 +2,7 @@
 
 import random
 from collections import Counter, defaultdict
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
@@ -11,10 +12,17 @@ from deploy.local.broker import Broker
 from shared import codec, topics
 from shared.schemas.live import BUCKET_MS, Live
 from shared.schemas.view import View
+from shared.topics import Topic
+from tests.integration.brokers import OF_VIEWS
 from tests.integration.feed import FINISH, Feed, Rows, committed, expect
 from tests.integration.slots import Slot, wait_until
 
 pytestmark = pytest.mark.integration
+
+
+@pytest.fixture(scope="module")
+def broker_topics() -> Iterable[Topic]:
+    return (*OF_VIEWS, topics.VIEWS_PROTOBUF)
 
 
 def test_every_view_is_finished_once_through_kills_pauses_and_handovers(own_broker: Broker, tmp_path: Path) -> None:

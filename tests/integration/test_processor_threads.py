@@ -1,32 +1,31 @@
 """Whichever thread of a slot dies: the process ends, with code 1 and a last line that says why."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
 
 from deploy.local.broker import Broker
 from deploy.local.ports import free_port
+from shared.topics import Topic
 from tests.integration.broken_slot import WORK
-from tests.integration.brokers import broker_with_topics
+from tests.integration.brokers import OF_VIEWS
 from tests.integration.slots import Slot, wait_until
 
 pytestmark = pytest.mark.integration
 
 
 @pytest.fixture(scope="module")
-def own_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
-    """One broker for this file."""
-    with broker_with_topics(tmp_path_factory.mktemp("broker")) as running:
-        yield running
+def broker_topics() -> Iterable[Topic]:
+    return OF_VIEWS
 
 
-def test_the_death_of_any_thread_ends_the_slot(own_broker: Broker, tmp_path: Path) -> None:
+def test_the_death_of_any_thread_ends_the_slot(broker: Broker, tmp_path: Path) -> None:
     sign = tmp_path / "die"
     slots = {
         name: Slot(
-            own_broker.bootstrap,
+            broker.bootstrap,
             tmp_path,
             number,
             program=("tests.integration.broken_slot", name, str(sign)),

@@ -2,7 +2,7 @@
 
 import asyncio
 import io
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -11,6 +11,8 @@ import pytest
 
 from deploy.local.broker import Broker
 from deploy.local.ports import free_port
+from shared.topics import Topic
+from tests.integration.brokers import OF_COLLECTOR, topics_of
 from tests.integration.collecting import Collector
 from tests.integration.lookup_slots import TOKEN
 from tests.integration.recording import (
@@ -27,6 +29,11 @@ from tests.integration.recording import (
 from tests.integration.slots import wait_until
 
 pytestmark = pytest.mark.integration
+
+
+@pytest.fixture(scope="module")
+def broker_topics() -> Iterable[Topic]:
+    return (*topics_of("recordings"), *OF_COLLECTOR)
 
 
 @pytest.fixture

@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Iterable
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -11,7 +12,9 @@ import pytest
 
 from deploy.local.broker import Broker
 from shared import codec, topics
+from shared.topics import Topic
 from tests.integration import recording
+from tests.integration.brokers import OF_COLLECTOR, OF_VIEWS, topics_of
 from tests.integration.failing import Scene
 from tests.integration.feed import beacon, committed
 from tests.integration.raising_slot import PROGRAM, RAISES
@@ -21,6 +24,16 @@ from tests.refusing_store import refusing_store
 pytestmark = pytest.mark.integration
 
 AT_MS = 1_790_000_000_000
+
+
+@pytest.fixture(scope="module")
+def scene_topics() -> Iterable[Topic]:
+    return (*OF_VIEWS, *topics_of("traces"), topics.REDRIVEN)
+
+
+@pytest.fixture(scope="module")
+def broker_topics() -> Iterable[Topic]:
+    return (*topics_of("recordings"), *OF_COLLECTOR, topics.REDRIVEN)
 
 
 def encoded(view_id: str, seq: int, event: str, **attrs: object) -> bytes:

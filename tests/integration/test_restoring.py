@@ -1,6 +1,6 @@
 """A restore that takes long: it holds up neither the slot's other partitions nor its membership, and survives a rebalance."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -9,6 +9,8 @@ from confluent_kafka import Producer
 
 from deploy.local.broker import Broker
 from shared import topics
+from shared.topics import Topic
+from tests.integration.brokers import OF_VIEWS
 from tests.integration.lookup_slots import VIEW_IDS, LookupSlot, owners, partition, send
 from tests.integration.slots import wait_until
 
@@ -16,6 +18,11 @@ pytestmark = pytest.mark.integration
 
 LONG = partition(VIEW_IDS[0])
 OTHERS = [view_id for view_id in VIEW_IDS if partition(view_id) != LONG]
+
+
+@pytest.fixture(scope="module")
+def broker_topics() -> Iterable[Topic]:
+    return OF_VIEWS
 
 
 @contextmanager

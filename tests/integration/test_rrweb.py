@@ -3,7 +3,7 @@
 import gzip
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -29,11 +29,18 @@ from deploy.local.paths import RRWEB
 from deploy.local.ports import free_port
 from services.dashboard.app import STATIC
 from services.dashboard.replay import Replay
+from shared.topics import Topic
+from tests.integration.brokers import OF_COLLECTOR, topics_of
 from tests.integration.collecting import Collector
 from tests.integration.lookup_slots import TOKEN, LookupSlot
 from tests.integration.slots import wait_until
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(600)]
+
+
+@pytest.fixture(scope="module")
+def broker_topics() -> Iterable[Topic]:
+    return (*topics_of("recordings"), *OF_COLLECTOR)
 
 
 @contextmanager

@@ -1,7 +1,7 @@
 """Finished views on another cluster: MirrorMaker carries each exactly once, through kill -9 and what a processor has aborted."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pytest
@@ -12,13 +12,18 @@ from deploy.local.paths import KAFKA_LOG4J, MIRRORMAKER_JARS, MIRRORMAKER_PROPER
 from deploy.local.ports import free_port
 from deploy.local.process import Child
 from deploy.topics import create_topics
+from shared import topics
 from shared.settings import Settings
-from shared.topics import VIEWS
 from tests.integration.finalizing import Topic, a_view
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(600)]
 
 SECONDS_MAX = 240.0
+
+
+@pytest.fixture(scope="module")
+def broker_topics() -> Iterable[topics.Topic]:
+    return (topics.VIEWS,)
 
 
 @pytest.fixture
@@ -33,7 +38,7 @@ def mirrormaker(first: Broker, second: Broker, folder: Path, name: str) -> Child
         **os.environ,
         "FIRST_BOOTSTRAP": first.bootstrap,
         "SECOND_BOOTSTRAP": second.bootstrap,
-        "TOPICS": VIEWS.name,
+        "TOPICS": topics.VIEWS.name,
         "REPLICATION_FACTOR": "1",
         "REST_PORT": str(free_port()),
     }
@@ -44,7 +49,7 @@ def mirrormaker(first: Broker, second: Broker, folder: Path, name: str) -> Child
 
 
 def test_every_view_is_there_once_through_a_kill(own_broker: Broker, second: Broker, tmp_path: Path) -> None:
-    create_topics(Settings(kafka_bootstrap=second.bootstrap))
+    create_topics(Settings(kafka_bootstrap=second.bootstrap), [topics.VIEWS])
     topic = Topic(own_broker.bootstrap, "processor")
     sent = 0
 
@@ -55,7 +60,7 @@ def test_every_view_is_there_once_through_a_kill(own_broker: Broker, second: Bro
         sent += count
 
     def there() -> int:
-        return len(read_committed(second.bootstrap, VIEWS.name))
+        return len(read_committed(second.bootstrap, topics.VIEWS.name))
 
     send(300)
     worker = mirrormaker(own_broker, second, tmp_path, "mirrormaker-1")
@@ -74,6 +79,6 @@ def test_every_view_is_there_once_through_a_kill(own_broker: Broker, second: Bro
     finally:
         worker.stop(30)
         successor.stop(30)
-    here = sorted(read_committed(own_broker.bootstrap, VIEWS.name))
-    assert sorted(read_committed(second.bootstrap, VIEWS.name)) == here
+    here = sorted(read_committed(own_broker.bootstrap, topics.VIEWS.name))
+    assert sorted(read_committed(second.bootstrap, topics.VIEWS.name)) == here
     assert len(here) == sent

@@ -5,7 +5,7 @@ import random
 import signal
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
 from pathlib import Path
 from urllib.request import urlopen
@@ -22,6 +22,7 @@ from services.finalizer.serving.database import Serving
 from services.serving.comparing import compare
 from services.serving.repair import repair
 from services.serving.settings import ServingSettings
+from shared import topics
 from shared.schemas.view import View
 from tests.integration.finalizing import Topic, newest
 from tests.integration.hot import generated, kept, recounted
@@ -29,6 +30,11 @@ from tests.integration.hot import generated, kept, recounted
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(900)]
 
 SECONDS_MAX = 240.0
+
+
+@pytest.fixture(scope="module")
+def broker_topics() -> Iterable[topics.Topic]:
+    return (topics.VIEWS,)
 
 
 class Service:

@@ -1,11 +1,13 @@
 """Lookups while a slot's owner dies and its standby takes over: what a copy says, and where the question is passed on to."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pytest
 
 from deploy.local.broker import Broker
+from shared.topics import Topic
+from tests.integration.brokers import OF_VIEWS
 from tests.integration.lookup_slots import VIEW_IDS, LookupSlot, partition, send
 from tests.integration.slots import wait_until
 
@@ -13,6 +15,11 @@ pytestmark = pytest.mark.integration
 
 #: Long enough to look on while nobody works the slot; its end moves nothing (a session lasts longer).
 WITH_STANDBY = {"PROCESSOR_STANDBYS": "1", "PROCESSOR_SUSPECT_MS": "6000", "PROCESSOR_SESSION_MS": "20000"}
+
+
+@pytest.fixture(scope="module")
+def broker_topics() -> Iterable[Topic]:
+    return OF_VIEWS
 
 
 @pytest.fixture

@@ -1,18 +1,25 @@
 """Warm standbys: a host dies, and its slots go on elsewhere from copies that were kept."""
 
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pytest
 
 from deploy.local.broker import Broker
+from shared.topics import Topic
+from tests.integration.brokers import OF_VIEWS
 from tests.integration.feed import FINISH, Feed, Rows, expect
 from tests.integration.slots import Slot, wait_until
 
 pytestmark = pytest.mark.integration
 
 STANDBY = {"PROCESSOR_STANDBYS": "1", "PROCESSOR_HAND_BACK_MS": "1500"}
+
+
+@pytest.fixture(scope="module")
+def broker_topics() -> Iterable[Topic]:
+    return OF_VIEWS
 
 
 class Host:

@@ -4,7 +4,7 @@ import http.server
 import json
 import threading
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,8 @@ from deploy.local.broker import Broker
 from deploy.local.ports import free_port
 from deploy.local.process import wait_until
 from shared import topics
+from shared.topics import Topic
+from tests.integration.brokers import OF_COLLECTOR, OF_VIEWS
 from tests.integration.collecting import SECONDS_MAX, Collector, reading
 from tests.integration.slots import Slot
 
@@ -25,6 +27,11 @@ KEY = "acme:v1"
 BEACONS = b"""{"meta": {"transmission_timestamp": 1700000000500}, "events": [
   {"e": "viewstart", "xid": "v1", "ake": "acme", "xsqno": 1, "uti": 1700000000000},
   {"e": "viewend", "xid": "v1", "ake": "acme", "xsqno": 2, "uti": 1700000000400}]}"""
+
+
+@pytest.fixture(scope="module")
+def broker_topics() -> Iterable[Topic]:
+    return (*OF_VIEWS, *OF_COLLECTOR)
 
 
 class Receiver:

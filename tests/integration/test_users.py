@@ -4,7 +4,7 @@ import concurrent.futures
 import contextlib
 import threading
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pytest
@@ -12,6 +12,8 @@ from openapi_spec_validator import OpenAPIV31SpecValidator
 
 from deploy.local.broker import Broker
 from shared import codec, topics
+from shared.topics import Topic
+from tests.integration.brokers import topics_of
 from tests.integration.collecting import reading
 from tests.integration.feed import uncommitted
 from tests.integration.lookup_slots import owners
@@ -19,6 +21,11 @@ from tests.integration.slots import wait_until
 from tests.integration.tabling import TableSlot, UserReply
 
 pytestmark = pytest.mark.integration
+
+
+@pytest.fixture(scope="module")
+def broker_topics() -> Iterable[Topic]:
+    return topics_of("users")
 
 
 @contextlib.contextmanager

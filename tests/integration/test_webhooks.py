@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from urllib.request import urlopen
 
@@ -12,7 +12,7 @@ from confluent_kafka import Producer
 from deploy.local.broker import Broker
 from deploy.local.ports import free_port
 from deploy.local.process import Child
-from shared.topics import API_ANOMALIES, WEBHOOKS_FAILED
+from shared.topics import API_ANOMALIES, WEBHOOKS_FAILED, Topic
 from tests.integration.collecting import SECONDS_MAX, reading
 from tests.integration.slots import wait_until
 from tests.unit.webhooks.anomalies import revision
@@ -22,6 +22,11 @@ pytestmark = pytest.mark.integration
 
 #: A message of this host is never taken.
 REFUSED = "refused.example"
+
+
+@pytest.fixture(scope="module")
+def broker_topics() -> Iterable[Topic]:
+    return (API_ANOMALIES, WEBHOOKS_FAILED)
 
 
 class Webhooks:
