@@ -28,6 +28,7 @@ from shared.codec import VIEW
 from shared.schemas.view import View
 from shared.settings import Settings
 from shared.topics import BEACONS, LATE, REJECTED, VIEWS
+from tests.integration.brokers import broker_with_topics
 from tests.integration.finalizing import (
     HOUR_MS,
     RUN_SECONDS_MAX,
@@ -69,8 +70,7 @@ UNUSABLE = (
 @pytest.fixture
 def bootstrap(tmp_path: Path) -> Iterator[str]:
     """A broker of one's own, so that topic `views` holds what the test has put there."""
-    with Broker(tmp_path / "broker") as running:
-        create_topics(Settings(kafka_bootstrap=running.bootstrap), [VIEWS, BEACONS, LATE, REJECTED])
+    with broker_with_topics(tmp_path / "broker", [VIEWS, BEACONS, LATE, REJECTED]) as running:
         yield running.bootstrap
 
 

@@ -4,18 +4,16 @@ import random
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 
 from deploy.local.broker import Broker
-from deploy.topics import create_topics
 from services.processor.engine.driver import Driver
 from shared import topics
 from shared.partitioning import partition_of
-from shared.settings import Settings
 from shared.topics import Topic
 from tests.integration.join_slot import SESSIONS
 from tests.integration.slots import ROOT, wait_until
@@ -28,15 +26,10 @@ HOUR_MS = 3_600_000
 InputRecord = tuple[Topic, bytes, bytes]
 
 
-@pytest.fixture
-def own_broker(tmp_path: Path) -> Iterator[Broker]:
-    """A broker that has the join's topics."""
-    with Broker(tmp_path / "broker") as running:
-        create_topics(
-            Settings(kafka_bootstrap=running.bootstrap),
-            [LEFT, RIGHT, JOINED, CHANGELOG, topics.LATE, topics.REJECTED],
-        )
-        yield running
+@pytest.fixture(scope="module")
+def broker_topics() -> Iterable[Topic]:
+    """Those of the join."""
+    return (LEFT, RIGHT, JOINED, CHANGELOG, topics.LATE, topics.REJECTED)
 
 
 class JoinSlot:
