@@ -96,11 +96,13 @@ class Positions:
         return [(topic, number) for topic in self._topics for number in numbers]
 
     def _go_to(self, at: tuple[str, int], to: TopicPartition) -> None:
-        if at in self._assigned:
-            self._consumer.seek(to)
-        else:
+        if at not in self._assigned:
             self._consumer.incremental_assign([to])
             self._assigned.add(at)
+            if to.offset == OFFSET_BEGINNING:
+                return
+        # Also after an assignment: the client asks about the leader epoch at a seek alone.
+        self._consumer.seek(to)
 
     def _resume(self, at: tuple[str, int]) -> None:
         self._consumer.resume([TopicPartition(*at)])

@@ -22,7 +22,6 @@ class Client:
 
     def incremental_assign(self, partitions: list[TopicPartition]) -> None:
         self.assigned.append([(at.topic, at.partition, at.offset) for at in partitions])
-        self.epochs += [at.leader_epoch for at in partitions]
 
     def incremental_unassign(self, partitions: list[TopicPartition]) -> None:
         self.unassigned.append([(at.topic, at.partition) for at in partitions])
@@ -44,7 +43,7 @@ class Client:
 def positions(client: Client) -> Positions:
     """Of a client that reads a partition, which is to be read again."""
     made = Positions(client, ["beacons"])  # type: ignore[arg-type]
-    made.rewind("beacons", 5, 0)
+    made.rewind("beacons", 5, None)
     made.carry_out_rewinds()
     made.rewind("beacons", 5, 34)
     return made
@@ -59,8 +58,9 @@ def test_the_client_is_given_a_partition_only_with_the_offset_to_read_from() -> 
     made.rewind("users", 5, None)
     made.carry_out_rewinds()
     assert client.assigned[1:] == [[("commands", 5, 34)], [("users", 5, OFFSET_BEGINNING)]]
-    assert client.epochs == [2, None]
-    assert client.sought == []
+    # The client compares the leader epoch at a seek alone.
+    assert client.sought == [("commands", 5, 34)]
+    assert client.epochs == [2]
 
 
 def test_only_what_the_client_was_given_is_taken_from_it() -> None:
