@@ -25,6 +25,7 @@ import psycopg
 from confluent_kafka import Consumer
 
 from bench.results import Compared, Part, keep, table
+from deploy.demo import accounts
 from deploy.demo.compare import nearest_rank
 from deploy.demo.services import FINISH_MS, TRIGGER_SECONDS, DemoServices, Players
 from deploy.local.broker import Broker
@@ -79,6 +80,7 @@ class Watching:
     def __init__(self, bootstrap: str, dsn: str, page_url: str, probes: list[Probe]) -> None:
         self._probes = probes
         self._page_url = page_url
+        self._token = accounts.token(dsn)
         self._by_customer = {probe.customer: probe for probe in probes}
         self._dsn = dsn
         self._stop = threading.Event()
@@ -145,7 +147,9 @@ class Watching:
         self._stop.wait(number * PAGE_ASKS_EVERY_SECONDS / PAGES)
         asks_at = time.monotonic()
         while not self._stop.is_set():
-            with urllib.request.urlopen(f"{self._page_url}api/quality", timeout=30) as answer:  # noqa: S310
+            asked = urllib.request.Request(f"{self._page_url}api/quality")  # noqa: S310 - http
+            asked.add_header("Authorization", f"Bearer {self._token}")
+            with urllib.request.urlopen(asked, timeout=30) as answer:  # noqa: S310
                 customers = json.load(answer)["customers"]
             now = time.time()
             for one in customers:

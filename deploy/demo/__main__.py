@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from deploy.demo import addresses
+from deploy.demo import accounts, addresses
 from deploy.demo.applications import catalogue
 from deploy.demo.applications.part import Part, Refused
 from deploy.demo.applications.playing import play_all
@@ -143,6 +143,8 @@ class Demo:
         services = DemoServices(
             self._folder, bootstrap=self._broker.bootstrap, postgres_dsn=self._postgres.dsn, parts=self._parts
         )
+        # Before the dashboard starts: it would offer the first owner a link.
+        accounts.token(self._postgres.dsn)
         processors, collectors = services.processors(), services.collectors()
         early = [*processors, *collectors, services.dashboard()]
         # Players need these first; Spark, the slowest, may come up while they play.
@@ -153,6 +155,9 @@ class Demo:
         for name in (service.name for service in early):
             self._display.step(f"{name} is ready (pid {self._supervisor.pid(name)})")
         self._display.step(f"collectors on {services.collector_url}, page on {services.page_url}")
+        self._display.step(
+            f"log in, once and within a quarter of an hour: {accounts.link(self._postgres.dsn, services.page_url)}"
+        )
         return services
 
     def _keep(self, services: DemoServices) -> None:
@@ -162,7 +167,8 @@ class Demo:
             # Another seed than the players': the same views would be repetitions.
             self._supervisor.start(audience(services.collector_url, self._live, seed=self._how.seed + 1))
             self._display.say(f"{self._live} simulated viewers play for as long as the demo is up (LIVE=n, 0: none).")
-        self._display.say(f"The page stays open: {services.page_url}\nCtrl-C ends everything.")
+        link = accounts.link(self._postgres.dsn, services.page_url)
+        self._display.say(f"The page stays open: {services.page_url}\nLog in, once: {link}\nCtrl-C ends everything.")
         # Ctrl-C is the way to end it and changes nothing of the verdict.
         with suppress(KeyboardInterrupt):
             while True:

@@ -112,7 +112,7 @@ class DemoServices:
             "PLAYHEAD_TOPICS_PROFILE": "laptop",
             "PLAYHEAD_LOG_FORMAT": "json",
         }
-        self._postgres_dsn = postgres_dsn
+        self.postgres_dsn = postgres_dsn
         self.collector_port = preferred_or_free(COLLECTOR_PORT)
         self.dashboard_port = preferred_or_free(DASHBOARD_PORT)
         self.query_port = preferred_or_free(QUERY_PORT)
@@ -146,7 +146,7 @@ class DemoServices:
             "QUERY_TOKEN": self.lookup_token,
             **of_parts,
             "FINALIZER_WAREHOUSE_DIR": str(self.warehouse),
-            "POSTGRES": self._postgres_dsn,
+            "POSTGRES": self.postgres_dsn,
             "KAFKA": self._common["PLAYHEAD_KAFKA_BOOTSTRAP"],
             "COLLECTOR_ADMIN": f"http://{_HOST}:{self.collector_admin_ports[0]}",
             "PROCESSOR_ADMIN": f"http://{_HOST}:{self._processor_admin_ports[0]}",
@@ -224,7 +224,7 @@ class DemoServices:
             {
                 "FINALIZER_WAREHOUSE_DIR": str(self.warehouse),
                 "FINALIZER_CHECKPOINT_DIR": str(self._folder / "checkpoint"),
-                "FINALIZER_POSTGRES_DSN": self._postgres_dsn,
+                "FINALIZER_POSTGRES_DSN": self.postgres_dsn,
                 "FINALIZER_JARS_DIR": str(SPARK_JARS),
                 "FINALIZER_TRIGGER_SECONDS": str(TRIGGER_SECONDS),
                 "FINALIZER_DRIVER_MEMORY": "1g",
@@ -244,7 +244,7 @@ class DemoServices:
             ("-m", "services.serving"),
             admin_port,
             {
-                "SERVING_POSTGRES_DSN": self._postgres_dsn,
+                "SERVING_POSTGRES_DSN": self.postgres_dsn,
                 "SERVING_ADMIN_HOST": _HOST,
                 "SERVING_ADMIN_PORT": str(admin_port),
             },
@@ -262,7 +262,7 @@ class DemoServices:
                 "QUERY_PORT": str(self.query_port),
                 "QUERY_ADMIN_HOST": _HOST,
                 "QUERY_ADMIN_PORT": str(admin_port),
-                "QUERY_POSTGRES_DSN": self._postgres_dsn,
+                "QUERY_POSTGRES_DSN": self.postgres_dsn,
                 "QUERY_WAREHOUSE_DIR": str(self.warehouse),
                 "QUERY_TOKEN": self.lookup_token,
             },
@@ -286,7 +286,7 @@ class DemoServices:
                 "DASHBOARD_PORT": str(self.dashboard_port),
                 "DASHBOARD_ADMIN_HOST": _HOST,
                 "DASHBOARD_ADMIN_PORT": str(admin_port),
-                "DASHBOARD_POSTGRES_DSN": self._postgres_dsn,
+                "DASHBOARD_POSTGRES_DSN": self.postgres_dsn,
                 "DASHBOARD_LOOKUP_URL": f"http://{_HOST}:{self._lookup_ports[0]}",
                 "DASHBOARD_LOOKUP_TOKEN": self.lookup_token,
                 **replay,

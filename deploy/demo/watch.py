@@ -11,6 +11,7 @@ from typing import Final, Protocol, Self
 
 import msgspec
 
+from deploy.demo import accounts
 from deploy.demo.compare import (
     Line,
     Observed,
@@ -82,6 +83,7 @@ class Watch:
     def __init__(self, settings: Settings, services: Watched, postgres_dsn: str) -> None:
         self._services = services
         self._postgres_dsn = postgres_dsn
+        self._token = accounts.token(postgres_dsn)
         self._topics = TopicReader(settings)
         self._warehouse_rows: int | None = None
         self._warehouse_read_at = float("-inf")
@@ -166,8 +168,9 @@ class Watch:
         port = self._services.dashboard_port
         with closing(http.client.HTTPConnection("127.0.0.1", port, timeout=_REQUEST_SECONDS_MAX)) as connection:
             try:
-                connection.request("GET", "/api/live")
-                picture = msgspec.json.decode(connection.getresponse().read())
+                connection.request("GET", "/api/live", headers={"Authorization": f"Bearer {self._token}"})
+                answer = connection.getresponse()
+                picture = msgspec.json.decode(answer.read())
             except (OSError, http.client.HTTPException):
                 return False
-        return bool(picture["state"] == "live")
+        return answer.status == http.HTTPStatus.OK and bool(picture["state"] == "live")

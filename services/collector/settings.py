@@ -12,9 +12,9 @@ from services.collector.http.uploads import UploadLimits
 from services.collector.intake.limits import IntakeLimits
 from services.collector.intake.post import Rules
 from services.collector.intake.sender.customers import ANYBODY, Customer, Customers
-from services.collector.intake.sender.peer import Network
 from services.rim.database.postgres import Dsn
 from shared.chunks import CHUNK_BYTES_MAX
+from shared.peer import Network
 from shared.schemas.beacon import CUSTOMER_ID
 from shared.settings import Settings
 

@@ -1,5 +1,8 @@
 """Starts the dashboard: settings, topics, feed, queries, application, listener. Stops it cleanly.
 
+`python -m services.dashboard owner-link` prints a link for the first owner, `login-link ADDRESS` one that logs somebody in, once;
+`migrate-accounts` makes or upgrades schema `accounts`.
+
 Exit codes: 0 done, 2 wrong settings, 3 topics or ports not available, 4 the live feed died.
 """
 
@@ -9,12 +12,22 @@ import os
 import sys
 import threading
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
+import psycopg
 import structlog
 from aiohttp import web
 
-from services.dashboard.app import make_app, make_runner
+from services.accounts import commands, first_start
+from services.accounts.http.guard import Cookie
+from services.accounts.http.hosts import Hosts
+from services.accounts.http.identities import Identities
+from services.accounts.http.routes import AccountRoutes
+from services.accounts.service import Accounts
+from services.accounts.store import schema
+from services.dashboard.app import Door, make_app, make_runner
 from services.dashboard.limits.queries import PostgresLimits
 from services.dashboard.live.board import LiveBoard
 from services.dashboard.live.feed import LiveFeed
@@ -25,8 +38,9 @@ from services.dashboard.replay import Replay
 from services.dashboard.settings import DashboardSettings
 from services.dashboard.views import ProcessorViews
 from services.rim.admin.admin import AdminServer, Check
+from services.rim.database.migrations import DatabaseNewer
+from services.rim.database.pool import Postgres, PostgresAway, QueryRefused
 from services.rim.database.postgres import certificate_files
-from services.rim.database.reading_pool import Postgres
 from services.rim.kafka.connection import TopicsWrong, verify_topics
 from services.rim.process.secrets import with_secrets
 from services.rim.process.stopping import stop_on_signals
@@ -42,18 +56,21 @@ EXIT_BOOT = 3
 EXIT_DEAD = 4
 
 
-def main() -> int:
-    """Runs the dashboard until a signal stops it; returns the exit code."""
+def main(arguments: Sequence[str] = ()) -> int:
+    """Runs the dashboard until a signal stops it, or a command; returns the exit code."""
     try:
         settings = DashboardSettings.load(with_secrets(DashboardSettings, os.environ))
     except SettingsError as error:
         sys.stderr.write(f"dashboard: {error}\n")
         return EXIT_SETTINGS
+    if arguments:
+        return _command(settings, arguments)
     logs.configure("dashboard", settings)
     certificates.watch(
         *settings.certificate_files,
         *certificate_files(settings.postgres_dsn),
         *certificate_files(settings.customers_dsn),
+        *certificate_files(settings.accounts_dsn),
     )
     metrics.declare("dashboard")
     stop = stop_on_signals()
@@ -90,6 +107,7 @@ class _Parts:
     #: Of the customers, where they have a database of their own.
     customers: Postgres | None
     views: ProcessorViews | None
+    accounts: Accounts
     runner: web.AppRunner
     admin: AdminServer
 
@@ -135,10 +153,23 @@ def _assemble(settings: DashboardSettings, fate: _Fate, stop: threading.Event) -
     if settings.recordings_lookup_url and settings.lookup_token is not None:
         token = settings.lookup_token.get_secret_value()
         replay = Replay(settings.recordings_lookup_url, token, settings.rrweb_dir)
+    accounts = Accounts(
+        _accounts_dsn(settings),
+        connections_max=settings.postgres_connections_max,
+        seconds_max=settings.query_seconds_max,
+    )
+    identities = Identities(accounts.postgres)
+    cookie = Cookie(is_secure=settings.public_url.startswith("https:"))
     app = make_app(
         board,
         SharedServing(serving),
         views,
+        Door(
+            identities,
+            AccountRoutes(accounts, identities, cookie=cookie, proxies=settings.proxies),
+            Hosts(settings.hosts),
+            cookie,
+        ),
         streams_max=settings.streams_max,
         unpublished_ms_max=round(settings.unpublished_seconds_max * 1_000),
         now_ms=_now_ms,
@@ -149,7 +180,7 @@ def _assemble(settings: DashboardSettings, fate: _Fate, stop: threading.Event) -
     admin = AdminServer(
         settings.admin_host, settings.admin_port, settings.admin_token, is_alive=fate.alive, is_ready=fate.ready
     )
-    return _Parts(board, feed, serving, customers, views, runner, admin)
+    return _Parts(board, feed, serving, customers, views, accounts, runner, admin)
 
 
 async def _serve(settings: DashboardSettings, stop: threading.Event) -> int:
@@ -158,6 +189,8 @@ async def _serve(settings: DashboardSettings, stop: threading.Event) -> int:
     stopping = asyncio.create_task(asyncio.to_thread(stop.wait))
     settling = asyncio.create_task(parts.board.keep_settling())
     await parts.serving.open()
+    await parts.accounts.open()
+    keeping = asyncio.create_task(first_start.keep(parts.accounts, partial(_announce, settings)))
     if parts.customers is not None:
         await parts.customers.open()
     if parts.views is not None:
@@ -167,17 +200,20 @@ async def _serve(settings: DashboardSettings, stop: threading.Event) -> int:
     try:
         await _listen(parts, settings)
         log.info("ready", host=settings.host, port=settings.port, admin_port=settings.admin_port)
-        await asyncio.wait({stopping, settling}, return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait({stopping, settling, keeping}, return_when=asyncio.FIRST_COMPLETED)
     except OSError as error:
         log.error("cannot_listen", problem=str(error))
         code = EXIT_BOOT
     if settling.done():
         fate.died = f"settling: {settling.exception()!r}"
+    if keeping.done():
+        fate.died = f"accounts: {keeping.exception()!r}"
     stop.set()
     await stopping
     await _drain(parts, fate)
     settling.cancel()
-    await asyncio.wait({settling})
+    keeping.cancel()
+    await asyncio.wait({settling, keeping})
     parts.admin.stop()
     if fate.died:
         log.error("stopped_dead", why=fate.died)
@@ -200,10 +236,50 @@ async def _drain(parts: _Parts, fate: _Fate) -> None:
     await parts.runner.cleanup()
     await asyncio.to_thread(parts.feed.stop)
     await parts.serving.close()
+    await parts.accounts.close()
     if parts.customers is not None:
         await parts.customers.close()
     if parts.views is not None:
         await parts.views.close()
+
+
+def _accounts_dsn(settings: DashboardSettings) -> str:
+    return (settings.accounts_dsn or settings.postgres_dsn).get_secret_value()
+
+
+def _announce(settings: DashboardSettings, link: str) -> None:
+    """Not a line of the log, which is kept and sent to others: whoever has the link becomes the owner."""
+    sys.stderr.write(
+        f"dashboard: nobody has an account yet. The first owner begins here: {_following(settings, link)}\n"
+    )
+    sys.stderr.flush()
+
+
+def _following(settings: DashboardSettings, link: str) -> str:
+    """What comes behind # is not sent, so no proxy's log has it."""
+    return f"{settings.page_url}/login#{link}"
+
+
+def _command(settings: DashboardSettings, arguments: Sequence[str]) -> int:
+    try:
+        match arguments:
+            case ["migrate-accounts"]:
+                schema.migrate(_accounts_dsn(settings))
+                return 0
+            case ["owner-link"]:
+                link = commands.owner_link(_accounts_dsn(settings))
+                why = "somebody has an account already: an owner invites others; login-link ADDRESS lets an owner in"
+            case ["login-link", address]:
+                link, why = commands.login_link(_accounts_dsn(settings), address), f"{address} has no account"
+            case _:
+                sys.stderr.write("dashboard: the commands are owner-link, login-link ADDRESS and migrate-accounts\n")
+                return EXIT_SETTINGS
+    except (psycopg.Error, DatabaseNewer, PostgresAway, QueryRefused) as error:
+        cause = str(error) if isinstance(error, DatabaseNewer) else type(error).__name__
+        sys.stderr.write(f"dashboard: the accounts cannot be reached: {cause}\n")
+        return EXIT_BOOT
+    sys.stdout.write(f"{_following(settings, link) if link else why}\n")
+    return 0 if link else 1
 
 
 def _now_ms() -> int:
@@ -212,4 +288,4 @@ def _now_ms() -> int:
 
 if __name__ == "__main__":
     with contextlib.suppress(KeyboardInterrupt):
-        sys.exit(main())
+        sys.exit(main(sys.argv[1:]))

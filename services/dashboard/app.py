@@ -1,8 +1,8 @@
-"""The dashboard's HTTP application: the page, the live stream, and the quality table."""
+"""The dashboard's HTTP application: the page, the live stream, and the quality table. Each route names who may use it."""
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Final
@@ -10,6 +10,21 @@ from typing import Any, Final
 import orjson
 from aiohttp import web
 
+from services.accounts.core.customer_scope import CustomerScope
+from services.accounts.core.roles import Permission
+from services.accounts.http.access import (
+    INSTALLATION,
+    INSTALLATION_PAGE,
+    METRICS,
+    PAGE,
+    PUBLIC_PAGE,
+    VIEWS_OF_ONE,
+    Routing,
+)
+from services.accounts.http.guard import Cookie, Guard, principal_of, unknown_customer
+from services.accounts.http.hosts import Hosts
+from services.accounts.http.identities import Identities
+from services.accounts.http.routes import BODY_BYTES_MAX, AccountRoutes
 from services.dashboard.limits.queries import LimitsSource
 from services.dashboard.limits.routes import LimitsRoutes
 from services.dashboard.live.board import LiveBoard
@@ -19,10 +34,10 @@ from services.dashboard.quality.queries import Serving
 from services.dashboard.replay import Replay
 from services.dashboard.views import LookupsAway, LookupsRefused, Views
 from services.rim.admin.guarded_runner import GuardedRunner
-from services.rim.database.reading_pool import NotPublished, PostgresAway, QueryRefused
+from services.rim.database.pool import NotPublished, PostgresAway, QueryRefused
 from services.rim.telemetry import metrics
 from shared.metrics import DASHBOARD_REQUESTS, DASHBOARD_STREAMS
-from shared.schemas.beacon import CUSTOMER_ID, VIEW_ID_CHARS_MAX
+from shared.schemas.beacon import VIEW_ID_CHARS_MAX
 
 STATIC: Final = Path(__file__).parent / "static"
 HOURS_MAX: Final = 366 * 24
@@ -32,9 +47,14 @@ VIEW_CHARS_MAX: Final = VIEW_ID_CHARS_MAX + 4
 ALIVE_SECONDS: Final = 3.0
 #: A page that does not take what it is sent for this long is disconnected.
 WRITE_SECONDS_MAX: Final = 10.0
+#: Between two questions whether a session still counts, while Postgres does not answer.
+UNCONFIRMED_SECONDS: Final = 1.0
 #: How long a page waits before it connects again.
 RECONNECT_MS: Final = 2_000
 
+_AWAY: Final = STATIC / "away.html"
+#: The application's routes, each with who may use it.
+ROUTING: Final = web.AppKey("routing", Routing)
 _POLICY: Final = "Content-Security-Policy"
 _HEADERS: Final = {
     # Everything the page needs comes from here.
@@ -46,10 +66,21 @@ _HEADERS: Final = {
 }
 
 
+@dataclass(frozen=True)
+class Door:
+    """What finds out who asks, and the routes by which people come in and go."""
+
+    identities: Identities
+    routes: AccountRoutes
+    hosts: Hosts
+    cookie: Cookie
+
+
 def make_app(
     board: LiveBoard,
     serving: Serving,
     views: Views | None,
+    door: Door,
     *,
     streams_max: int,
     unpublished_ms_max: int,
@@ -59,26 +90,33 @@ def make_app(
 ) -> web.Application:
     """The application that shows `board` and asks `serving`, and `views` and `replay` where the processor's lookups are on.
 
-    `limits` has the customers' limits.
+    `limits` has the customers' limits. Raises `AccessUnnamed` if a route does not say who may use it.
     """
-    routes = Routes(
-        board, serving, views, streams_max=streams_max, unpublished_ms_max=unpublished_ms_max, now_ms=now_ms
-    )
-    app = web.Application()
+    app = web.Application(client_max_size=BODY_BYTES_MAX)
     app.on_response_prepare.append(_finish)
-    app.router.add_get("/", routes.index, name="index")
-    app.router.add_get("/api/live", routes.live, name="live")
-    app.router.add_get("/api/live/stream", routes.stream, name="stream")
-    app.router.add_get("/api/live/slices", routes.slices, name="slices")
-    app.router.add_get("/api/quality", routes.quality, name="quality")
-    app.router.add_get("/api/view", routes.view, name="view")
-    app.router.add_get("/partitions", routes.partitions_page, name="partitions-page")
-    app.router.add_get("/api/partitions", routes.partitions, name="partitions")
-    app.router.add_static("/static/", STATIC, name="static")
+    routing = Routing(app)
+    guard = Guard(routing, door.identities, hosts=door.hosts, cookie=door.cookie, away_page=_away_page)
+    app.middlewares.append(guard.answer)
+    routes = Routes(
+        board, serving, views, guard, streams_max=streams_max, unpublished_ms_max=unpublished_ms_max, now_ms=now_ms
+    )
+    routing.get("/", routes.index, PAGE, name="index")
+    routing.get("/login", routes.login, PUBLIC_PAGE, name="login-page")
+    routing.get("/api/live", routes.live, METRICS, name="live")
+    routing.get("/api/live/stream", routes.stream, METRICS, name="stream")
+    routing.get("/api/live/slices", routes.slices, METRICS, name="slices")
+    routing.get("/api/quality", routes.quality, METRICS, name="quality")
+    routing.get("/api/view", routes.view, VIEWS_OF_ONE, name="view")
+    routing.get("/partitions", routes.partitions_page, INSTALLATION_PAGE, name="partitions-page")
+    routing.get("/api/partitions", routes.partitions, INSTALLATION, name="partitions")
+    routing.files("/static/", STATIC, name="static")
+    door.routes.add_to(routing)
     if replay is not None:
-        replay.add_to(app)
+        replay.add_to(routing)
     if limits is not None:
-        LimitsRoutes(limits, now_ms).add_to(app)
+        LimitsRoutes(limits, now_ms).add_to(routing)
+    routing.check()
+    app[ROUTING] = routing
     return app
 
 
@@ -95,6 +133,7 @@ class Routes:
         board: LiveBoard,
         serving: Serving,
         views: Views | None,
+        guard: Guard,
         *,
         streams_max: int,
         unpublished_ms_max: int,
@@ -103,6 +142,7 @@ class Routes:
         self._board = board
         self._serving = serving
         self._views = views
+        self._guard = guard
         self._streams_max = streams_max
         self._unpublished_ms_max = unpublished_ms_max
         self._now_ms = now_ms
@@ -114,9 +154,13 @@ class Routes:
         """The page."""
         return web.FileResponse(STATIC / "index.html")
 
-    async def live(self, _: web.Request) -> web.Response:
+    async def login(self, _: web.Request) -> web.FileResponse:
+        """The page of logins and of links that work once."""
+        return web.FileResponse(STATIC / "login.html")
+
+    async def live(self, request: web.Request) -> web.Response:
         """The newest live picture, once."""
-        return web.Response(body=self._board.picture, content_type="application/json")
+        return web.Response(body=self._board.picture(principal_of(request).scope), content_type="application/json")
 
     async def stream(self, request: web.Request) -> web.StreamResponse:
         """The live picture whenever it changes, as server-sent events, until either side goes away.
@@ -137,7 +181,7 @@ class Routes:
         self._streams_gauge.set(len(self._streams))
         try:
             await response.prepare(request)
-            await self._send_pictures(response)
+            await self._send_pictures(request, response)
         except (ConnectionResetError, TimeoutError):
             # The page is closed, or does not read: no answer is possible.
             if request.transport is not None:
@@ -157,8 +201,9 @@ class Routes:
         now_ms = self._now_ms()
         this_hour = datetime.fromtimestamp(now_ms / 1_000, UTC).replace(minute=0, second=0, microsecond=0)
         since = this_hour - timedelta(hours=hours - 1)
+        scope = principal_of(request).scope
         try:
-            found = await self._serving.rollups_since(since)
+            found = await self._serving.rollups_since(since, scope)
         except PostgresAway:
             return _json({"error": "away", "detail": "Postgres does not answer"}, status=503)
         except NotPublished:
@@ -167,7 +212,7 @@ class Routes:
             return _json({"error": "refused", "detail": "Postgres refuses the query"}, status=500)
         # The table is not old because there are no viewers. It is old if a finished view is not in it.
         published_ms = _ms(found.published_at)
-        missing_since_ms = self._board.finished_after(published_ms or 0)
+        missing_since_ms = self._board.finished_after(published_ms or 0, scope)
         return _json(
             {
                 "now_ms": now_ms,
@@ -185,10 +230,11 @@ class Routes:
         )
 
     async def slices(self, request: web.Request) -> web.Response:
-        """The live slices of one `customer`, or of `*`."""
-        return web.Response(
-            body=self._board.slices(request.query.get("customer", ALL)), content_type="application/json"
-        )
+        """The live slices of one `customer`, or of `*`: of all that may be seen."""
+        customer_id, scope = request.query.get("customer", ALL), principal_of(request).scope
+        if customer_id != ALL and not scope.has(customer_id):
+            return unknown_customer()
+        return web.Response(body=self._board.slices(customer_id, scope), content_type="application/json")
 
     async def partitions_page(self, _: web.Request) -> web.FileResponse:
         """The operators' page: partitions and slots of the processor."""
@@ -209,7 +255,7 @@ class Routes:
         if self._views is None:
             return _lookups_off()
         customer_id, view_id = request.query.get("customer", ""), request.query.get("view", "")
-        if not CUSTOMER_ID.fullmatch(customer_id) or not 0 < len(view_id) <= VIEW_CHARS_MAX:
+        if not 0 < len(view_id) <= VIEW_CHARS_MAX:
             return _json({"error": "name", "detail": "customer and view name a view"}, status=400)
         try:
             found = await self._views.view(customer_id, view_id)
@@ -219,7 +265,7 @@ class Routes:
             return _json({"error": "unknown", "detail": "the processor knows no such view"}, status=404)
         return web.Response(body=found, content_type="application/json")
 
-    async def _send_pictures(self, response: web.StreamResponse) -> None:
+    async def _send_pictures(self, request: web.Request, response: web.StreamResponse) -> None:
         await _write(response, f"retry: {RECONNECT_MS}\n\n".encode())
         version = 0
         while not self._board.is_closed:
@@ -228,12 +274,30 @@ class Routes:
                 # An event without data would not reach the page.
                 await _write(response, b"event: alive\ndata: 1\n\n")
                 continue
-            version, picture = newer
-            await _write(response, b"data: " + picture + b"\n\n")
+            try:
+                scope = await self._scope_now(request)
+            except (PostgresAway, NotPublished, QueryRefused):
+                # Whether the session still counts is not known: nothing is shown, and nobody is thrown out.
+                await _write(response, b"event: unconfirmed\ndata: 1\n\n")
+                await asyncio.sleep(UNCONFIRMED_SECONDS)
+                continue
+            if scope is None:
+                return
+            version = newer
+            await _write(response, b"data: " + self._board.picture(scope) + b"\n\n")
+
+    async def _scope_now(self, request: web.Request) -> CustomerScope | None:
+        """What the stream's reader may see by now; None where the session has ended."""
+        principal = await self._guard.confirm(request)
+        return principal.scope if principal is not None and principal.may(Permission.READ_METRICS) else None
 
     def _forget_stream(self, task: asyncio.Task[Any]) -> None:
         self._streams.pop(task, None)
         self._streams_gauge.set(len(self._streams))
+
+
+def _away_page() -> web.Response:
+    return web.Response(body=_AWAY.read_bytes(), content_type="text/html", charset="utf-8", status=503)
 
 
 def _lookups_off() -> web.Response:

@@ -12,6 +12,7 @@ import orjson
 import structlog
 from aiohttp import web
 
+from services.accounts.http.access import PAGE, VIEWS_OF_ONE, Routing
 from shared.schemas.beacon import CUSTOMER_ID
 from shared.schemas.recording import SESSION_ID
 
@@ -49,15 +50,15 @@ class Replay:
         self._rrweb = rrweb
         self._session: aiohttp.ClientSession | None = None
 
-    def add_to(self, app: web.Application) -> None:
+    def add_to(self, routing: Routing) -> None:
         """Adds the routes. The client lives as long as the application."""
-        app.router.add_get("/replay", self.page, name="replay")
-        app.router.add_get("/api/recordings", self.index, name="recordings")
-        app.router.add_get("/api/recordings/payload", self.payload, name="recordings-payload")
+        routing.get("/replay", self.page, PAGE, name="replay")
+        routing.get("/api/recordings", self.index, VIEWS_OF_ONE, name="recordings")
+        routing.get("/api/recordings/payload", self.payload, VIEWS_OF_ONE, name="recordings-payload")
         if self._rrweb is not None:
-            app.router.add_static("/rrweb/", self._rrweb, name="rrweb")
-        app.on_startup.append(self._open)
-        app.on_cleanup.append(self._close)
+            routing.files("/rrweb/", self._rrweb, name="rrweb")
+        routing.app.on_startup.append(self._open)
+        routing.app.on_cleanup.append(self._close)
 
     async def page(self, _: web.Request) -> web.StreamResponse:
         """The page: `?customer=...&session=...` select what it plays."""

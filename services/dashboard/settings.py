@@ -1,10 +1,13 @@
 """The dashboard's settings and limits, from the environment: `DASHBOARD_PORT`, `DASHBOARD_POSTGRES_DSN` and so on."""
 
+import ipaddress
 from typing import ClassVar
+from urllib.parse import urlsplit
 
 import pydantic
 
 from services.rim.database.postgres import Dsn
+from shared.peer import Network
 from shared.settings import Settings
 
 
@@ -13,7 +16,9 @@ class DashboardSettings(Settings):
 
     PREFIX: ClassVar[str] = "DASHBOARD_"
 
-    host: str = pydantic.Field(default="0.0.0.0", min_length=1, description="address of the page")
+    host: str = pydantic.Field(
+        default="127.0.0.1", min_length=1, description="address of the page; 0.0.0.0 in a container or behind a proxy"
+    )
     port: int = pydantic.Field(default=8090, ge=0, le=65535, description="port of the page")
     admin_host: str = pydantic.Field(default="0.0.0.0", min_length=1, description="address of health and metrics")
     admin_port: int = pydantic.Field(default=9104, ge=0, le=65535, description="port of health and metrics")
@@ -28,6 +33,23 @@ class DashboardSettings(Settings):
     )
     query_seconds_max: float = pydantic.Field(
         default=5.0, gt=0, le=60, description="then the page shows that Postgres is away"
+    )
+
+    accounts_dsn: Dsn | None = pydantic.Field(
+        default=None,
+        description="postgresql://... of the accounts' database, if it is not the serving one; its user writes schema accounts",
+    )
+    public_url: str = pydantic.Field(
+        default="",
+        pattern=r"(https?://[^\s@/?#]+)?",
+        description="how browsers reach the page: https://playhead.example.com; with https, cookies are sent over TLS alone",
+    )
+    allowed_hosts: str = pydantic.Field(
+        default="",
+        description="names that a Host header may have, comma separated, beside those of this machine and of the public URL",
+    )
+    trusted_proxies: str = pydantic.Field(
+        default="", description="networks whose X-Forwarded-For is read, comma separated: 10.0.0.0/8"
     )
 
     lookup_url: str = pydantic.Field(
@@ -64,3 +86,30 @@ class DashboardSettings(Settings):
     drain_seconds_max: float = pydantic.Field(
         default=10.0, gt=0, le=600, description="to finish what is under way after SIGTERM"
     )
+
+    @pydantic.field_validator("trusted_proxies")
+    @classmethod
+    def _proxies_well_formed(cls, value: str) -> str:
+        for name in _split(value):
+            ipaddress.ip_network(name)
+        return value
+
+    @property
+    def hosts(self) -> list[str]:
+        """The names that a `Host` header may have, beside those of this machine."""
+        public = urlsplit(self.public_url).hostname
+        return [*_split(self.allowed_hosts), *([public] if public else [])]
+
+    @property
+    def proxies(self) -> list[Network]:
+        """The networks of `trusted_proxies`."""
+        return [ipaddress.ip_network(name) for name in _split(self.trusted_proxies)]
+
+    @property
+    def page_url(self) -> str:
+        """How a browser reaches the page, without a slash at the end."""
+        return self.public_url.rstrip("/") or f"http://localhost:{self.port}"
+
+
+def _split(text: str) -> list[str]:
+    return [part.strip() for part in text.split(",") if part.strip()]

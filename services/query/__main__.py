@@ -21,8 +21,8 @@ from services.query.rim.warehouse import ViewsTable
 from services.query.scope import OneToken
 from services.query.settings import QuerySettings
 from services.rim.admin.admin import AdminServer, Check
+from services.rim.database.pool import Postgres
 from services.rim.database.postgres import certificate_files
-from services.rim.database.reading_pool import Postgres
 from services.rim.process.secrets import with_secrets
 from services.rim.process.stopping import stop_on_signals
 from services.rim.telemetry import certificates, logs, metrics

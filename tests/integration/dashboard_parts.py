@@ -7,6 +7,7 @@ import time
 import urllib.request
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from deploy.local.broker import Broker
 from deploy.local.ports import free_port
 from deploy.local.postgres import Postgres
 from deploy.local.process import Child
+from services.accounts.commands import login_link, make_tenant
 from services.rim.kafka.connection import client_config
 from shared import codec
 from shared.histogram import bucket_of
@@ -32,6 +34,10 @@ TOKEN = "a token of sixteen or more"
 
 
 QUESTION = "api/view?customer=cust123&view="
+
+
+#: The owner of everything, whose browser tests look through.
+WATCHER = "watcher@tests.localhost"
 
 
 PARTITIONS = BEACONS.partitions(PROFILES["laptop"])
@@ -59,6 +65,15 @@ class Installation:
     @property
     def url(self) -> str:
         return f"http://127.0.0.1:{self.port}/"
+
+    @cached_property
+    def token(self) -> str:
+        """A bearer token that reads everything."""
+        return make_tenant(self.postgres.dsn, organisation="Tests", email=WATCHER).token
+
+    def login_url(self) -> str:
+        """An address that logs the owner of everything in, once."""
+        return f"{self.url}login#{login_link(self.postgres.dsn, WATCHER)}"
 
     def count(self, customer_id: str, bucket_ms: int, partition: int = 0, **figures: Any) -> None:
         """Puts one live record into the topic, as the processor would."""
@@ -158,15 +173,17 @@ def start_dashboard(folder: Path, broker: Broker, postgres: Postgres, port: int,
         },
     )
     child.start()
-    child.wait_until(lambda: answers(f"http://127.0.0.1:{port}/api/live"), 60, "answering")
+    token = make_tenant(postgres.dsn, organisation="Tests", email=WATCHER).token
+    child.wait_until(lambda: answers(f"http://127.0.0.1:{port}/api/live", token), 60, "answering")
     assert answers(f"http://127.0.0.1:{admin_port}/readyz")
     assert answers(f"http://127.0.0.1:{admin_port}/metrics")
     return child
 
 
-def answers(url: str) -> bool:
+def answers(url: str, token: str = "") -> bool:
+    request = urllib.request.Request(url, headers={"Authorization": f"Bearer {token}"} if token else {})
     try:
-        with urllib.request.urlopen(url, timeout=5) as answer:
+        with urllib.request.urlopen(request, timeout=5) as answer:
             return bool(answer.status == 200)
     except OSError:
         return False

@@ -18,7 +18,7 @@ from services.query.answering import Answering
 from services.query.rim.engine import Engine
 from services.query.rim.hot import HotDatabase, kind_of
 from services.query.rim.warehouse import ViewsTable
-from services.rim.database.reading_pool import Postgres
+from services.rim.database.pool import Postgres
 from shared.schemas.view import View
 from tests.integration.hot import write
 from tests.unit.query.recounting import HOUR_MS, counts_at

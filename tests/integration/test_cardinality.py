@@ -12,6 +12,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from deploy.local.postgres import Postgres
+from services.accounts.core.customer_scope import EVERYTHING
 from services.collector.customers.table import MIGRATIONS_DIR
 from services.dashboard.quality.queries import PostgresServing
 from services.finalizer.serving.published import Rebuilt
@@ -65,7 +66,7 @@ async def test_invented_values_make_few_rollups_with_exact_totals(warehouse: War
     }
     serving = PostgresServing(warehouse.settings.postgres_dsn.get_secret_value(), connections_max=1, seconds_max=20.0)
     await serving.open()
-    found = await serving.rollups_since(datetime.fromtimestamp(MORNING_MS / 1_000, UTC))
+    found = await serving.rollups_since(datetime.fromtimestamp(MORNING_MS / 1_000, UTC), EVERYTHING)
     await serving.close()
     assert found.gathered == {"acme": ["cdn"]}
     # A revision moves a view to another value: the hour is counted again as a whole.

@@ -12,7 +12,7 @@ from typing import Final
 import psycopg
 import pytest
 from confluent_kafka import Producer
-from playwright.sync_api import Browser, Page, expect, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
 
 from deploy.local.ports import free_port
 from deploy.local.postgres import Postgres
@@ -35,6 +35,7 @@ from tests.integration.dashboard_parts import (
     PARTITIONS,
     QUESTION,
     TOKEN,
+    WATCHER,
     Installation,
     answers,
     newest_bucket,
@@ -90,10 +91,22 @@ def browser() -> Iterator[Browser]:
         chromium.close()
 
 
+@pytest.fixture(scope="module")
+def logged_in(browser: Browser, installation: Installation) -> Iterator[BrowserContext]:
+    """A browser of somebody who has logged in."""
+    context = browser.new_context(viewport={"width": 1200, "height": 900})
+    opened = context.new_page()
+    opened.goto(installation.login_url())
+    expect(opened.locator("#account")).to_contain_text(WATCHER, timeout=SOON_MS)
+    opened.close()
+    yield context
+    context.close()
+
+
 @pytest.fixture
-def page(browser: Browser, installation: Installation) -> Iterator[Page]:
+def page(logged_in: BrowserContext, installation: Installation) -> Iterator[Page]:
     """The dashboard's page; a test fails when it logs an error or asks anybody else for anything."""
-    opened = browser.new_page(viewport={"width": 1200, "height": 900})
+    opened = logged_in.new_page()
     errors: list[str] = []
     strangers: list[str] = []
     opened.on("pageerror", lambda error: errors.append(str(error)))
@@ -325,10 +338,13 @@ def test_the_page_draws_the_life_of_one_view(installation: Installation, page: P
             producer.produce(BEACONS.name, codec.BEACON.encode(beacon), key, partition_of(key, PARTITIONS))
         assert producer.flush(30) == 0
         wait_until(slot.is_ready, "the slot is ready")
-        wait_until(lambda: answers(f"{installation.url}{QUESTION}{beacons[0].view_id}"), "the view is known")
+        wait_until(
+            lambda: answers(f"{installation.url}{QUESTION}{beacons[0].view_id}", installation.token),
+            "the view is known",
+        )
         page.locator("#view-form button").click()
         expect(page.locator("#view-title")).to_contain_text("A film", timeout=SOON_MS)
-        operators = page.context.browser.new_page()
+        operators = page.context.new_page()
         operators.goto(f"{installation.url}partitions")
         expect(operators.locator("#source")).to_contain_text("video_views, as", timeout=SOON_MS)
         expect(operators.locator("#partitions tbody tr")).to_have_count(PARTITIONS)

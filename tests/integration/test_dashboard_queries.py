@@ -18,11 +18,12 @@ import psycopg
 import pytest
 
 from deploy.local.postgres import Postgres
+from services.accounts.core.customer_scope import EVERYTHING, CustomerScope
 from services.dashboard.quality.queries import CUSTOMERS_MAX, PostgresServing, Rollups
 from services.finalizer.serving.database import Serving
 from services.finalizer.serving.migrate import migrate
 from services.finalizer.serving.published import Group, Rebuilt, Slice
-from services.rim.database.reading_pool import NotPublished, PostgresAway, QueryRefused
+from services.rim.database.pool import NotPublished, PostgresAway, QueryRefused
 from shared.histogram import bucket_of
 from shared.measures import SUMMED
 from shared.schemas.view import View
@@ -57,7 +58,7 @@ async def test_sums_that_64_bits_do_not_hold_are_returned(serving: PostgresServi
     }
     publish(dsn, {Slice(hour, "acme"): vast for hour in range(3)} | {Slice(0, "other"): vast})
 
-    found = await serving.rollups_since(EVER)
+    found = await serving.rollups_since(EVER, EVERYTHING)
 
     assert found.published_at is not None
     assert [(one.customer_id, one.views) for one in found.sums] == [("acme", 3), ("other", 1)]
@@ -87,12 +88,12 @@ async def test_a_startup_median_of_several_clients_is_split_by_client(serving: P
         return {source: (sums.views, counts) for source, (sums, counts) in found.by_source["acme"].items()}
 
     # Of these hours, or where they are many, of the days that they lie in.
-    assert split(await serving.rollups_since(datetime.fromtimestamp(25 * 3_600, UTC))) == {
+    assert split(await serving.rollups_since(datetime.fromtimestamp(25 * 3_600, UTC), EVERYTHING)) == {
         "cmcd": (1, {7: 7}),
         "mux": (2, {4: 8, 6: 6}),
     }
     publish(dsn, {Slice(200, "acme"): dict.fromkeys(MEASURES, 1)})
-    assert split(await serving.rollups_since(EVER)) == {"cmcd": (2, {5: 10}), "mux": (2, {5: 10})}
+    assert split(await serving.rollups_since(EVER, EVERYTHING)) == {"cmcd": (2, {5: 10}), "mux": (2, {5: 10})}
 
 
 async def test_the_page_counts_each_view_once_whether_the_warehouse_has_counted_it_or_not(
@@ -116,7 +117,7 @@ async def test_the_page_counts_each_view_once_whether_the_warehouse_has_counted_
         with psycopg.connect(dsn, autocommit=True) as connection:
             write(connection, older)
             write(connection, views)
-            before = await serving.rollups_since(EVER)
+            before = await serving.rollups_since(EVER, EVERYTHING)
             # Until all rows are there, the rollups alone are read.
             connection.execute("SELECT serving.settle(array_agg(hour), array_agg(customer_id)) FROM serving.hot_slices")
             connection.execute("UPDATE serving.coverage SET is_whole = true")
@@ -126,7 +127,7 @@ async def test_the_page_counts_each_view_once_whether_the_warehouse_has_counted_
     for since_hour in (0, sorted(map(hour_of, truth))[len(truth) // 2]):
         since = datetime.fromtimestamp(since_hour * 3_600, UTC)
         wanted = [view for view in truth if hour_of(view) >= since_hour]
-        found = await serving.rollups_since(since)
+        found = await serving.rollups_since(since, EVERYTHING)
         assert [(one.views, one.watch_ms, one.started) for one in found.sums] == [
             (len(wanted), float(sum(view.watch_ms for view in wanted)), sum(map(_has_started, wanted)))
         ]
@@ -186,12 +187,14 @@ async def test_the_clients_in_a_startup_median_are_named(serving: PostgresServin
     )
     publish_sources(dsn, ("hour", 26, "mux", [5]), ("hour", 30, "cmcd", [5]), ("hour", 30, "native", []))
     # Of few hours: what these have, and not the rest of their day. A client without start-up times is in no median.
-    assert (await serving.rollups_since(datetime.fromtimestamp(25 * 3_600, UTC))).sources == {"acme": ["cmcd", "mux"]}
-    found = await serving.rollups_since(datetime.fromtimestamp(30 * 3_600, UTC))
+    assert (await serving.rollups_since(datetime.fromtimestamp(25 * 3_600, UTC), EVERYTHING)).sources == {
+        "acme": ["cmcd", "mux"]
+    }
+    found = await serving.rollups_since(datetime.fromtimestamp(30 * 3_600, UTC), EVERYTHING)
     assert (found.sources, found.by_source) == ({"acme": ["cmcd"]}, {})
     # Of many hours: what their days have.
     publish(dsn, {Slice(200, "acme"): dict.fromkeys(MEASURES, 1)})
-    found = await serving.rollups_since(EVER)
+    found = await serving.rollups_since(EVER, EVERYTHING)
     assert found.sources == {"acme": ["cmcd", "epas", "mux"]}
     assert set(found.by_source["acme"]) == {"cmcd", "epas", "mux", "native"}
 
@@ -199,9 +202,25 @@ async def test_the_clients_in_a_startup_median_are_named(serving: PostgresServin
 async def test_customers_beyond_the_limit_are_counted(serving: PostgresServing, dsn: str) -> None:
     figures = dict.fromkeys(MEASURES, 1)
     publish(dsn, {Slice(0, f"customer_{number}"): figures for number in range(CUSTOMERS_MAX + 7)})
-    found = await serving.rollups_since(EVER)
+    found = await serving.rollups_since(EVER, EVERYTHING)
     assert (len(found.sums), found.customers_omitted) == (CUSTOMERS_MAX, 7)
-    assert (await serving.rollups_since(datetime.fromtimestamp(2**32, UTC))).customers_omitted == 0
+    assert (await serving.rollups_since(datetime.fromtimestamp(2**32, UTC), EVERYTHING)).customers_omitted == 0
+
+
+async def test_only_the_customers_of_the_scope_are_read_and_counted(serving: PostgresServing, dsn: str) -> None:
+    figures = dict.fromkeys(MEASURES, 1)
+    publish(dsn, {Slice(0, customer_id): figures for customer_id in ("acme", "globex", "initech")})
+    for scope, seen in (
+        (CustomerScope(own=frozenset({"globex", "no-such"})), {"globex"}),
+        (CustomerScope(), set()),
+        (CustomerScope(all_but=frozenset({"globex"})), {"acme", "initech"}),
+        (EVERYTHING, {"acme", "globex", "initech"}),
+    ):
+        found = await serving.rollups_since(EVER, scope)
+        assert {one.customer_id for one in found.sums} == seen
+        assert found.startups.keys() <= seen
+        assert found.sources.keys() <= seen
+        assert found.customers_omitted == 0
 
 
 async def test_any_span_is_summed_from_blocks_of_hours_also_after_repairs_and_expiry(
@@ -218,7 +237,7 @@ async def test_any_span_is_summed_from_blocks_of_hours_also_after_repairs_and_ex
         finalizer.publish(Rebuilt(list(views), MEASURES, groups), checkpoint_id="c", batch_id=1)
 
     async def served(since: int) -> tuple[dict[str, int], dict[str, dict[int, int]]]:
-        found = await serving.rollups_since(datetime.fromtimestamp(since * 3_600, UTC))
+        found = await serving.rollups_since(datetime.fromtimestamp(since * 3_600, UTC), EVERYTHING)
         return {one.customer_id: one.views for one in found.sums}, found.startups
 
     def counted(since: int) -> tuple[dict[str, int], dict[str, dict[int, int]]]:
@@ -254,7 +273,7 @@ async def test_a_server_that_is_stopped_is_away_within_the_deadline_and_answers_
     serving = PostgresServing(dsn, connections_max=1, seconds_max=1.0)
     await serving.open()
     try:
-        assert (await serving.rollups_since(EVER)).sums
+        assert (await serving.rollups_since(EVER, EVERYTHING)).sums
         with psycopg.connect(dsn) as other:
             (backend,) = other.execute(
                 "SELECT pid FROM pg_stat_activity WHERE application_name = 'playhead-dashboard' AND datname = current_database()"
@@ -263,13 +282,13 @@ async def test_a_server_that_is_stopped_is_away_within_the_deadline_and_answers_
         try:
             async with asyncio.timeout(20):
                 with pytest.raises(PostgresAway):
-                    await serving.rollups_since(EVER)
+                    await serving.rollups_since(EVER, EVERYTHING)
         finally:
             os.kill(backend, signal.SIGCONT)
         async with asyncio.timeout(20):
             while True:
                 with contextlib.suppress(PostgresAway):
-                    assert (await serving.rollups_since(EVER)).sums
+                    assert (await serving.rollups_since(EVER, EVERYTHING)).sums
                     break
                 await asyncio.sleep(0.1)
     finally:
@@ -281,13 +300,13 @@ async def test_connections_that_a_restart_has_broken_are_replaced(dsn: str) -> N
     serving = PostgresServing(dsn, connections_max=2, seconds_max=20.0)
     await serving.open()
     try:
-        assert (await serving.rollups_since(EVER)).sums
+        assert (await serving.rollups_since(EVER, EVERYTHING)).sums
         with psycopg.connect(dsn, autocommit=True) as other:
             other.execute(
                 "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
                 " WHERE application_name = 'playhead-dashboard' AND datname = current_database()"
             )
-        assert (await serving.rollups_since(EVER)).sums
+        assert (await serving.rollups_since(EVER, EVERYTHING)).sums
     finally:
         await serving.close()
 
@@ -296,9 +315,9 @@ async def test_tables_that_are_not_there_and_tables_of_another_version_have_diff
     serving: PostgresServing, dsn: str
 ) -> None:
     with pytest.raises(NotPublished):
-        await serving.rollups_since(EVER)
+        await serving.rollups_since(EVER, EVERYTHING)
     migrate(dsn)
     with psycopg.connect(dsn, autocommit=True) as connection:
         connection.execute("ALTER TABLE serving.blocks RENAME COLUMN watch_ms TO watched_ms")
     with pytest.raises(QueryRefused, match="UndefinedColumn"):
-        await serving.rollups_since(EVER)
+        await serving.rollups_since(EVER, EVERYTHING)

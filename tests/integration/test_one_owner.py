@@ -10,6 +10,7 @@ import msgspec
 import psycopg
 import pytest
 
+from services.accounts.core.customer_scope import EVERYTHING
 from services.dashboard.quality.queries import PostgresServing
 from services.finalizer.jobs import reprocess, swap
 from tests.integration.finalizing import expect_truth, newest
@@ -66,7 +67,7 @@ class Page:
             serving = PostgresServing(self._dsn, connections_max=1, seconds_max=20.0)
             await serving.open()
             try:
-                found = await serving.rollups_since(datetime.fromtimestamp(0, UTC))
+                found = await serving.rollups_since(datetime.fromtimestamp(0, UTC), EVERYTHING)
             finally:
                 await serving.close()
             return {one.customer_id: (one.views, one.watch_ms) for one in found.sums}

@@ -27,6 +27,7 @@ from deploy.demo.rrweb import (
 from deploy.local.broker import Broker
 from deploy.local.paths import RRWEB
 from deploy.local.ports import free_port
+from services.accounts.http.access import Routing
 from services.dashboard.app import STATIC
 from services.dashboard.replay import Replay
 from shared.topics import Topic
@@ -50,7 +51,7 @@ def replay_page(lookups: str) -> Iterator[str]:
     def app() -> web.Application:
         made = web.Application()
         made.router.add_static("/static/", STATIC)
-        Replay(lookups, TOKEN, RRWEB).add_to(made)
+        Replay(lookups, TOKEN, RRWEB).add_to(Routing(made))
         return made
 
     with serving(app) as url:

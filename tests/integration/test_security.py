@@ -23,6 +23,8 @@ from deploy.local.postgres import Postgres
 from deploy.local.process import Child, wait_until
 from deploy.rights import documented, grant
 from deploy.topics import create_topics
+from services.accounts.commands import make_tenant
+from services.accounts.store import schema
 from services.collector.customers.table import MIGRATIONS_DIR, CustomersTable, TableAway
 from services.rim.database.migrations import migrate
 from services.rim.kafka import connection
@@ -64,18 +66,20 @@ def front(postgres: Postgres, authority: Authority) -> Iterator[TlsFront]:
     """TLS before a database that the finalizer owns, with the customers table."""
     dsn = postgres.create_database(DATABASE)
     migrate(dsn, "collector", MIGRATIONS_DIR)
+    schema.migrate(dsn)
     with psycopg.connect(dsn, autocommit=True) as connection:
         for role in ("tls_collector", "tls_dashboard", "tls_finalizer", "tls_query", "tls_serving"):
             connection.execute(f"CREATE ROLE {role} LOGIN")
         connection.execute(f"ALTER DATABASE {DATABASE} OWNER TO tls_finalizer")
         connection.execute("INSERT INTO collector.customers (customer_id) VALUES ('acme')")
         connection.execute(rights_in_postgres()[1])
+        connection.execute(rights_in_postgres()[2])
     with TlsFront(postgres.dsn, authority) as front:
         yield front
 
 
 def rights_in_postgres() -> list[LiteralString]:
-    """The lines of docs/security.md, with this test's names: those of the serving database, and those of the customers."""
+    """The lines of docs/security.md, with this test's names: those of the serving database, the customers and the accounts."""
 
     def renamed(users: re.Match[str]) -> str:
         return re.sub(r"\w+", r"tls_\g<0>", users[0])
@@ -196,7 +200,9 @@ def test_from_beacon_to_row_over_tls_with_the_documented_rights_alone(
         assert get(f"http://127.0.0.1:{serving_port}/readyz", ADMIN_TOKEN)[0] == 200
         assert serving.stop(SECONDS_MAX) == 0
         dashboard.start()
-        dashboard.wait_until(lambda: _sees(page, "acme"), SECONDS_MAX, "the page knows the view")
+        tenant = make_tenant(postgres.dsn_of(DATABASE), organisation="Acme", email="owner@acme.example")
+        dashboard.wait_until(lambda: _sees(page, "acme", tenant.token), SECONDS_MAX, "the page knows the view")
+        assert get(f"{page}/api/live")[0] == 401
         assert dashboard.stop(SECONDS_MAX) == 0
         assert slot.terminate() == 0
     finally:
@@ -208,17 +214,17 @@ def test_from_beacon_to_row_over_tls_with_the_documented_rights_alone(
     assert [file.name for file in logs if MARK in file.read_text()] == []
 
 
-def _sees(page: str, customer_id: str) -> bool:
+def _sees(page: str, customer_id: str, token: str) -> bool:
     """Whether the page has live figures, the table of qualities, and the view's own life."""
-    status, quality = get(f"{page}/api/quality")
+    status, quality = get(f"{page}/api/quality", token)
     if status != 200 or customer_id not in json.dumps(json.loads(quality)):
         return False
     # The collector's report and the finalizer's default have come with the documented rights.
-    status, limits = get(f"{page}/api/limits?customer={customer_id}")
+    status, limits = get(f"{page}/api/limits?customer={customer_id}", token)
     values = {one["name"]: one["value"] for one in json.loads(limits)["limits"]}
     if (status, values["beacons_per_second"], values["members_max"]) != (200, 10_000.0, 1_000.0):
         return False
-    live, life = get(f"{page}/api/live"), get(f"{page}/api/view?customer={customer_id}&view=view-1")
+    live, life = get(f"{page}/api/live", token), get(f"{page}/api/view?customer={customer_id}&view=view-1", token)
     return (live[0], life[0]) == (200, 200) and bool(json.loads(live[1])["customers"])
 
 

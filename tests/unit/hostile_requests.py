@@ -38,13 +38,15 @@ _NAMES: Final = [
 ]
 
 
-def hostile_requests(count: int, paths: Sequence[str], bodies: Sequence[bytes], seed: int = 0) -> list[bytes]:
-    """Requests to these paths, each of one connection."""
+def hostile_requests(
+    count: int, paths: Sequence[str], bodies: Sequence[bytes], headers: Sequence[bytes] = (), seed: int = 0
+) -> list[bytes]:
+    """Requests to these paths, each of one connection; `headers` are in all of them."""
     chance = random.Random(seed)
-    return [_request(chance, paths, bodies) for _ in range(count)]
+    return [_request(chance, paths, bodies, headers) for _ in range(count)]
 
 
-def _request(chance: random.Random, paths: Sequence[str], bodies: Sequence[bytes]) -> bytes:
+def _request(chance: random.Random, paths: Sequence[str], bodies: Sequence[bytes], headers: Sequence[bytes]) -> bytes:
     target = chance.choice(paths).encode()
     if chance.random() < 0.3:
         target += chance.choice(_VALUES).replace(b" ", b"+")
@@ -55,7 +57,7 @@ def _request(chance: random.Random, paths: Sequence[str], bodies: Sequence[bytes
         ]
         target += (b"&" if b"?" in target else b"?") + b"&".join(pairs)
     body = chance.choice(bodies)
-    lines = [chance.choice(_METHODS) + b" " + target[:8_000] + b" HTTP/1.1", b"Host: x", b"Connection: close"]
+    lines = [chance.choice(_METHODS) + b" " + target[:8_000] + b" HTTP/1.1", b"Host: x", b"Connection: close", *headers]
     lines += [chance.choice(_HEADERS) + b": " + chance.choice(_VALUES) for _ in range(chance.randint(0, 4))]
     lines.append(b"Content-Length: %d" % len(body))
     return b"\r\n".join(lines) + b"\r\n\r\n" + body

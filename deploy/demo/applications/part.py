@@ -35,6 +35,8 @@ class Running:
     warehouse: Path
     #: The dashboard.
     page_url: str
+    #: Path of the dashboard → an address that logs in and leads there, once.
+    page_link: Callable[[str], str]
     #: Waits until the condition holds or its time is over, while all processes are watched; whether it holds.
     until: Callable[[Callable[[], bool]], bool]
     #: Prints a line of output.

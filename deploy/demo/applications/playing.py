@@ -1,8 +1,10 @@
 """Plays the parts of the demo, one after the other, each with a slot of its own."""
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Final
 
+from deploy.demo import accounts
 from deploy.demo.applications.part import Part, Running
 from deploy.demo.compare import Line
 from deploy.demo.display import Display
@@ -36,6 +38,7 @@ def play_all(
             services.lookup_token,
             services.warehouse,
             services.page_url,
+            partial(accounts.link, services.postgres_dsn, services.page_url),
             lambda condition: _holds(supervisor, condition),
             display.say,
         )

@@ -66,9 +66,11 @@ def _in_a_browser(running: Running) -> Sequence[Line]:
         session = visit(page, url, stored, running.until)
         if session is None:
             return [line("recordings: sessions of rrweb's recorder", 0, 1)]
-        replay = f"{running.page_url}replay?{urlencode({'customer': CUSTOMER, 'session': session})}"
-        running.say(f"recordings: a visit to a page, recorded by rrweb: {replay}")
-        page.goto(replay)
+        replay = f"replay?{urlencode({'customer': CUSTOMER, 'session': session})}"
+        running.say(f"recordings: a visit to a page, recorded by rrweb: {running.page_url}{replay}")
+        page.goto(running.page_link(f"/{replay}"))
+        # Until the link has logged in.
+        page.wait_for_url("**/replay?**")
         name, wanted = "recordings: what the replay of rrweb's recording shows last", (GREETING, NAME)
         if not running.until(lambda: page.evaluate("document.body.dataset.state") == "ready"):
             return [line(name, page.inner_text("#status"), wanted)]

@@ -7,7 +7,7 @@ from typing import Any, Final, Protocol
 import psycopg
 from psycopg.rows import dict_row
 
-from services.rim.database.reading_pool import NotPublished, Postgres
+from services.rim.database.pool import NotPublished, Postgres
 
 #: The rates that a collector holds a customer to, in the order of the page; docs/collector.md has their meaning.
 RATES: Final = (

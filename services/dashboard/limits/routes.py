@@ -7,9 +7,10 @@ from typing import Any, Final
 import orjson
 from aiohttp import web
 
+from services.accounts.http.access import METRICS_OF_ONE, PAGE, Routing
+from services.accounts.http.guard import unknown_customer
 from services.dashboard.limits.queries import LimitsSource
-from services.rim.database.reading_pool import NotPublished, PostgresAway, QueryRefused
-from shared.schemas.beacon import CUSTOMER_ID
+from services.rim.database.pool import NotPublished, PostgresAway, QueryRefused
 
 _PAGE: Final = Path(__file__).parents[1] / "static" / "limits.html"
 
@@ -21,10 +22,10 @@ class LimitsRoutes:
         self._source = source
         self._now_ms = now_ms
 
-    def add_to(self, app: web.Application) -> None:
+    def add_to(self, routing: Routing) -> None:
         """Adds the routes."""
-        app.router.add_get("/limits", self.page, name="limits-page")
-        app.router.add_get("/api/limits", self.limits, name="limits")
+        routing.get("/limits", self.page, PAGE, name="limits-page")
+        routing.get("/api/limits", self.limits, METRICS_OF_ONE, name="limits")
 
     async def page(self, _: web.Request) -> web.FileResponse:
         """The page of one `customer`."""
@@ -32,9 +33,7 @@ class LimitsRoutes:
 
     async def limits(self, request: web.Request) -> web.Response:
         """The limits of one `customer`, and what they refused in the last 24 hours."""
-        customer_id = request.query.get("customer", "")
-        if not CUSTOMER_ID.fullmatch(customer_id):
-            return _json({"error": "name", "detail": "customer names a customer"}, status=400)
+        customer_id = request.query["customer"]
         try:
             found = await self._source.of(customer_id)
         except PostgresAway:
@@ -45,7 +44,7 @@ class LimitsRoutes:
         except QueryRefused:
             return _json({"error": "refused", "detail": "Postgres refuses the query"}, status=500)
         if found is None:
-            return _json({"error": "unknown", "detail": "there is no such customer"}, status=404)
+            return unknown_customer()
         return _json({"now_ms": self._now_ms(), **found.as_json()})
 
 

@@ -6,12 +6,15 @@ from typing import Final, Literal
 
 import orjson
 
-from services.dashboard.live.history import ALL, CARRY_MS, LiveHistory
+from services.accounts.core.customer_scope import EVERYTHING, CustomerScope
+from services.dashboard.live.history import ALL, CARRY_MS, Has, LiveHistory
 from services.dashboard.live.slices import CUSTOMERS_MAX, SPAN_BUCKETS, SPAN_MS, slices_of
 from shared.schemas.live import Live
 
 #: How often waiting buckets are looked at.
 SETTLE_SECONDS: Final = 0.5
+#: Pictures that are kept until the next one, one an organisation that looks.
+SCOPES_MAX: Final = 200
 
 #: live: there is a picture. waiting: the broker answers, and nothing has been counted. away: the broker does not answer.
 State = Literal["live", "waiting", "away"]
@@ -31,9 +34,11 @@ class LiveBoard:
         self._changed = asyncio.Event()
         self._drawn_version = -1
         self._version = 0
-        self._picture = b""
-        #: customer → its slices of the newest picture, as far as they were requested
-        self._slices: dict[str, bytes] = {}
+        #: scope → the newest picture of its customers, as far as they were requested
+        self._pictures: dict[CustomerScope, bytes] = {}
+        self._drawn_ms = 0
+        #: The same for slices, by customer too.
+        self._slices: dict[tuple[str, CustomerScope], bytes] = {}
         self.is_closed = False
         self._draw()
 
@@ -51,10 +56,15 @@ class LiveBoard:
         for record in records:
             self._history.take_record(record, now_ms)
 
-    @property
-    def picture(self) -> bytes:
-        """The newest picture as JSON."""
-        return self._picture
+    def picture(self, scope: CustomerScope) -> bytes:
+        """The newest picture of these customers as JSON."""
+        known = self._pictures.get(scope)
+        if known is None:
+            picture = self._history.picture(_has(scope))
+            known = orjson.dumps({"state": self._state(), "now_ms": self._drawn_ms, **picture})
+            if len(self._pictures) < SCOPES_MAX:
+                self._pictures[scope] = known
+        return known
 
     @property
     def age_seconds(self) -> float:
@@ -62,21 +72,22 @@ class LiveBoard:
         shown_ms = self._history.shown_ms
         return 0.0 if shown_ms is None else max(0.0, (self._now_ms() - shown_ms) / 1_000)
 
-    def slices(self, customer_id: str) -> bytes:
-        """The live slices of a customer, or of `*`, as JSON; `dimensions` is null where there are too many customers."""
-        known = self._slices.get(customer_id)
+    def slices(self, customer_id: str, scope: CustomerScope) -> bytes:
+        """The live slices of a customer of this scope, or of `*`, as JSON; `dimensions` is null for too many customers."""
+        known = self._slices.get((customer_id, scope))
         if known is None:
-            is_too_much = customer_id == ALL and self._history.customers > CUSTOMERS_MAX
-            recent = [] if is_too_much else self._history.recent(customer_id, SPAN_BUCKETS)
+            has = _has(scope)
+            is_too_much = customer_id == ALL and self._history.customers(has) > CUSTOMERS_MAX
+            recent = [] if is_too_much else self._history.recent(customer_id, SPAN_BUCKETS, has)
             dimensions = None if is_too_much else slices_of(recent, CARRY_MS)
             known = orjson.dumps({"span_ms": SPAN_MS, "dimensions": dimensions})
             if len(self._slices) < CUSTOMERS_MAX:
-                self._slices[customer_id] = known
+                self._slices[customer_id, scope] = known
         return known
 
-    def finished_after(self, since_ms: int) -> int | None:
+    def finished_after(self, since_ms: int, scope: CustomerScope) -> int | None:
         """See `LiveHistory.finished_after`."""
-        return self._history.finished_after(since_ms)
+        return self._history.finished_after(since_ms, _has(scope))
 
     async def keep_settling(self) -> None:
         """Publishes what may be shown, until cancelled."""
@@ -86,15 +97,15 @@ class LiveBoard:
                 self._draw()
             await asyncio.sleep(SETTLE_SECONDS)
 
-    async def newer_than(self, version: int, seconds_max: float) -> tuple[int, bytes] | None:
-        """The picture and its version once it is newer than `version`; None when none came in time or the board closed."""
+    async def newer_than(self, version: int, seconds_max: float) -> int | None:
+        """The picture's version once it is newer than `version`; None when none came in time or the board closed."""
         try:
             async with asyncio.timeout(seconds_max):
                 while self._version <= version and not self.is_closed:
                     await self._changed.wait()
         except TimeoutError:
             return None
-        return None if self.is_closed else (self._version, self._picture)
+        return None if self.is_closed else self._version
 
     def close(self) -> None:
         """Lets every listener go."""
@@ -108,8 +119,9 @@ class LiveBoard:
 
     def _draw(self) -> None:
         self._drawn_version = self._history.version
-        self._picture = orjson.dumps({"state": self._state(), "now_ms": self._now_ms(), **self._history.picture()})
+        self._drawn_ms = self._now_ms()
         self._version += 1
+        self._pictures.clear()
         self._slices.clear()
         self._wake()
 
@@ -121,3 +133,7 @@ class LiveBoard:
     def _wake(self) -> None:
         changed, self._changed = self._changed, asyncio.Event()
         changed.set()
+
+
+def _has(scope: CustomerScope) -> Has:
+    return None if scope == EVERYTHING else scope.has

@@ -6,7 +6,7 @@ must not stop for it. Later records still correct a bucket that is already shown
 """
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 import msgspec
@@ -37,6 +37,8 @@ ALL: Final = "*"
 #: The name under which customers without room of their own are added up; no customer id can be this either.
 _OMITTED: Final = "+"
 Figures = dict[str, int]
+#: Whether a customer is one of those that somebody may see; None: all are, also those that are not shown apart.
+Has = Callable[[str], bool] | None
 
 
 class LiveHistory:
@@ -52,8 +54,10 @@ class LiveHistory:
         #: partition → its newest bucket, and the newest in which it had anything to count
         self._newest: dict[int, int] = {}
         self._busy: dict[int, int] = {}
-        #: Buckets in which a view finished or was revised.
-        self._finished: set[int] = set()
+        #: Buckets in which a view finished or was revised, with its customers.
+        self._finished: dict[int, set[str]] = {}
+        #: What `_series` found, and the version that it is of.
+        self._drawn: tuple[int, list[int], dict[str, list[Figures | None]]] = (-1, [], {})
         #: Changes whenever the picture does.
         self.version = 0
         #: Start of the newest bucket that is shown; None before the first.
@@ -69,10 +73,11 @@ class LiveHistory:
         if any(getattr(live, name) for name in (*GAUGES, *COUNTS)):
             self._busy[live.partition] = max(self._busy.get(live.partition, 0), bucket_ms)
         customers = self._buckets.setdefault(bucket_ms, {})
-        if live.views_finished or live.views_revised:
-            self._finished.add(bucket_ms)
+        has_finished = bool(live.views_finished or live.views_revised)
         if not self._largest.count(live):
             live = _added(customers.get(_OMITTED, {}).get(live.partition), live)
+        if has_finished:
+            self._finished.setdefault(bucket_ms, set()).add(live.customer_id)
         customers.setdefault(live.customer_id, {})[live.partition] = live
         self._first_came_ms.setdefault(bucket_ms, now_ms)
         if self.shown_ms is not None and bucket_ms <= self.shown_ms:
@@ -90,20 +95,19 @@ class LiveHistory:
             self.shown_ms = bucket_ms
             self.version += 1
 
-    def picture(self) -> dict[str, Any]:
+    def picture(self, has: Has = None) -> dict[str, Any]:
         """What is shown: per customer (and `*`, all of them) its series, oldest bucket first, and its newest figures.
 
         A bucket of which nothing is known is None. `totals` sums the counts over the series. Where there are more customers
-        than `customers_max`, those with the most viewers are shown apart; the others count in `*` alone.
+        than `customers_max`, those with the most viewers are shown apart; the others count in `*` alone. Who may see some
+        customers (`has`) is shown those, and `*` is the sum of those that are shown.
         """
-        shown = list(self._shown_buckets())
-        series: dict[str, list[Figures | None]] = {ALL: [None] * len(shown)}
-        for at, figures in enumerate(self._sums(shown)):
-            figures.pop(_OMITTED, None)
-            for customer_id, sums in figures.items():
-                if customer_id != ALL and customer_id not in self._largest.members:
-                    continue
-                series.setdefault(customer_id, [None] * len(shown))[at] = sums
+        shown, series = self._series()
+        if has is not None:
+            series = {
+                customer_id: sums for customer_id, sums in series.items() if customer_id != ALL and has(customer_id)
+            }
+            series[ALL] = self._together(shown, list(series.values()))
         return {
             "bucket_ms": BUCKET_MS,
             "shown_until_ms": None if self.shown_ms is None else self.shown_ms + BUCKET_MS,
@@ -115,27 +119,56 @@ class LiveHistory:
                     for partition in self._behind()
                 ],
             },
-            "customers_omitted": self._largest.omitted,
+            "customers_omitted": self._largest.omitted(has),
+            "omitted_in_all": has is None,
             "customers": {customer_id: _summary(sums) for customer_id, sums in sorted(series.items())},
         }
 
-    def recent(self, customer_id: str, buckets_max: int) -> list[list[Live]]:
-        """The records of a customer (of `*`: of all) in the newest buckets shown, by bucket, the newest last."""
+    def _series(self) -> tuple[list[int], dict[str, list[Figures | None]]]:
+        """The buckets shown, and the figures of each customer that is shown apart, and of `*`."""
+        if self._drawn[0] != self.version:
+            shown = list(self._shown_buckets())
+            series: dict[str, list[Figures | None]] = {ALL: [None] * len(shown)}
+            for at, figures in enumerate(self._sums(shown)):
+                figures.pop(_OMITTED, None)
+                for customer_id, sums in figures.items():
+                    if customer_id != ALL and customer_id not in self._largest.members:
+                        continue
+                    series.setdefault(customer_id, [None] * len(shown))[at] = sums
+            self._drawn = self.version, shown, series
+        return self._drawn[1:]
+
+    def _together(self, shown: list[int], series: list[list[Figures | None]]) -> list[Figures | None]:
+        """The sum of these customers, bucket by bucket: 0 where none of them was counted, None where nobody was."""
+        sums: list[Figures | None] = []
+        for at, bucket_ms in enumerate(shown):
+            known = [figures for one in series if (figures := one[at]) is not None]
+            total = {name: sum(figures[name] for figures in known) for name in (*GAUGES, *COUNTS)}
+            sums.append(total if known or bucket_ms in self._buckets else None)
+        return sums
+
+    def recent(self, customer_id: str, buckets_max: int, has: Has = None) -> list[list[Live]]:
+        """The records of a customer (of `*`: of all that `has`) in the newest buckets shown, by bucket, the newest last."""
         found = []
         for bucket_ms in list(self._shown_buckets())[-buckets_max:]:
             customers = self._buckets.get(bucket_ms, {})
-            by_customer = customers.values() if customer_id == ALL else [customers.get(customer_id, {})]
+            of_all = [partitions for one, partitions in customers.items() if has is None or has(one)]
+            by_customer = of_all if customer_id == ALL else [customers.get(customer_id, {})]
             found.append([live for partitions in by_customer for live in partitions.values()])
         return found
 
-    @property
-    def customers(self) -> int:
+    def customers(self, has: Has = None) -> int:
         """How many customers are shown apart."""
-        return len(self._largest.members)
+        return sum(1 for one in self._largest.members if has is None or has(one))
 
-    def finished_after(self, since_ms: int) -> int | None:
+    def finished_after(self, since_ms: int, has: Has = None) -> int | None:
         """By when the first view had finished, or was revised, whose bucket began at `since_ms` or later; None for none."""
-        return min((at_ms + BUCKET_MS for at_ms in self._finished if at_ms >= since_ms), default=None)
+        found = (
+            at_ms + BUCKET_MS
+            for at_ms, customers in self._finished.items()
+            if at_ms >= since_ms and (has is None or any(map(has, customers)))
+        )
+        return min(found, default=None)
 
     def _behind(self) -> list[int]:
         """Partitions that the newest bucket shown is without, though they had not fallen idle: their views are not in it."""
@@ -156,7 +189,7 @@ class LiveHistory:
         oldest_ms = newest_ms - self._history_ms - CARRY_MS
         for bucket_ms in [known for known in self._buckets if known <= oldest_ms]:
             del self._buckets[bucket_ms], self._first_came_ms[bucket_ms]
-        self._finished &= self._buckets.keys()
+        self._finished = {at_ms: customers for at_ms, customers in self._finished.items() if at_ms in self._buckets}
         self._largest.forget_before(oldest_ms)
 
     def _shown_buckets(self) -> Iterator[int]:

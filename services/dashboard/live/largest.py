@@ -1,6 +1,7 @@
 """LargestCustomers: which customers the live picture shows separately, bucket by bucket. Pure; bounded."""
 
 import heapq
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
@@ -39,10 +40,10 @@ class LargestCustomers:
         """The customers that the newest bucket shows apart."""
         return self._members
 
-    @property
-    def omitted(self) -> int:
-        """How many customers are known and not shown apart."""
-        return len(self._sizes.keys() - self._members)
+    def omitted(self, has: Callable[[str], bool] | None = None) -> int:
+        """How many customers are known and not shown apart; of those that `has`."""
+        found = self._sizes.keys() - self._members
+        return len(found) if has is None else sum(map(has, found))
 
     def is_member(self, customer_id: str, bucket_ms: int) -> bool:
         """Whether the customer is shown apart in this bucket; False for a bucket that is not known."""

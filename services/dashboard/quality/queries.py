@@ -8,10 +8,11 @@ from typing import Final, Protocol
 import psycopg
 from psycopg.rows import tuple_row
 
+from services.accounts.core.customer_scope import CustomerScope
 from services.dashboard.quality import statements as sql
 from services.dashboard.quality.figures import RollupSum
 from services.dashboard.quality.statements import LEVEL_MAX
-from services.rim.database.reading_pool import Postgres
+from services.rim.database.pool import Postgres
 
 CUSTOMERS_MAX: Final = 200
 
@@ -43,8 +44,8 @@ class Rollups:
 class Serving(Protocol):
     """Where the quality table comes from."""
 
-    async def rollups_since(self, since: datetime) -> Rollups:
-        """The sums of all hours from that of `since` on; raises `PostgresAway`, `NotPublished` or `QueryRefused`."""
+    async def rollups_since(self, since: datetime, scope: CustomerScope) -> Rollups:
+        """The sums of these customers' hours from that of `since` on; raises `PostgresAway`, `NotPublished` or `QueryRefused`."""
         ...
 
 
@@ -64,9 +65,9 @@ class PostgresServing:
         """Closes all connections."""
         await self.postgres.close()
 
-    async def rollups_since(self, since: datetime) -> Rollups:
+    async def rollups_since(self, since: datetime, scope: CustomerScope) -> Rollups:
         """See `Serving`. One snapshot for all statements."""
-        return await self.postgres.ask(partial(_read, since=since))
+        return await self.postgres.ask(partial(_read, since=since, scope=scope))
 
 
 def blocks_since(hour: int) -> tuple[list[tuple[int, int]], int]:
@@ -83,7 +84,7 @@ def blocks_since(hour: int) -> tuple[list[tuple[int, int]], int]:
     return found, hour >> LEVEL_MAX
 
 
-async def _read(connection: psycopg.AsyncConnection, since: datetime) -> Rollups:
+async def _read(connection: psycopg.AsyncConnection, since: datetime, scope: CustomerScope) -> Rollups:
     since_hour = int(since.timestamp()) // 3600
     listed, first = blocks_since(since_hour)
     wanted: dict[str, object] = {
@@ -96,7 +97,10 @@ async def _read(connection: psycopg.AsyncConnection, since: datetime) -> Rollups
     async with connection.cursor(row_factory=tuple_row) as cursor:
         await cursor.execute(sql.NEWEST)
         newest_hour, published_at = await cursor.fetchone() or (None, None)
-        await cursor.execute(sql.ROLLUPS, {**wanted, "customers_max": CUSTOMERS_MAX})
+        own = list(scope.own) if scope.all_but is None else None
+        all_but = list(scope.all_but) if scope.all_but else None
+        seen = {"customers_max": CUSTOMERS_MAX, "own": own, "all_but": all_but}
+        await cursor.execute(sql.ROLLUPS, {**wanted, **seen})
         rows = await cursor.fetchall()
         sums = [RollupSum(*row[:-1]) for row in rows]
         customers: int = rows[0][-1] if rows else 0

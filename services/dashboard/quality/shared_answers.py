@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
+from services.accounts.core.customer_scope import CustomerScope
 from services.dashboard.quality.queries import Rollups, Serving
 
 #: An answer may be so old. It is part of how late a page's figures are.
@@ -25,17 +26,17 @@ class SharedServing:
     def __init__(self, serving: Serving, *, clock: Callable[[], float] = time.monotonic) -> None:
         self._serving = serving
         self._clock = clock
-        self._asked: dict[datetime, _Asked] = {}
+        self._asked: dict[tuple[datetime, CustomerScope], _Asked] = {}
 
-    async def rollups_since(self, since: datetime) -> Rollups:
+    async def rollups_since(self, since: datetime, scope: CustomerScope) -> Rollups:
         """See `Serving`."""
         now = self._clock()
         self._asked = {key: one for key, one in self._asked.items() if self._may_share(one, now)}
-        asked = self._asked.get(since)
+        asked = self._asked.get((since, scope))
         if asked is None:
-            asked = _Asked(now, asyncio.create_task(self._serving.rollups_since(since)))
+            asked = _Asked(now, asyncio.create_task(self._serving.rollups_since(since, scope)))
             asked.task.add_done_callback(_note_outcome)
-            self._asked[since] = asked
+            self._asked[since, scope] = asked
         # A page that goes away takes the answer from nobody else.
         return await asyncio.shield(asked.task)
 

@@ -54,13 +54,15 @@ _WANTED: Final = f"""
         SELECT b.* FROM serving.blocks AS b WHERE b.level = {LEVEL_MAX} AND b.block >= %(first)s
     )
 """  # noqa: S608 - SQL of ours
-#: The sums of each customer, then how many customers there are.
+#: The sums of each customer that may be seen, then how many such customers there are.
 ROLLUPS: Final = f"""{_WANTED}
     SELECT {_SUMS}, count(*) OVER () AS customers FROM (
         SELECT customer_id, {_LISTED} FROM wanted
         UNION ALL SELECT s.customer_id, {_of("s")} FROM {_SUMS_OF_HOT}
         UNION ALL SELECT r.customer_id, {_of("r", "-")} FROM {_rollups_of_hot("")}
     ) AS found
+    WHERE (%(own)s::text[] IS NULL OR customer_id = ANY(%(own)s))
+      AND (%(all_but)s::text[] IS NULL OR NOT customer_id = ANY(%(all_but)s))
     GROUP BY customer_id HAVING sum(views) > 0 ORDER BY sum(views) DESC, customer_id LIMIT %(customers_max)s
 """  # noqa: S608 - SQL of ours
 STARTUPS: Final = f"""{_WANTED}

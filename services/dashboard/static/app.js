@@ -1,7 +1,8 @@
 // The page: listens to /api/live/stream, asks /api/quality, and shows how old everything is.
 
-import { ago, byId, element, fetchSoon, fraction, hour, limitsOf, mbps, minutes, say, seconds, share, tenth, time, whole } from "./format.js";
+import { ago, byId, element, fraction, hour, limitsOf, mbps, minutes, say, seconds, share, tenth, time, whole } from "./format.js";
 import { line } from "./line.js";
+import { ask, offerLogout } from "./session.js";
 import { askSlices } from "./slices.js";
 import { offerView } from "./view.js";
 
@@ -16,6 +17,7 @@ const page = {
   picture: null, // the newest live picture
   ahead_ms: 0, // this clock's lead over the server's
   listening: false,
+  unconfirmed: false, // Postgres is away: the server cannot tell whether this session still counts
   heard_at: 0, // when the stream last brought anything, on the clock of performance.now()
   customer: "*",
   quality: null,
@@ -43,8 +45,14 @@ function listen() {
     drawStatus();
   };
   stream.addEventListener("alive", hear);
+  stream.addEventListener("unconfirmed", () => {
+    hear();
+    page.unconfirmed = true;
+    drawStatus();
+  });
   stream.onmessage = (event) => {
     page.picture = JSON.parse(event.data);
+    page.unconfirmed = false;
     page.ahead_ms = Date.now() - page.picture.now_ms;
     hear();
     drawLive();
@@ -114,7 +122,7 @@ function drawLiveTable(seconds) {
     });
   drawRows(byId("live-table"), rows, "No customer has been seen in these minutes.");
   const span = minutes((picture.customers["*"].series.viewers_now.length * picture.bucket_ms) / 60_000);
-  const omitted = picture.customers_omitted ? ` · ${whole.format(picture.customers_omitted)} more customers, in all customers alone` : "";
+  const omitted = picture.customers_omitted ? ` · ${whole.format(picture.customers_omitted)} more customers, ${picture.omitted_in_all ? "in all customers alone" : "not shown"}` : "";
   byId("live-note").textContent = rows.length ? `started, failed and left: in the last ${span}${omitted}` : "";
 }
 
@@ -134,6 +142,9 @@ function drawStatus() {
   } else if (silent_ms() > SILENT_MS) {
     [level, text] = ["broken", `Dashboard does not answer · ${data}`];
     notice = `The dashboard's server has sent nothing for ${ago(silent_ms())}. The figures below are as old as the status shows.`;
+  } else if (page.unconfirmed) {
+    [level, text] = ["broken", `Postgres out of reach · ${data}`];
+    notice = "Postgres does not answer, so the server cannot tell who may see what. The page goes on as soon as it is back.";
   } else if (picture?.state === "away") {
     [level, text] = ["broken", `Kafka out of reach · ${data}`];
     notice = "Kafka does not answer, so nothing new comes in. The page goes on as soon as it is back.";
@@ -166,7 +177,7 @@ async function askQuality() {
   let quality = null;
   let problem = null;
   try {
-    const answer = await fetchSoon(`/api/quality?hours=${byId("hours").value}`);
+    const answer = await ask(`/api/quality?hours=${byId("hours").value}`);
     const content = await answer.json();
     if (answer.ok) quality = content;
     else problem = content.error;
@@ -303,3 +314,4 @@ setInterval(() => {
 listen();
 askQuality();
 offerView();
+offerLogout();

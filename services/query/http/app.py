@@ -29,7 +29,7 @@ from services.query.rim.engine import TooLarge
 from services.query.rim.warehouse import WarehouseAway
 from services.query.scope import Caller, Scope, UnknownCustomer
 from services.rim.admin.guarded_runner import GuardedRunner
-from services.rim.database.reading_pool import NotPublished, PostgresAway, QueryRefused
+from services.rim.database.pool import NotPublished, PostgresAway, QueryRefused
 from services.rim.telemetry import metrics
 from shared.metrics import QUERY_ANSWER_SECONDS, QUERY_REQUESTS
 from shared.problems import PROBLEM_JSON, Problem

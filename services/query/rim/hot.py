@@ -18,7 +18,7 @@ from psycopg.rows import tuple_row
 
 from services.query.core import statements, sums
 from services.query.core.question import Question
-from services.rim.database.reading_pool import Postgres
+from services.rim.database.pool import Postgres
 from services.rim.database.view_rows import COLUMNS
 from shared.schemas.view import View
 

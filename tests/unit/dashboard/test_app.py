@@ -13,6 +13,7 @@ from aiohttp import ClientResponse, web
 from aiohttp.test_utils import TestClient, TestServer
 from prometheus_client import REGISTRY
 
+from services.accounts.core.customer_scope import CustomerScope
 from services.dashboard.app import make_app, make_runner
 from services.dashboard.limits.queries import CustomerLimits, Limit
 from services.dashboard.live.board import LiveBoard
@@ -20,8 +21,9 @@ from services.dashboard.live.history import LiveHistory
 from services.dashboard.quality.figures import RollupSum
 from services.dashboard.quality.queries import Rollups
 from services.dashboard.views import LookupsAway, LookupsRefused
-from services.rim.database.reading_pool import NotPublished, PostgresAway, QueryRefused
+from services.rim.database.pool import NotPublished, PostgresAway, QueryRefused
 from shared.schemas.live import BUCKET_MS
+from tests.unit.dashboard.door import OWNER, cookie_header, cookies, door
 from tests.unit.dashboard.records import live, slice_of
 from tests.unit.hostile_requests import hostile_requests, status_of
 
@@ -37,9 +39,11 @@ class FakeServing:
     def __init__(self) -> None:
         self.answer: Rollups | Exception = Rollups([], {}, None, None)
         self.asked: list[datetime] = []
+        self.scopes: list[CustomerScope] = []
 
-    async def rollups_since(self, since: datetime) -> Rollups:
+    async def rollups_since(self, since: datetime, scope: CustomerScope) -> Rollups:
         self.asked.append(since)
+        self.scopes.append(scope)
         if isinstance(self.answer, Exception):
             raise self.answer
         return self.answer
@@ -92,12 +96,13 @@ class Desk:
             self.board,
             self.serving,
             self.views,
+            door(),
             streams_max=STREAMS_MAX,
             unpublished_ms_max=120_000,
             now_ms=lambda: NOW_MS,
             limits=self.limits,
         )
-        self.client = TestClient(TestServer(app))
+        self.client = TestClient(TestServer(app), cookies=cookies(OWNER))
 
     async def json(self, path: str, status: int = 200) -> dict[str, Any]:
         answer = await self.client.get(path)
@@ -336,6 +341,7 @@ async def test_no_request_is_answered_500(caplog: pytest.LogCaptureFixture) -> N
         LiveBoard(LiveHistory(history_ms=600_000, settle_ms=0, customers_max=10), now_ms=lambda: NOW_MS),
         FakeServing(),
         FakeViews(),
+        door(),
         streams_max=STREAMS_MAX,
         unpublished_ms_max=120_000,
         now_ms=lambda: NOW_MS,
@@ -353,10 +359,17 @@ async def test_no_request_is_answered_500(caplog: pytest.LogCaptureFixture) -> N
         "/api/view?customer=a&view=v",
         "/limits",
         "/api/limits?customer=a",
+        "/login",
+        "/api/session",
+        "/api/login",
+        "/api/link/use",
+        "/api/tokens",
+        "/api/tokens/a/revoke",
+        "/api/audit",
         "/static/",
         "/x",
     ]
-    for request in hostile_requests(300, paths, [b"", b"{"]):
+    for request in hostile_requests(300, paths, [b"", b"{"], [cookie_header(OWNER)]):
         status = await status_of(runner.addresses[0][1], request)
         assert status < 500 or status == 503, request[:2_000]
     assert not [record for record in caplog.records if record.exc_info]

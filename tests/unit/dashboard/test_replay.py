@@ -7,6 +7,7 @@ import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestClient, TestServer
 
+from services.accounts.http.access import Routing
 from services.dashboard.replay import Replay
 
 TOKEN = "a token of sixteen or more"
@@ -37,7 +38,7 @@ async def client(processor: Processor, tmp_path: Path) -> AsyncIterator[TestClie
     slot.router.add_get("/{path:.*}", processor.answer)
     async with TestServer(slot) as server:
         app = web.Application()
-        Replay(f"http://127.0.0.1:{server.port}/", TOKEN, tmp_path).add_to(app)
+        Replay(f"http://127.0.0.1:{server.port}/", TOKEN, tmp_path).add_to(Routing(app))
         async with TestClient(TestServer(app), auto_decompress=False) as made:
             yield made
 
@@ -96,7 +97,7 @@ async def test_refusals_of_the_processor_are_reported_by_kind(
 
 async def test_an_unreachable_processor_is_reported() -> None:
     app = web.Application()
-    Replay("http://127.0.0.1:1", TOKEN, None).add_to(app)
+    Replay("http://127.0.0.1:1", TOKEN, None).add_to(Routing(app))
     async with TestClient(TestServer(app)) as client:
         async with client.get("/api/recordings", params=WHO) as answer:
             assert answer.status == 503

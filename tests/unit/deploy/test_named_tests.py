@@ -9,6 +9,7 @@ from deploy.local.paths import ROOT
 #: A table of a page, the heading before it, and how many rows it has at least.
 PAGES = [
     ("failures.md", "# Failures and their consequences", 50),
+    ("security.md", "## Whose data: what holds it", 13),
     ("security.md", "## Hostile clients: what holds them", 55),
 ]
 

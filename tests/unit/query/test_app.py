@@ -18,7 +18,7 @@ from services.query.http.app import OPERATIONS, make_app
 from services.query.rim.engine import TooLarge
 from services.query.rim.warehouse import WarehouseAway
 from services.query.scope import OneToken
-from services.rim.database.reading_pool import NotPublished, PostgresAway
+from services.rim.database.pool import NotPublished, PostgresAway
 
 NOW_MS = 1_774_569_600_000
 TOKEN = "sixteen-characters"

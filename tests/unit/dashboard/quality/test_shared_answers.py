@@ -5,9 +5,10 @@ from datetime import UTC, datetime
 
 import pytest
 
+from services.accounts.core.customer_scope import EVERYTHING, CustomerScope
 from services.dashboard.quality.queries import Rollups
 from services.dashboard.quality.shared_answers import FRESH_SECONDS, SharedServing
-from services.rim.database.reading_pool import PostgresAway
+from services.rim.database.pool import PostgresAway
 
 NOON = datetime(2026, 2, 2, 12, tzinfo=UTC)
 ONE = datetime(2026, 2, 2, 13, tzinfo=UTC)
@@ -21,7 +22,7 @@ class Slow:
         self.may_answer = asyncio.Event()
         self.is_away = False
 
-    async def rollups_since(self, since: datetime) -> Rollups:
+    async def rollups_since(self, since: datetime, scope: CustomerScope) -> Rollups:
         self.asked.append(since)
         await self.may_answer.wait()
         if self.is_away:
@@ -32,7 +33,7 @@ class Slow:
 async def test_questions_of_one_time_are_one_and_a_page_that_goes_takes_the_answer_from_nobody() -> None:
     slow, now = Slow(), [0.0]
     shared = SharedServing(slow, clock=lambda: now[0])
-    first, second, other = (asyncio.create_task(shared.rollups_since(since)) for since in (NOON, NOON, ONE))
+    first, second, other = (asyncio.create_task(shared.rollups_since(since, EVERYTHING)) for since in (NOON, NOON, ONE))
     await asyncio.sleep(0)
     first.cancel()
     slow.may_answer.set()
@@ -41,10 +42,10 @@ async def test_questions_of_one_time_are_one_and_a_page_that_goes_takes_the_answ
     assert slow.asked == [NOON, ONE]
 
     now[0] = FRESH_SECONDS / 2
-    await shared.rollups_since(NOON)
+    await shared.rollups_since(NOON, EVERYTHING)
     assert slow.asked == [NOON, ONE]
     now[0] = FRESH_SECONDS
-    await shared.rollups_since(NOON)
+    await shared.rollups_since(NOON, EVERYTHING)
     assert slow.asked == [NOON, ONE, NOON]
 
 
@@ -54,6 +55,6 @@ async def test_a_failure_is_asked_again_at_once() -> None:
     slow.is_away = True
     shared = SharedServing(slow, clock=lambda: 0.0)
     with pytest.raises(PostgresAway):
-        await shared.rollups_since(NOON)
+        await shared.rollups_since(NOON, EVERYTHING)
     slow.is_away = False
-    assert (await shared.rollups_since(NOON)).newest_hour == NOON
+    assert (await shared.rollups_since(NOON, EVERYTHING)).newest_hour == NOON

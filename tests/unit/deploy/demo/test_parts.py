@@ -42,6 +42,7 @@ NOWHERE: dict[str, Any] = {
     "lookup_token": "",
     "warehouse": Path(),
     "page_url": "",
+    "page_link": str,
 }
 
 

@@ -1,4 +1,4 @@
-"""A read-only pool of connections to Postgres, whose questions end within a deadline whatever the server does."""
+"""A pool of connections to Postgres, whose questions end within a deadline whatever the server does."""
 
 import asyncio
 import os
@@ -26,7 +26,7 @@ class QueryRefused(RuntimeError):
 
 
 class NotPublished(RuntimeError):
-    """Postgres answers, but the serving tables are not there: no finalizer has published yet."""
+    """Postgres answers, but the tables are not there: who makes them has not run yet."""
 
 
 class _Asking:
@@ -47,13 +47,22 @@ class _Asking:
 
 
 class Postgres:
-    """A pool of connections to one database, read-only.
+    """A pool of connections to one database, read-only unless `writes`.
 
-    A question is answered within `seconds_max`, also where Postgres accepts connections and is stopped: the server's own
-    statement timeout does not run then.
+    What reads sees one snapshot; what writes sees at each statement what others have committed by then. A question is answered
+    within `seconds_max`, also where Postgres accepts connections and is stopped: the server's own statement timeout does not run
+    then.
     """
 
-    def __init__(self, dsn: str, *, service: str, connections_max: int, seconds_max: float) -> None:
+    def __init__(
+        self,
+        dsn: str,
+        *,
+        service: str,
+        connections_max: int,
+        seconds_max: float,
+        writes: bool = False,
+    ) -> None:
         self._seconds_max = seconds_max
         self._connections_max = connections_max
         log_pool_errors_by_kind()
@@ -65,11 +74,12 @@ class Postgres:
             reconnect_timeout=seconds_max,
             max_waiting=10 * connections_max,
             open=False,
-            configure=_configure,
+            configure=None if writes else _configure,
             kwargs={
                 "application_name": f"playhead-{service}",
                 "connect_timeout": max(2, round(seconds_max)),
-                "options": f"-c statement_timeout={round(seconds_max * 1_000)} -c default_transaction_read_only=on",
+                "options": f"-c statement_timeout={round(seconds_max * 1_000)}"
+                f" -c default_transaction_read_only={'off' if writes else 'on'}",
             },
         )
 
@@ -82,7 +92,7 @@ class Postgres:
         await self._pool.close(timeout=self._seconds_max)
 
     async def ask(self, read: Callable[[psycopg.AsyncConnection], Awaitable[T]]) -> T:
-        """What `read` finds, in one snapshot for all its statements. Raises `PostgresAway`, `NotPublished` or `QueryRefused`."""
+        """What `read` finds, in one transaction for all its statements. Raises `PostgresAway`, `NotPublished` or `QueryRefused`."""
         asking = _Asking()
         task = asyncio.create_task(self._asked(asking, read))
         try:

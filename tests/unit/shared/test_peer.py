@@ -2,7 +2,7 @@
 
 import pytest
 
-from services.collector.intake.sender.peer import truncated_ip
+from shared.peer import truncated_ip
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,34 @@
+"""Principal: who asks, and what that person or token may do. Pure."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from services.accounts.core.customer_scope import CustomerScope
+from services.accounts.core.roles import Permission, Role
+
+
+@dataclass(frozen=True)
+class Principal:
+    """Who asks, as of one moment."""
+
+    kind: Literal["person", "token"]
+    id: str
+    #: An e-mail address, or a token's name.
+    name: str
+    organisation_id: str
+    organisation: str
+    #: None: a token.
+    role: Role | None
+    permissions: frozenset[Permission]
+    scope: CustomerScope
+    #: Whether the organisation runs the installation: it owns all customers that nobody else does.
+    runs_installation: bool
+
+    def may(self, permission: Permission) -> bool:
+        """Whether it has this permission."""
+        return permission in self.permissions
+
+    @property
+    def operates(self) -> bool:
+        """Whether it may see what belongs to no customer: partitions, slots, services."""
+        return self.runs_installation and self.may(Permission.MANAGE)

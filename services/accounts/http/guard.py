@@ -1,0 +1,187 @@
+"""Guard: before every handler it finds out who asks, and whether that person or token may.
+
+In order: the `Host`, the route's access, who asks, the CSRF token of changes, the permission, and the customer that is named.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final
+from urllib.parse import quote
+
+import orjson
+from aiohttp import web
+from aiohttp.typedefs import Handler
+
+from services.accounts.core.credentials import Credential, Kind, parsed_credential
+from services.accounts.core.principal import Principal
+from services.accounts.http.access import Access, Routing
+from services.accounts.http.hosts import Hosts, is_same_origin
+from services.accounts.http.identities import Identities
+from services.rim.database.pool import NotPublished, PostgresAway, QueryRefused
+from shared.schemas.beacon import CUSTOMER_ID
+
+CSRF_HEADER: Final = "Playhead-CSRF"
+LOGIN_PATH: Final = "/login"
+_SAFE: Final = frozenset({"GET", "HEAD", "OPTIONS"})
+_PRINCIPAL: Final = web.RequestKey("principal", Principal)
+_CREDENTIAL: Final = web.RequestKey("credential", Credential)
+_UNKNOWN_CUSTOMER: Final = "there is no such customer"
+
+
+@dataclass(frozen=True)
+class Cookie:
+    """The session's cookie. Over TLS its name keeps it to this host (RFC 6265bis, 4.1.3.2)."""
+
+    is_secure: bool
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+        return "__Host-playhead_session" if self.is_secure else "playhead_session"
+
+    def set(self, response: web.StreamResponse, credential: Credential, days: int) -> None:
+        """Gives it to the browser."""
+        response.set_cookie(
+            self.name,
+            credential.text,
+            path="/",
+            httponly=True,
+            secure=self.is_secure,
+            # A link from elsewhere may lead here; a change from elsewhere carries no cookie.
+            samesite="Lax",
+            max_age=days * 86_400,
+        )
+
+    def delete(self, response: web.StreamResponse) -> None:
+        """Takes it back."""
+        response.del_cookie(self.name, path="/", httponly=True, secure=self.is_secure, samesite="Lax")
+
+
+def principal_of(request: web.Request) -> Principal:
+    """Who asks, on a route that is not public."""
+    return request[_PRINCIPAL]
+
+
+def credential_of(request: web.Request) -> Credential:
+    """With what, on a route that is not public."""
+    return request[_CREDENTIAL]
+
+
+class Guard:
+    """The middleware. `away_page` is what a page answers while nobody can be known."""
+
+    def __init__(
+        self,
+        routing: Routing,
+        identities: Identities,
+        *,
+        hosts: Hosts,
+        cookie: Cookie,
+        away_page: Callable[[], web.StreamResponse],
+    ) -> None:
+        self._routing = routing
+        self._identities = identities
+        self._hosts = hosts
+        self._cookie = cookie
+        self._away_page = away_page
+
+    @web.middleware
+    async def answer(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+        """Answers, or lets the handler."""
+        if not self._hosts.has(request.headers.get("Host")):
+            return refused(421, "host", "this service is not known under that name")
+        if request.match_info.http_exception is not None:
+            return await handler(request)
+        access = self._routing.of(request.match_info.route)
+        if access is None:
+            # No application is made with one. Should it be, nobody is let in.
+            return refused(404, "unknown", "nothing is here")
+        if access.whose == "public":
+            if request.method not in _SAFE and not _is_from_own_page(request):
+                return refused(403, "origin", "a page of another origin may not ask this")
+            return await handler(request)
+        credential = self._credential(request)
+        if credential is None:
+            return _nobody(request, access)
+        try:
+            principal = await self._identities.principal(credential)
+        except (PostgresAway, NotPublished, QueryRefused) as error:
+            return self._away(access, error)
+        if principal is None:
+            return _nobody(request, access)
+        denied = _denied(request, access, credential, principal)
+        if denied is not None:
+            return denied
+        request[_PRINCIPAL], request[_CREDENTIAL] = principal, credential
+        return await handler(request)
+
+    async def confirm(self, request: web.Request) -> Principal | None:
+        """Who asks, asked again: for answers that take long. Raises as `Identities.principal`."""
+        return await self._identities.principal(credential_of(request))
+
+    def _credential(self, request: web.Request) -> Credential | None:
+        header = request.headers.get("Authorization")
+        if header is None:
+            return parsed_credential(Kind.SESSION, request.cookies.get(self._cookie.name, ""))
+        scheme, _, text = header.partition(" ")
+        # Basic and whatever else is refused: a cookie beside it does not count either.
+        return parsed_credential(Kind.TOKEN, text.strip()) if scheme.casefold() == "bearer" else None
+
+    def _away(self, access: Access, error: Exception) -> web.StreamResponse:
+        if access.is_page:
+            return self._away_page()
+        if isinstance(error, PostgresAway):
+            return refused(503, "away", "Postgres does not answer")
+        return refused(503, "accounts", "the database has no accounts yet, or not those that this version knows")
+
+
+def refused(status: int, error: str, detail: str, **headers: str) -> web.Response:
+    """An answer that says why there is no other."""
+    body = orjson.dumps({"error": error, "detail": detail})
+    return web.Response(body=body, status=status, content_type="application/json", headers=headers)
+
+
+def unknown_customer() -> web.Response:
+    """What is answered for a customer that the asker may not see, whether or not it exists."""
+    return refused(404, "unknown", _UNKNOWN_CUSTOMER)
+
+
+def _denied(
+    request: web.Request, access: Access, credential: Credential, principal: Principal
+) -> web.StreamResponse | None:
+    """Why this principal may not, if so."""
+    if request.method not in _SAFE and credential.kind is Kind.SESSION:
+        given = request.headers.get(CSRF_HEADER, "")
+        if not _is_from_own_page(request) or not credential.is_csrf(given):
+            return refused(403, "csrf", f"a change needs the header {CSRF_HEADER} of the session, from its own page")
+    if access.whose == "installation" and not principal.operates:
+        # For everybody else this is not there.
+        return _nothing(access)
+    if access.permission is not None and not principal.may(access.permission):
+        return refused(403, "permission", f"this needs the permission {access.permission}")
+    if access.whose == "customer":
+        customer_ids: list[Any] = request.query.getall("customer", [])
+        if len(customer_ids) != 1 or not CUSTOMER_ID.fullmatch(customer_ids[0]):
+            return refused(400, "name", "customer names a customer")
+        if not principal.scope.has(customer_ids[0]):
+            return unknown_customer()
+    return None
+
+
+def _nothing(access: Access) -> web.StreamResponse:
+    if access.is_page:
+        raise web.HTTPNotFound
+    return refused(404, "unknown", "nothing is here")
+
+
+def _nobody(request: web.Request, access: Access) -> web.StreamResponse:
+    if access.is_page and request.method in _SAFE:
+        wanted = quote(request.path_qs, safe="")
+        raise web.HTTPFound(LOGIN_PATH if request.path == "/" else f"{LOGIN_PATH}?to={wanted}")
+    return refused(401, "login", "log in, or give a token", **{"WWW-Authenticate": "Bearer"})
+
+
+def _is_from_own_page(request: web.Request) -> bool:
+    """Whether a change comes from a page of this origin, or from no browser."""
+    site = request.headers.get("Sec-Fetch-Site", "same-origin")
+    return site == "same-origin" and is_same_origin(request.headers.get("Origin"), request.headers.get("Host"))

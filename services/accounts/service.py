@@ -1,0 +1,275 @@
+"""Accounts: what people and commands do with accounts, each in one transaction with its row of the audit log."""
+
+import re
+import secrets
+from collections.abc import Callable, Sequence
+from datetime import timedelta
+from functools import partial
+from typing import Final
+
+import psycopg
+
+from services.accounts.core.credentials import ID_BYTES, SECRET_BYTES, Credential, Kind, new_credential
+from services.accounts.core.passwords import PASSWORD_CHARS_MAX, check_password
+from services.accounts.core.principal import Principal
+from services.accounts.core.roles import Permission
+from services.accounts.core.throttle import allowances
+from services.accounts.hashing import Passwords
+from services.accounts.store import audit, links, sessions, tokens
+from services.accounts.store.audit import Actor
+from services.accounts.store.links import Link, LinkSpent, Newcomer
+from services.rim.database.pool import Postgres
+
+_EMAIL: Final = re.compile(r"[^\s@]{1,64}@[^\s@]{1,189}")
+NAME_CHARS_MAX: Final = 200
+
+
+class LoginWrong(ValueError):
+    """Address and password do not belong together; which of them is wrong is not said."""
+
+
+class LoginsTooMany(ValueError):
+    """Too many logins have failed; the argument is how many seconds to wait."""
+
+    @property
+    def seconds(self) -> float:
+        """How long to wait."""
+        return float(self.args[0])
+
+
+class TextWrong(ValueError):
+    """A name or an address is none; the text says which."""
+
+
+def checked_email(text: str) -> str:
+    """An e-mail address as accounts have it. Raises `TextWrong`."""
+    email = text.strip().lower()
+    if not _EMAIL.fullmatch(email) or not email.isprintable():
+        raise TextWrong("an account's name is an e-mail address")
+    return email
+
+
+def checked_name(text: str, what: str) -> str:
+    """A name that can be shown. Raises `TextWrong`."""
+    name = text.strip()
+    if not 0 < len(name) <= NAME_CHARS_MAX or not name.isprintable():
+        raise TextWrong(f"{what} has 1 to {NAME_CHARS_MAX} characters that can be shown")
+    return name
+
+
+class Accounts:
+    """Belongs to one event loop. Everything that asks Postgres raises `PostgresAway`, `NotPublished` or `QueryRefused`."""
+
+    def __init__(
+        self,
+        dsn: str,
+        *,
+        connections_max: int = 4,
+        seconds_max: float = 5.0,
+        passwords: Passwords | None = None,
+        random: Callable[[int], bytes] = secrets.token_bytes,
+    ) -> None:
+        self.dsn: Final = dsn
+        self.postgres: Final = Postgres(
+            dsn, connections_max=connections_max, seconds_max=seconds_max, service="accounts", writes=True
+        )
+        self._passwords = passwords or Passwords()
+        self._random = random
+
+    async def open(self) -> None:
+        """Starts the pool; does not wait for Postgres."""
+        await self.postgres.open()
+
+    async def close(self) -> None:
+        """Closes all connections."""
+        await self.postgres.close()
+
+    def new(self, kind: Kind) -> Credential:
+        """A credential that nobody has yet."""
+        return new_credential(kind, self._random(ID_BYTES + SECRET_BYTES))
+
+    async def log_in(self, email: str, password: str, *, address: str | None, agent: str) -> Credential:
+        """A new session. Raises `LoginWrong` or `LoginsTooMany`."""
+        allowed = allowances(address, email)
+        wait_seconds = await self.postgres.ask(partial(sessions.count_attempt, allowed=allowed))
+        if wait_seconds > 0:
+            raise LoginsTooMany(wait_seconds)
+        person = None
+        if "\0" not in email:
+            person = await self.postgres.ask(partial(sessions.person_of, email=email))
+        stored = person.password_hash if person is not None else None
+        if len(password) > PASSWORD_CHARS_MAX or not await self._passwords.is_right(stored, password) or person is None:
+            if person is not None:
+                actor = Actor("nobody", None, person.email, address, person.organisation_id)
+                await self.postgres.ask(partial(audit.add, actor=actor, action="login_failed", target=person.email))
+            raise LoginWrong
+        credential = self.new(Kind.SESSION)
+        actor = Actor("person", person.id, person.email, address, person.organisation_id)
+
+        async def begin(connection: psycopg.AsyncConnection) -> None:
+            await sessions.forgive_attempt(connection, allowed)
+            await self._open_session(connection, credential, (person.id, person.organisation_id), address, agent)
+            await audit.add(connection, actor, "logged_in", details={"by": "password"})
+
+        await self.postgres.ask(begin)
+        return credential
+
+    async def log_out(self, credential: Credential, actor: Actor) -> None:
+        """Ends one session."""
+        await self.postgres.ask(partial(sessions.end_session, credential=credential, actor=actor))
+
+    async def log_out_everywhere(self, person_id: str, actor: Actor) -> int:
+        """Ends all sessions of a person; how many."""
+        return await self.postgres.ask(partial(sessions.end_all_sessions, person_id=person_id, actor=actor))
+
+    async def new_owner_link(self) -> Credential | None:
+        """A link that makes the first owner; None where somebody has an account already."""
+        credential = self.new(Kind.LINK)
+
+        async def add(connection: psycopg.AsyncConnection) -> bool:
+            if await links.has_people(connection):
+                return False
+            await links.add_link(connection, credential, "first_owner", links.FIRST_OWNER_FOR)
+            return True
+
+        return credential if await self.postgres.ask(add) else None
+
+    async def new_login_link(self, email: str, actor: Actor) -> Credential | None:
+        """A link that logs this person in, once; None for nobody."""
+        credential = self.new(Kind.LINK)
+
+        async def add(connection: psycopg.AsyncConnection) -> bool:
+            person = await sessions.person_of(connection, email)
+            if person is None:
+                return False
+            await links.add_link(
+                connection,
+                credential,
+                "login",
+                links.LOGIN_FOR,
+                person_id=person.id,
+                organisation_id=person.organisation_id,
+                email=person.email,
+            )
+            await audit.add(connection, actor, "made_login_link", person.email, organisation_id=person.organisation_id)
+            return True
+
+        return credential if await self.postgres.ask(add) else None
+
+    async def link(self, credential: Credential) -> Link:
+        """What a link is for. Raises `LinkSpent`."""
+        return await self.postgres.ask(partial(links.find_link, credential=credential))
+
+    async def log_in_by_link(self, credential: Credential, *, address: str | None, agent: str) -> Credential:
+        """A new session, for a link of kind `login`. Raises `LinkSpent`."""
+        session = self.new(Kind.SESSION)
+
+        async def begin(connection: psycopg.AsyncConnection) -> None:
+            whose = await links.log_in_by_link(connection, credential, address)
+            await self._open_session(connection, session, whose, address, agent)
+
+        await self.postgres.ask(begin)
+        return session
+
+    async def accept(
+        self,
+        credential: Credential,
+        *,
+        email: str,
+        name: str,
+        password: str,
+        organisation: str,
+        address: str | None,
+        agent: str,
+    ) -> Credential | None:
+        """Makes the person that a link is for, and logs in; None where the person has an account, and is to log in.
+
+        Raises `LinkSpent`, `TextWrong`, `PasswordWeak`.
+        """
+        link = await self.link(credential)
+        if link.kind == "login":
+            raise LinkSpent
+        is_first = link.kind == "first_owner"
+        wanted = checked_email(email if is_first else link.email or "")
+        check_password(password, email=wanted)
+        newcomer = Newcomer(
+            email=wanted,
+            name=checked_name(name or wanted, "a name"),
+            password_hash=await self._passwords.hash(password),
+            organisation=checked_name(organisation, "an organisation's name") if is_first else "",
+        )
+        session = self.new(Kind.SESSION)
+
+        async def make(connection: psycopg.AsyncConnection) -> bool:
+            knew = await sessions.person_of(connection, wanted) is not None
+            whose = await links.accept(connection, credential, newcomer, address)
+            if not knew:
+                await self._open_session(connection, session, whose, address, agent)
+            return not knew
+
+        return session if await self.postgres.ask(make) else None
+
+    async def new_token(
+        self,
+        actor: Actor,
+        *,
+        organisation_id: str,
+        name: str,
+        scopes: frozenset[Permission],
+        customers: Sequence[str] | None = None,
+        valid_for: timedelta | None = None,
+    ) -> Credential:
+        """A new API token of an organisation. Raises `TextWrong` or `TooManyTokens`."""
+        credential = self.new(Kind.TOKEN)
+        add = partial(
+            tokens.add_token,
+            credential=credential,
+            actor=actor,
+            organisation_id=organisation_id,
+            name=checked_name(name, "a token's name"),
+            scopes=scopes,
+            customers=customers,
+            valid_for=valid_for,
+        )
+        await self.postgres.ask(add)
+        return credential
+
+    async def tokens(self, principal: Principal) -> list[tokens.Token]:
+        """The tokens of the principal's organisation."""
+        return await self.postgres.ask(partial(tokens.tokens_of, organisation_id=principal.organisation_id))
+
+    async def revoke_token(self, token_id: str, actor: Actor, *, organisation_id: str) -> bool:
+        """Revokes a token; False if the organisation has none such."""
+        revoke = partial(tokens.revoke_token, token_id=token_id, actor=actor, organisation_id=organisation_id)
+        return await self.postgres.ask(revoke)
+
+    async def audit(self, principal: Principal, *, before_id: int, rows_max: int) -> list[audit.AuditRow]:
+        """The audit log of the principal's organisation, the newest rows first."""
+        read = partial(audit.newest, organisation_id=principal.organisation_id, before_id=before_id, rows_max=rows_max)
+        return await self.postgres.ask(read)
+
+    async def note(self, actor: Actor, action: str, target: str) -> None:
+        """Adds a row to the audit log for what changes nothing: an export, a look at a single viewer."""
+        await self.postgres.ask(partial(audit.add, actor=actor, action=action, target=target))
+
+    async def clean(self) -> None:
+        """Deletes what is over."""
+        await self.postgres.ask(sessions.clean)
+
+    async def _open_session(
+        self,
+        connection: psycopg.AsyncConnection,
+        credential: Credential,
+        whose: tuple[str, str],
+        address: str | None,
+        agent: str,
+    ) -> None:
+        shown = "".join(one for one in agent if one.isprintable()).encode(errors="replace").decode()
+        await sessions.open_session(
+            connection,
+            credential,
+            person_id=whose[0],
+            organisation_id=whose[1],
+            address=address,
+            agent=shown,
+        )

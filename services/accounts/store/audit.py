@@ -1,0 +1,89 @@
+"""The audit log: who did what, when, from where. A row is written in the transaction of what it tells of."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Final, Literal
+
+import psycopg
+from psycopg.rows import class_row
+from psycopg.types.json import Jsonb
+
+from services.accounts.core.principal import Principal
+
+_ADD: Final = """
+    INSERT INTO accounts.audit (organisation_id, actor_kind, actor_id, actor, address, action, target, details)
+    VALUES (%s, %s, %s, %s, %s, %s, %s, %s)
+"""
+_NEWEST: Final = """
+    SELECT id, at, actor_kind, actor, address, action, target, details FROM accounts.audit
+    WHERE organisation_id = %s AND id < %s ORDER BY id DESC LIMIT %s
+"""
+#: Of what a request may put into a row.
+TEXT_CHARS_MAX: Final = 300
+
+
+@dataclass(frozen=True)
+class Actor:
+    """Who does something, and from which address."""
+
+    kind: Literal["person", "token", "system", "nobody"]
+    id: str | None
+    name: str
+    address: str | None = None
+    organisation_id: str | None = None
+
+    @classmethod
+    def of(cls, principal: Principal, address: str | None) -> "Actor":
+        """The actor that a request's principal is."""
+        return cls(principal.kind, principal.id, principal.name, address, principal.organisation_id)
+
+
+#: A command, run by who may read the service's settings.
+SYSTEM: Final = Actor("system", None, "command")
+
+
+@dataclass(frozen=True)
+class AuditRow:
+    """One row of the log, as it is shown."""
+
+    id: int
+    at: datetime
+    actor_kind: str
+    actor: str
+    address: str | None
+    action: str
+    target: str
+    details: dict[str, Any] = field(default_factory=dict)
+
+
+async def add(
+    connection: psycopg.AsyncConnection,
+    actor: Actor,
+    action: str,
+    target: str = "",
+    *,
+    organisation_id: str | None = None,
+    details: Mapping[str, Any] | None = None,
+) -> None:
+    """Adds a row, in the present transaction; of the actor's organisation unless another is named."""
+    row = (
+        organisation_id or actor.organisation_id,
+        actor.kind,
+        actor.id,
+        actor.name[:TEXT_CHARS_MAX],
+        actor.address,
+        action,
+        target[:TEXT_CHARS_MAX],
+        Jsonb(dict(details or {})),
+    )
+    await connection.execute(_ADD, row)
+
+
+async def newest(
+    connection: psycopg.AsyncConnection, organisation_id: str, *, before_id: int, rows_max: int
+) -> list[AuditRow]:
+    """The rows of an organisation before `before_id`, the newest first."""
+    async with connection.cursor(row_factory=class_row(AuditRow)) as cursor:
+        await cursor.execute(_NEWEST, (organisation_id, before_id, rows_max))
+        return await cursor.fetchall()

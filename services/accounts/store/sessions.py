@@ -1,0 +1,118 @@
+"""Sessions begin and end; logins that fail are counted."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import psycopg
+from psycopg.rows import class_row
+
+from services.accounts.core.credentials import Credential
+from services.accounts.core.throttle import Allowance
+from services.accounts.store import audit
+from services.accounts.store.audit import Actor
+
+#: A session ends then at the latest, however much it is used.
+SESSION_DAYS_MAX: Final = 30
+_AGENT_CHARS_MAX: Final = 300
+
+_PERSON: Final = """
+    SELECT p.id::text AS id, p.email, p.password_hash, m.organisation_id::text AS organisation_id
+    FROM accounts.people AS p JOIN accounts.members AS m ON m.person_id = p.id
+    WHERE p.email = %s AND p.disabled_at IS NULL ORDER BY m.created_at LIMIT 1
+"""
+_OPEN: Final = f"""
+    INSERT INTO accounts.sessions (id, hash, person_id, organisation_id, expires_at, address, agent)
+    VALUES (%s, %s, %s, %s, now() + interval '{SESSION_DAYS_MAX} days', %s, %s) ON CONFLICT DO NOTHING
+"""  # noqa: S608 - a number of ours
+_END: Final = "DELETE FROM accounts.sessions WHERE id = %s AND hash = %s"
+_END_ALL: Final = "DELETE FROM accounts.sessions WHERE person_id = %s"
+#: In the order of the key, as always: two that met in another order would wait for each other.
+_COUNT: Final = """
+    INSERT INTO accounts.attempts AS a (subject, failures, changed_at)
+    SELECT subject, 1, now() FROM unnest(%(subjects)s::text[]) AS given (subject) ORDER BY 1
+    ON CONFLICT (subject) DO UPDATE SET changed_at = now(), failures = 1 + greatest(0, a.failures
+        - extract(epoch FROM now() - a.changed_at)::float8
+        / (SELECT seconds FROM unnest(%(subjects)s::text[], %(seconds)s::float8[]) AS g (s, seconds) WHERE s = a.subject))
+    RETURNING subject, failures
+"""
+_TAKE_BACK: Final = """
+    UPDATE accounts.attempts AS a SET failures = greatest(0, failures - 1) WHERE subject IN (
+        SELECT subject FROM accounts.attempts WHERE subject = ANY(%s) ORDER BY subject FOR UPDATE
+    )
+"""
+_CLEAN: Final = (
+    "DELETE FROM accounts.attempts WHERE changed_at < now() - interval '1 day'",
+    "DELETE FROM accounts.sessions WHERE expires_at < now()",
+    "DELETE FROM accounts.links WHERE expires_at < now() - interval '30 days'",
+)
+
+
+@dataclass(frozen=True)
+class Person:
+    """Who may log in, and into which organisation."""
+
+    id: str
+    email: str
+    password_hash: str | None
+    organisation_id: str
+
+
+async def person_of(connection: psycopg.AsyncConnection, email: str) -> Person | None:
+    """The person of this address, with the organisation that was joined first; None for nobody who may log in."""
+    async with connection.cursor(row_factory=class_row(Person)) as cursor:
+        await cursor.execute(_PERSON, (email.lower(),))
+        return await cursor.fetchone()
+
+
+async def open_session(
+    connection: psycopg.AsyncConnection,
+    credential: Credential,
+    *,
+    person_id: str,
+    organisation_id: str,
+    address: str | None,
+    agent: str,
+) -> None:
+    """Begins the session that this credential opens."""
+    row = (credential.id, credential.hash, person_id, organisation_id, address, agent[:_AGENT_CHARS_MAX])
+    await connection.execute(_OPEN, row)
+
+
+async def end_session(connection: psycopg.AsyncConnection, credential: Credential, actor: Actor) -> None:
+    """Log-out."""
+    await connection.execute(_END, (credential.id, credential.hash))
+    await audit.add(connection, actor, "logged_out")
+
+
+async def end_all_sessions(connection: psycopg.AsyncConnection, person_id: str, actor: Actor) -> int:
+    """Log-out everywhere; how many sessions that were."""
+    ended = (await connection.execute(_END_ALL, (person_id,))).rowcount
+    await audit.add(connection, actor, "logged_out_everywhere", details={"sessions": ended})
+    return ended
+
+
+async def count_attempt(connection: psycopg.AsyncConnection, allowed: Sequence[Allowance]) -> float:
+    """Counts a login before it is tried, so that many at once are counted too; the seconds to wait, 0: it may be tried."""
+    wanted = {"subjects": [one.subject for one in allowed], "seconds": [one.seconds for one in allowed]}
+    found: dict[str, float] = dict(await (await connection.execute(_COUNT, wanted)).fetchall())
+    beyond = [
+        (found[one.subject] - one.failures_max) * one.seconds
+        for one in allowed
+        if found[one.subject] > one.failures_max
+    ]
+    if beyond:
+        # What was refused takes no room: else who tries on is never let in.
+        await connection.execute(_TAKE_BACK, (wanted["subjects"],))
+    return max(beyond, default=0.0)
+
+
+async def forgive_attempt(connection: psycopg.AsyncConnection, allowed: Sequence[Allowance]) -> None:
+    """The login that was counted has not failed."""
+    await connection.execute(_TAKE_BACK, ([one.subject for one in allowed],))
+
+
+async def clean(connection: psycopg.AsyncConnection) -> None:
+    """Deletes what is over."""
+    for statement in _CLEAN:
+        await connection.execute(statement)

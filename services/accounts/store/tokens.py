@@ -1,0 +1,91 @@
+"""API tokens: made, listed, revoked."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Final
+
+import psycopg
+from psycopg.rows import class_row
+
+from services.accounts.core.credentials import Credential
+from services.accounts.core.roles import Permission
+from services.accounts.store import audit
+from services.accounts.store.audit import Actor
+
+#: Of one organisation, those that are revoked or expired not counted.
+TOKENS_MAX: Final = 500
+
+_LIVE: Final = "revoked_at IS NULL AND (expires_at IS NULL OR expires_at > now())"
+_ADD: Final = f"""
+    INSERT INTO accounts.tokens (id, hash, organisation_id, name, scopes, customers, made_by, expires_at)
+    SELECT %s, %s, %s, %s, %s, %s, %s, now() + %s
+    WHERE (SELECT count(*) FROM accounts.tokens WHERE organisation_id = %s AND {_LIVE}) < {TOKENS_MAX}
+"""  # noqa: S608 - SQL of ours
+_LIST: Final = """
+    SELECT id, name, scopes, customers, made_by, created_at, expires_at, revoked_at, used_at FROM accounts.tokens
+    WHERE organisation_id = %s AND (revoked_at IS NULL OR revoked_at > now() - interval '30 days')
+    ORDER BY created_at DESC LIMIT 1000
+"""
+_REVOKE: Final = """
+    UPDATE accounts.tokens SET revoked_at = now() WHERE id = %s AND organisation_id = %s AND revoked_at IS NULL
+    RETURNING name
+"""
+
+
+class TooManyTokens(ValueError):
+    """The organisation has as many tokens as it may."""
+
+
+@dataclass(frozen=True)
+class Token:
+    """A token as it is shown: its secret was, once."""
+
+    id: str
+    name: str
+    scopes: list[str]
+    customers: list[str] | None
+    made_by: str
+    created_at: datetime
+    expires_at: datetime | None
+    revoked_at: datetime | None
+    used_at: datetime | None
+
+
+async def add_token(
+    connection: psycopg.AsyncConnection,
+    credential: Credential,
+    actor: Actor,
+    *,
+    organisation_id: str,
+    name: str,
+    scopes: Iterable[Permission],
+    customers: Sequence[str] | None = None,
+    valid_for: timedelta | None = None,
+) -> None:
+    """Adds a token. Raises `TooManyTokens`."""
+    names = sorted(scopes)
+    listed = None if customers is None else list(customers)
+    row = (credential.id, credential.hash, organisation_id, name, names, listed, actor.name, valid_for, organisation_id)
+    if (await connection.execute(_ADD, row)).rowcount != 1:
+        raise TooManyTokens
+    details = {"scopes": names, "customers": listed, "days": valid_for.days if valid_for else None}
+    await audit.add(connection, actor, "made_token", name, organisation_id=organisation_id, details=details)
+
+
+async def tokens_of(connection: psycopg.AsyncConnection, organisation_id: str) -> list[Token]:
+    """The tokens of an organisation, the newest first; of those that were revoked the last 30 days'."""
+    async with connection.cursor(row_factory=class_row(Token)) as cursor:
+        await cursor.execute(_LIST, (organisation_id,))
+        return await cursor.fetchall()
+
+
+async def revoke_token(
+    connection: psycopg.AsyncConnection, token_id: str, actor: Actor, *, organisation_id: str
+) -> bool:
+    """Revokes a token of the organisation; False if there is none such."""
+    row = await (await connection.execute(_REVOKE, (token_id, organisation_id))).fetchone()
+    if row is None:
+        return False
+    await audit.add(connection, actor, "revoked_token", row[0], organisation_id=organisation_id)
+    return True

@@ -1,0 +1,100 @@
+// The page of logins, and of links that work once: /login#phl_... What comes behind # is never sent by itself.
+
+const byId = (id) => document.getElementById(id);
+
+// Where the login leads: a path of this page's origin, and nothing else.
+function destination() {
+  const wanted = new URLSearchParams(location.search).get("to") ?? "/";
+  const url = URL.canParse(wanted, location.origin) ? new URL(wanted, location.origin) : null;
+  return url !== null && url.origin === location.origin && wanted.startsWith("/") ? url.pathname + url.search : "/";
+}
+
+async function send(path, content) {
+  try {
+    const answer = await fetch(path, {
+      method: "POST",
+      headers: { "Content-Type": "application/json" },
+      body: JSON.stringify(content),
+    });
+    return { status: answer.status, content: await answer.json() };
+  } catch {
+    return { status: 0, content: { detail: "The dashboard's server does not answer." } };
+  }
+}
+
+function say(text) {
+  byId("notice").textContent = text;
+  byId("notice").hidden = !text;
+}
+
+function problem({ status, content }) {
+  if (status === 503) return "Postgres does not answer, so nobody can log in now. Try again in a moment.";
+  if (status === 429) return "Too many logins have failed. Try again in a minute or two.";
+  if (status === 410) return "This link is unknown, was used, or has expired.";
+  return `${content.detail ?? "It did not work"}.`;
+}
+
+function show(kind, email) {
+  const isFirst = kind === "first_owner";
+  const isNew = isFirst || kind === "invitation";
+  byId("title").textContent = isFirst ? "Begin: the first owner" : isNew ? "Join" : "Log in";
+  byId("submit").textContent = isNew ? "Make the account" : "Log in";
+  byId("name-field").hidden = !isNew;
+  byId("organisation-field").hidden = !isFirst;
+  byId("organisation").required = isFirst;
+  byId("password").autocomplete = isNew ? "new-password" : "current-password";
+  byId("note").textContent = isNew ? "A password has at least 12 characters." : "";
+  if (email) {
+    byId("email").value = email;
+    byId("email").readOnly = true;
+  }
+  byId("form").hidden = false;
+}
+
+async function begin() {
+  const link = location.hash.slice(1);
+  if (!link) {
+    show("login");
+    return;
+  }
+  // The address bar and the history forget it.
+  history.replaceState(null, "", location.pathname + location.search);
+  const found = await send("/api/link", { link });
+  if (found.status !== 200) {
+    say(problem(found));
+    show("login");
+    return;
+  }
+  if (found.content.kind === "login") {
+    const used = await send("/api/link/use", { link });
+    if (used.status === 200) location.replace(destination());
+    else say(problem(used));
+    return;
+  }
+  show(found.content.kind, found.content.email);
+  byId("form").dataset.link = link;
+}
+
+byId("form").addEventListener("submit", async (event) => {
+  event.preventDefault();
+  const given = Object.fromEntries(new FormData(byId("form")));
+  const { link } = byId("form").dataset;
+  byId("submit").disabled = true;
+  const answer = link
+    ? await send("/api/link/use", { ...given, link })
+    : await send("/api/login", { email: given.email, password: given.password });
+  byId("submit").disabled = false;
+  if (answer.status === 200 && answer.content.session) {
+    location.replace(destination());
+    return;
+  }
+  if (answer.status === 200) {
+    delete byId("form").dataset.link;
+    show("login");
+    say("You have an account already: log in with its password.");
+    return;
+  }
+  say(problem(answer));
+});
+
+begin();

@@ -1,0 +1,242 @@
+"""Accounts on a real Postgres: first owner, logins, sessions of several dashboards, tokens, the audit log."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from uuid import uuid4
+
+import psycopg
+import pytest
+
+from deploy.local.postgres import Postgres
+from services.accounts.core.credentials import Credential, Kind, parsed_credential
+from services.accounts.core.passwords import PasswordWeak
+from services.accounts.core.roles import Permission, Role
+from services.accounts.hashing import Passwords
+from services.accounts.http.identities import Identities
+from services.accounts.service import Accounts, LoginsTooMany, LoginWrong
+from services.accounts.store import schema
+from services.accounts.store.audit import SYSTEM, Actor
+from services.accounts.store.links import LinkSpent
+from services.rim.database.pool import PostgresAway
+
+pytestmark = pytest.mark.integration
+
+PASSWORD = "a fairly long one 7"
+HERE = {"address": "203.0.113.7", "agent": "Firefox\0\ud800"}
+
+
+@pytest.fixture
+def dsn(postgres: Postgres) -> str:
+    made = postgres.create_database(f"accounts_{uuid4().hex}")
+    schema.migrate(made)
+    return made
+
+
+@pytest.fixture
+async def accounts(dsn: str) -> AsyncIterator[Accounts]:
+    made = Accounts(dsn, seconds_max=20.0)
+    await made.open()
+    yield made
+    await made.close()
+
+
+async def first_owner(accounts: Accounts) -> Credential:
+    """A session of the first owner."""
+    link = await accounts.new_owner_link()
+    assert link is not None
+    session = await follow(accounts, link)
+    assert session is not None
+    return session
+
+
+async def follow(accounts: Accounts, link: Credential) -> Credential | None:
+    return await accounts.accept(
+        link, email="Owner@Example.com ", name="O", password=PASSWORD, organisation="Home", **HERE
+    )
+
+
+def rows(dsn: str, query: str) -> list[tuple[object, ...]]:
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        return connection.execute(query).fetchall()  # type: ignore[call-overload, no-any-return]
+
+
+async def test_the_first_owners_link_works_once(accounts: Accounts, dsn: str) -> None:
+    first, second = await accounts.new_owner_link(), await accounts.new_owner_link()
+    assert first is not None
+    assert second is not None
+    with pytest.raises(PasswordWeak):
+        await accounts.accept(first, email="a@b", name="", password="short", organisation="Home", **HERE)
+    results = await asyncio.gather(follow(accounts, first), follow(accounts, second), return_exceptions=True)
+    assert sorted(type(one).__name__ for one in results) == ["Credential", "LinkSpent"]
+    session = next(one for one in results if isinstance(one, Credential))
+    principal = await Identities(accounts.postgres).principal(session)
+    assert principal is not None
+    assert (principal.name, principal.role, principal.operates) == ("owner@example.com", Role.OWNER, True)
+    assert principal.scope.is_everything
+    # Nobody becomes the first owner any more.
+    assert await accounts.new_owner_link() is None
+    with pytest.raises(LinkSpent):
+        await follow(accounts, first)
+    assert rows(dsn, "SELECT action FROM accounts.audit ORDER BY id") == [("became_first_owner",)]
+
+
+async def test_a_session_holds_for_all_dashboards_and_across_restarts_until_it_is_ended(
+    accounts: Accounts, dsn: str
+) -> None:
+    await first_owner(accounts)
+    with pytest.raises(LoginWrong):
+        await accounts.log_in("owner@example.com", PASSWORD + "x", **HERE)
+    with pytest.raises(LoginWrong):
+        await accounts.log_in("nobody@example.com", PASSWORD, **HERE)
+    one, two = [await accounts.log_in("OWNER@example.com", PASSWORD, **HERE) for _ in range(2)]
+    other = Accounts(dsn, seconds_max=20.0)
+    await other.open()
+    elsewhere = Identities(other.postgres, clock=iter(range(0, 1_000, 10)).__next__)
+    principal = await elsewhere.principal(one)
+    assert principal is not None
+    actor = Actor.of(principal, "203.0.113.7")
+    await accounts.log_out(one, actor)
+    assert await elsewhere.principal(one) is None
+    assert await elsewhere.principal(two) is not None
+    # The first owner's own, and the second.
+    assert await accounts.log_out_everywhere(principal.id, actor) == 2
+    assert await elsewhere.principal(two) is None
+    await other.close()
+    assert [action for (action,) in rows(dsn, "SELECT action FROM accounts.audit ORDER BY id")] == [
+        "became_first_owner",
+        "login_failed",
+        "logged_in",
+        "logged_in",
+        "logged_out",
+        "logged_out_everywhere",
+    ]
+
+
+async def test_what_is_stored_lets_nobody_in(accounts: Accounts, dsn: str) -> None:
+    session = await first_owner(accounts)
+    ((stored,),) = rows(dsn, "SELECT password_hash FROM accounts.people")
+    assert str(stored).startswith("$argon2id$v=19$m=65536,t=3,p=4$")
+    ((hashed,),) = rows(dsn, "SELECT hash FROM accounts.sessions")
+    assert isinstance(hashed, bytes)
+    identities = Identities(accounts.postgres)
+    assert await identities.principal(replace(session, secret=hashed.hex()[:43])) is None
+    assert await identities.principal(replace(session, kind=Kind.TOKEN)) is None
+    # Whoever reads the database finds no secret in it, in any table.
+    for table in ("sessions", "links", "tokens", "people", "audit"):
+        assert session.secret not in str(rows(dsn, f"SELECT * FROM accounts.{table}"))
+    assert parsed_credential(Kind.SESSION, session.text) == session
+
+
+class CountingPasswords(Passwords):
+    """Says how much work was done."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.checks = 0
+
+    def _verified(self, stored: str, password: str) -> bool:
+        self.checks += 1
+        assert stored
+        return super()._verified(stored, password)
+
+
+async def test_an_unknown_account_takes_as_much_work(dsn: str) -> None:
+    passwords = CountingPasswords()
+    accounts = Accounts(dsn, seconds_max=20.0, passwords=passwords)
+    await accounts.open()
+    await first_owner(accounts)
+    for number, email in enumerate(("owner@example.com", "nobody@example.com", "nobody\0@example.com"), 1):
+        with pytest.raises(LoginWrong):
+            await accounts.log_in(email, "a wrong password", **HERE)
+        assert passwords.checks == number
+    await accounts.close()
+
+
+async def test_logins_that_fail_are_limited_by_address_and_account(accounts: Accounts, dsn: str) -> None:
+    await first_owner(accounts)
+    tries = [accounts.log_in("owner@example.com", "a wrong password", **HERE) for _ in range(8)]
+    results = await asyncio.gather(*tries, return_exceptions=True)
+    assert sorted(type(one).__name__ for one in results) == ["LoginWrong"] * 5 + ["LoginsTooMany"] * 3
+    with pytest.raises(LoginsTooMany) as refused:
+        await accounts.log_in("owner@example.com", PASSWORD, **HERE)
+    assert 0 < refused.value.seconds <= 60
+    # From elsewhere the owner comes in; and a right password is not counted, however often.
+    for _ in range(7):
+        await accounts.log_in("owner@example.com", PASSWORD, address="198.51.100.1", agent="")
+    # One address has so many failures for all accounts together.
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        connection.execute("UPDATE accounts.attempts SET failures = 31 WHERE failures > 4")
+    with pytest.raises(LoginsTooMany):
+        await accounts.log_in("somebody@example.com", PASSWORD, **HERE)
+
+
+async def test_a_token_opens_its_scopes_until_it_is_revoked_or_expires(accounts: Accounts, dsn: str) -> None:
+    session = await first_owner(accounts)
+    identities = Identities(accounts.postgres, clock=iter(range(0, 1_000, 10)).__next__)
+    owner = await identities.principal(session)
+    assert owner is not None
+    wanted = {"organisation_id": owner.organisation_id, "scopes": frozenset({Permission.READ_METRICS})}
+    actor = Actor.of(owner, None)
+    token = await accounts.new_token(actor, name="ci", customers=["acme"], **wanted)
+    found = await identities.principal(token)
+    assert found is not None
+    assert (found.permissions, found.operates) == ({Permission.READ_METRICS}, False)
+    assert (found.scope.has("acme"), found.scope.has("globex")) == (True, False)
+    (listed,) = await accounts.tokens(owner)
+    assert (listed.name, listed.made_by, listed.used_at is None) == ("ci", "owner@example.com", False)
+    assert await accounts.revoke_token(token.id, actor, organisation_id=str(uuid4())) is False
+    assert await accounts.revoke_token(token.id, actor, organisation_id=owner.organisation_id) is True
+    assert await identities.principal(token) is None
+    again = await accounts.new_token(actor, name="ci", **wanted)
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        connection.execute("UPDATE accounts.tokens SET expires_at = now() WHERE id = %s", (again.id,))
+    assert await identities.principal(again) is None
+
+
+async def test_an_organisation_sees_its_own_customers_and_the_first_the_rest(accounts: Accounts, dsn: str) -> None:
+    session = await first_owner(accounts)
+    identities = Identities(accounts.postgres, clock=iter(range(0, 1_000, 10)).__next__)
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        row = connection.execute("INSERT INTO accounts.organisations (name) VALUES ('Globex') RETURNING id").fetchone()
+        assert row is not None
+        connection.execute("INSERT INTO accounts.customers VALUES ('globex', %s)", row)
+    home = await identities.principal(session)
+    token = await accounts.new_token(
+        SYSTEM, organisation_id=str(row[0]), name="globex", scopes=frozenset({Permission.READ_METRICS})
+    )
+    other = await identities.principal(token)
+    assert home is not None
+    assert other is not None
+    assert [home.scope.has(one) for one in ("acme", "globex")] == [True, False]
+    assert [other.scope.has(one) for one in ("acme", "globex")] == [False, True]
+    # What changes hands is seen by its new owner, and by nobody else.
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        connection.execute("DELETE FROM accounts.customers")
+    home, other = await identities.principal(session), await identities.principal(token)
+    assert home is not None
+    assert other is not None
+    assert (home.scope.has("globex"), other.scope.has("globex")) == (True, False)
+
+
+def test_the_audit_log_cannot_be_changed(dsn: str) -> None:
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        connection.execute("INSERT INTO accounts.audit (actor_kind, actor, action) VALUES ('system', 'x', 'y')")
+        for statement in (
+            "UPDATE accounts.audit SET actor = 'z'",
+            "DELETE FROM accounts.audit",
+            "TRUNCATE accounts.audit",
+        ):
+            with pytest.raises(psycopg.errors.InsufficientPrivilege, match="append-only"):
+                connection.execute(statement)
+
+
+async def test_a_postgres_that_is_away_is_no_wrong_password(postgres: Postgres) -> None:
+    accounts = Accounts("postgresql://nobody@127.0.0.1:1/none", seconds_max=0.5)
+    await accounts.open()
+    began = time.monotonic()
+    with pytest.raises(PostgresAway):
+        await accounts.log_in("owner@example.com", PASSWORD, **HERE)
+    assert time.monotonic() - began < 60
+    await accounts.close()

@@ -1,0 +1,337 @@
+"""Every route of the dashboard: who may use it, and whose data it gives."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from aiohttp import web
+from aiohttp.test_utils import TestClient, TestServer
+
+from services.accounts.core.credentials import Credential
+from services.accounts.core.customer_scope import CustomerScope
+from services.accounts.http.access import (
+    ACCOUNT,
+    INSTALLATION,
+    INSTALLATION_PAGE,
+    MANAGEMENT,
+    METRICS,
+    METRICS_OF_ONE,
+    PAGE,
+    PUBLIC,
+    PUBLIC_PAGE,
+    VIEWS_OF_ONE,
+    Access,
+    AccessUnnamed,
+    Routing,
+)
+from services.dashboard.app import ROUTING, Door, make_app
+from services.dashboard.live.board import LiveBoard
+from services.dashboard.live.history import LiveHistory
+from services.dashboard.replay import Replay
+from services.rim.database.pool import PostgresAway
+from tests.unit.dashboard.door import (
+    ENDED,
+    GLOBEX_ADMIN,
+    GLOBEX_VIEWER,
+    METRICS_TOKEN,
+    OWNER,
+    VIEWS_TOKEN,
+    Known,
+    cookies,
+    door,
+)
+from tests.unit.dashboard.records import live, slice_of
+from tests.unit.dashboard.test_app import NOW_MS, FakeLimits, FakeServing, FakeViews, next_picture
+
+#: Every route that an installation can have. A new one belongs here, with who may use it.
+ROUTES: dict[tuple[str, str], Access] = {
+    ("GET", "/"): PAGE,
+    ("GET", "/login"): PUBLIC_PAGE,
+    ("GET", "/api/live"): METRICS,
+    ("GET", "/api/live/stream"): METRICS,
+    ("GET", "/api/live/slices"): METRICS,
+    ("GET", "/api/quality"): METRICS,
+    ("GET", "/api/view"): VIEWS_OF_ONE,
+    ("GET", "/partitions"): INSTALLATION_PAGE,
+    ("GET", "/api/partitions"): INSTALLATION,
+    ("GET", "/static"): PUBLIC,
+    ("GET", "/replay"): PAGE,
+    ("GET", "/api/recordings"): VIEWS_OF_ONE,
+    ("GET", "/api/recordings/payload"): VIEWS_OF_ONE,
+    ("GET", "/rrweb"): PUBLIC,
+    ("GET", "/limits"): PAGE,
+    ("GET", "/api/limits"): METRICS_OF_ONE,
+    ("POST", "/api/login"): PUBLIC,
+    ("POST", "/api/link"): PUBLIC,
+    ("POST", "/api/link/use"): PUBLIC,
+    ("GET", "/api/session"): ACCOUNT,
+    ("POST", "/api/logout"): ACCOUNT,
+    ("POST", "/api/logout/everywhere"): ACCOUNT,
+    ("GET", "/api/tokens"): MANAGEMENT,
+    ("POST", "/api/tokens"): MANAGEMENT,
+    ("POST", "/api/tokens/{id}/revoke"): MANAGEMENT,
+    ("GET", "/api/audit"): MANAGEMENT,
+}
+#: What each route of one customer wants beside it.
+OF_ONE = {
+    "/api/view": "view=v",
+    "/api/recordings": "session=s",
+    "/api/recordings/payload": "session=s&number=1",
+    "/api/limits": "",
+}
+
+
+class Desk:
+    """The whole application, and clients of several people."""
+
+    def __init__(self, folder: Path) -> None:
+        self.serving, self.views, self.limits = FakeServing(), FakeViews(), FakeLimits()
+        self.door: Door = door()
+        self.board = LiveBoard(LiveHistory(history_ms=600_000, settle_ms=0, customers_max=10), now_ms=lambda: NOW_MS)
+        self.app = make_app(
+            self.board,
+            self.serving,
+            self.views,
+            self.door,
+            streams_max=5,
+            unpublished_ms_max=120_000,
+            now_ms=lambda: NOW_MS,
+            replay=Replay("http://127.0.0.1:1", "a token of sixteen or more", folder),
+            limits=self.limits,
+        )
+        self.client = TestClient(TestServer(self.app))
+
+    @property
+    def known(self) -> Known:
+        assert isinstance(self.door.identities, Known)
+        return self.door.identities
+
+    async def get(self, path: str, who: Credential | None, **headers: str) -> tuple[int, bytes]:
+        async with self.client.get(path, headers=_headers(who) | headers, allow_redirects=False) as answer:
+            return answer.status, await answer.read()
+
+    async def json(self, path: str, who: Credential) -> dict[str, Any]:
+        async with self.client.get(path, headers=_headers(who)) as answer:
+            assert answer.status == 200, await answer.text()
+            content: dict[str, Any] = await answer.json()
+            return content
+
+
+def _headers(who: Credential | None) -> dict[str, str]:
+    if who is None:
+        return {}
+    if who.kind == "t":
+        return {"Authorization": f"Bearer {who.text}"}
+    return {"Cookie": "; ".join(f"{name}={value}" for name, value in cookies(who).items())}
+
+
+@pytest.fixture
+async def desk(tmp_path: Path) -> AsyncIterator[Desk]:
+    made = Desk(tmp_path)
+    await made.client.start_server()
+    settling = asyncio.create_task(made.board.keep_settling())
+    yield made
+    made.board.close()
+    settling.cancel()
+    await made.client.close()
+
+
+async def test_every_route_names_who_may_use_it(desk: Desk) -> None:
+    found = desk.app[ROUTING].listed()
+    assert {route: access for route, access in found.items() if route[0] != "HEAD"} == ROUTES
+    assert all(access == found["GET", path] for (method, path), access in found.items() if method == "HEAD")
+
+
+def test_an_application_with_a_route_that_names_nobody_is_not_made() -> None:
+    async def handler(_: web.Request) -> web.Response:
+        return web.Response()
+
+    app = web.Application()
+    routing = Routing(app)
+    app.router.add_get("/api/new", handler)
+    with pytest.raises(AccessUnnamed, match="GET /api/new"):
+        routing.check()
+
+
+async def test_a_route_that_was_added_later_lets_nobody_in(tmp_path: Path) -> None:
+    async def handler(_: web.Request) -> web.Response:
+        return web.Response()
+
+    made = Desk(tmp_path)
+    made.app.router.add_get("/api/new", handler)
+    await made.client.start_server()
+    assert (await made.get("/api/new", OWNER))[0] == 404
+    await made.client.close()
+
+
+@pytest.mark.parametrize("who", [None, ENDED])
+async def test_nobody_is_given_anything_without_a_session(desk: Desk, who: Credential | None) -> None:
+    for (method, path), access in ROUTES.items():
+        if access.whose == "public":
+            continue
+        wanted = f"{path}?customer=globex&{OF_ONE.get(path, '')}".replace("{id}", "a")
+        async with desk.client.request(method, wanted, headers=_headers(who), allow_redirects=False) as answer:
+            assert answer.status == (302 if access.is_page else 401), path
+            if access.is_page:
+                assert answer.headers["Location"].startswith("/login")
+    assert desk.serving.asked == []
+    assert desk.views.asked == []
+    assert desk.limits.asked == []
+
+
+@pytest.mark.parametrize("header", ["Basic YTpi", "Bearer", "Bearer x", "Digest a", ""])
+async def test_nothing_but_a_bearer_token_is_taken_beside_a_session(desk: Desk, header: str) -> None:
+    assert (await desk.get("/api/live", OWNER, Authorization=header))[0] == 401
+
+
+@pytest.mark.parametrize("path", OF_ONE)
+async def test_another_organisations_customer_is_as_unknown_as_one_that_does_not_exist(desk: Desk, path: str) -> None:
+    assert {route for (_, route), access in ROUTES.items() if access.whose == "customer"} == OF_ONE.keys()
+    desk.views.answer = b"{}"
+    others = await desk.get(f"{path}?customer=acme&{OF_ONE[path]}", GLOBEX_ADMIN)
+    nobodys = await desk.get(f"{path}?customer=no-such&{OF_ONE[path]}", GLOBEX_ADMIN)
+    assert others == nobodys
+    assert others[0] == 404
+    # Nobody was asked about it: neither the answer nor its time tells whether it exists.
+    assert desk.views.asked == []
+    assert desk.limits.asked == []
+    # The second one that is named does not count either.
+    assert (await desk.get(f"{path}?customer=globex&customer=acme&{OF_ONE[path]}", GLOBEX_ADMIN))[0] == 400
+
+
+async def test_the_live_picture_has_the_customers_of_the_organisation_alone(desk: Desk) -> None:
+    desk.board.take_records(
+        [
+            live(100, viewers_now=3, views_started=1),
+            live(100, customer_id="globex", viewers_now=4, slices={"cdn=own": slice_of(viewers_now=4)}),
+            live(100, customer_id="globex-tv", viewers_now=5),
+            live(100, customer_id="initech", viewers_now=70, slices={"cdn=secret": slice_of(viewers_now=70)}),
+        ]
+    )
+    stream = await desk.client.get("/api/live/stream", headers=_headers(GLOBEX_VIEWER))
+    while (picture := await next_picture(stream))["state"] != "live":
+        pass
+    stream.close()
+    for content in (picture, await desk.json("/api/live", GLOBEX_VIEWER)):
+        assert set(content["customers"]) == {"*", "globex", "globex-tv"}
+        assert content["customers"]["*"]["now"]["viewers_now"] == 9
+        assert content["customers"]["*"]["totals"]["views_started"] == 0
+    everything = await desk.json("/api/live", OWNER)
+    assert everything["customers"]["*"]["now"]["viewers_now"] == 82
+    assert (await desk.get("/api/live/slices?customer=initech", GLOBEX_VIEWER))[0] == 404
+    of_all = await desk.json("/api/live/slices?customer=*", GLOBEX_VIEWER)
+    assert [one["value"] for one in of_all["dimensions"]["cdn"]] == ["own"]
+    assert len((await desk.json("/api/live/slices?customer=*", OWNER))["dimensions"]["cdn"]) == 2
+
+
+async def test_the_table_is_asked_for_the_customers_of_the_organisation_alone(desk: Desk) -> None:
+    await desk.json("/api/quality", GLOBEX_VIEWER)
+    assert desk.serving.scopes == [CustomerScope(own=frozenset({"globex", "globex-tv"}))]
+    # A view of another organisation that is missing makes this one's table not old.
+    desk.board.take_records([live(100, views_finished=1)])
+    assert (await desk.json("/api/quality", OWNER))["missing_since_ms"] is not None
+    assert (await desk.json("/api/quality", GLOBEX_VIEWER))["missing_since_ms"] is None
+
+
+async def test_only_who_runs_the_installation_sees_its_partitions(desk: Desk) -> None:
+    desk.views.answer = b"{}"
+    assert (await desk.get("/api/partitions", OWNER))[0] == 200
+    for who in (GLOBEX_ADMIN, GLOBEX_VIEWER, METRICS_TOKEN):
+        assert (await desk.get("/api/partitions", who))[0] == 404
+        assert (await desk.get("/partitions", who))[0] == 404
+
+
+async def test_a_token_opens_what_its_scopes_say(desk: Desk) -> None:
+    desk.views.answer = b"{}"
+    for who, path, status in (
+        (METRICS_TOKEN, "/api/live", 200),
+        (METRICS_TOKEN, "/api/quality", 200),
+        (METRICS_TOKEN, "/api/view?customer=globex&view=v", 403),
+        (METRICS_TOKEN, "/api/tokens", 403),
+        (VIEWS_TOKEN, "/api/live", 403),
+        (VIEWS_TOKEN, "/api/view?customer=globex&view=v", 200),
+        (VIEWS_TOKEN, "/api/view?customer=acme&view=v", 404),
+    ):
+        assert (await desk.get(path, who))[0] == status, path
+    assert (await desk.get("/api/audit", GLOBEX_VIEWER))[0] == 403
+
+
+async def test_a_change_needs_the_sessions_own_csrf_token(desk: Desk) -> None:
+    async def log_out(**headers: str) -> int:
+        async with desk.client.post("/api/logout", headers=_headers(OWNER) | headers) as answer:
+            return answer.status
+
+    csrf = {"Playhead-CSRF": OWNER.csrf}
+    assert await log_out() == 403
+    assert await log_out(**{"Playhead-CSRF": GLOBEX_ADMIN.csrf}) == 403
+    assert await log_out(**csrf, Origin="https://evil.example") == 403
+    assert await log_out(**csrf, **{"Sec-Fetch-Site": "cross-site"}) == 403
+    assert await log_out(**csrf, Origin="null") == 403
+    # It comes as far as Postgres, which is not there.
+    assert await log_out(**csrf) == 503
+    assert (await desk.json("/api/session", OWNER))["csrf"] == OWNER.csrf
+
+
+async def test_a_login_from_another_origins_page_is_refused(desk: Desk) -> None:
+    body = {"email": "a@b", "password": "a long enough one"}
+    for headers in ({"Origin": "https://evil.example"}, {"Sec-Fetch-Site": "same-site"}):
+        async with desk.client.post("/api/login", json=body, headers=headers) as answer:
+            assert answer.status == 403
+    # What a form can send without leave is not taken either.
+    async with desk.client.post("/api/login", data=body) as answer:
+        assert answer.status == 400
+    async with desk.client.post("/api/login", json=body) as answer:
+        assert (answer.status, (await answer.json())["error"]) == (503, "away")
+
+
+@pytest.mark.parametrize(
+    "host", ["evil.example", "127.0.0.1.evil.example", "x@evil.example", "evil.example:80", "", "["]
+)
+async def test_a_foreign_host_is_refused(desk: Desk, host: str) -> None:
+    for path in ("/login", "/api/live", "/static/app.js", "/no-such"):
+        assert (await desk.get(path, OWNER, Host=host))[0] in {400, 421}
+    assert (await desk.get("/api/live", OWNER, Host="localhost:8090"))[0] == 200
+    assert (await desk.get("/api/live", OWNER, Host="[::1]:8090"))[0] == 200
+
+
+async def test_while_postgres_is_away_nobody_is_let_in_or_thrown_out(desk: Desk) -> None:
+    desk.board.take_records([live(100, viewers_now=3)])
+    stream = await desk.client.get("/api/live/stream", headers=_headers(OWNER))
+    while (await next_picture(stream))["state"] != "live":
+        pass
+    desk.known.problem = PostgresAway("test")
+    status, page = await desk.get("/", OWNER)
+    assert status == 503
+    assert b"You stay logged in" in page
+    assert (await desk.get("/api/live", OWNER))[0] == 503
+    assert (await desk.get("/api/live", ENDED))[0] == 503
+    assert (await desk.get("/login", None))[0] == 200
+    desk.board.take_records([live(101, viewers_now=9)])
+    async with asyncio.timeout(20):
+        async for line in stream.content:
+            assert not line.startswith(b"data: {")
+            if line.startswith(b"event: unconfirmed"):
+                break
+    desk.known.problem = None
+    # The stream is still open, and goes on.
+    async with asyncio.timeout(20):
+        async for line in stream.content:
+            if line.startswith(b"data: {"):
+                break
+    assert json.loads(line[6:])["customers"]["*"]["now"]["viewers_now"] == 9
+    stream.close()
+
+
+async def test_a_stream_ends_with_its_session(desk: Desk) -> None:
+    desk.board.take_records([live(100, viewers_now=3)])
+    stream = await desk.client.get("/api/live/stream", headers=_headers(GLOBEX_VIEWER))
+    while (await next_picture(stream))["state"] != "live":
+        pass
+    del desk.known.people[GLOBEX_VIEWER]
+    desk.board.take_records([live(101, viewers_now=9)])
+    async with asyncio.timeout(20):
+        rest = await stream.content.read()
+    assert b"data: {" not in rest
