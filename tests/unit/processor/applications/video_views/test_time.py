@@ -82,6 +82,15 @@ def test_sleep_is_not_playing(client: Client) -> None:
     assert (row["view_start_ms"], row["view_end_ms"]) == (T0 + SKEW_MS, T0 + SKEW_MS + 2_521_000)
 
 
+@pytest.mark.parametrize("client", CLIENTS)
+def test_the_mean_bitrate_is_that_of_what_played_and_not_of_the_sleep(client: Client) -> None:
+    faster = {"video_source_bitrate": 3_800_000, "bitrate_bps": 3_800_000, "bitrate": 3_800, "br": [[3_800, "v"]]}
+    asleep: list[Event] = [(61_000, "background", None, {"name": "devicesleep"})] if client == "mux" else []
+    awake: list[Event] = [(2_461_000, "renditionchange" if client != "cmcd" else "heartbeat", None, faster)]
+    row = row_of(story(client, [*SLEPT[:8], *asleep, *awake, *SLEPT[9:]]))
+    assert (row["bitrate_time_ms"], row["bitrate_integral"]) == (120_000, 2_900_000 * 120_000)
+
+
 def test_mux_says_that_the_device_sleeps_however_short() -> None:
     events: list[Event] = [
         (0, "viewstart", None, {}), (100, "playing", 0, RATE), *beats(10_000, 60_000),
