@@ -8,32 +8,46 @@ from typing import Final
 
 import msgspec
 
-SCHEMA_VERSION: Final = 1
+#: 2: slices by pairs of dimensions, which leave zeros out; start-up times, and failures when they are reported.
+SCHEMA_VERSION: Final = 2
 BUCKET_MS: Final = 5_000
 #: A customer with nothing open and nothing happening on a partition is forgotten after this long; zeros come until then. So a
 #: partition that falls silent earlier is not idle: it is not counted.
 IDLE_MS: Final = 10 * 60 * 1000
 
-
-#: Values of one dimension that are counted separately for a customer on a partition; views of all others count under `OTHER`.
+#: Fields of a view's row that a slice can be of.
+DIMENSIONS: Final = (
+    *("cdn", "country", "region", "asn", "stream_type", "device", "os", "browser", "connection"),
+    *("player_name", "player_software", "player_version", "video_title", "video_id", "video_series"),
+    *("sub_property", "experiment", "source"),
+)
+#: Values of one dimension, and of one pair, that a record names: those with the most viewers. All others are added up as `OTHER`.
 SLICE_VALUES_MAX: Final = 20
+PAIR_VALUES_MAX: Final = 30
 OTHER: Final = "(other)"
 #: Views without a value of the dimension, so that the values of a dimension add up to the customer's figures.
 UNKNOWN: Final = "(unknown)"
+#: Between the two values of a pair; no value contains it.
+PAIR_SEPARATOR: Final = "\x1f"
+#: The longest value that names a slice; what is longer is cut.
+SLICE_VALUE_CHARS_MAX: Final = 64
 
 
-class LiveSlice(msgspec.Struct, frozen=True, kw_only=True):
-    """The views of one value of one dimension; fields as in `Live`."""
+class LiveSlice(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+    """The views of one value of one dimension, or of one pair of values; fields as in `Live`."""
 
-    viewers_now: int
-    rebuffering_now: int
-    bitrate_bps_now: int
-    bitrate_viewers_now: int
-    views_finished: int
-    playback_failures: int
-    startup_failures: int
-    exits_before_start: int
+    viewers_now: int = 0
+    rebuffering_now: int = 0
+    bitrate_bps_now: int = 0
+    bitrate_viewers_now: int = 0
+    views_finished: int = 0
+    playback_failures: int = 0
+    startup_failures: int = 0
+    exits_before_start: int = 0
     views_started: int = 0
+    startups: int = 0
+    startup_ms: int = 0
+    failures: int = 0
 
 
 class Live(msgspec.Struct, frozen=True, kw_only=True):
@@ -62,9 +76,17 @@ class Live(msgspec.Struct, frozen=True, kw_only=True):
     #: Views finished for the first time (revision 1), and later revisions.
     views_finished: int
     views_revised: int
+    #: Of the views that finished for the first time.
     playback_failures: int
     startup_failures: int
     exits_before_start: int
-    #: By `<dimension>=<value>`, for the dimensions that are chosen (VIDEO_VIEWS_LIVE_DIMENSIONS). A value stays, with zeros,
-    #: until nothing was seen of it for ten minutes.
+    #: Views whose start-up time became known, and the sum of these times.
+    startups: int = 0
+    startup_ms: int = 0
+    #: Views with a fatal error, counted with its beacon, long before they finish; taken back if playback goes on. An error that
+    #: the client does not call fatal counts at the finish alone, as one of the failures above.
+    failures: int = 0
+    #: By `<dimension>=<value>`, and by `<dimension>,<dimension>=<value>\x1f<value>` for pairs, for the dimensions that are chosen
+    #: (VIDEO_VIEWS_LIVE_DIMENSIONS), in their order. The slices of a dimension, or of a pair, add up to the customer's figures.
+    #: One that is not named is zero.
     slices: dict[str, LiveSlice] = {}

@@ -18,6 +18,8 @@ from shared.schemas.live import BUCKET_MS, IDLE_MS, Live
 #: their partition moves to another slot.
 GAUGES: Final = ("viewers_now", "rebuffering_now", "open_now", "bitrate_bps_now", "bitrate_viewers_now")
 CARRY_MS: Final = 30_000
+#: How long slices are kept: they are many, and only the newest are shown.
+SLICES_MS: Final = 2 * 60_000
 #: What happened in the bucket; never carried.
 COUNTS: Final = (
     "beacons",
@@ -51,6 +53,8 @@ class LiveHistory:
         #: bucket → customer → partition → record
         self._buckets: dict[int, dict[str, dict[int, Live]]] = {}
         self._first_came_ms: dict[int, int] = {}
+        #: Buckets whose records have their slices still.
+        self._sliced: set[int] = set()
         #: partition → its newest bucket, and the newest in which it had anything to count
         self._newest: dict[int, int] = {}
         self._busy: dict[int, int] = {}
@@ -73,6 +77,9 @@ class LiveHistory:
         if any(getattr(live, name) for name in (*GAUGES, *COUNTS)):
             self._busy[live.partition] = max(self._busy.get(live.partition, 0), bucket_ms)
         customers = self._buckets.setdefault(bucket_ms, {})
+        if bucket_ms <= newest_ms - SLICES_MS:
+            live = _unsliced(live)
+        self._sliced.add(bucket_ms)
         has_finished = bool(live.views_finished or live.views_revised)
         if not self._largest.count(live):
             live = _added(customers.get(_OMITTED, {}).get(live.partition), live)
@@ -186,6 +193,10 @@ class LiveHistory:
         return all(reached_ms >= bucket_ms for reached_ms in active)
 
     def _trim(self, newest_ms: int) -> None:
+        for bucket_ms in [known for known in self._sliced if known <= newest_ms - SLICES_MS]:
+            self._sliced.remove(bucket_ms)
+            for partitions in self._buckets.get(bucket_ms, {}).values():
+                partitions.update({partition: _unsliced(live) for partition, live in partitions.items()})
         oldest_ms = newest_ms - self._history_ms - CARRY_MS
         for bucket_ms in [known for known in self._buckets if known <= oldest_ms]:
             del self._buckets[bucket_ms], self._first_came_ms[bucket_ms]
@@ -233,6 +244,10 @@ def _added(others: Live | None, live: Live) -> Live:
     """The record of all omitted customers, with one more."""
     figures = {name: getattr(live, name) + (getattr(others, name) if others else 0) for name in (*GAUGES, *COUNTS)}
     return msgspec.structs.replace(live, customer_id=_OMITTED, slices={}, **figures)
+
+
+def _unsliced(live: Live) -> Live:
+    return msgspec.structs.replace(live, slices={}) if live.slices else live
 
 
 def _summary(series: list[Figures | None]) -> dict[str, Any]:

@@ -3,12 +3,12 @@
 from collections.abc import Sequence
 from typing import Any, Final
 
-from shared.schemas.live import BUCKET_MS, OTHER, SLICE_VALUES_MAX, UNKNOWN, Live
+from shared.schemas.live import BUCKET_MS, OTHER, SLICE_VALUES_MAX, UNKNOWN, Live, LiveSlice
 
 #: As at the newest bucket's end; a partition's last values count while it has no record of a bucket.
 _GAUGES: Final = ("viewers_now", "rebuffering_now", "bitrate_bps_now", "bitrate_viewers_now")
 #: Summed over the buckets.
-_COUNTS: Final = ("views_started", "views_finished", "playback_failures", "startup_failures", "exits_before_start")
+_COUNTS: Final = tuple(field for field in LiveSlice.__struct_fields__ if field not in _GAUGES)
 #: Over how long counts are summed: short, since it is the present that is looked at.
 SPAN_MS: Final = 60_000
 SPAN_BUCKETS: Final = SPAN_MS // BUCKET_MS
@@ -21,7 +21,7 @@ _Sums = dict[str, int]
 def slices_of(buckets: Sequence[Sequence[Live]], carry_ms: int) -> dict[str, list[dict[str, Any]]]:
     """By dimension its values, most viewers first, at most `SLICE_VALUES_MAX`; then all others; then views without a value.
 
-    `buckets` holds the records of each bucket of the span, the newest last.
+    Pairs of dimensions are not among them. `buckets` holds the records of each bucket of the span, the newest last.
     """
     found: dict[str, _Sums] = {}
     newest: dict[tuple[int, str], Live] = {}
@@ -43,6 +43,8 @@ def slices_of(buckets: Sequence[Sequence[Live]], carry_ms: int) -> dict[str, lis
 
 
 def _add(found: dict[str, _Sums], name: str, one: Any, fields: Sequence[str]) -> None:
+    if "," in name.partition("=")[0]:
+        return
     sums = found.setdefault(name, dict.fromkeys((*_GAUGES, *_COUNTS), 0))
     for field in fields:
         sums[field] += getattr(one, field)

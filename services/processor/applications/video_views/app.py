@@ -1,7 +1,7 @@
 """video_views: topics, stores and the fold that makes finished rows and live gauges of beacons."""
 
 from services.processor.applications.video_views.folding import VideoViews
-from services.processor.applications.video_views.live import board
+from services.processor.applications.video_views.live import board, cohorts
 from services.processor.applications.video_views.live.gauges import OPEN_VIEWS
 from services.processor.applications.video_views.lookup import view_lookup
 from services.processor.applications.video_views.outputs import Outputs
@@ -38,7 +38,7 @@ def application(
         inputs=(topics.BEACONS,),
         outputs=(topics.VIEWS, *exports, topics.LIVE, topics.LATE, topics.REJECTED),
         changelog=topics.VIDEO_VIEWS_CHANGELOG,
-        stores=(VIEWS, DIMENSIONS, board.STORE, CLOSED_VIEWS, SESSIONS),
+        stores=(VIEWS, DIMENSIONS, board.STORE, CLOSED_VIEWS, SESSIONS, cohorts.STORE),
         start=start,
         tallies=(OPEN_VIEWS,),
         lookups=(view_lookup(VIEWS, DIMENSIONS, CLOSED_VIEWS, SESSIONS, good),),

@@ -76,7 +76,7 @@ class VideoViews:
         if taken.is_new:
             board.beacons += 1
             view.beacon_count += 1
-            self._gauges.note(view, dimensions.values, board)
+            self._gauges.note(view, dimensions.values, board, dimensions_changed=taken.dimensions_changed)
         else:
             view.duplicate_count += 1
             board.duplicates += 1

@@ -6,9 +6,10 @@ import pydantic
 
 from services.processor.applications.video_views.row.scores import GoodRules
 from services.processor.applications.video_views.view.finish import FinishRules
+from shared.schemas.live import DIMENSIONS
 from shared.settings import SettingsGroup
 
-_SLICED: Final = "(stream_type|cdn|country|device|os|browser|player_name|source)"
+_SLICED: Final = f"({'|'.join(DIMENSIONS)})"
 
 
 class VideoViewsSettings(SettingsGroup):
@@ -80,9 +81,9 @@ class VideoViewsSettings(SettingsGroup):
         description="an exit before the start after this wait is bad",
     )
     live_dimensions: str = pydantic.Field(
-        default="stream_type,cdn",
-        pattern=rf"^({_SLICED}(,{_SLICED}){{0,4}})?$",
-        description="fields of the row by which live gauges are sliced, at most five",
+        default="cdn,country,asn,device,player_version,video_title,stream_type",
+        pattern=rf"^({_SLICED}(,{_SLICED}){{0,7}})?$",
+        description="fields of the row by which live gauges are sliced, and by each pair of them; at most eight",
     )
     generation: int = pydantic.Field(
         default=1,

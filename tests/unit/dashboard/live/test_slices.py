@@ -1,6 +1,6 @@
 """Live slices: gauges of the newest bucket, counts of the last minute, bounded."""
 
-from services.dashboard.live.history import ALL, LiveHistory
+from services.dashboard.live.history import ALL, SLICES_MS, LiveHistory
 from services.dashboard.live.slices import slices_of
 from shared.schemas.live import BUCKET_MS, OTHER, SLICE_VALUES_MAX, UNKNOWN
 from tests.unit.dashboard.records import live, slice_of
@@ -61,3 +61,21 @@ def test_a_history_gives_the_newest_buckets_shown_of_one_customer_or_of_all() ->
     ]
     assert [len(records) for records in history.recent(ALL, 2)] == [2, 2]
     assert history.recent("initech", 1) == [[]]
+
+
+def test_pairs_are_no_dimensions() -> None:
+    slices = slices_of(
+        [[live(1, slices={"cdn=x": slice_of(viewers_now=1), "cdn,country=x\x1fDE": slice_of(viewers_now=1)})]], CARRY_MS
+    )
+    assert list(slices) == ["cdn"]
+
+
+def test_slices_are_kept_for_as_long_as_they_are_shown() -> None:
+    shown = LiveHistory(history_ms=300_000, settle_ms=7_000, customers_max=10)
+    for bucket in (1, 2, 3 + SLICES_MS // BUCKET_MS):
+        shown.take_record(live(bucket, slices={"cdn=x": slice_of(viewers_now=1)}), 0)
+    # Behind, and of a bucket whose slices are gone.
+    shown.take_record(live(2, partition=1, slices={"cdn=x": slice_of(viewers_now=1)}), 0)
+    shown.settle(10_000)
+    kept = [bool(record.slices) for records in shown.recent("acme", 100) for record in records]
+    assert kept == [False, False, False, True]

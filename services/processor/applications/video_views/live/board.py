@@ -1,31 +1,15 @@
 """Live gauges of a partition: one row a customer, sliced by chosen dimensions, emitted and reset every 5 s of the clock."""
 
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
+from services.processor.applications.video_views.live.cohorts import CohortRow, Cohorts
+from services.processor.applications.video_views.live.slicing import FIELDS, slices_of
 from services.processor.engine.application.application import Context, Store, StoreSpec
 from shared.codec import LIVE as LIVE_CODEC
-from shared.schemas.live import BUCKET_MS, IDLE_MS, OTHER, SCHEMA_VERSION, SLICE_VALUES_MAX, UNKNOWN, Live, LiveSlice
+from shared.schemas.live import BUCKET_MS, IDLE_MS, SCHEMA_VERSION, Live
 from shared.topics import LIVE
-
-#: The longest value of a dimension that names a slice; what is longer is cut.
-SLICE_VALUE_CHARS_MAX: Final = 64
-
-
-class SliceRow(msgspec.Struct, array_like=True):
-    """The counts of one slice in the open bucket; fields as in `shared.schemas.live.LiveSlice`."""
-
-    active_ms: int
-    viewers_now: int = 0
-    rebuffering_now: int = 0
-    bitrate_bps_now: int = 0
-    bitrate_viewers_now: int = 0
-    views_finished: int = 0
-    playback_failures: int = 0
-    startup_failures: int = 0
-    exits_before_start: int = 0
-    views_started: int = 0
 
 
 class LiveRow(msgspec.Struct, array_like=True):
@@ -48,8 +32,14 @@ class LiveRow(msgspec.Struct, array_like=True):
     playback_failures: int = 0
     startup_failures: int = 0
     exits_before_start: int = 0
-    #: By `<dimension>=<value>`.
-    slices: dict[str, SliceRow] = {}
+    #: Slices of version 0.1.0. Not read: their views count as of no cohort until they change.
+    former_slices: dict[str, Any] = {}
+    startups: int = 0
+    startup_ms: int = 0
+    failures: int = 0
+    #: Rows of its cohorts.
+    cohorts: int = 0
+    customer_id: str = ""
 
 
 STORE: Final = StoreSpec(
@@ -64,6 +54,7 @@ class LiveBoard:
         self._context = context
         self._dimensions = dimensions
         self._rows: Store[LiveRow] = context.store(STORE)
+        self._cohorts = Cohorts(context, dimensions)
         #: The last customer, and its key: beacons of one often follow each other.
         self._customer_id, self._key = "", b""
 
@@ -77,28 +68,23 @@ class LiveBoard:
         if row is None:
             row = LiveRow(bucket_ms=_bucket(clock_ms), active_ms=clock_ms)
         row.active_ms = clock_ms
+        row.customer_id = customer_id
         self._rows.put(key, row, row.bucket_ms + BUCKET_MS)
         return row
 
-    def slices_of(self, row: LiveRow, names: list[str]) -> list[SliceRow]:
-        """The named slices of a customer's open bucket, to be counted into."""
-        found = []
-        for name in names:
-            one = row.slices.get(name)
-            if one is None:
-                one = row.slices[name] = SliceRow(active_ms=row.active_ms)
-            one.active_ms = row.active_ms
-            found.append(one)
-        return found
+    def cohort_name(self, row: LiveRow, values: dict[str, Any]) -> str:
+        """The cohort of the customer in which a view with these values of the dimensions counts."""
+        return self._cohorts.name_of(row.customer_id.encode(), row.cohorts, values)
 
-    @staticmethod
-    def slice_name(row: LiveRow, dimension: str, value: str) -> str:
-        """The slice a view of this value counts in: its own, or once there are too many, the one of all others."""
-        name = f"{dimension}={value[:SLICE_VALUE_CHARS_MAX]}"
-        if name in row.slices:
-            return name
-        known = sum(one.startswith(f"{dimension}=") for one in row.slices)
-        return name if known < SLICE_VALUES_MAX else f"{dimension}={OTHER}"
+    def is_cohort(self, name: str) -> bool:
+        """Whether a name is of the present dimensions."""
+        return self._cohorts.is_name(name)
+
+    def cohort(self, row: LiveRow, name: str) -> CohortRow:
+        """A cohort of the customer in its open bucket, to be counted into."""
+        found, is_new = self._cohorts.open(row.customer_id.encode(), name, row.bucket_ms, row.active_ms)
+        row.cohorts += is_new
+        return found
 
     def fire(self, key: bytes) -> None:
         """The clock has passed the customer's bucket."""
@@ -110,45 +96,33 @@ class LiveBoard:
             schema_version=SCHEMA_VERSION,
             partition=self._context.partition,
             customer_id=customer_id,
-            slices=self._slices(row),
+            slices=slices_of(
+                self._dimensions,
+                self._cohorts.figures_of(key, row.cohorts, row.bucket_ms),
+                [getattr(row, field) for field in FIELDS],
+            ),
             **{field: getattr(row, field) for field in _SHARED_FIELDS},
         )
         live_key = f"{live.partition}:{customer_id}:{live.bucket_ms}".encode()
         self._context.emit(LIVE, live_key, LIVE_CODEC.encode(live))
         clock_ms = self._context.clock_ms
         if not row.open_now and clock_ms - row.active_ms > IDLE_MS:
+            self._cohorts.forget_all(key, row.cohorts)
             self._rows.delete(key)
             return
         row.bucket_ms = _bucket(clock_ms)
         for field in _COUNTS:
             setattr(row, field, 0)
-        self._begin_slices(row, clock_ms)
+        row.former_slices = {}
+        row.cohorts -= self._cohorts.forget_idle(key, row.cohorts, clock_ms)
         self._rows.put(key, row, row.bucket_ms + BUCKET_MS)
 
-    def _slices(self, row: LiveRow) -> dict[str, LiveSlice]:
-        """The slices by name, with one per dimension for the views that do not say a value of it."""
-        found = {name: {field: getattr(one, field) for field in _SLICE_FIELDS} for name, one in row.slices.items()}
-        for dimension in self._dimensions:
-            named = [figures for name, figures in found.items() if name.startswith(f"{dimension}=")]
-            rest = {field: getattr(row, field) - sum(one[field] for one in named) for field in _SLICE_FIELDS}
-            if any(rest.values()):
-                stated = found.get(f"{dimension}={UNKNOWN}", {})
-                found[f"{dimension}={UNKNOWN}"] = {field: count + stated.get(field, 0) for field, count in rest.items()}
-        return {name: LiveSlice(**figures) for name, figures in sorted(found.items())}
 
-    @staticmethod
-    def _begin_slices(row: LiveRow, clock_ms: int) -> None:
-        for name, one in list(row.slices.items()):
-            if not one.viewers_now and clock_ms - one.active_ms > IDLE_MS:
-                del row.slices[name]
-                continue
-            for field in _SLICE_COUNTS:
-                setattr(one, field, 0)
-
-
-_SLICE_FIELDS: Final = tuple(field for field in SliceRow.__struct_fields__ if field != "active_ms")
-_SLICE_COUNTS: Final = tuple(field for field in _SLICE_FIELDS if not field.endswith("_now"))
-_SHARED_FIELDS: Final = tuple(field for field in LiveRow.__struct_fields__ if field not in ("active_ms", "slices"))
+_SHARED_FIELDS: Final = tuple(
+    field
+    for field in LiveRow.__struct_fields__
+    if field not in ("active_ms", "former_slices", "cohorts", "customer_id")
+)
 _COUNTS: Final = tuple(field for field in _SHARED_FIELDS if not field.endswith("_now") and field != "bucket_ms")
 
 

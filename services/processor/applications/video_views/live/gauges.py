@@ -1,12 +1,14 @@
-"""Keeps the live gauges' idea of each view current: started, open, watching, rebuffering, and in which slices."""
+"""Keeps the live gauges' idea of each view current: started, open, watching, rebuffering, failed, and in which cohort."""
 
 from typing import Any, Final
 
 from services.processor.applications.video_views.beacons import step
-from services.processor.applications.video_views.live.board import LiveBoard, LiveRow, SliceRow
+from services.processor.applications.video_views.live.board import LiveBoard, LiveRow
+from services.processor.applications.video_views.live.cohorts import CohortRow
+from services.processor.applications.video_views.row.startup import startup_of
 from services.processor.applications.video_views.view.dimensions import stated
 from services.processor.applications.video_views.view.finish import has_begun
-from services.processor.applications.video_views.view.state import ViewState, complete_progress
+from services.processor.applications.video_views.view.state import ViewState, complete_progress, since
 from services.processor.engine.application.application import Context
 from shared.schemas.view import View
 from shared.sources import SOURCES
@@ -30,28 +32,36 @@ class Gauges:
         self._board = board
         self._dimensions = dimensions
 
-    def note(self, view: ViewState, dimensions: dict[str, Any], row: LiveRow) -> None:
+    def note(
+        self, view: ViewState, dimensions: dict[str, Any], row: LiveRow, *, dimensions_changed: bool = True
+    ) -> None:
         """The view has changed by a beacon."""
         self.count(view, row, dimensions)
-        progress = view.folded.progress
+        progress, shown = view.folded.progress, view.shown
         state = progress.state
-        if not view.shown.is_open or view.play.is_superseded or state in _NOT_WATCHED:
+        is_watched = shown.is_open and not view.play.is_superseded and state not in _NOT_WATCHED
+        if not is_watched:
+            self._note_outcome(view, row, dimensions)
             self._show(view, row, _NOT_SHOWN, 0, [])
-        else:
-            shown = _REBUFFERING if state == step.REBUFFERING else _WATCHING
-            bitrate_bps = progress.bitrate_bps if state == step.PLAYING else 0
-            self._show(view, row, shown, bitrate_bps, self._slices(row, view, dimensions) if self._dimensions else [])
+            return
+        viewer = _REBUFFERING if state == step.REBUFFERING else _WATCHING
+        bitrate_bps = progress.bitrate_bps if state == step.PLAYING else 0
+        known = shown.slices
+        if dimensions_changed or not known or not self._board.is_cohort(known[0]):
+            known = self._cohort(row, view, dimensions)
+        self._show(view, row, viewer, bitrate_bps, known)
+        self._note_outcome(view, row, dimensions)
 
     def hide(self, view: ViewState, row: LiveRow) -> None:
         """The view is not being watched any more, or has sent nothing for long."""
         self._show(view, row, _NOT_SHOWN, 0, [])
 
     def count(self, view: ViewState, row: LiveRow, dimensions: dict[str, Any]) -> None:
-        """Counts the view as started (in the slices it began in) and open, or no longer."""
+        """Counts the view as started (in the cohort it began in) and open, or no longer."""
         begun, shown = has_begun(view), view.shown
         if begun != shown.is_started:
-            # What waits for a gap to close has begun all the same: its slices are of what waits, too.
-            named = self._slices(row, view, complete_progress(view, dimensions)[1]) if begun else shown.started_in
+            # What waits for a gap to close has begun all the same: its cohort is of what waits, too.
+            named = self._cohort(row, view, complete_progress(view, dimensions)[1]) if begun else shown.started_in
             if SOURCES[view.source].has_plays:
                 # A play may turn out to be part of another one: what was counted for it must be known then.
                 shown.started_in = named if begun else []
@@ -71,9 +81,14 @@ class Gauges:
     def forget(self, view: ViewState, row: LiveRow) -> None:
         """The view turned out to be none: what was counted for it is taken back."""
         self.hide(view, row)
-        if view.shown.is_started:
-            self._start(row, view.shown.started_in, -1)
-        self._count_open(row, -int(view.shown.is_open))
+        shown = view.shown
+        if shown.is_started:
+            self._start(row, shown.started_in, -1)
+        for counts in self._both(row, shown.started_in):
+            counts.startups -= shown.startup_ms is not None
+            counts.startup_ms -= shown.startup_ms or 0
+            counts.failures -= shown.has_failed
+        self._count_open(row, -int(shown.is_open))
         row.dropped -= view.dropped_count
 
     def _count_open(self, row: LiveRow, change: int) -> None:
@@ -82,40 +97,57 @@ class Gauges:
 
     def finish(self, row: LiveRow, finished: View) -> None:
         """The view has finished for the first time."""
-        named = self._named(row, {name: getattr(finished, name) for name in self._dimensions})
-        both: list[LiveRow | SliceRow] = [row, *self._board.slices_of(row, named)]
-        for counts in both:
+        for counts in self._both(row, self._named(row, {name: getattr(finished, name) for name in self._dimensions})):
             counts.views_finished += 1
             counts.playback_failures += finished.playback_failed
             counts.startup_failures += finished.startup_failed
             counts.exits_before_start += finished.ebvs
 
-    def _start(self, row: LiveRow, named: list[str], change: int) -> None:
-        row.views_started += change
-        for one in self._board.slices_of(row, named):
-            one.views_started += change
+    def _note_outcome(self, view: ViewState, row: LiveRow, dimensions: dict[str, Any]) -> None:
+        """Counts a start-up time once it is known, and a failure when it is reported; takes one back if playback goes on."""
+        shown, progress = view.shown, view.folded.progress
+        startup_ms = None
+        if shown.startup_ms is None and progress.started.has_played:
+            counters = since(progress, view.play.counters_before)
+            startup_ms = startup_of(progress, counters, counts_itself=SOURCES[view.source].counts_itself).startup_ms
+        # An error that is not called fatal is none yet: most players go on.
+        failed = progress.errors.is_fatal and not (progress.failure is not None and progress.failure.business)
+        if not shown.is_started or (startup_ms is None and failed == shown.has_failed):
+            return
+        for counts in self._both(row, shown.slices or self._cohort(row, view, dimensions)):
+            if startup_ms is not None:
+                counts.startups += 1
+                counts.startup_ms += startup_ms
+            counts.failures += failed - shown.has_failed
+        shown.startup_ms = shown.startup_ms if startup_ms is None else startup_ms
+        shown.has_failed = failed
 
-    def _slices(self, row: LiveRow, view: ViewState, dimensions: dict[str, Any]) -> list[str]:
+    def _start(self, row: LiveRow, named: list[str], change: int) -> None:
+        for counts in self._both(row, named):
+            counts.views_started += change
+
+    def _cohort(self, row: LiveRow, view: ViewState, dimensions: dict[str, Any]) -> list[str]:
         return self._named(row, {**stated(dimensions), _SOURCE: view.source})
 
     def _named(self, row: LiveRow, values: dict[str, Any]) -> list[str]:
-        found = ((name, values.get(name)) for name in self._dimensions)
-        return [self._board.slice_name(row, name, str(value)) for name, value in found if value not in (None, "")]
+        return [self._board.cohort_name(row, values)] if self._dimensions else []
 
-    def _show(self, view: ViewState, row: LiveRow, viewer: int, bitrate_bps: int, slices: list[str]) -> None:
+    def _both(self, row: LiveRow, named: list[str]) -> list[LiveRow | CohortRow]:
+        """The customer's counts and those of the cohort, if one is named that is of the present dimensions."""
+        return [row, *(self._board.cohort(row, name) for name in named if self._board.is_cohort(name))]
+
+    def _show(self, view: ViewState, row: LiveRow, viewer: int, bitrate_bps: int, named: list[str]) -> None:
         shown = view.shown
-        if viewer == shown.viewer and bitrate_bps == shown.bitrate_bps and slices == shown.slices:
+        if viewer == shown.viewer and bitrate_bps == shown.bitrate_bps and named == shown.slices:
             return
-        before: list[LiveRow | SliceRow] = [row, *self._board.slices_of(row, shown.slices)]
-        for counts in before:
+        for counts in self._both(row, shown.slices):
             counts.viewers_now -= shown.viewer > 0
             counts.rebuffering_now -= shown.viewer == _REBUFFERING
             counts.bitrate_bps_now -= shown.bitrate_bps
             counts.bitrate_viewers_now -= shown.bitrate_bps > 0
-        after: list[LiveRow | SliceRow] = [row, *self._board.slices_of(row, slices)]
-        for counts in after:
+        for counts in self._both(row, named):
             counts.viewers_now += viewer > 0
             counts.rebuffering_now += viewer == _REBUFFERING
             counts.bitrate_bps_now += bitrate_bps
             counts.bitrate_viewers_now += bitrate_bps > 0
-        shown.viewer, shown.bitrate_bps, shown.slices = viewer, bitrate_bps, slices
+        shown.viewer, shown.bitrate_bps, shown.slices = viewer, bitrate_bps, named

@@ -19,14 +19,17 @@ from shared.sources import SOURCES, Ordering
 class Shown(msgspec.Struct, array_like=True):
     """What the live gauges count the view as."""
 
-    #: 0 nothing, 1 watching, 2 rebuffering; at which bitrate; in which slices.
+    #: 0 nothing, 1 watching, 2 rebuffering; at which bitrate; in which cohort (of version 0.1.0: in which slices).
     viewer: int = 0
     bitrate_bps: int = 0
     slices: list[str] = []
-    #: Whether it counts among the started, and in which slices; among the open.
+    #: Whether it counts among the started, and in which cohort; among the open.
     is_started: bool = False
     started_in: list[str] = []
     is_open: bool = False
+    #: The start-up time that was counted, and whether it counts as failed.
+    startup_ms: int | None = None
+    has_failed: bool = False
 
 
 class PlayOf(msgspec.Struct, array_like=True):

@@ -100,4 +100,4 @@ def test_the_live_gauges_know_what_is_derived(drive: Drive) -> None:
     pipe(driver, derived(timed("native", "playing", 500), OTHER_GUESS))
     driver.advance_to(driver.clock_ms + 10_000) if hasattr(driver, "clock_ms") else driver.advance_to(1_790_000_020_000)
     slices = {name for bucket in live(driver) for name in bucket.slices}
-    assert slices == {"country=DE", "os=Tizen"}
+    assert slices == {"country=DE", "os=Tizen", "country,os=DE\x1fTizen"}

@@ -2,7 +2,11 @@
 
 from collections import Counter
 
+import msgspec
+
 from services.processor.applications.video_views.app import application
+from services.processor.applications.video_views.live import board
+from services.processor.applications.video_views.live.cohorts import COHORTS_MAX
 from services.processor.engine.driver import Driver
 from shared.schemas.live import Live, LiveSlice
 from tests.unit.processor.applications.video_views.beacons import (
@@ -92,32 +96,118 @@ def test_zeros_are_reported_until_a_customer_has_been_quiet_for_long(drive: Driv
     assert live(driver)[-1].bucket_ms == last_ms
 
 
-def test_slices_by_dimension_sum_to_the_whole_and_report_zeros(drive: Drive) -> None:
+def test_slices_by_dimension_sum_to_the_whole(drive: Drive) -> None:
     driver = drive(application(RULES, live_dimensions=("cdn",)))
     for number in range(25):
         pipe(driver, mux(1, "viewstart", 10 + number, view_id=f"v{number}", video_cdn=f"cdn{number}"))
     pipe(driver, mux(2, "cdnchange", 40, view_id="v0", video_cdn="cdn1"))
     driver.advance_to(T0 + 10_000)
-    now = live(driver)[-1]
+    started, now = live(driver)[0], live(driver)[-1]
     assert now.viewers_now == 25
     assert sum(one.viewers_now for one in now.slices.values()) == 25
-    # Twenty values are distinguished; what one view left stays, with zero.
+    # Twenty values are named, those with the most viewers; what one view left is zero, and not named.
     assert len(now.slices) == 21
-    assert now.slices["cdn=(other)"].viewers_now == 5
-    assert (now.slices["cdn=cdn0"].viewers_now, now.slices["cdn=cdn1"].viewers_now) == (0, 2)
+    assert now.slices["cdn=(other)"].viewers_now == 4
+    assert now.slices["cdn=cdn1"].viewers_now == 2
+    assert "cdn=cdn0" not in now.slices
+    # Where it began, it counts as started, wherever it went on.
+    assert sum(one.views_started for one in started.slices.values()) == 25
+    assert started.slices["cdn=cdn1"].views_started == 1
     for number in range(25):
         pipe(driver, mux(3 if number == 0 else 2, "viewend", 12_000, view_id=f"v{number}"))
     driver.advance_to(T0 + 5 * 60_000)
     buckets = live(driver)
-    assert all(one.viewers_now == 0 for one in buckets[-1].slices.values())
+    assert not buckets[-1].slices
     finished = sum(one.views_finished for bucket in buckets for one in bucket.slices.values())
     assert finished == 25
-    started = [
-        sum(one.views_started for bucket in buckets for name, one in bucket.slices.items() if name == at)
-        for at in ("cdn=cdn0", "cdn=(other)")
-    ]
-    # Where it began, it counts as started, wherever it went on.
-    assert started == [1, 5]
+
+
+def test_pairs_of_dimensions_are_counted_too(drive: Drive) -> None:
+    driver = drive(application(RULES, live_dimensions=("cdn", "country", "device")))
+    for number, (cdn, country) in enumerate([("a", "DE"), ("a", "DE"), ("a", "FR"), ("b", "DE"), ("b", None)]):
+        beacon = mux(1, "viewstart", 10 + number, view_id=f"v{number}", video_cdn=cdn)
+        pipe(driver, msgspec.structs.replace(beacon, country=country))
+    driver.advance_to(T0 + 10_000)
+    viewers = {name: one.viewers_now for name, one in live(driver)[-1].slices.items() if name.startswith("cdn,")}
+    assert viewers == {
+        "cdn,country=a\x1fDE": 2,
+        "cdn,country=a\x1fFR": 1,
+        "cdn,country=b\x1fDE": 1,
+        "cdn,country=b\x1f(unknown)": 1,
+        "cdn,device=a\x1f(unknown)": 3,
+        "cdn,device=b\x1f(unknown)": 2,
+    }
+
+
+def test_slices_add_up_however_many_values_there_are() -> None:
+    dimensions = ("cdn", "video_title")
+    driver = Driver(application(RULES, live_dimensions=dimensions))
+    many = COHORTS_MAX + 40
+    for number in range(many):
+        beacon = mux(1, "viewstart", 10, view_id=f"v{number}", video_cdn=f"c{number % 3}", video_title=f"t{number}")
+        pipe(driver, beacon, 10)
+    driver.advance_to(T0 + 10_000)
+    buckets = live(driver)
+    for group in ("cdn", "video_title", "cdn,video_title"):
+        for field in LiveSlice.__struct_fields__:
+            for bucket in buckets:
+                named = [one for name, one in bucket.slices.items() if name.startswith(f"{group}=")]
+                assert sum(getattr(one, field) for one in named) == getattr(bucket, field), (group, field)
+    # Without room of their own, views are still told apart by what has few values.
+    now = buckets[-1].slices
+    assert [now[f"cdn=c{at}"].viewers_now for at in range(3)] == [len(range(at, many, 3)) for at in range(3)]
+    assert driver.rows["cohorts"] == COHORTS_MAX + 3
+    driver.advance_to(T0 + 3 * HOUR_MS)
+    assert driver.rows["cohorts"] == 0
+
+
+def test_start_up_times_and_failures_count_when_they_are_reported(drive: Drive) -> None:
+    driver = drive(application(RULES, live_dimensions=("cdn",)))
+    for beacon in watch()[:4]:
+        pipe(driver, beacon)
+    pipe(driver, mux(1, "viewstart", 500, view_id="v2", video_cdn="x"))
+    pipe(driver, mux(2, "error", 900, view_id="v2", player_error_code="2"))
+    driver.advance_to(T0 + 20_000)
+    buckets = live(driver)
+    assert sum(bucket.startups for bucket in buckets) == 1
+    assert sum(bucket.startup_ms for bucket in buckets) > 0
+    # Long before the view finishes.
+    assert sum(bucket.failures for bucket in buckets) == 1
+    assert sum(bucket.slices["cdn=x"].failures for bucket in buckets if "cdn=x" in bucket.slices) == 1
+    assert sum(bucket.views_finished for bucket in buckets) == 0
+
+
+def test_a_failure_is_taken_back_if_playback_goes_on(drive: Drive) -> None:
+    driver = drive(application(RULES, live_dimensions=("cdn",)))
+    pipe(driver, cmcd(0, "ps", 0, sta="s"))
+    pipe(driver, cmcd(1, "playing", 500, sta="p"))
+    pipe(driver, cmcd(2, "error", 20_000, sta="f"))
+    driver.advance_to(T0 + 30_000)
+    assert sum(bucket.failures for bucket in live(driver)) == 1
+    pipe(driver, cmcd(3, "heartbeat", 30_000, sta="p"))
+    driver.advance_to(T0 + 40_000)
+    buckets = live(driver)
+    assert sum(bucket.failures for bucket in buckets) == 0
+    assert sum(one.failures for bucket in buckets for one in bucket.slices.values()) == 0
+
+
+def test_slices_of_a_former_release_and_of_other_dimensions_do_no_harm() -> None:
+    former = [5_000, 6_000, 3, 1, 4, 7, 1, *[0] * 10, {"cdn=x": [6_000, 3]}]
+    row = board.STORE.decode(msgspec.msgpack.encode(former))
+    assert (row.viewers_now, row.open_now, row.startups, row.cohorts) == (3, 4, 0, 0)
+    driver = Driver(application(RULES, live_dimensions=("cdn",)))
+    pipe(driver, mux(1, "viewstart", 10, video_cdn="x"))
+    driver.restart_with(application(RULES, live_dimensions=("cdn", "country")))
+    pipe(driver, mux(1, "viewstart", 20, view_id="v2", video_cdn="y"))
+    driver.advance_to(T0 + 20_000)
+    assert live(driver)[-1].slices["cdn=(unknown)"].viewers_now == 1
+    pipe(driver, mux(2, "hb", 21_000, video_cdn="x"), 21_000)
+    driver.advance_to(T0 + 40_000)
+    for bucket in live(driver):
+        assert bucket.viewers_now == sum(
+            one.viewers_now for name, one in bucket.slices.items() if name.startswith("cdn=")
+        )
+    assert live(driver)[-1].slices["cdn=x"].viewers_now == 1
 
 
 def test_viewers_and_finished_views_are_sliced_by_client(drive: Drive) -> None:
@@ -150,6 +240,8 @@ def test_a_view_without_a_value_counts_as_unknown_so_that_each_dimension_adds_up
         "cdn=x": 1,
         "cdn=(unknown)": 1,
         "stream_type=(unknown)": 2,
+        "cdn,stream_type=x\x1f(unknown)": 1,
+        "cdn,stream_type=(unknown)\x1f(unknown)": 1,
     }
     driver.advance_to(T0 + 2 * HOUR_MS)
     for dimension in ("cdn", "stream_type"):
