@@ -5,7 +5,8 @@ from typing import Final
 import msgspec
 
 PROBLEM_JSON: Final = "application/problem+json"
-_TYPES: Final = "urn:playhead:problem:"
+#: Before the last part of each `type`.
+TYPES: Final = "urn:playhead:problem:"
 
 
 class Fault(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -29,4 +30,4 @@ class Problem(msgspec.Struct, frozen=True, omit_defaults=True):
 
     def encode(self) -> bytes:
         """The body: JSON."""
-        return msgspec.json.encode(msgspec.structs.replace(self, type=_TYPES + self.type))
+        return msgspec.json.encode(msgspec.structs.replace(self, type=TYPES + self.type))

@@ -141,10 +141,13 @@ class Demo:
 
     def _start_services(self) -> DemoServices:
         services = DemoServices(
-            self._folder, bootstrap=self._broker.bootstrap, postgres_dsn=self._postgres.dsn, parts=self._parts
+            self._folder,
+            bootstrap=self._broker.bootstrap,
+            postgres_dsn=self._postgres.dsn,
+            parts=self._parts,
+            # Before the dashboard starts: it would offer the first owner a link.
+            api_token=accounts.token(self._postgres.dsn),
         )
-        # Before the dashboard starts: it would offer the first owner a link.
-        accounts.token(self._postgres.dsn)
         processors, collectors = services.processors(), services.collectors()
         early = [*processors, *collectors, services.dashboard()]
         # Players need these first; Spark, the slowest, may come up while they play.

@@ -105,7 +105,9 @@ def audience(url: str, viewers: int, seed: int) -> Service:
 class DemoServices:
     """The processes of one demo; ports are chosen when it is made."""
 
-    def __init__(self, folder: Path, *, bootstrap: str, postgres_dsn: str, parts: Sequence[Part] = ()) -> None:
+    def __init__(
+        self, folder: Path, *, bootstrap: str, postgres_dsn: str, parts: Sequence[Part] = (), api_token: str = ""
+    ) -> None:
         self._folder = folder
         self._common = {
             "PLAYHEAD_KAFKA_BOOTSTRAP": bootstrap,
@@ -118,6 +120,7 @@ class DemoServices:
         self.query_port = preferred_or_free(QUERY_PORT)
         self._lookup_ports = [free_port() for _ in range(PROCESSORS)]
         self._parts = parts
+        self._api_token = api_token
         self._part_ports = {part.application: free_port() for part in parts}
         self.lookup_token = secrets.token_urlsafe(24)
         self.collector_admin_ports = [free_port() for _ in range(COLLECTORS)]
@@ -142,8 +145,8 @@ class DemoServices:
             "PAGE": self.page_url,
             "LOOKUPS": f"http://{_HOST}:{self._lookup_ports[0]}",
             "TOKEN": self.lookup_token,
-            "QUERY": f"http://{_HOST}:{self.query_port}",
-            "QUERY_TOKEN": self.lookup_token,
+            "API": self.page_url.rstrip("/"),
+            "API_TOKEN": self._api_token,
             **of_parts,
             "FINALIZER_WAREHOUSE_DIR": str(self.warehouse),
             "POSTGRES": self.postgres_dsn,
@@ -264,7 +267,7 @@ class DemoServices:
                 "QUERY_ADMIN_PORT": str(admin_port),
                 "QUERY_POSTGRES_DSN": self.postgres_dsn,
                 "QUERY_WAREHOUSE_DIR": str(self.warehouse),
-                "QUERY_TOKEN": self.lookup_token,
+                "QUERY_TRUSTED_PROXIES": f"{_HOST}/32",
             },
         )
 
@@ -289,6 +292,7 @@ class DemoServices:
                 "DASHBOARD_POSTGRES_DSN": self.postgres_dsn,
                 "DASHBOARD_LOOKUP_URL": f"http://{_HOST}:{self._lookup_ports[0]}",
                 "DASHBOARD_LOOKUP_TOKEN": self.lookup_token,
+                "DASHBOARD_QUERY_URL": f"http://{_HOST}:{self.query_port}",
                 **replay,
             },
         )

@@ -28,6 +28,7 @@ from services.accounts.http.routes import AccountRoutes
 from services.accounts.service import Accounts
 from services.accounts.store import schema
 from services.dashboard.app import Door, make_app, make_runner
+from services.dashboard.forwarding import Forwarding
 from services.dashboard.limits.queries import PostgresLimits
 from services.dashboard.live.board import LiveBoard
 from services.dashboard.live.feed import LiveFeed
@@ -108,6 +109,7 @@ class _Parts:
     customers: Postgres | None
     views: ProcessorViews | None
     accounts: Accounts
+    forwarding: Forwarding
     runner: web.AppRunner
     admin: AdminServer
 
@@ -154,12 +156,13 @@ def _assemble(settings: DashboardSettings, fate: _Fate, stop: threading.Event) -
         token = settings.lookup_token.get_secret_value()
         replay = Replay(settings.recordings_lookup_url, token, settings.rrweb_dir)
     accounts = Accounts(
-        _accounts_dsn(settings),
+        settings.accounts_address,
         connections_max=settings.postgres_connections_max,
         seconds_max=settings.query_seconds_max,
     )
     identities = Identities(accounts.postgres)
-    cookie = Cookie(is_secure=settings.public_url.startswith("https:"))
+    cookie = Cookie(is_secure=settings.is_secure)
+    forwarding = Forwarding(settings.query_url, wait_seconds_max=settings.query_wait_seconds_max)
     app = make_app(
         board,
         SharedServing(serving),
@@ -175,12 +178,13 @@ def _assemble(settings: DashboardSettings, fate: _Fate, stop: threading.Event) -
         now_ms=_now_ms,
         replay=replay,
         limits=PostgresLimits(customers or serving.postgres, serving.postgres),
+        forwarding=forwarding,
     )
     runner = make_runner(app, settings.drain_seconds_max)
     admin = AdminServer(
         settings.admin_host, settings.admin_port, settings.admin_token, is_alive=fate.alive, is_ready=fate.ready
     )
-    return _Parts(board, feed, serving, customers, views, accounts, runner, admin)
+    return _Parts(board, feed, serving, customers, views, accounts, forwarding, runner, admin)
 
 
 async def _serve(settings: DashboardSettings, stop: threading.Event) -> int:
@@ -190,6 +194,7 @@ async def _serve(settings: DashboardSettings, stop: threading.Event) -> int:
     settling = asyncio.create_task(parts.board.keep_settling())
     await parts.serving.open()
     await parts.accounts.open()
+    await parts.forwarding.open()
     keeping = asyncio.create_task(first_start.keep(parts.accounts, partial(_announce, settings)))
     if parts.customers is not None:
         await parts.customers.open()
@@ -237,14 +242,11 @@ async def _drain(parts: _Parts, fate: _Fate) -> None:
     await asyncio.to_thread(parts.feed.stop)
     await parts.serving.close()
     await parts.accounts.close()
+    await parts.forwarding.close()
     if parts.customers is not None:
         await parts.customers.close()
     if parts.views is not None:
         await parts.views.close()
-
-
-def _accounts_dsn(settings: DashboardSettings) -> str:
-    return (settings.accounts_dsn or settings.postgres_dsn).get_secret_value()
 
 
 def _announce(settings: DashboardSettings, link: str) -> None:
@@ -264,13 +266,13 @@ def _command(settings: DashboardSettings, arguments: Sequence[str]) -> int:
     try:
         match arguments:
             case ["migrate-accounts"]:
-                schema.migrate(_accounts_dsn(settings))
+                schema.migrate(settings.accounts_address)
                 return 0
             case ["owner-link"]:
-                link = commands.owner_link(_accounts_dsn(settings))
+                link = commands.owner_link(settings.accounts_address)
                 why = "somebody has an account already: an owner invites others; login-link ADDRESS lets an owner in"
             case ["login-link", address]:
-                link, why = commands.login_link(_accounts_dsn(settings), address), f"{address} has no account"
+                link, why = commands.login_link(settings.accounts_address, address), f"{address} has no account"
             case _:
                 sys.stderr.write("dashboard: the commands are owner-link, login-link ADDRESS and migrate-accounts\n")
                 return EXIT_SETTINGS

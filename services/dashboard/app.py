@@ -25,6 +25,7 @@ from services.accounts.http.guard import Cookie, Guard, principal_of, unknown_cu
 from services.accounts.http.hosts import Hosts
 from services.accounts.http.identities import Identities
 from services.accounts.http.routes import BODY_BYTES_MAX, AccountRoutes
+from services.dashboard.forwarding import Forwarding
 from services.dashboard.limits.queries import LimitsSource
 from services.dashboard.limits.routes import LimitsRoutes
 from services.dashboard.live.board import LiveBoard
@@ -35,6 +36,7 @@ from services.dashboard.replay import Replay
 from services.dashboard.views import LookupsAway, LookupsRefused, Views
 from services.rim.admin.guarded_runner import GuardedRunner
 from services.rim.database.pool import NotPublished, PostgresAway, QueryRefused
+from services.rim.http.openapi import Operation
 from services.rim.telemetry import metrics
 from shared.metrics import DASHBOARD_REQUESTS, DASHBOARD_STREAMS
 from shared.schemas.beacon import VIEW_ID_CHARS_MAX
@@ -51,6 +53,11 @@ WRITE_SECONDS_MAX: Final = 10.0
 UNCONFIRMED_SECONDS: Final = 1.0
 #: How long a page waits before it connects again.
 RECONNECT_MS: Final = 2_000
+
+#: What is served here of the public API; all else under /v1 is passed on.
+OPERATIONS: Final[list[Operation]] = []
+#: A question that is passed on may have a long filter in its address.
+LINE_BYTES_MAX: Final = 65_536
 
 _AWAY: Final = STATIC / "away.html"
 #: The application's routes, each with who may use it.
@@ -87,10 +94,12 @@ def make_app(
     now_ms: Callable[[], int],
     replay: Replay | None = None,
     limits: LimitsSource | None = None,
+    forwarding: Forwarding | None = None,
 ) -> web.Application:
     """The application that shows `board` and asks `serving`, and `views` and `replay` where the processor's lookups are on.
 
-    `limits` has the customers' limits. Raises `AccessUnnamed` if a route does not say who may use it.
+    `limits` has the customers' limits, `forwarding` passes questions on. Raises `AccessUnnamed` if a route does not say who may
+    use it.
     """
     app = web.Application(client_max_size=BODY_BYTES_MAX)
     app.on_response_prepare.append(_finish)
@@ -115,6 +124,9 @@ def make_app(
         replay.add_to(routing)
     if limits is not None:
         LimitsRoutes(limits, now_ms).add_to(routing)
+    if forwarding is not None:
+        # The last: what has a route of its own here is answered here.
+        forwarding.add_to(routing, OPERATIONS)
     routing.check()
     app[ROUTING] = routing
     return app
@@ -122,7 +134,9 @@ def make_app(
 
 def make_runner(app: web.Application, drain_seconds_max: float) -> web.AppRunner:
     """The application ready to listen; a page that goes away ends its handlers."""
-    return GuardedRunner(app, handler_cancellation=True, shutdown_timeout=drain_seconds_max)
+    return GuardedRunner(
+        app, handler_cancellation=True, shutdown_timeout=drain_seconds_max, max_line_size=LINE_BYTES_MAX
+    )
 
 
 class Routes:

@@ -1,17 +1,14 @@
 """The dashboard's settings and limits, from the environment: `DASHBOARD_PORT`, `DASHBOARD_POSTGRES_DSN` and so on."""
 
-import ipaddress
 from typing import ClassVar
-from urllib.parse import urlsplit
 
 import pydantic
 
+from services.accounts.settings import AccountsSettings
 from services.rim.database.postgres import Dsn
-from shared.peer import Network
-from shared.settings import Settings
 
 
-class DashboardSettings(Settings):
+class DashboardSettings(AccountsSettings):
     """What the dashboard reads besides the common settings."""
 
     PREFIX: ClassVar[str] = "DASHBOARD_"
@@ -23,7 +20,6 @@ class DashboardSettings(Settings):
     admin_host: str = pydantic.Field(default="0.0.0.0", min_length=1, description="address of health and metrics")
     admin_port: int = pydantic.Field(default=9104, ge=0, le=65535, description="port of health and metrics")
 
-    postgres_dsn: Dsn = pydantic.Field(description="postgresql://... of the serving database")
     customers_dsn: Dsn | None = pydantic.Field(
         default=None,
         description="postgresql://... of the customers' database, if it is not the serving one; for /limits",
@@ -35,21 +31,13 @@ class DashboardSettings(Settings):
         default=5.0, gt=0, le=60, description="then the page shows that Postgres is away"
     )
 
-    accounts_dsn: Dsn | None = pydantic.Field(
-        default=None,
-        description="postgresql://... of the accounts' database, if it is not the serving one; its user writes schema accounts",
-    )
-    public_url: str = pydantic.Field(
+    query_url: str = pydantic.Field(
         default="",
-        pattern=r"(https?://[^\s@/?#]+)?",
-        description="how browsers reach the page: https://playhead.example.com; with https, cookies are sent over TLS alone",
+        pattern=r"(https?://[^\s@]+)?",
+        description="where the service query answers: http://query:8093; without it there are no questions under /v1",
     )
-    allowed_hosts: str = pydantic.Field(
-        default="",
-        description="names that a Host header may have, comma separated, beside those of this machine and of the public URL",
-    )
-    trusted_proxies: str = pydantic.Field(
-        default="", description="networks whose X-Forwarded-For is read, comma separated: 10.0.0.0/8"
+    query_wait_seconds_max: float = pydantic.Field(
+        default=30.0, gt=0, le=600, description="without a byte of its answer; after that it counts as away"
     )
 
     lookup_url: str = pydantic.Field(
@@ -87,29 +75,7 @@ class DashboardSettings(Settings):
         default=10.0, gt=0, le=600, description="to finish what is under way after SIGTERM"
     )
 
-    @pydantic.field_validator("trusted_proxies")
-    @classmethod
-    def _proxies_well_formed(cls, value: str) -> str:
-        for name in _split(value):
-            ipaddress.ip_network(name)
-        return value
-
-    @property
-    def hosts(self) -> list[str]:
-        """The names that a `Host` header may have, beside those of this machine."""
-        public = urlsplit(self.public_url).hostname
-        return [*_split(self.allowed_hosts), *([public] if public else [])]
-
-    @property
-    def proxies(self) -> list[Network]:
-        """The networks of `trusted_proxies`."""
-        return [ipaddress.ip_network(name) for name in _split(self.trusted_proxies)]
-
     @property
     def page_url(self) -> str:
         """How a browser reaches the page, without a slash at the end."""
         return self.public_url.rstrip("/") or f"http://localhost:{self.port}"
-
-
-def _split(text: str) -> list[str]:
-    return [part.strip() for part in text.split(",") if part.strip()]

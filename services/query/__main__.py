@@ -13,12 +13,14 @@ from typing import Final
 import structlog
 from aiohttp import web
 
+from services.accounts.http.guard import Cookie
+from services.accounts.http.hosts import Hosts
+from services.accounts.http.identities import Identities
 from services.query.answering import Answering
-from services.query.http.app import make_app, make_runner
+from services.query.http.app import Door, make_app, make_runner
 from services.query.rim.engine import Engine
 from services.query.rim.hot import HotDatabase
 from services.query.rim.warehouse import ViewsTable
-from services.query.scope import OneToken
 from services.query.settings import QuerySettings
 from services.rim.admin.admin import AdminServer, Check
 from services.rim.database.pool import Postgres
@@ -43,7 +45,7 @@ def main() -> int:
         sys.stderr.write(f"query: {error}\n")
         return EXIT_SETTINGS
     logs.configure("query", settings)
-    certificates.watch(*certificate_files(settings.postgres_dsn))
+    certificates.watch(*certificate_files(settings.postgres_dsn), *certificate_files(settings.accounts_dsn))
     metrics.declare("query")
     stop = stop_on_signals()
     try:
@@ -66,6 +68,14 @@ async def _serve(settings: QuerySettings, stop: threading.Event) -> None:
         # Sooner than the question: so its answer says who is away.
         seconds_max=settings.seconds_max / 2,
     )
+    # Its own pool: whoever asks is to be known also while all others wait for rows.
+    accounts = Postgres(
+        settings.accounts_address,
+        service="query-accounts",
+        connections_max=settings.postgres_connections_max,
+        seconds_max=settings.seconds_max / 2,
+        writes=True,
+    )
     engine = Engine(
         settings.warehouse_dir,
         threads=settings.threads,
@@ -81,7 +91,7 @@ async def _serve(settings: QuerySettings, stop: threading.Event) -> None:
     )
     app = make_app(
         answering,
-        OneToken(settings.token.get_secret_value(), settings.customers_listed),
+        Door(Identities(accounts), Hosts(settings.hosts), Cookie(is_secure=settings.is_secure)),
         caller_questions_max=settings.caller_questions_max,
         seconds_max=settings.seconds_max,
         days_max=settings.days_max,
@@ -97,6 +107,7 @@ async def _serve(settings: QuerySettings, stop: threading.Event) -> None:
         is_ready=lambda: Check(not stop.is_set(), "draining" if stop.is_set() else "ok"),
     )
     await postgres.open()
+    await accounts.open()
     try:
         await runner.setup()
         await web.TCPSite(runner, settings.host, settings.port).start()
@@ -108,6 +119,7 @@ async def _serve(settings: QuerySettings, stop: threading.Event) -> None:
         await runner.cleanup()
         engine.close()
         await postgres.close()
+        await accounts.close()
         admin.stop()
 
 

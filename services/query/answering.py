@@ -164,6 +164,5 @@ def _about_views(question: Question, read: Read) -> About:
 
 
 def _about(question: Question, sources: list[Source], as_of_ms: int | None, *, has_hot_rows: bool = True) -> About:
-    customers = None if question.customers is None else list(question.customers)
     is_exact = question.shape != "distribution"
-    return About(answers.span(question.range), customers, sources, as_of_ms, is_exact, has_hot_rows)
+    return About(answers.span(question.range), question.customers.listed, sources, as_of_ms, is_exact, has_hot_rows)

@@ -1,53 +1,39 @@
-"""Who asks, and what they may see: the one place that decides it."""
+"""Who asks, and whose views they may see: the one place that decides it."""
 
-import hmac
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from dataclasses import dataclass
-from typing import Protocol
+
+from services.accounts.core.customer_scope import EVERYTHING, CustomerScope
+from services.accounts.core.principal import Principal
+from services.query.core.customers import Customers
 
 
 @dataclass(frozen=True)
 class Caller:
-    """Somebody who may ask. `customers` None: all there are."""
+    """Somebody who may ask."""
 
+    #: Of a person or a token; their questions are counted by it.
     name: str
-    customers: frozenset[str] | None = None
+    scope: CustomerScope = EVERYTHING
 
-    def admit(self, wanted: Collection[str]) -> tuple[str, ...] | None:
+    @classmethod
+    def of(cls, principal: Principal) -> "Caller":
+        """The caller that a request's principal is."""
+        return cls(f"{principal.kind}:{principal.id}", principal.scope)
+
+    def admit(self, wanted: Collection[str]) -> Customers:
         """The customers of a question: those that are wanted, or, where none is named, all that the caller may see.
 
         Raises `UnknownCustomer`: what one may not see does not exist.
         """
-        if not wanted:
-            return None if self.customers is None else tuple(sorted(self.customers))
-        if self.customers is not None and not set(wanted) <= self.customers:
-            raise UnknownCustomer
-        return tuple(sorted(set(wanted)))
+        if wanted:
+            if not all(map(self.scope.has, wanted)):
+                raise UnknownCustomer
+            return Customers(tuple(sorted(set(wanted))))
+        if self.scope.all_but is None:
+            return Customers(tuple(sorted(self.scope.own)))
+        return Customers(but=tuple(sorted(self.scope.all_but)))
 
 
 class UnknownCustomer(LookupError):
     """There is no such customer for this caller."""
-
-
-class Scope(Protocol):
-    """Knows callers."""
-
-    def caller(self, headers: Mapping[str, str]) -> Caller | None:
-        """Who sends a request with these headers; None: nobody who may ask."""
-        ...
-
-
-class OneToken:
-    """One bearer token, as the lookups have it, for all customers or for some."""
-
-    def __init__(self, token: str, customers: Collection[str] = ()) -> None:
-        self._token = token.encode()
-        self._caller = Caller("token", frozenset(customers) or None)
-
-    def caller(self, headers: Mapping[str, str]) -> Caller | None:
-        """See `Scope`."""
-        scheme, _, given = headers.get("Authorization", "").partition(" ")
-        if scheme.lower() != "bearer":
-            return None
-        is_known = hmac.compare_digest(given.strip().encode(errors="surrogateescape"), self._token)
-        return self._caller if is_known else None

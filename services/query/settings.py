@@ -1,17 +1,16 @@
-"""The settings of the service `query`, from the environment: `QUERY_POSTGRES_DSN`, `QUERY_TOKEN` and so on."""
+"""The settings of the service `query`, from the environment: `QUERY_POSTGRES_DSN`, `QUERY_WAREHOUSE_DIR` and so on."""
 
 from pathlib import Path
 from typing import ClassVar
 
 import pydantic
 
+from services.accounts.settings import AccountsSettings
 from services.query.core import limits
-from services.rim.database.postgres import Dsn
-from shared.settings import Settings
 
 
-class QuerySettings(Settings):
-    """Where views are, who may ask about them, and what a question may take."""
+class QuerySettings(AccountsSettings):
+    """Where views are, and what a question may take."""
 
     PREFIX: ClassVar[str] = "QUERY_"
 
@@ -20,20 +19,12 @@ class QuerySettings(Settings):
     admin_host: str = pydantic.Field(default="0.0.0.0", min_length=1, description="address of health and metrics")
     admin_port: int = pydantic.Field(default=9107, ge=0, le=65535, description="port of health and metrics")
 
-    postgres_dsn: Dsn = pydantic.Field(description="postgresql://... of the serving database")
     postgres_connections_max: int = pydantic.Field(
         default=4, ge=1, le=100, description="connections to Postgres at a time"
     )
     warehouse_dir: Path = pydantic.Field(
         description="FINALIZER_WAREHOUSE_DIR: the folder of the Delta tables, on this machine or a shared one"
     )
-    token: pydantic.SecretStr = pydantic.Field(min_length=16, description="bearer token of whoever may ask")
-    customers: str = pydantic.Field(
-        default="",
-        pattern=r"([A-Za-z0-9_.-]+(,[A-Za-z0-9_.-]+)*)?",
-        description="customers that the token may see, with commas between them; without any, all",
-    )
-
     threads: int = pydantic.Field(default=2, ge=1, le=256, description="of DuckDB, for all questions together")
     memory_bytes_max: int = pydantic.Field(
         default=1 << 30,
@@ -63,8 +54,3 @@ class QuerySettings(Settings):
     drain_seconds_max: float = pydantic.Field(
         default=10.0, gt=0, le=600, description="to finish what is under way after SIGTERM"
     )
-
-    @property
-    def customers_listed(self) -> frozenset[str]:
-        """Of `customers`; none: all."""
-        return frozenset(filter(None, self.customers.split(",")))

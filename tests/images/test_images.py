@@ -190,7 +190,6 @@ def environ_of(service: ServiceName, stores: Stores, ports: tuple[int, int]) -> 
             "QUERY_PORT": http,
             "QUERY_POSTGRES_DSN": stores.postgres_dsn,
             "QUERY_WAREHOUSE_DIR": "/warehouse",
-            "QUERY_TOKEN": "a token of this test",
         },
         "webhooks": {"WEBHOOKS_URL": "http://127.0.0.1:9/", "WEBHOOKS_SECRET": "x" * 32},
     }[service]

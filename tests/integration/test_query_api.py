@@ -5,6 +5,7 @@ import contextlib
 import os
 import random
 from collections.abc import AsyncIterator, Iterator
+from dataclasses import dataclass
 
 import aiohttp
 import msgspec
@@ -13,15 +14,17 @@ from aiohttp import web
 
 from deploy.local.ports import free_port
 from deploy.local.postgres import Postgres as Server
-from services.query.http.app import make_app, make_runner
-from services.query.scope import OneToken
+from services.accounts import commands
+from services.accounts.http.guard import Cookie
+from services.accounts.http.hosts import Hosts
+from services.accounts.http.identities import Identities
+from services.query.http.app import Door, make_app, make_runner
+from services.rim.database.pool import Postgres
 from tests.documents import run_by
 from tests.integration.querying import Installation, installed
 from tests.unit.query.recounting import DAY_MS, T0_MS, a_view
 
 pytestmark = pytest.mark.integration
-
-TOKEN = "a-token-of-this-test"
 
 
 @pytest.fixture(scope="module")
@@ -34,13 +37,31 @@ def installation(postgres: Server, tmp_path_factory: pytest.TempPathFactory) -> 
         yield made
 
 
+@dataclass(frozen=True)
+class Asking:
+    """The service at work, and tokens of whoever runs the installation and of an organisation that owns customer `other`."""
+
+    url: str
+    owner: str
+    other: str
+
+
+@pytest.fixture(scope="module")
+def tokens(installation: Installation) -> tuple[str, str]:
+    home = commands.make_tenant(installation.dsn, organisation="home", email="owner@home.test")
+    other = commands.make_tenant(installation.dsn, organisation="other", email="owner@other.test", customers=("other",))
+    return home.token, other.token
+
+
 @contextlib.asynccontextmanager
-async def serving(installation: Installation, customers: frozenset[str] = frozenset()) -> AsyncIterator[str]:
-    """The service in this process; its address."""
+async def serving(installation: Installation, tokens: tuple[str, str]) -> AsyncIterator[Asking]:
+    """The service in this process."""
+    accounts = Postgres(installation.dsn, service="query-accounts", connections_max=2, seconds_max=60, writes=True)
+    await accounts.open()
     async with installation.answering() as answering:
         app = make_app(
             answering,
-            OneToken(TOKEN, customers),
+            Door(Identities(accounts), Hosts([]), Cookie(is_secure=False)),
             caller_questions_max=4,
             seconds_max=60,
             days_max=400,
@@ -51,20 +72,27 @@ async def serving(installation: Installation, customers: frozenset[str] = frozen
         await runner.setup()
         await web.TCPSite(runner, "127.0.0.1", port).start()
         try:
-            yield f"http://127.0.0.1:{port}"
+            yield Asking(f"http://127.0.0.1:{port}", *tokens)
         finally:
             await runner.cleanup()
+            await accounts.close()
 
 
-async def test_the_commands_of_the_documentation_are_answered(installation: Installation) -> None:
-    async with serving(installation) as url:
+def bearer(token: str) -> dict[str, str]:
+    return {"Authorization": f"Bearer {token}"}
+
+
+async def test_the_commands_of_the_documentation_are_answered(
+    installation: Installation, tokens: tuple[str, str]
+) -> None:
+    async with serving(installation, tokens) as asking:
         answers = []
         for block in run_by(__file__):
             process = await asyncio.create_subprocess_exec(
                 "bash",
                 "-ec",
                 block.text,
-                env={**os.environ, "QUERY": url, "QUERY_TOKEN": TOKEN},
+                env={**os.environ, "API": asking.url, "API_TOKEN": asking.owner},
                 stdout=asyncio.subprocess.PIPE,
             )
             output, _ = await process.communicate()
@@ -77,33 +105,36 @@ async def test_the_commands_of_the_documentation_are_answered(installation: Inst
     assert [len(group["points"]) for group in series["groups"]] == [24] * len(series["groups"])
 
 
-async def test_what_a_client_sees_is_what_its_token_may_see(installation: Installation) -> None:
-    within = {"from": str(T0_MS - 2 * DAY_MS), "to": str(T0_MS + 6 * DAY_MS)}
-    headers = {"Authorization": f"Bearer {TOKEN}"}
-    async with aiohttp.ClientSession(headers=headers) as client:
-        async with serving(installation) as url, client.get(f"{url}/v1/breakdown?by=customer", params=within) as answer:
-            everybody = {group["key"][0]: group["n"] for group in (await answer.json())["groups"]}
-        async with serving(installation, frozenset({"other"})) as url:
-            async with client.get(f"{url}/v1/breakdown?by=customer", params=within) as answer:
-                own = {group["key"][0]: group["n"] for group in (await answer.json())["groups"]}
-            async with client.get(f"{url}/v1/overall?customer=acme", params=within) as answer:
-                assert answer.status == 404
+async def test_what_a_client_sees_is_what_its_token_may_see(
+    installation: Installation, tokens: tuple[str, str]
+) -> None:
+    within = {"from": str(T0_MS - 2 * DAY_MS), "to": str(T0_MS + 6 * DAY_MS), "by": "customer"}
+    found = {}
+    async with serving(installation, tokens) as asking, aiohttp.ClientSession() as client:
+        for name, token in (("owner", asking.owner), ("other", asking.other)):
+            async with client.get(f"{asking.url}/v1/breakdown", params=within, headers=bearer(token)) as answer:
+                found[name] = {group["key"][0]: group["n"] for group in (await answer.json())["groups"]}
+        for customer, token in (("acme", asking.other), ("other", asking.owner), ("no-such", asking.other)):
+            url = f"{asking.url}/v1/overall?customer={customer}"
+            async with client.get(url, headers=bearer(token)) as answer:
+                assert (answer.status, (await answer.json())["type"]) == (404, "urn:playhead:problem:unknown-customer")
 
-    assert set(everybody) == {"acme", "other"}
-    assert own == {"other": everybody["other"]}
+    # The owner runs the installation, and sees what nobody else owns.
+    assert {name: set(groups) for name, groups in found.items()} == {"owner": {"acme"}, "other": {"other"}}
+    assert all(n > 0 for groups in found.values() for n in groups.values())
 
 
-async def test_a_filter_may_be_as_long_as_the_limit_says(installation: Installation) -> None:
+async def test_a_filter_may_be_as_long_as_the_limit_says(installation: Installation, tokens: tuple[str, str]) -> None:
     values = [f"value {number}" for number in range(1_000)]
     text = msgspec.json.encode({"dimension": "cdn", "in": values}).decode()
     many = msgspec.json.encode({"or": [{"dimension": "cdn", "in": ["x"]}] * 10_000}).decode()
+    short = '{"dimension":"cdn","in":["a"]}'
     async with (
-        serving(installation) as url,
-        aiohttp.ClientSession(headers={"Authorization": f"Bearer {TOKEN}"}) as client,
+        serving(installation, tokens) as asking,
+        aiohttp.ClientSession(headers=bearer(asking.owner)) as client,
     ):
-        async with client.get(f"{url}/v1/overall", params={"filter": text}) as answer:
-            assert (answer.status, (await answer.json())["n"]) == (200, 0)
-        async with client.get(f"{url}/v1/overall", params={"filter": many}) as answer:
-            assert answer.status == 400
-        async with client.get(f"{url}/v1/overall", params={"filter": '{"dimension":"cdn","in":["a"]}'}) as answer:
-            assert answer.status == 200
+        for given, status in ((text, 200), (many, 400), (short, 200)):
+            async with client.get(f"{asking.url}/v1/overall", params={"filter": given}) as answer:
+                assert answer.status == status
+                if status == 200:
+                    assert (await answer.json())["n"] == 0

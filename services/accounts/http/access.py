@@ -15,7 +15,8 @@ from services.accounts.core.roles import Permission
 #: organisation: the answer is cut to the customers that the asker may see; the handler does that.
 #: customer: the query's parameter `customer` names one that the asker may see; the guard answers 404 for every other.
 #: installation: what belongs to no customer, for those who run the installation.
-Whose = Literal["public", "account", "organisation", "customer", "installation"]
+#: elsewhere: the request is passed on to a service that has the same guard; it finds out who asks.
+Whose = Literal["public", "account", "organisation", "customer", "installation", "elsewhere"]
 
 
 @dataclass(frozen=True)
@@ -29,12 +30,14 @@ class Access:
 
 
 PUBLIC: Final = Access("public")
+ELSEWHERE: Final = Access("elsewhere")
 PUBLIC_PAGE: Final = Access("public", is_page=True)
 ACCOUNT: Final = Access("account")
 #: Without data of its own: it asks routes that name theirs.
 PAGE: Final = Access("account", is_page=True)
 METRICS: Final = Access("organisation", Permission.READ_METRICS)
 METRICS_OF_ONE: Final = Access("customer", Permission.READ_METRICS)
+VIEWS: Final = Access("organisation", Permission.READ_VIEWS)
 VIEWS_OF_ONE: Final = Access("customer", Permission.READ_VIEWS)
 MANAGEMENT: Final = Access("organisation", Permission.MANAGE)
 INSTALLATION: Final = Access("installation")
@@ -64,6 +67,13 @@ class Routing:
     def post(self, path: str, handler: Handler, access: Access, *, name: str) -> None:
         """Adds a route of POST."""
         self._name(self._app.router.add_post(path, handler, name=name), access, "POST")
+
+    def add(self, method: str, path: str, handler: Handler, access: Access, *, name: str) -> None:
+        """Adds a route of any one method."""
+        if method == "GET":
+            self.get(path, handler, access, name=name)
+        else:
+            self._name(self._app.router.add_route(method, path, handler, name=name), access, method)
 
     def files(self, prefix: str, folder: Path, *, name: str) -> None:
         """Adds the files of a folder, which anybody may read."""

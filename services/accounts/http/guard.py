@@ -5,9 +5,11 @@ In order: the `Host`, the route's access, who asks, the CSRF token of changes, t
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from http import HTTPStatus
 from typing import Any, Final
 from urllib.parse import quote
 
+import msgspec
 import orjson
 from aiohttp import web
 from aiohttp.typedefs import Handler
@@ -18,6 +20,7 @@ from services.accounts.http.access import Access, Routing
 from services.accounts.http.hosts import Hosts, is_same_origin
 from services.accounts.http.identities import Identities
 from services.rim.database.pool import NotPublished, PostgresAway, QueryRefused
+from shared.problems import PROBLEM_JSON, TYPES, Problem
 from shared.schemas.beacon import CUSTOMER_ID
 
 CSRF_HEADER: Final = "Playhead-CSRF"
@@ -96,6 +99,8 @@ class Guard:
         if access is None:
             # No application is made with one. Should it be, nobody is let in.
             return refused(404, "unknown", "nothing is here")
+        if access.whose == "elsewhere":
+            return await handler(request)
         if access.whose == "public":
             if request.method not in _SAFE and not _is_from_own_page(request):
                 return refused(403, "origin", "a page of another origin may not ask this")
@@ -136,9 +141,11 @@ class Guard:
 
 
 def refused(status: int, error: str, detail: str, **headers: str) -> web.Response:
-    """An answer that says why there is no other."""
-    body = orjson.dumps({"error": error, "detail": detail})
-    return web.Response(body=body, status=status, content_type="application/json", headers=headers)
+    """An answer that says why there is no other: a problem (RFC 9457)."""
+    problem = msgspec.to_builtins(Problem(status, HTTPStatus(status).phrase, f"{TYPES}{error}", detail))
+    # `error` is for the page.
+    body = orjson.dumps(problem | {"error": error})
+    return web.Response(body=body, status=status, content_type=PROBLEM_JSON, headers=headers)
 
 
 def unknown_customer() -> web.Response:

@@ -1,6 +1,5 @@
 """A question as it is asked (`Asked`: the query parameters) and as it is understood (`Question`: checked, with its own buckets)."""
 
-from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Annotated, Any, Final, Literal, get_args
@@ -10,6 +9,7 @@ import msgspec
 
 from services.query.core import filters, limits
 from services.query.core.calendar import DAY_MS, HOUR_MS, Bucket, Buckets, Range, buckets, count, fitting
+from services.query.core.customers import Admit, Customers
 from services.query.core.dimensions import Dimension, dimension
 from services.query.core.filters import Filter
 from services.query.core.metrics import MEASURED, METRICS, Metric, Part
@@ -67,10 +67,10 @@ class AskedDistribution(msgspec.Struct, frozen=True, forbid_unknown_fields=True,
 
 @dataclass(frozen=True)
 class Question:
-    """What is asked, checked. `customers` None: every customer there is."""
+    """What is asked, checked."""
 
     shape: Shape
-    customers: tuple[str, ...] | None
+    customers: Customers
     metrics: tuple[Metric, ...]
     range: Range
     filter: Filter | None = None
@@ -97,9 +97,6 @@ class Question:
         """All that it names."""
         return tuple(dict.fromkeys((*self.by, *(filters.dimensions_of(self.filter) if self.filter else ()))))
 
-
-#: The customers of a parameter that the caller may see: None for all there are. Raises `Unknown`.
-Admit = Callable[[Collection[str]], tuple[str, ...] | None]
 
 _SHAPES: Final[dict[type, Shape]] = {
     Asked: "overall",

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from services.query.core import filters
 from services.query.core.calendar import HOUR_MS, WIDTHS_MS, Buckets
+from services.query.core.customers import Customers
 from services.query.core.dimensions import Dimension, normal
 from services.query.core.metrics import Part
 from services.query.core.question import Question
@@ -255,6 +256,14 @@ def relation(question: Question, *, scans: Sequence["Scan"], has_hot_rows: bool)
     return Statement(" UNION ALL ".join(parts), tuple(parameters), columns)
 
 
+def of_customers(customers: Customers, column: str = "t.customer_id") -> tuple[str, list[str]]:
+    """The condition that a view is one of these customers', and its parameters."""
+    if customers.only == ():
+        return "false", []
+    word, names = ("IN", customers.only) if customers.only is not None else ("NOT IN", customers.but)
+    return (f"{column} {word} ({', '.join('?' * len(names))})", list(names)) if names else ("true", [])
+
+
 @dataclass(frozen=True)
 class Scan:
     """Files of the warehouse that are read alike."""
@@ -279,9 +288,9 @@ def _scanned(question: Question, scan: Scan) -> tuple[str, list[Any]]:
     parameters.append(list(scan.paths))
     conditions = [COUNTS.replace("deleted", "t.deleted"), "t.hour >= ? AND t.hour < ?"]
     parameters += [question.range.first_hour, question.range.end_hour]
-    if question.customers is not None:
-        conditions.append(f"t.customer_id IN ({', '.join('?' * len(question.customers))})")
-        parameters += question.customers
+    condition, names = of_customers(question.customers)
+    conditions.append(condition)
+    parameters += names
     options = ["union_by_name = true", f"hive_partitioning = {str(scan.has_moved).lower()}"]
     if scan.has_removed:
         options += ["filename = true", "file_row_number = true"]

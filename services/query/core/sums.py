@@ -37,7 +37,9 @@ def statement(question: Question) -> tuple[str, dict[str, Any]]:
     key = _key(question)
     is_by_source = "source" in key
     sums = ", ".join(f"sum(f.{part.name})::numeric" for part in question.parts)
-    of_customers = "true" if question.customers is None else "{}.customer_id = ANY(%(customers)s)"
+    of_customers = (
+        "{}.customer_id <> ALL(%(but)s)" if question.customers.only is None else "{}.customer_id = ANY(%(customers)s)"
+    )
     listed = ", ".join((*(f"f.{name}" for name in key), sums))
     sql = f"""
         WITH hot AS (
@@ -57,8 +59,12 @@ def statement(question: Question) -> tuple[str, dict[str, Any]]:
         )
         SELECT {listed} FROM found AS f {f"GROUP BY {', '.join(f'f.{name}' for name in key)}" if key else ""}
     """  # noqa: S608 - names of ours
-    parameters = {"first": question.range.first_hour, "end": question.range.end_hour}
-    return sql, parameters | ({} if question.customers is None else {"customers": list(question.customers)})
+    return sql, {
+        "first": question.range.first_hour,
+        "end": question.range.end_hour,
+        "customers": question.customers.listed,
+        "but": list(question.customers.but),
+    }
 
 
 def _key(question: Question) -> tuple[str, ...]:

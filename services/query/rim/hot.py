@@ -34,7 +34,7 @@ _OWNED: Final = """
         UNION ALL SELECT d.hour, d.customer_id, NULL FROM finalizer.dirty_slices AS d
     ) AS o
     WHERE o.hour >= greatest(%(first)s, %(since)s) AND o.hour < %(end)s
-      AND (%(customers)s::text[] IS NULL OR o.customer_id = ANY(%(customers)s))
+      AND (%(customers)s::text[] IS NULL OR o.customer_id = ANY(%(customers)s)) AND o.customer_id <> ALL(%(but)s)
     GROUP BY o.hour, o.customer_id ORDER BY o.hour, o.customer_id
 """
 #: Rows of owned slices; and of hours before hot rows are kept what is still there, which is newer than the warehouse or the same.
@@ -43,7 +43,7 @@ _OF_ROWS: Final = """
     WHERE (
         (v.hour, v.customer_id) IN (SELECT * FROM unnest(%(hours)s::bigint[], %(owners)s::text[]))
         OR v.hour >= %(first)s AND v.hour < least(%(end)s, %(since)s)
-           AND (%(customers)s::text[] IS NULL OR v.customer_id = ANY(%(customers)s))
+           AND (%(customers)s::text[] IS NULL OR v.customer_id = ANY(%(customers)s)) AND v.customer_id <> ALL(%(but)s)
     )
 """
 #: Of these the warehouse may have an older revision in an hour of before: a view's day is that of its first beacon.
@@ -113,7 +113,8 @@ class HotDatabase:
             "first": question.range.first_hour,
             "end": question.range.end_hour,
             "since": since_hour,
-            "customers": None if question.customers is None else list(question.customers),
+            "customers": question.customers.listed,
+            "but": list(question.customers.but),
             "rows_max": self._rows_max + 1,
         }
         await cursor.execute(_OWNED, within)

@@ -43,10 +43,13 @@ class File:
             return False
         if self.last_hour is not None and self.last_hour < question.range.first_hour:
             return False
-        if question.customers is None or self.first_customer is None or self.last_customer is None:
+        customers = question.customers.only
+        if customers is None:
             return True
+        if self.first_customer is None or self.last_customer is None:
+            return bool(customers)
         first, last = self.first_customer[:_BOUND_CHARACTERS], self.last_customer[:_BOUND_CHARACTERS]
-        return any(first <= customer[:_BOUND_CHARACTERS] <= last for customer in question.customers)
+        return any(first <= customer[:_BOUND_CHARACTERS] <= last for customer in customers)
 
 
 @dataclass(frozen=True)

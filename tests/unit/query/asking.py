@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 
 from services.query.core.answer import Answer, Breakdown, Distribution, Figure, Overall, Timeseries
+from services.query.core.customers import Customers
 from services.query.core.filters import Filter
 from services.query.core.question import (
     AnyAsked,
@@ -100,7 +101,7 @@ def a_filter(chance: random.Random, depth: int) -> Filter:
 
 def question(one: AnyAsked) -> Question:
     """The question, of somebody who may see all customers."""
-    return understood(one, lambda names: tuple(names) or None, T0_MS + 4 * DAY_MS)
+    return understood(one, lambda names: Customers(tuple(names) or None), T0_MS + 4 * DAY_MS)
 
 
 def expect(one: Question, answer: Answer, views: list[View]) -> None:

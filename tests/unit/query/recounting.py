@@ -168,7 +168,7 @@ def wanted(question: Question, views: Iterable[View]) -> list[View]:
         for view in views
         if not view.deleted
         and question.range.from_ms <= counts_at(view) < question.range.to_ms
-        and (question.customers is None or view.customer_id in question.customers)
+        and question.customers.has(view.customer_id)
         and holds(view, question.filter)
     ]
 

@@ -36,7 +36,7 @@ def in_memory(one: Question, views: list[View]) -> tuple[Statement, dict[str, pa
         view
         for view in views
         if one.range.first_hour <= counts_at(view) // HOUR_MS < one.range.end_hour
-        and (one.customers is None or view.customer_id in one.customers)
+        and one.customers.has(view.customer_id)
     ]
     columns = {
         "hour": pa.array([counts_at(view) // HOUR_MS for view in kept], pa.int64()),

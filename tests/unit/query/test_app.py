@@ -11,17 +11,20 @@ import pytest
 from aiohttp.test_utils import TestClient, TestServer
 from openapi_spec_validator import validate
 
+from services.accounts.core.credentials import Credential
+from services.accounts.http.identities import Identities
 from services.query.answering import TooManyRows, Unsettled
 from services.query.core.answer import About, Answer, Breakdown, Figure, Group, Overall, Span
+from services.query.core.customers import Customers
 from services.query.core.question import Question
 from services.query.http.app import OPERATIONS, make_app
 from services.query.rim.engine import TooLarge
 from services.query.rim.warehouse import WarehouseAway
-from services.query.scope import OneToken
 from services.rim.database.pool import NotPublished, PostgresAway
+from tests.unit.dashboard.door import ENDED, GLOBEX_VIEWER, METRICS_TOKEN, OWNER, VIEWS_TOKEN, Known, cookies
+from tests.unit.query.door import door
 
 NOW_MS = 1_774_569_600_000
-TOKEN = "sixteen-characters"
 ABOUT = About(Span(0, 1), ["acme"], [], NOW_MS, is_exact=True, has_hot_rows=True)
 
 
@@ -52,31 +55,40 @@ class FakeAnswers:
 class Desk:
     """The application at work, and a client to it."""
 
-    def __init__(self, client: Any, answers: FakeAnswers) -> None:
+    def __init__(self, client: Any, answers: FakeAnswers, known: Identities) -> None:
+        assert isinstance(known, Known)
         self.client = client
+        self.known = known
         self.answers = answers
 
-    async def get(self, path: str, token: str | None = TOKEN, **given: str) -> tuple[int, dict[str, Any]]:
-        headers = {"Authorization": f"Bearer {token}"} if token else {}
-        async with self.client.get(path, params=given, headers=headers) as response:
+    async def get(self, path: str, who: Credential | None = METRICS_TOKEN, **given: str) -> tuple[int, dict[str, Any]]:
+        async with self.client.get(path, params=given, headers=headers_of(who)) as response:
             kind = "application/json" if response.status == 200 else "application/problem+json"
             assert response.headers["Cache-Control"] == "no-store"
             return response.status, await response.json(content_type=kind)
 
 
+def headers_of(who: Credential | None) -> dict[str, str]:
+    if who is None:
+        return {}
+    if who.kind == "t":
+        return {"Authorization": f"Bearer {who.text}"}
+    return {"Cookie": "; ".join(f"{name}={value}" for name, value in cookies(who).items())}
+
+
 @contextlib.asynccontextmanager
 async def desk(*, seconds_max: float = 20, caller_questions_max: int = 2) -> AsyncIterator[Desk]:
-    answers = FakeAnswers()
+    answers, at_door = FakeAnswers(), door()
     app = make_app(
         answers,
-        OneToken(TOKEN, {"acme", "beta"}),
+        at_door,
         caller_questions_max=caller_questions_max,
         seconds_max=seconds_max,
         days_max=400,
         now_ms=lambda: NOW_MS,
     )
     async with TestClient(TestServer(app)) as client:
-        yield Desk(client, answers)
+        yield Desk(client, answers, at_door.identities)
 
 
 async def test_an_answer_is_that_of_the_question_for_the_callers_customers() -> None:
@@ -85,24 +97,39 @@ async def test_an_answer_is_that_of_the_question_for_the_callers_customers() -> 
 
     assert (status, found["n"], found["metrics"]) == (200, 3, {"views": {"value": 3, "n": 3}})
     (question,) = at.answers.asked
-    assert question.customers == ("acme", "beta")
+    assert question.customers == Customers(("globex", "globex-tv"))
     assert [metric.name for metric in question.metrics] == ["views", "rebuffer_fraction"]
 
 
 @pytest.mark.parametrize("path", [one.path for one in OPERATIONS])
-async def test_without_the_token_nothing_is_said(path: str) -> None:
+async def test_without_a_session_or_a_token_nothing_is_said(path: str) -> None:
     async with desk() as at:
-        for token in (None, "another-characters"):
-            status, problem = await at.get(path, token)
-            assert (status, problem["type"]) == (401, "urn:playhead:problem:unauthorized")
+        for who, expected in ((None, 401), (ENDED, 401), (VIEWS_TOKEN, 403)):
+            status, problem = await at.get(path, who)
+            assert (status, problem["status"]) == (expected, expected)
     assert not at.answers.asked
 
 
-async def test_a_customer_that_the_token_may_not_see_does_not_exist() -> None:
+async def test_a_person_and_a_token_see_what_is_theirs_and_the_installations_owner_all() -> None:
     async with desk() as at:
-        status, problem = await at.get("/v1/overall", customer="other")
+        for who in (GLOBEX_VIEWER, OWNER):
+            assert (await at.get("/v1/overall", who))[0] == 200
+    assert [question.customers for question in at.answers.asked] == [Customers(("globex", "globex-tv")), Customers()]
+
+
+async def test_while_accounts_are_away_nobody_is_let_in() -> None:
+    async with desk() as at:
+        at.known.problem = PostgresAway("test")
+        status, problem = await at.get("/v1/overall")
+        assert (status, problem["type"]) == (503, "urn:playhead:problem:away")
+    assert not at.answers.asked
+
+
+async def test_a_customer_that_the_caller_may_not_see_does_not_exist() -> None:
+    async with desk() as at:
+        status, problem = await at.get("/v1/overall", customer="acme")
         assert (status, problem["type"]) == (404, "urn:playhead:problem:unknown-customer")
-        assert "other" not in str(problem)
+        assert "acme" not in str(problem)
 
 
 async def test_a_wrong_question_names_the_parameter() -> None:

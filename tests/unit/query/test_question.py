@@ -4,9 +4,11 @@ from typing import Any
 
 import pytest
 
+from services.accounts.core.customer_scope import CustomerScope
+from services.query.core.customers import EVERY_CUSTOMER, Customers
 from services.query.core.problems import Wrong
 from services.query.core.question import AskedBreakdown, AskedSeries, Question, parsed, understood
-from services.query.scope import Caller, OneToken, UnknownCustomer
+from services.query.scope import Caller, UnknownCustomer
 
 NOW_MS = 1_774_569_600_000 + 30 * 60_000
 HOUR_MS = 3_600_000
@@ -89,19 +91,20 @@ def test_a_series_has_no_more_points_than_one_may() -> None:
 
 
 def test_a_caller_sees_its_own_customers_and_no_other_exists() -> None:
-    caller = Caller("token", frozenset({"acme", "beta"}))
+    caller = Caller("token", CustomerScope(own=frozenset({"acme", "beta"})))
 
-    assert ask(by="cdn", caller=caller).customers == ("acme", "beta")
-    assert ask(by="cdn", caller=caller, customer="acme").customers == ("acme",)
+    assert ask(by="cdn", caller=caller).customers == Customers(("acme", "beta"))
+    assert ask(by="cdn", caller=caller, customer="acme").customers == Customers(("acme",))
     for customer in ("other", "acme,other"):
         with pytest.raises(UnknownCustomer):
             ask(by="cdn", caller=caller, customer=customer)
-    assert ask(by="cdn").customers is None
+    assert ask(by="cdn").customers == EVERY_CUSTOMER
 
 
-@pytest.mark.parametrize("authorization", ["", "Bearer", "Bearer wrong", "Basic sixteen-characters", "Bearer \udcff"])
-def test_only_the_token_opens(authorization: str) -> None:
-    scope = OneToken("sixteen-characters")
+def test_whoever_owns_the_rest_sees_all_but_what_others_own() -> None:
+    caller = Caller("owner", CustomerScope(all_but=frozenset({"globex"})))
 
-    assert scope.caller({"Authorization": authorization}) is None
-    assert scope.caller({"Authorization": "bearer sixteen-characters"}) == Caller("token")
+    assert ask(by="cdn", caller=caller).customers == Customers(but=("globex",))
+    assert ask(by="cdn", caller=caller, customer="acme").customers == Customers(("acme",))
+    with pytest.raises(UnknownCustomer):
+        ask(by="cdn", caller=caller, customer="globex")

@@ -7,6 +7,7 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
+from services.query.core.customers import Customers
 from services.query.core.question import AskedBreakdown, Question, understood
 from services.query.rim.warehouse import File, ViewsTable, WarehouseAway
 
@@ -21,7 +22,7 @@ def append(folder: Path, *rows: tuple[int, int, str]) -> None:
 
 def of(first_hour: int, end_hour: int, *customers: str) -> Question:
     given: dict[str, Any] = {"from_": str(first_hour * HOUR_MS), "to": str(end_hour * HOUR_MS)}
-    return understood(AskedBreakdown(by="cdn", **given), lambda _: customers or None, 0)
+    return understood(AskedBreakdown(by="cdn", **given), lambda _: Customers(customers or None), 0)
 
 
 def test_only_files_that_can_have_views_of_the_question_are_read(tmp_path: Path) -> None:

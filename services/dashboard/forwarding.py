@@ -1,0 +1,148 @@
+"""Questions under /v1 that another service answers: passed on as they are, and their answers as they come.
+
+Who asks is found out where the answer is made: the service `query` has the same guard before its routes.
+"""
+
+import asyncio
+from typing import Final
+
+import aiohttp
+import msgspec
+import structlog
+from aiohttp import web
+from multidict import CIMultiDict, CIMultiDictProxy
+from yarl import URL
+
+from services.accounts.http.access import ELSEWHERE, PUBLIC, Routing
+from services.rim.http.openapi import Operation, document, merged
+from services.rim.http.problems import problem_response
+from shared.problems import Problem
+
+log = structlog.get_logger(__name__)
+
+#: What belongs to one connection (RFC 9110, 7.6.1), and what the server below sets itself.
+_OF_A_CONNECTION: Final = frozenset(
+    {"connection", "keep-alive", "proxy-authenticate", "proxy-authorization", "proxy-connection", "te", "trailer"}
+    | {"transfer-encoding", "upgrade", "expect", "content-length"}
+)
+_FORWARDED: Final = "X-Forwarded-For"
+_CHUNK_BYTES_MAX: Final = 256 * 1024
+_DOCUMENT_BYTES_MAX: Final = 4 * 1024 * 1024
+#: So many questions are passed on at a time: each holds a connection.
+_CONNECTIONS_MAX: Final = 200
+
+
+class Forwarding:
+    """The routes of the service at `url`; without one, a problem that says so."""
+
+    def __init__(self, url: str, *, wait_seconds_max: float) -> None:
+        self._url = url.rstrip("/")
+        self._wait_seconds_max = wait_seconds_max
+        self._session: aiohttp.ClientSession | None = None
+
+    def add_to(self, routing: Routing, operations: list[Operation]) -> None:
+        """Adds the document, with `operations` that are served here, and everything under /v1 that has no other route."""
+        own = document(operations)
+
+        async def describe(_: web.Request) -> web.Response:
+            found = await self._described()
+            # The service's own title and words come first.
+            whole = own if found is None else merged(found, own)
+            return web.Response(body=msgspec.json.encode(whole), content_type="application/json")
+
+        routing.get("/v1/openapi.json", describe, PUBLIC, name="openapi")
+        for method in ("GET", "POST", "PUT", "PATCH", "DELETE"):
+            routing.add(method, "/v1/{tail:.*}", self.forward, ELSEWHERE, name=f"forwarded-{method.lower()}")
+
+    async def open(self) -> None:
+        """Makes the client; opens no connection yet."""
+        self._session = aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(limit=_CONNECTIONS_MAX),
+            timeout=aiohttp.ClientTimeout(
+                total=None, sock_connect=self._wait_seconds_max, sock_read=self._wait_seconds_max
+            ),
+            auto_decompress=False,
+            cookie_jar=aiohttp.DummyCookieJar(),
+            skip_auto_headers=("User-Agent", "Accept", "Accept-Encoding", "Content-Type"),
+        )
+
+    async def close(self) -> None:
+        """Closes its connections."""
+        if self._session is not None:
+            await self._session.close()
+
+    async def forward(self, request: web.Request) -> web.StreamResponse:
+        """Passes a request on; when its client goes away, so does the question."""
+        if not self._url:
+            return problem_response(
+                Problem(404, "Nothing is here", "query-off", "DASHBOARD_QUERY_URL is not set: no service answers this.")
+            )
+        assert self._session is not None, "not opened"
+        body = request.content if request.body_exists else None
+        try:
+            async with self._session.request(
+                request.method,
+                URL(f"{self._url}{request.raw_path}", encoded=True),
+                headers=_passed_on(request),
+                data=body,
+                allow_redirects=False,
+            ) as answer:
+                return await _copied(request, answer)
+        except TimeoutError:
+            log.warning("query_away", kind="deadline")
+            return problem_response(Problem(504, "The service query takes too long", "query-slow"))
+        except aiohttp.ClientConnectionError as error:
+            log.warning("query_away", kind=type(error).__name__)
+            return problem_response(Problem(503, "The service query does not answer", "query-away"))
+        except aiohttp.ClientError as error:
+            log.error("query_answers_badly", kind=type(error).__name__)
+            return problem_response(Problem(502, "The service query gives no answer that is one", "query-broken"))
+
+    async def _described(self) -> dict[str, object] | None:
+        """The document of the other service; None while it is away."""
+        if not self._url or self._session is None:
+            return None
+        try:
+            async with self._session.get(f"{self._url}/v1/openapi.json", allow_redirects=False) as answer:
+                body = await answer.content.read(_DOCUMENT_BYTES_MAX)
+                while not answer.content.at_eof() and len(body) < _DOCUMENT_BYTES_MAX:
+                    body += await answer.content.read(_DOCUMENT_BYTES_MAX - len(body))
+                found: dict[str, object] = msgspec.json.decode(body, type=dict)
+        except (aiohttp.ClientError, TimeoutError, msgspec.DecodeError) as error:
+            log.warning("query_away", kind=type(error).__name__)
+            return None
+        else:
+            return found if answer.status == 200 else None
+
+
+async def _copied(request: web.Request, answer: aiohttp.ClientResponse) -> web.StreamResponse:
+    """Sends an answer as it comes. One that breaks off breaks off here too: its reader must not take it for whole."""
+    response = web.StreamResponse(status=answer.status, reason=answer.reason, headers=_kept(answer.headers))
+    if answer.content_length is not None and request.method != "HEAD":
+        response.content_length = answer.content_length
+    await response.prepare(request)
+    try:
+        async for chunk in answer.content.iter_chunked(_CHUNK_BYTES_MAX):
+            await response.write(chunk)
+        await response.write_eof()
+    except (aiohttp.ClientError, TimeoutError, ConnectionResetError, asyncio.IncompleteReadError) as error:
+        log.warning("answer_broken_off", kind=type(error).__name__)
+        if request.transport is not None:
+            request.transport.abort()
+    return response
+
+
+def _passed_on(request: web.Request) -> CIMultiDict[str]:
+    """The headers of a request, `Host` among them, with the client's address added to those that it came by."""
+    headers = _kept(request.headers)
+    came_by = [*headers.popall(_FORWARDED, []), *([request.remote] if request.remote else [])]
+    if came_by:
+        headers[_FORWARDED] = ", ".join(came_by)
+    return headers
+
+
+def _kept(headers: CIMultiDictProxy[str]) -> CIMultiDict[str]:
+    """Those that belong to the message and not to the connection."""
+    named = {name.strip().lower() for text in headers.getall("Connection", []) for name in text.split(",")}
+    dropped = _OF_A_CONNECTION | named
+    return CIMultiDict((name, value) for name, value in headers.items() if name.lower() not in dropped)

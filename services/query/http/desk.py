@@ -1,0 +1,78 @@
+"""What every resource of the API is given: who asks, their turn, the deadline, and the problem that an error is."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import Final
+
+import msgspec
+from aiohttp import web
+
+from services.accounts.http.guard import principal_of
+from services.query.answering import TooManyRows, Unsettled
+from services.query.core.problems import Wrong
+from services.query.http.turns import TooManyQuestions, Turns
+from services.query.rim.engine import TooLarge
+from services.query.rim.warehouse import WarehouseAway
+from services.query.scope import Caller, UnknownCustomer
+from services.rim.database.pool import NotPublished, PostgresAway, QueryRefused
+from services.rim.http.problems import problem_response
+from shared.problems import Problem
+
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+#: Of what a question may raise, the problem that its answer is.
+_PROBLEMS: Final[dict[type[Exception], Problem]] = {
+    UnknownCustomer: Problem(404, "There is no such customer", "unknown-customer"),
+    TooManyRows: Problem(422, "The question reads too many views", "too-many-views", "Ask for a shorter range."),
+    TooLarge: Problem(
+        422, "The question needs too much memory", "too-large", "Ask for fewer groups or a shorter range."
+    ),
+    TooManyQuestions: Problem(429, "Too many questions at a time", "too-many-questions"),
+    PostgresAway: Problem(503, "Postgres does not answer", "postgres-away"),
+    NotPublished: Problem(503, "The finalizer has not published yet", "not-published"),
+    WarehouseAway: Problem(503, "The warehouse cannot be read", "warehouse-away"),
+    Unsettled: Problem(503, "The warehouse changes too fast", "unsettled"),
+    QueryRefused: Problem(500, "Postgres refuses the statement", "refused"),
+    TimeoutError: Problem(504, "The question took too long", "too-slow", "Ask for a shorter range."),
+}
+
+
+class Desk:
+    """Shared by the resources of one application."""
+
+    def __init__(self, turns: Turns, *, seconds_max: float, days_max: int, now_ms: Callable[[], int]) -> None:
+        self._turns = turns
+        self._seconds_max = seconds_max
+        self.days_max: Final = days_max
+        self.now_ms: Final = now_ms
+
+    def caller(self, request: web.Request) -> Caller:
+        """Who asks."""
+        return Caller.of(principal_of(request))
+
+    @asynccontextmanager
+    async def turn(self, caller: Caller) -> AsyncIterator[None]:
+        """A turn of the caller's, until the deadline. Raises `TooManyQuestions` or `TimeoutError`."""
+        with self._turns.of(caller):
+            async with asyncio.timeout(self._seconds_max):
+                yield
+
+    @staticmethod
+    def answering(handler: Handler) -> Handler:
+        """`handler`, whose errors are problems."""
+
+        async def answer(request: web.Request) -> web.StreamResponse:
+            try:
+                return await handler(request)
+            except Wrong as error:
+                return problem_response(error.problem())
+            except tuple(_PROBLEMS) as error:
+                return problem_response(next(one for cause, one in _PROBLEMS.items() if isinstance(error, cause)))
+
+        return answer
+
+
+def sent(what: msgspec.Struct) -> web.Response:
+    """An answer as JSON."""
+    return web.Response(body=msgspec.json.encode(what), content_type="application/json")

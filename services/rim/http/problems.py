@@ -1,0 +1,17 @@
+"""Problems (RFC 9457) as HTTP answers: every API of this project refuses by these."""
+
+from typing import Final
+
+from aiohttp import web
+
+from shared.problems import PROBLEM_JSON, Problem
+
+#: What passes by itself says when to ask again.
+_PASSING: Final = frozenset({429, 503})
+RETRY_SECONDS: Final = 1
+
+
+def problem_response(problem: Problem, *, retry_seconds: float = RETRY_SECONDS) -> web.Response:
+    """The answer that a problem is."""
+    headers = {"Retry-After": str(max(1, round(retry_seconds)))} if problem.status in _PASSING else {}
+    return web.Response(body=problem.encode(), content_type=PROBLEM_JSON, status=problem.status, headers=headers)

@@ -1,0 +1,178 @@
+"""Questions that are passed on: as they are, to a service that may be away, slow or broken."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+from aiohttp import web
+from aiohttp.test_utils import TestClient, TestServer
+from yarl import URL
+
+from deploy.local.ports import free_port
+from services.accounts.http.access import METRICS, Routing
+from services.dashboard.forwarding import Forwarding
+from services.rim.http.openapi import Operation, document
+from shared.problems import Problem
+
+
+@dataclass
+class Elsewhere:
+    """The service that questions are passed on to; `answer` is the test's."""
+
+    answer: Callable[[web.Request], Any]
+    seen: list[web.Request] = field(default_factory=list)
+    bodies: list[bytes] = field(default_factory=list)
+    has_begun: asyncio.Event = field(default_factory=asyncio.Event)
+    was_cancelled: asyncio.Event = field(default_factory=asyncio.Event)
+
+    async def handle(self, request: web.Request) -> web.StreamResponse:
+        self.seen.append(request)
+        self.has_begun.set()
+        try:
+            self.bodies.append(await request.read())
+            return await self.answer(request)  # type: ignore[no-any-return]
+        except asyncio.CancelledError:
+            self.was_cancelled.set()
+            raise
+
+
+async def _plain(request: web.Request) -> web.Response:
+    return web.json_response({"path": request.raw_path}, status=418, headers={"Set-Cookie": "a=b", "X-Own": "1"})
+
+
+@contextlib.asynccontextmanager
+async def passing(
+    answer: Callable[[web.Request], Any] = _plain, *, seconds: float = 20, url: str | None = None
+) -> AsyncIterator[tuple[Any, Elsewhere]]:
+    """A client of the dashboard's routes, and what is behind them."""
+    elsewhere = Elsewhere(answer)
+    behind = web.Application()
+    behind.router.add_route("*", "/{tail:.*}", elsewhere.handle)
+    app = web.Application()
+    routing = Routing(app)
+
+    async def own(_: web.Request) -> web.Response:
+        return web.json_response("here")
+
+    routing.get("/v1/live", own, METRICS, name="live")
+    async with TestServer(behind, handler_cancellation=True) as server:
+        forwarding = Forwarding(str(server.make_url("/")) if url is None else url, wait_seconds_max=seconds)
+        forwarding.add_to(routing, [Operation("/v1/live", "what is now", Problem)])
+        await forwarding.open()
+        try:
+            async with TestClient(TestServer(app, handler_cancellation=True)) as client:
+                yield client, elsewhere
+        finally:
+            await forwarding.close()
+
+
+async def test_a_question_and_its_answer_are_passed_on_as_they_are() -> None:
+    path = "/v1/overall?filter=%7B%22a%22%3A%20%22b%2Fc%22%7D&filter=+x"
+    headers = {"Authorization": "Bearer secret", "Host": "playhead.example.com", "Connection": "X-Hop", "X-Hop": "1"}
+    async with (
+        passing() as (client, elsewhere),
+        client.session.post(
+            URL(f"{client.make_url('')}{path}", encoded=True),
+            data=b"body",
+            headers=headers | {"X-Forwarded-For": "1.2.3.4"},
+        ) as answer,
+    ):
+        assert (answer.status, await answer.json()) == (418, {"path": path})
+        assert (answer.headers["X-Own"], answer.headers["Set-Cookie"]) == ("1", "a=b")
+    (request,) = elsewhere.seen
+    assert (request.method, elsewhere.bodies) == ("POST", [b"body"])
+    assert (request.headers["Host"], request.headers["Authorization"]) == ("playhead.example.com", "Bearer secret")
+    assert request.headers["X-Forwarded-For"] == "1.2.3.4, 127.0.0.1"
+    assert "X-Hop" not in request.headers
+
+
+async def test_what_is_served_here_is_answered_here() -> None:
+    async with passing() as (client, elsewhere), client.get("/v1/live") as answer:
+        assert await answer.json() == "here"
+    assert elsewhere.seen == []
+
+
+async def test_an_answer_is_passed_on_while_it_comes() -> None:
+    goes_on = asyncio.Event()
+
+    async def slowly(request: web.Request) -> web.StreamResponse:
+        response = web.StreamResponse()
+        await response.prepare(request)
+        await response.write(b"first")
+        await goes_on.wait()
+        await response.write(b"last")
+        return response
+
+    async with passing(slowly) as (client, _), client.get("/v1/exports/1") as answer:
+        assert await answer.content.readany() == b"first"
+        goes_on.set()
+        assert await answer.content.read() == b"last"
+
+
+async def test_a_client_that_goes_away_ends_its_question() -> None:
+    async def never(_: web.Request) -> web.Response:
+        await asyncio.Event().wait()
+        return web.Response()
+
+    async with passing(never) as (client, elsewhere):
+        asking = asyncio.create_task(client.get("/v1/overall"))
+        async with asyncio.timeout(20):
+            await elsewhere.has_begun.wait()
+            asking.cancel()
+            await elsewhere.was_cancelled.wait()
+
+
+async def _breaks_off(request: web.Request) -> web.StreamResponse:
+    assert request.transport is not None
+    request.transport.abort()
+    return web.Response()
+
+
+async def _hangs(_: web.Request) -> web.Response:
+    await asyncio.Event().wait()
+    return web.Response()
+
+
+@pytest.mark.parametrize(
+    ("answer", "url", "status", "kind"),
+    [
+        (_plain, f"http://127.0.0.1:{free_port()}", 503, "query-away"),
+        (_breaks_off, None, 503, "query-away"),
+        (_hangs, None, 504, "query-slow"),
+        (_plain, "", 404, "query-off"),
+    ],
+)
+async def test_a_service_that_gives_no_answer_is_named(
+    answer: Callable[[web.Request], Any], url: str | None, status: int, kind: str
+) -> None:
+    async with passing(answer, seconds=0.2, url=url) as (client, _), client.get("/v1/overall") as found:
+        problem = await found.json()
+        assert (found.status, problem["type"]) == (status, f"urn:playhead:problem:{kind}")
+        assert found.content_type == "application/problem+json"
+
+
+async def test_an_answer_that_breaks_off_is_not_taken_for_whole() -> None:
+    async def half(request: web.Request) -> web.StreamResponse:
+        response = web.StreamResponse(headers={"Content-Length": "10"})
+        await response.prepare(request)
+        await response.write(b"half")
+        assert request.transport is not None
+        request.transport.close()
+        return response
+
+    async with passing(half) as (client, _):
+        with pytest.raises(Exception, match=r"payload|disconnected|reset|closed"):
+            await (await client.get("/v1/exports/1")).read()
+
+
+async def test_the_document_is_that_of_both_services_or_of_the_one_that_answers() -> None:
+    async def described(_: web.Request) -> web.Response:
+        return web.json_response(document([Operation("/v1/overall", "all views", Problem)]))
+
+    async with passing(described) as (client, _), client.get("/v1/openapi.json") as answer:
+        assert set((await answer.json())["paths"]) == {"/v1/live", "/v1/overall"}
+    async with passing(_hangs, seconds=0.1) as (client, _), client.get("/v1/openapi.json") as answer:
+        assert set((await answer.json())["paths"]) == {"/v1/live"}
