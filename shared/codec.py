@@ -21,6 +21,8 @@ from shared.schemas import (
     video_view,
     view,
 )
+from shared.schemas.alerts import event as alert_event
+from shared.schemas.alerts import rule as alert_rule
 from shared.schemas.apis import anomaly as api_anomaly
 from shared.schemas.apis import call as api_call
 from shared.schemas.apis import change as api_change
@@ -71,3 +73,5 @@ API_WINDOW: Final = Codec(api_window.ApiWindow, api_window.SCHEMA_VERSION)
 API_ANOMALY: Final = Codec(api_anomaly.ApiAnomaly, api_anomaly.SCHEMA_VERSION)
 USER: Final = Codec(user.User, user.SCHEMA_VERSION)
 USER_COMMAND: Final = Codec(user_command.UserCommand, user_command.SCHEMA_VERSION)
+ALERT_RULES: Final = Codec(alert_rule.AlertRules, alert_rule.SCHEMA_VERSION)
+ALERT_EVENT: Final = Codec(alert_event.AlertEvent, alert_event.SCHEMA_VERSION)

@@ -121,7 +121,7 @@ VIEWS_PROTOBUF: Final = Topic(
 )
 LIVE: Final = Topic(
     name="live",
-    key="<partition>:<customer>:<bucket ms>",
+    key="<customer>",
     schema="shared.schemas.live.Live",
     owner="processor/video_views",
     cleanup="delete",
@@ -257,6 +257,32 @@ WEBHOOKS_FAILED: Final = Topic(
     retention_ms=30 * _DAY_MS,
     retention_bytes=_GIB,
 )
+ALERT_RULES: Final = Topic(
+    name="alert_rules",
+    key="<customer>",
+    schema="shared.schemas.alerts.rule.AlertRules",
+    owner="notifications",
+    # Of every customer the newest rules.
+    cleanup="compact",
+    extra=_CHANGELOG,
+)
+ALERT_EVENTS: Final = Topic(
+    name="alert_events",
+    key="<customer>:<incident id>",
+    schema="shared.schemas.alerts.event.AlertEvent",
+    owner="processor/alerts",
+    cleanup="delete",
+    retention_ms=30 * _DAY_MS,
+    retention_bytes=_GIB,
+)
+ALERTS_CHANGELOG: Final = Topic(
+    name="alerts.changelog",
+    key="<store id><row key>, or meta",
+    schema="services.processor.engine.state.rows",
+    owner="processor/alerts",
+    cleanup="compact",
+    extra=_CHANGELOG,
+)
 API_BASELINES_CHANGELOG: Final = Topic(
     name="api_baselines.changelog",
     key="<store id><row key>, or meta",
@@ -343,4 +369,5 @@ ALL: Final = (
     *(RECORDINGS, RECORDING_INDEX, RECORDINGS_CHANGELOG),
     *(API_WINDOWS, API_ANOMALIES, API_BASELINES_CHANGELOG, WEBHOOKS_FAILED),
     *(USER_COMMANDS, USERS, USERS_CHANGELOG),
+    *(ALERT_RULES, ALERT_EVENTS, ALERTS_CHANGELOG),
 )

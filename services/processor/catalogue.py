@@ -3,6 +3,8 @@
 from collections.abc import Callable, Mapping
 from typing import Final
 
+from services.processor.applications.alerts import app as alerts
+from services.processor.applications.alerts.settings import AlertsSettings
 from services.processor.applications.api_baselines import app as api_baselines
 from services.processor.applications.api_baselines.settings import BaselineRules
 from services.processor.applications.api_schemas import app as api_schemas
@@ -39,6 +41,7 @@ APPLICATIONS: Final[dict[ApplicationName, Callable[[Mapping[str, str]], Applicat
     "recordings": lambda environ: recordings.application(SessionRules.load(environ)),
     "api_baselines": lambda environ: api_baselines.application(BaselineRules.load(environ)),
     "users": lambda environ: users.application(UserRules.load(environ)),
+    "alerts": lambda environ: alerts.application(AlertsSettings.load(environ)),
 }
 
 #: The settings of each application.
@@ -49,4 +52,5 @@ SETTINGS: Final[dict[ApplicationName, type[SettingsGroup]]] = {
     "recordings": SessionRules,
     "api_baselines": BaselineRules,
     "users": UserRules,
+    "alerts": AlertsSettings,
 }

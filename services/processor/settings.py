@@ -9,7 +9,7 @@ from services.processor.engine.application.failure_rules import FailureRules
 from services.rim.process.crash_points import ARMED_PATTERN
 from shared.settings import Settings
 
-ApplicationName = Literal["video_views", "traces", "api_schemas", "api_baselines", "recordings", "users"]
+ApplicationName = Literal["video_views", "traces", "api_schemas", "api_baselines", "recordings", "users", "alerts"]
 
 
 class ProcessorSettings(FailureRules, Settings):

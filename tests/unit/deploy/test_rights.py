@@ -11,7 +11,7 @@ from shared import topics
 
 APPLICATION_NAMES = tuple(APPLICATIONS)
 #: Users that are no application of the processor; `topics` makes topics and neither reads nor writes any.
-OTHERS = ("collector", "finalizer", "serving", "dashboard", "webhooks", "operator", "topics")
+OTHERS = ("collector", "finalizer", "serving", "dashboard", "webhooks", "notifications", "operator", "topics")
 
 
 def allowed(user: str, operation: str) -> set[str]:

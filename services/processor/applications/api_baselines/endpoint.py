@@ -7,10 +7,11 @@ import msgspec
 
 from services.processor.applications.api_baselines.anomaly import Anomaly, AnomalyChange, follow
 from services.processor.applications.api_baselines.judging import judge, usual
-from services.processor.applications.api_baselines.season import Season, baseline_at, hour_of_week, learn
+from services.processor.applications.api_baselines.season import Season, baseline_at, learn
 from services.processor.applications.api_baselines.settings import BaselineRules
 from services.processor.applications.api_baselines.window import Figures, Window, figures_of, join
 from shared.schemas.apis.anomaly import Figure, Measure, SeasonName
+from shared.statistics.weeks import hour_of_week
 
 WindowState = Literal["learning", "usual", "anomalous"]
 

@@ -4,9 +4,9 @@ A figure is an anomaly when two independent tests agree. The modified z-score co
 from all causes. The predictive test shows whether so few calls can show it at all: a quantile between two kinds of calls jumps by
 chance. Traffic must also be outside the range of all past windows.
 
-Sources: B. Iglewicz and D. Hoaglin, How to Detect and Handle Outliers (1993): the score 0.6745 (x - median) / MAD; F. Anscombe, The
-transformation of Poisson, binomial and negative-binomial data (1948): the root of a count + 3/8 deviates by 1/2; W. Conover,
-Practical Nonparametric Statistics (3rd ed., 1999), 3.2: a quantile is tested by the number of values beyond it.
+Sources: F. Anscombe, The transformation of Poisson, binomial and negative-binomial data (1948): the root of a count + 3/8 deviates
+by 1/2; W. Conover, Practical Nonparametric Statistics (3rd ed., 1999), 3.2: a quantile is tested by the number of values beyond it;
+those of `shared.statistics`.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -15,10 +15,11 @@ from statistics import median
 from typing import Final
 
 from services.processor.applications.api_baselines.season import Baseline
-from services.processor.applications.api_baselines.tails import count_beyond, share_at_least
 from services.processor.applications.api_baselines.window import Figures, Window
 from shared.histogram import bucket_of
 from shared.schemas.apis.anomaly import Evidence, Figure, Measure
+from shared.statistics.robust import deviation, modified_score
+from shared.statistics.tails import count_beyond, share_at_least
 
 #: Higher than the cut-off of 3.5 of Iglewicz and Hoaglin: a deviation from 24 windows is itself uncertain by a fifth, and a window
 #: has three quantiles. If latency varies from window to window, 3.5 reports 7 windows in 1,000, and 5 reports one.
@@ -39,7 +40,6 @@ TRAFFIC_TRUST_CALLS: Final = 400.0
 _LATENCY_DEVIATION_MIN: Final = 0.02
 _ERRORS_DEVIATION_MIN: Final = 0.002
 _TRAFFIC_DEVIATION_MIN: Final = 0.5
-_NORMAL: Final = 0.6745
 
 _QUANTILES: Final[tuple[Figure, ...]] = ("p50", "p95", "p99")
 _ERRORS: Final[tuple[Measure, ...]] = ("client_errors", "server_errors")
@@ -88,7 +88,7 @@ def _latency(window: Window, figures: Figures, baseline: Baseline, name: Figure)
     usually = median(past)
     if value <= 0 or usually <= 0:
         return None
-    score = _score(log(value), [log(one) for one in past if one > 0], _LATENCY_DEVIATION_MIN)
+    score = modified_score(log(value), [log(one) for one in past if one > 0], _LATENCY_DEVIATION_MIN)
     if abs(score) < SCORE_MIN or max(value / usually, usually / value) < LATENCY_RATIO_MIN:
         return None
     # Not the quantiles are compared but how many calls lie beyond the first value that would be another latency.
@@ -112,7 +112,9 @@ def _errors(figures: Figures, baseline: Baseline, name: Measure) -> Evidence | N
     value, usually = count / figures.calls, errors / calls
     if value - usually < ERRORS_MORE_MIN:
         return None
-    score = _score(value, [getattr(one, name) / one.calls for one in baseline.past if one.calls], _ERRORS_DEVIATION_MIN)
+    score = modified_score(
+        value, [getattr(one, name) / one.calls for one in baseline.past if one.calls], _ERRORS_DEVIATION_MIN
+    )
     if score < SCORE_MIN:
         return None
     probability = share_at_least(count, figures.calls, past_hits=errors, past_of=calls, trust=SHARE_TRUST_CALLS)
@@ -125,11 +127,11 @@ def _traffic(figures: Figures, baseline: Baseline) -> Evidence | None:
     if min(counts) <= figures.calls <= max(counts):
         return None
     roots = [sqrt(one + 0.375) for one in counts]
-    score = _score(sqrt(figures.calls + 0.375), roots, _TRAFFIC_DEVIATION_MIN)
+    score = modified_score(sqrt(figures.calls + 0.375), roots, _TRAFFIC_DEVIATION_MIN)
     if abs(score) < SCORE_MIN:
         return None
     # Where traffic comes in bursts, a negative binomial of shape k, the root deviates by more than a Poisson's: (1 + mean / k) / 4.
-    excess = 4 * _deviation(roots) ** 2 - 1
+    excess = 4 * deviation(roots) ** 2 - 1
     trust = min(TRAFFIC_TRUST_CALLS, sum(counts) / len(counts) / excess) if excess > 0 else TRAFFIC_TRUST_CALLS
     probability = count_beyond(figures.calls, past=sum(counts), windows=len(counts), trust=trust)
     return _evidence(
@@ -161,17 +163,6 @@ def _evidence(
         usual_windows=len(baseline.past),
         season=baseline.season,
     )
-
-
-def _score(value: float, past: list[float], deviation_min: float) -> float:
-    """The modified z-score, with a floor under the deviation."""
-    return (value - median(past)) / max(_deviation(past), deviation_min)
-
-
-def _deviation(past: list[float]) -> float:
-    """The standard deviation, estimated from the median distance from the median."""
-    middle = median(past)
-    return median(abs(one - middle) for one in past) / _NORMAL
 
 
 def _past_quantiles(past: Iterable[Figures], name: Figure) -> list[float]:

@@ -1,23 +1,14 @@
-"""The baseline of a time: past windows of the same hour of the week or, while these are few, of the same hour of any day. Pure.
-
-Hours are UTC's; hour 0 of the week is Monday's first.
-"""
+"""The baseline of a time: past windows of the same hour of the week or, while these are few, of the same hour of any day. Pure."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final
 
 import msgspec
 
 from services.processor.applications.api_baselines.window import Figures, Window
 from shared.histogram import merge
 from shared.schemas.apis.anomaly import SeasonName
-
-_HOUR_MS: Final = 3_600_000
-_HOURS_OF_DAY: Final = 24
-HOURS_OF_WEEK: Final = 7 * _HOURS_OF_DAY
-#: 1970 began on a Thursday.
-_FIRST_HOUR: Final = 3 * _HOURS_OF_DAY
+from shared.statistics.weeks import hours_like
 
 
 class Season(msgspec.Struct, array_like=True):
@@ -41,11 +32,6 @@ class Baseline:
     latency: dict[int, int]
 
 
-def hour_of_week(at_ms: int) -> int:
-    """0 to 167."""
-    return (at_ms // _HOUR_MS + _FIRST_HOUR) % HOURS_OF_WEEK
-
-
 def learn(season: Season, window: Window, figures: Figures, *, windows_max: int) -> None:
     """Remembers a window. Of more than `windows_max` the oldest are forgotten; in the sketch all of them fade."""
     season.past = [*season.past, figures][-windows_max:]
@@ -61,15 +47,22 @@ def baseline_at(
     hour: int, season_of: Callable[[int], Season | None], *, windows_min: int, windows_max: int
 ) -> Baseline | None:
     """What is usual in an hour of the week; None while too little is known."""
-    own = season_of(hour)
-    if own is not None and len(own.past) >= windows_min:
-        return Baseline("hour_of_week", own.past, own.latency)
-    others = [season_of(other) for other in range(hour % _HOURS_OF_DAY, HOURS_OF_WEEK, _HOURS_OF_DAY)]
-    known = [season for season in others if season is not None]
-    past = sorted((figures for season in known for figures in season.past), key=lambda figures: figures.start_ms)
-    if len(past) < windows_min:
+    seasons: dict[int, Season | None] = {}
+
+    def known(like: int) -> int:
+        season = seasons.setdefault(like, season_of(like))
+        return 0 if season is None else len(season.past)
+
+    found = hours_like(hour, known, windows_min)
+    if found is None:
         return None
+    name, hours = found
+    past: list[Figures] = []
     latency: dict[int, int] = {}
-    for season in known:
-        merge(latency, season.latency)
-    return Baseline("hour_of_day", past[-windows_max:], latency)
+    for like in hours:
+        season = seasons[like]
+        if season is not None:
+            past += season.past
+            merge(latency, season.latency)
+    past.sort(key=lambda figures: figures.start_ms)
+    return Baseline(name, past[-windows_max:], latency)

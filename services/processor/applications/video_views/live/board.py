@@ -103,8 +103,8 @@ class LiveBoard:
             ),
             **{field: getattr(row, field) for field in _SHARED_FIELDS},
         )
-        live_key = f"{live.partition}:{customer_id}:{live.bucket_ms}".encode()
-        self._context.emit(LIVE, live_key, LIVE_CODEC.encode(live))
+        # By key: what all partitions count of a customer meets in one, where alerts judge it as a whole.
+        self._context.emit(LIVE, key, LIVE_CODEC.encode(live), by_key=True)
         clock_ms = self._context.clock_ms
         if not row.open_now and clock_ms - row.active_ms > IDLE_MS:
             self._cohorts.forget_all(key, row.cohorts)

@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.processor.applications.api_baselines.season import Season, baseline_at, hour_of_week, learn
+from services.processor.applications.api_baselines.season import Season, baseline_at, learn
 from services.processor.applications.api_baselines.window import DURATION_US_MAX, Window, figures_of, join, take_call
+from shared.statistics.weeks import hour_of_week
 from tests.unit.processor.applications.api_baselines.calls import T0, call
 
 calls = st.lists(

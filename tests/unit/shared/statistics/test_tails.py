@@ -4,7 +4,7 @@ from math import comb, gamma, inf
 
 import pytest
 
-from services.processor.applications.api_baselines.tails import count_beyond, share_at_least
+from shared.statistics.tails import count_beyond, share_at_least
 
 
 def beta(a: float, b: float) -> float:

@@ -1,0 +1,87 @@
+"""Gathers what all partitions counted of a customer in a bucket, and says when the bucket is whole. Pure.
+
+A bucket closes once every partition has reported it that reported one of the last buckets, or when it has waited long enough.
+"""
+
+from typing import Final
+
+import msgspec
+
+from services.alerts.core.judging import WHOLE
+from services.alerts.core.metrics import added, counts_of
+from shared.schemas.live import BUCKET_MS, Live, LiveSlice
+
+#: A partition is expected for so long after its last report.
+EXPECTED_MS: Final = 4 * BUCKET_MS
+#: Buckets that wait at a time; beyond them the oldest closes.
+OPEN_MAX: Final = 60
+
+
+class Open(msgspec.Struct, array_like=True):
+    """One bucket that gathers; `due_ms` is when it closes at the latest, by the clock of the core."""
+
+    due_ms: int
+    partitions: list[int]
+    #: By slice.
+    counts: dict[str, list[int]]
+
+
+class Gathering(msgspec.Struct, array_like=True):
+    """Of one customer. Buckets by their begin, ms since 1970."""
+
+    open: dict[int, Open] = {}
+    #: Up to here buckets have closed.
+    closed_ms: int = 0
+    #: The begin of the last closed bucket that a partition reported.
+    reported: dict[int, int] = {}
+
+
+class Closed(msgspec.Struct):
+    """A bucket that has closed."""
+
+    start_ms: int
+    counts: dict[str, list[int]]
+    is_whole: bool
+
+
+def take(gathering: Gathering, live: Live, clock_ms: int, *, grace_ms: int, slices_max: int) -> bool:
+    """Takes a partition's gauge; False for one that comes after its bucket has closed."""
+    partition, start_ms = live.partition, live.bucket_ms
+    if start_ms <= gathering.closed_ms:
+        return False
+    bucket = gathering.open.get(start_ms)
+    if bucket is None:
+        bucket = gathering.open[start_ms] = Open(max(clock_ms, start_ms + BUCKET_MS) + grace_ms, [], {})
+    if partition in bucket.partitions:
+        return True
+    bucket.partitions.append(partition)
+    slices: dict[str, Live | LiveSlice] = {WHOLE: live, **live.slices}
+    for name, one in slices.items():
+        counts, known = counts_of(one), bucket.counts.get(name)
+        if known is not None:
+            bucket.counts[name] = added(known, counts)
+        elif len(bucket.counts) < slices_max:
+            bucket.counts[name] = counts
+    return True
+
+
+def due_ms(gathering: Gathering) -> int | None:
+    """When the next bucket closes at the latest; None where none is open."""
+    return gathering.open[min(gathering.open)].due_ms if gathering.open else None
+
+
+def close_next(gathering: Gathering, clock_ms: int) -> Closed | None:
+    """Closes the oldest bucket if it is whole, or its time is over; None where it waits."""
+    if not gathering.open:
+        return None
+    start_ms = min(gathering.open)
+    bucket = gathering.open[start_ms]
+    expected = {one for one, last_ms in gathering.reported.items() if last_ms >= start_ms - EXPECTED_MS}
+    # Of the first bucket, and after a gap, nobody knows who will report.
+    is_whole = bool(expected) and expected <= set(bucket.partitions)
+    if not is_whole and clock_ms < bucket.due_ms and len(gathering.open) <= OPEN_MAX:
+        return None
+    del gathering.open[start_ms]
+    gathering.closed_ms = start_ms
+    gathering.reported = {one: gathering.reported[one] for one in expected} | dict.fromkeys(bucket.partitions, start_ms)
+    return Closed(start_ms, bucket.counts, is_whole)

@@ -1,0 +1,125 @@
+"""Incidents: one at a time of a rule, whatever slices it finds. Opens, updates and closes each once. Pure."""
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+import msgspec
+
+from shared.schemas.alerts.event import SCHEMA_VERSION, SLICES_MAX, AlertEvent, Change, EndReason, Evidence, Suspect
+from shared.schemas.alerts.rule import AlertRule
+
+#: An incident is over when nothing was beyond its rule for so long: what comes and goes within it is one incident.
+QUIET_MS: Final = 180_000
+#: No more updates than one in so long.
+UPDATE_MS: Final = 60_000
+#: Slices that an incident remembers.
+REMEMBERED_MAX: Final = 200
+
+
+class Incident(msgspec.Struct, array_like=True):
+    """One that is open."""
+
+    id: str
+    opened_ms: int
+    last_ms: int
+    revision: int
+    #: When the last event was emitted.
+    said_ms: int
+    affected_max: int
+    #: By slice, the least likely (or farthest) evidence.
+    worst: dict[str, Evidence]
+    suspects: list[Suspect]
+    #: Whether slices have joined since the last event.
+    has_news: bool = False
+
+
+def follow(
+    incident: Incident | None,
+    rule: AlertRule,
+    customer_id: str,
+    found: Mapping[str, Evidence],
+    end_ms: int,
+    *,
+    affected: int,
+    suspects: Sequence[Suspect],
+) -> tuple[Incident | None, AlertEvent | None]:
+    """Takes what the rule found in the bucket that ended at `end_ms`. Returns the incident that is open then, and the event."""
+    if incident is None:
+        if not found:
+            return None, None
+        opened = Incident(
+            _id(customer_id, rule.id, end_ms), end_ms, end_ms, 1, end_ms, affected, dict(found), list(suspects)
+        )
+        return opened, _event(opened, rule, customer_id, "opened", end_ms)
+    if found:
+        _take(incident, found, end_ms, affected)
+        if suspects:
+            incident.suspects = list(suspects)
+    elif end_ms - incident.last_ms >= QUIET_MS:
+        return None, close(incident, rule, customer_id, "recovered", end_ms)
+    if incident.has_news and end_ms - incident.said_ms >= UPDATE_MS:
+        incident.revision += 1
+        incident.said_ms, incident.has_news = end_ms, False
+        return incident, _event(incident, rule, customer_id, "updated", end_ms)
+    return incident, None
+
+
+def close(incident: Incident, rule: AlertRule, customer_id: str, reason: EndReason, end_ms: int) -> AlertEvent:
+    """The event that closes it."""
+    incident.revision += 1
+    return _event(incident, rule, customer_id, "closed", end_ms, reason=reason)
+
+
+def _event(
+    incident: Incident,
+    rule: AlertRule,
+    customer_id: str,
+    change: Change,
+    at_ms: int,
+    *,
+    reason: EndReason | None = None,
+) -> AlertEvent:
+    """The incident as it is now."""
+    ranked = sorted(incident.worst.values(), key=lambda one: (one.probability or 0.0, -one.hits, one.slice))
+    return AlertEvent(
+        schema_version=SCHEMA_VERSION,
+        customer_id=customer_id,
+        incident_id=incident.id,
+        revision=incident.revision,
+        change=change,
+        end_reason=reason,
+        at_ms=at_ms,
+        opened_ms=incident.opened_ms,
+        last_ms=incident.last_ms,
+        rule_id=rule.id,
+        rule_version=rule.version,
+        rule_name=rule.name,
+        metric=rule.metric,
+        direction=rule.direction,
+        severity=rule.severity,
+        affected_max=incident.affected_max,
+        slices=ranked[:SLICES_MAX],
+        further_slices=len(ranked[SLICES_MAX:]),
+        suspects=incident.suspects,
+    )
+
+
+def _take(incident: Incident, found: Mapping[str, Evidence], end_ms: int, affected: int) -> None:
+    incident.last_ms = end_ms
+    incident.affected_max = max(incident.affected_max, affected)
+    for name, evidence in found.items():
+        known = incident.worst.get(name)
+        if known is None:
+            if len(incident.worst) >= REMEMBERED_MAX:
+                continue
+            incident.has_news = True
+            incident.worst[name] = evidence
+        elif (evidence.probability or 0.0, -evidence.hits) < (known.probability or 0.0, -known.hits):
+            incident.worst[name] = evidence
+
+
+def _id(customer_id: str, rule_id: str, opened_ms: int) -> str:
+    """The same however often the same gauges are read."""
+    named = f"{customer_id}\0{rule_id}\0{opened_ms}".encode()
+    return hashlib.sha256(named).hexdigest()[:24]

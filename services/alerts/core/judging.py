@@ -1,0 +1,103 @@
+"""Whether a slice is beyond a rule at the end of a bucket, and the evidence. Pure."""
+
+from collections.abc import Mapping
+from typing import Final
+
+from msgspec.structs import replace
+
+from services.alerts.core.metrics import METRICS, VIEWERS, Metric
+from services.alerts.core.series import BUCKETS_MAX, Series, Window, window
+from shared.schemas.alerts.event import Evidence
+from shared.schemas.alerts.rule import AlertRule
+from shared.schemas.live import BUCKET_MS
+from shared.statistics.rates import likelihood
+
+#: Lengths of the windows that are compared with what is usual, in buckets: a large change shows in a short one, a small one in a
+#: long one.
+LENGTHS: Final = (1, 2, 3, 4, 6, 9, 12)
+#: Of each comparison. A series has 120,960 buckets a week, whose windows overlap.
+PROBABILITY_MAX: Final = 1e-7
+WHOLE: Final = ""
+
+
+def selected(rule: AlertRule, series: Mapping[str, Series]) -> list[str]:
+    """The slices that a rule judges, of those that there are."""
+    pairs = [f"{name}={value}" for name, value in sorted(rule.filter.items())]
+    if rule.by is None:
+        name = "&".join(pairs) if pairs else WHOLE
+        return [name] if name in series else []
+    prefix = f"{rule.by}="
+    if not pairs:
+        return [name for name in series if name.startswith(prefix) and "&" not in name]
+    own = pairs[0]
+    return [
+        name
+        for name in series
+        if "&" in name and own in (parts := name.split("&")) and any(p.startswith(prefix) for p in parts)
+    ]
+
+
+def judge(rule: AlertRule, name: str, series: Series, end_ms: int) -> Evidence | None:
+    """The evidence that the slice is beyond the rule in the time up to `end_ms`; None where it is not."""
+    metric = METRICS[rule.metric]
+    if name != WHOLE and not metric.is_of_slices:
+        return None
+    return (_threshold if rule.condition == "threshold" else _anomaly)(rule, metric, name, series, end_ms)
+
+
+def _threshold(rule: AlertRule, metric: Metric, name: str, series: Series, end_ms: int) -> Evidence | None:
+    length = min(max(rule.for_seconds * 1_000 // BUCKET_MS, 1), BUCKETS_MAX)
+    found = window(series.buckets, end_ms, length)
+    # Without the whole time nothing is said about it.
+    if found.buckets < length or not _has_enough(rule, metric, found):
+        return None
+    value = metric.figure(found.counts, found.buckets)
+    if value is None or rule.threshold is None:
+        return None
+    if value <= rule.threshold if rule.direction == "above" else value >= rule.threshold:
+        return None
+    return _evidence(metric, name, found, end_ms, value=value, usual=rule.threshold)
+
+
+def _anomaly(rule: AlertRule, metric: Metric, name: str, series: Series, end_ms: int) -> Evidence | None:
+    learning = series.learning.get(metric.name)
+    if learning is None or learning.expected is None:
+        return None
+    best: Evidence | None = None
+    for length in LENGTHS:
+        found = window(series.buckets, end_ms, length)
+        if not found.buckets or not _has_enough(rule, metric, found):
+            continue
+        hits, of = found.counts[metric.hits], metric.exposure(found.counts, found.buckets)
+        likely = likelihood(metric.rate, learning, hits, of, found.buckets)
+        if likely is None or likely[0] >= PROBABILITY_MAX:
+            continue
+        probability, rate = likely
+        times = hits / (rate * of)
+        if times < rule.ratio if metric.anomaly == "above" else times > 1 / rule.ratio:
+            continue
+        if best is None or probability < (best.probability or 0.0):
+            value, usual = metric.figure(found.counts, found.buckets), rate * (1 if metric.of >= 0 else 12)
+            assert value is not None
+            plain = _evidence(metric, name, found, end_ms, value=value, usual=usual)
+            best = replace(plain, probability=probability, season=learning.expected.season)
+    return best
+
+
+def _has_enough(rule: AlertRule, metric: Metric, found: Window) -> bool:
+    if metric.of >= 0:
+        return found.counts[VIEWERS] >= rule.viewers_min * found.buckets
+    # Too little is counted where a partition has not reported.
+    return found.is_whole or (metric.kind == "level" and rule.direction == "above")
+
+
+def _evidence(metric: Metric, name: str, found: Window, end_ms: int, *, value: float, usual: float) -> Evidence:
+    return Evidence(
+        slice=name,
+        value=value,
+        usual=usual,
+        hits=found.counts[metric.hits],
+        of=metric.exposure(found.counts, found.buckets),
+        seconds=found.buckets * BUCKET_MS // 1_000,
+        at_ms=end_ms,
+    )

@@ -1,0 +1,91 @@
+"""What a rule can measure: each metric, and of which live counts it is made. Pure."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from shared.schemas.alerts.rule import Direction, MetricName
+from shared.schemas.live import BUCKET_MS, Live, LiveSlice
+from shared.statistics.rates import Rate
+
+#: The counts of a bucket that are kept, in this order; as in `shared.schemas.live`.
+FIELDS: Final = (
+    "viewers_now",
+    "rebuffering_now",
+    "bitrate_bps_now",
+    "bitrate_viewers_now",
+    "views_started",
+    "views_finished",
+    "playback_failures",
+    "startup_failures",
+    "exits_before_start",
+    "beacons",
+)
+VIEWERS: Final = FIELDS.index("viewers_now")
+BUCKETS_A_MINUTE: Final = 60_000 // BUCKET_MS
+
+#: share: so many of so many. mean: a sum over so many. level: a gauge. count: events of a minute.
+Kind = Literal["share", "mean", "level", "count"]
+
+
+@dataclass(frozen=True)
+class Metric:
+    """One metric; `hits` and `of` are places in `FIELDS`."""
+
+    name: MetricName
+    kind: Kind
+    hits: int
+    of: int = -1
+    #: On which side its anomalies are; None: thresholds alone.
+    anomaly: Direction | None = None
+    #: Whether slices have it.
+    is_of_slices: bool = True
+
+    @property
+    def rate(self) -> Rate:
+        """What kind of rate it is, where it is learned."""
+        return Rate(is_share=self.kind == "share", is_above=self.anomaly == "above")
+
+    def figure(self, sums: Sequence[int], buckets: int) -> float | None:
+        """The figure of sums over so many buckets; None where there is nothing to divide by."""
+        if self.kind == "level":
+            return sums[self.hits] / buckets if buckets else None
+        if self.kind == "count":
+            return sums[self.hits] * BUCKETS_A_MINUTE / buckets if buckets else None
+        return sums[self.hits] / sums[self.of] if sums[self.of] else None
+
+    def exposure(self, sums: Sequence[int], buckets: int) -> int:
+        """Of how many the hits are: viewers or views, or buckets of time."""
+        return sums[self.of] if self.of >= 0 else buckets
+
+
+def _field(name: str) -> int:
+    return FIELDS.index(name)
+
+
+_FINISHED: Final = _field("views_finished")
+METRICS: Final[Mapping[MetricName, Metric]] = {
+    metric.name: metric
+    for metric in (
+        Metric("rebuffering", "share", _field("rebuffering_now"), VIEWERS, "above"),
+        Metric("playback_failures", "share", _field("playback_failures"), _FINISHED, "above"),
+        Metric("startup_failures", "share", _field("startup_failures"), _FINISHED, "above"),
+        Metric("exits_before_start", "share", _field("exits_before_start"), _FINISHED, "above"),
+        Metric("bitrate", "mean", _field("bitrate_bps_now"), _field("bitrate_viewers_now")),
+        Metric("viewers", "level", VIEWERS),
+        Metric("views_started", "count", _field("views_started"), anomaly="below"),
+        Metric("beacons", "count", _field("beacons"), anomaly="below", is_of_slices=False),
+    )
+}
+#: Those of which it is learned what is usual.
+LEARNED: Final = tuple(metric for metric in METRICS.values() if metric.anomaly is not None)
+
+
+def counts_of(live: Live | LiveSlice) -> list[int]:
+    """The counts of `FIELDS`; what a slice does not have is 0."""
+    return [getattr(live, name, 0) for name in FIELDS]
+
+
+def added(one: Sequence[int], other: Sequence[int]) -> list[int]:
+    """Their sums."""
+    return [a + b for a, b in zip(one, other, strict=True)]

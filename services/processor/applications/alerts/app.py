@@ -1,0 +1,136 @@
+"""alerts: topics, stores and the fold that gathers each customer's gauges, learns what is usual, and emits incidents' changes."""
+
+from typing import Any, Final
+
+import msgspec
+
+from services.alerts.core.environment import SLICES_MAX, Environment, Season, apply_rules, take_bucket
+from services.alerts.core.gathering import Gathering, close_next, due_ms, take
+from services.processor.applications.alerts.settings import AlertsSettings
+from services.processor.engine.application.application import Application, Context, Processor, Store, StoreSpec
+from services.processor.engine.record import Record
+from shared import codec, topics
+from shared.codec import Undecodable
+from shared.schemas.alerts.rule import AlertRules
+
+GATHERINGS: Final = StoreSpec(
+    name="gatherings", id=1, encode=msgspec.msgpack.encode, decode=msgspec.msgpack.Decoder(Gathering).decode
+)
+ENVIRONMENTS: Final = StoreSpec(
+    name="environments", id=2, encode=msgspec.msgpack.encode, decode=msgspec.msgpack.Decoder(Environment).decode
+)
+SEASONS: Final = StoreSpec(
+    name="seasons",
+    id=3,
+    encode=msgspec.msgpack.encode,
+    decode=msgspec.msgpack.Decoder(Season).decode,
+    record_key=lambda key: key.partition(b"\x00")[0],
+)
+RULES: Final = StoreSpec(
+    name="rules", id=4, encode=msgspec.msgpack.encode, decode=msgspec.msgpack.Decoder(AlertRules).decode
+)
+
+#: A customer, and an hour of the week, of which nothing came for so long is forgotten.
+_FORGOTTEN_MS: Final = 70 * 86_400_000
+_OPEN_INCIDENTS: Final = "open_incidents"
+_LATE_GAUGES: Final = "late_gauges"
+
+
+class Alerts:
+    """The processor of one partition: all gauges and rules of its customers."""
+
+    def __init__(self, context: Context, settings: AlertsSettings) -> None:
+        self._context = context
+        self._grace_ms = settings.grace_ms
+        self._gatherings: Store[Gathering] = context.store(GATHERINGS)
+        self._environments: Store[Environment] = context.store(ENVIRONMENTS)
+        self._seasons: Store[Season] = context.store(SEASONS)
+        self._rules: Store[AlertRules] = context.store(RULES)
+
+    def fold(self, record: Record) -> None:
+        """Takes a customer's rules, or what a partition counted of it."""
+        if record.key is None:
+            raise Undecodable("the record has no key")
+        if record.topic == topics.ALERT_RULES.name:
+            self._take_rules(record.key, record.value)
+        elif record.value is None:
+            raise Undecodable("the record has no value")
+        else:
+            self._take_gauge(record.key, record.value)
+
+    def fire(self, spec: StoreSpec[Any], key: bytes) -> None:
+        """The oldest open bucket of a customer has waited long enough; or a customer, or a season, was not seen for long."""
+        if spec is SEASONS:
+            self._seasons.delete(key)
+            return
+        gathering = self._gatherings.get(key)
+        if gathering is None:
+            return
+        environment = self._environments.get(key)
+        if gathering.open or (environment is not None and environment.incidents):
+            self._close(key, gathering)
+        else:
+            self._gatherings.delete(key)
+            self._environments.delete(key)
+
+    def release(self, spec: StoreSpec[Any], key: bytes) -> None:
+        """What it counts of the row is taken back."""
+        environment = self._environments.get(key) if spec is ENVIRONMENTS else None
+        if environment is not None:
+            self._context.tally(_OPEN_INCIDENTS, -len(environment.incidents))
+
+    def _take_rules(self, key: bytes, value: bytes | None) -> None:
+        if value is None:
+            self._rules.delete(key)
+            return
+        rules, known = codec.ALERT_RULES.decode(value), self._rules.get(key)
+        # Two that publish may do so in any order.
+        if known is None or rules.version > known.version:
+            self._rules.put(key, rules)
+
+    def _take_gauge(self, key: bytes, value: bytes) -> None:
+        live = codec.LIVE.decode(value)
+        if key != live.customer_id.encode():
+            # An earlier release wrote gauges by partition: what of a customer is here is not the whole.
+            return
+        gathering = self._gatherings.get(key) or Gathering()
+        if not take(gathering, live, self._context.clock_ms, grace_ms=self._grace_ms, slices_max=SLICES_MAX):
+            self._context.tally(_LATE_GAUGES, 1)
+        self._close(key, gathering)
+
+    def _close(self, key: bytes, gathering: Gathering) -> None:
+        while (closed := close_next(gathering, self._context.clock_ms)) is not None:
+            environment = self._environments.get(key) or Environment()
+            open_before = len(environment.incidents)
+            changed = take_bucket(environment, closed, lambda hour: self._seasons.get(_season_key(key, hour)))
+            for hour, season in changed.items():
+                self._seasons.put(_season_key(key, hour), season, self._context.clock_ms + _FORGOTTEN_MS)
+            rules = self._rules.get(key)
+            for event in apply_rules(environment, rules.rules if rules else (), key.decode(), closed):
+                event_key = f"{event.customer_id}:{event.incident_id}".encode()
+                self._context.emit(topics.ALERT_EVENTS, event_key, codec.ALERT_EVENT.encode(event))
+            self._context.tally(_OPEN_INCIDENTS, len(environment.incidents) - open_before)
+            self._environments.put(key, environment)
+        self._gatherings.put(key, gathering, due_ms(gathering) or self._context.clock_ms + _FORGOTTEN_MS)
+
+
+def _season_key(key: bytes, hour: int) -> bytes:
+    return key + b"\x00" + str(hour).encode()
+
+
+def application(settings: AlertsSettings) -> Application:
+    """The application under these settings."""
+
+    def start(context: Context) -> Processor:
+        return Alerts(context, settings)
+
+    return Application(
+        name="alerts",
+        # Of equal times rules come first: they are in force for the gauges after them.
+        inputs=(topics.ALERT_RULES, topics.LIVE),
+        outputs=(topics.ALERT_EVENTS, topics.REJECTED),
+        changelog=topics.ALERTS_CHANGELOG,
+        stores=(GATHERINGS, ENVIRONMENTS, SEASONS, RULES),
+        start=start,
+        tallies=(_OPEN_INCIDENTS, _LATE_GAUGES),
+    )

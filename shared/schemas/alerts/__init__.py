@@ -1,0 +1,1 @@
+"""Alerts: the rules of a customer, and what their incidents go through."""

@@ -1,0 +1,58 @@
+"""The rules of a customer (environment), as the alerting application applies them. The value of topic `alert_rules`."""
+
+from typing import Final, Literal
+
+import msgspec
+
+SCHEMA_VERSION: Final = 1
+RULES_MAX: Final = 200
+
+MetricName = Literal[
+    "rebuffering",
+    "playback_failures",
+    "startup_failures",
+    "exits_before_start",
+    "bitrate",
+    "viewers",
+    "views_started",
+    "beacons",
+]
+Condition = Literal["threshold", "anomaly"]
+Direction = Literal["above", "below"]
+Severity = Literal["info", "warning", "critical"]
+
+
+class AlertRule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One rule. Shares are fractions, bitrates bps, counts of a minute."""
+
+    id: str
+    #: Goes up with each change.
+    version: int
+    name: str
+    metric: MetricName
+    condition: Condition
+    direction: Direction = "above"
+    #: Of a threshold: the figure beyond which the rule finds something.
+    threshold: float | None = None
+    #: Of an anomaly: how many times the usual figure at the least (of `below`: at the most 1 / ratio).
+    ratio: float = 1.5
+    #: Dimension to value: one, or a pair that is counted live. Empty: the whole environment.
+    filter: dict[str, str] = {}
+    #: Each value of this dimension is judged by itself.
+    by: str | None = None
+    #: For how long. A threshold's figure is that of this time (or of the last minute, which must then be beyond for so long); an
+    #: anomaly is found once it is certain, and must then last so much longer.
+    for_seconds: int = 0
+    #: Viewers at a time below which shares and means are not judged.
+    viewers_min: int = 50
+    severity: Severity = "warning"
+    is_enabled: bool = True
+
+
+class AlertRules(msgspec.Struct, frozen=True, kw_only=True):
+    """All rules of a customer. A larger version replaces a smaller one."""
+
+    schema_version: int
+    customer_id: str
+    version: int
+    rules: list[AlertRule]

@@ -1,0 +1,227 @@
+"""Rates: what is usual of one, learned minute by minute and kept by hour of the week, and how unlikely is what is counted. Pure.
+
+A forecast is the rate of the season times how far the last minutes were from it. The season is the same hour of former weeks; until
+that hour came twice, the same hour of former days; until then, the last hours; in the first full hour nothing is known. How far
+figures are from their forecasts by more than chance ("dispersion") is learned with them, at windows of 15 s and of a minute.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Final, Literal, NamedTuple
+
+import msgspec
+
+from shared.statistics.tails import dispersed_count_beyond, dispersed_share_at_least
+from shared.statistics.weeks import HOUR_MS, hour_of_week, hours_like
+
+SeasonName = Literal["hour_of_week", "hour_of_day", "recent"]
+
+#: Hours that are kept of one hour of the week: two months.
+OCCURRENCES_MAX: Final = 8
+#: An hour with fewer learned minutes tells nothing.
+MINUTES_MIN: Final = 20
+#: So often must an hour have come.
+OCCURRENCES_MIN: Final = 2
+#: Hours that tell what is usual while nothing else does.
+RECENT_HOURS: Final = 3
+#: A minute less likely than this is not learned, unless it has been so for a day: then it is the new usual.
+UNLEARNED_BELOW: Final = 1e-5
+UNLEARNED_MINUTES_MAX: Final = 24 * 60
+#: An hour less likely than this beside the others of its season is left out.
+_OUTLIER: Final = 1e-4
+#: What one window may add to the dispersion, at the most 5 deviations squared: an incident that was not noticed.
+_SQUARE_MAX: Final = 25.0
+#: Windows that a dispersion is known from before anything is measured, and that dispersion.
+_PRIOR_WINDOWS: Final = 30.0
+_PRIOR_DISPERSION: Final = 1.3
+#: By how much the rate may differ from its forecast by itself, as a fraction: the less is known, the more.
+_UNSURE: Final[dict[SeasonName, float]] = {"hour_of_week": 0.05, "hour_of_day": 0.08, "recent": 0.15}
+#: Of the last minutes, each counts for so much less than the next: half after ten minutes.
+_FADING: Final = 0.933
+#: Hits that the season counts for beside the last minutes.
+_LEVEL_HITS: Final = 15.0
+_LEVEL_MAX: Final = 3.0
+#: Buckets of a short window.
+SHORT: Final = 3
+
+
+class Rate(NamedTuple):
+    """What kind of rate: hits of so many, or events in so much time (where what is counted in is units of time)."""
+
+    is_share: bool
+    #: The side on which it is an anomaly.
+    is_above: bool
+
+
+class Hour(msgspec.Struct, array_like=True):
+    """One hour: minutes, hits and of how many; squared deviations from the forecast, in so many windows."""
+
+    start_ms: int
+    minutes: int = 0
+    hits: int = 0
+    of: int = 0
+    short_windows: int = 0
+    short_squares: float = 0.0
+    long_windows: int = 0
+    long_squares: float = 0.0
+
+
+class Expected(msgspec.Struct, array_like=True):
+    """What the season says. `rate` is hits of one (viewer, view, or bucket); `hits` is how many it is known from."""
+
+    season: SeasonName
+    rate: float
+    hits: int
+    #: Dispersion, and expected hits of the windows that it was measured in.
+    short: float
+    short_hits: float
+    long: float
+    long_hits: float
+
+
+class Learning(msgspec.Struct, array_like=True):
+    """What is being learned of one rate."""
+
+    hour: Hour
+    expected: Expected | None = None
+    #: Of the last minutes, fading: hits, and what the season expected.
+    recent_hits: float = 0.0
+    recent_expected: float = 0.0
+    #: Minutes in a row that were not learned.
+    unlearned: int = 0
+
+
+Past = Callable[[int], Sequence[Hour]]
+
+
+def begin_hour(learning: Learning | None, kind: Rate, start_ms: int, past: Past) -> Learning:
+    """The learning at the beginning of an hour; `past` is what is known of an hour of the week, the newest last."""
+    begun = learning or Learning(Hour(start_ms))
+    begun.hour = Hour(start_ms)
+    begun.expected = expected(kind, start_ms, past)
+    return begun
+
+
+def remember(hours: Sequence[Hour], hour: Hour) -> list[Hour]:
+    """Those of one hour of the week, with a new one."""
+    if hour.minutes < MINUTES_MIN or hour.of == 0:
+        return list(hours)
+    return [*[one for one in hours if one.start_ms != hour.start_ms], hour][-OCCURRENCES_MAX:]
+
+
+def expected(kind: Rate, start_ms: int, past: Past) -> Expected | None:
+    """What is usual in the hour from `start_ms`; None while nothing is known."""
+    hour = hour_of_week(start_ms)
+    found = hours_like(hour, lambda like: len(past(like)), OCCURRENCES_MIN)
+    season: SeasonName = "recent"
+    if found is not None:
+        season, hours = found[0], [one for like in found[1] for one in past(like)]
+    else:
+        before = [hour_of_week(start_ms - back * HOUR_MS) for back in range(1, RECENT_HOURS + 1)]
+        since_ms = start_ms - (RECENT_HOURS + 1) * HOUR_MS
+        hours = [one for like in before for one in past(like) if one.start_ms >= since_ms]
+    if not hours:
+        return None
+    kept = _without_outliers(kind, hours)
+    hits, of = sum(one.hits for one in kept), sum(one.of for one in kept)
+    minutes = sum(one.minutes for one in kept)
+    short = _dispersion(sum(one.short_squares for one in kept), sum(one.short_windows for one in kept))
+    long = _dispersion(sum(one.long_squares for one in kept), sum(one.long_windows for one in kept))
+    a_minute = max(hits / minutes, 0.1)
+    return Expected(season, (hits + 0.5) / (of + 1), hits, short, a_minute * SHORT / 12, long, a_minute)
+
+
+def rate_of(learning: Learning) -> float | None:
+    """The forecast: hits of one; None while nothing is known."""
+    if learning.expected is None:
+        return None
+    level = (learning.recent_hits + _LEVEL_HITS) / (learning.recent_expected + _LEVEL_HITS)
+    return learning.expected.rate * min(max(level, 1 / _LEVEL_MAX), _LEVEL_MAX)
+
+
+def likelihood(kind: Rate, learning: Learning, hits: int, of: int, buckets: int) -> tuple[float, float] | None:
+    """(probability, usual rate): how likely hits as far out, or farther, on the side of anomalies; None while nothing is known."""
+    rate = rate_of(learning)
+    if rate is None or learning.expected is None or not of:
+        return None
+    rate = min(rate, 0.999) if kind.is_share else rate
+    known = learning.expected
+    wanted = rate * of
+    is_short = buckets <= SHORT + 1
+    dispersion, of_hits = (known.short, known.short_hits) if is_short else (known.long, known.long_hits)
+    spread = 1 + (dispersion - 1) * max(wanted / of_hits, 0.5)
+    spread += wanted * (1 / (known.hits + 0.5) + _UNSURE[known.season] ** 2)
+    # Most windows are near what is usual: their exact probability is of no use.
+    if (hits - wanted if kind.is_above else wanted - hits) < 2 * (wanted * spread) ** 0.5:
+        return 1.0, rate
+    if kind.is_share:
+        return dispersed_share_at_least(hits, of, share=rate, dispersion=spread), rate
+    return dispersed_count_beyond(hits, expected=wanted, dispersion=spread), rate
+
+
+def learn_short(kind: Rate, learning: Learning, hits: int, of: int) -> None:
+    """A window of 15 s has ended."""
+    square = _square(kind, learning, hits, of)
+    if square is not None and not learning.unlearned:
+        learning.hour.short_windows += 1
+        learning.hour.short_squares += square
+
+
+def learn_minute(kind: Rate, learning: Learning, hits: int, of: int, buckets: int) -> None:
+    """A minute has ended. One that is too unlikely is not learned."""
+    if not of:
+        return
+    found = likelihood(kind, learning, hits, of, buckets)
+    if found is not None and found[0] < UNLEARNED_BELOW and learning.unlearned < UNLEARNED_MINUTES_MAX:
+        learning.unlearned += 1
+        return
+    learning.unlearned = 0
+    square = _square(kind, learning, hits, of)
+    if square is not None:
+        learning.hour.long_windows += 1
+        learning.hour.long_squares += square
+    hour = learning.hour
+    hour.minutes += 1
+    hour.hits += hits
+    hour.of += of
+    if learning.expected is not None:
+        learning.recent_hits = learning.recent_hits * _FADING + hits
+        learning.recent_expected = learning.recent_expected * _FADING + learning.expected.rate * of
+
+
+def _square(kind: Rate, learning: Learning, hits: int, of: int) -> float | None:
+    """The squared deviation from the forecast (in the first hour: from the hour's mean), in what chance alone gives."""
+    rate = rate_of(learning)
+    if rate is None:
+        rate = learning.hour.hits / learning.hour.of if learning.hour.minutes >= 3 else 0.0
+    if not of or not rate:
+        return None
+    wanted = rate * of
+    variance = wanted * (1 - rate) if kind.is_share else wanted
+    return min((hits - wanted) ** 2 / max(variance, 1e-9), _SQUARE_MAX)
+
+
+def _dispersion(squares: float, windows: int) -> float:
+    return max(1.0, (squares + _PRIOR_WINDOWS * _PRIOR_DISPERSION) / (windows + _PRIOR_WINDOWS))
+
+
+def _without_outliers(kind: Rate, hours: Sequence[Hour]) -> list[Hour]:
+    """Without the hours, at most half of them, that are too far from all others together: incidents that were learned."""
+    kept = sorted(hours, key=lambda one: one.hits / one.of)
+    for _ in range(len(hours) // 2):
+        if len(kept) <= OCCURRENCES_MIN:
+            break
+        # Of shares the highest hours are suspect, of counts the lowest.
+        out = kept[-1] if kind.is_above else kept[0]
+        others = [one for one in kept if one is not out]
+        hits, of = sum(one.hits for one in others), sum(one.of for one in others)
+        rate = (hits + 0.5) / (of + 1)
+        wanted = rate * out.of
+        spread = 2.0 + wanted * (1 / (hits + 0.5) + 0.3**2)
+        if kind.is_share:
+            probability = dispersed_share_at_least(out.hits, out.of, share=rate, dispersion=spread)
+        else:
+            probability = dispersed_count_beyond(out.hits, expected=wanted, dispersion=spread)
+        if probability >= _OUTLIER:
+            break
+        kept = others
+    return kept
