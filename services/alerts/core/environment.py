@@ -8,13 +8,14 @@ import msgspec
 from services.alerts.core import incidents
 from services.alerts.core.gathering import Closed
 from services.alerts.core.incidents import Incident
-from services.alerts.core.judging import WHOLE, judge, selected
-from services.alerts.core.metrics import LEARNED, METRICS, Metric
+from services.alerts.core.judging import judge
+from services.alerts.core.metrics import LEARNED, METRICS, NOTHING, Metric
 from services.alerts.core.series import BUCKETS_MAX, Bucket, Series, add, window
+from services.alerts.core.slices import WHOLE, is_judged
 from services.alerts.core.suspects import rank
 from shared.schemas.alerts.event import AlertEvent, Evidence, Suspect
 from shared.schemas.alerts.rule import AlertRule
-from shared.schemas.live import BUCKET_MS
+from shared.schemas.live import BUCKET_MS, IDLE_MS
 from shared.statistics import rates
 from shared.statistics.rates import Hour
 from shared.statistics.weeks import HOUR_MS, hour_of_week
@@ -54,16 +55,18 @@ def take_bucket(environment: Environment, closed: Closed, season_of: SeasonOf) -
     hour_ms, end_ms = closed.start_ms - closed.start_ms % HOUR_MS, closed.start_ms + BUCKET_MS
     seasons = _Seasons(season_of)
     changed = _end_hour(environment, hour_ms, seasons) if hour_ms != environment.hour_ms else {}
-    for name, counts in closed.counts.items():
+    for name in closed.counts:
         if name not in environment.series and len(environment.series) < SLICES_MAX:
             environment.series[name] = Series()
             _begin_hour(environment, name, seasons)
         if name in environment.series:
-            add(environment.series[name], Bucket(closed.start_ms, counts, closed.is_whole))
-    oldest_ms = closed.start_ms - BUCKETS_MAX * BUCKET_MS
+            environment.series[name].seen_ms = closed.start_ms
     environment.series = {
-        name: one for name, one in environment.series.items() if one.buckets and one.buckets[-1].start_ms > oldest_ms
+        name: one for name, one in environment.series.items() if one.seen_ms > closed.start_ms - IDLE_MS
     }
+    for name, one in environment.series.items():
+        # A slice that no partition names is one of zeros.
+        add(one, Bucket(closed.start_ms, closed.counts.get(name, NOTHING), closed.is_whole))
     if end_ms % _SHORT_MS == 0:
         for name, one in environment.series.items():
             _learn(name, one, end_ms, is_minute=end_ms % _MINUTE_MS == 0)
@@ -95,8 +98,8 @@ def _apply(environment: Environment, rule: AlertRule, customer_id: str, end_ms: 
     # A threshold's figure is of the last minute at the most: only what is longer must also last.
     lasting_ms = rule.for_seconds * 1_000 - (0 if rule.condition == "anomaly" else BUCKETS_MAX * BUCKET_MS)
     beyond, found = dict[str, int](), dict[str, Evidence]()
-    for name in selected(rule, environment.series):
-        evidence = judge(rule, name, environment.series[name], end_ms)
+    for name, series in environment.series.items():
+        evidence = judge(rule, name, series, end_ms) if is_judged(rule, name) else None
         if evidence is None:
             continue
         beyond[name] = since.get(name, end_ms)
@@ -128,8 +131,8 @@ def _suspects(environment: Environment, metric: Metric, found: Mapping[str, Evid
         return []
     learning = environment.series[WHOLE].learning.get(metric.name) if WHOLE in environment.series else None
     usual = rates.rate_of(learning) if learning is not None else None
-    rate = max(found.values(), key=lambda one: (one.hits, one.slice)).usual if usual is None else usual
-    return rank(metric, environment.series, WHOLE, rate, end_ms)
+    rate = max(found.items(), key=lambda one: (one[1].hits, one[0]))[1].usual if usual is None else usual
+    return rank(metric, environment.series, rate, end_ms)
 
 
 def _close(environment: Environment, rule_id: str, customer_id: str, end_ms: int) -> AlertEvent:

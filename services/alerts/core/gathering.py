@@ -7,9 +7,11 @@ from typing import Final
 
 import msgspec
 
-from services.alerts.core.judging import WHOLE
 from services.alerts.core.metrics import added, counts_of
+from services.alerts.core.slices import WHOLE, is_followed
 from shared.schemas.live import BUCKET_MS, Live, LiveSlice
+
+Pairs = frozenset[frozenset[str]]
 
 #: A partition is expected for so long after its last report.
 EXPECTED_MS: Final = 4 * BUCKET_MS
@@ -44,8 +46,11 @@ class Closed(msgspec.Struct):
     is_whole: bool
 
 
-def take(gathering: Gathering, live: Live, clock_ms: int, *, grace_ms: int, slices_max: int) -> bool:
-    """Takes a partition's gauge; False for one that comes after its bucket has closed."""
+def take(gathering: Gathering, live: Live, clock_ms: int, *, grace_ms: int, slices_max: int, pairs: Pairs) -> bool:
+    """Takes a partition's gauge; False for one that comes after its bucket has closed.
+
+    Of pairs of dimensions only slices of `pairs` are kept.
+    """
     partition, start_ms = live.partition, live.bucket_ms
     if start_ms <= gathering.closed_ms:
         return False
@@ -57,6 +62,8 @@ def take(gathering: Gathering, live: Live, clock_ms: int, *, grace_ms: int, slic
     bucket.partitions.append(partition)
     slices: dict[str, Live | LiveSlice] = {WHOLE: live, **live.slices}
     for name, one in slices.items():
+        if not is_followed(name, pairs):
+            continue
         counts, known = counts_of(one), bucket.counts.get(name)
         if known is not None:
             bucket.counts[name] = added(known, counts)

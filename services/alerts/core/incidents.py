@@ -81,7 +81,12 @@ def _event(
     reason: EndReason | None = None,
 ) -> AlertEvent:
     """The incident as it is now."""
-    ranked = sorted(incident.worst.values(), key=lambda one: (one.probability or 0.0, -one.hits, one.slice))
+    ranked = [
+        evidence
+        for _, evidence in sorted(
+            incident.worst.items(), key=lambda one: (one[1].probability or 0.0, -one[1].hits, one[0])
+        )
+    ]
     return AlertEvent(
         schema_version=SCHEMA_VERSION,
         customer_id=customer_id,

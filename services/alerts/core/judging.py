@@ -1,12 +1,12 @@
 """Whether a slice is beyond a rule at the end of a bucket, and the evidence. Pure."""
 
-from collections.abc import Mapping
 from typing import Final
 
 from msgspec.structs import replace
 
 from services.alerts.core.metrics import METRICS, VIEWERS, Metric
 from services.alerts.core.series import BUCKETS_MAX, Series, Window, window
+from services.alerts.core.slices import WHOLE, values_of
 from shared.schemas.alerts.event import Evidence
 from shared.schemas.alerts.rule import AlertRule
 from shared.schemas.live import BUCKET_MS
@@ -17,24 +17,6 @@ from shared.statistics.rates import likelihood
 LENGTHS: Final = (1, 2, 3, 4, 6, 9, 12)
 #: Of each comparison. A series has 120,960 buckets a week, whose windows overlap.
 PROBABILITY_MAX: Final = 1e-7
-WHOLE: Final = ""
-
-
-def selected(rule: AlertRule, series: Mapping[str, Series]) -> list[str]:
-    """The slices that a rule judges, of those that there are."""
-    pairs = [f"{name}={value}" for name, value in sorted(rule.filter.items())]
-    if rule.by is None:
-        name = "&".join(pairs) if pairs else WHOLE
-        return [name] if name in series else []
-    prefix = f"{rule.by}="
-    if not pairs:
-        return [name for name in series if name.startswith(prefix) and "&" not in name]
-    own = pairs[0]
-    return [
-        name
-        for name in series
-        if "&" in name and own in (parts := name.split("&")) and any(p.startswith(prefix) for p in parts)
-    ]
 
 
 def judge(rule: AlertRule, name: str, series: Series, end_ms: int) -> Evidence | None:
@@ -93,7 +75,7 @@ def _has_enough(rule: AlertRule, metric: Metric, found: Window) -> bool:
 
 def _evidence(metric: Metric, name: str, found: Window, end_ms: int, *, value: float, usual: float) -> Evidence:
     return Evidence(
-        slice=name,
+        slice=values_of(name),
         value=value,
         usual=usual,
         hits=found.counts[metric.hits],

@@ -20,7 +20,11 @@ FIELDS: Final = (
     "startup_failures",
     "exits_before_start",
     "beacons",
+    "startups",
+    "startup_ms",
+    "failures",
 )
+NOTHING: Final = [0] * len(FIELDS)
 VIEWERS: Final = FIELDS.index("viewers_now")
 BUCKETS_A_MINUTE: Final = 60_000 // BUCKET_MS
 
@@ -71,6 +75,9 @@ METRICS: Final[Mapping[MetricName, Metric]] = {
         Metric("playback_failures", "share", _field("playback_failures"), _FINISHED, "above"),
         Metric("startup_failures", "share", _field("startup_failures"), _FINISHED, "above"),
         Metric("exits_before_start", "share", _field("exits_before_start"), _FINISHED, "above"),
+        # As soon as they are reported, of the views that start meanwhile.
+        Metric("failures", "share", _field("failures"), _field("views_started"), "above"),
+        Metric("startup_ms", "mean", _field("startup_ms"), _field("startups")),
         Metric("bitrate", "mean", _field("bitrate_bps_now"), _field("bitrate_viewers_now")),
         Metric("viewers", "level", VIEWERS),
         Metric("views_started", "count", _field("views_started"), anomaly="below"),

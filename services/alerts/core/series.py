@@ -25,6 +25,8 @@ class Series(msgspec.Struct, array_like=True):
     """One slice of a customer, or the whole customer."""
 
     buckets: list[Bucket] = []
+    #: The begin of the last bucket that a partition reported it in.
+    seen_ms: int = 0
     #: By metric.
     learning: dict[str, Learning] = {}
 

@@ -5,6 +5,7 @@ from typing import Final
 
 from services.alerts.core.metrics import Metric
 from services.alerts.core.series import BUCKETS_MAX, Series, window
+from services.alerts.core.slices import WHOLE, is_pair, values_of
 from shared.schemas.alerts.event import SUSPECTS_MAX, Suspect
 
 #: A slice must explain so much more than its share of viewers.
@@ -13,17 +14,17 @@ _MORE_MIN: Final = 0.1
 _HITS_MIN: Final = 5
 
 
-def rank(metric: Metric, series: Mapping[str, Series], whole: str, rate: float, end_ms: int) -> list[Suspect]:
-    """The slices of the customer (or of slice `whole`), the likeliest first; `rate` is what is usual, or the rule's threshold."""
-    if metric.kind != "share" or whole not in series:
+def rank(metric: Metric, series: Mapping[str, Series], rate: float, end_ms: int) -> list[Suspect]:
+    """The slices of the customer, the likeliest first; `rate` is what is usual, or the rule's threshold."""
+    if metric.kind != "share" or WHOLE not in series:
         return []
-    total = window(series[whole].buckets, end_ms, BUCKETS_MAX).counts
+    total = window(series[WHOLE].buckets, end_ms, BUCKETS_MAX).counts
     excess = total[metric.hits] - rate * total[metric.of]
     if excess <= 0:
         return []
-    found: list[tuple[float, Suspect]] = []
+    found: list[tuple[float, str, Suspect]] = []
     for name, one in series.items():
-        if name == whole or "=" not in name or (whole and whole not in name.split("&")):
+        if name == WHOLE or is_pair(name):
             continue
         counts = window(one.buckets, end_ms, BUCKETS_MAX).counts
         hits, of = counts[metric.hits], counts[metric.of]
@@ -31,5 +32,6 @@ def rank(metric: Metric, series: Mapping[str, Series], whole: str, rate: float, 
             continue
         explains, share = (hits - rate * of) / excess, of / total[metric.of]
         if explains - share >= _MORE_MIN:
-            found.append((explains - share, Suspect(slice=name, explains=explains, share=share, value=hits / of)))
-    return [one for _, one in sorted(found, key=lambda pair: (-pair[0], pair[1].slice))[:SUSPECTS_MAX]]
+            suspect = Suspect(slice=values_of(name), explains=explains, share=share, value=hits / of)
+            found.append((share - explains, name, suspect))
+    return [suspect for _, _, suspect in sorted(found, key=lambda one: one[:2])[:SUSPECTS_MAX]]

@@ -24,8 +24,8 @@ EndReason = Literal["recovered", "rule_changed"]
 class Evidence(msgspec.Struct, frozen=True, kw_only=True):
     """What of one slice is beyond the rule. Figures as in `shared.schemas.alerts.rule`."""
 
-    #: `<dimension>=<value>`; empty: the whole environment.
-    slice: str
+    #: Dimension to value; empty: the whole environment.
+    slice: dict[str, str]
     value: float
     #: Of an anomaly the usual figure, of a threshold that threshold.
     usual: float
@@ -42,7 +42,8 @@ class Evidence(msgspec.Struct, frozen=True, kw_only=True):
 class Suspect(msgspec.Struct, frozen=True, kw_only=True):
     """A slice that has more of what is too much than its share of viewers."""
 
-    slice: str
+    #: Dimension to value.
+    slice: dict[str, str]
     #: Its fraction of what is too much, and of the viewers (or views).
     explains: float
     share: float

@@ -9,9 +9,11 @@ RULES_MAX: Final = 200
 
 MetricName = Literal[
     "rebuffering",
+    "failures",
     "playback_failures",
     "startup_failures",
     "exits_before_start",
+    "startup_ms",
     "bitrate",
     "viewers",
     "views_started",
@@ -23,7 +25,7 @@ Severity = Literal["info", "warning", "critical"]
 
 
 class AlertRule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One rule. Shares are fractions, bitrates bps, counts of a minute."""
+    """One rule. Shares are fractions, bitrates bps, start-up times ms, counts of a minute."""
 
     id: str
     #: Goes up with each change.

@@ -6,6 +6,7 @@ import msgspec
 
 from services.alerts.core.environment import SLICES_MAX, Environment, Season, apply_rules, take_bucket
 from services.alerts.core.gathering import Gathering, close_next, due_ms, take
+from services.alerts.core.slices import pairs_of
 from services.processor.applications.alerts.settings import AlertsSettings
 from services.processor.engine.application.application import Application, Context, Processor, Store, StoreSpec
 from services.processor.engine.record import Record
@@ -94,7 +95,10 @@ class Alerts:
             # An earlier release wrote gauges by partition: what of a customer is here is not the whole.
             return
         gathering = self._gatherings.get(key) or Gathering()
-        if not take(gathering, live, self._context.clock_ms, grace_ms=self._grace_ms, slices_max=SLICES_MAX):
+        rules = self._rules.get(key)
+        pairs = pairs_of(rules.rules) if rules else frozenset[frozenset[str]]()
+        clock_ms = self._context.clock_ms
+        if not take(gathering, live, clock_ms, grace_ms=self._grace_ms, slices_max=SLICES_MAX, pairs=pairs):
             self._context.tally(_LATE_GAUGES, 1)
         self._close(key, gathering)
 

@@ -11,7 +11,7 @@ from services.processor.engine.driver import Driver
 from shared import codec
 from shared.schemas.alerts.event import AlertEvent
 from shared.schemas.alerts.rule import SCHEMA_VERSION, AlertRule, AlertRules
-from shared.schemas.live import Live
+from shared.schemas.live import PAIR_SEPARATOR, Live
 from shared.topics import ALERT_EVENTS, ALERT_RULES, LIVE, REJECTED
 from tests.unit.alerts.live import T0, live, slice_of
 
@@ -55,6 +55,7 @@ class Scene:
 
     @property
     def events(self) -> list[AlertEvent]:
+        assert self.driver.outputs(REJECTED) == []
         return [codec.ALERT_EVENT.decode(output.value or b"") for output in self.driver.outputs(ALERT_EVENTS)]
 
     @property
@@ -103,9 +104,9 @@ def test_a_rule_that_finds_many_slices_has_one_incident_with_its_slices_and_susp
     scene.rules(HIGH, BY_CDN)
     scene.buckets(2, 40)
     by_cdn = next(one for one in scene.events if one.rule_id == "cdn")
-    assert [one.slice for one in by_cdn.slices] == ["cdn=a"]
+    assert [one.slice for one in by_cdn.slices] == [{"cdn": "a"}]
     high = next(one for one in scene.events if one.rule_id == "high")
-    assert [(one.slice, round(one.share, 2)) for one in high.suspects] == [("cdn=a", 0.5)]
+    assert [(one.slice, round(one.share, 2)) for one in high.suspects] == [({"cdn": "a"}, 0.5)]
     assert high.suspects[0].explains > 1
 
 
@@ -118,7 +119,7 @@ def test_a_slice_that_joins_later_is_an_update(scene: Scene) -> None:
             scene.report(live(scene.at_ms, partition, viewers_now=400, rebuffering_now=60, slices=slices))
         scene.at_ms += 5_000
     assert scene.changes == [("cdn", "opened", 1), ("cdn", "updated", 2)]
-    assert {one.slice for one in scene.events[-1].slices} == {"cdn=a", "cdn=b"}
+    assert {one.slice["cdn"] for one in scene.events[-1].slices} == {"a", "b"}
 
 
 def test_it_must_last_for_as_long_as_the_rule_says(scene: Scene) -> None:
@@ -195,3 +196,21 @@ def _gauges() -> list[Live]:
     recorder.buckets(14, 40)
     recorder.buckets(50, 4)
     return found
+
+
+def test_a_rule_of_a_pair_judges_the_slices_of_that_pair(scene: Scene) -> None:
+    by_country = AlertRule(id="pair", version=1, name="P", metric="rebuffering", condition="threshold",
+                           threshold=0.05, filter={"cdn": "a"}, by="country")  # fmt: skip
+    scene.rules(by_country)
+    for _ in range(3):
+        slices = {
+            f"cdn,country=a{PAIR_SEPARATOR}DE": slice_of(viewers_now=100, rebuffering_now=30),
+            f"cdn,country=a{PAIR_SEPARATOR}FR": slice_of(viewers_now=100, rebuffering_now=1),
+            f"cdn,country=b{PAIR_SEPARATOR}DE": slice_of(viewers_now=100, rebuffering_now=30),
+            "cdn=a": slice_of(viewers_now=200, rebuffering_now=31),
+        }
+        for partition in range(2):
+            scene.report(live(scene.at_ms, partition, viewers_now=300, rebuffering_now=61, slices=slices))
+        scene.at_ms += 5_000
+    (opened,) = scene.events
+    assert [one.slice for one in opened.slices] == [{"cdn": "a", "country": "DE"}]
