@@ -30,6 +30,10 @@ from shared.schemas.apis import window as api_window
 
 T = TypeVar("T", bound=msgspec.Struct)
 
+#: What msgspec raises for bytes that are no JSON, or not the type: a `ValidationError` is a `DecodeError`, and what is nested too
+#: deep, also in fields that are passed over, ends its recursion.
+NO_JSON: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+
 
 class Undecodable(ValueError):
     """The bytes are not a record of this schema, or of a version this code does not know. Set the record aside."""
@@ -51,7 +55,7 @@ class Codec(Generic[T]):
         """The record in `data`; raises `Undecodable` when it is not such a record, or is of a newer version."""
         try:
             record = self._decoder.decode(data)
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        except NO_JSON as error:
             raise Undecodable(str(error)) from error
         version: int = record.schema_version  # type: ignore[attr-defined]
         if version > self._version:

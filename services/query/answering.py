@@ -73,7 +73,7 @@ class Answering:
         table, published_ms = await self._hot.sums(question)
         statement = statements.adding_up(question)
         rows = await self._engine.ask(statement, {"sums": table})
-        return answers.composed(question, rows, _about(question, [Source("sums")], published_ms))
+        return await _composed(question, rows, _about(question, [Source("sums")], published_ms))
 
     async def _of_views(self, question: Question) -> Answer:
         read = await self._read(question)
@@ -81,7 +81,7 @@ class Answering:
             return read.known
         statement, tables = _laid_out(question, read)
         rows = await self._engine.ask(statement, tables)
-        found = answers.composed(question, rows, _about_views(question, read))
+        found = await _composed(question, rows, _about_views(question, read))
         if answers.size(found) <= _SIZE_MAX:
             self._answers[question, read.snapshot.version, read.hot.identity] = found
         while len(self._answers) > self._answers_max:
@@ -116,6 +116,11 @@ class Answering:
         self._answers.move_to_end(key)
         known.append(found)
         return True
+
+
+async def _composed(question: Question, rows: list[dict[str, Any]], about: About) -> Answer:
+    # A large one takes a third of a second: others are answered meanwhile.
+    return await asyncio.to_thread(answers.composed, question, rows, about)
 
 
 def _laid_out(question: Question, read: Read) -> tuple[Statement, dict[str, pa.Table]]:

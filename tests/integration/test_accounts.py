@@ -8,18 +8,25 @@ from uuid import uuid4
 
 import psycopg
 import pytest
+from aiohttp import web
 
 from deploy.local.postgres import Postgres
 from services.accounts.core.credentials import Credential, Kind, parsed_credential
 from services.accounts.core.passwords import PasswordWeak
 from services.accounts.core.roles import Permission, Role
 from services.accounts.hashing import Passwords
+from services.accounts.http.access import Routing
+from services.accounts.http.guard import CSRF_HEADER, Cookie, Guard
+from services.accounts.http.hosts import Hosts
 from services.accounts.http.identities import Identities
+from services.accounts.http.routes import AccountRoutes
 from services.accounts.service import Accounts, LoginsTooMany, LoginWrong
 from services.accounts.store import schema
 from services.accounts.store.audit import SYSTEM, Actor
 from services.accounts.store.links import LinkSpent
+from services.rim.admin.guarded_runner import GuardedRunner
 from services.rim.database.pool import PostgresAway
+from tests.unit.hostile_requests import hostile_bodies, hostile_requests, status_of
 
 pytestmark = pytest.mark.integration
 
@@ -240,3 +247,47 @@ async def test_a_postgres_that_is_away_is_no_wrong_password(postgres: Postgres) 
         await accounts.log_in("owner@example.com", PASSWORD, **HERE)
     assert time.monotonic() - began < 60
     await accounts.close()
+
+
+async def test_no_request_is_answered_500(accounts: Accounts, caplog: pytest.LogCaptureFixture) -> None:
+    session = await first_owner(accounts)
+    cookie = Cookie(is_secure=False)
+    identities = Identities(accounts.postgres)
+    app = web.Application()
+    routing = Routing(app)
+    guard = Guard(routing, identities, hosts=Hosts(["x"]), cookie=cookie, away_page=web.Response)
+    app.middlewares.append(guard.answer)
+    AccountRoutes(accounts, identities, cookie=cookie).add_to(routing)
+    runner = GuardedRunner(app)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    link = await accounts.new_login_link("owner@example.com", SYSTEM)
+    assert link is not None
+    bodies = hostile_bodies(
+        [
+            {"email": "owner@example.com", "password": "x\0y"},
+            {"link": link.text, "email": "a@example.com", "name": "A\0", "password": PASSWORD, "organisation": "H"},
+            {"name": "a token", "scopes": ["read_metrics"], "customers": ["acme"], "days": 3},
+        ],
+        40,
+    )
+    paths = [
+        *(
+            "/api/login",
+            "/api/link",
+            "/api/link/use",
+            "/api/tokens",
+            "/api/tokens/0123/revoke",
+            "/api/tokens/%00/revoke",
+        ),
+        *("/api/audit", "/api/audit?before=9999999999999999999", "/api/session"),
+    ]
+    logged_in = [f"Cookie: {cookie.name}={session.text}".encode(), f"{CSRF_HEADER}: {session.csrf}".encode()]
+    statuses = set()
+    for request in hostile_requests(150, paths, bodies, logged_in):
+        status = await status_of(runner.addresses[0][1], request)
+        assert status < 500, request[:2_000]
+        statuses.add(status)
+    await runner.cleanup()
+    assert not [record for record in caplog.records if record.exc_info]
+    assert {200, 400, 404} <= statuses

@@ -3,7 +3,14 @@
 import asyncio
 import random
 from collections.abc import Sequence
-from typing import Final
+from typing import Any, Final
+from urllib.parse import quote
+
+from tests.fuzz.hostile import dumped
+from tests.fuzz.values import mutated
+
+#: Nested deeper than a decoder may follow, where a value is wanted and where it is passed over.
+_DEEP: Final = [b"[" * 9_000, b'{"a":' * 2_500, b'{"x":' + b"[" * 7_000 + b"]" * 7_000 + b"}"]
 
 #: Bytes that break readers of heads: no UTF-8, halves of characters, numbers without end, quotes, percent signs.
 _VALUES: Final = [
@@ -31,11 +38,42 @@ _HEADERS: Final = [
     *(b"Access-Control-Request-Headers", b"Cookie", b"Referer", b"If-None-Match", b"If-Modified-Since", b"Range"),
     *(b"Last-Event-ID", b"DNT", b"Sec-GPC", b"X-EPAS-Event", b"X-EPAS-Version", b"traceparent", b"Upgrade", b"Expect"),
 ]
-_METHODS: Final = [b"GET", b"GET", b"POST", b"POST", b"OPTIONS", b"HEAD", b"PUT", b"DELETE", b"PATCH"]
+_METHODS: Final = [
+    *(b"GET", b"GET", b"GET", b"POST", b"POST", b"POST"),
+    b"OPTIONS",
+    b"HEAD",
+    b"PUT",
+    b"DELETE",
+    b"PATCH",
+]
 _NAMES: Final = [
     *(b"key", b"from", b"hours", b"customer", b"session", b"number", b"view", b"view_id"),
-    *(b"sequence", b"stale", b"time_ms"),
+    *(b"sequence", b"stale", b"time_ms", b"metrics", b"to", b"tz", b"filter", b"compare", b"bucket", b"by"),
+    *(b"limit", b"order", b"order_by", b"views_min", b"of", b"before", b"after", b"key_base64", b"all"),
 ]
+#: Values that some parameter takes, or nearly: behind its check code goes on.
+_ACCEPTED: Final = [
+    *(b"views", b"startup_ms_p95,viewers", b"hour", b"country,cdn", b"custom.a'b", b"custom.\x00", b"previous", b"*"),
+    *(
+        b"Europe/Berlin",
+        b"Europe",
+        b"../../etc/passwd",
+        b"0",
+        b"8999999999999",
+        b"1774569600000",
+        b"18446744073709551616",
+    ),
+    *(b"2026-03-29T02:30", b"0001-01-01", b"9999-12-31T23:59-23:59", b"startup_ms", b"rebuffer_ms", b"ascending"),
+    *(b'{"dimension":"cdn","in":["a",null]}', b'{"not":{"dimension":"custom.x","in":[null]}}', b'{"and":[]}'),
+    *(b'{"dimension":"asn","in":["\\ud800"]}', b'{"and":' * 1_000, b"acme", b"acme,beta", b"month", b"1"),
+]
+
+
+def hostile_bodies(documents: Sequence[Any], count: int, seed: int = 0) -> list[bytes]:
+    """These documents as JSON with strange values in them, and, a quarter of all, what is nested without end."""
+    chance = random.Random(seed)
+    wrong = [dumped(mutated(chance, chance.choice(documents), chance.choice((0, 1, 1, 2)))) for _ in range(count)]
+    return [*wrong, *_DEEP * (1 + count // 10)]
 
 
 def hostile_requests(
@@ -48,19 +86,27 @@ def hostile_requests(
 
 def _request(chance: random.Random, paths: Sequence[str], bodies: Sequence[bytes], headers: Sequence[bytes]) -> bytes:
     target = chance.choice(paths).encode()
-    if chance.random() < 0.3:
+    # Half have one strange thing alone, so that code behind the first check is reached.
+    is_strange = chance.random() < 0.5
+    if is_strange and chance.random() < 0.6:
         target += chance.choice(_VALUES).replace(b" ", b"+")
     if chance.random() < 0.5:
-        pairs = [
-            chance.choice(_NAMES) + b"=" + chance.choice(_VALUES).replace(b" ", b"+")
-            for _ in range(chance.randint(1, 4))
-        ]
+        pairs = [chance.choice(_NAMES) + b"=" + _value(chance) for _ in range(chance.randint(1, 4))]
         target += (b"&" if b"?" in target else b"?") + b"&".join(pairs)
     body = chance.choice(bodies)
     lines = [chance.choice(_METHODS) + b" " + target[:8_000] + b" HTTP/1.1", b"Host: x", b"Connection: close", *headers]
-    lines += [chance.choice(_HEADERS) + b": " + chance.choice(_VALUES) for _ in range(chance.randint(0, 4))]
+    if chance.random() < 0.5:
+        lines.append(b"Content-Type: application/json")
+    strange_headers = chance.randint(0, 4) if is_strange else 0
+    lines += [chance.choice(_HEADERS) + b": " + chance.choice(_VALUES) for _ in range(strange_headers)]
     lines.append(b"Content-Length: %d" % len(body))
     return b"\r\n".join(lines) + b"\r\n\r\n" + body
+
+
+def _value(chance: random.Random) -> bytes:
+    if chance.random() < 0.5:
+        return quote(chance.choice(_ACCEPTED), safe="").encode()
+    return chance.choice(_VALUES).replace(b" ", b"+")
 
 
 async def status_of(port: int, request: bytes) -> int:

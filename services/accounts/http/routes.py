@@ -20,6 +20,7 @@ from services.accounts.store.links import LinkSpent
 from services.accounts.store.sessions import SESSION_DAYS_MAX
 from services.accounts.store.tokens import TooManyTokens
 from services.rim.database.pool import NotPublished, PostgresAway, QueryRefused
+from shared.codec import NO_JSON
 from shared.peer import Network, client_address
 
 BODY_BYTES_MAX: Final = 16 * 1024
@@ -247,7 +248,7 @@ async def _body(request: web.Request, kind: type[T]) -> T:
         raise BodyWrong(f"a body has at most {BODY_BYTES_MAX} bytes")
     try:
         return msgspec.json.decode(data, type=kind)
-    except (msgspec.DecodeError, msgspec.ValidationError, UnicodeDecodeError):
+    except NO_JSON:
         raise BodyWrong("the body is not the JSON that this route takes") from None
 
 

@@ -11,6 +11,7 @@ import msgspec
 import orjson
 
 from services.collector.intake.post import InvalidInput, Rules
+from shared.codec import NO_JSON
 
 T = TypeVar("T")
 
@@ -25,8 +26,6 @@ _ESCAPES: Final = re.compile(
 )
 #: A number of JSON that is not written as an integer (RFC 8259, 6).
 _WITH_FRACTION: Final = re.compile(rb"-?\d+(\.\d+([eE][+-]?\d+)?|[eE][+-]?\d+)")
-#: What msgspec raises for what is no JSON, or not the type. A `ValidationError` is a `DecodeError` too.
-NO_JSON: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 _fields: Final = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
 

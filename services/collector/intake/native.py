@@ -10,7 +10,7 @@ from typing import Annotated, Any, Final, Generic, TypeVar
 import msgspec
 
 from services.collector.intake.body import unpacked
-from services.collector.intake.json_format import NO_JSON, check_items, decoded, schema_of
+from services.collector.intake.json_format import check_items, decoded, schema_of
 from services.collector.intake.post import (
     InvalidInput,
     ParsedBody,
@@ -33,6 +33,7 @@ from services.collector.intake.values import (
     whole,
     whole_characters,
 )
+from shared.codec import NO_JSON
 from shared.schemas.beacon import VIEW_ID_CHARS_MAX, Beacon, Event
 
 T = TypeVar("T")

@@ -8,6 +8,7 @@ import msgspec
 from services.query.core import limits
 from services.query.core.dimensions import Dimension, dimension
 from services.query.core.problems import Wrong, wrong
+from shared.codec import NO_JSON
 from shared.measures import MEMBER_CHARACTERS_MAX
 from shared.problems import Fault
 
@@ -39,7 +40,7 @@ def parsed(text: str) -> Filter:
         raise wrong(PARAMETER, f"a filter is at most {limits.FILTER_DEPTH_MAX} deep")
     try:
         found = _DECODER.decode(text)
-    except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
+    except (*NO_JSON, UnicodeError) as error:
         raise wrong(PARAMETER, f"a filter is JSON of and, or, not, or dimension with in: {error}") from None
     check(found)
     return found

@@ -9,6 +9,10 @@ GROUPS_MAX: Final = 1_000
 #: Groups of a series by dimension.
 SERIES_MAX: Final = 50
 POINTS_MAX: Final = 2_000
+#: Of all points and lines of a series: its answer costs 3 us of CPU and 50 bytes for each.
+FIGURES_MAX: Final = 100_000
+#: More views no group has.
+VIEWS_MAX: Final = 1_000_000_000_000
 FILTER_BYTES_MAX: Final = 32_768
 FILTER_DEPTH_MAX: Final = 8
 FILTER_NODES_MAX: Final = 200

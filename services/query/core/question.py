@@ -51,7 +51,9 @@ class AskedBreakdown(Asked, frozen=True, forbid_unknown_fields=True, kw_only=Tru
     limit: Annotated[int, msgspec.Meta(ge=1, le=limits.GROUPS_MAX, description="groups, besides (other)")] = 10
     order_by: Annotated[str, msgspec.Meta(description="the metric by which groups are ranked")] = "views"
     order: Literal["descending", "ascending"] = "descending"
-    views_min: Annotated[int, msgspec.Meta(ge=0, description="a group with fewer views is in (other)")] = 0
+    views_min: Annotated[
+        int, msgspec.Meta(ge=0, le=limits.VIEWS_MAX, description="a group with fewer views is in (other)")
+    ] = 0
 
 
 class AskedDistribution(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -147,7 +149,9 @@ def understood(asked: AnyAsked, admit: Admit, now_ms: int, *, days_max: int = li
     }
     if isinstance(asked, AskedSeries):
         by = _dimensions(asked.by, most=1) if asked.by else ()
-        return Question(**shared, by=by, limit=asked.limit, buckets=_buckets(asked.bucket, within, zone))
+        question = Question(**shared, by=by, limit=asked.limit, buckets=_buckets(asked.bucket, within, zone))
+        _check_figures(question)
+        return question
     if isinstance(asked, AskedBreakdown):
         return Question(
             **shared,
@@ -158,6 +162,16 @@ def understood(asked: AnyAsked, admit: Admit, now_ms: int, *, days_max: int = li
             views_min=asked.views_min,
         )
     return Question(**shared)
+
+
+def _check_figures(question: Question) -> None:
+    """Raises `Wrong` for a series whose answer would be too large."""
+    assert question.buckets is not None
+    # Beside those that are listed there are (unknown) and (other).
+    lines = question.limit + 2 if question.by else 1
+    if len(question.buckets.keys) * lines * len(question.metrics) > limits.FIGURES_MAX:
+        detail = f"a series has at most {limits.FIGURES_MAX} figures: fewer metrics or lines, longer buckets or a shorter range"
+        raise wrong("limit" if question.by else "metrics", detail)
 
 
 def _listed(parameter: str, text: str, most: int) -> list[str]:

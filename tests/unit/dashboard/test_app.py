@@ -14,6 +14,7 @@ from aiohttp.test_utils import TestClient, TestServer
 from prometheus_client import REGISTRY
 
 from services.accounts.core.customer_scope import CustomerScope
+from services.accounts.http.guard import CSRF_HEADER
 from services.dashboard.app import make_app, make_runner
 from services.dashboard.limits.queries import CustomerLimits, Limit
 from services.dashboard.live.board import LiveBoard
@@ -25,12 +26,20 @@ from services.rim.database.pool import NotPublished, PostgresAway, QueryRefused
 from shared.schemas.live import BUCKET_MS
 from tests.unit.dashboard.door import OWNER, cookie_header, cookies, door
 from tests.unit.dashboard.records import live, slice_of
-from tests.unit.hostile_requests import hostile_requests, status_of
+from tests.unit.hostile_requests import hostile_bodies, hostile_requests, status_of
 
 NOW = datetime(2026, 5, 17, 14, 25, 31, tzinfo=UTC)
 NOW_MS = round(NOW.timestamp() * 1_000)
 STREAMS_MAX = 2
 SECONDS_MAX = 20
+
+
+#: What the routes of accounts take.
+ACCOUNT_BODIES = [
+    {"email": "a@example.com", "password": "a fairly long one 7"},
+    {"link": "phl_1", "email": "a@example.com", "name": "A", "password": "a fairly long one 7", "organisation": "Home"},
+    {"name": "a token", "scopes": ["read_metrics"], "customers": ["acme"], "days": 3},
+]
 
 
 class FakeServing:
@@ -369,7 +378,18 @@ async def test_no_request_is_answered_500(caplog: pytest.LogCaptureFixture) -> N
         "/static/",
         "/x",
     ]
-    for request in hostile_requests(300, paths, [b"", b"{"], [cookie_header(OWNER)]):
+    bodies = [b"", b"{", *hostile_bodies(ACCOUNT_BODIES, 50)]
+    logged_in = [cookie_header(OWNER), f"{CSRF_HEADER}: {OWNER.csrf}".encode()]
+    changes = [
+        "/api/login",
+        "/api/link",
+        "/api/link/use",
+        "/api/tokens",
+        "/api/tokens/a/revoke",
+        "/api/logout/everywhere",
+    ]
+    requests = [*hostile_requests(300, paths, bodies, logged_in), *hostile_requests(200, changes, bodies, logged_in, 1)]
+    for request in requests:
         status = await status_of(runner.addresses[0][1], request)
         assert status < 500 or status == 503, request[:2_000]
     assert not [record for record in caplog.records if record.exc_info]

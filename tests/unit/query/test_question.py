@@ -50,6 +50,7 @@ def test_times_are_of_the_zone_unless_they_say_otherwise() -> None:
         ({"by": "cdn", "limit": "1001"}, "limit"),
         ({"by": "cdn", "limit": "ten"}, "limit"),
         ({"by": "cdn", "views_min": "-1"}, "views_min"),
+        ({"by": "cdn", "views_min": "1" + "0" * 50}, "views_min"),
         ({"by": "cdn", "tz": "../../etc/passwd"}, "tz"),
         ({"by": "cdn", "tz": "Mars/Olympus"}, "tz"),
         ({"by": "cdn", "from": "yesterday"}, "from"),
@@ -88,6 +89,25 @@ def test_a_series_has_no_more_points_than_one_may() -> None:
 
     assert caught.value.faults[0].parameter == "bucket"
     assert ask(AskedSeries, from_="2026-01-01", to="2026-02-01").buckets is not None
+
+
+def test_a_series_has_no_more_figures_than_one_may() -> None:
+    def month(limit: str) -> Question:
+        return ask(
+            AskedSeries,
+            bucket="hour",
+            from_="2026-01-01",
+            to="2026-02-01",
+            by="cdn",
+            limit=limit,
+            metrics="views,viewers,rebuffer_fraction",
+        )
+
+    with pytest.raises(Wrong, match="at most 100000 figures") as caught:
+        month("50")
+
+    assert caught.value.faults[0].parameter == "limit"
+    assert month("10").limit == 10
 
 
 def test_a_caller_sees_its_own_customers_and_no_other_exists() -> None:

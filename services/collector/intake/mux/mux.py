@@ -12,7 +12,7 @@ import msgspec
 import orjson
 
 from services.collector.intake.body import unpacked
-from services.collector.intake.json_format import NO_JSON, check_items, parsed, with_whole_characters
+from services.collector.intake.json_format import check_items, parsed, with_whole_characters
 from services.collector.intake.mux.names import FullNames
 from services.collector.intake.offsets import Stamp, clock_offsets_ms
 from services.collector.intake.post import (
@@ -39,6 +39,7 @@ from services.collector.intake.values import (
     promoted_whole,
     whole,
 )
+from shared.codec import NO_JSON
 from shared.schemas.beacon import Beacon
 
 _CANONICAL: Final = {

@@ -29,7 +29,7 @@ from services.processor.engine.windows import Tumbling
 from shared import codec, topics
 from shared.api_endpoints import api_of, place, remove
 from shared.api_paths import Paths, display_path, publish_template
-from shared.codec import Undecodable
+from shared.codec import NO_JSON, Undecodable
 from shared.schemas.apis import anomaly as api_anomaly
 from shared.schemas.apis import window as api_window
 from shared.schemas.apis.anomaly import ApiAnomaly
@@ -235,7 +235,7 @@ def _names(key: bytes) -> dict[str, str]:
 def _event_ms(record: Record) -> int:
     try:
         times = _times.decode(record.value or b"")
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except NO_JSON as error:
         raise Undecodable(str(error)) from error
     return times.at_ms + (times.duration_us or 0) // 1000
 

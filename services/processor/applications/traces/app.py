@@ -29,7 +29,7 @@ from services.processor.engine.application.application import (
 )
 from services.processor.engine.record import Record
 from shared import codec, topics
-from shared.codec import Undecodable
+from shared.codec import NO_JSON, Undecodable
 from shared.partitioning import api_key
 from shared.schemas.span import SpanFields
 
@@ -115,7 +115,7 @@ def _event_ms(record: Record) -> int:
     """A span's end: when it could be sent."""
     try:
         times = _times.decode(record.value or b"")
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except NO_JSON as error:
         raise Undecodable(str(error)) from error
     return (times.start_us + times.duration_us) // 1000
 

@@ -6,6 +6,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from services.processor.applications.users.problems import RequestRefused, invalid
+from shared.codec import NO_JSON
 from shared.problems import Fault, Problem
 
 EMAIL_CHARS_MAX: Final = 254
@@ -103,7 +104,7 @@ def attribute_faults(attributes: dict[str, Any]) -> list[Fault]:
 def _object(body: bytes) -> dict[str, Any]:
     try:
         document = msgspec.json.decode(body)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except NO_JSON as error:
         raise RequestRefused(Problem(400, "The body is not JSON", "not-json", str(error))) from error
     if not isinstance(document, dict):
         raise RequestRefused(invalid([Fault("is not an object", pointer="#")]))

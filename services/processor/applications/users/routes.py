@@ -30,6 +30,7 @@ from services.processor.engine.application.requests import (
     Submit,
 )
 from shared import codec, topics
+from shared.codec import NO_JSON
 from shared.partitioning import partition_of
 from shared.problems import PROBLEM_JSON, Fault, Problem
 from shared.schemas.user import USER_ID, User
@@ -335,7 +336,8 @@ def _versions(request: Request, header: str) -> list[int] | None:
 
 def _limit(request: Request) -> int:
     value = request.query.get("limit", str(PAGE_DEFAULT))
-    if not value.isdecimal() or not value.isascii() or not 1 <= int(value[:9]) <= PAGE_MAX:
+    is_number = value.isascii() and value.isdecimal() and len(value) <= len(str(PAGE_MAX))
+    if not is_number or not 1 <= int(value) <= PAGE_MAX:
         raise _bad_request(Fault(f"is not a number from 1 to {PAGE_MAX}", parameter="limit"))
     return int(value)
 
@@ -346,7 +348,7 @@ def _cursor_of(request: Request) -> _Cursor:
         return _Cursor(0, b"")
     try:
         cursor = _cursor.decode(urlsafe_b64decode(value))
-    except (ValueError, msgspec.DecodeError) as error:
+    except (ValueError, *NO_JSON) as error:
         raise _bad_request(Fault("is not one that was given out here", parameter="cursor")) from error
     if not 0 <= cursor.partition < request.partitions:
         raise _bad_request(Fault("is not one that was given out here", parameter="cursor"))

@@ -13,6 +13,7 @@ from services.processor.runtime.kafka.ownership import Ownership
 from services.processor.runtime.questions import Unanswered
 from services.processor.runtime.slot.queries import SlotQueries
 from services.processor.runtime.slot.replica import Replica
+from shared.codec import NO_JSON
 
 T = TypeVar("T")
 
@@ -63,7 +64,7 @@ async def ask_other_owners(
                 if answer.status != 200:
                     return f"answered {answer.status}"
                 return msgspec.json.decode(await answer.read(), type=of)
-        except (aiohttp.ClientError, TimeoutError, msgspec.DecodeError) as error:
+        except (aiohttp.ClientError, TimeoutError, *NO_JSON) as error:
             return type(error).__name__
 
     owners = ownership.owners

@@ -19,6 +19,7 @@ from services.processor.runtime.http.queries import HOP_PATH, OwnerAnswer, Owner
 from services.processor.runtime.kafka.ownership import boot_seconds
 from services.processor.runtime.questions import Unanswered
 from services.rim.telemetry.metrics import counter, histogram
+from shared.codec import NO_JSON
 from shared.metrics import PROCESSOR_REQUEST_SECONDS, PROCESSOR_REQUESTS
 from shared.problems import PROBLEM_JSON, Problem
 
@@ -78,7 +79,7 @@ class ApplicationRoutes:
         """Answers a question of another slot, as the owner or not at all."""
         try:
             query = _queries_of_slots.decode(await request.read())
-        except (msgspec.DecodeError, web.RequestPayloadError) as error:
+        except (*NO_JSON, web.RequestPayloadError) as error:
             return web.Response(status=400, text=f"{error}\n")
         try:
             found = await self._queries.here(query)

@@ -7,7 +7,7 @@ from deploy.local.ports import free_port
 from services.rim.admin.admin import AdminServer, Check
 from tests.unit.collector.http.serving import Served
 from tests.unit.collector.intake.bodies import CMCD_RECORD, mux_body, mux_event
-from tests.unit.hostile_requests import hostile_requests, status_of
+from tests.unit.hostile_requests import hostile_bodies, hostile_requests, status_of
 
 PATHS = [
     *("/", "/any", "/cmcd/acme", "/epas/acme", "/v1/beacons", "/v1/beacons.gif", "/v1/traces", "/v1/api-calls"),
@@ -16,7 +16,11 @@ PATHS = [
 _CALL = b'{"method":"GET","host":"h","path":"/p","status":200,"time_ms":1,"response":{"body":{"a":%s}}}'
 BODIES = [
     *(b"", b"{", b"\xff", mux_body(mux_event()), CMCD_RECORD.encode(), _CALL % (b"9" * 400), _CALL % b"1e999"),
-    *(b"[" * 3_000, b'{"events":[{"a":%s}]}' % (b"9" * 5_000), b'{"event":"init","timestamp":%s}' % (b"9" * 400)),
+    *(
+        *hostile_bodies([{"beacons": [{"view_id": "v", "event": "playing", "custom": {"a": 1}}]}], 20),
+        b'{"events":[{"a":%s}]}' % (b"9" * 5_000),
+        b'{"event":"init","timestamp":%s}' % (b"9" * 400),
+    ),
 ]
 
 

@@ -1,5 +1,6 @@
 """Stories of users: made, read, changed, deleted; each in three weathers."""
 
+import base64
 import json
 from typing import Any
 
@@ -10,6 +11,8 @@ from shared import codec, topics
 from shared.schemas.user_command import SCHEMA_VERSION, Claim, Released, UserCommand
 from tests.unit.processor.applications.users.table import Table, keeping
 
+#: What decodes to lists within lists, deeper than a decoder goes.
+DEEP_CURSOR = base64.urlsafe_b64encode(b"\x93\x00\xc4\x00" + b"\x91" * 4_000).decode()
 ADA = {"email": "Ada@Example.org", "name": "Ada", "attributes": {"team": "red"}}
 
 
@@ -210,7 +213,11 @@ def test_each_wrong_attribute_is_named() -> None:
         ("GET", "/users?limit=0", {}, 400, ["limit"]),
         ("GET", "/users?limit=101", {}, 400, ["limit"]),
         ("GET", "/users?limit=²", {}, 400, ["limit"]),
+        # Leading zeros of a number that is larger than its first digits say, or has more digits than Python reads.
+        ("GET", "/users?limit=0000000011000", {}, 400, ["limit"]),
+        ("GET", f"/users?limit=000000001{'9' * 5_000}", {}, 400, ["limit"]),
         ("GET", "/users?cursor=x", {}, 400, ["cursor"]),
+        ("GET", f"/users?cursor={DEEP_CURSOR}", {}, 400, ["cursor"]),
         ("GET", "/users?cursor=kgnEAA==", {}, 400, ["cursor"]),
         ("GET", "/users?colour=red", {}, 400, ["colour"]),
         ("GET", f"/users/{'0' * 32}?x=1", {}, 400, ["x"]),

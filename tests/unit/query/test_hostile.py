@@ -1,0 +1,90 @@
+"""Whole HTTP requests, heads included, to the API before DuckDB: none is answered by an error of ours."""
+
+import random
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from aiohttp import web
+
+from services.query.core import answer as answers
+from services.query.core.answer import Answer
+from services.query.core.question import Question
+from services.query.http.app import OPERATIONS, make_app, make_runner
+from services.query.rim.engine import Engine
+from services.query.scope import OneToken
+from shared.schemas.view import View
+from tests.unit.hostile_requests import hostile_requests, status_of
+from tests.unit.query.recounting import DAY_MS, T0_MS, a_view
+from tests.unit.query.test_answers import ABOUT, in_memory
+
+TOKEN = "sixteen-characters"
+ASKED = {
+    "/v1/overall": "metrics=views,viewers",
+    "/v1/timeseries": "metrics=startup_ms_p95&by=cdn",
+    "/v1/breakdown": "by=country,custom.plan",
+    "/v1/distribution": "of=startup_ms",
+}
+PATHS = [
+    *(operation.path for operation in OPERATIONS),
+    *(f"{path}?{query}&from={T0_MS - DAY_MS}&to={T0_MS + 3 * DAY_MS}" for path, query in ASKED.items()),
+    *("/v1/openapi.json", "/", "/v1/"),
+]
+#: Said of a question, not of a fault: it is too large, or takes too long.
+DECLARED = frozenset({503, 504})
+
+
+class InMemory:
+    """Answers from views in memory, by the statements of the service."""
+
+    def __init__(self, engine: Engine, views: list[View]) -> None:
+        self._engine = engine
+        self._views = views
+        self.answered = 0
+
+    async def answer(self, question: Question) -> Answer:
+        statement, tables = in_memory(question, self._views)
+        found = answers.composed(question, await self._engine.ask(statement, tables), ABOUT)
+        self.answered += 1
+        return found
+
+
+@pytest.fixture
+def engine(tmp_path: Path) -> Iterator[Engine]:
+    made = Engine(tmp_path, threads=1, memory_bytes_max=1 << 30, questions_max=1)
+    yield made
+    made.close()
+
+
+async def test_no_question_is_answered_500(engine: Engine, caplog: pytest.LogCaptureFixture) -> None:
+    chance = random.Random(3)
+    answering = InMemory(engine, [a_view(chance, f"view-{number}") for number in range(20)])
+    app = make_app(
+        answering,
+        OneToken(TOKEN, {"acme", "beta"}),
+        caller_questions_max=2,
+        seconds_max=20,
+        days_max=400,
+        now_ms=lambda: T0_MS + 4 * DAY_MS,
+    )
+    runner = make_runner(app, 1.0)
+    await runner.setup()
+    site = web.TCPSite(runner, "127.0.0.1", 0)
+    await site.start()
+    statuses = set()
+    with_token = [f"Authorization: Bearer {TOKEN}".encode()]
+    questions = [path for path in PATHS if "?" in path]
+    requests = [
+        *hostile_requests(200, PATHS, [b""], with_token),
+        *hostile_requests(300, questions, [b""], with_token, 1),
+        *hostile_requests(50, PATHS, [b""], (), 2),
+    ]
+    for request in requests:
+        status = await status_of(runner.addresses[0][1], request)
+        assert status < 500 or status in DECLARED, request[:2_000]
+        statuses.add(status)
+    await runner.cleanup()
+    assert not [record for record in caplog.records if record.exc_info]
+    assert {200, 400, 401, 404} <= statuses
+    # It did not fail at the first check alone.
+    assert answering.answered > 30
