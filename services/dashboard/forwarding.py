@@ -79,10 +79,12 @@ class Forwarding:
             )
         assert self._session is not None, "not opened"
         body = request.content if request.body_exists else None
+        # The path alone: a target in absolute form (RFC 9112, 3.2.2) would lengthen the service's name, and lead elsewhere.
+        target = request.rel_url.raw_path_qs
         try:
             async with self._session.request(
                 request.method,
-                URL(f"{self._url}{request.raw_path}", encoded=True),
+                URL(f"{self._url}{target}", encoded=True),
                 headers=_passed_on(request),
                 data=body,
                 allow_redirects=False,
