@@ -329,6 +329,14 @@ SERVING_SUPERSEDED: Final = Metric(
     "counter",
     "Transactions refused, because another process had moved a position.",
 )
+SERVING_LIVE_RECORDS: Final = Metric(
+    "playhead_serving_live_records_total", "counter", "Records landed by minute, by topic (live, rejected).", ("topic",)
+)
+SERVING_LIVE_AGE_SECONDS: Final = Metric(
+    "playhead_serving_live_age_seconds",
+    "gauge",
+    "Since the newest time that was landed of topic live; 0 before the first.",
+)
 SERVING_HOT_SLICES: Final = Metric(
     "playhead_serving_hot_slices", "gauge", "Customers' hours of which the page reads sums of views, not the rollups."
 )

@@ -220,6 +220,8 @@ FINALIZER: Final = (
         ),
     ),
     Panel("Hot rows: lag", "short", (("playhead_serving_lag_records", "{{instance}}"),)),
+    Panel("Live minutes: age", "s", (("max(playhead_serving_live_age_seconds)", "newest landed"),)),
+    Panel("Live minutes: records", "cps", ((_rate("playhead_serving_live_records_total", "topic"), "{{topic}}"),)),
     Panel(
         "Hot rows: slices",
         "short",

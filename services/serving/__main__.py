@@ -25,11 +25,14 @@ from services.rim.process.stopping import stop_on_signals
 from services.rim.telemetry import certificates, logs, metrics
 from services.serving.comparing import Comparing
 from services.serving.database import ViewsDatabase
+from services.serving.live.database import LiveDatabase
+from services.serving.live.landing import TOPICS as LIVE_TOPICS
+from services.serving.live.landing import LiveLanding
 from services.serving.reading import Reading
 from services.serving.repair import repair
 from services.serving.settings import ServingSettings
 from shared.settings import SettingsError
-from shared.topics import VIEWS
+from shared.topics import VIEWS, Topic
 
 log = structlog.get_logger("services.serving")
 
@@ -86,34 +89,59 @@ def parser() -> argparse.ArgumentParser:
 
 
 def _serve(settings: ServingSettings, stop: threading.Event) -> None:
-    verify_topics(settings, [VIEWS])
-    topic_id = _topic_id(settings)
-    dsn = settings.postgres_dsn.get_secret_value()
-    database = ViewsDatabase(dsn, topic_id, VIEWS.partitions(settings.profile), CrashPoints(settings.crash_at))
-    reading = Reading(settings, database, now_ms=lambda: time.time_ns() // 1_000_000)
+    wanted = [VIEWS, *LIVE_TOPICS] if settings.live_days else [VIEWS]
+    verify_topics(settings, wanted)
+    ids = topic_ids(settings, wanted)
+    dsn, crash_points = settings.postgres_dsn.get_secret_value(), CrashPoints(settings.crash_at)
+    database = ViewsDatabase(dsn, ids[VIEWS.name], VIEWS.partitions(settings.profile), crash_points)
+    reading = Reading(settings, database, now_ms=_now_ms)
     comparing = Comparing(dsn, settings, stop)
+    died: list[Exception] = []
+    live = None
+    if settings.live_days:
+
+        def end(error: Exception) -> None:
+            died.append(error)
+            stop.set()
+
+        live_database = LiveDatabase(dsn, settings.live_customers_max, crash_points)
+        live = LiveLanding(settings, live_database, ids, now_ms=_now_ms, on_death=end)
+    stepping: list[Reading | LiveLanding] = [reading, live] if live else [reading]
     admin = AdminServer(
         settings.admin_host,
         settings.admin_port,
         settings.admin_token,
-        is_alive=lambda: Check(time.monotonic() - reading.stepped_at < HANGS_SECONDS, "the last step does not end"),
+        is_alive=lambda: Check(
+            time.monotonic() - min(one.stepped_at for one in stepping) < HANGS_SECONDS, "the last step does not end"
+        ),
         is_ready=lambda: Check(not reading.waits_for, f"waits for {reading.waits_for}" if reading.waits_for else "ok"),
     )
     admin.start()
     comparing.start()
+    if live:
+        live.start()
     try:
         reading.run(stop)
     finally:
         stop.set()
+        if live:
+            live.stop()
         comparing.join()
         admin.stop()
+    if died:
+        raise died[0]
 
 
-def _topic_id(settings: ServingSettings) -> str:
-    """The id that the cluster gave the topic: one that is made again gets another."""
+def topic_ids(settings: ServingSettings, wanted: Sequence[Topic]) -> dict[str, str]:
+    """The ids that the cluster gave the topics, by name: one that is made again gets another."""
     admin = AdminClient(client_config(settings, "serving-identity"))
-    asked = admin.describe_topics(TopicCollection([VIEWS.name]), request_timeout=BOOT_SECONDS_MAX)
-    return str(asked[VIEWS.name].result().topic_id)
+    names = [topic.name for topic in wanted]
+    asked = admin.describe_topics(TopicCollection(names), request_timeout=BOOT_SECONDS_MAX)
+    return {name: str(asked[name].result().topic_id) for name in names}
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ from shared.settings import Settings
 
 
 class ServingSettings(Settings):
-    """Where hot rows go, how many at once, and how often they are compared with the warehouse's sums."""
+    """Where hot rows go, how many at once, how often they are compared with the warehouse's sums; the history of topic `live`."""
 
     PREFIX: ClassVar[str] = "SERVING_"
 
@@ -30,6 +30,18 @@ class ServingSettings(Settings):
     )
     closed_seconds: float = pydantic.Field(
         default=600.0, ge=0, le=86_400, description="an hour is closed when it is over and unchanged for so long"
+    )
+    live_days: int = pydantic.Field(
+        default=90, ge=0, le=3_650, description="days of topic `live` by minute; 0 lands nothing of it"
+    )
+    live_pair_days: int = pydantic.Field(
+        default=14, ge=0, le=3_650, description="days of which pairs of dimensions are kept, `live_days` at most"
+    )
+    live_steps_hours: int = pydantic.Field(
+        default=26, ge=25, le=744, description="hours of which the steps of 5 s are kept"
+    )
+    live_customers_max: int = pydantic.Field(
+        default=1_000, ge=1, le=100_000, description="customers of a minute; others are added up without a name"
     )
     admin_host: str = pydantic.Field(default="0.0.0.0", min_length=1, description="address of health and metrics")
     admin_port: int = pydantic.Field(default=9106, ge=0, le=65535, description="port of health and metrics")

@@ -137,9 +137,8 @@ def test_a_database_that_stays_away_is_given_up_and_its_password_not_logged() ->
 
 
 def test_what_an_older_version_published_is_published_again_by_this_one(dsn: str, tmp_path: Path) -> None:
-    newer = {"r0004_rollups", "r0005_blocks", "r0006_gathered", "r0007_hot_rows"}
     for path in MIGRATIONS_DIR.iterdir():
-        if path.is_file() and path.stem not in newer:
+        if path.is_file() and path.stem < "r0004":
             shutil.copy(path, tmp_path)
     assert migrations.migrate(dsn, "finalizer", tmp_path) == ["0001", "0002", "0003"]
     columns = ", ".join(MEASURES)
@@ -148,7 +147,7 @@ def test_what_an_older_version_published_is_published_again_by_this_one(dsn: str
         connection.execute(
             f"INSERT INTO serving.rollups_hourly (hour, customer_id, {columns}) VALUES (to_timestamp(3600), 'acme', {ones})"
         )
-    assert migrate(dsn) == ["0004", "0005", "0006", "0007"]
+    assert migrate(dsn) == ["0004", "0005", "0006", "0007", "0008"]
     assert _query(dsn, "SELECT hour, customer_id FROM finalizer.dirty_slices") == [(1, "acme")]
     assert _query(dsn, "SELECT count(*) FROM serving.rollups_hourly") == [(0,)]
 
@@ -164,7 +163,7 @@ def test_hours_that_were_published_before_blocks_were_are_in_them(serving: Servi
         connection.execute("UPDATE public.finalizer_revision SET version_num = '0004'")
 
     for path in MIGRATIONS_DIR.iterdir():
-        if path.is_file() and path.stem != "r0007_hot_rows":
+        if path.is_file() and path.stem < "r0007":
             shutil.copy(path, tmp_path)
     assert migrations.migrate(dsn, "finalizer", tmp_path) == ["0005", "0006"]
 

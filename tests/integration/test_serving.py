@@ -46,6 +46,7 @@ class Service:
             "PLAYHEAD_KAFKA_BOOTSTRAP": bootstrap,
             "SERVING_POSTGRES_DSN": dsn,
             "SERVING_SESSION_MS": "6000",
+            "SERVING_LIVE_DAYS": "0",
             "SERVING_ADMIN_HOST": "127.0.0.1",
             "SERVING_ADMIN_PORT": str(port),
             **{f"SERVING_{name.upper()}": value for name, value in settings.items()},

@@ -40,6 +40,10 @@ CrashPoint = Literal[
     # Serving, in the transaction of some records: after positions were moved, after rows were written; `committed` after it.
     "moved",
     "written",
+    # Serving, in the transaction of live minutes: the same steps.
+    "live_moved",
+    "live_written",
+    "live_committed",
     # Processor: an object was stored, and no record of it is written yet (`runtime.media`).
     "media_stored",
 ]

@@ -1,0 +1,7 @@
+"""Topic live by minute, and its steps of 5 s for the last day."""
+
+from services.rim.database.migrations import run_sql
+
+revision = "0008"
+down_revision = "0007"
+upgrade = run_sql(__file__)

@@ -1,0 +1,1 @@
+"""Lands topic `live` by minute: the history of the live picture."""
