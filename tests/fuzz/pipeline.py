@@ -1,7 +1,7 @@
 """The applications in memory, fed by requests; what may not happen is collected, never raised.
 
 What may not happen: the intake or a fold raises; something goes to `rejected` for a reason that no document names; a row
-passes its byte bound; a record costs more than `CALLS_MAX` function calls.
+passes its byte bound; a record costs more than `CALLS_MAX` function calls; a reader of an output cannot read it.
 """
 
 import cProfile
@@ -19,8 +19,11 @@ from services.processor.catalogue import APPLICATIONS
 from services.processor.engine.application.application import Application
 from services.processor.engine.driver import Driver
 from services.processor.settings import ApplicationName
-from shared import topics
+from services.serving.rows import row_of
+from services.webhooks.message import message_of
+from shared import codec, topics
 from shared.chunks import Chunk, headers_of
+from shared.codec import Undecodable
 from shared.partitioning import recording_key
 from shared.topics import Topic
 from tests.fuzz.hostile import KEYS, PARSERS, body
@@ -43,6 +46,24 @@ NAMED: Final[Mapping[str, tuple[str, ...]]] = {
     "api_baselines": ("undecodable: its time is ",),
 }
 
+
+def _hot_row(value: bytes) -> None:
+    row = row_of(value)
+    if isinstance(row, str):
+        raise Undecodable(row)
+
+
+#: How the services behind the processor read its outputs: what one of them cannot read would be lost, or end it again and again.
+READERS: Final[Mapping[str, Callable[[bytes], object]]] = {
+    topics.VIEWS.name: _hot_row,
+    topics.LIVE.name: codec.LIVE.decode,
+    topics.TRACES.name: codec.TRACE.decode,
+    topics.API_CHANGES.name: codec.API_CHANGE.decode,
+    topics.API_WINDOWS.name: codec.API_WINDOW.decode,
+    topics.API_ANOMALIES.name: message_of,
+    topics.RECORDING_INDEX.name: codec.RECORDING.decode,
+}
+
 _Headers = tuple[tuple[str, bytes | None], ...]
 _Record = tuple[Topic, bytes, bytes, _Headers]
 
@@ -57,6 +78,8 @@ class Pipeline:
         self._seen: Counter[str] = Counter()
         self.calls_most: Counter[str] = Counter()
         self.row_bytes_most: Counter[str] = Counter()
+        #: Outputs that a reader has read, by topic.
+        self.read: Counter[str] = Counter()
         for name in names:
             self._applications[name] = APPLICATIONS[name]({})
             self.drivers[name] = Driver(self._applications[name])
@@ -93,6 +116,22 @@ class Pipeline:
                 if not any(why.startswith(named) for named in NAMED.get(name, ())):
                     self.faults[f"{name} rejects {why}"[:200]] += 1
             self._seen[f"{name} rejected"] = len(rejected)
+            for topic in self._applications[name].outputs:
+                self._read_new(name, topic)
+
+    def _read_new(self, name: str, topic: Topic) -> None:
+        """Reads what the application has written to the topic since, as the services behind it do."""
+        reader = READERS.get(topic.name)
+        if reader is None:
+            return
+        outputs, seen = self.drivers[name].outputs(topic), f"{name} {topic.name} read"
+        for output in outputs[self._seen[seen] :]:
+            try:
+                reader(output.value or b"")
+            except Exception as error:  # noqa: BLE001 the finding itself
+                self.faults[f"a record of {topic.name} cannot be read: {error}"[:300]] += 1
+            self.read[topic.name] += 1
+        self._seen[seen] = len(outputs)
 
     def _feed(self, topic: Topic, key: bytes, value: bytes, headers: _Headers) -> None:
         for name, application in self._applications.items():
@@ -133,7 +172,7 @@ class Pipeline:
         except Exception as error:  # noqa: BLE001 the finding itself
             self.faults[f"{name} raises {type(error).__name__}: {error}"[:300]] += 1
             self.drivers[name] = Driver(self._applications[name])
-            self._seen[f"{name} rejected"] = self._seen[f"{name} calls"] = 0
+            self._seen.subtract({seen: count for seen, count in self._seen.items() if seen.startswith(f"{name} ")})
             return False
         return True
 

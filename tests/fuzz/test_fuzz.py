@@ -3,7 +3,7 @@
 from hypothesis import settings
 
 from tests.fuzz.__main__ import APPLICATIONS, fuzzed
-from tests.fuzz.pipeline import ROUTES
+from tests.fuzz.pipeline import READERS, ROUTES
 
 CASES = 10_000 if settings().max_examples > 1_000 else 1_000
 
@@ -14,3 +14,5 @@ def test_hostile_requests_raise_nothing_and_grow_nothing_beyond_its_bounds() -> 
     # It reached every fold, and most of what it sent was taken.
     assert set(pipeline.calls_most) == set(APPLICATIONS)
     assert len(ROUTES) == 9
+    # No request of an hour is an anomaly: `tests/unit/webhooks` has those.
+    assert set(pipeline.read) == set(READERS) - {"api_anomalies"}
