@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import maxminddb
+import msgspec
 import structlog
 import ua_parser
 from aiohttp import web
@@ -24,6 +25,8 @@ AGENTS_REMEMBERED_MAX: Final = 8_192
 PLACES_REMEMBERED_MAX: Final = 65_536
 #: A user agent that is not cached takes 8 to 19 ms. At most so many a second are parsed, for all addresses; the rest stay unparsed.
 AGENTS_PARSED_PER_SECOND_MAX: Final = 20
+#: The same for one listed customer, and for all other keys together: a flood under one key leaves the others half.
+AGENTS_PARSED_BY_CUSTOMER_MAX: Final = AGENTS_PARSED_PER_SECOND_MAX // 2
 #: The same for one address, in so many seconds: players of one household have a few.
 AGENTS_PARSED_BY_ADDRESS_MAX: Final = 5
 ADDRESS_SECONDS: Final = 10
@@ -39,27 +42,39 @@ class Agents:
         self._known: dict[str, Agent] = {}
         self._second = 0
         self._parsed = 0
+        self._by_customer: Counter[str] = Counter()
         self._window = 0
         self._by_address: Counter[str] = Counter()
 
-    def parse(self, user_agent: str | None, address: str) -> Agent:
-        """The families in `user_agent`; empty while too many new ones arrive, from all addresses or from this one."""
-        if not user_agent:
+    def known(self, user_agent: str | None) -> Agent:
+        """The families in `user_agent` where they are remembered; else `NO_AGENT`."""
+        known = self._known.pop(user_agent, None) if user_agent else None
+        if user_agent is None or known is None:
             return NO_AGENT
-        known = self._known.pop(user_agent, None)
-        if known is not None:
-            # Used last: invented ones do not push out those in use.
-            self._known[user_agent] = known
-            return known
+        # Used last: invented ones do not push out those in use.
+        self._known[user_agent] = known
+        return known
+
+    def parse(self, user_agent: str, address: str, customer_id: str) -> Agent:
+        """The families in a `user_agent` that is not remembered.
+
+        Empty while too many new ones arrive: under all keys, under this customer's (empty: no listed one), or from this address.
+        """
         second = int(self._now_seconds())
         if second != self._second:
             self._second, self._parsed = second, 0
+            self._by_customer.clear()
         if second // ADDRESS_SECONDS != self._window:
             self._window = second // ADDRESS_SECONDS
             self._by_address.clear()
-        if self._parsed >= AGENTS_PARSED_PER_SECOND_MAX or self._by_address[address] >= AGENTS_PARSED_BY_ADDRESS_MAX:
+        if (
+            self._parsed >= AGENTS_PARSED_PER_SECOND_MAX
+            or self._by_customer[customer_id] >= AGENTS_PARSED_BY_CUSTOMER_MAX
+            or self._by_address[address] >= AGENTS_PARSED_BY_ADDRESS_MAX
+        ):
             return NO_AGENT
         self._parsed += 1
+        self._by_customer[customer_id] += 1
         self._by_address[address] += 1
         if len(self._known) >= AGENTS_REMEMBERED_MAX:
             # The one that was not used for longest goes: dicts keep their order.
@@ -135,7 +150,7 @@ class Clients:
         return client_address(request.remote, request.headers.getall("X-Forwarded-For", []), self._proxies)
 
     def of(self, request: web.Request, address: str | None) -> Client:
-        """Who sent `request` from this address."""
+        """Who sent `request` from this address; software that is not remembered is `NO_AGENT`."""
         headers = request.headers
         user_agent = headers.get("User-Agent")
         if user_agent is not None:
@@ -143,8 +158,14 @@ class Clients:
         return Client(
             address=address,
             user_agent=user_agent,
-            agent=self._agents.parse(user_agent, site_of(address)),
+            agent=self._agents.known(user_agent),
             place=self._places.find(address),
             origin=headers.get("Origin"),
             wants_privacy=headers.get("Sec-GPC") == "1" or headers.get("DNT") == "1",
         )
+
+    def read_agent(self, client: Client, customer_id: str) -> Client:
+        """The client with its software, as far as `Agents.parse` reads it for this customer."""
+        assert client.user_agent is not None
+        agent = self._agents.parse(client.user_agent, site_of(client.address), customer_id)
+        return msgspec.structs.replace(client, agent=agent)

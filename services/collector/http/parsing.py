@@ -134,7 +134,7 @@ class Parsing:
             except TooManyInvalid:
                 pass
         try:
-            async with self._turns.turn(_customer_of(given), address):
+            async with self._turns.turn(customer_of(post, given.source, rules), address):
                 self._admission.check_waste(address)
                 self._admission.hold(share, len(post.body) + unpacked_bytes_max(post, rules))
                 return await self._parsed(given, share, asyncio.to_thread)
@@ -186,9 +186,8 @@ def inline(post: Post, source: Source, rules: Rules) -> Post | None:
     return msgspec.structs.replace(light, invalid_max=INLINE_INVALID_MAX)
 
 
-def _customer_of(given: Input) -> str:
-    """The listed customer whose share of the thread the body takes; empty for all others together."""
-    post, rules = given.post, given.rules
-    key = post.key or (key_in(beginning(post, rules, _KEY_WITHIN_BYTES)) if given.source == "mux" else "")
+def customer_of(post: Post, source: Source, rules: Rules) -> str:
+    """The listed customer whose shares a request takes before it is parsed; empty for all others together."""
+    key = post.key or (key_in(beginning(post, rules, _KEY_WITHIN_BYTES)) if source == "mux" else "")
     found = rules.customers.find(key)
     return found.id if isinstance(found, Found) and rules.customers.lists(found.id) else ""

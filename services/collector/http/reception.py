@@ -8,8 +8,9 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
-from typing import get_args
+from typing import Final, get_args
 
+import msgspec
 import structlog
 from aiohttp import web
 
@@ -20,15 +21,18 @@ from services.collector.admission.retry_later import RetryLater
 from services.collector.customers.usage import Usage
 from services.collector.http.bodies import Bodies
 from services.collector.http.clients import Clients
-from services.collector.http.parsing import Input, Parse, Parsing, Source
+from services.collector.http.parsing import Input, Parse, Parsing, Source, customer_of
 from services.collector.intake.post import Outcome, Post, Rules
-from services.collector.intake.sender.client import Client
+from services.collector.intake.sender.client import NO_AGENT, Client
 from services.collector.intake.sender.signing import TOKEN_CHARS_MAX
 from services.collector.sink.sink import Sink, Unstored
 from services.rim.telemetry import metrics
 from services.rim.telemetry.tracing import HEADER, Traces
 from shared.metrics import COLLECTOR_BEACONS_ACCEPTED, COLLECTOR_PRODUCE_SECONDS, COLLECTOR_REJECTED, COLLECTOR_UNSTORED
 from shared.topics import Profile
+
+#: Whose rows have the client's software.
+_OF_VIEWERS: Final[frozenset[Source]] = frozenset({"mux", "cmcd", "epas", "native"})
 
 log = structlog.get_logger(__name__)
 
@@ -82,6 +86,7 @@ class Reception:
             hold = partial(self._admission.hold, share)
             body, whole = await self._bodies.read(request, self.rules().body_bytes_max, parties, hold)
             post = self._post(request, client, body, key=key, whole=whole, in_seconds=in_seconds)
+            post = self._with_agent(post, source)
             return await self._store(post, parse, source, sink, share, patient=patient)
 
     async def receive_query(
@@ -92,6 +97,7 @@ class Reception:
         parties = parties_of(client, key)
         with self._admission.share(parties) as share:
             post = self._post(request, client, request.query_string.encode("utf-8", "replace"), key=key)
+            post = self._with_agent(post, source)
             return await self._store(post, parse, source, sink, share)
 
     async def _store(
@@ -141,6 +147,14 @@ class Reception:
         address = self._clients.address_of(request)
         self._admission.admit_address(party_of(address))
         return self._clients.of(request, address)
+
+    def _with_agent(self, post: Post, source: Source) -> Post:
+        """The request with its client's software, where views tell it and it is not remembered."""
+        client = post.client
+        if client.agent is not NO_AGENT or not client.user_agent or source not in _OF_VIEWERS:
+            return post
+        read = self._clients.read_agent(client, customer_of(post, source, self.rules()))
+        return msgspec.structs.replace(post, client=read)
 
     def _post(
         self,

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from services.collector.http import clients
 from services.collector.http.clients import (
     AGENTS_PARSED_BY_ADDRESS_MAX,
+    AGENTS_PARSED_BY_CUSTOMER_MAX,
     AGENTS_PARSED_PER_SECOND_MAX,
     AGENTS_REMEMBERED_MAX,
     Agents,
@@ -60,7 +61,11 @@ def test_no_header_is_too_strange(forwarded: list[str]) -> None:
     ],
 )
 def test_a_user_agent_is_described_by_its_families(user_agent: str | None, agent: Agent) -> None:
-    assert Agents().parse(user_agent, "203.0.113.7") == agent
+    agents = Agents()
+    assert agents.known(user_agent) is NO_AGENT
+    if user_agent:
+        assert agents.parse(user_agent, "203.0.113.7", "acme") == agent
+    assert agents.known(user_agent) == agent
 
 
 def test_made_up_agents_cost_only_so_much() -> None:
@@ -68,7 +73,10 @@ def test_made_up_agents_cost_only_so_much() -> None:
     agents = Agents(lambda: now)
 
     def browser(number: int, address: str) -> str | None:
-        return agents.parse(CHROME.format(number), address).browser
+        user_agent = CHROME.format(number)
+        # The keys are of many customers: what one may take is the next test's.
+        known = agents.known(user_agent)
+        return (known if known is not NO_AGENT else agents.parse(user_agent, address, f"c-{number % 7}")).browser
 
     # One address has a budget of its own, and leaves the others theirs.
     mine = [browser(number, "203.0.113.1") for number in range(AGENTS_PARSED_BY_ADDRESS_MAX + 5)]
@@ -85,19 +93,32 @@ def test_made_up_agents_cost_only_so_much() -> None:
     assert browser(9_998, "203.0.113.1") == "Chrome"
 
 
+def test_made_up_agents_under_one_customers_key_leave_the_others_half() -> None:
+    agents = Agents(lambda: 0.0)
+
+    def browsers(customer_id: str, first: int) -> int:
+        """Of twenty new ones of many addresses, how many are read."""
+        read = [agents.parse(CHROME.format(first + one), f"198.51.{first}.{one}", customer_id) for one in range(20)]
+        return sum(agent is not NO_AGENT for agent in read)
+
+    assert browsers("acme", 0) == AGENTS_PARSED_BY_CUSTOMER_MAX
+    assert browsers("", 20) == AGENTS_PARSED_PER_SECOND_MAX - AGENTS_PARSED_BY_CUSTOMER_MAX
+
+
 def test_made_up_agents_do_not_push_out_those_in_use(monkeypatch: pytest.MonkeyPatch) -> None:
     now, parsed = 0.0, list[str]()
     agents = Agents(lambda: now)
 
     def parse(user_agent: str) -> Agent:
         parsed.append(user_agent)
-        return NO_AGENT
+        return Agent(user_agent)
 
     monkeypatch.setattr(clients, "_parsed", parse)
     for number in range(AGENTS_REMEMBERED_MAX + 100):
         now = float(number)
-        agents.parse("in use", "203.0.113.7")
-        agents.parse(f"made up {number}", f"198.51.100.{number % 200}")
+        if agents.known("in use") is NO_AGENT:
+            agents.parse("in use", "203.0.113.7", "acme")
+        agents.parse(f"made up {number}", f"198.51.100.{number % 200}", "acme")
     assert len(parsed) == AGENTS_REMEMBERED_MAX + 101
     assert parsed.count("in use") == 1
 

@@ -16,10 +16,12 @@ import pytest
 
 from services.collector.admission.limits import AddressRates, InFlight, Slots
 from services.collector.admission.turns import TooManyWaiting, Turns, WaitingLimits
+from services.collector.http.clients import AGENTS_PARSED_BY_CUSTOMER_MAX, Agents
 from services.collector.intake.mux import mux
 from services.collector.intake.post import ParsedBody, Post, Rules
 from services.collector.intake.sender.customers import Customer, Customers
 from tests.unit.collector.http.serving import BODIES, RULES, Served, until
+from tests.unit.collector.http.test_clients import CHROME
 from tests.unit.collector.intake.bodies import RECV_TIME_MS, mux_body, mux_event, native_beacon
 
 HEAD = b"POST / HTTP/1.1\r\nHost: a\r\nX-Forwarded-For: %s\r\nContent-Length: %d\r\n\r\n"
@@ -105,6 +107,22 @@ async def test_cpu_that_an_address_wastes_is_taken_from_that_address() -> None:
         assert await good(served, ATTACKER.decode()) == 200
         assert await good(served, ATTACKER.decode()) == 503
         assert await good(served) == 200
+
+
+async def test_made_up_agents_are_counted_by_the_customer_whose_key_the_body_names(
+    served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(served.reception._clients, "_agents", Agents(lambda: 0.0))
+    customers = Customers({"acme": Customer(), "other": Customer()})
+    served.rules = RULES.model_copy(update={"customers": customers})
+    for key in ("acme", "other"):
+        for number in range(AGENTS_PARSED_BY_CUSTOMER_MAX + 1):
+            headers = {"User-Agent": f"{CHROME.format(140)} {key}/{number}", "X-Forwarded-For": f"198.51.100.{number}"}
+            body = mux_body(mux_event(ake=key, xid=f"{key}-{number}"))
+            async with served.client.post("/", data=body, headers=headers) as answer:
+                assert answer.status == 200
+    unread = [beacon.view_id for _, beacon in served.stored() if beacon.browser is None]
+    assert unread == [f"{key}-{AGENTS_PARSED_BY_CUSTOMER_MAX}" for key in ("acme", "other")]
 
 
 async def test_a_customer_beyond_its_new_views_goes_on_with_those_that_play(served: Served) -> None:
