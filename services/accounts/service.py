@@ -2,10 +2,11 @@
 
 import re
 import secrets
-from collections.abc import Callable, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
 from functools import partial
-from typing import Final
+from typing import Any, Final
 
 import psycopg
 
@@ -14,8 +15,9 @@ from services.accounts.core.passwords import PASSWORD_CHARS_MAX, check_password
 from services.accounts.core.principal import Principal
 from services.accounts.core.roles import Permission
 from services.accounts.core.throttle import allowances
+from services.accounts.core.totp import CodeWrong
 from services.accounts.hashing import Passwords
-from services.accounts.store import audit, links, sessions, tokens
+from services.accounts.store import audit, factors, links, sessions, tokens
 from services.accounts.store.audit import Actor
 from services.accounts.store.links import Link, LinkSpent, Newcomer
 from services.rim.database.pool import Postgres
@@ -26,6 +28,10 @@ NAME_CHARS_MAX: Final = 200
 
 class LoginWrong(ValueError):
     """Address and password do not belong together; which of them is wrong is not said."""
+
+
+class CodeNeeded(ValueError):
+    """The password is right, and the account has a second factor."""
 
 
 class LoginsTooMany(ValueError):
@@ -68,13 +74,15 @@ class Accounts:
         seconds_max: float = 5.0,
         passwords: Passwords | None = None,
         random: Callable[[int], bytes] = secrets.token_bytes,
+        now_seconds: Callable[[], float] = time.time,
     ) -> None:
         self.dsn: Final = dsn
         self.postgres: Final = Postgres(
             dsn, connections_max=connections_max, seconds_max=seconds_max, service="accounts", writes=True
         )
-        self._passwords = passwords or Passwords()
-        self._random = random
+        self.passwords: Final = passwords or Passwords()
+        self.random: Final = random
+        self.now_seconds: Final = now_seconds
 
     async def open(self) -> None:
         """Starts the pool; does not wait for Postgres."""
@@ -86,10 +94,10 @@ class Accounts:
 
     def new(self, kind: Kind) -> Credential:
         """A credential that nobody has yet."""
-        return new_credential(kind, self._random(ID_BYTES + SECRET_BYTES))
+        return new_credential(kind, self.random(ID_BYTES + SECRET_BYTES))
 
-    async def log_in(self, email: str, password: str, *, address: str | None, agent: str) -> Credential:
-        """A new session. Raises `LoginWrong` or `LoginsTooMany`."""
+    async def log_in(self, email: str, password: str, *, address: str | None, agent: str, code: str = "") -> Credential:
+        """A new session. Raises `LoginWrong`, `CodeNeeded`, `CodeWrong` or `LoginsTooMany`."""
         allowed = allowances(address, email)
         wait_seconds = await self.postgres.ask(partial(sessions.count_attempt, allowed=allowed))
         if wait_seconds > 0:
@@ -98,20 +106,28 @@ class Accounts:
         if "\0" not in email:
             person = await self.postgres.ask(partial(sessions.person_of, email=email))
         stored = person.password_hash if person is not None else None
-        if len(password) > PASSWORD_CHARS_MAX or not await self._passwords.is_right(stored, password) or person is None:
+        if len(password) > PASSWORD_CHARS_MAX or not await self.passwords.is_right(stored, password) or person is None:
             if person is not None:
-                actor = Actor("nobody", None, person.email, address, person.organisation_id)
-                await self.postgres.ask(partial(audit.add, actor=actor, action="login_failed", target=person.email))
+                await self._note_failed(person, address, "password")
             raise LoginWrong
+        if person.has_totp and not code:
+            await self.postgres.ask(partial(sessions.forgive_attempt, allowed=allowed))
+            raise CodeNeeded
         credential = self.new(Kind.SESSION)
         actor = Actor("person", person.id, person.email, address, person.organisation_id)
 
         async def begin(connection: psycopg.AsyncConnection) -> None:
+            factor = await factors.check_code(connection, person.id, code, self.now_seconds())
             await sessions.forgive_attempt(connection, allowed)
             await self._open_session(connection, credential, (person.id, person.organisation_id), address, agent)
-            await audit.add(connection, actor, "logged_in", details={"by": "password"})
+            await audit.add(connection, actor, "logged_in", details={"by": "password", "second_factor": factor})
 
-        await self.postgres.ask(begin)
+        try:
+            await self.postgres.ask(begin)
+        except CodeWrong:
+            # It stays counted: codes are few.
+            await self._note_failed(person, address, "code")
+            raise
         return credential
 
     async def log_out(self, credential: Credential, actor: Actor) -> None:
@@ -195,7 +211,7 @@ class Accounts:
         newcomer = Newcomer(
             email=wanted,
             name=checked_name(name or wanted, "a name"),
-            password_hash=await self._passwords.hash(password),
+            password_hash=await self.passwords.hash(password),
             organisation=checked_name(organisation, "an organisation's name") if is_first else "",
         )
         session = self.new(Kind.SESSION)
@@ -234,27 +250,29 @@ class Accounts:
         await self.postgres.ask(add)
         return credential
 
-    async def tokens(self, principal: Principal) -> list[tokens.Token]:
+    async def tokens(
+        self, principal: Principal, *, after: str = "", rows_max: int = tokens.TOKENS_MAX
+    ) -> list[tokens.Token]:
         """The tokens of the principal's organisation."""
-        return await self.postgres.ask(partial(tokens.tokens_of, organisation_id=principal.organisation_id))
+        read = partial(tokens.tokens_of, organisation_id=principal.organisation_id, after=after, rows_max=rows_max)
+        return await self.postgres.ask(read)
 
     async def revoke_token(self, token_id: str, actor: Actor, *, organisation_id: str) -> bool:
         """Revokes a token; False if the organisation has none such."""
         revoke = partial(tokens.revoke_token, token_id=token_id, actor=actor, organisation_id=organisation_id)
         return await self.postgres.ask(revoke)
 
-    async def audit(self, principal: Principal, *, before_id: int, rows_max: int) -> list[audit.AuditRow]:
-        """The audit log of the principal's organisation, the newest rows first."""
-        read = partial(audit.newest, organisation_id=principal.organisation_id, before_id=before_id, rows_max=rows_max)
-        return await self.postgres.ask(read)
-
-    async def note(self, actor: Actor, action: str, target: str) -> None:
+    async def note(self, actor: Actor, action: str, target: str, details: Mapping[str, Any] | None = None) -> None:
         """Adds a row to the audit log for what changes nothing: an export, a look at a single viewer."""
-        await self.postgres.ask(partial(audit.add, actor=actor, action=action, target=target))
+        await self.postgres.ask(partial(audit.add, actor=actor, action=action, target=target, details=details))
 
     async def clean(self) -> None:
         """Deletes what is over."""
         await self.postgres.ask(sessions.clean)
+
+    async def _note_failed(self, person: sessions.Person, address: str | None, by: str) -> None:
+        actor = Actor("nobody", None, person.email, address, person.organisation_id)
+        await self.note(actor, "login_failed", person.email, {"by": by})
 
     async def _open_session(
         self,

@@ -169,7 +169,9 @@ def _assemble(settings: DashboardSettings, fate: _Fate, stop: threading.Event) -
         views,
         Door(
             identities,
-            AccountRoutes(accounts, identities, cookie=cookie, proxies=settings.proxies),
+            AccountRoutes(
+                accounts, identities, cookie=cookie, proxies=settings.proxies, page_url=settings.page_url
+            ),
             Hosts(settings.hosts),
             cookie,
         ),

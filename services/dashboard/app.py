@@ -24,7 +24,8 @@ from services.accounts.http.access import (
 from services.accounts.http.guard import Cookie, Guard, principal_of, unknown_customer
 from services.accounts.http.hosts import Hosts
 from services.accounts.http.identities import Identities
-from services.accounts.http.routes import BODY_BYTES_MAX, AccountRoutes
+from services.accounts.http.requests import BODY_BYTES_MAX
+from services.accounts.http.routes import AccountRoutes
 from services.dashboard.forwarding import Forwarding
 from services.dashboard.limits.queries import LimitsSource
 from services.dashboard.limits.routes import LimitsRoutes
@@ -126,7 +127,7 @@ def make_app(
         LimitsRoutes(limits, now_ms).add_to(routing)
     if forwarding is not None:
         # The last: what has a route of its own here is answered here.
-        forwarding.add_to(routing, OPERATIONS)
+        forwarding.add_to(routing, [*OPERATIONS, *door.routes.api.described])
     routing.check()
     app[ROUTING] = routing
     return app

@@ -268,6 +268,9 @@ async def test_no_request_is_answered_500(accounts: Accounts, caplog: pytest.Log
             {"email": "owner@example.com", "password": "x\0y"},
             {"link": link.text, "email": "a@example.com", "name": "A\0", "password": PASSWORD, "organisation": "H"},
             {"name": "a token", "scopes": ["read_metrics"], "customers": ["acme"], "days": 3},
+            {"email": "a\0@example.com", "role": "viewer"},
+            {"name": "A", "id": "acme", "organisation_id": "\0"},
+            {"present": "\0", "password": "a\0 long enough one", "code": "\0"},
         ],
         40,
     )
@@ -276,11 +279,19 @@ async def test_no_request_is_answered_500(accounts: Accounts, caplog: pytest.Log
             "/api/login",
             "/api/link",
             "/api/link/use",
-            "/api/tokens",
-            "/api/tokens/0123/revoke",
-            "/api/tokens/%00/revoke",
+            "/v1/tokens",
+            "/v1/tokens/%00",
+            "/v1/people/%00",
+            "/v1/people/%00/end-sessions",
+            "/v1/invitations",
+            "/v1/organisations",
+            "/v1/organisations/%00/enter",
+            "/v1/customers",
+            "/v1/customers/acme",
+            "/v1/profile/password",
+            "/v1/profile/second-factor/confirm",
         ),
-        *("/api/audit", "/api/audit?before=9999999999999999999", "/api/session"),
+        *("/v1/audit", "/v1/audit?cursor=OTk5OTk5OTk5OTk5OTk5OTk5OTk", "/v1/people?cursor=AA", "/api/session"),
     ]
     logged_in = [f"Cookie: {cookie.name}={session.text}".encode(), f"{CSRF_HEADER}: {session.csrf}".encode()]
     statuses = set()

@@ -17,8 +17,12 @@ _ADD: Final = """
 """
 _NEWEST: Final = """
     SELECT id, at, actor_kind, actor, address, action, target, details FROM accounts.audit
-    WHERE organisation_id = %s AND id < %s ORDER BY id DESC LIMIT %s
+    WHERE organisation_id = %(organisation_id)s AND id < %(before_id)s
+      AND (%(action)s = '' OR action = %(action)s) AND (%(actor)s = '' OR actor = %(actor)s)
+    ORDER BY id DESC LIMIT %(rows_max)s
 """
+#: Behind every row.
+NEWEST: Final = 2**62
 #: Of what a request may put into a row.
 TEXT_CHARS_MAX: Final = 300
 
@@ -81,9 +85,22 @@ async def add(
 
 
 async def newest(
-    connection: psycopg.AsyncConnection, organisation_id: str, *, before_id: int, rows_max: int
+    connection: psycopg.AsyncConnection,
+    organisation_id: str,
+    *,
+    before_id: int,
+    rows_max: int,
+    action: str = "",
+    actor: str = "",
 ) -> list[AuditRow]:
-    """The rows of an organisation before `before_id`, the newest first."""
+    """The rows of an organisation before `before_id`, the newest first; of one action or actor, where one is named."""
+    wanted = {
+        "organisation_id": organisation_id,
+        "before_id": before_id,
+        "rows_max": rows_max,
+        "action": action,
+        "actor": actor,
+    }
     async with connection.cursor(row_factory=class_row(AuditRow)) as cursor:
-        await cursor.execute(_NEWEST, (organisation_id, before_id, rows_max))
+        await cursor.execute(_NEWEST, wanted)
         return await cursor.fetchall()

@@ -17,7 +17,8 @@ SESSION_DAYS_MAX: Final = 30
 _AGENT_CHARS_MAX: Final = 300
 
 _PERSON: Final = """
-    SELECT p.id::text AS id, p.email, p.password_hash, m.organisation_id::text AS organisation_id
+    SELECT p.id::text AS id, p.email, p.password_hash, m.organisation_id::text AS organisation_id,
+        p.totp_since IS NOT NULL AS has_totp
     FROM accounts.people AS p JOIN accounts.members AS m ON m.person_id = p.id
     WHERE p.email = %s AND p.disabled_at IS NULL ORDER BY m.created_at LIMIT 1
 """
@@ -45,6 +46,7 @@ _CLEAN: Final = (
     "DELETE FROM accounts.attempts WHERE changed_at < now() - interval '1 day'",
     "DELETE FROM accounts.sessions WHERE expires_at < now()",
     "DELETE FROM accounts.links WHERE expires_at < now() - interval '30 days'",
+    "DELETE FROM accounts.external_logins WHERE expires_at < now()",
 )
 
 
@@ -56,6 +58,7 @@ class Person:
     email: str
     password_hash: str | None
     organisation_id: str
+    has_totp: bool
 
 
 async def person_of(connection: psycopg.AsyncConnection, email: str) -> Person | None:

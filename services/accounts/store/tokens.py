@@ -24,8 +24,8 @@ _ADD: Final = f"""
 """  # noqa: S608 - SQL of ours
 _LIST: Final = """
     SELECT id, name, scopes, customers, made_by, created_at, expires_at, revoked_at, used_at FROM accounts.tokens
-    WHERE organisation_id = %s AND (revoked_at IS NULL OR revoked_at > now() - interval '30 days')
-    ORDER BY created_at DESC LIMIT 1000
+    WHERE organisation_id = %s AND (revoked_at IS NULL OR revoked_at > now() - interval '30 days') AND id > %s
+    ORDER BY id LIMIT %s
 """
 _REVOKE: Final = """
     UPDATE accounts.tokens SET revoked_at = now() WHERE id = %s AND organisation_id = %s AND revoked_at IS NULL
@@ -73,10 +73,12 @@ async def add_token(
     await audit.add(connection, actor, "made_token", name, organisation_id=organisation_id, details=details)
 
 
-async def tokens_of(connection: psycopg.AsyncConnection, organisation_id: str) -> list[Token]:
-    """The tokens of an organisation, the newest first; of those that were revoked the last 30 days'."""
+async def tokens_of(
+    connection: psycopg.AsyncConnection, organisation_id: str, *, after: str, rows_max: int
+) -> list[Token]:
+    """The tokens of an organisation by id, those behind `after`; of those that were revoked the last 30 days'."""
     async with connection.cursor(row_factory=class_row(Token)) as cursor:
-        await cursor.execute(_LIST, (organisation_id,))
+        await cursor.execute(_LIST, (organisation_id, after, rows_max))
         return await cursor.fetchall()
 
 

@@ -31,7 +31,7 @@ function problem({ status, content }) {
   if (status === 503) return "Postgres does not answer, so nobody can log in now. Try again in a moment.";
   if (status === 429) return "Too many logins have failed. Try again in a minute or two.";
   if (status === 410) return "This link is unknown, was used, or has expired.";
-  return `${content.detail ?? "It did not work"}.`;
+  return `${content.detail ?? content.title ?? "It did not work"}.`;
 }
 
 function show(kind, email) {
@@ -40,6 +40,7 @@ function show(kind, email) {
   byId("title").textContent = isFirst ? "Begin: the first owner" : isNew ? "Join" : "Log in";
   byId("submit").textContent = isNew ? "Make the account" : "Log in";
   byId("name-field").hidden = !isNew;
+  byId("code-field").hidden = true;
   byId("organisation-field").hidden = !isFirst;
   byId("organisation").required = isFirst;
   byId("password").autocomplete = isNew ? "new-password" : "current-password";
@@ -82,10 +83,16 @@ byId("form").addEventListener("submit", async (event) => {
   byId("submit").disabled = true;
   const answer = link
     ? await send("/api/link/use", { ...given, link })
-    : await send("/api/login", { email: given.email, password: given.password });
+    : await send("/api/login", { email: given.email, password: given.password, code: given.code });
   byId("submit").disabled = false;
   if (answer.status === 200 && answer.content.session) {
     location.replace(destination());
+    return;
+  }
+  if (answer.content.type?.endsWith(":code-needed")) {
+    byId("code-field").hidden = false;
+    byId("code").focus();
+    say("");
     return;
   }
   if (answer.status === 200) {

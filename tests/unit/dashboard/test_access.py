@@ -19,6 +19,7 @@ from services.accounts.http.access import (
     MANAGEMENT,
     METRICS,
     METRICS_OF_ONE,
+    OWNERS,
     PAGE,
     PUBLIC,
     PUBLIC_PAGE,
@@ -70,10 +71,31 @@ ROUTES: dict[tuple[str, str], Access] = {
     ("GET", "/api/session"): ACCOUNT,
     ("POST", "/api/logout"): ACCOUNT,
     ("POST", "/api/logout/everywhere"): ACCOUNT,
-    ("GET", "/api/tokens"): MANAGEMENT,
-    ("POST", "/api/tokens"): MANAGEMENT,
-    ("POST", "/api/tokens/{id}/revoke"): MANAGEMENT,
-    ("GET", "/api/audit"): MANAGEMENT,
+    ("GET", "/v1/organisations"): ACCOUNT,
+    ("POST", "/v1/organisations"): INSTALLATION,
+    ("PATCH", "/v1/organisations/{id}"): OWNERS,
+    ("POST", "/v1/organisations/{id}/enter"): ACCOUNT,
+    ("GET", "/v1/customers"): METRICS,
+    ("POST", "/v1/customers"): MANAGEMENT,
+    ("PATCH", "/v1/customers/{id}"): MANAGEMENT,
+    ("GET", "/v1/people"): METRICS,
+    ("PATCH", "/v1/people/{id}"): MANAGEMENT,
+    ("DELETE", "/v1/people/{id}"): MANAGEMENT,
+    ("POST", "/v1/people/{id}/end-sessions"): MANAGEMENT,
+    ("GET", "/v1/invitations"): MANAGEMENT,
+    ("POST", "/v1/invitations"): MANAGEMENT,
+    ("DELETE", "/v1/invitations/{id}"): MANAGEMENT,
+    ("GET", "/v1/tokens"): MANAGEMENT,
+    ("POST", "/v1/tokens"): MANAGEMENT,
+    ("DELETE", "/v1/tokens/{id}"): MANAGEMENT,
+    ("GET", "/v1/audit"): MANAGEMENT,
+    ("GET", "/v1/audit/export"): MANAGEMENT,
+    ("GET", "/v1/profile"): ACCOUNT,
+    ("PATCH", "/v1/profile"): ACCOUNT,
+    ("POST", "/v1/profile/password"): ACCOUNT,
+    ("POST", "/v1/profile/second-factor"): ACCOUNT,
+    ("POST", "/v1/profile/second-factor/confirm"): ACCOUNT,
+    ("POST", "/v1/profile/second-factor/end"): ACCOUNT,
 }
 #: What each route of one customer wants beside it.
 OF_ONE = {
@@ -250,13 +272,13 @@ async def test_a_token_opens_what_its_scopes_say(desk: Desk) -> None:
         (METRICS_TOKEN, "/api/live", 200),
         (METRICS_TOKEN, "/api/quality", 200),
         (METRICS_TOKEN, "/api/view?customer=globex&view=v", 403),
-        (METRICS_TOKEN, "/api/tokens", 403),
+        (METRICS_TOKEN, "/v1/tokens", 403),
         (VIEWS_TOKEN, "/api/live", 403),
         (VIEWS_TOKEN, "/api/view?customer=globex&view=v", 200),
         (VIEWS_TOKEN, "/api/view?customer=acme&view=v", 404),
     ):
         assert (await desk.get(path, who))[0] == status, path
-    assert (await desk.get("/api/audit", GLOBEX_VIEWER))[0] == 403
+    assert (await desk.get("/v1/audit", GLOBEX_VIEWER))[0] == 403
 
 
 async def test_a_change_needs_the_sessions_own_csrf_token(desk: Desk) -> None:
@@ -284,7 +306,7 @@ async def test_a_login_from_another_origins_page_is_refused(desk: Desk) -> None:
     async with desk.client.post("/api/login", data=body) as answer:
         assert answer.status == 400
     async with desk.client.post("/api/login", json=body) as answer:
-        assert (answer.status, (await answer.json())["error"]) == (503, "away")
+        assert (answer.status, (await answer.json())["type"]) == (503, "urn:playhead:problem:away")
 
 
 @pytest.mark.parametrize(

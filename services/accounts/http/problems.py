@@ -1,0 +1,84 @@
+"""What handlers raise, as problems (RFC 9457)."""
+
+from collections.abc import Mapping
+from typing import Final
+
+from aiohttp import web
+
+from services.accounts.core.pages import CursorWrong
+from services.accounts.core.passwords import PasswordWeak
+from services.accounts.core.roles import ScopesWrong
+from services.accounts.core.totp import CodeWrong
+from services.accounts.http.requests import BodyWrong
+from services.accounts.service import CodeNeeded, LoginsTooMany, LoginWrong, TextWrong
+from services.accounts.store.factors import FactorExists, FactorMissing
+from services.accounts.store.invitations import MemberAlready, TooManyInvitations
+from services.accounts.store.links import LinkSpent
+from services.accounts.store.members import MemberUnknown, RoleRefused
+from services.accounts.store.organisations import CustomerTaken, CustomerUnknown, OrganisationUnknown
+from services.accounts.store.tokens import TooManyTokens
+from services.rim.database.pool import NotPublished, PostgresAway, QueryRefused
+from services.rim.http.problems import RETRY_SECONDS, problem_response
+from shared.problems import Problem
+
+
+class Refused(Exception):
+    """A handler's answer that is a problem."""
+
+    def __init__(self, problem: Problem) -> None:
+        super().__init__(problem.title)
+        self.problem: Final = problem
+
+
+#: Those whose text is written for the one who asks.
+_TEXTS: Final = (TextWrong, PasswordWeak, ScopesWrong, BodyWrong, CursorWrong)
+_PROBLEMS: Final[Mapping[type[Exception], Problem]] = {
+    PostgresAway: Problem(503, "Postgres does not answer", "away"),
+    NotPublished: Problem(503, "The database has no accounts yet", "accounts"),
+    QueryRefused: Problem(500, "Postgres refuses the query", "refused"),
+    LinkSpent: Problem(410, "The link is unknown, was used, or has expired", "link"),
+    LoginWrong: Problem(401, "The address or the password is wrong", "login"),
+    CodeNeeded: Problem(401, "This account asks for a code of its second factor too", "code-needed"),
+    CodeWrong: Problem(401, "The code is wrong, old, or was used already", "code"),
+    LoginsTooMany: Problem(429, "Too many logins have failed", "attempts"),
+    TooManyTokens: Problem(409, "The organisation has as many tokens as it may", "tokens", "Revoke some."),
+    TooManyInvitations: Problem(409, "The organisation has as many invitations as it may", "invitations"),
+    MemberAlready: Problem(409, "This person is a member", "member", "Change the role of the member instead."),
+    MemberUnknown: Problem(404, "There is no such person", "unknown"),
+    OrganisationUnknown: Problem(404, "There is no such organisation", "unknown"),
+    CustomerUnknown: Problem(404, "There is no such customer", "unknown"),
+    CustomerTaken: Problem(409, "This customer exists, or there are as many as may be", "customer"),
+    FactorExists: Problem(409, "There is a second factor already", "factor"),
+    FactorMissing: Problem(409, "No second factor was begun", "factor"),
+    PermissionError: Problem(403, "Only who runs the installation may do this", "permission"),
+}
+#: What a handler may raise that has an answer.
+ANSWERED: Final[tuple[type[Exception], ...]] = (Refused, RoleRefused, *_TEXTS, *_PROBLEMS)
+
+
+def problem_of(error: Exception) -> Problem:
+    """The problem of one of `ANSWERED`."""
+    if isinstance(error, Refused):
+        return error.problem
+    if isinstance(error, RoleRefused):
+        return Problem(403, "This role may not do that", "role", str(error))
+    if isinstance(error, _TEXTS):
+        return Problem(400, "The request is wrong", "request", str(error))
+    return next(problem for kind, problem in _PROBLEMS.items() if isinstance(error, kind))
+
+
+def answer_of(error: Exception) -> web.Response:
+    """The answer to one of `ANSWERED`."""
+    return problem_response(
+        problem_of(error), retry_seconds=error.seconds if isinstance(error, LoginsTooMany) else RETRY_SECONDS
+    )
+
+
+def unknown(what: str) -> Refused:
+    """404."""
+    return Refused(Problem(404, f"There is no such {what}", "unknown"))
+
+
+def forbidden(detail: str) -> Refused:
+    """403."""
+    return Refused(Problem(403, "This is not permitted", "permission", detail))

@@ -1,0 +1,42 @@
+"""All operations of accounts in one list: their routes, and their part of the OpenAPI document."""
+
+from typing import Final
+
+from services.accounts.http.access import Routing
+from services.accounts.http.identities import Identities
+from services.accounts.http.requests import Place
+from services.accounts.http.v1.audit import AuditOperations
+from services.accounts.http.v1.operations import Operation, add
+from services.accounts.http.v1.people import PeopleOperations
+from services.accounts.http.v1.profile import ProfileOperations
+from services.accounts.http.v1.tenants import TenantOperations
+from services.accounts.http.v1.tokens import TokenOperations
+from services.accounts.management import Management
+from services.accounts.profile import Profile
+from services.accounts.service import Accounts
+from services.rim.http import openapi
+
+
+class AccountsApi:
+    """`/v1` of people, tokens, audit. `page_url` is where browsers reach the page."""
+
+    def __init__(self, accounts: Accounts, identities: Identities, place: Place, page_url: str) -> None:
+        management = Management(accounts)
+        self._place = place
+        self.operations: Final[list[Operation]] = [
+            *TenantOperations(management, identities, page_url).operations(),
+            *PeopleOperations(management, identities, page_url).operations(),
+            *TokenOperations(accounts, identities).operations(),
+            *AuditOperations(accounts, management).operations(),
+            *ProfileOperations(Profile(accounts)).operations(),
+        ]
+
+    def add_to(self, routing: Routing) -> None:
+        """Adds the routes."""
+        for operation in self.operations:
+            add(operation, routing, self._place)
+
+    @property
+    def described(self) -> list[openapi.Operation]:
+        """For the document of the whole API."""
+        return [operation.described for operation in self.operations]

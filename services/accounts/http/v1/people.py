@@ -1,0 +1,198 @@
+"""`/v1/people`, `/v1/invitations`: who is in the asker's organisation, and who is asked into it."""
+
+from datetime import timedelta
+from typing import Annotated
+
+import msgspec
+
+from services.accounts.core.pages import cut
+from services.accounts.core.roles import Role, may_give
+from services.accounts.http.access import MANAGEMENT, METRICS
+from services.accounts.http.identities import Identities
+from services.accounts.http.problems import forbidden, unknown
+from services.accounts.http.v1.operations import Call, Done, Operation, PageAsked, ms, ms_or_none
+from services.accounts.management import Management, giver_of
+from services.accounts.store.members import Member
+
+INVITATION_DAYS_MAX = 30
+
+
+class Person(msgspec.Struct, frozen=True):
+    """A member of the organisation. `seen_ms`: the last request of a session that is open."""
+
+    id: str
+    email: str
+    name: str
+    role: Role
+    joined_ms: int
+    seen_ms: int | None
+    has_password: bool
+    has_second_factor: bool
+    has_external_login: bool
+
+
+class People(msgspec.Struct, frozen=True):
+    """A page of people; `next` is the cursor of the one behind it."""
+
+    people: list[Person]
+    next: str | None
+
+
+class RoleChange(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Another role."""
+
+    role: Role
+
+
+class NewInvitation(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Whom to invite, as what, for how many days."""
+
+    email: Annotated[str, msgspec.Meta(max_length=254)]
+    role: Role
+    days: Annotated[int, msgspec.Meta(ge=1, le=INVITATION_DAYS_MAX)] = 7
+
+
+class MadeInvitation(msgspec.Struct, frozen=True):
+    """An invitation. Its link is in this answer and nowhere else."""
+
+    id: str
+    link: str
+    expires_ms: int
+
+
+class OpenInvitation(msgspec.Struct, frozen=True):
+    """An invitation that nobody has followed yet."""
+
+    id: str
+    email: str
+    role: Role
+    made_by: str
+    created_ms: int
+    expires_ms: int
+
+
+class Invitations(msgspec.Struct, frozen=True):
+    """A page of invitations."""
+
+    invitations: list[OpenInvitation]
+    next: str | None
+
+
+class Ended(msgspec.Struct, frozen=True):
+    """How many sessions were ended."""
+
+    sessions: int
+
+
+class PeopleOperations:
+    """The operations. `page_url` is where browsers reach the page."""
+
+    def __init__(self, management: Management, identities: Identities, page_url: str) -> None:
+        self._management = management
+        self._identities = identities
+        self._page_url = page_url
+
+    def operations(self) -> list[Operation]:
+        """All of them."""
+        return [
+            Operation("get", "/v1/people", "Members", METRICS, self.people, People, query=PageAsked),
+            Operation("patch", "/v1/people/{id}", "Another role", MANAGEMENT, self.change, body=RoleChange),
+            Operation("delete", "/v1/people/{id}", "Removes a member", MANAGEMENT, self.remove),
+            Operation(
+                "post",
+                "/v1/people/{id}/end-sessions",
+                "Logs a member out everywhere",
+                MANAGEMENT,
+                self.end_sessions,
+                Ended,
+            ),
+            Operation(
+                "get",
+                "/v1/invitations",
+                "Open invitations",
+                MANAGEMENT,
+                self.invitations,
+                Invitations,
+                query=PageAsked,
+            ),
+            Operation(
+                "post",
+                "/v1/invitations",
+                "Invites somebody; one that is open for the same address ends",
+                MANAGEMENT,
+                self.invite,
+                MadeInvitation,
+                body=NewInvitation,
+                status=201,
+            ),
+            Operation("delete", "/v1/invitations/{id}", "Withdraws it", MANAGEMENT, self.withdraw),
+        ]
+
+    async def people(self, call: Call) -> People:
+        """By address."""
+        rows = await self._management.people(call.principal, after=call.query.after, rows_max=call.query.limit + 1)
+        page, after = cut(rows, call.query.limit, lambda row: row.email)
+        return People([_person(row) for row in page], after)
+
+    async def change(self, call: Call) -> Done:
+        """In force at once here, and within 2 s elsewhere."""
+        await self._management.set_role(call.principal, call.parts["id"], call.body.role, call.actor)
+        self._identities.forget()
+        return Done()
+
+    async def remove(self, call: Call) -> Done:
+        """The person's sessions in this organisation end."""
+        await self._management.remove(call.principal, call.parts["id"], call.actor)
+        self._identities.forget()
+        return Done()
+
+    async def end_sessions(self, call: Call) -> Ended:
+        """Of a member, in this organisation."""
+        ended = await self._management.end_sessions(call.principal, call.parts["id"], call.actor)
+        self._identities.forget()
+        return Ended(ended)
+
+    async def invitations(self, call: Call) -> Invitations:
+        """By id."""
+        rows = await self._management.invitations(call.principal, after=call.query.after, rows_max=call.query.limit + 1)
+        page, after = cut(rows, call.query.limit, lambda row: row.id)
+        listed = [
+            OpenInvitation(row.id, row.email, Role(row.role), row.made_by, ms(row.created_at), ms(row.expires_at))
+            for row in page
+        ]
+        return Invitations(listed, after)
+
+    async def invite(self, call: Call) -> MadeInvitation:
+        """The link is to be sent by who invites: Playhead sends no mail for it."""
+        wanted: NewInvitation = call.body
+        if not may_give(giver_of(call.principal), wanted.role):
+            raise forbidden(f"this role may invite nobody as {wanted.role}")
+        link, until = await self._management.invite(
+            call.principal.organisation_id, wanted.email, wanted.role, timedelta(days=wanted.days), call.actor
+        )
+        return MadeInvitation(link.id, link_address(self._page_url, link.text), ms(until))
+
+    async def withdraw(self, call: Call) -> Done:
+        """The link opens nothing from now on."""
+        if not await self._management.withdraw(call.principal, call.parts["id"], call.actor):
+            raise unknown("invitation")
+        return Done()
+
+
+def link_address(page_url: str, text: str) -> str:
+    """Where somebody follows a link; what comes behind `#` is never sent by itself, and in no log."""
+    return f"{page_url}/login#{text}"
+
+
+def _person(row: Member) -> Person:
+    return Person(
+        row.id,
+        row.email,
+        row.name,
+        Role(row.role),
+        ms(row.joined_at),
+        ms_or_none(row.seen_at),
+        row.has_password,
+        row.has_totp,
+        row.has_external,
+    )

@@ -1,0 +1,235 @@
+"""`/v1/organisations`, `/v1/customers`: who owns which customers (environments)."""
+
+from datetime import timedelta
+from typing import Annotated
+
+import msgspec
+
+from services.accounts.core.pages import cut
+from services.accounts.http.access import ACCOUNT, INSTALLATION, MANAGEMENT, METRICS, OWNERS
+from services.accounts.http.identities import Identities
+from services.accounts.http.problems import forbidden, unknown
+from services.accounts.http.v1.operations import Call, Done, Operation, PageAsked, ms
+from services.accounts.http.v1.people import INVITATION_DAYS_MAX, link_address
+from services.accounts.management import Management
+from services.accounts.store.organisations import OwnedCustomer
+from shared.schemas.beacon import CUSTOMER_ID
+
+CustomerId = Annotated[str, msgspec.Meta(pattern=f"^{CUSTOMER_ID.pattern}$")]
+Name = Annotated[str, msgspec.Meta(min_length=1, max_length=200)]
+
+
+class OneOrganisation(msgspec.Struct, frozen=True):
+    """An organisation. `customers` counts the listed ones: who runs the installation owns all others too."""
+
+    id: str
+    name: str
+    runs_installation: bool
+    created_ms: int
+    people: int
+    customers: int
+
+
+class Organisations(msgspec.Struct, frozen=True):
+    """A page of organisations."""
+
+    organisations: list[OneOrganisation]
+    next: str | None
+
+
+class NewOrganisation(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """An organisation, and whom to invite as its first owner."""
+
+    name: Name
+    owner: Annotated[str, msgspec.Meta(max_length=254)]
+    days: Annotated[int, msgspec.Meta(ge=1, le=INVITATION_DAYS_MAX)] = 7
+
+
+class MadeOrganisation(msgspec.Struct, frozen=True):
+    """The organisation, and its first owner's link, which is in this answer and nowhere else."""
+
+    id: str
+    link: str
+    expires_ms: int
+
+
+class Renamed(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Another name."""
+
+    name: Name
+
+
+class Customer(msgspec.Struct, frozen=True):
+    """A customer (an environment) that is listed."""
+
+    id: str
+    name: str
+    organisation_id: str
+    created_ms: int
+
+
+class Customers(msgspec.Struct, frozen=True):
+    """A page of customers."""
+
+    customers: list[Customer]
+    next: str | None
+
+
+class NewCustomer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A new customer. Only who runs the installation may name `id` and `organisation_id`: data may lie under an id."""
+
+    name: Annotated[str, msgspec.Meta(max_length=200)] = ""
+    id: CustomerId | None = None
+    organisation_id: str | None = None
+
+
+class CustomerChange(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Another name, or another owner."""
+
+    name: Name | None = None
+    organisation_id: str | None = None
+
+
+class TenantOperations:
+    """The operations."""
+
+    def __init__(self, management: Management, identities: Identities, page_url: str) -> None:
+        self._management = management
+        self._identities = identities
+        self._page_url = page_url
+
+    def operations(self) -> list[Operation]:
+        """All of them."""
+        return [
+            Operation(
+                "get",
+                "/v1/organisations",
+                "Organisations of the asker; of who runs the installation all",
+                ACCOUNT,
+                self.organisations,
+                Organisations,
+                query=PageAsked,
+            ),
+            Operation(
+                "post",
+                "/v1/organisations",
+                "Makes an organisation and invites its first owner",
+                INSTALLATION,
+                self.make_organisation,
+                MadeOrganisation,
+                body=NewOrganisation,
+                status=201,
+            ),
+            Operation(
+                "patch",
+                "/v1/organisations/{id}",
+                "Renames it",
+                OWNERS,
+                self.rename,
+                body=Renamed,
+            ),
+            Operation(
+                "post",
+                "/v1/organisations/{id}/enter",
+                "The session goes on in this organisation",
+                ACCOUNT,
+                self.enter,
+            ),
+            Operation(
+                "get",
+                "/v1/customers",
+                "Listed customers (environments)",
+                METRICS,
+                self.customers,
+                Customers,
+                query=PageAsked,
+            ),
+            Operation(
+                "post",
+                "/v1/customers",
+                "Makes a customer",
+                MANAGEMENT,
+                self.make_customer,
+                Customer,
+                body=NewCustomer,
+                status=201,
+            ),
+            Operation(
+                "patch",
+                "/v1/customers/{id}",
+                "Renames a customer, or gives it to another organisation",
+                MANAGEMENT,
+                self.change_customer,
+                Customer,
+                body=CustomerChange,
+            ),
+        ]
+
+    async def organisations(self, call: Call) -> Organisations:
+        """By id."""
+        rows = await self._management.organisations(
+            call.principal, after=call.query.after, rows_max=call.query.limit + 1
+        )
+        page, after = cut(rows, call.query.limit, lambda row: row.id)
+        listed = [
+            OneOrganisation(row.id, row.name, row.runs_installation, ms(row.created_at), row.people, row.customers)
+            for row in page
+        ]
+        return Organisations(listed, after)
+
+    async def make_organisation(self, call: Call) -> MadeOrganisation:
+        """It has no people until its owner follows the link."""
+        wanted: NewOrganisation = call.body
+        made, link, until = await self._management.add_organisation(
+            wanted.name, wanted.owner, timedelta(days=wanted.days), call.actor
+        )
+        return MadeOrganisation(made, link_address(self._page_url, link.text), ms(until))
+
+    async def rename(self, call: Call) -> Done:
+        """The own one; who runs the installation renames any."""
+        if call.parts["id"] != call.principal.organisation_id and not call.principal.operates:
+            raise unknown("organisation")
+        await self._management.rename(call.parts["id"], call.body.name, call.actor)
+        self._identities.forget()
+        return Done()
+
+    async def enter(self, call: Call) -> Done:
+        """For people who are members of several."""
+        if call.principal.kind != "person":
+            raise forbidden("a token is of one organisation")
+        await self._management.enter(call.credential, call.parts["id"], call.actor)
+        self._identities.forget()
+        return Done()
+
+    async def customers(self, call: Call) -> Customers:
+        """By id."""
+        rows = await self._management.customers(call.principal, after=call.query.after, rows_max=call.query.limit + 1)
+        page, after = cut(rows, call.query.limit, lambda row: row.id)
+        seen = [row for row in page if call.principal.operates or call.principal.scope.has(row.id)]
+        return Customers([_customer(row) for row in seen], after)
+
+    async def make_customer(self, call: Call) -> Customer:
+        """Its data belongs to the organisation from now on."""
+        if not call.principal.scope.is_whole:
+            raise forbidden("a token for some customers makes no others")
+        wanted: NewCustomer = call.body
+        made = await self._management.add_customer(
+            call.principal, wanted.id, wanted.name, wanted.organisation_id, call.actor
+        )
+        self._identities.forget()
+        return _customer(made)
+
+    async def change_customer(self, call: Call) -> Customer:
+        """Who gets it sees its data at once here, and within 2 s elsewhere; who had it, no more."""
+        wanted: CustomerChange = call.body
+        if not (call.principal.operates or call.principal.scope.has(call.parts["id"])):
+            raise unknown("customer")
+        made = await self._management.change_customer(
+            call.principal, call.parts["id"], wanted.name, wanted.organisation_id, call.actor
+        )
+        self._identities.forget()
+        return _customer(made)
+
+
+def _customer(row: OwnedCustomer) -> Customer:
+    return Customer(row.id, row.name, row.organisation_id, ms(row.created_at))

@@ -1,0 +1,187 @@
+"""Organisations, and the customers (environments) that they own."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+
+import psycopg
+from psycopg.rows import class_row
+
+from services.accounts.store import audit
+from services.accounts.store.audit import Actor
+
+#: Of one organisation.
+CUSTOMERS_MAX: Final = 10_000
+
+_ORGANISATIONS: Final = """
+    SELECT o.id::text AS id, o.name, o.owns_rest AS runs_installation, o.created_at,
+        (SELECT count(*) FROM accounts.members AS m WHERE m.organisation_id = o.id) AS people,
+        (SELECT count(*) FROM accounts.customers AS c WHERE c.organisation_id = o.id) AS customers
+    FROM accounts.organisations AS o
+    WHERE o.id::text > %(after)s AND (%(all)s OR o.id = %(organisation_id)s::uuid
+        OR EXISTS (SELECT FROM accounts.members AS m WHERE m.organisation_id = o.id AND m.person_id = %(person_id)s::uuid))
+    ORDER BY o.id::text LIMIT %(rows_max)s
+"""
+_NEW: Final = "INSERT INTO accounts.organisations (name) VALUES (%s) RETURNING id::text"
+_RENAME: Final = "UPDATE accounts.organisations SET name = %s WHERE id::text = %s RETURNING name"
+_EXISTS: Final = "SELECT EXISTS (SELECT FROM accounts.organisations WHERE id::text = %s)"
+_CUSTOMERS: Final = """
+    SELECT c.customer_id AS id, c.name, c.organisation_id::text AS organisation_id, c.created_at
+    FROM accounts.customers AS c WHERE c.customer_id > %s AND (%s OR c.organisation_id = %s) ORDER BY c.customer_id LIMIT %s
+"""
+_NEW_CUSTOMER: Final = f"""
+    INSERT INTO accounts.customers (customer_id, organisation_id, name) SELECT %s, %s, %s
+    WHERE (SELECT count(*) FROM accounts.customers WHERE organisation_id = %s) < {CUSTOMERS_MAX}
+    ON CONFLICT (customer_id) DO NOTHING RETURNING created_at
+"""  # noqa: S608 - a number of ours
+_FIND_CUSTOMER: Final = "SELECT organisation_id::text, name FROM accounts.customers WHERE customer_id = %s FOR UPDATE"
+_CHANGE_CUSTOMER: Final = """
+    UPDATE accounts.customers SET organisation_id = %s, name = %s WHERE customer_id = %s
+    RETURNING customer_id AS id, name, organisation_id::text AS organisation_id, created_at
+"""
+_SWITCH: Final = """
+    UPDATE accounts.sessions AS s SET organisation_id = m.organisation_id FROM accounts.members AS m
+    WHERE s.id = %s AND m.person_id = s.person_id AND m.organisation_id::text = %s RETURNING m.organisation_id::text
+"""
+
+
+class OrganisationUnknown(LookupError):
+    """There is no such organisation for the asker."""
+
+
+class CustomerUnknown(LookupError):
+    """There is no such customer for the asker."""
+
+
+class CustomerTaken(ValueError):
+    """The customer is listed already, or the organisation has as many as it may."""
+
+
+@dataclass(frozen=True)
+class Organisation:
+    """An organisation, with how many people and listed customers it has."""
+
+    id: str
+    name: str
+    runs_installation: bool
+    created_at: datetime
+    people: int
+    customers: int
+
+
+@dataclass(frozen=True)
+class OwnedCustomer:
+    """A customer that is listed as an organisation's."""
+
+    id: str
+    name: str
+    organisation_id: str
+    created_at: datetime
+
+
+async def organisations(
+    connection: psycopg.AsyncConnection,
+    *,
+    organisation_id: str,
+    person_id: str | None,
+    all_of_them: bool,
+    after: str,
+    rows_max: int,
+) -> list[Organisation]:
+    """The asker's organisation and those that it is a member of, or all, by id."""
+    given = {
+        "after": after,
+        "all": all_of_them,
+        "organisation_id": organisation_id,
+        "person_id": person_id,
+        "rows_max": rows_max,
+    }
+    async with connection.cursor(row_factory=class_row(Organisation)) as cursor:
+        await cursor.execute(_ORGANISATIONS, given)
+        return await cursor.fetchall()
+
+
+async def add_organisation(connection: psycopg.AsyncConnection, name: str, actor: Actor) -> str:
+    """A new organisation without people; its id. Noted for it and for who made it."""
+    row = await (await connection.execute(_NEW, (name,))).fetchone()
+    assert row is not None
+    await audit.add(connection, actor, "made_organisation", name)
+    await audit.add(connection, actor, "made_organisation", name, organisation_id=row[0])
+    return str(row[0])
+
+
+async def rename(connection: psycopg.AsyncConnection, organisation_id: str, name: str, actor: Actor) -> None:
+    """Gives an organisation another name. Raises `OrganisationUnknown`."""
+    row = await (await connection.execute(_RENAME, (name, organisation_id))).fetchone()
+    if row is None:
+        raise OrganisationUnknown
+    await audit.add(connection, actor, "renamed_organisation", name, organisation_id=organisation_id)
+
+
+async def switch(connection: psycopg.AsyncConnection, session_id: str, organisation_id: str, actor: Actor) -> None:
+    """The session goes on in another organisation of the same person. Raises `OrganisationUnknown`."""
+    row = await (await connection.execute(_SWITCH, (session_id, organisation_id))).fetchone()
+    if row is None:
+        raise OrganisationUnknown
+    await audit.add(connection, actor, "entered_organisation", organisation_id=organisation_id)
+
+
+async def customers(
+    connection: psycopg.AsyncConnection, *, organisation_id: str, all_of_them: bool, after: str, rows_max: int
+) -> list[OwnedCustomer]:
+    """The listed customers of an organisation, or of all, by id."""
+    async with connection.cursor(row_factory=class_row(OwnedCustomer)) as cursor:
+        await cursor.execute(_CUSTOMERS, (after, all_of_them, organisation_id, rows_max))
+        return await cursor.fetchall()
+
+
+async def add_customer(
+    connection: psycopg.AsyncConnection, customer_id: str, name: str, actor: Actor, *, organisation_id: str
+) -> datetime:
+    """Lists a customer as an organisation's; when. Raises `CustomerTaken` or `OrganisationUnknown`."""
+    await _check(connection, organisation_id)
+    given = (customer_id, organisation_id, name, organisation_id)
+    row = await (await connection.execute(_NEW_CUSTOMER, given)).fetchone()
+    if row is None:
+        raise CustomerTaken
+    details = {"organisation": organisation_id, "name": name}
+    await audit.add(connection, actor, "made_customer", customer_id, organisation_id=organisation_id, details=details)
+    if organisation_id != actor.organisation_id:
+        await audit.add(connection, actor, "made_customer", customer_id, details=details)
+    made_at: datetime = row[0]
+    return made_at
+
+
+async def change_customer(
+    connection: psycopg.AsyncConnection,
+    customer_id: str,
+    actor: Actor,
+    *,
+    owner_id: str | None,
+    name: str | None,
+    new_owner_id: str | None,
+) -> OwnedCustomer:
+    """Renames a listed customer of `owner_id` (None: of any organisation), or gives it to another organisation.
+
+    Raises `CustomerUnknown` or `OrganisationUnknown`.
+    """
+    row = await (await connection.execute(_FIND_CUSTOMER, (customer_id,))).fetchone()
+    if row is None or (owner_id is not None and row[0] != owner_id):
+        raise CustomerUnknown
+    before_id, before_name = row
+    if new_owner_id is not None:
+        await _check(connection, new_owner_id)
+    after_id, after_name = new_owner_id or before_id, before_name if name is None else name
+    async with connection.cursor(row_factory=class_row(OwnedCustomer)) as cursor:
+        found = await (await cursor.execute(_CHANGE_CUSTOMER, (after_id, after_name, customer_id))).fetchone()
+    assert found is not None
+    details = {"from": before_id, "to": after_id, "name": after_name}
+    for one in dict.fromkeys((before_id, after_id)):
+        await audit.add(connection, actor, "changed_customer", customer_id, organisation_id=one, details=details)
+    return found
+
+
+async def _check(connection: psycopg.AsyncConnection, organisation_id: str) -> None:
+    row = await (await connection.execute(_EXISTS, (organisation_id,))).fetchone()
+    if row != (True,):
+        raise OrganisationUnknown
