@@ -169,9 +169,7 @@ def _assemble(settings: DashboardSettings, fate: _Fate, stop: threading.Event) -
         views,
         Door(
             identities,
-            AccountRoutes(
-                accounts, identities, cookie=cookie, proxies=settings.proxies, page_url=settings.page_url
-            ),
+            AccountRoutes(accounts, identities, cookie=cookie, proxies=settings.proxies, page_url=settings.page_url),
             Hosts(settings.hosts),
             cookie,
         ),
