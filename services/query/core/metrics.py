@@ -28,6 +28,8 @@ class Part:
     fields: tuple[str, ...]
     #: Whether those of two groups add up to that of both.
     is_additive: bool = True
+    #: What one view adds to it, where it adds up.
+    of_view: str = "0"
 
 
 #: Aggregates that only views have: sums, and counts of views under a condition.
@@ -71,8 +73,14 @@ def _parts() -> dict[str, Part]:
     counted = {**COUNTED, **_COUNTED_OF_VIEWS}
     summed = {**SUMMED, **_SUMMED_OF_VIEWS}
     filters = {name: "" if on == "true" else f" FILTER (WHERE {on})" for name, on in counted.items()}
-    parts = {name: Part(name, f"count(*){filters[name]}", _fields_of(on)) for name, on in counted.items()}
-    return parts | {name: Part(name, f"coalesce(sum({of}), 0)", _fields_of(of)) for name, of in summed.items()}
+    parts = {
+        name: Part(name, f"count(*){filters[name]}", _fields_of(on), of_view=f"CASE WHEN {on} THEN 1 ELSE 0 END")
+        for name, on in counted.items()
+    }
+    return parts | {
+        name: Part(name, f"coalesce(sum({of}), 0)", _fields_of(of), of_view=f"coalesce({of}, 0)")
+        for name, of in summed.items()
+    }
 
 
 #: Additive parts by name.

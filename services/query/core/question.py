@@ -17,7 +17,7 @@ from services.query.core.problems import Wrong, wrong
 from shared.problems import Fault
 from shared.schemas.beacon import CUSTOMER_ID
 
-Shape = Literal["overall", "timeseries", "breakdown", "distribution"]
+Shape = Literal["overall", "timeseries", "breakdown", "distribution", "suspects"]
 #: All customers that the caller may see.
 ALL: Final = "*"
 
@@ -82,7 +82,7 @@ class Question:
     order_by: Metric = METRICS["views"]
     is_ascending: bool = False
     views_min: int = 0
-    #: Of a distribution.
+    #: Of a distribution, or of suspects by a measured value.
     field: str | None = None
     compare: Range | None = None
     #: Groups that are listed whatever their rank: those of the answer that this one is compared with.
@@ -130,9 +130,9 @@ def parsed(kind: type[AnyAsked], given: list[tuple[str, str]]) -> AnyAsked:
 
 def understood(asked: AnyAsked, admit: Admit, now_ms: int, *, days_max: int = limits.DAYS_MAX) -> Question:
     """The question that is asked; raises `Wrong`, and what `admit` raises."""
-    zone = _zone(asked.tz)
+    zone = zone_of(asked.tz)
     within = _range(asked.from_, asked.to, zone, now_ms, days_max)
-    customers = admit(_customers(asked.customer))
+    customers = admit(customers_of(asked.customer))
     shared: dict[str, Any] = {
         "shape": _SHAPES[type(asked)],
         "customers": customers,
@@ -148,14 +148,14 @@ def understood(asked: AnyAsked, admit: Admit, now_ms: int, *, days_max: int = li
         "compare": _compared(asked.compare, within, zone),
     }
     if isinstance(asked, AskedSeries):
-        by = _dimensions(asked.by, most=1) if asked.by else ()
+        by = dimensions_of("by", asked.by, most=1) if asked.by else ()
         question = Question(**shared, by=by, limit=asked.limit, buckets=_buckets(asked.bucket, within, zone))
         _check_figures(question)
         return question
     if isinstance(asked, AskedBreakdown):
         return Question(
             **shared,
-            by=_dimensions(asked.by, most=limits.DIMENSIONS_MAX),
+            by=dimensions_of("by", asked.by, most=limits.DIMENSIONS_MAX),
             limit=asked.limit,
             order_by=_metric("order_by", asked.order_by),
             is_ascending=asked.order == "ascending",
@@ -181,7 +181,8 @@ def _listed(parameter: str, text: str, most: int) -> list[str]:
     return names
 
 
-def _customers(text: str) -> list[str]:
+def customers_of(text: str) -> list[str]:
+    """The customers that are named; none: all. Raises `Wrong`."""
     if text == ALL:
         return []
     names = _listed("customer", text, limits.CUSTOMERS_MAX)
@@ -196,16 +197,18 @@ def _metric(parameter: str, name: str) -> Metric:
     return found
 
 
-def _dimensions(text: str, *, most: int) -> tuple[Dimension, ...]:
+def dimensions_of(parameter: str, text: str, *, most: int) -> tuple[Dimension, ...]:
+    """The dimensions that a parameter names, each once; raises `Wrong`."""
     found = []
-    for name in _listed("by", text, most):
+    for name in _listed(parameter, text, most):
         if (one := dimension(name)) is None:
-            raise wrong("by", f"no dimension is named {name[:100]!r}: see /v1/dimensions")
+            raise wrong(parameter, f"no dimension is named {name[:100]!r}: see /v1/dimensions")
         found.append(one)
     return tuple(found)
 
 
-def _zone(name: str) -> ZoneInfo:
+def zone_of(name: str) -> ZoneInfo:
+    """The time zone of this name; raises `Wrong`."""
     try:
         return ZoneInfo(name)
     except (ZoneInfoNotFoundError, ValueError, OSError):
@@ -213,8 +216,8 @@ def _zone(name: str) -> ZoneInfo:
 
 
 def _range(from_text: str, to_text: str, zone: ZoneInfo, now_ms: int, days_max: int) -> Range:
-    to_ms = _moment("to", to_text, zone) if to_text else (now_ms // HOUR_MS + 1) * HOUR_MS
-    from_ms = _moment("from", from_text, zone) if from_text else to_ms - DAY_MS
+    to_ms = moment_of("to", to_text, zone) if to_text else (now_ms // HOUR_MS + 1) * HOUR_MS
+    from_ms = moment_of("from", from_text, zone) if from_text else to_ms - DAY_MS
     if from_ms >= to_ms:
         raise wrong("from", "before `to`")
     if to_ms - from_ms > days_max * DAY_MS:
@@ -222,7 +225,8 @@ def _range(from_text: str, to_text: str, zone: ZoneInfo, now_ms: int, days_max: 
     return Range(from_ms, to_ms)
 
 
-def _moment(parameter: str, text: str, zone: ZoneInfo) -> int:
+def moment_of(parameter: str, text: str, zone: ZoneInfo) -> int:
+    """A parameter that is a time, ms since 1970; raises `Wrong`."""
     try:
         at_ms = int(text) if text.isascii() and text.isdigit() and len(text) > 8 else _iso_ms(text, zone)
     except (ValueError, OverflowError, OSError):
@@ -241,7 +245,7 @@ def _compared(text: str, within: Range, zone: ZoneInfo) -> Range | None:
     if not text:
         return None
     length = within.to_ms - within.from_ms
-    from_ms = within.from_ms - length if text == "previous" else _moment("compare", text, zone)
+    from_ms = within.from_ms - length if text == "previous" else moment_of("compare", text, zone)
     if from_ms < limits.FIRST_MS:
         raise wrong("compare", "a time from 1970 to 2255")
     return Range(from_ms, from_ms + length)

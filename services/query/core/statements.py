@@ -41,7 +41,8 @@ def fields_of(question: Question) -> tuple[str, ...]:
     wanted = [field for part in question.parts for field in part.fields]
     wanted += [field for dimension in question.dimensions for field in dimension.fields if dimension.key is None]
     wanted += [question.field] if question.field else []
-    wanted += () if _is_of_hours(question) else TIME_FIELDS
+    # Suspects are sought in a sample by a time.
+    wanted += () if _is_of_hours(question) and question.shape != "suspects" else TIME_FIELDS
     return tuple(dict.fromkeys(field for field in wanted if field != "customer_id"))
 
 
@@ -90,19 +91,21 @@ def _at(question: Question) -> str:
     return f"(hour * {HOUR_MS})" if _is_of_hours(question) else f"({COUNTED_MS})"
 
 
-def _value(question: Question, dimension: Dimension) -> str:
+def value_of(question: Question, dimension: Dimension) -> str:
+    """A dimension of a row of relation `views`."""
     if dimension.key is None:
         return dimension.sql
     return normal(f"custom_{keys_of(question).index(dimension.key)}")
 
 
-def _where(question: Question) -> tuple[str, list[Any]]:
+def where(question: Question) -> tuple[str, list[Any]]:
+    """What holds of the views of relation `views` that a question is about, and its parameters."""
     conditions, parameters = ["true"], []
     if not question.range.is_of_hours:
         conditions.append(f"{_at(question)} >= ? AND {_at(question)} < ?")
         parameters += [question.range.from_ms, question.range.to_ms]
     if question.filter is not None:
-        condition, values = filters.sql_of(question.filter, lambda dimension: _value(question, dimension))
+        condition, values = filters.sql_of(question.filter, lambda dimension: value_of(question, dimension))
         conditions.append(condition)
         parameters += values
     return " AND ".join(conditions), parameters
@@ -129,7 +132,7 @@ def _aggregates(parts: Sequence[Part]) -> str:
 
 
 def _ungrouped(question: Question, relation: str, parts: Sequence[Part]) -> Statement:
-    where, parameters = _where(question)
+    where, parameters = where(question)
     names = tuple(part.name for part in parts)
     if question.buckets is None:
         return Statement(
@@ -147,7 +150,7 @@ def _ungrouped(question: Question, relation: str, parts: Sequence[Part]) -> Stat
 
 def _groups(question: Question) -> tuple[str, str]:
     """The dimensions as columns, and the names of these columns."""
-    found = [f"{_value(question, dimension)} AS d{number}" for number, dimension in enumerate(question.by)]
+    found = [f"{value_of(question, dimension)} AS d{number}" for number, dimension in enumerate(question.by)]
     return ", ".join(found), ", ".join(f"d{number}" for number in range(len(found)))
 
 
@@ -178,9 +181,9 @@ def _ranked_sums(question: Question, relation: str, parts: Sequence[Part]) -> St
 
     Views are grouped by what is stored: a text is cut once a group, not once a view.
     """
-    where, parameters = _where(question)
+    where, parameters = where(question)
     names = [f"d{number}" for number in range(len(question.by))]
-    stored = [f"{dimension.column or _value(question, dimension)} AS {name}" for dimension, name in _named(question)]
+    stored = [f"{dimension.column or value_of(question, dimension)} AS {name}" for dimension, name in _named(question)]
     shown = [f"{normal(name) if dimension.column else name} AS {name}" for dimension, name in _named(question)]
     listed, sums = ", ".join(names), ", ".join(f"sum({part.name}) AS {part.name}" for part in parts)
     sql = f"""
@@ -204,7 +207,7 @@ def _named(question: Question) -> list[tuple[Dimension, str]]:
 def _ranked(question: Question, relation: str, parts: Sequence[Part]) -> Statement:
     """Any aggregates: groups are ranked first, then every view is counted where its group belongs."""
     groups, names = _groups(question)
-    where, parameters = _where(question)
+    where, parameters = where(question)
     ranking = {part.name for part in question.order_by.parts} | {question.parts[0].name}
     own = [part for part in parts if part.name in ranking]
     key = f", {bucket_key(question.buckets, _at(question))} AS bucket" if question.buckets else ""
@@ -230,7 +233,7 @@ def _ranked(question: Question, relation: str, parts: Sequence[Part]) -> Stateme
 
 def _distribution(question: Question) -> Statement:
     """How many views have a value in each bucket of `shared.histogram`."""
-    where, parameters = _where(question)
+    where, parameters = where(question)
     field = question.field
     bucket = (
         f"CASE WHEN {field} > 0 THEN CAST(floor(ln({field}::double) / {_LOG}) AS integer) ELSE {BUCKET_OF_ZERO} END"

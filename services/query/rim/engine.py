@@ -3,19 +3,25 @@
 import asyncio
 import contextlib
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import duckdb
 import pyarrow as pa
 
 from services.query.core.statements import Statement
 
+T = TypeVar("T")
+
 
 class TooLarge(RuntimeError):
     """A question needs more memory than there is."""
+
+
+class _Abandoned(RuntimeError):
+    """The caller went away before its statement began: nobody sees this."""
 
 
 class Engine:
@@ -46,14 +52,21 @@ class Engine:
 
     async def ask(self, statement: Statement, tables: Mapping[str, pa.Table]) -> list[dict[str, Any]]:
         """The rows of a statement over these tables. It stops when its caller does. Raises `TooLarge`."""
+        return await self._run(lambda cursor: _rows(_executed(cursor, statement, tables), statement))
+
+    async def ask_table(self, statement: Statement, tables: Mapping[str, pa.Table]) -> pa.Table:
+        """The same as a table: for many rows."""
+        return await self._run(lambda cursor: _executed(cursor, statement, tables).to_arrow_table())
+
+    async def _run(self, answer: Callable[[duckdb.DuckDBPyConnection], T]) -> T:
         cursor = self._connection.cursor()
         has_begun, is_abandoned = threading.Event(), threading.Event()
 
-        def run() -> list[dict[str, Any]]:
+        def run() -> T:
             has_begun.set()
             if is_abandoned.is_set():
-                return []
-            return _rows(cursor, statement, tables)
+                raise _Abandoned
+            return answer(cursor)
 
         running = asyncio.get_running_loop().run_in_executor(self._threads, run)
         try:
@@ -76,13 +89,16 @@ async def _interrupted(running: "asyncio.Future[Any]", cursor: duckdb.DuckDBPyCo
             await asyncio.wait({running}, timeout=0.05)
 
 
-def _rows(
+def _executed(
     cursor: duckdb.DuckDBPyConnection, statement: Statement, tables: Mapping[str, pa.Table]
-) -> list[dict[str, Any]]:
+) -> duckdb.DuckDBPyConnection:
     for name, table in tables.items():
         cursor.register(name, table)
-    found = cursor.execute(statement.sql, list(statement.parameters)).fetchall()
-    return [dict(zip(statement.columns, row, strict=True)) for row in found]
+    return cursor.execute(statement.sql, list(statement.parameters))
+
+
+def _rows(executed: duckdb.DuckDBPyConnection, statement: Statement) -> list[dict[str, Any]]:
+    return [dict(zip(statement.columns, row, strict=True)) for row in executed.fetchall()]
 
 
 def _note_outcome(running: "asyncio.Future[Any]") -> None:

@@ -1,0 +1,145 @@
+"""The answer to a question for suspects: its shape as the API documents it, and how it is made of figures. Pure."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from services.query.core.answer import About, Figure, Span
+from services.query.core.filters import Filter
+from services.query.core.suspects.measured import Measured
+from services.query.core.suspects.question import SuspectsQuestion
+from shared.schemas.live import UNKNOWN
+from shared.suspects.likelihood import Quad, evidence
+from shared.suspects.search import Suspect as Found
+
+Row = Mapping[str, Any]
+
+
+class Condition(msgspec.Struct, frozen=True):
+    """One part of a cohort's description. `value` null: unknown; `label` is the same to be shown."""
+
+    dimension: str
+    value: str | None
+    label: str
+
+
+class Suspect(msgspec.Struct, frozen=True):
+    """A cohort that explains the change: views for which all conditions hold."""
+
+    conditions: list[Condition]
+    #: What selects its views, for the other paths. It leaves out those of suspects before it.
+    filter: Filter
+    #: The metric of the cohort and of all other views, now and usually.
+    figure: Figure
+    usual: Figure
+    rest: Figure
+    rest_usual: Figure
+    #: Events (bad views; for a sum its unit, as ms) beyond those expected, had the cohort changed as the rest has.
+    excess: float
+    #: How many times more than the rest it changed.
+    factor: float
+    #: How much better it explains the change than chance does, its description's length allowed for: nats.
+    surprise: float
+
+
+class Read(msgspec.Struct, frozen=True):
+    """How many views were looked at to find suspects. All figures are of all views."""
+
+    views: int
+    sampled: int
+
+
+class Suspects(msgspec.Struct, frozen=True):
+    """Suspects by excess; none where nothing is worse than chance and natural change make it."""
+
+    about: About
+    baseline: Span
+    metric: str
+    title: str
+    unit: str
+    dimensions: list[str]
+    #: The metric of all views, now and usually.
+    figure: Figure
+    usual: Figure
+    read: Read
+    suspects: list[Suspect]
+
+
+def filters_of(found: Sequence[Found]) -> list[Filter]:
+    """What selects each suspect's views: those of its cohort that are in no cohort before."""
+    made: list[Filter] = []
+    for number, one in enumerate(found):
+        own = [Filter(dimension=name, values=(value,)) for name, value in one.values]
+        before = [Filter(none_of=_cohort(other)) for other in found[:number] if not _are_apart(one, other)]
+        made.append(_all([*own, *before]))
+    return made
+
+
+def composed(
+    question: SuspectsQuestion,
+    found: Sequence[Found],
+    rows: tuple[Row, Row],
+    read: Read,
+    about: About,
+) -> Suspects:
+    """The answer from the rows of `statements.figures` now and usually."""
+    measured = question.measured
+    selecting = filters_of(found)
+    listed = [_suspect(measured, one, selecting[number], number, rows) for number, one in enumerate(found)]
+    span = Span(question.usual.range.from_ms, question.usual.range.to_ms)
+    return Suspects(
+        about,
+        span,
+        measured.name,
+        measured.title,
+        measured.unit,
+        [one.name for one in question.now.by],
+        *(_figure(measured, row, "") for row in rows),
+        read,
+        sorted(listed, key=lambda one: -one.excess),
+    )
+
+
+def _suspect(measured: Measured, one: Found, selecting: Filter, number: int, rows: tuple[Row, Row]) -> Suspect:
+    place = f"_{number}"
+    of, total = (
+        Quad(*(np.array(float(row[name + suffix] or 0)) for row in rows for name in ("events", "exposure")))
+        for suffix in (place, "")
+    )
+    overall = (total.usual_events + 0.5) / np.maximum(total.usual_exposure, 1)
+    exact = evidence(of, total, overall)
+    figures = [
+        _figure(measured, row, suffix) if kind == "of" else _rest(measured, row, place)
+        for kind, suffix in (("of", place), ("rest", place))
+        for row in rows
+    ]
+    conditions = [Condition(name, value, UNKNOWN if value is None else value) for name, value in one.values]
+    return Suspect(
+        conditions, selecting, *figures, excess=float(exact.excess), factor=float(exact.factor), surprise=one.surprise
+    )
+
+
+def _figure(measured: Measured, row: Row, suffix: str) -> Figure:
+    value = measured.value(row[f"events{suffix}"] or 0, row[f"exposure{suffix}"] or 0)
+    return Figure(value, int(row[f"views{suffix}"]))
+
+
+def _rest(measured: Measured, row: Row, suffix: str) -> Figure:
+    events, exposure = ((row[name] or 0) - (row[f"{name}{suffix}"] or 0) for name in ("events", "exposure"))
+    return Figure(measured.value(events, exposure), int(row["views"]) - int(row[f"views{suffix}"]))
+
+
+def _cohort(one: Found) -> Filter:
+    return _all([Filter(dimension=name, values=(value,)) for name, value in one.values])
+
+
+def _all(parts: Sequence[Filter]) -> Filter:
+    return parts[0] if len(parts) == 1 else Filter(all_of=tuple(parts))
+
+
+def _are_apart(one: Found, other: Found) -> bool:
+    """Whether no view is in both: they want different values of a dimension."""
+    mine, theirs = dict(one.values), dict(other.values)
+    return any(name in theirs and theirs[name] != value for name, value in mine.items())

@@ -1,0 +1,79 @@
+"""What suspects are sought for: a metric as events over exposure of each view. Pure data."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from services.query.core.metrics import MEASURED as FIELDS
+from services.query.core.metrics import METRICS, PARTS, Metric, Unit
+
+#: A measured value above this is slow, where a question does not say above what, ms.
+ABOVE_MS: Final = 4_000
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A metric that adds up: Σ events / Σ exposure x scale. Higher is worse."""
+
+    name: str
+    title: str
+    unit: Unit
+    scale: float
+    #: Over the fields of a view, each a number of at least 0.
+    events: str
+    exposure: str
+    #: Whether the figure rests on a view.
+    base: str
+    metric: Metric
+    #: Of a value above a threshold: the field.
+    field: str | None = None
+    #: Of the placeholder in `events`.
+    parameters: tuple[Any, ...] = ()
+    #: Whether a view is an event or none; else events are sums, as ms.
+    is_count: bool = False
+
+    def value(self, events: float, exposure: float) -> float | None:
+        """The figure; None without exposure."""
+        return events / exposure * self.scale if exposure > 0 else None
+
+
+def _of_metric(metric: Metric) -> Measured:
+    events, exposure = (
+        " + ".join(f"({PARTS[name].of_view})" for name in names) for names in (metric.numerator, metric.denominator)
+    )
+    return Measured(
+        metric.name,
+        metric.title,
+        metric.unit,
+        metric.scale,
+        f"greatest({events}, 0)",
+        f"greatest({exposure}, 0)",
+        f"({PARTS[metric.base].of_view}) > 0",
+        metric,
+        is_count=metric.denominator == (metric.base,) and metric.unit == "fraction",
+    )
+
+
+#: By name: every ratio of sums that is worse when it is higher.
+OF_METRICS: Final[Mapping[str, Measured]] = {
+    metric.name: _of_metric(metric)
+    for metric in METRICS.values()
+    if metric.kind == "ratio" and metric.worse == "higher"
+}
+
+
+def above(field: str, above_ms: int) -> Measured:
+    """The share of views, of those with a value, whose value is above a threshold, ms."""
+    return Measured(
+        field,
+        f"{FIELDS[field]} above {above_ms:,} ms",
+        "fraction",
+        1.0,
+        f"CASE WHEN {field} > ? THEN 1 ELSE 0 END",
+        f"CASE WHEN {field} IS NOT NULL THEN 1 ELSE 0 END",
+        f"{field} IS NOT NULL",
+        METRICS["views"],
+        field=field,
+        parameters=(above_ms,),
+        is_count=True,
+    )

@@ -1,0 +1,130 @@
+"""What the search reads: events and exposure of groups of views, now and usually, by the values of dimensions. Pure.
+
+A metric is events over exposure: failed views over views, or ms of rebuffering over ms watched. A row is one view, or all views
+that have the same values. Values are numbers here: the place of a value in `Counts.values`.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+Value = str | None
+Codes = NDArray[np.uint16]
+Floats = NDArray[np.float64]
+
+DIMENSIONS_MAX: Final = 12
+#: Values of one dimension that can be suspects: those with the most events. All others share `OTHER`.
+VALUES_MAX: Final = 250
+#: The code of all values that are no suspects.
+OTHER: Final = 0
+
+
+@dataclass(frozen=True)
+class Side:
+    """The rows of one range. `codes` has a line a dimension and a column a row."""
+
+    codes: Codes
+    #: By row; at least as large as zero.
+    events: Floats
+    exposure: Floats
+
+
+@dataclass(frozen=True)
+class Counts:
+    """Rows of two ranges. `values[d][c]` is the value that code c of dimension d means; that of `OTHER` means nothing."""
+
+    dimensions: tuple[str, ...]
+    values: tuple[tuple[Value, ...], ...]
+    now: Side
+    usual: Side
+    #: How much of an event is one independent observation: 1 where a view is an event or none; for sums `clump`.
+    event: float = 1.0
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One combination of values: events and exposure now and usually."""
+
+    values: tuple[Value, ...]
+    events: float
+    exposure: float
+    usual_events: float
+    usual_exposure: float
+
+
+def of_cells(dimensions: Sequence[str], cells: Iterable[Cell], *, event: float = 1.0) -> Counts:
+    """Counts of combinations of values, each once, as an application keeps them."""
+    listed = list(cells)
+    columns: dict[str, list[Value]] = {
+        name: [cell.values[place] for cell in listed] for place, name in enumerate(dimensions)
+    }
+    return coded(
+        columns,
+        columns,
+        (np.array([cell.events for cell in listed], float), np.array([cell.exposure for cell in listed], float)),
+        (
+            np.array([cell.usual_events for cell in listed], float),
+            np.array([cell.usual_exposure for cell in listed], float),
+        ),
+        event=event,
+    )
+
+
+def coded(
+    now: Mapping[str, Sequence[Value]],
+    usual: Mapping[str, Sequence[Value]],
+    measured: tuple[Floats, Floats],
+    measured_usually: tuple[Floats, Floats],
+    *,
+    event: float = 1.0,
+) -> Counts:
+    """Counts of rows whose values are texts, by dimension; `measured` are events and exposure of each row."""
+    numbers: list[dict[Value, int]] = []
+    lines: tuple[list[NDArray[np.int64]], list[NDArray[np.int64]]] = ([], [])
+    for name in now:
+        known: dict[Value, int] = {}
+        for line, column in zip(lines, (now[name], usual[name]), strict=True):
+            line.append(np.array([known.setdefault(value, len(known)) for value in column], np.int64))
+        numbers.append(known)
+    return numbered(tuple(now), [tuple(known) for known in numbers], lines, measured, measured_usually, event=event)
+
+
+def numbered(
+    dimensions: tuple[str, ...],
+    values: Sequence[Sequence[Value]],
+    lines: tuple[Sequence[NDArray[np.int64]], Sequence[NDArray[np.int64]]],
+    measured: tuple[Floats, Floats],
+    measured_usually: tuple[Floats, Floats],
+    *,
+    event: float = 1.0,
+) -> Counts:
+    """Counts of rows whose values are numbers already: places in `values`. Keeps the values with the most events now."""
+    if len(dimensions) > DIMENSIONS_MAX:
+        raise ValueError(f"at most {DIMENSIONS_MAX} dimensions")
+    kept: list[tuple[Value, ...]] = []
+    codes: tuple[list[Codes], list[Codes]] = ([], [])
+    for place, known in enumerate(values):
+        events = np.bincount(lines[0][place], weights=measured[0], minlength=len(known))
+        exposure = np.bincount(lines[0][place], weights=measured[1], minlength=len(known))
+        # By name last: the same rows make the same codes, in any order.
+        names = sorted(range(len(known)), key=lambda number: known[number] or "")
+        order = np.lexsort((np.argsort(names), -exposure, -events))[:VALUES_MAX]
+        code_of = np.zeros(len(known), np.uint16)
+        code_of[order] = np.arange(1, len(order) + 1)
+        kept.append((None, *(known[number] for number in order)))
+        for line, given in zip(codes, lines, strict=True):
+            line.append(code_of[given[place]])
+    sides = (
+        Side(np.stack(line) if line else np.zeros((0, len(of[0])), np.uint16), *of)
+        for line, of in zip(codes, (measured, measured_usually), strict=True)
+    )
+    return Counts(dimensions, tuple(kept), *sides, event=event)
+
+
+def clump(events: Floats) -> float:
+    """How large one independent observation of a sum is: Σx² / Σx, as the variance of a compound Poisson sum is to its mean."""
+    total = float(events.sum())
+    return float(np.square(events).sum()) / total if total > 0 else 1.0

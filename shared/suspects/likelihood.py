@@ -1,0 +1,110 @@
+"""How well a cohort explains a change, from its counts and all counts. Pure, over arrays of cohorts.
+
+Events are Poisson. Views of a cohort have a usual rate of their own, which is not known but measured in the usual range; now it is
+multiplied by a factor. The explanation "this cohort by one factor, all else by another" stands beside "everything by one": the log
+of the ratio of their likelihoods is Kulldorff's scan statistic (1997) with a measured baseline, in nats.
+"""
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from shared.suspects.counts import Floats
+
+#: How many events the usual rate of a cohort is worth before any is seen: rates of cohorts differ by about 70 %.
+PRIOR_EVENTS: Final = 2.0
+#: Fewer events now are no incident.
+EVENTS_MIN: Final = 3.0
+#: A cohort that changed by less than this factor, beside the rest, changed as hours do by themselves.
+FACTOR_MIN: Final = 1.25
+#: By how much rates of cohorts change by themselves from one range to another: the standard deviation of the factor's log.
+NATURAL_CHANGE: Final = 0.07
+
+
+@dataclass(frozen=True)
+class Quad:
+    """Events and exposure, now and usually: of one cohort or of many."""
+
+    events: Floats
+    exposure: Floats
+    usual_events: Floats
+    usual_exposure: Floats
+
+    def __sub__(self, other: "Quad") -> "Quad":
+        return Quad(*(mine - its for mine, its in zip(self.parts, other.parts, strict=True)))
+
+    def __getitem__(self, which: object) -> "Quad":
+        return Quad(*(part[which] for part in self.parts))  # type: ignore[index]
+
+    @property
+    def parts(self) -> tuple[Floats, Floats, Floats, Floats]:
+        """All four."""
+        return self.events, self.exposure, self.usual_events, self.usual_exposure
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """Of each cohort: how much better it explains the change than chance (nats), and than chance and natural change do (nats)."""
+
+    gain: Floats
+    beyond: Floats
+    #: Events now beyond those expected, were the cohort changed as the rest is.
+    excess: Floats
+    #: How much more than the rest it is multiplied.
+    factor: Floats
+
+
+def evidence(of: Quad, total: Quad, prior_rate: Floats) -> Evidence:
+    """The evidence for each cohort. `prior_rate` is what its usual rate is thought to be before it is measured."""
+    rest = total - of
+    usual = of.usual_events + PRIOR_EVENTS
+    base = of.usual_exposure + PRIOR_EVENTS / prior_rate
+    with np.errstate(divide="ignore", invalid="ignore"):
+        common = _common_factor(of, rest, usual, base)
+        alone = of.events * base / (of.exposure * usual)
+        # A rest without events is as good as one with half an event.
+        elsewhere = (
+            np.maximum(rest.events, 0.5) * rest.usual_exposure / (rest.exposure * np.maximum(rest.usual_events, 0.5))
+        )
+        elsewhere = np.where((rest.exposure > 0) & (rest.usual_exposure > 0), elsewhere, 1.0)
+        gain = (
+            _best(of.events, usual)
+            + _best(rest.events, rest.usual_events)
+            - _fit(of.events, of.exposure, usual, base, common)
+            - _fit(rest.events, rest.exposure, rest.usual_events, rest.usual_exposure, common)
+        )
+        factor = alone / elsewhere
+        # The variance of the factor's log, by chance and beside natural change.
+        chance = 1 / of.events + 1 / usual
+        beyond = gain * chance / (chance + NATURAL_CHANGE**2)
+        excess = of.events - of.exposure * usual / base * elsewhere
+    counts = (of.events >= EVENTS_MIN) & (of.exposure > 0) & (factor > FACTOR_MIN)
+    return Evidence(np.where(counts, gain, 0.0), np.where(counts, beyond, 0.0), excess, factor)
+
+
+def _common_factor(of: Quad, rest: Quad, usual: Floats, base: Floats) -> Floats:
+    """By how much both changed, if by the same (Mantel and Haenszel)."""
+    both, others = of.exposure + base, rest.exposure + rest.usual_exposure
+    above = of.events * base / both + _share(rest.events * rest.usual_exposure, others)
+    below = usual * of.exposure / both + _share(rest.usual_events * rest.exposure, others)
+    return above / below
+
+
+def _share(above: Floats, below: Floats) -> Floats:
+    return np.where(below > 0, above / below, 0.0)
+
+
+def _fit(events: Floats, exposure: Floats, usual: Floats, base: Floats, factor: Floats) -> Floats:
+    """The log likelihood that of all events these are now, where the rate is multiplied by `factor`."""
+    expected = factor * exposure
+    return _times_log(events, expected / (expected + base)) + _times_log(usual, base / (expected + base))
+
+
+def _best(events: Floats, usual: Floats) -> Floats:
+    """The same for the factor that fits best."""
+    return _times_log(events, events / (events + usual)) + _times_log(usual, usual / (events + usual))
+
+
+def _times_log(count: Floats, share: Floats) -> Floats:
+    return np.where(count > 0, count * np.log(share), 0.0)

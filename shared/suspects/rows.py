@@ -1,0 +1,64 @@
+"""Rows of one range, prepared for the search: sums by value, and by value within a cohort. Pure."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shared.suspects.counts import Floats, Side
+
+Indices = NDArray[np.intp]
+
+
+class Rows:
+    """The rows of one range that no suspect has taken yet."""
+
+    def __init__(self, side: Side, cards: Sequence[int], event: float) -> None:
+        self._codes = side.codes
+        self._cards = cards
+        self._events = side.events / event
+        self._exposure = side.exposure
+        self._is_free = np.ones(side.exposure.size, bool)
+        #: By dimension the rows in the order of its values, and where each value begins.
+        self._sorted: dict[int, tuple[Indices, Indices]] = {}
+
+    def total(self) -> tuple[float, float]:
+        """Events and exposure of all rows."""
+        return float(self._events.sum()), float(self._exposure.sum())
+
+    def table(self, dimensions: Sequence[int], rows: Indices | None = None) -> tuple[Floats, Floats]:
+        """Events and exposure by the values of these dimensions, of all rows or of these."""
+        code, size = np.zeros(1, np.int64), 1
+        for place in dimensions:
+            line = self._codes[place] if rows is None else self._codes[place][rows]
+            code = code * self._cards[place] + line
+            size *= self._cards[place]
+        events = self._events if rows is None else self._events[rows]
+        exposure = self._exposure if rows is None else self._exposure[rows]
+        # Most views have no event.
+        bad = np.flatnonzero(events)
+        return (
+            np.bincount(code[bad], weights=events[bad], minlength=size),
+            np.bincount(code, weights=exposure, minlength=size),
+        )
+
+    def of(self, cohort: Sequence[tuple[int, int]]) -> Indices:
+        """The free rows of a cohort: dimensions and the code of each."""
+        slices = [self._of_value(place, code) for place, code in cohort]
+        found = min(slices, key=len)
+        found = found[self._is_free[found]]
+        for place, code in cohort:
+            found = found[self._codes[place][found] == code]
+        return found
+
+    def take(self, rows: Indices) -> None:
+        """These rows are a suspect's from now on."""
+        self._is_free[rows] = False
+
+    def _of_value(self, place: int, code: int) -> Indices:
+        if place not in self._sorted:
+            order = np.argsort(self._codes[place], kind="stable")
+            starts = np.searchsorted(self._codes[place], np.arange(self._cards[place] + 1), sorter=order)
+            self._sorted[place] = (order, starts)
+        order, starts = self._sorted[place]
+        return order[starts[code] : starts[code + 1]]

@@ -1,0 +1,217 @@
+"""Finds suspects one after the other: the best explanation, then the best one of what it leaves. Pure; docs/suspects.md.
+
+All cohorts of one and two dimensions are looked at. Those of three and four extend the best ones of one dimension less: the effect
+shows in them, however diluted.
+"""
+
+import itertools
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from shared.suspects.counts import OTHER, Counts, Floats, Value
+from shared.suspects.likelihood import EVENTS_MIN, PRIOR_EVENTS, Quad, evidence
+from shared.suspects.rows import Rows
+
+ORDER_MAX: Final = 4
+#: Cohorts of a level that are extended.
+BEAM: Final = 60
+#: Of each extension by a dimension the values that are kept.
+_KEPT: Final = 3
+_KEPT_OF_PAIR: Final = 10
+#: What each condition of a description costs besides the choice of its value, nats.
+CONDITION_COST: Final = 1.0
+#: By how much the evidence must be beyond natural change and the cost of the description, nats.
+LINE: Final = 3.0
+#: The median of χ² with one degree of freedom.
+_CHI2_MEDIAN: Final = 0.4549
+_EXPECTED_MIN: Final = 5.0
+
+Place = tuple[int, int]
+Cohort = tuple[Place, ...]
+
+
+@dataclass(frozen=True)
+class Suspect:
+    """A cohort that explains a change: all that have these values. Events are in the metric's own unit."""
+
+    values: tuple[tuple[str, Value], ...]
+    events: float
+    exposure: float
+    usual_events: float
+    usual_exposure: float
+    #: Events beyond those expected, had it changed as the rest has.
+    excess: float
+    #: How many times more than the rest it changed.
+    factor: float
+    #: By how much its evidence is above the costs of its description, nats.
+    surprise: float
+    #: The same beyond what changes by itself. It is above `LINE`.
+    beyond: float
+
+
+@dataclass(frozen=True)
+class _Candidate:
+    cohort: Cohort
+    score: float
+    beyond: float
+    quad: tuple[float, float, float, float]
+    excess: float
+    factor: float
+
+
+def suspects(counts: Counts, *, limit: int = 5, line: float = LINE) -> list[Suspect]:
+    """The suspects, the best explanation first. None where nothing is worse than chance and natural change make it.
+
+    Each leaves out the rows of those before it, so no row counts twice. Cost: linear in the rows.
+    """
+    search = _Search(counts)
+    found: list[Suspect] = []
+    while len(found) < limit:
+        above = [one for one in search.candidates() if one.beyond > line]
+        if not above:
+            break
+        best = max(above, key=lambda one: one.score)
+        found.append(search.named(best))
+        search.take(best.cohort)
+    return found
+
+
+class _Search:
+    def __init__(self, counts: Counts) -> None:
+        self._counts = counts
+        self._cards = [len(values) for values in counts.values]
+        self._sides = [Rows(side, self._cards, counts.event) for side in (counts.now, counts.usual)]
+        self._total = Quad(*(np.array(part) for side in self._sides for part in side.total()))
+        places = range(len(self._cards))
+        self._tables = {dims: self._table(dims) for order in (1, 2) for dims in itertools.combinations(places, order)}
+        present = [int(np.count_nonzero(self._tables[(place,)].exposure[1:])) for place in places]
+        self._costs = [CONDITION_COST + math.log(max(2, count)) for count in present]
+        self._clumping = self._dispersion()
+
+    def candidates(self) -> list[_Candidate]:
+        """The best cohorts of each level."""
+        if self._total.events < EVENTS_MIN:
+            return []
+        self._rates = self._usual_rates()
+        found = [one for dims in self._tables for one in self._of_table(dims)]
+        front, seen = [one for one in found if len(one.cohort) == 2], set[Cohort]()
+        for _ in range(2, min(ORDER_MAX, len(self._cards))):
+            front = sorted(front, key=lambda one: -one.score)[:BEAM]
+            front = [wider for one in front for wider in self._extended(one.cohort, seen)]
+            found += front
+        return found
+
+    def take(self, cohort: Cohort) -> None:
+        """Leaves the rows of a cohort out from now on."""
+        rows = [side.of(cohort) for side in self._sides]
+        for dims, table in self._tables.items():
+            self._tables[dims] = table - self._table(dims, rows)
+        for side, taken in zip(self._sides, rows, strict=True):
+            side.take(taken)
+        self._total = Quad(*(np.maximum(part.sum(), 0.0) for part in self._tables[(0,)].parts))
+
+    def named(self, one: _Candidate) -> Suspect:
+        """A candidate by its values."""
+        event = self._counts.event
+        events, exposure, usual_events, usual_exposure = one.quad
+        values = tuple((self._counts.dimensions[place], self._counts.values[place][code]) for place, code in one.cohort)
+        return Suspect(
+            values,
+            events * event,
+            exposure,
+            usual_events * event,
+            usual_exposure,
+            one.excess * event,
+            one.factor,
+            one.score,
+            one.beyond,
+        )
+
+    def _table(self, dims: Sequence[int], rows: Sequence[np.ndarray] | None = None) -> Quad:
+        now, usual = (
+            side.table(dims, None if rows is None else rows[place]) for place, side in enumerate(self._sides)
+        )
+        return Quad(*now, *usual)
+
+    def _usual_rates(self) -> list[Floats]:
+        """By dimension and value the usual rate, drawn towards that of all."""
+        overall = self._overall_rate()
+        return [
+            (self._tables[(place,)].usual_events + PRIOR_EVENTS)
+            / (self._tables[(place,)].usual_exposure + PRIOR_EVENTS / overall)
+            for place in range(len(self._cards))
+        ]
+
+    def _overall_rate(self) -> float:
+        total = self._total
+        return float((total.usual_events + 0.5) / max(float(total.usual_exposure), 1.0))
+
+    def _of_table(self, dims: tuple[int, ...]) -> Iterator[_Candidate]:
+        table = self._tables[dims]
+        codes = np.flatnonzero(table.events >= EVENTS_MIN)
+        places = np.unravel_index(codes, [self._cards[place] for place in dims])
+        is_value = np.all([place != OTHER for place in places], axis=0)
+        codes, places = codes[is_value], tuple(place[is_value] for place in places)
+        if len(dims) == 1:
+            prior = np.full(codes.size, self._overall_rate())
+        else:
+            prior = np.max([self._rates[dim][place] for dim, place in zip(dims, places, strict=True)], axis=0)
+        cohorts = [tuple(zip(dims, map(int, values), strict=True)) for values in zip(*places, strict=True)]
+        return self._judged(table[codes], prior, cohorts, most=_KEPT_OF_PAIR)
+
+    def _extended(self, cohort: Cohort, seen: set[Cohort]) -> Iterator[_Candidate]:
+        rows = [side.of(cohort) for side in self._sides]
+        highest = max(float(self._rates[place][code]) for place, code in cohort)
+        within = {place for place, _ in cohort}
+        for place in range(len(self._cards)):
+            if place in within:
+                continue
+            table = self._table((place,), rows)
+            codes = np.flatnonzero(table.events >= EVENTS_MIN)
+            codes = codes[codes != OTHER]
+            prior = np.maximum(self._rates[place][codes], highest)
+            cohorts = [tuple(sorted((*cohort, (place, int(code))))) for code in codes]
+            for one in self._judged(table[codes], prior, cohorts, most=_KEPT):
+                if one.cohort not in seen:
+                    seen.add(one.cohort)
+                    yield one
+
+    def _judged(self, quad: Quad, prior: Floats, cohorts: Sequence[Cohort], *, most: int) -> Iterator[_Candidate]:
+        if not cohorts:
+            return
+        found = evidence(quad, self._total, prior)
+        cost = sum(self._costs[place] for place, _ in cohorts[0])
+        for number in np.argsort(-found.gain, kind="stable")[:most]:
+            if found.gain[number] > 0:
+                events, exposure, usual_events, usual_exposure = (float(part[number]) for part in quad.parts)
+                yield _Candidate(
+                    cohorts[number],
+                    float(found.gain[number]) / self._clumping - cost,
+                    float(found.beyond[number]) / self._clumping - cost,
+                    (events, exposure, usual_events, usual_exposure),
+                    float(found.excess[number]),
+                    float(found.factor[number]),
+                )
+
+    def _dispersion(self) -> float:
+        """By how much counts vary more than Poisson's do: events of one viewer come together. At least 1.
+
+        From the middle of all cohorts of one and two dimensions, so an incident in some of them does not count.
+        """
+        tables = [part[np.flatnonzero(part.usual_events >= _EXPECTED_MIN)] for part in self._tables.values()]
+        events, exposure, usual, base = (
+            np.concatenate([table.parts[place] for table in tables]) for place in range(4)
+        )
+        common = exposure * usual / np.maximum(base, 1e-9)
+        is_enough = common >= _EXPECTED_MIN
+        if np.count_nonzero(is_enough) < 30:
+            return 1.0
+        events, usual, common = events[is_enough], usual[is_enough], common[is_enough]
+        expected = common * np.median(events / common)
+        squares = np.square(events - expected) / (expected + np.square(expected) / usual)
+        return max(1.0, float(np.median(squares)) / _CHI2_MEDIAN)
+
