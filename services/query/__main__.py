@@ -22,6 +22,7 @@ from services.query.rim.engine import Engine
 from services.query.rim.hot import HotDatabase
 from services.query.rim.warehouse import ViewsTable
 from services.query.settings import QuerySettings
+from services.query.suspecting import Suspecting
 from services.rim.admin.admin import AdminServer, Check
 from services.rim.database.pool import Postgres
 from services.rim.database.postgres import certificate_files
@@ -91,6 +92,7 @@ async def _serve(settings: QuerySettings, stop: threading.Event) -> None:
     )
     app = make_app(
         answering,
+        Suspecting(answering),
         Door(Identities(accounts), Hosts(settings.hosts), Cookie(is_secure=settings.is_secure)),
         caller_questions_max=settings.caller_questions_max,
         seconds_max=settings.seconds_max,

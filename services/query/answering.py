@@ -2,6 +2,7 @@
 
 import asyncio
 from collections import OrderedDict
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Final
@@ -79,16 +80,25 @@ class Answering:
         read = await self._read(question)
         if read.known is not None:
             return read.known
-        statement, tables = _laid_out(question, read)
+        statement, tables = _laid_out(question, read, statements.answering(question))
         rows = await self._engine.ask(statement, tables)
-        found = await _composed(question, rows, _about_views(question, read))
+        found = await _composed(question, rows, about_views(question, read))
         if answers.size(found) <= _SIZE_MAX:
             self._answers[question, read.snapshot.version, read.hot.identity] = found
         while len(self._answers) > self._answers_max:
             self._answers.popitem(last=False)
         return found
 
-    async def _read(self, question: Question) -> Read:
+    async def reading(self, question: Question) -> Read:
+        """What a question reads, for several statements of one moment; no answer of before is looked for."""
+        return await self._read(question, lambda *_: False)
+
+    async def table(self, question: Question, read: Read, asked: Statement) -> pa.Table:
+        """The rows of a statement over relation `views` of what was read."""
+        statement, tables = _laid_out(question, read, asked)
+        return await self._engine.ask_table(statement, tables)
+
+    async def _read(self, question: Question, find: Callable[[int, list[Answer], str], bool] | None = None) -> Read:
         """A version of the warehouse and what Postgres owns while that is the newest.
 
         A slice that Postgres has given up since is in that version as Postgres has it.
@@ -96,7 +106,8 @@ class Answering:
         snapshot = await asyncio.to_thread(self._table.snapshot)
         for _ in range(_ATTEMPTS):
             known: list[Answer] = []
-            hot = await self._hot.rows(question, partial(self._find, question, snapshot.version, known))
+            looked = find or partial(self._find, question)
+            hot = await self._hot.rows(question, partial(looked, snapshot.version, known))
             newest = await asyncio.to_thread(self._table.snapshot)
             if newest.version == snapshot.version:
                 if known:
@@ -123,7 +134,7 @@ async def _composed(question: Question, rows: list[dict[str, Any]], about: About
     return await asyncio.to_thread(answers.composed, question, rows, about)
 
 
-def _laid_out(question: Question, read: Read) -> tuple[Statement, dict[str, pa.Table]]:
+def _laid_out(question: Question, read: Read, asked: Statement) -> tuple[Statement, dict[str, pa.Table]]:
     """The whole statement, and the tables that it reads besides files."""
     paths = [file.path for file in read.files]
     removed = read.snapshot.removed_of(paths)
@@ -140,7 +151,6 @@ def _laid_out(question: Question, read: Read) -> tuple[Statement, dict[str, pa.T
         moved_before=None if read.hot.moved is None else read.hot.since_hour,
     )
     views = statements.relation(question, scans=laid, has_hot_rows=read.hot.rows.num_rows > 0)
-    asked = statements.answering(question)
     return replace(
         asked,
         sql=f"WITH views AS NOT MATERIALIZED ({views.sql}) SELECT * FROM ({asked.sql}) AS answer",  # noqa: S608
@@ -155,7 +165,8 @@ def _pinned(keys: tuple[tuple[str | None, ...], ...]) -> pa.Table:
     return pa.table(columns | {"rank": pa.array(ranks, pa.int64())})
 
 
-def _about_views(question: Question, read: Read) -> About:
+def about_views(question: Question, read: Read) -> About:
+    """What an answer says of what was read for it."""
     sources = []
     if read.files:
         rows = sum(file.rows for file in read.files)

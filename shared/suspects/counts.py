@@ -117,11 +117,11 @@ def numbered(
         kept.append((None, *(known[number] for number in order)))
         for line, given in zip(codes, lines, strict=True):
             line.append(code_of[given[place]])
-    sides = (
+    now, usual = (
         Side(np.stack(line) if line else np.zeros((0, len(of[0])), np.uint16), *of)
         for line, of in zip(codes, (measured, measured_usually), strict=True)
     )
-    return Counts(dimensions, tuple(kept), *sides, event=event)
+    return Counts(dimensions, tuple(kept), now, usual, event)
 
 
 def clump(events: Floats) -> float:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from shared.suspects.counts import Floats
 
@@ -34,8 +35,8 @@ class Quad:
     def __sub__(self, other: "Quad") -> "Quad":
         return Quad(*(mine - its for mine, its in zip(self.parts, other.parts, strict=True)))
 
-    def __getitem__(self, which: object) -> "Quad":
-        return Quad(*(part[which] for part in self.parts))  # type: ignore[index]
+    def __getitem__(self, which: NDArray[np.intp]) -> "Quad":
+        return Quad(*(part[which] for part in self.parts))
 
     @property
     def parts(self) -> tuple[Floats, Floats, Floats, Floats]:

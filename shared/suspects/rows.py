@@ -37,10 +37,11 @@ class Rows:
         exposure = self._exposure if rows is None else self._exposure[rows]
         # Most views have no event.
         bad = np.flatnonzero(events)
-        return (
-            np.bincount(code[bad], weights=events[bad], minlength=size),
-            np.bincount(code, weights=exposure, minlength=size),
+        summed: tuple[Floats, Floats] = (
+            np.bincount(code[bad], events[bad], size).astype(np.float64, copy=False),
+            np.bincount(code, exposure, size).astype(np.float64, copy=False),
         )
+        return summed
 
     def of(self, cohort: Sequence[tuple[int, int]]) -> Indices:
         """The free rows of a cohort: dimensions and the code of each."""

@@ -7,13 +7,13 @@ shows in them, however diluted.
 import itertools
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
 
 from shared.suspects.counts import OTHER, Counts, Floats, Value
-from shared.suspects.likelihood import EVENTS_MIN, PRIOR_EVENTS, Quad, evidence
+from shared.suspects.likelihood import EVENTS_MIN, FACTOR_MIN, PRIOR_EVENTS, Quad, evidence
 from shared.suspects.rows import Rows
 
 ORDER_MAX: Final = 4
@@ -28,7 +28,11 @@ CONDITION_COST: Final = 1.0
 LINE: Final = 3.0
 #: The median of χ² with one degree of freedom.
 _CHI2_MEDIAN: Final = 0.4549
+#: Cohorts from which clumping is estimated: with so many events, and so many of the same dimensions.
 _EXPECTED_MIN: Final = 5.0
+_CELLS_MIN: Final = 5
+#: A value is new if its share of the exposure was less than this part of what it is now.
+_NEW: Final = 0.02
 
 Place = tuple[int, int]
 Cohort = tuple[Place, ...]
@@ -74,7 +78,7 @@ def suspects(counts: Counts, *, limit: int = 5, line: float = LINE) -> list[Susp
         above = [one for one in search.candidates() if one.beyond > line]
         if not above:
             break
-        best = max(above, key=lambda one: one.score)
+        best = search.without_old(max(above, key=lambda one: one.score), line)
         found.append(search.named(best))
         search.take(best.cohort)
     return found
@@ -105,6 +109,35 @@ class _Search:
             found += front
         return found
 
+    def without_old(self, best: _Candidate, line: float) -> _Candidate:
+        """The part of a cohort that was not there before, where the remainder is no suspect without it; else the cohort.
+
+        Of a new player version nothing is known from before, so its device explains the change better, by likelihood alone.
+        """
+        rows = [side.of(best.cohort) for side in self._sides]
+        within = {place for place, _ in best.cohort}
+        whole = Quad(*(np.array([part]) for part in best.quad))
+        for place in set(range(len(self._cards))) - within:
+            table = self._table((place,), rows)
+            is_new = table.usual_exposure / self._total.usual_exposure < _NEW * table.exposure / self._total.exposure
+            codes = np.flatnonzero(is_new & (table.events >= EVENTS_MIN))
+            for code in codes[codes != OTHER]:
+                prior = np.array([max(float(self._rates[where][value]) for where, value in best.cohort)])
+                part = table[np.array([code])]
+                rest = evidence(whole - part, self._total, prior)
+                own = evidence(self._tables[(place,)][np.array([code])], self._total, prior)
+                if rest.beyond[0] / self._clumping <= line and own.factor[0] > FACTOR_MIN:
+                    alone: Cohort = ((place, int(code)),)
+                    quad = tuple(float(one[code]) for one in self._tables[(place,)].parts)
+                    return replace(
+                        best,
+                        cohort=alone,
+                        quad=(quad[0], quad[1], quad[2], quad[3]),
+                        excess=float(own.excess[0]),
+                        factor=float(own.factor[0]),
+                    )
+        return best
+
     def take(self, cohort: Cohort) -> None:
         """Leaves the rows of a cohort out from now on."""
         rows = [side.of(cohort) for side in self._sides]
@@ -132,9 +165,7 @@ class _Search:
         )
 
     def _table(self, dims: Sequence[int], rows: Sequence[np.ndarray] | None = None) -> Quad:
-        now, usual = (
-            side.table(dims, None if rows is None else rows[place]) for place, side in enumerate(self._sides)
-        )
+        now, usual = (side.table(dims, None if rows is None else rows[place]) for place, side in enumerate(self._sides))
         return Quad(*now, *usual)
 
     def _usual_rates(self) -> list[Floats]:
@@ -200,18 +231,18 @@ class _Search:
     def _dispersion(self) -> float:
         """By how much counts vary more than Poisson's do: events of one viewer come together. At least 1.
 
-        From the middle of all cohorts of one and two dimensions, so an incident in some of them does not count.
+        The middle over all cohorts of one and two dimensions, each beside those of the same dimensions: an incident is in a few
+        of them, or in all alike.
         """
-        tables = [part[np.flatnonzero(part.usual_events >= _EXPECTED_MIN)] for part in self._tables.values()]
-        events, exposure, usual, base = (
-            np.concatenate([table.parts[place] for table in tables]) for place in range(4)
-        )
-        common = exposure * usual / np.maximum(base, 1e-9)
-        is_enough = common >= _EXPECTED_MIN
-        if np.count_nonzero(is_enough) < 30:
+        found = []
+        for table in self._tables.values():
+            usual = np.maximum(table.usual_events, 1e-9)
+            common = table.exposure * usual / np.maximum(table.usual_exposure, 1e-9)
+            is_enough = (common >= _EXPECTED_MIN) & (table.usual_events >= _EXPECTED_MIN)
+            if np.count_nonzero(is_enough) >= _CELLS_MIN:
+                events, usual, common = table.events[is_enough], usual[is_enough], common[is_enough]
+                expected = common * max(float(np.median(events / common)), 1e-3)
+                found.append(np.square(events - expected) / (expected + np.square(expected) / usual))
+        if not found:
             return 1.0
-        events, usual, common = events[is_enough], usual[is_enough], common[is_enough]
-        expected = common * np.median(events / common)
-        squares = np.square(events - expected) / (expected + np.square(expected) / usual)
-        return max(1.0, float(np.median(squares)) / _CHI2_MEDIAN)
-
+        return max(1.0, float(np.median(np.concatenate(found))) / _CHI2_MEDIAN)

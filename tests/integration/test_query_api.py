@@ -19,6 +19,7 @@ from services.accounts.http.guard import Cookie
 from services.accounts.http.hosts import Hosts
 from services.accounts.http.identities import Identities
 from services.query.http.app import Door, make_app, make_runner
+from services.query.suspecting import Suspecting
 from services.rim.database.pool import Postgres
 from tests.documents import run_by
 from tests.integration.querying import Installation, installed
@@ -61,6 +62,7 @@ async def serving(installation: Installation, tokens: tuple[str, str]) -> AsyncI
     async with installation.answering() as answering:
         app = make_app(
             answering,
+            Suspecting(answering),
             Door(Identities(accounts), Hosts([]), Cookie(is_secure=False)),
             caller_questions_max=4,
             seconds_max=60,

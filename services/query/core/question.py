@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Annotated, Any, Final, Literal, get_args
+from typing import Annotated, Any, Final, Literal, TypeVar, get_args
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import msgspec
@@ -107,9 +107,10 @@ _SHAPES: Final[dict[type, Shape]] = {
     AskedDistribution: "distribution",
 }
 AnyAsked = Asked | AskedSeries | AskedBreakdown | AskedDistribution
+Parameters = TypeVar("Parameters", bound=msgspec.Struct)
 
 
-def parsed(kind: type[AnyAsked], given: list[tuple[str, str]]) -> AnyAsked:
+def parsed(kind: type[Parameters], given: list[tuple[str, str]]) -> Parameters:
     """The parameters of a request; raises `Wrong`. `filter` may come several times: all must hold."""
     several = [value for name, value in given if name == "filter"]
     found: dict[str, Any] = {}

@@ -98,7 +98,7 @@ def value_of(question: Question, dimension: Dimension) -> str:
     return normal(f"custom_{keys_of(question).index(dimension.key)}")
 
 
-def where(question: Question) -> tuple[str, list[Any]]:
+def conditions_of(question: Question) -> tuple[str, list[Any]]:
     """What holds of the views of relation `views` that a question is about, and its parameters."""
     conditions, parameters = ["true"], []
     if not question.range.is_of_hours:
@@ -132,7 +132,7 @@ def _aggregates(parts: Sequence[Part]) -> str:
 
 
 def _ungrouped(question: Question, relation: str, parts: Sequence[Part]) -> Statement:
-    where, parameters = where(question)
+    where, parameters = conditions_of(question)
     names = tuple(part.name for part in parts)
     if question.buckets is None:
         return Statement(
@@ -181,7 +181,7 @@ def _ranked_sums(question: Question, relation: str, parts: Sequence[Part]) -> St
 
     Views are grouped by what is stored: a text is cut once a group, not once a view.
     """
-    where, parameters = where(question)
+    where, parameters = conditions_of(question)
     names = [f"d{number}" for number in range(len(question.by))]
     stored = [f"{dimension.column or value_of(question, dimension)} AS {name}" for dimension, name in _named(question)]
     shown = [f"{normal(name) if dimension.column else name} AS {name}" for dimension, name in _named(question)]
@@ -207,7 +207,7 @@ def _named(question: Question) -> list[tuple[Dimension, str]]:
 def _ranked(question: Question, relation: str, parts: Sequence[Part]) -> Statement:
     """Any aggregates: groups are ranked first, then every view is counted where its group belongs."""
     groups, names = _groups(question)
-    where, parameters = where(question)
+    where, parameters = conditions_of(question)
     ranking = {part.name for part in question.order_by.parts} | {question.parts[0].name}
     own = [part for part in parts if part.name in ranking]
     key = f", {bucket_key(question.buckets, _at(question))} AS bucket" if question.buckets else ""
@@ -233,7 +233,7 @@ def _ranked(question: Question, relation: str, parts: Sequence[Part]) -> Stateme
 
 def _distribution(question: Question) -> Statement:
     """How many views have a value in each bucket of `shared.histogram`."""
-    where, parameters = where(question)
+    where, parameters = conditions_of(question)
     field = question.field
     bucket = (
         f"CASE WHEN {field} > 0 THEN CAST(floor(ln({field}::double) / {_LOG}) AS integer) ELSE {BUCKET_OF_ZERO} END"

@@ -12,9 +12,10 @@ from services.accounts.http.guard import Cookie, Guard
 from services.accounts.http.hosts import Hosts
 from services.accounts.http.identities import Identities
 from services.query.core.filters import Filter
-from services.query.http import questions
+from services.query.http import questions, suspects
 from services.query.http.desk import Desk
 from services.query.http.questions import Answers, Questions
+from services.query.http.suspects import Suspecting, SuspectsResource
 from services.query.http.turns import Turns
 from services.rim.admin.guarded_runner import GuardedRunner
 from services.rim.http.openapi import document
@@ -27,7 +28,7 @@ from shared.problems import Problem
 LINE_BYTES_MAX: Final = 65_536
 #: The application's routes, each with who may use it.
 ROUTING: Final = web.AppKey("routing", Routing)
-OPERATIONS: Final = [*questions.OPERATIONS]
+OPERATIONS: Final = [*questions.OPERATIONS, suspects.SUSPECTS]
 
 
 @dataclass(frozen=True)
@@ -41,6 +42,7 @@ class Door:
 
 def make_app(
     answers: Answers,
+    suspecting: Suspecting,
     door: Door,
     *,
     caller_questions_max: int,
@@ -56,6 +58,7 @@ def make_app(
     app.middlewares.append(guard.answer)
     desk = Desk(Turns(caller_questions_max), seconds_max=seconds_max, days_max=days_max, now_ms=now_ms)
     Questions(desk, answers).add_to(routing)
+    SuspectsResource(desk, suspecting).add_to(routing)
     # It says nothing of anybody's views: readers of the document need no token.
     routing.get("/v1/openapi.json", _openly(document(OPERATIONS, [Filter])), PUBLIC, name="openapi")
     routing.check()

@@ -88,37 +88,40 @@ def composed(
     measured = question.measured
     selecting = filters_of(found)
     listed = [_suspect(measured, one, selecting[number], number, rows) for number, one in enumerate(found)]
-    span = Span(question.usual.range.from_ms, question.usual.range.to_ms)
     return Suspects(
-        about,
-        span,
-        measured.name,
-        measured.title,
-        measured.unit,
-        [one.name for one in question.now.by],
-        *(_figure(measured, row, "") for row in rows),
-        read,
-        sorted(listed, key=lambda one: -one.excess),
+        about=about,
+        baseline=Span(question.usual.range.from_ms, question.usual.range.to_ms),
+        metric=measured.name,
+        title=measured.title,
+        unit=measured.unit,
+        dimensions=[one.name for one in question.now.by],
+        figure=_figure(measured, rows[0], ""),
+        usual=_figure(measured, rows[1], ""),
+        read=read,
+        suspects=sorted(listed, key=lambda one: -one.excess),
     )
 
 
 def _suspect(measured: Measured, one: Found, selecting: Filter, number: int, rows: tuple[Row, Row]) -> Suspect:
+    now, usual = rows
     place = f"_{number}"
-    of, total = (
-        Quad(*(np.array(float(row[name + suffix] or 0)) for row in rows for name in ("events", "exposure")))
-        for suffix in (place, "")
-    )
-    overall = (total.usual_events + 0.5) / np.maximum(total.usual_exposure, 1)
-    exact = evidence(of, total, overall)
-    figures = [
-        _figure(measured, row, suffix) if kind == "of" else _rest(measured, row, place)
-        for kind, suffix in (("of", place), ("rest", place))
-        for row in rows
-    ]
-    conditions = [Condition(name, value, UNKNOWN if value is None else value) for name, value in one.values]
+    of, total = _quad(rows, place), _quad(rows, "")
+    exact = evidence(of, total, (total.usual_events + 0.5) / np.maximum(total.usual_exposure, 1))
     return Suspect(
-        conditions, selecting, *figures, excess=float(exact.excess), factor=float(exact.factor), surprise=one.surprise
+        conditions=[Condition(name, value, UNKNOWN if value is None else value) for name, value in one.values],
+        filter=selecting,
+        figure=_figure(measured, now, place),
+        usual=_figure(measured, usual, place),
+        rest=_rest(measured, now, place),
+        rest_usual=_rest(measured, usual, place),
+        excess=float(exact.excess),
+        factor=float(exact.factor),
+        surprise=one.surprise,
     )
+
+
+def _quad(rows: tuple[Row, Row], suffix: str) -> Quad:
+    return Quad(*(np.array(float(row[name + suffix] or 0)) for row in rows for name in ("events", "exposure")))
 
 
 def _figure(measured: Measured, row: Row, suffix: str) -> Figure:

@@ -8,10 +8,11 @@ import msgspec
 
 from services.query.core import filters, limits
 from services.query.core.calendar import DAY_MS, HOUR_MS, Range
+from services.query.core.customers import Admit
 from services.query.core.dimensions import CUSTOMER
 from services.query.core.metrics import MEASURED
 from services.query.core.problems import wrong
-from services.query.core.question import ALL, Admit, Question, customers_of, dimensions_of, moment_of, zone_of
+from services.query.core.question import ALL, Question, customers_of, dimensions_of, moment_of, zone_of
 from services.query.core.suspects.measured import ABOVE_MS, OF_METRICS, Measured, above
 from shared.suspects.counts import DIMENSIONS_MAX
 
@@ -59,7 +60,9 @@ class AskedSuspects(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_
     filter: Annotated[str, msgspec.Meta(description="JSON: and, or, not, or dimension with in")] = ""
     dimensions: Annotated[
         str,
-        msgspec.Meta(description=f"2 to {DIMENSIONS_MAX} by which cohorts are made; by default {', '.join(DIMENSIONS)}"),
+        msgspec.Meta(
+            description=f"2 to {DIMENSIONS_MAX} by which cohorts are made; by default {', '.join(DIMENSIONS)}"
+        ),
     ] = ""
     limit: Annotated[int, msgspec.Meta(ge=1, le=SUSPECTS_MAX, description="suspects")] = 5
 
@@ -74,9 +77,7 @@ class SuspectsQuestion:
     limit: int
 
 
-def understood(
-    asked: AskedSuspects, admit: Admit, now_ms: int, *, days_max: int = limits.DAYS_MAX
-) -> SuspectsQuestion:
+def understood(asked: AskedSuspects, admit: Admit, now_ms: int, *, days_max: int = limits.DAYS_MAX) -> SuspectsQuestion:
     """The question that is asked; raises `Wrong`, and what `admit` raises."""
     zone = zone_of(asked.tz)
     to_ms = moment_of("to", asked.to, zone) if asked.to else now_ms
@@ -86,7 +87,7 @@ def understood(
     customers = admit(customers_of(asked.customer))
     measured = _measured(asked)
     names = list(DIMENSIONS)
-    if customers is None or len(customers) > 1:
+    if customers.only is None or len(customers.only) > 1:
         names.append(CUSTOMER)
     if asked.dimensions:
         names = [name.strip() for name in asked.dimensions.split(",", 10 * DIMENSIONS_MAX)]
@@ -120,9 +121,7 @@ def _baseline(asked: AskedSuspects, now: Range, zone: ZoneInfo, days_max: int) -
     to_ms = moment_of("baseline_to", asked.baseline_to, zone) if asked.baseline_to else now.from_ms
     # Of a day at least: what is usual must be better known than what is not.
     length = max(DAY_MS, now.to_ms - now.from_ms)
-    from_ms = (
-        moment_of("baseline_from", asked.baseline_from, zone) if asked.baseline_from else max(0, to_ms - length)
-    )
+    from_ms = moment_of("baseline_from", asked.baseline_from, zone) if asked.baseline_from else max(0, to_ms - length)
     found = _range("baseline_from", from_ms, to_ms, days_max)
     if found.from_ms < now.to_ms and now.from_ms < found.to_ms:
         raise wrong("baseline_to", "what is usual does not overlap with the range")

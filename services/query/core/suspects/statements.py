@@ -6,7 +6,7 @@ from typing import Any, Final
 from services.query.core import filters
 from services.query.core.filters import Filter
 from services.query.core.question import Question
-from services.query.core.statements import Statement, value_of, where
+from services.query.core.statements import Statement, conditions_of, value_of
 from services.query.core.suspects.measured import Measured
 
 #: What samples views: as good as random below a second, and the same in every answer.
@@ -16,7 +16,7 @@ TOTALS: Final = ("views", "bad", "events", "exposure")
 
 def _found(question: Question, measured: Measured, columns: str) -> tuple[str, list[Any]]:
     """Views of the question that count for the metric, with their events and exposure."""
-    condition, parameters = where(question)
+    condition, parameters = conditions_of(question)
     sql = (
         f"SELECT *, {measured.events} AS events, {measured.exposure} AS exposure{columns}"  # noqa: S608 - names of ours
         f" FROM views WHERE {condition}"
@@ -59,7 +59,7 @@ def figures(question: Question, measured: Measured, cohorts: Sequence[Filter]) -
         condition, of_condition = filters.sql_of(one, lambda dimension: value_of(question, dimension))
         flags += f", coalesce({condition}, false) AS is_in_{number}"
         values += of_condition
-    condition, parameters = where(question)
+    condition, parameters = conditions_of(question)
     listed, columns = [], []
     for suffix, is_in in (*((f"_{number}", f"is_in_{number}") for number in range(len(cohorts))), ("", "true")):
         listed += [

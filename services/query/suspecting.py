@@ -1,0 +1,113 @@
+"""Answers a question for suspects: a bounded sample of two ranges' views is searched, then all views give the figures."""
+
+import asyncio
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+
+from services.query.answering import Answering, Read, about_views
+from services.query.core.question import Question
+from services.query.core.suspects import answer as answers
+from services.query.core.suspects import statements
+from services.query.core.suspects.answer import Suspects
+from services.query.core.suspects.measured import Measured
+from services.query.core.suspects.question import SuspectsQuestion
+from shared.suspects.counts import Counts, Floats, clump, numbered
+from shared.suspects.search import Suspect, suspects
+
+#: Views of a range that are searched: with events, and others. More are sampled.
+BAD_MAX: Final = 100_000
+GOOD_MAX: Final = 200_000
+#: A view counts as at most this quantile of those with events: one view of hours is no cohort.
+_LARGEST: Final = 0.995
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Views of a range by the values of its dimensions."""
+
+    table: pa.Table
+    events: Floats
+    exposure: Floats
+    #: How many views there are in all.
+    views: int
+
+
+class Suspecting:
+    """Finds suspects, one question at a time: what it holds is bounded."""
+
+    def __init__(self, answering: Answering, *, bad_max: int = BAD_MAX, good_max: int = GOOD_MAX) -> None:
+        self._answering = answering
+        self._bad_max = bad_max
+        self._good_max = good_max
+        self._one = asyncio.Semaphore(1)
+
+    async def suspects(self, question: SuspectsQuestion) -> Suspects:
+        """The answer. Raises what `Answering` raises."""
+        async with self._one:
+            reads = [await self._answering.reading(side) for side in (question.now, question.usual)]
+            samples = [await self._sample(question.measured, *of) for of in _sides(question, reads)]
+            found = await asyncio.to_thread(_searched, question, *samples)
+            selecting = answers.filters_of(found)
+            rows = [
+                (await self._answering.table(side, read, statement)).to_pylist()[0]
+                for side, read in _sides(question, reads)
+                for statement in (statements.figures(side, question.measured, selecting),)
+            ]
+        read = answers.Read(sum(sample.views for sample in samples), sum(sample.table.num_rows for sample in samples))
+        return answers.composed(question, found, (rows[0], rows[1]), read, about_views(question.now, reads[0]))
+
+    async def _sample(self, measured: Measured, question: Question, read: Read) -> Sample:
+        bad_of = good_of = 1
+        views: int | None = None
+        if sum(file.rows for file in read.files) + read.hot.rows.num_rows > self._good_max:
+            (totals,) = (await self._answering.table(question, read, statements.totals(question, measured))).to_pylist()
+            views = totals["views"]
+            bad_of = max(1, -(-totals["bad"] // self._bad_max))
+            good_of = max(bad_of, -(-views // self._good_max))
+        statement = statements.rows(question, measured, bad_of=bad_of, good_of=good_of)
+        table = await self._answering.table(question, read, statement)
+        events, exposure = (table[name].to_numpy() for name in ("events", "exposure"))
+        # A view without events stands for more views than one with: exposure is that of as many as the events are of.
+        exposure = np.where(events > 0, exposure, exposure * (good_of / bad_of))
+        return Sample(table, events, exposure, table.num_rows if views is None else views)
+
+
+def _sides(question: SuspectsQuestion, reads: list[Read]) -> list[tuple[Question, Read]]:
+    return list(zip((question.now, question.usual), reads, strict=True))
+
+
+def _searched(question: SuspectsQuestion, now: Sample, usual: Sample) -> list[Suspect]:
+    return suspects(counts(question, now, usual), limit=question.limit)
+
+
+def counts(question: SuspectsQuestion, now: Sample, usual: Sample) -> Counts:
+    """What is searched, of two samples."""
+    event = 1.0
+    if not question.measured.is_count:
+        both = np.concatenate([now.events, usual.events])
+        if np.any(both):
+            most = float(np.quantile(both[both > 0], _LARGEST))
+            now, usual = (replace(one, events=np.minimum(one.events, most)) for one in (now, usual))
+            event = clump(np.minimum(both, most))
+    values: list[list[str | None]] = []
+    lines: tuple[list[Any], list[Any]] = ([], [])
+    for number in range(len(question.now.by)):
+        column = pa.chunked_array([*now.table[f"d{number}"].chunks, *usual.table[f"d{number}"].chunks], pa.string())
+        encoded = column.combine_chunks().dictionary_encode(null_encoding="encode")
+        if isinstance(encoded, pa.ChunkedArray):
+            encoded = encoded.combine_chunks()
+        codes = encoded.indices.to_numpy().astype(np.int64)
+        values.append(encoded.dictionary.to_pylist())
+        lines[0].append(codes[: now.table.num_rows])
+        lines[1].append(codes[now.table.num_rows :])
+    return numbered(
+        tuple(one.name for one in question.now.by),
+        values,
+        lines,
+        (now.events, now.exposure),
+        (usual.events, usual.exposure),
+        event=event,
+    )

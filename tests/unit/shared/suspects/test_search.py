@@ -1,0 +1,207 @@
+"""Suspects over made traffic: the cohort that was made worse is named, as shortly as it can be, and nothing else is."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+
+from shared.suspects.counts import VALUES_MAX, Cell, Counts, Floats, clump, coded, of_cells
+from shared.suspects.search import Suspect, suspects
+
+Columns = dict[str, list[str | None]]
+#: Whether each view is in the cohort that is worse.
+Within = Callable[[Columns, int], bool]
+
+NETWORKS = {"DE": ["3320", "3209", "6830"], "FR": ["3215", "12322"], "LU": ["6661"]}
+DEVICES = {"phone": ["app 1", "app 2"], "tv": ["tv 1"], "desktop": ["web 1", "web 2"]}
+CDNS = ["akamai", "fastly", "own"]
+
+
+@dataclass(frozen=True)
+class Range:
+    """Views of a range, and which of them are bad."""
+
+    columns: Columns
+    events: Floats
+
+    @property
+    def measured(self) -> tuple[Floats, Floats]:
+        return self.events, np.ones(self.events.size)
+
+
+def traffic(seed: int, views: int, rate: float, factor: float = 1.0, within: Within | None = None) -> Range:
+    """Views of which `rate` are bad, and `factor` times as many of those within."""
+    chance = np.random.default_rng(seed)
+
+    def of(values: list[str]) -> str:
+        return values[min(int(len(values) * chance.random() ** 2), len(values) - 1)]
+
+    columns: Columns = {name: [] for name in ("country", "asn", "device", "player_version", "cdn")}
+    for _ in range(views):
+        country, device = of([*NETWORKS]), of([*DEVICES])
+        row = (country, of(NETWORKS[country]), device, of(DEVICES[device]), of(CDNS))
+        for column, value in zip(columns.values(), row, strict=True):
+            column.append(value)
+    factors = np.array([factor if within and within(columns, number) else 1.0 for number in range(views)])
+    return Range(columns, (chance.random(views) < rate * factors).astype(float))
+
+
+def is_of(**values: str) -> Within:
+    return lambda columns, number: all(columns[name][number] == value for name, value in values.items())
+
+
+def counted(now: Range, usual: Range) -> Counts:
+    return coded(now.columns, usual.columns, now.measured, usual.measured)
+
+
+def named(found: list[Suspect]) -> list[dict[str, str | None]]:
+    return [dict(one.values) for one in found]
+
+
+USUAL = traffic(1, 30_000, 0.02)
+
+
+@pytest.mark.parametrize(
+    "cohort",
+    [
+        {"cdn": "own"},
+        {"asn": "3209"},
+        {"cdn": "fastly", "country": "DE"},
+        {"cdn": "fastly", "asn": "3320", "player_version": "app 1"},
+        {"cdn": "akamai", "country": "DE", "player_version": "web 1"},
+    ],
+)
+def test_the_cohort_that_became_worse_is_the_only_suspect(cohort: dict[str, str]) -> None:
+    found = suspects(counted(traffic(2, 20_000, 0.02, 6, is_of(**cohort)), USUAL))
+
+    assert named(found) == [cohort]
+    assert 4 < found[0].factor < 9
+    assert found[0].excess == pytest.approx(found[0].events * 5 / 6, rel=0.15)
+
+
+@pytest.mark.parametrize(
+    ("worse", "said"),
+    [
+        # Luxembourg has one network, and TVs have one player: the same views, so the coarser word.
+        ({"asn": "6661"}, {"country": "LU"}),
+        ({"player_version": "tv 1"}, {"device": "tv"}),
+        # A network says its country, a version its device.
+        ({"asn": "3215", "country": "FR"}, {"asn": "3215"}),
+        ({"player_version": "app 2", "device": "phone", "cdn": "fastly"}, {"player_version": "app 2", "cdn": "fastly"}),
+    ],
+)
+def test_the_shortest_and_coarsest_description_is_chosen(worse: dict[str, str], said: dict[str, str]) -> None:
+    found = suspects(counted(traffic(3, 30_000, 0.03, 5, is_of(**worse)), USUAL))
+
+    assert named(found)[:1] == [said]
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_nothing_is_suspect_where_nothing_became_worse(seed: int) -> None:
+    assert suspects(counted(traffic(10 + seed, 20_000, 0.02), USUAL)) == []
+
+
+def test_a_change_of_everything_and_another_mix_of_viewers_are_nobodys() -> None:
+    everything = traffic(4, 20_000, 0.06)
+    phones = traffic(5, 40_000, 0.02)
+    kept = [number for number, device in enumerate(phones.columns["device"]) if device == "phone" or number % 4 == 0]
+    other_mix = Range(
+        {name: [column[number] for number in kept] for name, column in phones.columns.items()}, phones.events[kept]
+    )
+
+    assert suspects(counted(everything, USUAL)) == []
+    assert suspects(counted(other_mix, USUAL)) == []
+
+
+def test_two_incidents_are_two_suspects_and_no_view_counts_twice() -> None:
+    def worse(columns: Columns, number: int) -> bool:
+        return is_of(cdn="own")(columns, number) or is_of(asn="3215")(columns, number)
+
+    now = traffic(6, 30_000, 0.02, 6, worse)
+    found = suspects(counted(now, USUAL))
+
+    assert sorted(map(str, named(found))) == sorted(map(str, [{"cdn": "own"}, {"asn": "3215"}]))
+    views = sum(worse(now.columns, number) for number in range(30_000))
+    assert sum(one.exposure for one in found) == views
+
+
+def test_a_version_that_is_new_is_suspect_too() -> None:
+    now = traffic(7, 20_000, 0.02, 6, is_of(player_version="app 2"))
+    old = traffic(8, 30_000, 0.02)
+    kept = [number for number, version in enumerate(old.columns["player_version"]) if version != "app 2"]
+    usual = Range({name: [column[number] for number in kept] for name, column in old.columns.items()}, old.events[kept])
+
+    (found,) = suspects(counted(now, usual))
+
+    assert dict(found.values) == {"player_version": "app 2"}
+    assert found.usual_exposure == 0
+
+
+def test_a_sum_of_few_large_values_is_no_proof() -> None:
+    chance = np.random.default_rng(9)
+    calm, worse = traffic(9, 20_000, 0.0), is_of(cdn="own")
+    stalls = np.where(chance.random(20_000) < 0.1, chance.lognormal(8, 1, 20_000), 0)
+    watched = chance.lognormal(12, 1, 20_000)
+    usual_stalls = np.where(chance.random(30_000) < 0.1, chance.lognormal(8, 1, 30_000), 0)
+    usual = (usual_stalls, chance.lognormal(12, 1, 30_000))
+    event = clump(np.concatenate([stalls, usual_stalls]))
+    factors = np.array([3.0 if worse(calm.columns, number) else 1.0 for number in range(20_000)])
+
+    def found(events: Floats) -> list[dict[str, str | None]]:
+        return named(suspects(coded(calm.columns, USUAL.columns, (events, watched), usual, event=event)))
+
+    assert found(stalls) == []
+    assert found(stalls * factors) == [{"cdn": "own"}]
+
+
+def test_counts_of_combinations_give_what_views_give_in_any_order() -> None:
+    now = traffic(2, 20_000, 0.02, 6, is_of(cdn="fastly", country="DE"))
+    cells: dict[tuple[str | None, ...], list[float]] = {}
+    for place, side in ((0, now), (2, USUAL)):
+        for row, events in zip(zip(*side.columns.values(), strict=True), side.events, strict=True):
+            cell = cells.setdefault(row, [0.0] * 4)
+            cell[place] += events
+            cell[place + 1] += 1
+
+    of_views = suspects(counted(now, USUAL))
+    for order in (1, -1):
+        made = of_cells([*now.columns], [Cell(values, *cell) for values, cell in list(cells.items())[::order]])
+        assert suspects(made) == of_views
+
+
+def test_values_are_bounded_and_the_worst_are_among_them() -> None:
+    chance = np.random.default_rng(3)
+    titles = [f"title {number}" for number in range(5_000)]
+
+    def of(views: int) -> Columns:
+        found: list[str | None] = [titles[int(5_000 * one**3)] for one in chance.random(views)]
+        return {"title": found, "cdn": [CDNS[int(3 * one)] for one in chance.random(views)]}
+
+    now, usual = of(40_000), of(60_000)
+    # A title of about 0.4 % of the views.
+    worse = np.array([title == "title 10" for title in now["title"]])
+    bad = (chance.random(40_000) < np.where(worse, 0.3, 0.02)).astype(float)
+    usually = (chance.random(60_000) < 0.02).astype(float)
+    made = coded(now, usual, (bad, np.ones(40_000)), (usually, np.ones(60_000)))
+
+    assert max(len(values) for values in made.values) == VALUES_MAX + 1
+    assert named(suspects(made)) == [{"title": "title 10"}]
+
+
+def test_without_views_or_without_bad_ones_there_is_no_suspect() -> None:
+    nothing = Range({name: [] for name in USUAL.columns}, np.zeros(0))
+    good = Range(USUAL.columns, np.zeros(30_000))
+
+    for now, usual in ((nothing, nothing), (nothing, USUAL), (good, USUAL), (good, good), (good, nothing)):
+        assert suspects(counted(now, usual)) == []
+
+
+def test_an_unknown_value_can_be_the_suspect() -> None:
+    now = traffic(2, 20_000, 0.02, 6, is_of(cdn="own"))
+    unknown = {
+        side: Range({**of.columns, "cdn": [None if cdn == "own" else cdn for cdn in of.columns["cdn"]]}, of.events)
+        for side, of in (("now", now), ("usual", USUAL))
+    }
+
+    assert named(suspects(counted(unknown["now"], unknown["usual"]))) == [{"cdn": None}]
