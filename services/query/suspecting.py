@@ -14,8 +14,8 @@ from services.query.core.suspects import statements
 from services.query.core.suspects.answer import Suspects
 from services.query.core.suspects.measured import Measured
 from services.query.core.suspects.question import SuspectsQuestion
-from shared.suspects.counts import Counts, Floats, clump, numbered
-from shared.suspects.search import Suspect, suspects
+from shared.statistics.suspects.counts import Counts, Floats, clump, numbered
+from shared.statistics.suspects.search import Suspect, suspects
 
 #: Views of a range that are searched: with events, and others. More are sampled.
 BAD_MAX: Final = 100_000
@@ -56,7 +56,7 @@ class Suspecting:
                 for side, read in _sides(question, reads)
                 for statement in (statements.figures(side, question.measured, selecting),)
             ]
-        read = answers.Read(sum(sample.views for sample in samples), sum(sample.table.num_rows for sample in samples))
+        read = answers.Looked(sum(sample.views for sample in samples), sum(sample.table.num_rows for sample in samples))
         return answers.composed(question, found, (rows[0], rows[1]), read, about_views(question.now, reads[0]))
 
     async def _sample(self, measured: Measured, question: Question, read: Read) -> Sample:

@@ -101,10 +101,11 @@ async def test_the_commands_of_the_documentation_are_answered(
             assert process.returncode == 0, (block.place, output)
             answers.append(msgspec.json.decode(output))
 
-    overall, breakdown, series = answers
+    overall, breakdown, series, suspects = answers
     assert set(overall["metrics"]) == {"views", "rebuffer_fraction", "startup_ms_p95"}
     assert breakdown["by"] == ["cdn", "country"]
     assert [len(group["points"]) for group in series["groups"]] == [24] * len(series["groups"])
+    assert suspects["metric"] == "playback_failure_fraction"
 
 
 async def test_what_a_client_sees_is_what_its_token_may_see(

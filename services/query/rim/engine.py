@@ -56,7 +56,7 @@ class Engine:
 
     async def ask_table(self, statement: Statement, tables: Mapping[str, pa.Table]) -> pa.Table:
         """The same as a table: for many rows."""
-        return await self._run(lambda cursor: _executed(cursor, statement, tables).to_arrow_table())
+        return await self._run(lambda cursor: _arrow(cursor, statement, tables))
 
     async def _run(self, answer: Callable[[duckdb.DuckDBPyConnection], T]) -> T:
         cursor = self._connection.cursor()
@@ -95,6 +95,12 @@ def _executed(
     for name, table in tables.items():
         cursor.register(name, table)
     return cursor.execute(statement.sql, list(statement.parameters))
+
+
+def _arrow(cursor: duckdb.DuckDBPyConnection, statement: Statement, tables: Mapping[str, pa.Table]) -> pa.Table:
+    for name, table in tables.items():
+        cursor.register(name, table)
+    return cursor.sql(statement.sql, params=list(statement.parameters)).to_arrow_table()
 
 
 def _rows(executed: duckdb.DuckDBPyConnection, statement: Statement) -> list[dict[str, Any]]:

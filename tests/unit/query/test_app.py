@@ -16,7 +16,10 @@ from services.accounts.http.identities import Identities
 from services.query.answering import TooManyRows, Unsettled
 from services.query.core.answer import About, Answer, Breakdown, Figure, Group, Overall, Span
 from services.query.core.customers import Customers
+from services.query.core.filters import Filter
 from services.query.core.question import Question
+from services.query.core.suspects.answer import Looked, Suspect, SuspectCondition, Suspects
+from services.query.core.suspects.question import SuspectsQuestion
 from services.query.http.app import OPERATIONS, make_app
 from services.query.rim.engine import TooLarge
 from services.query.rim.warehouse import WarehouseAway
@@ -28,6 +31,22 @@ NOW_MS = 1_774_569_600_000
 ABOUT = About(Span(0, 1), ["acme"], [], NOW_MS, is_exact=True, has_hot_rows=True)
 
 
+_FIGURE = Figure(0.5, 4)
+SUSPECT = Suspect(
+    [SuspectCondition("cdn", None, "(unknown)")],
+    Filter(dimension="cdn", values=(None,)),
+    *(_FIGURE, _FIGURE, _FIGURE, _FIGURE),
+    excess=2.5,
+    factor=3.0,
+    surprise=9.0,
+)
+SUSPECTS = Suspects(
+    *(ABOUT, Span(0, 1), "playback_failure_fraction", "playback failures", "fraction", ["cdn"], _FIGURE, _FIGURE),
+    Looked(8, 8),
+    [SUSPECT],
+)
+
+
 class FakeAnswers:
     """Returns what the test sets, and remembers the questions."""
 
@@ -37,6 +56,10 @@ class FakeAnswers:
         self.holds: asyncio.Event | None = None
         self.has_begun = asyncio.Event()
         self.was_cancelled = False
+
+    async def suspects(self, question: SuspectsQuestion) -> Suspects:
+        self.asked.append(question.now)
+        return SUSPECTS
 
     async def answer(self, question: Question) -> Answer:
         self.asked.append(question)
@@ -80,6 +103,7 @@ def headers_of(who: Credential | None) -> dict[str, str]:
 async def desk(*, seconds_max: float = 20, caller_questions_max: int = 2) -> AsyncIterator[Desk]:
     answers, at_door = FakeAnswers(), door()
     app = make_app(
+        answers,
         answers,
         at_door,
         caller_questions_max=caller_questions_max,
@@ -130,6 +154,19 @@ async def test_a_customer_that_the_caller_may_not_see_does_not_exist() -> None:
         status, problem = await at.get("/v1/overall", customer="acme")
         assert (status, problem["type"]) == (404, "urn:playhead:problem:unknown-customer")
         assert "acme" not in str(problem)
+
+
+async def test_suspects_are_sought_among_the_callers_customers() -> None:
+    async with desk() as at:
+        status, found = await at.get("/v1/suspects", metric="rebuffer_fraction")
+        wrong, problem = await at.get("/v1/suspects", metric="views")
+        missing, _ = await at.get("/v1/suspects")
+        other, _ = await at.get("/v1/suspects", metric="rebuffer_fraction", customer="acme")
+
+    assert (status, wrong, missing, other) == (200, 400, 400, 404)
+    assert problem["errors"][0]["parameter"] == "metric"
+    assert found["suspects"][0]["filter"] == {"dimension": "cdn", "in": [None]}
+    assert [question.customers for question in at.answers.asked] == [Customers(("globex", "globex-tv"))]
 
 
 async def test_a_wrong_question_names_the_parameter() -> None:
@@ -194,12 +231,13 @@ async def test_the_document_is_openapi_and_describes_what_is_answered() -> None:
     answers = {
         "Overall": Overall(ABOUT, 3, {"views": Figure(None, 3)}),
         "Breakdown": Breakdown(ABOUT, ["cdn", "os"], 3, [group]),
+        "Suspects": SUSPECTS,
         "MetricList": metrics,
         "DimensionList": dimensions,
     }
     for name, answer in answers.items():
         schema = {"$ref": f"#/components/schemas/{name}", "components": document["components"]}
-        jsonschema.validate(msgspec.to_builtins(answer), schema)
+        jsonschema.validate(msgspec.json.decode(msgspec.json.encode(answer)), schema)
     assert set(document["paths"]) == {operation.path for operation in OPERATIONS}
     parameters = {one["name"]: one for one in document["paths"]["/v1/breakdown"]["get"]["parameters"]}
     assert parameters["by"]["required"]

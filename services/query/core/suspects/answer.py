@@ -11,13 +11,13 @@ from services.query.core.filters import Filter
 from services.query.core.suspects.measured import Measured
 from services.query.core.suspects.question import SuspectsQuestion
 from shared.schemas.live import UNKNOWN
-from shared.suspects.likelihood import Quad, evidence
-from shared.suspects.search import Suspect as Found
+from shared.statistics.suspects.likelihood import Quad, evidence
+from shared.statistics.suspects.search import Suspect as Found
 
 Row = Mapping[str, Any]
 
 
-class Condition(msgspec.Struct, frozen=True):
+class SuspectCondition(msgspec.Struct, frozen=True):
     """One part of a cohort's description. `value` null: unknown; `label` is the same to be shown."""
 
     dimension: str
@@ -28,7 +28,7 @@ class Condition(msgspec.Struct, frozen=True):
 class Suspect(msgspec.Struct, frozen=True):
     """A cohort that explains the change: views for which all conditions hold."""
 
-    conditions: list[Condition]
+    conditions: list[SuspectCondition]
     #: What selects its views, for the other paths. It leaves out those of suspects before it.
     filter: Filter
     #: The metric of the cohort and of all other views, now and usually.
@@ -44,7 +44,7 @@ class Suspect(msgspec.Struct, frozen=True):
     surprise: float
 
 
-class Read(msgspec.Struct, frozen=True):
+class Looked(msgspec.Struct, frozen=True):
     """How many views were looked at to find suspects. All figures are of all views."""
 
     views: int
@@ -63,7 +63,7 @@ class Suspects(msgspec.Struct, frozen=True):
     #: The metric of all views, now and usually.
     figure: Figure
     usual: Figure
-    read: Read
+    read: Looked
     suspects: list[Suspect]
 
 
@@ -81,7 +81,7 @@ def composed(
     question: SuspectsQuestion,
     found: Sequence[Found],
     rows: tuple[Row, Row],
-    read: Read,
+    read: Looked,
     about: About,
 ) -> Suspects:
     """The answer from the rows of `statements.figures` now and usually."""
@@ -108,7 +108,7 @@ def _suspect(measured: Measured, one: Found, selecting: Filter, number: int, row
     of, total = _quad(rows, place), _quad(rows, "")
     exact = evidence(of, total, (total.usual_events + 0.5) / np.maximum(total.usual_exposure, 1))
     return Suspect(
-        conditions=[Condition(name, value, UNKNOWN if value is None else value) for name, value in one.values],
+        conditions=[SuspectCondition(name, value, UNKNOWN if value is None else value) for name, value in one.values],
         filter=selecting,
         figure=_figure(measured, now, place),
         usual=_figure(measured, usual, place),

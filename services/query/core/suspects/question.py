@@ -14,7 +14,7 @@ from services.query.core.metrics import MEASURED
 from services.query.core.problems import wrong
 from services.query.core.question import ALL, Question, customers_of, dimensions_of, moment_of, zone_of
 from services.query.core.suspects.measured import ABOVE_MS, OF_METRICS, Measured, above
-from shared.suspects.counts import DIMENSIONS_MAX
+from shared.statistics.suspects.counts import DIMENSIONS_MAX
 
 SUSPECTS_MAX: Final = 10
 #: What views are told apart by, where a question does not say: what an operator can act on.

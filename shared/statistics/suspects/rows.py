@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from shared.suspects.counts import Floats, Side
+from shared.statistics.suspects.counts import Floats, Side
 
 Indices = NDArray[np.intp]
 

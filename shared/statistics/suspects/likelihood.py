@@ -11,7 +11,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from shared.suspects.counts import Floats
+from shared.statistics.suspects.counts import Floats
 
 #: How many events the usual rate of a cohort is worth before any is seen: rates of cohorts differ by about 70 %.
 PRIOR_EVENTS: Final = 2.0

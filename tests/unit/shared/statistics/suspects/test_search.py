@@ -6,8 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from shared.suspects.counts import VALUES_MAX, Cell, Counts, Floats, clump, coded, of_cells
-from shared.suspects.search import Suspect, suspects
+from shared.statistics.suspects.counts import VALUES_MAX, Cell, Counts, Floats, clump, coded, of_cells
+from shared.statistics.suspects.search import Suspect, suspects
 
 Columns = dict[str, list[str | None]]
 #: Whether each view is in the cohort that is worse.

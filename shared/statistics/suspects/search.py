@@ -12,9 +12,9 @@ from typing import Final
 
 import numpy as np
 
-from shared.suspects.counts import OTHER, Counts, Floats, Value
-from shared.suspects.likelihood import EVENTS_MIN, FACTOR_MIN, PRIOR_EVENTS, Quad, evidence
-from shared.suspects.rows import Rows
+from shared.statistics.suspects.counts import OTHER, Counts, Floats, Value
+from shared.statistics.suspects.likelihood import EVENTS_MIN, FACTOR_MIN, PRIOR_EVENTS, Quad, evidence
+from shared.statistics.suspects.rows import Rows
 
 ORDER_MAX: Final = 4
 #: Cohorts of a level that are extended.

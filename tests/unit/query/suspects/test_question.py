@@ -1,0 +1,83 @@
+"""A question for suspects as it is understood: its ranges, its metric, its dimensions, and what is refused."""
+
+import msgspec
+import pytest
+
+from services.query.core.calendar import DAY_MS, HOUR_MS, Range
+from services.query.core.customers import Customers
+from services.query.core.metrics import MEASURED
+from services.query.core.problems import Wrong
+from services.query.core.question import parsed
+from services.query.core.suspects.measured import OF_METRICS
+from services.query.core.suspects.question import DIMENSIONS, AskedSuspects, SuspectsQuestion, understood
+from shared.statistics.suspects.counts import DIMENSIONS_MAX
+
+NOW_MS = 1_774_569_612_345
+
+
+ACME = Customers(("acme",))
+
+
+def question(customers: Customers = ACME, **given: str) -> SuspectsQuestion:
+    asked = parsed(AskedSuspects, list({"metric": "playback_failure_fraction", **given}.items()))
+    return understood(asked, lambda _: customers, NOW_MS)
+
+
+def test_now_is_the_last_hour_and_usual_the_day_before_it() -> None:
+    found = question()
+
+    assert found.now.range == Range(NOW_MS - HOUR_MS, NOW_MS)
+    assert found.usual.range == Range(NOW_MS - HOUR_MS - DAY_MS, NOW_MS - HOUR_MS)
+    assert [one.name for one in found.now.by] == list(DIMENSIONS)
+    assert found.limit == 5
+
+
+def test_a_long_range_has_a_baseline_as_long_and_any_other_can_be_given() -> None:
+    found = question(**{"from": "2026-03-01", "to": "2026-03-08"})
+    assert found.usual.range.to_ms - found.usual.range.from_ms == 7 * DAY_MS
+
+    found = question(
+        **{"from": "2026-03-08", "to": "2026-03-09", "baseline_from": "2026-03-01", "baseline_to": "2026-03-02"}
+    )
+    assert found.now.range.from_ms - found.usual.range.from_ms == 7 * DAY_MS
+
+
+def test_customers_are_told_apart_where_there_are_several() -> None:
+    assert "customer" in [one.name for one in question(Customers(("acme", "globex"))).now.by]
+    assert "customer" in [one.name for one in question(Customers()).now.by]
+    assert "customer" not in [one.name for one in question(Customers(("acme",))).now.by]
+
+
+@pytest.mark.parametrize("name", [*OF_METRICS, *MEASURED])
+def test_any_ratio_that_is_worse_when_higher_and_any_measured_value_can_be_asked_for(name: str) -> None:
+    asked = msgspec.convert({"metric": name, "above_ms": "2500"}, AskedSuspects, strict=False)
+    found = understood(asked, lambda _: Customers(("acme",)), NOW_MS)
+
+    assert found.measured.name == name
+    assert found.measured.parameters == ((2_500,) if name in MEASURED else ())
+
+
+@pytest.mark.parametrize(
+    ("given", "parameter"),
+    [
+        ({"metric": "views"}, "metric"),
+        ({"metric": "bitrate_bps"}, "metric"),
+        ({"metric": "experience_score"}, "metric"),
+        ({"dimensions": "cdn"}, "dimensions"),
+        ({"dimensions": "cdn,nothing"}, "dimensions"),
+        ({"dimensions": ",".join(f"custom.{number}" for number in range(DIMENSIONS_MAX + 1))}, "dimensions"),
+        ({"from": "2026-03-02", "to": "2026-03-01"}, "from"),
+        ({"from": "2020-01-01"}, "from"),
+        ({"from": "2026-03-01", "to": "2026-03-02", "baseline_to": "2026-03-01T12:00"}, "baseline_to"),
+        ({"baseline_from": "2026-03-27", "baseline_to": "2026-03-26"}, "baseline_from"),
+        ({"filter": "{}"}, "filter"),
+        ({"limit": "11"}, "limit"),
+        ({"above_ms": "-1"}, "above_ms"),
+        ({"anything": "1"}, None),
+    ],
+)
+def test_what_is_wrong_is_refused_with_its_parameter(given: dict[str, str], parameter: str | None) -> None:
+    with pytest.raises(Wrong) as raised:
+        question(**given)
+
+    assert raised.value.faults[0].parameter == parameter
