@@ -5,7 +5,7 @@ multiplied by a factor. The explanation "this cohort by one factor, all else by 
 of the ratio of their likelihoods is Kulldorff's scan statistic (1997) with a measured baseline, in nats.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
@@ -61,14 +61,19 @@ def evidence(of: Quad, total: Quad, prior_rate: Floats) -> Evidence:
     rest = total - of
     usual = of.usual_events + PRIOR_EVENTS
     base = of.usual_exposure + PRIOR_EVENTS / prior_rate
+    # The rest likewise: where it never has events, that it has none now says something.
+    overall = (total.usual_events + 0.5) / np.maximum(total.usual_exposure, 1.0)
+    rest = replace(
+        rest,
+        usual_events=rest.usual_events + PRIOR_EVENTS,
+        usual_exposure=rest.usual_exposure + PRIOR_EVENTS / overall,
+    )
     with np.errstate(divide="ignore", invalid="ignore"):
         common = _common_factor(of, rest, usual, base)
         alone = of.events * base / (of.exposure * usual)
         # A rest without events is as good as one with half an event.
-        elsewhere = (
-            np.maximum(rest.events, 0.5) * rest.usual_exposure / (rest.exposure * np.maximum(rest.usual_events, 0.5))
-        )
-        elsewhere = np.where((rest.exposure > 0) & (rest.usual_exposure > 0), elsewhere, 1.0)
+        elsewhere = np.maximum(rest.events, 0.5) * rest.usual_exposure / (rest.exposure * rest.usual_events)
+        elsewhere = np.where(rest.exposure > 0, elsewhere, 1.0)
         gain = (
             _best(of.events, usual)
             + _best(rest.events, rest.usual_events)

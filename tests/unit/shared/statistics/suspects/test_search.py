@@ -205,3 +205,11 @@ def test_an_unknown_value_can_be_the_suspect() -> None:
     }
 
     assert named(suspects(counted(unknown["now"], unknown["usual"]))) == [{"cdn": None}]
+
+
+def test_what_never_happened_before_is_a_suspect_where_it_happens() -> None:
+    now = traffic(2, 20_000, 0.0)
+    worse = np.array([is_of(cdn="own", country="DE")(now.columns, number) for number in range(20_000)])
+    now = Range(now.columns, (worse & (np.arange(20_000) % 4 == 0)).astype(float))
+
+    assert named(suspects(counted(now, Range(USUAL.columns, np.zeros(30_000))))) == [{"cdn": "own", "country": "DE"}]
