@@ -144,6 +144,8 @@ async def _hangs(_: web.Request) -> web.Response:
         (_hangs, None, 504, "query-slow"),
         (_plain, "", 404, "query-off"),
     ],
+    # The port is another one in each worker, and so would be the test's name.
+    ids=["away", "breaks off", "hangs", "off"],
 )
 async def test_a_service_that_gives_no_answer_is_named(
     answer: Callable[[web.Request], Any], url: str | None, status: int, kind: str
