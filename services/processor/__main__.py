@@ -1,6 +1,6 @@
 """Composition root of the processor: reads the settings, makes the application, runs the slot.
 
-Exit codes: 0 all committed, 1 not, 2 settings, 3 topics, 4 replaced: another process works under the same
+Exit codes: 0 all committed, 1 not, 2 settings, 3 topics, ports or files, 4 replaced: another process works under the same
 PROCESSOR_SLOT.
 """
 
@@ -94,6 +94,13 @@ def _lookups(settings: ProcessorSettings, plan: Plan, replica: Replica) -> Looku
     )
 
 
+def _listen(admin: AdminServer, lookups: LookupServer | None) -> None:
+    """Raises `OSError` where a port is taken, or no descriptor is left."""
+    admin.start()
+    if lookups is not None:
+        lookups.start()
+
+
 def main() -> int:
     """Runs one slot until SIGTERM."""
     malloc.share_arenas()
@@ -136,10 +143,12 @@ def main() -> int:
         is_alive=replica.is_alive,
         is_ready=replica.is_ready,
     )
-    admin.start()
     lookups = _lookups(settings, plan, replica)
-    if lookups is not None:
-        lookups.start()
+    try:
+        _listen(admin, lookups)
+    except OSError as error:
+        log.error("cannot_listen", error=str(error))
+        return 3
     garbage.look_seldom()
     sys.setswitchinterval(SWITCH_SECONDS)
     log.info("started", inputs=[topic.name for topic in application.inputs])

@@ -19,13 +19,13 @@ class HttpThread:
         self._host = host
         self._port = port
         self._make_app = make_app
-        self._loop = asyncio.new_event_loop()
+        self._loop: asyncio.AbstractEventLoop | None = None
         self._started = threading.Event()
         self._failure: OSError | None = None
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
 
     def start(self) -> None:
-        """Listens; raises `OSError` when the port is not available."""
+        """Listens; raises `OSError` when the port is not available, or no descriptor is left."""
         self._thread.start()
         if not self._started.wait(START_SECONDS_MAX):
             raise OSError(f"{self._name} endpoint on {self._host}:{self._port} did not start")
@@ -34,23 +34,33 @@ class HttpThread:
 
     def stop(self) -> None:
         """Stops listening. Safe to call twice."""
-        if self._failure is None and self._thread.is_alive():
+        if self._failure is None and self._loop is not None and self._thread.is_alive():
             self._loop.call_soon_threadsafe(self._loop.stop)
             self._thread.join(START_SECONDS_MAX)
 
     def _run(self) -> None:
-        asyncio.set_event_loop(self._loop)
+        try:
+            loop = asyncio.new_event_loop()
+        except OSError as error:
+            # Its traceback would keep half a loop, which complains when it is collected: after the process's last line.
+            self._fail(error.with_traceback(None))
+            return
+        asyncio.set_event_loop(loop)
         runner = GuardedRunner(self._make_app())
         try:
-            self._loop.run_until_complete(runner.setup())
-            self._loop.run_until_complete(web.TCPSite(runner, self._host, self._port).start())
+            loop.run_until_complete(runner.setup())
+            loop.run_until_complete(web.TCPSite(runner, self._host, self._port).start())
         except OSError as error:
-            self._failure = error
-            self._loop.run_until_complete(runner.cleanup())
-            self._loop.close()
-            self._started.set()
+            loop.run_until_complete(runner.cleanup())
+            loop.close()
+            self._fail(error)
             return
+        self._loop = loop
         self._started.set()
-        self._loop.run_forever()
-        self._loop.run_until_complete(runner.cleanup())
-        self._loop.close()
+        loop.run_forever()
+        loop.run_until_complete(runner.cleanup())
+        loop.close()
+
+    def _fail(self, error: OSError) -> None:
+        self._failure = error
+        self._started.set()

@@ -1,6 +1,11 @@
 """The processor runs the application that its settings name."""
 
+import os
+import socket
+import subprocess
+import sys
 from collections.abc import Mapping
+from pathlib import Path
 from typing import get_args
 
 import pytest
@@ -30,6 +35,29 @@ def test_the_application_that_the_settings_name_is_made_from_the_environment(
 
     assert processor.main() == 2
     assert capsys.readouterr().err == "processor: made for test/0\n"
+
+
+#: A slot whose topics are there.
+SLOT = "from services.processor import __main__ as slot; slot.verify_topics = lambda *_: None; slot._leave(slot.main())"
+
+
+def test_a_slot_that_cannot_listen_says_so_in_its_last_line(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        settings = {
+            "PROCESSOR_APPLICATION": "video_views",
+            "PROCESSOR_SLOT": "test/0",
+            "PROCESSOR_STATE_DIR": str(tmp_path),
+            "PROCESSOR_ADMIN_HOST": "127.0.0.1",
+            "PROCESSOR_ADMIN_PORT": str(taken.getsockname()[1]),
+        }
+        command, out = [sys.executable, "-c", SLOT], subprocess.PIPE
+        ended = subprocess.run(
+            command, env=os.environ | settings, stdout=out, stderr=subprocess.STDOUT, text=True, check=False
+        )
+    last = ended.stdout.splitlines()[-1]
+    assert ended.returncode == 3, ended.stdout
+    assert "cannot_listen" in last
+    assert "already in use" in last
 
 
 def test_an_application_that_nobody_knows_is_refused(

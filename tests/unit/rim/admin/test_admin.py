@@ -1,6 +1,8 @@
 """The admin endpoint: what it answers with and without a token."""
 
 import socket
+import subprocess
+import sys
 from collections.abc import Iterator
 
 import aiohttp
@@ -51,3 +53,31 @@ def test_a_token_that_is_no_utf8_is_a_wrong_token_and_no_error(served: tuple[str
             b"GET /metrics HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer \xff\r\nConnection: close\r\n\r\n"
         )
         assert connection.makefile("rb").readline().split()[1] == (b"401" if has_token else b"200")
+
+
+#: A process in which no descriptor is left when it begins to listen, as a host has it that runs out of them.
+OUT_OF_DESCRIPTORS = """
+import os, resource
+from deploy.local.ports import free_port
+from services.rim.admin.admin import AdminServer, Check
+port = free_port()
+free = os.dup(0)
+os.close(free)
+resource.setrlimit(resource.RLIMIT_NOFILE, (free, free))
+try:
+    AdminServer("127.0.0.1", port, is_alive=lambda: Check(True), is_ready=lambda: Check(True)).start()
+except OSError as error:
+    print("cannot listen:", error, flush=True)
+"""
+
+
+def test_a_process_without_descriptors_says_so_in_its_last_line() -> None:
+    ended = subprocess.run(
+        [sys.executable, "-c", OUT_OF_DESCRIPTORS],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+    )
+    assert ended.returncode == 0, ended.stdout
+    assert ended.stdout.splitlines()[-1] == "cannot listen: [Errno 24] Too many open files"
