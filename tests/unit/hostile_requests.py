@@ -50,6 +50,17 @@ _NAMES: Final = [
     *(b"key", b"from", b"hours", b"customer", b"session", b"number", b"view", b"view_id"),
     *(b"sequence", b"stale", b"time_ms", b"metrics", b"to", b"tz", b"filter", b"compare", b"bucket", b"by"),
     *(b"limit", b"order", b"order_by", b"views_min", b"of", b"before", b"after", b"key_base64", b"all"),
+    *(
+        b"metric",
+        b"above_ms",
+        b"dimensions",
+        b"baseline_from",
+        b"baseline_to",
+        b"cursor",
+        b"action",
+        b"actor",
+        b"format",
+    ),
 ]
 #: Values that some parameter takes, or nearly: behind its check code goes on.
 _ACCEPTED: Final = [
@@ -66,6 +77,15 @@ _ACCEPTED: Final = [
     *(b"2026-03-29T02:30", b"0001-01-01", b"9999-12-31T23:59-23:59", b"startup_ms", b"rebuffer_ms", b"ascending"),
     *(b'{"dimension":"cdn","in":["a",null]}', b'{"not":{"dimension":"custom.x","in":[null]}}', b'{"and":[]}'),
     *(b'{"dimension":"asn","in":["\\ud800"]}', b'{"and":' * 1_000, b"acme", b"acme,beta", b"month", b"1"),
+    # Cursors of a list: a NUL, halves of characters, a number without end, arrays within arrays.
+    *(
+        b"YQBi",
+        b"7aCA",
+        b"OTk5OTk5OTk5OTk5OTk5OTk5OTk5OQ",
+        b"kwDEAJGRkZGRkQ",
+        b"playback_failure_fraction",
+        b"cdn,country,os",
+    ),
 ]
 
 

@@ -29,8 +29,8 @@ def engine(tmp_path: Path) -> Iterator[Engine]:
     made.close()
 
 
-def in_memory(one: Question, views: list[View]) -> tuple[Statement, dict[str, pa.Table]]:
-    """A question over relation `hot` alone."""
+def hot_rows(one: Question, views: list[View]) -> pa.Table:
+    """Table `hot` of a question over these views."""
     views = [view for view in views if not view.deleted]
     kept = [
         view
@@ -38,19 +38,25 @@ def in_memory(one: Question, views: list[View]) -> tuple[Statement, dict[str, pa
         if one.range.first_hour <= counts_at(view) // HOUR_MS < one.range.end_hour
         and one.customers.has(view.customer_id)
     ]
-    columns = {
-        "hour": pa.array([counts_at(view) // HOUR_MS for view in kept], pa.int64()),
-        "customer_id": pa.array([view.customer_id for view in kept], pa.string()),
-        **{f: pa.array([getattr(view, f) for view in kept], kind_of(f)) for f in statements.fields_of(one)},
-        **{
-            f"custom_{number}": pa.array([view.custom.get(key) for view in kept], pa.string())
-            for number, key in enumerate(statements.keys_of(one))
-        },
-    }
+    return pa.table(
+        {
+            "hour": pa.array([counts_at(view) // HOUR_MS for view in kept], pa.int64()),
+            "customer_id": pa.array([view.customer_id for view in kept], pa.string()),
+            **{f: pa.array([getattr(view, f) for view in kept], kind_of(f)) for f in statements.fields_of(one)},
+            **{
+                f"custom_{number}": pa.array([view.custom.get(key) for view in kept], pa.string())
+                for number, key in enumerate(statements.keys_of(one))
+            },
+        }
+    )
+
+
+def in_memory(one: Question, views: list[View]) -> tuple[Statement, dict[str, pa.Table]]:
+    """A question over relation `hot` alone."""
     relation = statements.relation(one, scans=[], has_hot_rows=True)
     answering = statements.answering(one)
     sql = f"WITH views AS ({relation.sql}) SELECT * FROM ({answering.sql})"
-    return Statement(sql, answering.parameters, answering.columns), {"hot": pa.table(columns)}
+    return Statement(sql, answering.parameters, answering.columns), {"hot": hot_rows(one, views)}
 
 
 def answered(engine: Engine, one: Question, views: list[View]) -> Answer:
