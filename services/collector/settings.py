@@ -46,7 +46,7 @@ class CollectorSettings(IntakeLimits, Settings):
         default=None, description="postgresql://... of a database with table collector.customers, instead of either"
     )
     customers_seconds: float = pydantic.Field(
-        default=5.0, gt=0, le=3_600, description="seconds between looks at the file or table"
+        default=2.0, gt=0, le=3_600, description="seconds between looks at the file or table"
     )
     usage_seconds: float = pydantic.Field(
         default=10.0,

@@ -107,6 +107,8 @@ class _Parts:
     serving: PostgresServing
     #: Of the customers, where they have a database of their own.
     customers: Postgres | None
+    #: Of their write keys, where that is not the accounts' database.
+    keys: Postgres | None
     views: ProcessorViews | None
     accounts: Accounts
     forwarding: Forwarding
@@ -147,6 +149,15 @@ def _assemble(settings: DashboardSettings, fate: _Fate, stop: threading.Event) -
             connections_max=settings.postgres_connections_max,
             seconds_max=settings.query_seconds_max,
         )
+    keys = None
+    if settings.customers_dsn is not None or settings.accounts_dsn is not None:
+        keys = Postgres(
+            (settings.customers_dsn or settings.postgres_dsn).get_secret_value(),
+            service="dashboard",
+            connections_max=settings.postgres_connections_max,
+            seconds_max=settings.query_seconds_max,
+            writes=True,
+        )
     views = None
     if settings.lookup_url and settings.lookup_token is not None:
         token = settings.lookup_token.get_secret_value()
@@ -169,7 +180,14 @@ def _assemble(settings: DashboardSettings, fate: _Fate, stop: threading.Event) -
         views,
         Door(
             identities,
-            AccountRoutes(accounts, identities, cookie=cookie, proxies=settings.proxies, page_url=settings.page_url),
+            AccountRoutes(
+                accounts,
+                identities,
+                cookie=cookie,
+                proxies=settings.proxies,
+                page_url=settings.page_url,
+                customers=keys,
+            ),
             Hosts(settings.hosts),
             cookie,
         ),
@@ -184,7 +202,7 @@ def _assemble(settings: DashboardSettings, fate: _Fate, stop: threading.Event) -
     admin = AdminServer(
         settings.admin_host, settings.admin_port, settings.admin_token, is_alive=fate.alive, is_ready=fate.ready
     )
-    return _Parts(board, feed, serving, customers, views, accounts, forwarding, runner, admin)
+    return _Parts(board, feed, serving, customers, keys, views, accounts, forwarding, runner, admin)
 
 
 async def _serve(settings: DashboardSettings, stop: threading.Event) -> int:
@@ -196,8 +214,9 @@ async def _serve(settings: DashboardSettings, stop: threading.Event) -> int:
     await parts.accounts.open()
     await parts.forwarding.open()
     keeping = asyncio.create_task(first_start.keep(parts.accounts, partial(_announce, settings)))
-    if parts.customers is not None:
-        await parts.customers.open()
+    for pool in (parts.customers, parts.keys):
+        if pool is not None:
+            await pool.open()
     if parts.views is not None:
         await parts.views.open()
     parts.feed.start()
@@ -243,8 +262,9 @@ async def _drain(parts: _Parts, fate: _Fate) -> None:
     await parts.serving.close()
     await parts.accounts.close()
     await parts.forwarding.close()
-    if parts.customers is not None:
-        await parts.customers.close()
+    for pool in (parts.customers, parts.keys):
+        if pool is not None:
+            await pool.close()
     if parts.views is not None:
         await parts.views.close()
 

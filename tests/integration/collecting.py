@@ -143,10 +143,12 @@ def reading(bootstrap: str, *topics: str) -> Iterator[Reader]:
         reader.close()
 
 
-async def answered(client: aiohttp.ClientSession, url: str, body: bytes) -> int:
+async def answered(
+    client: aiohttp.ClientSession, url: str, body: bytes, headers: Mapping[str, str] | None = None
+) -> int:
     """The status of a POST on a connection of its own; 0 when there was no answer."""
     try:
-        async with client.post(url, data=body, headers={"Connection": "close"}) as answer:
+        async with client.post(url, data=body, headers={"Connection": "close", **(headers or {})}) as answer:
             return answer.status
     except aiohttp.ClientError:
         return 0

@@ -1,11 +1,13 @@
 """Customers from a table in Postgres: taken over while the collector runs; a table that is wrong or away changes nothing."""
 
+import asyncio
 import os
 import re
 import subprocess
 import sys
 import time
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import ExitStack
 from pathlib import Path
 from typing import LiteralString, cast
 from uuid import uuid4
@@ -18,6 +20,7 @@ from prometheus_client import REGISTRY
 from deploy.local.broker import Broker
 from deploy.local.ports import free_port
 from deploy.local.postgres import Postgres
+from services.accounts.store import schema
 from services.collector.admission.limits import Amount, RateLimits
 from services.collector.customers.table import MIGRATIONS_DIR, CustomersTable, TableAway
 from services.collector.customers.usage import Usage
@@ -25,6 +28,7 @@ from services.collector.customers.usage_reports import UsageReports
 from services.collector.intake.sender.customers import Customer, CustomersWrong, Found
 from services.rim.database.migrations import migrate
 from shared.topics import Topic
+from tests.integration.accounts_parts import site
 from tests.integration.brokers import OF_COLLECTOR
 from tests.integration.collecting import SECONDS_MAX, Collector, answered, until
 
@@ -257,3 +261,95 @@ async def test_a_collector_takes_over_a_changed_table_and_outlives_it(
         assert len(warnings) == 1
         assert "customer acme" in warnings[0]["problem"]
         assert collector.child.stop(SECONDS_MAX) == 0
+
+
+async def test_keys_that_the_product_makes_changes_replaces_and_revokes_hold_in_all_collectors(
+    broker: Broker, dsn: str, connection: psycopg.Connection, tmp_path: Path
+) -> None:
+    # Its id is the key of a customer without keys.
+    connection.execute("INSERT INTO collector.customers (customer_id) VALUES ('acme')")
+    schema.migrate(dsn)
+    ports = free_port(), free_port()
+    async with site(dsn) as home, aiohttp.ClientSession() as client:
+        owner = await home.owner()
+        with ExitStack() as running:
+            collectors = [
+                running.enter_context(Collector(broker.bootstrap, tmp_path, port, f"c{port}", customers_dsn=dsn))
+                for port in ports
+            ]
+
+            async def statuses(key: str, origin: str = "", beacons: int = 1) -> set[int]:
+                beacon = b'{"view_id": "v", "event": "play", "time_ms": 1}\n' * beacons
+                headers = {"Origin": origin} if origin else {}
+                return {
+                    await answered(client, f"{one.url}/v1/beacons?key={key}", beacon, headers) for one in collectors
+                }
+
+            async def all_answer(status: int, key: str, origin: str = "", beacons: int = 1) -> None:
+                async with asyncio.timeout(SECONDS_MAX):
+                    while await statuses(key, origin, beacons) != {status}:  # noqa: ASYNC110 - it asks others
+                        await asyncio.sleep(0.1)
+
+            assert await statuses("acme") == {200}
+            made = await home.got(
+                "POST", "/v1/keys", owner, {"customer": "acme", "name": "Web", "origins": ["https://acme.example"]}
+            )
+            key = made["key"]
+            await all_answer(200, key, "https://acme.example")
+            # What was in use stays in use until somebody ends it; pages of others may not send with the new one.
+            assert await statuses("acme") == {200}
+            assert await statuses(key, "https://evil.example") == {403}
+            await home.got("PATCH", f"/v1/keys/{key}", owner, {"origins": []})
+            await all_answer(200, key, "https://evil.example")
+            # It may send so much, and its customer more.
+            await home.got("PATCH", f"/v1/keys/{key}", owner, {"beacons_per_second": 0.1})
+            await all_answer(429, key)
+            assert await statuses("acme") == {200}
+            await home.got("PATCH", f"/v1/keys/{key}", owner, {"beacons_per_second": None})
+            await all_answer(200, key)
+            # Both hold for some time, then the new one alone.
+            new = (await home.got("POST", f"/v1/keys/{key}/replace", owner, {"overlap_hours": 8 / 3_600}))["key"]
+            await all_answer(200, new)
+            await all_answer(410, key)
+            assert await statuses(new) == {200}
+            for ended in (new, "acme"):
+                await home.got("DELETE", f"/v1/keys/{ended}", owner)
+                await all_answer(410, ended)
+        assert (await home.ask("DELETE", f"/v1/keys/{new}", owner))[0] == 404
+        listed = (await home.got("GET", "/v1/keys?customer=acme", owner))["keys"]
+        assert {one["key"]: one["revoked_ms"] is not None for one in listed} == {key: False, new: True, "acme": True}
+        entries = (await home.got("GET", "/v1/audit", owner))["entries"]
+        assert [one["action"] for one in entries if "key" in one["action"]][::-1] == [
+            *("made_key", "changed_key", "changed_key", "changed_key", "replaced_key", "revoked_key", "revoked_key"),
+            *("revoked_key", "revoked_key_failed"),
+        ]
+
+
+async def test_keys_are_those_of_the_askers_customers(postgres: Postgres, dsn: str) -> None:
+    schema.migrate(dsn)
+    async with site(dsn) as home:
+        owner = await home.owner()
+        made = await home.got("POST", "/v1/organisations", owner, {"name": "Globex", "owner": "boss@globex.example"})
+        boss = await home.join(made["link"])
+        key = (await home.got("POST", "/v1/keys", owner, {"customer": "acme", "name": "Web"}))["key"]
+        for method, path, body in (
+            ("GET", "/v1/keys?customer={customer}", None),
+            ("POST", "/v1/keys", {"customer": "{customer}", "name": "Mine"}),
+            ("PATCH", "/v1/keys/{key}", {"name": "Mine"}),
+            ("POST", "/v1/keys/{key}/replace", {}),
+            ("DELETE", "/v1/keys/{key}", None),
+        ):
+            answers = []
+            for customer, its_key in (("acme", key), ("none", "pk_none")):
+                given = body and {name: value.format(customer=customer) for name, value in body.items()}
+                answers.append(await home.ask(method, path.format(customer=customer, key=its_key), boss, given))
+            assert answers[0] == answers[1]
+            assert answers[0][0] == 404, path
+        for wrong in ({"origins": ["https://acme.example/path"]}, {"beacons_per_second": 0}, {"name": ""}, {"x": 1}):
+            body = {"customer": "acme", "name": "Web"} | wrong
+            assert (await home.ask("POST", "/v1/keys", owner, body))[0] == 400, wrong
+    # Without a table the answer says so.
+    async with site(bare := postgres.create_database(f"bare_{uuid4().hex}")) as home:
+        schema.migrate(bare)
+        status, problem = await home.ask("GET", "/v1/keys?customer=acme", await home.owner())
+        assert (status, problem["title"]) == (503, "Customers are in no table")

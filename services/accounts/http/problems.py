@@ -13,6 +13,7 @@ from services.accounts.http.requests import BodyWrong
 from services.accounts.service import CodeNeeded, LoginsTooMany, LoginWrong, TextWrong
 from services.accounts.store.factors import FactorExists, FactorMissing
 from services.accounts.store.invitations import MemberAlready, TooManyInvitations
+from services.accounts.store.keys import KeyUnknown, TooManyKeys
 from services.accounts.store.links import LinkSpent
 from services.accounts.store.members import MemberUnknown, RoleRefused
 from services.accounts.store.organisations import CustomerTaken, CustomerUnknown, OrganisationUnknown
@@ -48,6 +49,8 @@ _PROBLEMS: Final[Mapping[type[Exception], Problem]] = {
     OrganisationUnknown: Problem(404, "There is no such organisation", "unknown"),
     CustomerUnknown: Problem(404, "There is no such customer", "unknown"),
     CustomerTaken: Problem(409, "This customer exists, or there are as many as may be", "customer"),
+    KeyUnknown: Problem(404, "There is no such key", "unknown"),
+    TooManyKeys: Problem(409, "The customer has as many keys as it may", "keys", "Revoke some."),
     FactorExists: Problem(409, "There is a second factor already", "factor"),
     FactorMissing: Problem(409, "No second factor was begun", "factor"),
     PermissionError: Problem(403, "Only who runs the installation may do this", "permission"),

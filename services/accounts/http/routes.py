@@ -18,6 +18,7 @@ from services.accounts.service import Accounts
 from services.accounts.store.audit import Actor
 from services.accounts.store.links import LinkSpent
 from services.accounts.store.sessions import SESSION_DAYS_MAX
+from services.rim.database.pool import Postgres
 from shared.peer import Network
 from shared.problems import Problem
 
@@ -40,7 +41,10 @@ class _Following(msgspec.Struct):
 
 
 class AccountRoutes:
-    """The routes; `proxies` are the networks whose X-Forwarded-For is read, `page_url` is where browsers reach the page."""
+    """The routes; `proxies` are the networks whose X-Forwarded-For is read, `page_url` is where browsers reach the page.
+
+    `customers` is the customers' database, if it is not that of the accounts.
+    """
 
     def __init__(
         self,
@@ -50,12 +54,13 @@ class AccountRoutes:
         cookie: Cookie,
         proxies: Sequence[Network] = (),
         page_url: str = "",
+        customers: Postgres | None = None,
     ) -> None:
         self._accounts = accounts
         self._identities = identities
         self._cookie = cookie
         self.place = Place(tuple(proxies))
-        self.api = AccountsApi(accounts, identities, self.place, page_url)
+        self.api = AccountsApi(accounts, identities, self.place, page_url, customers or accounts.postgres)
 
     def add_to(self, routing: Routing) -> None:
         """Adds the routes."""

@@ -22,12 +22,14 @@ from services.collector.admission.limits import (
     RateLimits,
     RejectedRoom,
     Share,
+    customer_of_subject,
+    key_subject,
 )
 from services.collector.admission.retry_later import RetryLater
 from services.collector.customers.usage import Usage
 from services.collector.intake.post import ParsedBody, Post, Rejected, Rules
 from services.collector.intake.sender.client import Client, site_of
-from services.collector.intake.sender.customers import Customer
+from services.collector.intake.sender.customers import Customer, Found, KeyLimits
 from services.collector.sink.records import RECORD_OVERHEAD_BYTES
 from services.rim.telemetry import metrics
 from shared.metrics import (
@@ -49,8 +51,9 @@ _KINDS: Final = {Beacon: "beacons", Span: "spans", ApiCall: "calls"}
 class Demand:
     """What a request asks of its customers' rates."""
 
+    #: By customer id; of keys that have limits of their own by `key_subject`.
     amounts: dict[str, Amount]
-    terms: dict[str, Customer]
+    terms: dict[str, Customer | KeyLimits]
     #: Hashes of the views that become known once the demand is met.
     new_views: frozenset[int] = frozenset()
 
@@ -138,7 +141,9 @@ class Admission:
         Bytes are taken as they come: what a client announces takes nothing from others. The function counts them, and gives the
         seconds until more may be read.
         """
-        terms = {customer_id: rules.customers.terms(customer_id)} if len(rules.customers) else {}
+        terms: dict[str, Customer | KeyLimits] = {}
+        if len(rules.customers):
+            terms[customer_id] = rules.customers.terms(customer_id)
         demand = Demand(dict.fromkeys(terms, Amount(recordings=1)), terms)
         self.take_rates(demand)
         come = 0
@@ -193,7 +198,14 @@ class Admission:
             claimed = {one.customer_id for one in parsed.rejected if one.reason != "unknown_customer"}
             mine = [one for one in claimed if one is not None and rules.customers.lists(one)][:1]
             amounts = {one: Amount(size_bytes, cpu_ms) for one in mine}
-        terms = {customer_id: rules.customers.terms(customer_id) for customer_id in amounts}
+        terms: dict[str, Customer | KeyLimits] = {one: rules.customers.terms(one) for one in amounts}
+        if total and rules.customers.has_limited_keys:
+            for key, count in parsed.by_key or ((post.key, total),):
+                limits, found = rules.customers.limits(key), rules.customers.find(key)
+                if limits is not None and isinstance(found, Found):
+                    subject = key_subject(found.id, key)
+                    amounts[subject] = Amount(size_bytes * count // total, **{kind: count})
+                    terms[subject] = limits
         return Demand(amounts, terms, new_views)
 
     def _with_new_views(
@@ -224,7 +236,10 @@ class Admission:
 
     def _limited(self, demand: Demand | None, wait: float) -> RetryLater:
         amounts = demand.amounts if demand else {}
-        for customer_id, amount in amounts.items():
+        for subject, amount in amounts.items():
+            if (customer_id := customer_of_subject(subject)) != subject:
+                # The customer's own amount has them too.
+                continue
             inputs = amount.beacons + amount.spans + amount.calls + amount.recordings
             metrics.counter(COLLECTOR_LIMITED).labels(customer_id).inc(inputs)
         if demand is not None:

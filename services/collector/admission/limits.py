@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from services.collector.customers.usage import Usage
-from services.collector.intake.sender.customers import Customer
+from services.collector.intake.sender.customers import Customer, KeyLimits
 
 #: A bucket holds the tokens of so many seconds: players send every ten seconds.
 BURST_SECONDS: Final = 10.0
@@ -71,6 +71,16 @@ _OF_BYTES: Final = tuple(name for kind, name, _, _ in _RATES if kind == "size_by
 _OF_EVERY_REQUEST: Final = frozenset({"size_bytes", "cpu_ms"})
 
 
+def key_subject(customer_id: str, key: str) -> str:
+    """What the buckets of a key with limits of its own are found by; a customer's own by its id."""
+    return f"{customer_id} {key}"
+
+
+def customer_of_subject(subject: str) -> str:
+    """Whose bucket it is: ids have no blanks."""
+    return subject.partition(" ")[0]
+
+
 class _Wanted(NamedTuple):
     """What a request takes of one bucket."""
 
@@ -93,7 +103,9 @@ class RateLimits:
         #: What customers had stored at all collectors, bytes, and when that was heard.
         self._stored: dict[str, tuple[float, float]] = {}
 
-    def wait_seconds(self, amounts: Mapping[str, Amount], terms: Mapping[str, Customer], now_seconds: float) -> float:
+    def wait_seconds(
+        self, amounts: Mapping[str, Amount], terms: Mapping[str, Customer | KeyLimits], now_seconds: float
+    ) -> float:
         """0 when the amounts, by customer id, were taken from the buckets; else seconds until it is worth asking again."""
         wanted = list(self._wanted(amounts, terms, now_seconds))
         wait = max((one.bucket.wait_seconds(now_seconds) for one in wanted), default=0.0)
@@ -104,11 +116,13 @@ class RateLimits:
                     self._count_stored(one.customer_id, one.tokens, one.bucket)
         return wait
 
-    def count_refused(self, amounts: Mapping[str, Amount], terms: Mapping[str, Customer], now_seconds: float) -> None:
+    def count_refused(
+        self, amounts: Mapping[str, Amount], terms: Mapping[str, Customer | KeyLimits], now_seconds: float
+    ) -> None:
         """Counts a request that is refused now under each limit that its customers are beyond."""
         for one in self._wanted(amounts, terms, now_seconds):
             if one.bucket.wait_seconds(now_seconds):
-                self._usage.add_refused(one.customer_id, one.name, one.tokens)
+                self._usage.add_refused(customer_of_subject(one.customer_id), one.name, one.tokens)
 
     def take_bytes(self, customer_id: str, size_bytes: int) -> None:
         """Takes bytes that have come from the customer's buckets, whatever these hold."""
@@ -134,7 +148,7 @@ class RateLimits:
                 bucket.at_seconds = now_seconds
 
     def _wanted(
-        self, amounts: Mapping[str, Amount], terms: Mapping[str, Customer], now_seconds: float
+        self, amounts: Mapping[str, Amount], terms: Mapping[str, Customer | KeyLimits], now_seconds: float
     ) -> Iterator[_Wanted]:
         for customer_id, amount in amounts.items():
             own = terms[customer_id]
@@ -142,7 +156,9 @@ class RateLimits:
                 tokens = getattr(amount, kind)
                 if not tokens and kind not in _OF_EVERY_REQUEST:
                     continue
-                rate = getattr(own, name) or getattr(self._defaults, name)
+                rate = getattr(own, name, None)
+                if rate is None and isinstance(own, Customer):
+                    rate = getattr(self._defaults, name)
                 if rate is not None:
                     bucket = self._bucket((customer_id, name), rate / seconds, now_seconds, burst_seconds)
                     yield _Wanted(customer_id, name, bucket, tokens)

@@ -1,6 +1,7 @@
 """The customers table in Postgres, read again when it changes. If the new one is invalid, the last valid one stays in force."""
 
 import asyncio
+from datetime import datetime
 from pathlib import Path
 from typing import Any, Final
 
@@ -9,7 +10,7 @@ import psycopg
 import structlog
 from psycopg.rows import dict_row
 
-from services.collector.intake.sender.customers import Customer, Customers, CustomersWrong, listed
+from services.collector.intake.sender.customers import Customer, Customers, CustomersWrong, WriteKey, listed
 from services.rim.telemetry import metrics
 from shared.metrics import COLLECTOR_CUSTOMERS_RELOADS
 
@@ -17,12 +18,22 @@ log = structlog.get_logger(__name__)
 
 MIGRATIONS_DIR: Final = Path(__file__).parent / "migrations"
 CUSTOMERS_MAX: Final = 200_000
+KEYS_MAX: Final = 500_000
 #: A query that takes longer is abandoned; the next one follows.
 CONNECT_SECONDS_MAX: Final = 5
 STATEMENT_SECONDS_MAX: Final = 10
 
 _COLUMNS: Final = ("customer_id", *Customer.__struct_fields__)
 _SELECT: Final = f"SELECT {', '.join(_COLUMNS)} FROM collector.customers LIMIT {CUSTOMERS_MAX + 1}"  # noqa: S608
+_KEYS: Final = f"""
+    SELECT key, customer_id, origins, beacons_per_second, bytes_per_second,
+        revoked_at IS NULL AND (expires_at IS NULL OR expires_at > now()) AS is_valid
+    FROM collector.keys LIMIT {KEYS_MAX + 1}
+"""  # noqa: S608 - a number of ours
+#: It changes with the table, and with each key that expires.
+_VERSION: Final = """
+    SELECT version, (SELECT max(expires_at) FROM collector.keys WHERE expires_at <= now()) FROM collector.customers_version
+"""
 
 
 class TableAway(ConnectionError):
@@ -34,10 +45,10 @@ class CustomersTable:
 
     def __init__(self, dsn: str) -> None:
         self._dsn = dsn
-        self._version = -1
+        self._version: tuple[int, datetime | None] = (-1, None)
         self._problem = ""
         self.customers: Customers = self._newer() or listed({})
-        log.info("customers_loaded", table_version=self._version, keys=len(self.customers))
+        log.info("customers_loaded", table_version=self._version[0], keys=len(self.customers))
 
     def reload_when_changed(self) -> None:
         """Reads the table if it has changed. A read error is counted, and logged if it differs from the last one."""
@@ -54,7 +65,7 @@ class CustomersTable:
             self.customers = newer
             counter.labels("ok").inc()
         if newer is not None or self._problem:
-            log.info("customers_loaded", table_version=self._version, keys=len(self.customers))
+            log.info("customers_loaded", table_version=self._version[0], keys=len(self.customers))
         self._problem = ""
 
     async def watch(self, seconds: float) -> None:
@@ -72,23 +83,26 @@ class CustomersTable:
                 connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
                 connection.read_only = True
                 connection.execute(f"SET LOCAL statement_timeout = '{STATEMENT_SECONDS_MAX}s'")
-                version = connection.execute("SELECT version FROM collector.customers_version").fetchone()
+                version = connection.execute(_VERSION).fetchone()
                 if version is None:
                     raise CustomersWrong("collector.customers_version has lost its row")
-                if version[0] == self._version:
+                if version == self._version:
                     return None
                 rows = connection.cursor(row_factory=dict_row).execute(_SELECT).fetchall()
+                keys = connection.cursor(row_factory=dict_row).execute(_KEYS).fetchall()
         except psycopg.Error as error:
             # The driver's texts name hosts and users, and may quote a password.
             raise TableAway(f"{type(error).__name__} ({error.sqlstate or 'no connection'})") from None
-        customers = _customers(rows)
-        self._version = version[0]
+        customers = _customers(rows, keys)
+        self._version = version
         return customers
 
 
-def _customers(rows: list[dict[str, Any]]) -> Customers:
+def _customers(rows: list[dict[str, Any]], keys: list[dict[str, Any]]) -> Customers:
     if len(rows) > CUSTOMERS_MAX:
         raise CustomersWrong(f"more than {CUSTOMERS_MAX} customers")
+    if len(keys) > KEYS_MAX:
+        raise CustomersWrong(f"more than {KEYS_MAX} keys")
     customers: dict[str, Customer] = {}
     for row in rows:
         customer_id = row.pop("customer_id")
@@ -96,4 +110,11 @@ def _customers(rows: list[dict[str, Any]]) -> Customers:
             customers[customer_id] = msgspec.convert(row, Customer)
         except msgspec.ValidationError as error:
             raise CustomersWrong(f"customer {customer_id}: {error}") from error
-    return listed(customers)
+    return listed(customers, [_write_key(row) for row in keys])
+
+
+def _write_key(row: dict[str, Any]) -> WriteKey:
+    try:
+        return msgspec.convert(row, WriteKey)
+    except msgspec.ValidationError as error:
+        raise CustomersWrong(f"key {row['key']}: {error}") from error

@@ -96,6 +96,8 @@ class ParsedBody(msgspec.Struct, frozen=True):
 
     accepted: list[Beacon] | list[Span] | list[ApiCall]
     rejected: list[Rejected]
+    #: Of a body that names keys itself: each key with how many inputs were accepted under it.
+    by_key: tuple[tuple[str, int], ...] = ()
 
 
 class Outcome(msgspec.Struct, frozen=True):

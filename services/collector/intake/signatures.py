@@ -35,7 +35,7 @@ def with_signatures(parsed: ParsedBody, post: Post, rules: Rules) -> ParsedBody:
             accepted.append(replace(beacon, signed=known[view]))
         else:
             rejected.append(_unsigned(beacon, place))
-    return ParsedBody(accepted, rejected)
+    return ParsedBody(accepted, rejected, parsed.by_key)
 
 
 def _unsigned(beacon: Beacon, place: int) -> Rejected:

@@ -85,6 +85,11 @@ ROUTES: dict[tuple[str, str], Access] = {
     ("GET", "/v1/invitations"): MANAGEMENT,
     ("POST", "/v1/invitations"): MANAGEMENT,
     ("DELETE", "/v1/invitations/{id}"): MANAGEMENT,
+    ("GET", "/v1/keys"): METRICS_OF_ONE,
+    ("POST", "/v1/keys"): MANAGEMENT,
+    ("PATCH", "/v1/keys/{key}"): MANAGEMENT,
+    ("POST", "/v1/keys/{key}/replace"): MANAGEMENT,
+    ("DELETE", "/v1/keys/{key}"): MANAGEMENT,
     ("GET", "/v1/tokens"): MANAGEMENT,
     ("POST", "/v1/tokens"): MANAGEMENT,
     ("DELETE", "/v1/tokens/{id}"): MANAGEMENT,
@@ -103,6 +108,7 @@ OF_ONE = {
     "/api/recordings": "session=s",
     "/api/recordings/payload": "session=s&number=1",
     "/api/limits": "",
+    "/v1/keys": "",
 }
 
 
@@ -194,7 +200,7 @@ async def test_nobody_is_given_anything_without_a_session(desk: Desk, who: Crede
     for (method, path), access in ROUTES.items():
         if access.whose == "public":
             continue
-        wanted = f"{path}?customer=globex&{OF_ONE.get(path, '')}".replace("{id}", "a")
+        wanted = f"{path}?customer=globex&{OF_ONE.get(path, '')}".replace("{id}", "a").replace("{key}", "a")
         async with desk.client.request(method, wanted, headers=_headers(who), allow_redirects=False) as answer:
             assert answer.status == (302 if access.is_page else 401), path
             if access.is_page:

@@ -6,27 +6,33 @@ from services.accounts.http.access import Routing
 from services.accounts.http.identities import Identities
 from services.accounts.http.requests import Place
 from services.accounts.http.v1.audit import AuditOperations
+from services.accounts.http.v1.keys import KeyOperations
 from services.accounts.http.v1.operations import Operation, add
 from services.accounts.http.v1.people import PeopleOperations
 from services.accounts.http.v1.profile import ProfileOperations
 from services.accounts.http.v1.tenants import TenantOperations
 from services.accounts.http.v1.tokens import TokenOperations
+from services.accounts.keys import WriteKeys
 from services.accounts.management import Management
 from services.accounts.profile import Profile
 from services.accounts.service import Accounts
+from services.rim.database.pool import Postgres
 from services.rim.http import openapi
 
 
 class AccountsApi:
-    """`/v1` of people, tokens, audit. `page_url` is where browsers reach the page."""
+    """`/v1` of people, tokens, keys, audit. `page_url` is where browsers reach the page, `customers` the customers' database."""
 
-    def __init__(self, accounts: Accounts, identities: Identities, place: Place, page_url: str) -> None:
+    def __init__(
+        self, accounts: Accounts, identities: Identities, place: Place, page_url: str, customers: Postgres
+    ) -> None:
         management = Management(accounts)
         self._place = place
         self.operations: Final[list[Operation]] = [
             *TenantOperations(management, identities, page_url).operations(),
             *PeopleOperations(management, identities, page_url).operations(),
             *TokenOperations(accounts, identities).operations(),
+            *KeyOperations(WriteKeys(accounts, customers)).operations(),
             *AuditOperations(accounts, management).operations(),
             *ProfileOperations(Profile(accounts)).operations(),
         ]

@@ -5,7 +5,10 @@ The customer is in each event (`env_key`; on Roku `property_key`), and one POST 
 """
 
 import contextlib
+from bisect import bisect_left
+from collections import Counter
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Annotated, Any, Final
 
 import msgspec
@@ -162,6 +165,7 @@ def parse_beacons(post: Post, rules: Rules) -> ParsedBody:
     reader = _Reader(post, rules, metadata, events, trusted=trusted)
     accepted: list[Beacon] = []
     rejected: list[Rejected] = []
+    rejected_places: list[int] = []
     written: Sequence[msgspec.Raw] | None = None
     for place, event in enumerate(events):
         post.pause()
@@ -172,8 +176,18 @@ def parse_beacons(post: Post, rules: Rules) -> ParsedBody:
                 written = _as_written(body)
             as_it_came = bytes(written[place]) if len(written) == len(events) else None
             rejected.append(_rejected_event(event, as_it_came, post, rules, invalid))
+            rejected_places.append(place)
             check_invalid(len(rejected), post)
-    return ParsedBody(accepted, rejected)
+    by_key = _by_key(reader.keys, len(events), rejected_places) if rules.customers.has_limited_keys else ()
+    return ParsedBody(accepted, rejected, by_key)
+
+
+def _by_key(keys: list[tuple[int, str]], events: int, rejected_places: list[int]) -> tuple[tuple[str, int], ...]:
+    """How many events were accepted under each key, by the places at which keys begin."""
+    counts: Counter[str] = Counter()
+    for (begin, key), (end, _) in pairwise([*keys, (events, "")]):
+        counts[key] += end - begin - (bisect_left(rejected_places, end) - bisect_left(rejected_places, begin))
+    return tuple(counts.items())
 
 
 def _opened(body: bytes) -> tuple[dict[str, Any], list[Any], bool]:
@@ -210,6 +224,8 @@ class _Reader:
         self._loose = self._sent_time_ms is None
         #: The last customer and view that were found in order: nearly always the next event's too.
         self._key: object = _NONE_YET
+        #: The keys, each with the place of the event at which it begins.
+        self.keys: list[tuple[int, str]] = []
         self._view_id: object = _NONE_YET
         self._is_private = False
         #: The fields of the beacon being read: shared fields stay, the others are set again for each.
@@ -238,6 +254,8 @@ class _Reader:
         if key != self._key or view_id != self._view_id:
             customer = checked_customer(key, self._post, self._rules)
             self._view_id = checked_view_id(view_id)
+            if key != self._key:
+                self.keys.append((place, str(key)))
             self._key = key
             sender = sender_of(self._post.client, customer.terms)
             self._is_private = sender.is_private

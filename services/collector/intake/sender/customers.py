@@ -4,7 +4,7 @@ Without a file every well-formed id is a customer and its own key.
 """
 
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Final, Literal
 
 import msgspec
@@ -65,6 +65,26 @@ class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     customers: dict[_Name, Customer]
 
 
+class KeyLimits(msgspec.Struct, frozen=True, kw_only=True):
+    """What one write key may send, of what its customer may. Rates are of one collector process; None is no limit."""
+
+    beacons_per_second: _Rate | None = None
+    bytes_per_second: _Rate | None = None
+
+
+class WriteKey(msgspec.Struct, frozen=True, kw_only=True):
+    """A write key beside those of its customer's terms."""
+
+    key: _Name
+    customer_id: _Name
+    #: Pages that may send with it; none given: those of the customer.
+    origins: frozenset[_Origin] = frozenset()
+    beacons_per_second: _Rate | None = None
+    bytes_per_second: _Rate | None = None
+    #: False: it was revoked, or has expired.
+    is_valid: bool = True
+
+
 class Found(msgspec.Struct, frozen=True):
     """A customer by one of its keys."""
 
@@ -78,18 +98,25 @@ _NO_TERMS: Final = Customer()
 class Customers:
     """Customers by key. `None` instead of a mapping: every well-formed key is a customer."""
 
-    def __init__(self, customers: Mapping[str, Customer] | None = None) -> None:
+    def __init__(self, customers: Mapping[str, Customer] | None = None, keys: Sequence[WriteKey] = ()) -> None:
         self._by_key: dict[str, Found] | None = None
         self._revoked: frozenset[str] = frozenset()
         self._terms = dict(customers or {})
+        #: Of keys that have limits of their own.
+        self._limits = {
+            one.key: KeyLimits(beacons_per_second=one.beacons_per_second, bytes_per_second=one.bytes_per_second)
+            for one in keys
+            if one.is_valid and (one.beacons_per_second or one.bytes_per_second)
+        }
         #: Whether any customer signs its views.
         self.has_signing_keys = any(customer.signing_keys for customer in self._terms.values())
         for customer_id, customer in self._terms.items():
             if customer.signed_views == "require" and not customer.signing_keys:
                 raise CustomersWrong(f"customer {customer_id} requires signed views and has no signing keys")
         if customers is not None:
-            self._by_key = _by_key(customers)
+            self._by_key = _by_key(customers, keys)
             revoked = frozenset(key for customer in customers.values() for key in customer.revoked_keys)
+            revoked |= {one.key for one in keys if not one.is_valid}
             if valid := revoked & self._by_key.keys():
                 raise CustomersWrong(f"keys both valid and revoked: {', '.join(sorted(valid))}")
             self._revoked = revoked
@@ -99,6 +126,15 @@ class Customers:
         if self._by_key is None:
             return Found(key, _NO_TERMS)
         return self._by_key.get(key) or ("revoked_key" if key in self._revoked else "unknown_customer")
+
+    def limits(self, key: str) -> KeyLimits | None:
+        """What a key may send, where it has limits of its own."""
+        return self._limits.get(key)
+
+    @property
+    def has_limited_keys(self) -> bool:
+        """Whether any key has."""
+        return bool(self._limits)
 
     def terms(self, customer_id: str) -> Customer:
         """The terms of a customer that `find` gave."""
@@ -127,19 +163,30 @@ def parsed_customers(data: bytes, *, toml: bool) -> Customers:
     return listed(file.customers)
 
 
-def listed(customers: Mapping[str, Customer]) -> Customers:
+def listed(customers: Mapping[str, Customer], keys: Sequence[WriteKey] = ()) -> Customers:
     """These customers and no others; raises `CustomersWrong` without a customer, or when keys collide."""
     if not customers:
         # An empty file or table is probably a mistake: the collector would reject everything.
         raise CustomersWrong("there are no customers in it")
-    return Customers(customers)
+    return Customers(customers, keys)
 
 
-def _by_key(customers: Mapping[str, Customer]) -> dict[str, Found]:
+def _by_key(customers: Mapping[str, Customer], keys: Sequence[WriteKey]) -> dict[str, Found]:
     found: dict[str, Found] = {}
+
+    def add(key: str, customer_id: str, terms: Customer) -> None:
+        other = found.setdefault(key, Found(customer_id, terms))
+        if other.id != customer_id:
+            raise CustomersWrong(f"key {key} is of {other.id} and of {customer_id}")
+
+    has_keys = {one.customer_id for one in keys}
+    for one in keys:
+        # A customer that is not listed any more has no keys.
+        terms = customers.get(one.customer_id) if one.is_valid else None
+        if terms is not None:
+            own = msgspec.structs.replace(terms, origins=one.origins) if one.origins else terms
+            add(one.key, one.customer_id, own)
     for customer_id, terms in customers.items():
-        for key in terms.keys or (customer_id,):
-            other = found.setdefault(key, Found(customer_id, terms))
-            if other.id != customer_id:
-                raise CustomersWrong(f"key {key} is of {other.id} and of {customer_id}")
+        for key in terms.keys or (() if customer_id in has_keys else (customer_id,)):
+            add(key, customer_id, terms)
     return found

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from services.collector.intake.mux import mux
 from services.collector.intake.post import ParsedBody, Rules
 from services.collector.intake.sender.client import Client
-from services.collector.intake.sender.customers import Customer, Customers
+from services.collector.intake.sender.customers import Customer, Customers, WriteKey, listed
 from shared.codec import BEACON
 from shared.schemas.beacon import Beacon
 from tests.unit.collector.intake.bodies import RECV_TIME_MS, mux_body, mux_event, mux_posts, post
@@ -347,3 +347,16 @@ def test_a_number_that_readers_cannot_hold_reaches_nobody(number: str, kept: flo
         assert [rejected.reason for rejected in parsed.rejected] == ["undecodable"]
     else:
         assert [beacon.attrs["video_title"] for beacon in parsed.accepted] == [kept]
+
+
+def test_events_are_counted_by_key_where_keys_have_limits() -> None:
+    keys = [
+        WriteKey(key=name, customer_id="acme", beacons_per_second=limit) for name, limit in (("web", 1.0), ("tv", None))
+    ]
+    rules = Rules(collector_id="c", customers=listed({"acme": Customer()}, keys))
+    names = ("web", "web", "tv", "stranger", "web", "tv", "tv")
+    parsed = mux.parse_beacons(post(mux_body(*(mux_event(ake=name) for name in names))), rules)
+    assert dict(parsed.by_key) == {"web": 3, "tv": 3}
+    assert len(parsed.accepted) == 6
+    without = Rules(collector_id="c", customers=listed({"acme": Customer()}, keys[1:]))
+    assert mux.parse_beacons(post(mux_body(mux_event(ake="tv"))), without).by_key == ()
