@@ -9,7 +9,7 @@ unexport PYTHONDONTWRITEBYTECODE
 help: ## list the words
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' Makefile
 
-setup: ## make .venv and fetch the jars, pinned and checked; quick when done already
+setup: ## make .venv, fetch the jars and the page's modules, pinned and checked; quick when done already
 	@deploy/local/setup.sh
 
 setup-test: ## setup, and what only tests need (a browser, an encoder, players and SDKs from npm)
@@ -77,4 +77,4 @@ lock: setup ## resolve pyproject.toml into requirements.lock
 
 clean: ## remove what setup, tests and demo made
 	@if [ -x $(PYTHON) ]; then $(PYTHON) -m deploy.local.clean; fi
-	rm -rf .venv .local .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf .venv .local services/dashboard/static/vendor .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis

@@ -168,7 +168,7 @@ class Watch:
         port = self._services.dashboard_port
         with closing(http.client.HTTPConnection("127.0.0.1", port, timeout=_REQUEST_SECONDS_MAX)) as connection:
             try:
-                connection.request("GET", "/api/live", headers={"Authorization": f"Bearer {self._token}"})
+                connection.request("GET", "/v1/live", headers={"Authorization": f"Bearer {self._token}"})
                 answer = connection.getresponse()
                 picture = msgspec.json.decode(answer.read())
             except (OSError, http.client.HTTPException):

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Makes the checkout ready to run: .venv from requirements.lock, the jars from deploy/jars. `setup.sh test` also looks
+# Makes the checkout ready to run: .venv from requirements.lock, the jars of deploy/jars, the page's modules of deploy/page. `setup.sh test` also looks
 # for what only tests need: a browser, an encoder, the players of deploy/players, Prometheus; `setup.sh containers` and
 # `setup.sh kubernetes` also for what those tests need. Everything is pinned and checked by hash; what is ready already is left alone.
 set -euo pipefail
@@ -115,7 +115,19 @@ fetch_jars() {
     mv "$folder.new" "$folder"
 }
 
-# The packages of a manifest, each checked before anything of it is unpacked: under the package's name one file of it, or all.
+# Fetches a package from npm into a folder and prints its archive's path, checked before anything of it is unpacked.
+fetch_package() {
+    local -r name=$1 version=$2 sha512=$3 manifest=$4 to=$5
+    local archive
+    archive=$(npm pack --silent --ignore-scripts --pack-destination "$to" "$name@$version") ||
+        fail "npm could not fetch $name@$version"
+    archive=$to/${archive##*/}
+    [[ $(openssl dgst -sha512 -binary "$archive" | openssl base64 -A) == "$sha512" ]] ||
+        fail "$name@$version is not what $manifest says"
+    printf '%s\n' "$archive"
+}
+
+# The packages of a manifest: under the package's name one file of it, or all.
 fetch_players() {
     local -r manifest=deploy/players/packages.txt folder=.local/players
     local stamp name version sha512 file archive
@@ -127,13 +139,34 @@ fetch_players() {
     rm -rf "$STAMPS"/players-* "$folder" "$folder.new"
     mkdir -p "$folder.new/archives"
     while read -r name version sha512 file; do
-        archive=$(npm pack --silent --ignore-scripts --pack-destination "$folder.new/archives" "$name@$version") ||
-            fail "npm could not fetch $name@$version"
-        archive=$folder.new/archives/${archive##*/}
-        [[ $(openssl dgst -sha512 -binary "$archive" | openssl base64 -A) == "$sha512" ]] ||
-            fail "$name@$version is not what $manifest says"
+        archive=$(fetch_package "$name" "$version" "$sha512" "$manifest" "$folder.new/archives")
         mkdir -p "$folder.new/$name"
         tar --extract --gzip --file "$archive" --directory "$folder.new/$name" --strip-components=1 "package${file:+/$file}"
+    done < <(grep -v '^#' "$manifest")
+    rm -rf "$folder.new/archives"
+    mv "$folder.new" "$folder"
+    touch "$stamp"
+}
+
+# The modules that the page is built on: of each package the named files, and its licence beside them.
+fetch_page_modules() {
+    local -r manifest=deploy/page/packages.txt folder=services/dashboard/static/vendor
+    local stamp name version sha512 file own archive
+    stamp=$STAMPS/page-$(sha256sum "$manifest" | cut -c1-16)
+    if [[ -e $stamp ]] && [[ -d $folder ]]; then
+        return
+    fi
+    if [[ -n $(missing_commands npm openssl) ]]; then
+        install_packages npm openssl
+    fi
+    say "fetching the modules of the page (1 MB)"
+    rm -rf "$STAMPS"/page-* "$folder" "$folder.new"
+    mkdir -p "$folder.new/archives"
+    while read -r name version sha512 file; do
+        archive=$(fetch_package "$name" "$version" "$sha512" "$manifest" "$folder.new/archives")
+        own=${file##*/}
+        tar --extract --gzip --to-stdout --file "$archive" "package/$file" >"$folder.new/$own"
+        tar --extract --gzip --to-stdout --file "$archive" package/LICENSE >"$folder.new/$own.LICENSE"
     done < <(grep -v '^#' "$manifest")
     rm -rf "$folder.new/archives"
     mv "$folder.new" "$folder"
@@ -256,6 +289,7 @@ main() {
     fetch_jars kafka
     fetch_jars spark
     make_environment
+    fetch_page_modules
     if [[ ${1:-} == containers ]]; then
         if [[ -n $(missing_commands dockerd docker-compose debootstrap iptables) ]]; then
             install_packages "${CONTAINER_PACKAGES[@]}"

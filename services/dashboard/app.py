@@ -1,27 +1,15 @@
 """The dashboard's HTTP application: the page, the live stream, and the quality table. Each route names who may use it."""
 
-import asyncio
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import Any, Final
 
 import orjson
 from aiohttp import web
 
-from services.accounts.core.customer_scope import CustomerScope
-from services.accounts.core.roles import Permission
-from services.accounts.http.access import (
-    INSTALLATION,
-    INSTALLATION_PAGE,
-    METRICS,
-    PAGE,
-    PUBLIC_PAGE,
-    VIEWS_OF_ONE,
-    Routing,
-)
-from services.accounts.http.guard import Cookie, Guard, principal_of, unknown_customer
+from services.accounts.http.access import INSTALLATION, METRICS, VIEWS_OF_ONE, Routing
+from services.accounts.http.guard import Cookie, Guard, principal_of
 from services.accounts.http.hosts import Hosts
 from services.accounts.http.identities import Identities
 from services.accounts.http.requests import BODY_BYTES_MAX
@@ -29,8 +17,11 @@ from services.accounts.http.routes import AccountRoutes
 from services.dashboard.forwarding import Forwarding
 from services.dashboard.limits.queries import LimitsSource
 from services.dashboard.limits.routes import LimitsRoutes
+from services.dashboard.live import routes as live
 from services.dashboard.live.board import LiveBoard
-from services.dashboard.live.history import ALL
+from services.dashboard.live.routes import LiveRoutes
+from services.dashboard.page.files import POLICY
+from services.dashboard.page.routes import STATIC, Pages
 from services.dashboard.quality.figures import qualities
 from services.dashboard.quality.queries import Serving
 from services.dashboard.replay import Replay
@@ -39,35 +30,22 @@ from services.rim.admin.guarded_runner import GuardedRunner
 from services.rim.database.pool import NotPublished, PostgresAway, QueryRefused
 from services.rim.http.openapi import Operation
 from services.rim.telemetry import metrics
-from shared.metrics import DASHBOARD_REQUESTS, DASHBOARD_STREAMS
+from shared.metrics import DASHBOARD_REQUESTS
 from shared.schemas.beacon import VIEW_ID_CHARS_MAX
 
-STATIC: Final = Path(__file__).parent / "static"
 HOURS_MAX: Final = 366 * 24
 #: A later play of a session is named by its number, too.
 VIEW_CHARS_MAX: Final = VIEW_ID_CHARS_MAX + 4
-#: How often a stream without a new picture sends an event, so that a page can distinguish a quiet server from a stopped one.
-ALIVE_SECONDS: Final = 3.0
-#: A page that does not take what it is sent for this long is disconnected.
-WRITE_SECONDS_MAX: Final = 10.0
-#: Between two questions whether a session still counts, while Postgres does not answer.
-UNCONFIRMED_SECONDS: Final = 1.0
-#: How long a page waits before it connects again.
-RECONNECT_MS: Final = 2_000
-
 #: What is served here of the public API; all else under /v1 is passed on.
-OPERATIONS: Final[list[Operation]] = []
+OPERATIONS: Final[list[Operation]] = [*live.OPERATIONS]
 #: A question that is passed on may have a long filter in its address.
 LINE_BYTES_MAX: Final = 65_536
-
 _AWAY: Final = STATIC / "away.html"
 #: The application's routes, each with who may use it.
 ROUTING: Final = web.AppKey("routing", Routing)
 _POLICY: Final = "Content-Security-Policy"
 _HEADERS: Final = {
-    # Everything the page needs comes from here.
-    _POLICY: "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
-    "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+    _POLICY: POLICY.format(scripts=""),
     "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "no-referrer",
     "Server": "Playhead",
@@ -107,19 +85,11 @@ def make_app(
     routing = Routing(app)
     guard = Guard(routing, door.identities, hosts=door.hosts, cookie=door.cookie, away_page=_away_page)
     app.middlewares.append(guard.answer)
-    routes = Routes(
-        board, serving, views, guard, streams_max=streams_max, unpublished_ms_max=unpublished_ms_max, now_ms=now_ms
-    )
-    routing.get("/", routes.index, PAGE, name="index")
-    routing.get("/login", routes.login, PUBLIC_PAGE, name="login-page")
-    routing.get("/api/live", routes.live, METRICS, name="live")
-    routing.get("/api/live/stream", routes.stream, METRICS, name="stream")
-    routing.get("/api/live/slices", routes.slices, METRICS, name="slices")
+    routes = Routes(board, serving, views, unpublished_ms_max=unpublished_ms_max, now_ms=now_ms)
+    LiveRoutes(board, guard, streams_max=streams_max).add_to(routing)
     routing.get("/api/quality", routes.quality, METRICS, name="quality")
     routing.get("/api/view", routes.view, VIEWS_OF_ONE, name="view")
-    routing.get("/partitions", routes.partitions_page, INSTALLATION_PAGE, name="partitions-page")
     routing.get("/api/partitions", routes.partitions, INSTALLATION, name="partitions")
-    routing.files("/static/", STATIC, name="static")
     door.routes.add_to(routing)
     if replay is not None:
         replay.add_to(routing)
@@ -128,6 +98,7 @@ def make_app(
     if forwarding is not None:
         # The last: what has a route of its own here is answered here.
         forwarding.add_to(routing, [*OPERATIONS, *door.routes.api.described])
+    Pages().add_to(routing)
     routing.check()
     app[ROUTING] = routing
     return app
@@ -148,62 +119,15 @@ class Routes:
         board: LiveBoard,
         serving: Serving,
         views: Views | None,
-        guard: Guard,
         *,
-        streams_max: int,
         unpublished_ms_max: int,
         now_ms: Callable[[], int],
     ) -> None:
         self._board = board
         self._serving = serving
         self._views = views
-        self._guard = guard
-        self._streams_max = streams_max
         self._unpublished_ms_max = unpublished_ms_max
         self._now_ms = now_ms
-        #: The tasks that send them, the longest open first.
-        self._streams: dict[asyncio.Task[Any], None] = {}
-        self._streams_gauge = metrics.gauge(DASHBOARD_STREAMS)
-
-    async def index(self, _: web.Request) -> web.FileResponse:
-        """The page."""
-        return web.FileResponse(STATIC / "index.html")
-
-    async def login(self, _: web.Request) -> web.FileResponse:
-        """The page of logins and of links that work once."""
-        return web.FileResponse(STATIC / "login.html")
-
-    async def live(self, request: web.Request) -> web.Response:
-        """The newest live picture, once."""
-        return web.Response(body=self._board.picture(principal_of(request).scope), content_type="application/json")
-
-    async def stream(self, request: web.Request) -> web.StreamResponse:
-        """The live picture whenever it changes, as server-sent events, until either side goes away.
-
-        With as many streams as may be open, the one that has been open longest ends: its page listens again after a moment,
-        and no number of open streams keeps a page out.
-        """
-        if self._board.is_closed:
-            return _json({"error": "busy", "detail": "the server is stopping"}, status=503)
-        task = asyncio.current_task()
-        assert task is not None
-        if len(self._streams) >= self._streams_max:
-            oldest = next(iter(self._streams))
-            self._forget_stream(oldest)
-            oldest.cancel()
-        response = web.StreamResponse(headers={"Content-Type": "text/event-stream", "X-Accel-Buffering": "no"})
-        self._streams[task] = None
-        self._streams_gauge.set(len(self._streams))
-        try:
-            await response.prepare(request)
-            await self._send_pictures(request, response)
-        except (ConnectionResetError, TimeoutError):
-            # The page is closed, or does not read: no answer is possible.
-            if request.transport is not None:
-                request.transport.abort()
-        finally:
-            self._forget_stream(task)
-        return response
 
     async def quality(self, request: web.Request) -> web.Response:
         """The quality of each customer over the last `hours` (whole hours, the running one included)."""
@@ -244,17 +168,6 @@ class Routes:
             }
         )
 
-    async def slices(self, request: web.Request) -> web.Response:
-        """The live slices of one `customer`, or of `*`: of all that may be seen."""
-        customer_id, scope = request.query.get("customer", ALL), principal_of(request).scope
-        if customer_id != ALL and not scope.has(customer_id):
-            return unknown_customer()
-        return web.Response(body=self._board.slices(customer_id, scope), content_type="application/json")
-
-    async def partitions_page(self, _: web.Request) -> web.FileResponse:
-        """The operators' page: partitions and slots of the processor."""
-        return web.FileResponse(STATIC / "partitions.html")
-
     async def partitions(self, _: web.Request) -> web.Response:
         """Partitions and slots as the processor reports them now."""
         if self._views is None:
@@ -280,36 +193,6 @@ class Routes:
             return _json({"error": "unknown", "detail": "the processor knows no such view"}, status=404)
         return web.Response(body=found, content_type="application/json")
 
-    async def _send_pictures(self, request: web.Request, response: web.StreamResponse) -> None:
-        await _write(response, f"retry: {RECONNECT_MS}\n\n".encode())
-        version = 0
-        while not self._board.is_closed:
-            newer = await self._board.newer_than(version, ALIVE_SECONDS)
-            if newer is None:
-                # An event without data would not reach the page.
-                await _write(response, b"event: alive\ndata: 1\n\n")
-                continue
-            try:
-                scope = await self._scope_now(request)
-            except (PostgresAway, NotPublished, QueryRefused):
-                # Whether the session still counts is not known: nothing is shown, and nobody is thrown out.
-                await _write(response, b"event: unconfirmed\ndata: 1\n\n")
-                await asyncio.sleep(UNCONFIRMED_SECONDS)
-                continue
-            if scope is None:
-                return
-            version = newer
-            await _write(response, b"data: " + self._board.picture(scope) + b"\n\n")
-
-    async def _scope_now(self, request: web.Request) -> CustomerScope | None:
-        """What the stream's reader may see by now; None where the session has ended."""
-        principal = await self._guard.confirm(request)
-        return principal.scope if principal is not None and principal.may(Permission.READ_METRICS) else None
-
-    def _forget_stream(self, task: asyncio.Task[Any]) -> None:
-        self._streams.pop(task, None)
-        self._streams_gauge.set(len(self._streams))
-
 
 def _away_page() -> web.Response:
     return web.Response(body=_AWAY.read_bytes(), content_type="text/html", charset="utf-8", status=503)
@@ -328,11 +211,6 @@ def _not_looked_up(error: LookupsAway | LookupsRefused, what: str) -> web.Respon
 
 def _ms(at: datetime | None) -> int | None:
     return None if at is None else round(at.timestamp() * 1_000)
-
-
-async def _write(response: web.StreamResponse, data: bytes) -> None:
-    async with asyncio.timeout(WRITE_SECONDS_MAX):
-        await response.write(data)
 
 
 def _json(content: dict[str, Any], *, status: int = 200) -> web.Response:

@@ -45,7 +45,7 @@ PARTITIONS = BEACONS.partitions(PROFILES["laptop"])
 
 #: The states of the captured view, as long as they lasted.
 LIFE = (
-    "starting 3.00 s, playing 4.39 s, rebuffering 2.56 s, playing 1.67 s, seeking 0.71 s, playing 1.50 s, paused 2.00 s, "
+    "starting 3.00 s, playing 4.39 s, rebuffering 2.56 s, playing 1.67 s, seeking 710 ms, playing 1.50 s, paused 2.00 s, "
     "playing 3.00 s"
 )
 
@@ -150,7 +150,9 @@ class Installation:
             )
 
 
-def start_dashboard(folder: Path, broker: Broker, postgres: Postgres, port: int, lookup_port: int) -> Child:
+def start_dashboard(
+    folder: Path, broker: Broker, postgres: Postgres, port: int, lookup_port: int, *, query_url: str = ""
+) -> Child:
     admin_port = free_port()
     child = Child(
         "dashboard",
@@ -170,13 +172,38 @@ def start_dashboard(folder: Path, broker: Broker, postgres: Postgres, port: int,
             "DASHBOARD_LIVE_SETTLE_SECONDS": "1",
             "DASHBOARD_LOOKUP_URL": f"http://127.0.0.1:{lookup_port}",
             "DASHBOARD_LOOKUP_TOKEN": TOKEN,
+            "DASHBOARD_QUERY_URL": query_url,
         },
     )
     child.start()
     token = make_tenant(postgres.dsn, organisation="Tests", email=WATCHER).token
-    child.wait_until(lambda: answers(f"http://127.0.0.1:{port}/api/live", token), 60, "answering")
+    child.wait_until(lambda: answers(f"http://127.0.0.1:{port}/v1/live", token), 60, "answering")
     assert answers(f"http://127.0.0.1:{admin_port}/readyz")
     assert answers(f"http://127.0.0.1:{admin_port}/metrics")
+    return child
+
+
+def start_query(folder: Path, postgres: Postgres, warehouse: Path, port: int) -> Child:
+    """The service that answers questions, over a warehouse."""
+    admin_port = free_port()
+    child = Child(
+        "query",
+        [sys.executable, "-m", "services.query"],
+        log_file=folder / "query.log",
+        folder=ROOT,
+        env=os.environ
+        | {
+            "QUERY_HOST": "127.0.0.1",
+            "QUERY_PORT": str(port),
+            "QUERY_ADMIN_HOST": "127.0.0.1",
+            "QUERY_ADMIN_PORT": str(admin_port),
+            "QUERY_POSTGRES_DSN": postgres.dsn,
+            "QUERY_WAREHOUSE_DIR": str(warehouse),
+            "QUERY_THREADS": "1",
+        },
+    )
+    child.start()
+    child.wait_until(lambda: answers(f"http://127.0.0.1:{admin_port}/readyz"), 60, "ready")
     return child
 
 

@@ -202,7 +202,7 @@ def test_from_beacon_to_row_over_tls_with_the_documented_rights_alone(
         dashboard.start()
         tenant = make_tenant(postgres.dsn_of(DATABASE), organisation="Acme", email="owner@acme.example")
         dashboard.wait_until(lambda: _sees(page, "acme", tenant.token), SECONDS_MAX, "the page knows the view")
-        assert get(f"{page}/api/live")[0] == 401
+        assert get(f"{page}/v1/live")[0] == 401
         assert dashboard.stop(SECONDS_MAX) == 0
         assert slot.terminate() == 0
     finally:
@@ -224,8 +224,8 @@ def _sees(page: str, customer_id: str, token: str) -> bool:
     values = {one["name"]: one["value"] for one in json.loads(limits)["limits"]}
     if (status, values["beacons_per_second"], values["members_max"]) != (200, 10_000.0, 1_000.0):
         return False
-    live, life = get(f"{page}/api/live", token), get(f"{page}/api/view?customer={customer_id}&view=view-1", token)
-    return (live[0], life[0]) == (200, 200) and bool(json.loads(live[1])["customers"])
+    live, life = get(f"{page}/v1/live", token), get(f"{page}/api/view?customer={customer_id}&view=view-1", token)
+    return (live[0], life[0]) == (200, 200) and bool(json.loads(live[1])["series"])
 
 
 def test_a_refused_client_reports_the_reason(

@@ -2,22 +2,20 @@
 
 import asyncio
 from collections.abc import Callable, Sequence
-from typing import Final, Literal
+from typing import Any, Final
 
-import orjson
+import msgspec
 
 from services.accounts.core.customer_scope import EVERYTHING, CustomerScope
-from services.dashboard.live.history import ALL, CARRY_MS, Has, LiveHistory
-from services.dashboard.live.slices import CUSTOMERS_MAX, SPAN_BUCKETS, SPAN_MS, slices_of
-from shared.schemas.live import Live
+from services.dashboard.live.history import ALL, CARRY_MS, COUNTS, SLICES_MS, Has, LiveHistory
+from services.dashboard.live.picture import LivePicture, Partitions, State, ranked, totals
+from services.dashboard.live.slices import CUSTOMERS_MAX, SPAN_BUCKETS, SPAN_MS, names_of, series_of, slices_of
+from shared.schemas.live import BUCKET_MS, Live
 
 #: How often waiting buckets are looked at.
 SETTLE_SECONDS: Final = 0.5
-#: Pictures that are kept until the next one, one an organisation that looks.
-SCOPES_MAX: Final = 200
-
-#: live: there is a picture. waiting: the broker answers, and nothing has been counted. away: the broker does not answer.
-State = Literal["live", "waiting", "away"]
+#: Pictures that are kept until the next one: one of all who look at the same.
+PICTURES_MAX: Final = 200
 
 
 class LiveBoard:
@@ -34,11 +32,11 @@ class LiveBoard:
         self._changed = asyncio.Event()
         self._drawn_version = -1
         self._version = 0
-        #: scope → the newest picture of its customers, as far as they were requested
-        self._pictures: dict[CustomerScope, bytes] = {}
+        #: The newest pictures, as far as they were requested: by scope, customer and slice.
+        self._pictures: dict[tuple[CustomerScope, str, str], bytes] = {}
+        self._wholes: dict[CustomerScope, dict[str, Any]] = {}
         self._drawn_ms = 0
-        #: The same for slices, by customer too.
-        self._slices: dict[tuple[str, CustomerScope], bytes] = {}
+        self._slices: dict[tuple[str, CustomerScope], dict[str, list[dict[str, Any]]]] = {}
         self.is_closed = False
         self._draw()
 
@@ -56,14 +54,60 @@ class LiveBoard:
         for record in records:
             self._history.take_record(record, now_ms)
 
-    def picture(self, scope: CustomerScope) -> bytes:
-        """The newest picture of these customers as JSON."""
-        known = self._pictures.get(scope)
+    def picture(self, scope: CustomerScope, customer_id: str = ALL, slice_name: str = "") -> bytes:
+        """The newest picture of a customer of this scope, or of `*`: all of them; of one slice, if it is named. JSON."""
+        look = (scope, customer_id, slice_name)
+        known = self._pictures.get(look)
         if known is None:
-            picture = self._history.picture(_has(scope))
-            known = orjson.dumps({"state": self._state(), "now_ms": self._drawn_ms, **picture})
-            if len(self._pictures) < SCOPES_MAX:
-                self._pictures[scope] = known
+            known = msgspec.json.encode(self._draw_one(*look))
+            if len(self._pictures) < PICTURES_MAX:
+                self._pictures[look] = known
+        return known
+
+    def _draw_one(self, scope: CustomerScope, customer_id: str, slice_name: str) -> LivePicture:
+        has = _has(scope)
+        whole = self._wholes.get(scope)
+        if whole is None:
+            whole = self._wholes[scope] = self._history.picture(has)
+        customers = whole["customers"]
+        one = customers.get(customer_id) or {"now": None, "totals": {}, "series": {}}
+        is_too_much = customer_id == ALL and self._history.customers(has) > CUSTOMERS_MAX
+        series, from_ms = one["series"], whole["from_ms"]
+        now, sums = one["now"], one["totals"]
+        if slice_name:
+            buckets = [] if is_too_much else self._history.recent(customer_id, SLICES_MS // BUCKET_MS, has)
+            series = series_of(buckets, names_of(slice_name), CARRY_MS)
+            now = {name: values[-1] or 0 for name, values in series.items()} if buckets and buckets[-1] else None
+            sums = totals(series, COUNTS)
+            from_ms = whole["shown_until_ms"] - len(buckets) * BUCKET_MS if buckets else None
+        return LivePicture(
+            state=self._state(),
+            now_ms=self._drawn_ms,
+            bucket_ms=whole["bucket_ms"],
+            shown_until_ms=whole["shown_until_ms"],
+            from_ms=from_ms,
+            partitions=msgspec.convert(whole["partitions"], Partitions),
+            customer=customer_id,
+            slice=slice_name,
+            now=now,
+            totals=sums,
+            series=series,
+            customers=ranked(customers) if customer_id == ALL else [],
+            customers_total=len(customers) - 1 + whole["customers_omitted"],
+            slices=self._slices_of(customer_id, scope, is_too_much=is_too_much),
+            slices_ms=SPAN_MS,
+        )
+
+    def _slices_of(
+        self, customer_id: str, scope: CustomerScope, *, is_too_much: bool
+    ) -> dict[str, list[dict[str, Any]]] | None:
+        if is_too_much:
+            return None
+        known = self._slices.get((customer_id, scope))
+        if known is None:
+            known = slices_of(self._history.recent(customer_id, SPAN_BUCKETS, _has(scope)), CARRY_MS)
+            if len(self._slices) < CUSTOMERS_MAX:
+                self._slices[customer_id, scope] = known
         return known
 
     @property
@@ -71,19 +115,6 @@ class LiveBoard:
         """How old the newest bucket shown is; 0 before the first."""
         shown_ms = self._history.shown_ms
         return 0.0 if shown_ms is None else max(0.0, (self._now_ms() - shown_ms) / 1_000)
-
-    def slices(self, customer_id: str, scope: CustomerScope) -> bytes:
-        """The live slices of a customer of this scope, or of `*`, as JSON; `dimensions` is null for too many customers."""
-        known = self._slices.get((customer_id, scope))
-        if known is None:
-            has = _has(scope)
-            is_too_much = customer_id == ALL and self._history.customers(has) > CUSTOMERS_MAX
-            recent = [] if is_too_much else self._history.recent(customer_id, SPAN_BUCKETS, has)
-            dimensions = None if is_too_much else slices_of(recent, CARRY_MS)
-            known = orjson.dumps({"span_ms": SPAN_MS, "dimensions": dimensions})
-            if len(self._slices) < CUSTOMERS_MAX:
-                self._slices[customer_id, scope] = known
-        return known
 
     def finished_after(self, since_ms: int, scope: CustomerScope) -> int | None:
         """See `LiveHistory.finished_after`."""
@@ -122,6 +153,7 @@ class LiveBoard:
         self._drawn_ms = self._now_ms()
         self._version += 1
         self._pictures.clear()
+        self._wholes.clear()
         self._slices.clear()
         self._wake()
 

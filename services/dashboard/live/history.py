@@ -31,6 +31,25 @@ COUNTS: Final = (
     "playback_failures",
     "startup_failures",
     "exits_before_start",
+    "startups",
+    "startup_ms",
+    "failures",
+)
+#: What is given bucket by bucket.
+SERIES: Final = (
+    "viewers_now",
+    "rebuffering_now",
+    "bitrate_bps_now",
+    "bitrate_viewers_now",
+    "beacons",
+    "views_started",
+    "views_finished",
+    "playback_failures",
+    "startup_failures",
+    "exits_before_start",
+    "startups",
+    "startup_ms",
+    "failures",
 )
 #: A partition that has sent nothing for this long, in bucket time, is not waited for.
 ACTIVE_MS: Final = 60_000
@@ -256,8 +275,5 @@ def _summary(series: list[Figures | None]) -> dict[str, Any]:
     return {
         "now": newest,
         "totals": {name: sum(sums[name] for sums in series if sums) for name in COUNTS},
-        "series": {
-            name: [None if sums is None else sums[name] for sums in series]
-            for name in ("viewers_now", "rebuffering_now", "beacons", "views_started", "views_finished")
-        },
+        "series": {name: [None if sums is None else sums[name] for sums in series] for name in SERIES},
     }

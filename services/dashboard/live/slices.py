@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any, Final
 
-from shared.schemas.live import BUCKET_MS, OTHER, SLICE_VALUES_MAX, UNKNOWN, Live, LiveSlice
+from shared.schemas.live import BUCKET_MS, OTHER, PAIR_SEPARATOR, SLICE_VALUES_MAX, UNKNOWN, Live, LiveSlice
 
 #: As at the newest bucket's end; a partition's last values count while it has no record of a bucket.
 _GAUGES: Final = ("viewers_now", "rebuffering_now", "bitrate_bps_now", "bitrate_viewers_now")
@@ -40,6 +40,32 @@ def slices_of(buckets: Sequence[Sequence[Live]], carry_ms: int) -> dict[str, lis
         dimension, _, value = name.partition("=")
         dimensions.setdefault(dimension, {})[value] = sums
     return {dimension: _listed(values) for dimension, values in dimensions.items()}
+
+
+def names_of(name: str) -> tuple[str, ...]:
+    """How records may name a slice: that of a pair has its dimensions in the processor's order, which is not known here."""
+    dimensions, _, values = name.partition("=")
+    first, _, second = dimensions.partition(",")
+    one, _, other = values.partition(PAIR_SEPARATOR)
+    return (name, f"{second},{first}={other}{PAIR_SEPARATOR}{one}") if second else (name,)
+
+
+def series_of(buckets: Sequence[Sequence[Live]], names: Sequence[str], carry_ms: int) -> dict[str, list[int | None]]:
+    """The figures of one slice bucket by bucket, the newest last; None where nothing was counted at all."""
+    series: dict[str, list[int | None]] = {field: [] for field in (*_GAUGES, *_COUNTS)}
+    newest: dict[tuple[int, str], Live] = {}
+    for records in buckets:
+        if not records:
+            for values in series.values():
+                values.append(None)
+            continue
+        newest.update({(record.partition, record.customer_id): record for record in records})
+        until_ms = max(record.bucket_ms for record in records)
+        carried = [record for record in newest.values() if record.bucket_ms > until_ms - carry_ms]
+        for field, of in (*((field, carried) for field in _GAUGES), *((field, records) for field in _COUNTS)):
+            found = (record.slices[name] for record in of for name in names if name in record.slices)
+            series[field].append(sum(getattr(one, field) for one in found))
+    return series
 
 
 def _add(found: dict[str, _Sums], name: str, one: Any, fields: Sequence[str]) -> None:

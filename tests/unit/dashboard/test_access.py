@@ -51,14 +51,14 @@ from tests.unit.dashboard.test_app import NOW_MS, FakeLimits, FakeServing, FakeV
 ROUTES: dict[tuple[str, str], Access] = {
     ("GET", "/"): PAGE,
     ("GET", "/login"): PUBLIC_PAGE,
-    ("GET", "/api/live"): METRICS,
-    ("GET", "/api/live/stream"): METRICS,
-    ("GET", "/api/live/slices"): METRICS,
+    ("GET", "/v1/live"): METRICS,
+    ("GET", "/v1/live/stream"): METRICS,
     ("GET", "/api/quality"): METRICS,
     ("GET", "/api/view"): VIEWS_OF_ONE,
     ("GET", "/partitions"): INSTALLATION_PAGE,
     ("GET", "/api/partitions"): INSTALLATION,
-    ("GET", "/static"): PUBLIC,
+    ("GET", "/static/{path}"): PUBLIC,
+    ("GET", "/{screen}"): PAGE,
     ("GET", "/replay"): PAGE,
     ("GET", "/api/recordings"): VIEWS_OF_ONE,
     ("GET", "/api/recordings/payload"): VIEWS_OF_ONE,
@@ -200,7 +200,8 @@ async def test_nobody_is_given_anything_without_a_session(desk: Desk, who: Crede
     for (method, path), access in ROUTES.items():
         if access.whose == "public":
             continue
-        wanted = f"{path}?customer=globex&{OF_ONE.get(path, '')}".replace("{id}", "a").replace("{key}", "a")
+        wanted = f"{path}?customer=globex&{OF_ONE.get(path, '')}"
+        wanted = wanted.replace("{id}", "a").replace("{key}", "a").replace("{screen}", "explore")
         async with desk.client.request(method, wanted, headers=_headers(who), allow_redirects=False) as answer:
             assert answer.status == (302 if access.is_page else 401), path
             if access.is_page:
@@ -212,7 +213,7 @@ async def test_nobody_is_given_anything_without_a_session(desk: Desk, who: Crede
 
 @pytest.mark.parametrize("header", ["Basic YTpi", "Bearer", "Bearer x", "Digest a", ""])
 async def test_nothing_but_a_bearer_token_is_taken_beside_a_session(desk: Desk, header: str) -> None:
-    assert (await desk.get("/api/live", OWNER, Authorization=header))[0] == 401
+    assert (await desk.get("/v1/live", OWNER, Authorization=header))[0] == 401
 
 
 @pytest.mark.parametrize("path", OF_ONE)
@@ -239,20 +240,20 @@ async def test_the_live_picture_has_the_customers_of_the_organisation_alone(desk
             live(100, customer_id="initech", viewers_now=70, slices={"cdn=secret": slice_of(viewers_now=70)}),
         ]
     )
-    stream = await desk.client.get("/api/live/stream", headers=_headers(GLOBEX_VIEWER))
+    stream = await desk.client.get("/v1/live/stream", headers=_headers(GLOBEX_VIEWER))
     while (picture := await next_picture(stream))["state"] != "live":
         pass
     stream.close()
-    for content in (picture, await desk.json("/api/live", GLOBEX_VIEWER)):
-        assert set(content["customers"]) == {"*", "globex", "globex-tv"}
-        assert content["customers"]["*"]["now"]["viewers_now"] == 9
-        assert content["customers"]["*"]["totals"]["views_started"] == 0
-    everything = await desk.json("/api/live", OWNER)
-    assert everything["customers"]["*"]["now"]["viewers_now"] == 82
-    assert (await desk.get("/api/live/slices?customer=initech", GLOBEX_VIEWER))[0] == 404
-    of_all = await desk.json("/api/live/slices?customer=*", GLOBEX_VIEWER)
-    assert [one["value"] for one in of_all["dimensions"]["cdn"]] == ["own"]
-    assert len((await desk.json("/api/live/slices?customer=*", OWNER))["dimensions"]["cdn"]) == 2
+    for content in (picture, await desk.json("/v1/live", GLOBEX_VIEWER)):
+        assert {one["customer"] for one in content["customers"]} == {"globex", "globex-tv"}
+        assert content["now"]["viewers_now"] == 9
+        assert content["totals"]["views_started"] == 0
+        assert [one["value"] for one in content["slices"]["cdn"]] == ["own"]
+    everything = await desk.json("/v1/live", OWNER)
+    assert everything["now"]["viewers_now"] == 82
+    assert len(everything["slices"]["cdn"]) == 2
+    for path in ("/v1/live", "/v1/live/stream"):
+        assert (await desk.get(f"{path}?customer=initech", GLOBEX_VIEWER))[0] == 404
 
 
 async def test_the_table_is_asked_for_the_customers_of_the_organisation_alone(desk: Desk) -> None:
@@ -275,11 +276,11 @@ async def test_only_who_runs_the_installation_sees_its_partitions(desk: Desk) ->
 async def test_a_token_opens_what_its_scopes_say(desk: Desk) -> None:
     desk.views.answer = b"{}"
     for who, path, status in (
-        (METRICS_TOKEN, "/api/live", 200),
+        (METRICS_TOKEN, "/v1/live", 200),
         (METRICS_TOKEN, "/api/quality", 200),
         (METRICS_TOKEN, "/api/view?customer=globex&view=v", 403),
         (METRICS_TOKEN, "/v1/tokens", 403),
-        (VIEWS_TOKEN, "/api/live", 403),
+        (VIEWS_TOKEN, "/v1/live", 403),
         (VIEWS_TOKEN, "/api/view?customer=globex&view=v", 200),
         (VIEWS_TOKEN, "/api/view?customer=acme&view=v", 404),
     ):
@@ -319,23 +320,23 @@ async def test_a_login_from_another_origins_page_is_refused(desk: Desk) -> None:
     "host", ["evil.example", "127.0.0.1.evil.example", "x@evil.example", "evil.example:80", "", "["]
 )
 async def test_a_foreign_host_is_refused(desk: Desk, host: str) -> None:
-    for path in ("/login", "/api/live", "/static/app.js", "/no-such"):
+    for path in ("/login", "/v1/live", "/static/main.js", "/no-such"):
         assert (await desk.get(path, OWNER, Host=host))[0] in {400, 421}
-    assert (await desk.get("/api/live", OWNER, Host="localhost:8090"))[0] == 200
-    assert (await desk.get("/api/live", OWNER, Host="[::1]:8090"))[0] == 200
+    assert (await desk.get("/v1/live", OWNER, Host="localhost:8090"))[0] == 200
+    assert (await desk.get("/v1/live", OWNER, Host="[::1]:8090"))[0] == 200
 
 
 async def test_while_postgres_is_away_nobody_is_let_in_or_thrown_out(desk: Desk) -> None:
     desk.board.take_records([live(100, viewers_now=3)])
-    stream = await desk.client.get("/api/live/stream", headers=_headers(OWNER))
+    stream = await desk.client.get("/v1/live/stream", headers=_headers(OWNER))
     while (await next_picture(stream))["state"] != "live":
         pass
     desk.known.problem = PostgresAway("test")
     status, page = await desk.get("/", OWNER)
     assert status == 503
     assert b"You stay logged in" in page
-    assert (await desk.get("/api/live", OWNER))[0] == 503
-    assert (await desk.get("/api/live", ENDED))[0] == 503
+    assert (await desk.get("/v1/live", OWNER))[0] == 503
+    assert (await desk.get("/v1/live", ENDED))[0] == 503
     assert (await desk.get("/login", None))[0] == 200
     desk.board.take_records([live(101, viewers_now=9)])
     async with asyncio.timeout(20):
@@ -349,13 +350,13 @@ async def test_while_postgres_is_away_nobody_is_let_in_or_thrown_out(desk: Desk)
         async for line in stream.content:
             if line.startswith(b"data: {"):
                 break
-    assert json.loads(line[6:])["customers"]["*"]["now"]["viewers_now"] == 9
+    assert json.loads(line[6:])["now"]["viewers_now"] == 9
     stream.close()
 
 
 async def test_a_stream_ends_with_its_session(desk: Desk) -> None:
     desk.board.take_records([live(100, viewers_now=3)])
-    stream = await desk.client.get("/api/live/stream", headers=_headers(GLOBEX_VIEWER))
+    stream = await desk.client.get("/v1/live/stream", headers=_headers(GLOBEX_VIEWER))
     while (await next_picture(stream))["state"] != "live":
         pass
     del desk.known.people[GLOBEX_VIEWER]

@@ -98,6 +98,8 @@ class Checkout:
                 file.parent.mkdir(parents=True)
             jar.write_text(name)
             sums.write_text(f"{hashlib.sha256(name.encode()).hexdigest()}  one.jar\n")
+        (root / "deploy/page").mkdir()
+        (root / "deploy/page/packages.txt").write_text("# none\n")
         self.command("python3.11", _PYTHON.format(root=root))
         self.java("17.0.12")
 
@@ -120,6 +122,10 @@ class Checkout:
         manifest = self.root / "deploy" / "players" / "packages.txt"
         manifest.parent.mkdir(exist_ok=True)
         manifest.write_text(f"# a comment\n@scope/one 1.2.3 {sha512} {file}\n")
+
+    def want_for_the_page(self, sha512: str, file: str) -> None:
+        """Makes one file of a package of this hash the only module of the page."""
+        (self.root / "deploy/page/packages.txt").write_text(f"# a comment\n@scope/one 1.2.3 {sha512} {file}\n")
 
     def setup(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         (self.root / "calls").write_text("")
@@ -203,6 +209,32 @@ def test_players_are_fetched_once_and_only_as_they_were_pinned(checkout: Checkou
     assert refused.returncode == 1
     assert "@scope/one@1.2.3 is not what" in refused.stderr
     assert not player.exists()
+
+
+def test_modules_of_the_page_are_fetched_once_with_their_licences_and_only_as_they_were_pinned(
+    checkout: Checkout,
+) -> None:
+    checkout.command("npm", _NPM.format(root=checkout.root))
+    (checkout.root / "registry" / "package").mkdir(parents=True)
+    (checkout.root / "registry" / "package" / "LICENSE").write_text("MIT")
+    checkout.publish("genuine")
+    genuine = base64.b64encode(hashlib.sha512((checkout.root / "registry" / "one.tgz").read_bytes()).digest()).decode()
+    vendor = checkout.root / "services/dashboard/static/vendor"
+    vendor.parent.mkdir(parents=True)
+    checkout.want_for_the_page(genuine, "index.js")
+
+    first = checkout.setup()
+    assert first.returncode == 0, first.stderr
+    assert {file.name: file.read_text() for file in vendor.iterdir()} == {"index.js": "genuine", "index.js.LICENSE": "MIT"}
+    assert checkout.setup().returncode == 0
+    assert (checkout.root / "asked").read_text() == "@scope/one@1.2.3\n"
+
+    checkout.publish("forged")
+    checkout.want_for_the_page(f"{genuine} ", "index.js")
+    refused = checkout.setup()
+    assert refused.returncode == 1
+    assert "@scope/one@1.2.3 is not what deploy/page/packages.txt says" in refused.stderr
+    assert not vendor.exists()
 
 
 def test_prometheus_is_taken_out_of_its_package_once_and_not_installed(checkout: Checkout) -> None:

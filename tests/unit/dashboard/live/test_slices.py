@@ -1,7 +1,7 @@
 """Live slices: gauges of the newest bucket, counts of the last minute, bounded."""
 
 from services.dashboard.live.history import ALL, SLICES_MS, LiveHistory
-from services.dashboard.live.slices import slices_of
+from services.dashboard.live.slices import names_of, series_of, slices_of
 from shared.schemas.live import BUCKET_MS, OTHER, SLICE_VALUES_MAX, UNKNOWN
 from tests.unit.dashboard.records import live, slice_of
 
@@ -79,3 +79,17 @@ def test_slices_are_kept_for_as_long_as_they_are_shown() -> None:
     shown.settle(10_000)
     kept = [bool(record.slices) for records in shown.recent("acme", 100) for record in records]
     assert kept == [False, False, False, True]
+
+
+def test_a_slice_has_its_own_series_and_pairs_are_found_in_either_order() -> None:
+    first = [
+        live(1, slices={"cdn,country=x\x1fDE": slice_of(viewers_now=4, failures=1)}),
+        live(1, partition=1, slices={"cdn,country=x\x1fDE": slice_of(viewers_now=2)}),
+    ]
+    second = [live(2, slices={"cdn,country=x\x1fFR": slice_of(viewers_now=3)})]
+    for name in ("cdn,country=x\x1fDE", "country,cdn=DE\x1fx"):
+        series = series_of([first, [], second], names_of(name), CARRY_MS)
+        # The second partition has left the last bucket out: its viewers are still there.
+        assert series["viewers_now"] == [6, None, 2]
+        assert series["failures"] == [1, None, 0]
+    assert names_of("cdn=a,b=c") == ("cdn=a,b=c",)

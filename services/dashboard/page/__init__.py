@@ -1,0 +1,1 @@
+"""The page: its files, and under which headers browsers get them."""

@@ -1,0 +1,40 @@
+"""The routes of pages: one document for all screens, and those of the login and of operators."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+from aiohttp import web
+from aiohttp.typedefs import Handler
+
+from services.accounts.http.access import INSTALLATION_PAGE, PAGE, PUBLIC, PUBLIC_PAGE, Access, Routing
+from services.dashboard.page.files import Files
+
+STATIC: Final = Path(__file__).parents[1] / "static"
+#: Pages with a document of their own.
+_OWN: Final[Mapping[str, tuple[str, Access]]] = {
+    "/login": ("login.html", PUBLIC_PAGE),
+    "/partitions": ("partitions.html", INSTALLATION_PAGE),
+}
+
+
+class Pages:
+    """HTTP to and from the page's files."""
+
+    def __init__(self) -> None:
+        self._files = Files(STATIC)
+
+    def add_to(self, routing: Routing) -> None:
+        """Adds the routes. Last of all: the address of a screen is any word that no other route has."""
+        routing.get("/", self._document("index.html"), PAGE, name="index")
+        for path, (name, access) in _OWN.items():
+            routing.get(path, self._document(name), access, name=f"{path[1:]}-page")
+        routing.get("/static/{path:.+}", self._files.serve, PUBLIC, name="static")
+        # `static/core/screens.js` knows the screens, and says so of a word that is none.
+        routing.get("/{screen:[a-z]+}", self._document("index.html"), PAGE, name="screen")
+
+    def _document(self, name: str) -> Handler:
+        async def answer(request: web.Request) -> web.StreamResponse:
+            return self._files.answer(request, name)
+
+        return answer

@@ -1,0 +1,82 @@
+// @ts-check
+// The place: what a link must reproduce, as a value and as an address. Its names are those of the API's parameters. Pure.
+
+/**
+ * @typedef {object} Place
+ * @property {string} screen - Name of a screen: the path without its slash; "" is Now.
+ * @property {string} customer - A customer, or * for all that one may see.
+ * @property {string} range - A length up to now ("24h"); empty where `from` and `to` say it.
+ * @property {string} from - ISO 8601 in the zone, or ms since 1970.
+ * @property {string} to - The same.
+ * @property {string} tz - IANA time zone.
+ * @property {string[]} filters - Each JSON as the API has it; all must hold.
+ * @property {Record<string, string>} more - What belongs to one screen.
+ */
+
+/** What every screen keeps when another one is opened. */
+const SHARED = ["customer", "range", "from", "to", "tz"];
+export const DEFAULTS = { customer: "*", range: "24h", from: "", to: "" };
+
+/**
+ * @param {string} pathname
+ * @param {string} search
+ * @param {string} zone - Of the browser: what holds where the address names none.
+ * @returns {Place}
+ */
+export function placeOf(pathname, search, zone) {
+  const given = new URLSearchParams(search);
+  const from = given.get("from") ?? "";
+  const to = given.get("to") ?? "";
+  const more = Object.fromEntries([...given].filter(([name]) => !SHARED.includes(name) && name !== "filter"));
+  return {
+    screen: pathname.replace(/^\/+|\/+$/g, ""),
+    customer: given.get("customer") || DEFAULTS.customer,
+    range: given.get("range") || (from && to ? "" : DEFAULTS.range),
+    from: given.get("range") ? "" : from,
+    to: given.get("range") ? "" : to,
+    tz: isZone(given.get("tz")) ? /** @type {string} */ (given.get("tz")) : zone,
+    filters: given.getAll("filter"),
+    more,
+  };
+}
+
+/** @param {Place} place */
+export function addressOf(place) {
+  const found = new URLSearchParams();
+  if (place.customer !== DEFAULTS.customer) found.set("customer", place.customer);
+  if (place.range) found.set("range", place.range);
+  else {
+    found.set("from", place.from);
+    found.set("to", place.to);
+  }
+  // Always: a colleague's browser may be in another zone.
+  found.set("tz", place.tz);
+  for (const one of place.filters) found.append("filter", one);
+  for (const [name, value] of Object.entries(place.more)) if (value) found.set(name, value);
+  return `/${place.screen}?${found}`;
+}
+
+/**
+ * The place after a change. Another screen keeps what all share, and its own parameters are those given.
+ * @param {Place} place
+ * @param {Partial<Place>} change
+ * @returns {Place}
+ */
+export function changed(place, change) {
+  const isOther = change.screen !== undefined && change.screen !== place.screen;
+  const more = isOther ? { ...change.more } : { ...place.more, ...change.more };
+  const moved = { ...place, ...change, more };
+  if (change.range) return { ...moved, from: "", to: "" };
+  return change.from !== undefined && change.from !== "" ? { ...moved, range: "" } : moved;
+}
+
+/** @param {string | null} name */
+export function isZone(name) {
+  if (!name) return false;
+  try {
+    new Intl.DateTimeFormat("en", { timeZone: name });
+    return true;
+  } catch {
+    return false;
+  }
+}

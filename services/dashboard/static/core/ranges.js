@@ -1,0 +1,138 @@
+// @ts-check
+// Ranges of time, and times as clocks of a zone show them. Pure; times are ms since 1970.
+
+export const MINUTE_MS = 60_000;
+export const HOUR_MS = 60 * MINUTE_MS;
+export const DAY_MS = 24 * HOUR_MS;
+
+/** Lengths up to now that can be chosen. @type {Record<string, {title: string, ms: number, step_ms: number}>} */
+export const LENGTHS = {
+  "1h": { title: "Last hour", ms: HOUR_MS, step_ms: MINUTE_MS },
+  "6h": { title: "Last 6 hours", ms: 6 * HOUR_MS, step_ms: MINUTE_MS },
+  "24h": { title: "Last 24 hours", ms: DAY_MS, step_ms: HOUR_MS },
+  "7d": { title: "Last 7 days", ms: 7 * DAY_MS, step_ms: HOUR_MS },
+  "30d": { title: "Last 30 days", ms: 30 * DAY_MS, step_ms: HOUR_MS },
+  "90d": { title: "Last 90 days", ms: 90 * DAY_MS, step_ms: HOUR_MS },
+};
+
+/**
+ * The range of a place in ms; null where its texts are no times. One up to now ends with a whole minute or hour, so that answers can be kept.
+ * @param {{range: string, from: string, to: string, tz: string}} place
+ * @param {number} now_ms
+ * @returns {{from_ms: number, to_ms: number} | null}
+ */
+export function resolved(place, now_ms) {
+  if (place.range) {
+    const length = LENGTHS[place.range] ?? LENGTHS["24h"];
+    const to_ms = (Math.floor(now_ms / length.step_ms) + 1) * length.step_ms;
+    return { from_ms: to_ms - length.ms, to_ms };
+  }
+  const from_ms = msOf(place.from, place.tz);
+  const to_ms = msOf(place.to, place.tz);
+  return from_ms === null || to_ms === null || from_ms >= to_ms ? null : { from_ms, to_ms };
+}
+
+/**
+ * A moment as the zone's clocks show it: 2026-11-24T20:13.
+ * @param {number} at_ms
+ * @param {string} tz
+ */
+export function localText(at_ms, tz) {
+  const parts = Object.fromEntries(clock(tz).formatToParts(at_ms).map((one) => [one.type, one.value]));
+  const text = `${parts.year}-${parts.month}-${parts.day}T${parts.hour}:${parts.minute}`;
+  return parts.second === "00" ? text : `${text}:${parts.second}`;
+}
+
+/**
+ * ms since 1970 of a text: ms themselves, a time with an offset, or what the zone's clocks show. Null for what is none.
+ * Of an hour that comes twice, the first is meant.
+ * @param {string} text
+ * @param {string} tz
+ * @returns {number | null}
+ */
+export function msOf(text, tz) {
+  if (/^\d{9,}$/.test(text)) return Number(text);
+  const found = /^(\d{4}-\d\d-\d\d)(?:[T ](\d\d:\d\d(?::\d\d)?))?(Z|[+-]\d\d:\d\d)?$/.exec(text);
+  if (!found) return null;
+  const asUtc_ms = Date.parse(`${found[1]}T${found[2] ?? "00:00"}${found[3] ?? "Z"}`);
+  if (Number.isNaN(asUtc_ms)) return null;
+  if (found[3]) return asUtc_ms;
+  // The offset a day before and after: where they differ, the one that the clocks then show.
+  const offsets = [offset_ms(asUtc_ms - DAY_MS, tz), offset_ms(asUtc_ms + DAY_MS, tz)];
+  for (const offset of offsets) if (offset_ms(asUtc_ms - offset, tz) === offset) return asUtc_ms - offset;
+  return asUtc_ms - offsets[0];
+}
+
+/**
+ * How far the zone's clocks are ahead of UTC.
+ * @param {number} at_ms
+ * @param {string} tz
+ */
+function offset_ms(at_ms, tz) {
+  const whole_ms = Math.floor(at_ms / 1000) * 1000;
+  return Date.parse(`${localText(whole_ms, tz)}Z`) - whole_ms;
+}
+
+/** @type {Map<string, Intl.DateTimeFormat>} */
+const clocks = new Map();
+
+/** @param {string} tz */
+function clock(tz) {
+  let found = clocks.get(tz);
+  if (!found) {
+    found = new Intl.DateTimeFormat("en-GB", {
+      timeZone: tz,
+      hourCycle: "h23",
+      year: "numeric",
+      month: "2-digit",
+      day: "2-digit",
+      hour: "2-digit",
+      minute: "2-digit",
+      second: "2-digit",
+    });
+    clocks.set(tz, found);
+  }
+  return found;
+}
+
+/**
+ * A moment for people: 24 Nov, 20:13; with `seconds` also those.
+ * @param {number} at_ms
+ * @param {string} tz
+ * @param {{seconds?: boolean, year?: boolean}} [how]
+ */
+export function momentText(at_ms, tz, how = {}) {
+  return new Intl.DateTimeFormat("en-GB", {
+    timeZone: tz,
+    hourCycle: "h23",
+    day: "numeric",
+    month: "short",
+    year: how.year ? "numeric" : undefined,
+    hour: "2-digit",
+    minute: "2-digit",
+    second: how.seconds ? "2-digit" : undefined,
+  }).format(at_ms);
+}
+
+/**
+ * The range as words, and with which length it is compared.
+ * @param {{from_ms: number, to_ms: number}} range
+ * @param {string} tz
+ */
+export function rangeText(range, tz) {
+  return `${momentText(range.from_ms, tz)} – ${momentText(range.to_ms, tz)}`;
+}
+
+/**
+ * A tick of an axis: a clock where ticks are less than a day apart, with the day under the first tick and each midnight.
+ * @param {number} at_ms
+ * @param {string} tz
+ * @param {number} step_s - Between two ticks.
+ * @param {boolean} isFirst
+ */
+export function tickText(at_ms, tz, step_s, isFirst) {
+  const [day, time] = localText(at_ms, tz).split("T");
+  const words = new Intl.DateTimeFormat("en-GB", { timeZone: tz, day: "numeric", month: "short" }).format(at_ms);
+  if (step_s * 1_000 >= DAY_MS) return isFirst ? `${words}\n${day.slice(0, 4)}` : words;
+  return isFirst || time === "00:00" ? `${time}\n${words}` : time;
+}

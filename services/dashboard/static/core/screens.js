@@ -1,0 +1,20 @@
+// @ts-check
+// The screens, each with its path, its place in the navigation, and the module that draws it. Pure.
+
+/**
+ * @typedef {object} Screen
+ * @property {string} name - The path without its slash.
+ * @property {string} title
+ * @property {boolean} isListed - Whether the navigation has it.
+ * @property {() => Promise<{default: Function}>} load
+ */
+
+/** @type {Screen[]} */
+export const SCREENS = [
+  { name: "", title: "Now", isListed: true, load: () => import("../screens/now.js") },
+  { name: "explore", title: "Explore", isListed: true, load: () => import("../screens/explore.js") },
+  { name: "view", title: "View", isListed: false, load: () => import("../screens/view.js") },
+];
+
+/** @param {string} name */
+export const screenOf = (name) => SCREENS.find((one) => one.name === name) ?? null;

@@ -1,0 +1,109 @@
+// @ts-check
+// The life of a view from its events: states, ads, bitrates, and what its row says. Pure.
+
+import { bitrateText, countText, durationText, shareText } from "./format.js";
+
+const STATES = {
+  viewstart: "starting",
+  playing: "playing",
+  pause: "paused",
+  rebufferstart: "rebuffering",
+  seekstart: "seeking",
+  error: "failed",
+  ended: "ended",
+};
+export const LEGEND = ["starting", "playing", "paused", "rebuffering", "seeking", "failed"];
+
+/** @typedef {{at_ms: number, event: string, playhead_ms?: number, bitrate_bps?: number}} Event */
+/** @typedef {[kind: string, from_ms: number, to_ms: number]} Stretch */
+
+/**
+ * From each event that begins something to the next one that ends it.
+ * @param {Event[]} events
+ * @param {number} span_ms
+ * @param {(event: string, at: number) => string | null | undefined} kindOf - Null: ends; undefined: changes nothing.
+ * @returns {Stretch[]}
+ */
+function stretches(events, span_ms, kindOf) {
+  /** @type {Stretch[]} */
+  const found = [];
+  /** @type {[string, number] | null} */
+  let open = null;
+  for (const [n, { at_ms, event }] of events.entries()) {
+    const kind = kindOf(event, n);
+    if (kind === undefined) continue;
+    if (open) found.push([open[0], open[1], at_ms]);
+    open = kind ? [kind, at_ms] : null;
+  }
+  if (open && open[0] !== "ended") found.push([open[0], open[1], span_ms]);
+  return found.filter(([kind, from, to]) => to > from && kind !== "ended");
+}
+
+/** @param {any} row */
+export const spanOf = (row) => Math.max(1, row.view_end_ms - row.view_start_ms, ...(row.events ?? []).map((/** @type {Event} */ one) => one.at_ms));
+
+/** @param {any} row @param {number} span_ms */
+export function statesOf(row, span_ms) {
+  const events = /** @type {Event[]} */ (row.events ?? []);
+  // Not every error is the end: one after which something plays, or of a view that did not fail, changes no state.
+  const hasFailed = row.playback_failed || row.business_exception;
+  const lastPlaying = events.findLastIndex(({ event }) => event === "playing");
+  return stretches(events, span_ms, (event, n) =>
+    event === "error" && !(hasFailed && n > lastPlaying) ? undefined : /** @type {any} */ (STATES)[event],
+  );
+}
+
+/** @param {any} row @param {number} span_ms */
+export function adsOf(row, span_ms) {
+  return stretches(row.events ?? [], span_ms, (event) => {
+    if (event === "adplaying") return "ad";
+    return /^ad(pause|ended|error|breakend)$/.test(event) ? null : undefined;
+  });
+}
+
+/** Seconds between two marks of an axis that has at most eight of them. @param {number} span_ms */
+export const axisStep = (span_ms) =>
+  [0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 60, 120, 300, 600, 1800, 3600, 7200, 14_400].find((s) => span_ms / (s * 1000) <= 8) ?? 28_800;
+
+/** Time since the beginning. @param {number} s */
+export function sinceText(s) {
+  if (s < 60) return `${Number(s.toFixed(1))} s`;
+  const [h, m, rest] = [Math.floor(s / 3600), Math.floor(s / 60) % 60, Math.floor(s % 60)];
+  return h ? `${h}:${String(m).padStart(2, "0")} h` : `${m}:${String(rest).padStart(2, "0")}`;
+}
+
+/** @param {any} row */
+function startupText(row) {
+  if (row.startup_ms !== undefined && row.startup_ms !== null) return durationText(row.startup_ms);
+  if (row.startup_unknown === "not_started") return row.playback_failed ? "failed" : "left before";
+  return row.startup_ms_max ? `not known, ${durationText(row.startup_ms_max)} at most` : "not known";
+}
+
+/** What is shown of a view above its timeline. @param {any} row @returns {[name: string, value: string][]} */
+export function factsOf(row) {
+  const share = row.watch_ms ? ` (${shareText((row.rebuffer_ms ?? 0) / row.watch_ms)})` : "";
+  const rows = /** @type {[string, any][]} */ ([
+    ["Start-up", startupText(row)],
+    ["Watched", durationText(row.watch_ms ?? 0)],
+    ["Rebuffering", `${row.rebuffer_count ?? 0} × · ${durationText(row.rebuffer_ms ?? 0)}${share}`],
+    ["Seeks", `${row.seek_count ?? 0} × · ${durationText(row.seek_ms ?? 0)}`],
+    ["Bitrate", row.avg_bitrate_bps ? bitrateText(row.avg_bitrate_bps) : null],
+    ["Experience", row.score_view === undefined || row.score_view === null ? null : countText(row.score_view)],
+    ["Error", row.error_code && [row.error_code, row.error_message].filter(Boolean).join(": ")],
+    ["Ads", row.ad_impressions ? `${row.ad_impressions} · ${durationText(row.ad_playing_ms ?? 0)}` : null],
+    ["Requests", row.req_count ? `${countText(row.req_count)}, ${countText(row.req_failed ?? 0)} failed` : null],
+    ["Beacons", `${countText(row.beacon_count)}${row.complete ? ", complete" : ""}${row.seq_gaps ? `, ${row.seq_gaps} missing` : ""}`],
+  ]);
+  return rows.filter(([, value]) => value);
+}
+
+/** Of a view's row, what views can be filtered by: [dimension, value]. @param {any} row @param {string[]} names */
+export function dimensionsOf(row, names) {
+  const found = /** @type {[string, string][]} */ ([]);
+  for (const name of names) {
+    const value = name === "customer" ? row.customer_id : name === "viewer" ? (row.viewer_user_id ?? row.viewer_id) : name === "exit_before_start" ? row.ebvs : row[name];
+    if (value !== undefined && value !== null && value !== "") found.push([name, String(value)]);
+  }
+  for (const [key, value] of Object.entries(row.custom ?? {})) found.push([`custom.${key}`, String(value)]);
+  return found;
+}

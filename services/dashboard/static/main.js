@@ -1,0 +1,73 @@
+// @ts-check
+// Puts the page together: header, navigation, and the screen that the address names.
+
+import { signal, useSignal } from "@preact/signals";
+import { render } from "preact";
+import { useEffect } from "preact/hooks";
+import { SCREENS, screenOf } from "./core/screens.js";
+import { Skeleton } from "./parts/asking.js";
+import { html } from "./parts/html.js";
+import { go, Link, place } from "./parts/place.js";
+import { Account, session } from "./parts/session.js";
+
+/** Modules of screens that have come. @type {Map<string, Function>} */
+const loaded = new Map();
+const problem = signal("");
+
+function Page() {
+  const name = place.value.screen;
+  const screen = screenOf(name);
+  const drawn = useSignal(0);
+  useEffect(() => {
+    document.title = screen ? `${screen.title} · Playhead` : "Playhead";
+    if (!screen || loaded.has(name)) return;
+    screen.load().then(
+      (module) => {
+        loaded.set(name, module.default);
+        problem.value = "";
+        drawn.value += 1;
+      },
+      () => {
+        problem.value = "The dashboard's server does not answer. Load the page again.";
+      },
+    );
+  }, [name]);
+  const Found = loaded.get(name);
+  return html`
+    <a class="skip" href="#main">Skip to the content</a>
+    <header class="top">
+      <h1><${Link} to=${{ screen: "" }}><img src="/static/icon.svg" alt="" width="26" height="26" />Playhead<//></h1>
+      <nav aria-label="Screens">
+        ${SCREENS.filter((one) => one.isListed).map((one) => html`<${Link} to=${{ screen: one.name }} aria-current=${one.name === name ? "page" : undefined}>${one.title}<//>`)}
+        ${session.value?.operates && html`<a href="/partitions">Partitions</a>`}
+      </nav>
+      <${CopyLink} />
+      <${Account} />
+    </header>
+    <main id="main" tabindex="-1" data-screens=${drawn.value}>
+      ${problem.value && html`<p class="notice" role="alert">${problem.value}</p>`}
+      ${!screen ? html`<h2>There is no such page</h2><p><${Link} to=${{ screen: "" }}>Go to Now<//></p>` : Found ? html`<${Found} />` : html`<${Skeleton} height=${400} />`}
+    </main>`;
+}
+
+function CopyLink() {
+  const isCopied = useSignal(false);
+  const copy = async () => {
+    go({}, { replace: true });
+    try {
+      await navigator.clipboard.writeText(location.href);
+    } catch {
+      // Without a secure context: the address has the same link.
+      return;
+    }
+    isCopied.value = true;
+    setTimeout(() => {
+      isCopied.value = false;
+    }, 2_000);
+  };
+  return html`<button type="button" class="copy" onClick=${copy}>${isCopied.value ? "Copied" : "Copy link"}</button>`;
+}
+
+const root = /** @type {HTMLElement} */ (document.getElementById("app"));
+root.replaceChildren();
+render(html`<${Page} />`, root);

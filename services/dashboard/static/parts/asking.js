@@ -1,0 +1,156 @@
+// @ts-check
+// Questions to the API: each ends, with its answer or with what is wrong; the last answer of a question is kept, with its age.
+
+import { signal, useSignal } from "@preact/signals";
+import { useEffect } from "preact/hooks";
+import { ageText } from "../core/format.js";
+import { resolved } from "../core/ranges.js";
+import { html } from "./html.js";
+
+/** The servers' own deadlines are shorter. */
+const ANSWER_MS_MAX = 40_000;
+/** From then on the page says that an answer takes long. */
+const SLOW_MS = 4_000;
+/** Answers that are kept, for the way back. */
+const KEPT_MAX = 60;
+
+/** @typedef {{title: string, detail: string, status: number}} Problem */
+/** @typedef {{data: any, at_ms: number, problem: Problem | null, isAsking: boolean, since_ms: number}} Answer */
+
+/** Ticks once a second, for ages. */
+export const now_ms = signal(Date.now());
+setInterval(() => {
+  now_ms.value = Date.now();
+}, 1_000);
+
+/** @type {Map<string, {data: any, at_ms: number}>} */
+const kept = new Map();
+
+export function toLogin() {
+  location.assign(`/login?to=${encodeURIComponent(location.pathname + location.search)}`);
+}
+
+/**
+ * One question. A session that has ended leads to the login.
+ * @param {string} address
+ * @param {RequestInit} [how]
+ * @returns {Promise<any>} What the answer holds; throws a `Problem`.
+ */
+export async function fetchJson(address, how = {}) {
+  const ends = [AbortSignal.timeout(ANSWER_MS_MAX), ...(how.signal ? [how.signal] : [])];
+  let answer;
+  let content;
+  try {
+    answer = await fetch(address, { ...how, signal: AbortSignal.any(ends) });
+    content = answer.status === 204 ? null : await answer.json();
+  } catch (error) {
+    if (how.signal?.aborted) throw error;
+    if (answer) throw { title: `The server's answer cannot be read (${answer.status})`, detail: "", status: answer.status };
+    throw { title: "The dashboard's server does not answer", detail: "The page goes on trying.", status: 0 };
+  }
+  if (answer.ok) return content;
+  if (answer.status === 401) toLogin();
+  const fault = content.errors?.[0];
+  const detail = content.title ? [content.detail, fault && [fault.parameter, fault.detail].filter(Boolean).join(": ")] : [];
+  throw { title: content.title ?? content.detail ?? "The question is refused", detail: detail.filter(Boolean).join(" "), status: answer.status };
+}
+
+/**
+ * The parameters that every question of a place has.
+ * @param {import("../core/place.js").Place} place
+ * @param {Record<string, string | number>} params
+ */
+export function addressFor(path, place, params) {
+  const range = resolved(place, Date.now());
+  const found = new URLSearchParams({ customer: place.customer, tz: place.tz });
+  found.set("from", range ? String(range.from_ms) : place.from);
+  found.set("to", range ? String(range.to_ms) : place.to);
+  for (const one of place.filters) found.append("filter", one);
+  for (const [name, value] of Object.entries(params)) if (value !== "") found.set(name, String(value));
+  return `${path}?${found}`;
+}
+
+/**
+ * The answer to a question about the place, asked again every `every_ms` while the page is looked at. Null as path asks nothing.
+ * @param {string | null} path
+ * @param {import("../core/place.js").Place} place
+ * @param {Record<string, string | number>} params
+ * @param {number} [every_ms]
+ * @returns {Answer}
+ */
+export function useQuestion(path, place, params, every_ms = 0) {
+  const { customer, range, from, to, tz, filters } = place;
+  const key = path && JSON.stringify([path, customer, range, from, to, tz, filters, params]);
+  return useFetched(key, () => addressFor(path, place, params), every_ms);
+}
+
+/**
+ * The same of any address. `key` says which question it is: the answer before is shown while it is asked again.
+ * @param {string | null} key
+ * @param {() => string} addressOf
+ * @param {number} [every_ms]
+ * @returns {Answer}
+ */
+export function useFetched(key, addressOf, every_ms = 0) {
+  /** @type {import("@preact/signals").Signal<Answer & {key: string | null}>} */
+  const state = useSignal(begun(key));
+  useEffect(() => {
+    if (key === null) return undefined;
+    const stop = new AbortController();
+    let timer = 0;
+    const ask = async () => {
+      if (document.hidden && state.value.key === key && state.value.data) {
+        timer = setTimeout(ask, 1_000);
+        return;
+      }
+      state.value = { ...begun(key), problem: state.value.key === key ? state.value.problem : null };
+      try {
+        keep(key, await fetchJson(addressOf(), { signal: stop.signal }));
+        state.value = { ...begun(key), isAsking: false };
+      } catch (problem) {
+        if (stop.signal.aborted) return;
+        state.value = { ...begun(key), isAsking: false, problem: /** @type {Problem} */ (problem) };
+      }
+      const isBroken = state.value.problem && ![400, 403, 404, 422].includes(state.value.problem.status);
+      if (every_ms || isBroken) timer = setTimeout(ask, isBroken ? 5_000 : every_ms);
+    };
+    ask();
+    return () => {
+      stop.abort();
+      clearTimeout(timer);
+    };
+  }, [key, every_ms]);
+  return state.value.key === key ? state.value : begun(key);
+}
+
+/** @param {string | null} key */
+function begun(key) {
+  const known = key === null ? undefined : kept.get(key);
+  return { key, data: known?.data ?? null, at_ms: known?.at_ms ?? 0, problem: null, isAsking: key !== null, since_ms: Date.now() };
+}
+
+/** @param {string} key @param {any} data */
+function keep(key, data) {
+  kept.delete(key);
+  kept.set(key, { data, at_ms: Date.now() });
+  if (kept.size > KEPT_MAX) kept.delete(/** @type {string} */ (kept.keys().next().value));
+}
+
+/**
+ * An answer as it stands: a skeleton, what is wrong, or what `draw` makes of it; an answer of before is marked with its age.
+ * @param {{of: Answer, draw: (data: any) => any, height?: number}} props
+ */
+export function Answered({ of, draw, height = 160 }) {
+  const age_ms = now_ms.value - of.at_ms;
+  const isSlow = of.isAsking && now_ms.value - of.since_ms > SLOW_MS;
+  const wrong = of.problem && html`<p class="notice" role="status">${of.problem.title}. ${of.problem.detail}
+    ${of.data ? ` What is shown is ${ageText(age_ms)} old.` : ""}</p>`;
+  const slow = isSlow && html`<p class="note" role="status">The answer takes longer than usual (${ageText(now_ms.value - of.since_ms)}).</p>`;
+  if (of.data) return html`${wrong}${slow}<div class=${of.problem ? "is-old" : ""}>${draw(of.data)}</div>`;
+  return html`${wrong}${slow}${!of.problem && html`<${Skeleton} height=${height} />`}`;
+}
+
+/** @param {{height: number}} props */
+export function Skeleton({ height }) {
+  return html`<div class="skeleton" style=${{ height: `${height}px` }} role="status" aria-label="Loading"></div>`;
+}

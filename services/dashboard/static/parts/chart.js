@@ -1,0 +1,114 @@
+// @ts-check
+// A chart of lines over time (uPlot): axes with units and the zone, gaps where nothing is known, and the figures under the pointer.
+
+import { signal, useSignal } from "@preact/signals";
+import { useEffect, useRef } from "preact/hooks";
+import uPlot from "uplot";
+import { countText, valueText } from "../core/format.js";
+import { momentText, tickText } from "../core/ranges.js";
+import { html } from "./html.js";
+
+const COLOURS = 10;
+const dark = matchMedia("(prefers-color-scheme: dark)");
+const isDark = signal(dark.matches);
+dark.addEventListener("change", () => {
+  isDark.value = dark.matches;
+});
+
+/** Colour of a line by its place. @param {HTMLElement} of @param {number} at */
+const colour = (of, at) => style(of, `--line-${at % COLOURS}`);
+/** @param {HTMLElement} of @param {string} name */
+const style = (of, name) => getComputedStyle(of).getPropertyValue(name).trim();
+
+/**
+ * @param {{times: number[], lines: import("../core/series.js").Line[], unit: string, tz: string, title: string, height?: number,
+ *   zoom?: (from_ms: number, to_ms: number) => void, hasCounts?: boolean}} props - Times in seconds.
+ */
+export function Chart({ times, lines, unit, tz, title, height = 240, zoom, hasCounts = true }) {
+  const box = useRef(/** @type {HTMLElement | null} */ (null));
+  const plot = useRef(/** @type {uPlot | null} */ (null));
+  const at = useSignal(/** @type {number | null} */ (null));
+  const form = JSON.stringify([lines.map((line) => [line.title, line.isBefore]), unit, tz, title, height, Boolean(zoom), isDark.value]);
+  const data = /** @type {any} */ ([times, ...lines.map((line) => line.values)]);
+
+  useEffect(() => {
+    const into = /** @type {HTMLElement} */ (box.current);
+    const made = new uPlot(options(into, { lines, unit, tz, height, zoom, at }), data, into);
+    plot.current = made;
+    const watch = new ResizeObserver(() => made.setSize({ width: into.clientWidth, height }));
+    watch.observe(into);
+    return () => {
+      watch.disconnect();
+      made.destroy();
+      plot.current = null;
+    };
+  }, [form]);
+  useEffect(() => plot.current?.setData(data), [JSON.stringify(data)]);
+
+  const step = (/** @type {KeyboardEvent} */ event) => {
+    const by = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
+    if (!by || !plot.current || !times.length) return;
+    event.preventDefault();
+    const next = Math.min(times.length - 1, Math.max(0, (at.value ?? (by > 0 ? -1 : times.length)) + by));
+    plot.current.setCursor({ left: plot.current.valToPos(times[next], "x"), top: 10 });
+    at.value = next;
+  };
+  const shown = at.value !== null && at.value < times.length ? at.value : null;
+  return html`<figure class="chart">
+    <div class="plot" ref=${box} tabindex="0" role="group" aria-label=${`${title}. Left and right arrow keys read the figures.`} onKeyDown=${step}></div>
+    <${Legend} lines=${lines} unit=${unit} at=${shown} hasCounts=${hasCounts} />
+    <figcaption class="note" aria-live="polite">${shown === null ? `Times are of ${tz}` : momentText(times[shown] * 1_000, tz, { seconds: true })}</figcaption>
+  </figure>`;
+}
+
+/** @param {{lines: import("../core/series.js").Line[], unit: string, at: number | null, hasCounts: boolean}} props */
+function Legend({ lines, unit, at, hasCounts }) {
+  return html`<ul class="legend">
+    ${lines.map((line, place) => html`<li key=${line.title} class=${line.isBefore ? "key before" : `key line-${place % COLOURS}`}>
+      <span class="name">${line.title}</span>
+      ${at !== null && html` <b>${valueText(unit, line.values[at])}</b>${hasCounts && html` <span class="note">n ${countText(line.counts[at])}</span>`}`}
+    </li>`)}
+  </ul>`;
+}
+
+/** @param {HTMLElement} into @param {any} what @returns {uPlot.Options} */
+function options(into, { lines, unit, tz, height, zoom, at }) {
+  const ink = style(into, "--soft");
+  const grid = style(into, "--edge");
+  const axis = { stroke: ink, grid: { stroke: grid, width: 1 }, ticks: { stroke: grid, width: 1 } };
+  return {
+    width: into.clientWidth || 600,
+    height,
+    tzDate: (seconds) => uPlot.tzDate(new Date(seconds * 1_000), tz),
+    legend: { show: false },
+    cursor: { drag: { x: Boolean(zoom), y: false, setScale: false }, points: { size: 6 } },
+    scales: { y: { range: (_, low, high) => [Math.min(0, low ?? 0), high > 0 ? high * 1.08 : 1] } },
+    axes: [
+      { ...axis, space: 74, values: (_, ticks, __, ___, step) => ticks.map((tick, at) => tickText(tick * 1_000, tz, step, at === 0)) },
+      { ...axis, size: 78, values: (_, ticks) => ticks.map((tick) => valueText(unit, tick)) },
+    ],
+    series: [
+      {},
+      ...lines.map((/** @type {any} */ line, /** @type {number} */ place) => ({
+        label: line.title,
+        stroke: line.isBefore ? ink : colour(into, place),
+        width: 2,
+        dash: line.isBefore ? [4, 4] : undefined,
+        // A point between two gaps would not be seen as a line.
+        points: { size: 5 },
+      })),
+    ],
+    hooks: {
+      setCursor: [(plot) => { at.value = plot.cursor.idx ?? null; }],
+      setSelect: [
+        (plot) => {
+          const { left, width } = plot.select;
+          if (width < 5 || !zoom) return;
+          const [from, to] = [left, left + width].map((x) => Math.round(plot.posToVal(x, "x") * 1_000));
+          plot.setSelect({ left: 0, top: 0, width: 0, height: 0 }, false);
+          zoom(from, to);
+        },
+      ],
+    },
+  };
+}

@@ -1,0 +1,7 @@
+// @ts-check
+// What every part is written with: templates of Preact by htm.
+
+import htm from "htm";
+import { h } from "preact";
+
+export const html = htm.bind(h);

@@ -1,0 +1,56 @@
+// @ts-check
+// What the API knows: metrics, dimensions, and the customers that may be seen. Asked once.
+
+import { signal } from "@preact/signals";
+import { fetchJson } from "./asking.js";
+
+/** @typedef {{name: string, title: string, unit: string, kind: string, formula: string, worse: string | null}} Metric */
+/** @typedef {{name: string, title: string, kind: string}} Dimension */
+
+/** @type {import("@preact/signals").Signal<Record<string, Metric>>} */
+export const metrics = signal({});
+/** @type {import("@preact/signals").Signal<Record<string, Dimension>>} */
+export const dimensions = signal({});
+/** @type {import("@preact/signals").Signal<string[]>} */
+export const customers = signal([]);
+
+/** @param {string} name */
+export const titleOf = (name) => capital(dimensions.value[name]?.title ?? name.replace(/^custom\./, ""));
+
+/** @param {string} name @returns {Metric} */
+export const metricOf = (name) => metrics.value[name] ?? { name, title: name, unit: "count", kind: "sum", formula: "", worse: null };
+
+/** @param {string} text */
+export const capital = (text) => text.charAt(0).toUpperCase() + text.slice(1);
+
+async function ask() {
+  try {
+    const [known, named] = await Promise.all([fetchJson("/v1/metrics"), fetchJson("/v1/dimensions")]);
+    metrics.value = byName(known.metrics);
+    dimensions.value = byName(named.dimensions);
+  } catch {
+    // Each screen says itself what is away.
+    setTimeout(ask, 5_000);
+  }
+}
+
+async function askCustomers() {
+  try {
+    const found = await fetchJson(`/v1/breakdown?by=customer&limit=1000&from=${Date.now() - 30 * 86_400_000}`);
+    seen(found.groups.filter((/** @type {any} */ one) => one.kind === "value").map((/** @type {any} */ one) => one.key[0]));
+  } catch {
+    setTimeout(askCustomers, 10_000);
+  }
+}
+
+/** @param {string[]} names - Of customers: those with views come first, those that live figures have follow. */
+export function seen(names) {
+  const added = names.filter((name) => !customers.value.includes(name));
+  if (added.length) customers.value = [...customers.value, ...added];
+}
+
+/** @param {{name: string}[]} listed */
+const byName = (listed) => /** @type {any} */ (Object.fromEntries(listed.map((one) => [one.name, one])));
+
+ask();
+askCustomers();

@@ -1,0 +1,57 @@
+// @ts-check
+// The timeline of a view: a lane of states, of ads, of bitrates, over one axis.
+
+import { bitrateText, durationText } from "../core/format.js";
+import { momentText } from "../core/ranges.js";
+import { adsOf, axisStep, LEGEND, sinceText, statesOf } from "../core/timeline.js";
+import { html } from "./html.js";
+
+/** @param {{row: any, span_ms: number, tz: string}} props */
+export function Lanes({ row, span_ms, tz }) {
+  const ads = adsOf(row, span_ms);
+  const levels = (row.events ?? []).filter((/** @type {any} */ event) => event.bitrate_bps);
+  return html`
+    <ul class="states">${LEGEND.map((name) => html`<li class=${name}>${name}</li>`)}</ul>
+    <div id="view-life">
+      <${Lane} name="State"><${Blocks} found=${statesOf(row, span_ms)} span_ms=${span_ms} /><//>
+      ${ads.length > 0 && html`<${Lane} name="Ads"><${Blocks} found=${ads} span_ms=${span_ms} /><//>`}
+      ${levels.length > 0 && html`<${Lane} name="Bitrate" isTall><${Bitrates} levels=${levels} span_ms=${span_ms} /><//>`}
+    </div>
+    <${Axis} row=${row} span_ms=${span_ms} tz=${tz} />`;
+}
+
+/** @param {{name: string, isTall?: boolean, children?: any}} props */
+const Lane = ({ name, isTall, children }) => html`<div class=${isTall ? "lane tall" : "lane"}><span class="lane-name">${name}</span>${children}</div>`;
+
+/** @param {{found: import("../core/timeline.js").Stretch[], span_ms: number}} props */
+function Blocks({ found, span_ms }) {
+  const label = found.map(([kind, from, to]) => `${kind} ${durationText(to - from)}`).join(", ");
+  return html`<svg viewBox="0 0 1000 100" preserveAspectRatio="none" role="img" aria-label=${label}>
+    ${found.map(([kind, from, to]) => {
+      // What is too short to be seen is drawn all the same: stalls are what is looked for.
+      const width = Math.max(2, ((to - from) / span_ms) * 1000);
+      const x = Math.min(1000 - width, (from / span_ms) * 1000);
+      return html`<rect class=${kind} x=${x} width=${width} y="0" height="100"><title>${`${kind}: ${durationText(to - from)}, from ${durationText(from)}`}</title></rect>`;
+    })}
+  </svg>`;
+}
+
+/** @param {{levels: any[], span_ms: number}} props */
+function Bitrates({ levels, span_ms }) {
+  const top = Math.max(...levels.map((event) => event.bitrate_bps)) * 1.1;
+  const x = (/** @type {number} */ at_ms) => ((at_ms / span_ms) * 1000).toFixed(2);
+  const y = (/** @type {number} */ bps) => (100 - (bps / top) * 100).toFixed(2);
+  const steps = levels.map(({ at_ms, bitrate_bps }, n) => (n ? `H${x(at_ms)}V${y(bitrate_bps)}` : `M${x(at_ms)} ${y(bitrate_bps)}`));
+  const path = `${steps.join("")}H1000`;
+  return html`<svg viewBox="0 0 1000 100" preserveAspectRatio="none" role="img" aria-label=${`Bitrate: ${levels.map((event) => bitrateText(event.bitrate_bps)).join(", ")}`}>
+    <path class="fill" d=${`${path}V100H${x(levels[0].at_ms)}Z`} /><path class="stroke" d=${path} />
+  </svg>`;
+}
+
+/** Since the beginning, and under the ends the wall clock. @param {{row: any, span_ms: number, tz: string}} props */
+function Axis({ row, span_ms, tz }) {
+  const step = axisStep(span_ms);
+  const marks = Array.from({ length: Math.floor(span_ms / (step * 1000)) + 1 }, (_, at) => at * step);
+  return html`<div class="axis" aria-hidden="true">${marks.map((s) => html`<span style=${{ left: `${(100 * s * 1000) / span_ms}%` }}>${sinceText(s)}</span>`)}</div>
+    <p class="note wall">${momentText(row.view_start_ms, tz, { seconds: true, year: true })} – ${momentText(row.view_start_ms + span_ms, tz, { seconds: true })} (${tz})</p>`;
+}

@@ -1,0 +1,151 @@
+// @ts-check
+// Explore: a metric over a range, by up to two dimensions, under filters, beside another range; as lines, a table or a distribution.
+
+import { changeText, countText, NONE, valueText } from "../core/format.js";
+import { isBad, isShown, viewsMin } from "../core/figures.js";
+import { linesOf } from "../core/series.js";
+import { Answered, useQuestion } from "../parts/asking.js";
+import { Chart } from "../parts/chart.js";
+import { Controls, DimensionSelect, narrowTo } from "../parts/controls.js";
+import { html } from "../parts/html.js";
+import { capital, metricOf, metrics, titleOf } from "../parts/known.js";
+import { go, Link, place } from "../parts/place.js";
+import { MetricName } from "../parts/glossary.js";
+
+const DEFAULT = { metric: "rebuffer_fraction", as: "line" };
+const LINES_MAX = 8;
+const ROWS = 20;
+
+export default function Explore() {
+  const { more } = place.value;
+  const metric = more.metrics || DEFAULT.metric;
+  const [by = "", second = ""] = (more.by ?? "").split(",");
+  const as = more.as || DEFAULT.as;
+  return html`
+    <${Controls} />
+    <div class="controls" role="region" aria-label="What is shown">
+      <label class="pick">Metric <${MetricSelect} value=${metric} /></label>
+      <label class="pick">By <${DimensionSelect} id="by" value=${by} none="nothing" hasCustom=${false} choose=${(/** @type {string} */ v) => go({ more: { by: v } })} /></label>
+      ${by && html`<label class="pick">and <${DimensionSelect} id="by-second" value=${second} none="nothing else" choose=${(/** @type {string} */ v) => go({ more: { by: v ? `${by},${v}` : by, as: "table" } })} /></label>`}
+      <label class="pick">Compare
+        <select id="compare" value=${more.compare ?? ""} onChange=${(/** @type {any} */ e) => go({ more: { compare: e.target.value } })}>
+          <option value="">with nothing</option>
+          <option value="previous">with the range before</option>
+        </select>
+      </label>
+      <${Forms} as=${as} />
+    </div>
+    <section aria-labelledby="explore-title">
+      <h2 id="explore-title"><${MetricName} name=${metric} />${by && ` by ${titleOf(by)}`}${second && ` and ${titleOf(second)}`}</h2>
+      <${Overall} metric=${metric} compare=${more.compare ?? ""} />
+      ${as === "line" && html`<${Lines} metric=${metric} by=${by} compare=${by ? "" : (more.compare ?? "")} />`}
+      ${as === "distribution" ? html`<${Distribution} metric=${metric} />` : by && html`<${Groups} metric=${metric} by=${second ? `${by},${second}` : by} compare=${more.compare ?? ""} />`}
+    </section>`;
+}
+
+/** @param {{value: string}} props */
+function MetricSelect({ value }) {
+  const known = Object.values(metrics.value);
+  return html`<select id="metric" value=${value} onChange=${(/** @type {any} */ e) => go({ more: { metrics: e.target.value } })}>
+    ${known.map((one) => html`<option value=${one.name}>${capital(one.title)}</option>`)}
+    ${!known.length && html`<option value=${value}>${value}</option>`}
+  </select>`;
+}
+
+/** @param {{as: string}} props */
+function Forms({ as }) {
+  const forms = { line: "Line", table: "Table", distribution: "Distribution" };
+  return html`<span class="forms" role="group" aria-label="Form">
+    ${Object.entries(forms).map(([name, title]) => html`<button type="button" aria-pressed=${name === as} onClick=${() => go({ more: { as: name } })}>${title}</button>`)}
+  </span>`;
+}
+
+/** The figure of the whole range, and of the one that it is compared with. @param {{metric: string, compare: string}} props */
+function Overall({ metric, compare }) {
+  const found = useQuestion("/v1/overall", place.value, { metrics: metric, compare }, 30_000);
+  const { unit } = metricOf(metric);
+  return html`<${Answered} of=${found} height=${48} draw=${(/** @type {any} */ data) => {
+    const figure = data.metrics[metric];
+    const before = data.compared?.metrics[metric];
+    return html`<p class="figure" id="overall">
+      <span class=${isBad(metric, figure) ? "value is-bad" : "value"}>${isShown(metric, figure) ? valueText(unit, figure.value) : NONE}</span>
+      <span class="note">n ${countText(figure.n)}${before ? html` · before ${valueText(unit, before.value)}, n ${countText(before.n)} · ${changeText(unit, figure.value, before.value) ?? ""}` : ""}</span>
+    </p>
+    ${figure.n > 0 && !isShown(metric, figure) && html`<p class="note">Not shown below ${viewsMin(metric)} views.</p>`}
+    ${!data.about.has_hot_rows && html`<p class="notice" role="status">Views of the last minutes may be missing: there are too many to read one by one.</p>`}`;
+  }} />`;
+}
+
+/** @param {{metric: string, by: string, compare: string}} props */
+function Lines({ metric, by, compare }) {
+  const found = useQuestion("/v1/timeseries", place.value, { metrics: metric, by, compare, ...(by ? { limit: LINES_MAX } : {}) }, 30_000);
+  const { unit, title } = metricOf(metric);
+  return html`<${Answered} of=${found} height=${280} draw=${(/** @type {any} */ data) => {
+    const { times, lines } = linesOf(data, metric, capital(title));
+    if (!lines.length || lines.every((line) => line.counts.every((n) => n === 0))) return html`<p class="empty">No view in this range.</p>`;
+    return html`<${Chart} times=${times} lines=${lines} unit=${unit} tz=${place.value.tz} title=${capital(title)}
+      zoom=${(/** @type {number} */ from, /** @type {number} */ to) => go({ from: String(from), to: String(to), range: "" })} />`;
+  }} />`;
+}
+
+/** @param {{metric: string, by: string, compare: string}} props */
+function Groups({ metric, by, compare }) {
+  const { order = "", sort = "" } = place.value.more;
+  const order_by = sort || (metricOf(metric).kind === "sum" ? metric : "views");
+  const found = useQuestion("/v1/breakdown", place.value, { by, metrics: metric, compare, limit: ROWS, order_by, order }, 30_000);
+  const { unit, title } = metricOf(metric);
+  const sortBy = (/** @type {string} */ name) => go({ more: { sort: name, order: order_by === name && order !== "ascending" ? "ascending" : "" } });
+  const head = (/** @type {string} */ name, /** @type {string} */ text) => html`<th scope="col" aria-sort=${order_by === name ? order || "descending" : undefined}>
+    <button type="button" onClick=${() => sortBy(name)}>${text}</button></th>`;
+  // Where a figure rests on all views, one column says both.
+  const hasBase = (found.data?.groups ?? []).some((/** @type {any} */ group) => group.n !== group.metrics[metric].n);
+  return html`<${Answered} of=${found} height=${320} draw=${(/** @type {any} */ data) => html`
+    <div class="scroll" tabindex="0" role="region" aria-label=${`${capital(title)} by ${data.by.map(titleOf).join(" and ")}`}>
+      <table id="groups">
+        <thead><tr>
+          ${data.by.map((/** @type {string} */ name) => html`<th scope="col">${titleOf(name)}</th>`)}
+          ${head(metric, capital(title))}
+          ${metric !== "views" && head("views", hasBase ? "Views" : "n (views)")}
+          ${(hasBase || metric === "views") && html`<th scope="col">n</th>`}
+          ${compare && html`<th scope="col">Before</th><th scope="col">Change</th>`}
+        </tr></thead>
+        <tbody>
+          ${data.groups.map((/** @type {any} */ group) => html`<${Row} key=${group.labels.join("\n")} group=${group} by=${data.by} metric=${metric} unit=${unit} isCompared=${Boolean(compare)} hasBase=${hasBase || metric === "views"} />`)}
+          ${!data.groups.length && html`<tr><td class="empty" colspan="7">No view in this range.</td></tr>`}
+        </tbody>
+      </table>
+    </div>`} />`;
+}
+
+/** @param {{group: any, by: string[], metric: string, unit: string, isCompared: boolean, hasBase: boolean}} props */
+function Row({ group, by, metric, unit, isCompared, hasBase }) {
+  const figure = group.metrics[metric];
+  const before = group.compared?.[metric];
+  const isShownNow = isShown(metric, figure);
+  return html`<tr>
+    ${by.map((name, at) => html`<th scope="row">
+      ${group.kind === "other" ? html`${group.labels[at]} <span class="note">${countText(group.groups)} more</span>` : html`<${Link} to=${narrowTo(name, group.key[at])}>${group.labels[at]}<//>`}
+    </th>`)}
+    <td class=${isBad(metric, figure) ? "is-bad" : ""} title=${isShownNow ? "" : `not shown below ${viewsMin(metric)} views`}>${isShownNow ? valueText(unit, figure.value) : NONE}</td>
+    ${metric !== "views" && html`<td>${countText(group.n)}</td>`}
+    ${hasBase && html`<td class="note">${countText(figure.n)}</td>`}
+    ${isCompared && html`<td>${before && isShown(metric, before) ? valueText(unit, before.value) : NONE}${before && html` <span class="note">n ${countText(before.n)}</span>`}</td>
+      <td>${isShownNow && before ? (changeText(unit, figure.value, before.value) ?? NONE) : NONE}</td>`}
+  </tr>`;
+}
+
+/** Of the field of a view that the metric is made of; only measured values have a distribution. @param {{metric: string}} props */
+function Distribution({ metric }) {
+  const of = metric.replace(/_p\d\d$/, "").replace("live_latency_ms", "live_latency_ms_avg").replace("view_watch_ms", "watch_ms");
+  const has = metricOf(metric).kind === "percentile" || metric === "rebuffer_ms" || metric === "watch_ms";
+  const found = useQuestion(has ? "/v1/distribution" : null, place.value, { of }, 30_000);
+  if (!has) return html`<p class="empty">This metric has no distribution: choose a start-up time, a duration or a latency.</p>`;
+  return html`<${Answered} of=${found} height=${280} draw=${(/** @type {any} */ data) => {
+    const most = Math.max(1, ...data.bins.map((/** @type {any} */ bin) => bin.n));
+    return html`<p class="note">n ${countText(data.n)} · ${countText(data.unknown)} views without a value · quantiles within 1 %</p>
+      <ul class="quantiles">${Object.entries(data.quantiles).map(([name, value]) => html`<li><b>${valueText("ms", /** @type {any} */ (value))}</b> <span class="note">${name}</span></li>`)}</ul>
+      <table class="bins" id="bins"><thead><tr><th scope="col">From</th><th scope="col">To below</th><th scope="col">Views</th></tr></thead>
+        <tbody>${data.bins.map((/** @type {any} */ bin) => html`<tr><th scope="row">${valueText("ms", bin.from_value)}</th><td>${valueText("ms", bin.to_value)}</td>
+          <td class="bar-cell"><span class="bar" style=${{ width: `${(100 * bin.n) / most}%` }}></span>${countText(bin.n)}</td></tr>`)}</tbody></table>`;
+  }} />`;
+}

@@ -1,0 +1,159 @@
+// @ts-check
+// Now: viewers and their experience as it is, by every live dimension; what has finished in the last hour; who is suspected.
+
+import { liveSlice, narrowed } from "../core/filters.js";
+import { countText, durationText, NONE, valueText } from "../core/format.js";
+import { isBad, isShown } from "../core/figures.js";
+import { cellsOf, TILES, valuesOf } from "../core/live.js";
+import { Answered, Skeleton, useQuestion } from "../parts/asking.js";
+import { Chart } from "../parts/chart.js";
+import { Controls } from "../parts/controls.js";
+import { Term } from "../parts/glossary.js";
+import { html } from "../parts/html.js";
+import { capital, metricOf, seen, titleOf } from "../parts/known.js";
+import { Spark, Status, useLive } from "../parts/live.js";
+import { go, Link, place } from "../parts/place.js";
+
+/** A share of viewers of a slice that is marked; the slice must have this many. */
+const WARM = { share: 0.1, viewers: 10 };
+const FINISHED = ["rebuffer_fraction", "startup_ms_p50", "startup_ms_p95", "playback_failure_fraction", "exit_before_start_fraction", "bitrate_bps"];
+
+export default function Now() {
+  const { customer, filters, more } = place.value;
+  const slice = filters.length ? liveSlice(filters) : "";
+  const { picture, status } = useLive(customer, slice ?? "");
+  if (picture) seen(picture.customers.map((/** @type {any} */ one) => one.customer));
+  const isCountable = slice !== null && !(slice && picture && !isCounted(picture, slice));
+  return html`
+    <${Controls} hasRange=${false} />
+    <section aria-labelledby="now-title">
+      <div class="section-head"><h2 id="now-title">Now</h2><${Status} status=${status} /></div>
+      ${status.notice && html`<p class="notice" id="live-notice" role="status">${status.notice}</p>`}
+      ${!isCountable && html`<p class="notice" id="not-live" role="status">Viewers of this moment are counted by one or two of the dimensions below: these filters hold for finished views alone.</p>`}
+      ${isCountable && (picture ? html`<${Live} picture=${picture} chosen=${more.tile || "viewers"} isOld=${status.level !== "good"} />` : html`<${Skeleton} height=${330} />`)}
+    </section>
+    <${Finished} />
+    ${picture?.slices === null && html`<p class="note" id="slices-note">There are too many customers to show slices of all: choose one above.</p>`}
+    ${picture?.slices && html`<${Slices} picture=${picture} />`}
+    ${customer === "*" && picture && picture.customers.length > 1 && html`<${Customers} picture=${picture} />`}`;
+}
+
+/** @param {any} picture @param {string} slice */
+const isCounted = (picture, slice) => slice.split("=")[0].split(",").every((name) => picture.slices?.[name]);
+
+/** @param {{picture: any, chosen: string, isOld: boolean}} props */
+function Live({ picture, chosen, isOld }) {
+  const buckets = picture.series.viewers_now?.length ?? 0;
+  const span_ms = buckets * picture.bucket_ms;
+  const tile = TILES.find((one) => one.name === chosen) ?? TILES[0];
+  const times = Array.from({ length: buckets }, (_, at) => (picture.from_ms + (at + 1) * picture.bucket_ms) / 1_000);
+  const values = valuesOf(tile, picture.series);
+  return html`<div class=${isOld ? "is-old" : ""}>
+    <div class="tiles" id="tiles">
+      ${TILES.map((one) => html`<${Tile} key=${one.name} tile=${one} picture=${picture} span_ms=${span_ms} isChosen=${one === tile} />`)}
+    </div>
+    <${Chart} times=${times} lines=${[{ title: tile.title, kind: "value", key: [], values, counts: [] }]} unit=${tile.unit} tz=${place.value.tz} height=${190}
+      title=${`${tile.title}, the last ${durationText(span_ms)} by 5 s`} hasCounts=${false} />
+  </div>`;
+}
+
+/** @param {{tile: import("../core/live.js").Tile, picture: any, span_ms: number, isChosen: boolean}} props */
+function Tile({ tile, picture, span_ms, isChosen }) {
+  const figures = tile.isCount ? picture.totals : picture.now;
+  const value = figures && Object.keys(figures).length ? tile.of(figures) : null;
+  const aside = [figures ? tile.aside(figures) : "", tile.isCount ? `last ${durationText(span_ms)}` : ""].filter(Boolean).join(" · ");
+  return html`<article class="tile" id=${`tile-${tile.name}`} data-chosen=${isChosen}>
+    <h3>${tile.term ? html`<${Term} title=${tile.title} term=${tile.term} />` : tile.title}</h3>
+    <button type="button" class="pick-tile" aria-pressed=${isChosen} aria-label=${`Draw ${tile.title}`} onClick=${() => go({ more: { tile: tile.name } }, { replace: true })}>
+      <span class="value">${valueText(tile.unit, value)}</span>
+      <span class="aside">${aside || "\u00a0"}</span>
+      <${Spark} values=${valuesOf(tile, picture.series)} />
+    </button>
+  </article>`;
+}
+
+/** What has finished in the last hour, under all filters. */
+function Finished() {
+  const last = { ...place.value, range: "1h", from: "", to: "" };
+  const found = useQuestion("/v1/overall", last, { metrics: FINISHED.join(","), compare: "previous" }, 10_000);
+  return html`<section aria-labelledby="finished-title">
+    <div class="section-head"><h2 id="finished-title">Views that finished in the last hour</h2></div>
+    <${Answered} of=${found} height=${92} draw=${(/** @type {any} */ data) => html`
+      <ul class="facts" id="finished">
+        ${FINISHED.map((name) => html`<${Fact} key=${name} name=${name} figure=${data.metrics[name]} before=${data.compared?.metrics[name]} />`)}
+      </ul>`} />
+  </section>`;
+}
+
+/** @param {{name: string, figure: any, before: any}} props */
+function Fact({ name, figure, before }) {
+  const { unit, title } = metricOf(name);
+  const shown = isShown(name, figure) ? valueText(unit, figure.value) : NONE;
+  const was = before && isShown(name, before) ? valueText(unit, before.value) : NONE;
+  return html`<li>
+    <span class="note"><${Link} to=${{ screen: "explore", range: "1h", from: "", to: "", more: { metrics: name } }}>${capital(title)}<//></span>
+    <b class=${isBad(name, figure) ? "is-bad" : ""}>${shown}</b>
+    <span class="note">n ${countText(figure.n)} · hour before ${was}</span>
+  </li>`;
+}
+
+/** The live dimensions, each value a filter. @param {{picture: any}} props */
+function Slices({ picture }) {
+  const dimensions = Object.entries(picture.slices);
+  if (!dimensions.length) return null;
+  return html`<section aria-labelledby="slices-title">
+    <div class="section-head"><h2 id="slices-title">Viewers now, by dimension</h2><p class="note">failures: in the last ${durationText(picture.slices_ms)}</p></div>
+    <div class="cards" id="slices">
+      ${dimensions.map(([name, values]) => html`<${Slice} key=${name} name=${name} values=${values} />`)}
+    </div>
+  </section>`;
+}
+
+/** @param {{name: string, values: any[]}} props */
+function Slice({ name, values }) {
+  const most = Math.max(1, ...values.map((one) => one.viewers_now));
+  return html`<article class="card" id=${`slice-${name}`}>
+    <h3>By ${titleOf(name)}</h3>
+    <div class="scroll plain" tabindex="0" role="region" aria-label=${`Viewers by ${titleOf(name)}`}>
+      <table>
+        <thead><tr><th scope="col">${titleOf(name)}</th><th scope="col">Viewers</th><th scope="col">Rebuffering</th><th scope="col">Bitrate</th><th scope="col">Failures</th></tr></thead>
+        <tbody>${values.map((one) => html`<${SliceRow} key=${one.value} name=${name} one=${one} most=${most} />`)}</tbody>
+      </table>
+    </div>
+  </article>`;
+}
+
+/** @param {{name: string, one: any, most: number}} props */
+function SliceRow({ name, one, most }) {
+  const cells = cellsOf(one);
+  const isWarm = cells.share !== null && cells.share > WARM.share && one.viewers_now >= WARM.viewers;
+  const value = one.value === "(unknown)" ? null : one.value;
+  return html`<tr>
+    <th scope="row">${one.value === "(other)" ? one.value : html`<${Link} to=${{ filters: narrowed(place.value.filters, name, value) }}>${one.value}<//>`}
+      <span class="bar" style=${{ width: `${(100 * one.viewers_now) / most}%` }}></span></th>
+    <td>${cells.viewers}</td><td class=${isWarm ? "is-warm" : ""}>${cells.rebuffering}</td><td>${cells.bitrate}</td>
+    <td>${countText(one.failures)}</td>
+  </tr>`;
+}
+
+/** @param {{picture: any}} props */
+function Customers({ picture }) {
+  const more = picture.customers_total - picture.customers.length;
+  return html`<section aria-labelledby="customers-title">
+    <div class="section-head"><h2 id="customers-title">Viewers now, by customer</h2>${more > 0 && html`<p class="note">${countText(more)} more customers are not listed</p>`}</div>
+    <div class="scroll" tabindex="0" role="region" aria-label="Viewers by customer">
+      <table id="customers-table">
+        <thead><tr><th scope="col">Customer</th><th scope="col">Viewers</th><th scope="col">Rebuffering</th><th scope="col">Bitrate</th><th scope="col">Started</th><th scope="col">Failures</th><th scope="col">Exits before start</th><th scope="col">Limits</th></tr></thead>
+        <tbody>${picture.customers.map((/** @type {any} */ one) => {
+          const cells = cellsOf(one.now);
+          return html`<tr key=${one.customer}>
+            <th scope="row"><${Link} to=${{ customer: one.customer }}>${one.customer}<//></th>
+            <td>${cells.viewers}</td><td>${cells.rebuffering}</td><td>${cells.bitrate}</td>
+            <td>${countText(one.totals.views_started)}</td><td>${countText(one.totals.failures)}</td><td>${countText(one.totals.exits_before_start)}</td>
+            <td><a href=${`/limits?customer=${encodeURIComponent(one.customer)}`}>limits</a></td>
+          </tr>`;
+        })}</tbody>
+      </table>
+    </div>
+  </section>`;
+}

@@ -1,0 +1,116 @@
+"""The page over a month of views: dashboard, query, Postgres, broker, and a warehouse that no finalizer writes."""
+
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from playwright.sync_api import Page
+
+from deploy.local.broker import Broker
+from deploy.local.ports import free_port
+from deploy.local.postgres import Postgres
+from deploy.local.process import Child
+from services.finalizer.serving.database import Serving
+from shared.schemas.live import BUCKET_MS
+from shared.schemas.view import View
+from shared.settings import Settings
+from tests.integration.dashboard_parts import Installation, newest_bucket, start_dashboard, start_query
+from tests.integration.page_views import month, watched_by_x
+from tests.integration.querying import Installation as Data
+from tests.unit.dashboard.records import slice_of
+
+CHROMIUM_ARGS: Final = ["--no-sandbox", "--disable-dev-shm-usage"]
+#: In which the page must have caught up; generous, for a busy machine.
+SOON_MS: Final = 30_000
+
+
+@dataclass
+class Looked:
+    """What is looked at, and the truth of it."""
+
+    installation: Installation
+    query: Child
+    views: list[View]
+    now_ms: int
+    #: When viewer X began to watch.
+    x_ms: int
+
+    @property
+    def url(self) -> str:
+        return self.installation.url
+
+
+@contextmanager
+def looked_at(folder: Path, broker: Broker) -> Iterator[Looked]:
+    """Everything at work over the views of `page_views`."""
+    postgres = Postgres(folder / "postgres")
+    now_ms = int(time.time() * 1_000)
+    x_ms = now_ms - 20 * 3_600_000 - now_ms % 60_000
+    views = [*month(now_ms), watched_by_x(x_ms)]
+    port, query_port = free_port(), free_port()
+    try:
+        postgres.start()
+        with closing(Serving(postgres.dsn, away_seconds_max=20, stop=threading.Event())) as serving:
+            serving.open()
+            serving.keep_views(0)
+            data = Data(postgres.dsn, serving, folder / "warehouse")
+            data.in_warehouse(views)
+            data.in_postgres(views)
+        dashboard = start_dashboard(
+            folder, broker, postgres, port, free_port(), query_url=f"http://127.0.0.1:{query_port}"
+        )
+        query = start_query(folder, postgres, folder / "warehouse", query_port)
+        settings = Settings(kafka_bootstrap=broker.bootstrap, topics_profile="laptop")
+        installation = Installation(broker, postgres, folder, dashboard, port, settings, 0)
+        try:
+            yield Looked(installation, query, views, now_ms, x_ms)
+        finally:
+            installation.dashboard.stop(30)
+            query.stop(30)
+    finally:
+        postgres.remove()
+
+
+def watch_now(installation: Installation) -> None:
+    """Viewers of this moment: most of those of one CDN wait."""
+    bucket_ms = newest_bucket()
+    fastly = slice_of(
+        viewers_now=200, rebuffering_now=70, bitrate_bps_now=200 * 10**6, bitrate_viewers_now=200, failures=4
+    )
+    akamai = slice_of(viewers_now=600, rebuffering_now=6, bitrate_bps_now=600 * 4 * 10**6, bitrate_viewers_now=600)
+    slices = {
+        "cdn=fastly": fastly,
+        "cdn=akamai": akamai,
+        "country=DE": slice_of(viewers_now=500, rebuffering_now=72),
+        "country=FR": slice_of(viewers_now=300, rebuffering_now=4),
+        "cdn,country=fastly\x1fDE": slice_of(viewers_now=120, rebuffering_now=68),
+        "video_title=Cup final": slice_of(viewers_now=650, rebuffering_now=60),
+        "video_title=Sintel": slice_of(viewers_now=150, rebuffering_now=16),
+    }
+    for step in range(-20, 1):
+        figures = {
+            "viewers_now": 800 + 5 * step,
+            "rebuffering_now": 76 + step,
+            "bitrate_bps_now": 2_600_000_000,
+            "bitrate_viewers_now": 800,
+            "views_started": 12,
+            "startups": 12,
+            "startup_ms": 12 * 900,
+            "failures": int(step % 3 == 0),
+            "views_finished": 9,
+            "exits_before_start": int(step % 4 == 0),
+        }
+        for partition in (0, 1):
+            share = figures if partition == 0 else {}
+            installation.count("acme", bucket_ms + step * BUCKET_MS, partition, slices=slices if share else {}, **share)
+    installation.count("globex", bucket_ms, 0, viewers_now=40)
+
+
+def log_in(page: Page, looked: Looked) -> None:
+    """Lets the browser in as the owner of everything."""
+    page.goto(looked.installation.login_url())
+    page.wait_for_selector("#account", timeout=SOON_MS)

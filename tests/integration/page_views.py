@@ -1,0 +1,137 @@
+"""Views of a month as an installation has them: what the page must show follows from them alone."""
+
+import random
+from typing import Any, Final
+
+from shared.schemas.view import TimelineEvent, View
+from tests.unit.query.recounting import DAY_MS, HOUR_MS
+
+MINUTE_MS: Final = 60_000
+TITLES: Final = ("Cup final", "Big Buck Bunny", "Evening news", "Sintel", "Tears of Steel")
+CDNS: Final = ("akamai", "fastly", "cloudfront")
+COUNTRIES: Final = {"DE": (3320, 3209), "FR": (3215, 12322), "US": (7922, 701), "BR": (28573,)}
+BROWSERS: Final = ("Chrome", "Safari", "Firefox")
+VERSIONS: Final = ("2.3.0", "2.4.0")
+#: What goes wrong in the last half hour: a CDN in one network, for one player version.
+INCIDENT: Final = {"cdn": "fastly", "country": "DE", "asn": 3320, "player_version": "2.4.0"}
+VIEWER: Final = "viewer-x"
+#: Where the release of 18:00 brought an error that nobody had before.
+NEW_ERROR: Final = "DECODER_STALL"
+LONG_TITLE: Final = "The film whose title takes all the room that a title may ever use up"[:64]
+
+
+def month(now_ms: int, seed: int = 3) -> list[View]:
+    """The views of customers acme and globex in the 30 days up to now; more of them in the last day."""
+    chance = random.Random(seed)
+    views = [_any(chance, f"view-{n}", now_ms - chance.randrange(30 * DAY_MS)) for n in range(1_400)]
+    views += [_any(chance, f"recent-{n}", now_ms - chance.randrange(26 * HOUR_MS)) for n in range(700)]
+    views += [_any(chance, f"last-{n}", now_ms - chance.randrange(50 * MINUTE_MS)) for n in range(300)]
+    views += [_of_incident(chance, f"stalled-{n}", now_ms - chance.randrange(25 * MINUTE_MS)) for n in range(80)]
+    return views
+
+
+def watched_by_x(at_ms: int) -> View:
+    """The view of viewer X that began at 20:13: it stalled twice, and failed."""
+    events = [
+        TimelineEvent(at_ms=0, event="viewstart"),
+        TimelineEvent(at_ms=1_200, event="playing", playhead_ms=0, bitrate_bps=4_000_000),
+        TimelineEvent(at_ms=60_000, event="rebufferstart", playhead_ms=58_800, bitrate_bps=4_000_000),
+        TimelineEvent(at_ms=68_000, event="playing", playhead_ms=58_800, bitrate_bps=1_500_000),
+        TimelineEvent(at_ms=90_000, event="rebufferstart", playhead_ms=80_800),
+        TimelineEvent(at_ms=95_000, event="error", playhead_ms=80_800),
+    ]
+    fields: dict[str, Any] = {
+        "customer_id": "acme",
+        "viewer_user_id": VIEWER,
+        "video_title": TITLES[0],
+        "watch_ms": 95_000,
+        "playing_ms": 80_800,
+        "rebuffer_count": 2,
+        "rebuffer_ms": 13_000,
+        "error_code": "MEDIA_ERR_NETWORK",
+        "error_message": "the segment never came",
+        "playback_failed": True,
+        "end_reason": "error",
+        "events": events,
+    }
+    return _view("view-of-x", at_ms, at_ms + 95_000, random.Random(1), **fields)
+
+
+def _any(chance: random.Random, name: str, end_ms: int) -> View:
+    country = chance.choice([*COUNTRIES, "DE"])
+    cdn = chance.choice(CDNS)
+    title = chance.choice(TITLES)
+    version = chance.choice(VERSIONS)
+    fails, leaves = chance.random() < 0.04, chance.random() < 0.06
+    plays = not fails and not leaves
+    watch_ms = chance.randrange(30_000, 40 * MINUTE_MS) if plays else chance.randrange(1_000, 20_000)
+    share = chance.choice([0, 0, 0, 0.004, 0.01, 0.03]) * (3 if title == "Sintel" else 1)
+    fields: dict[str, Any] = {
+        "customer_id": "globex" if chance.random() < 0.25 else "acme",
+        "country": country,
+        "asn": chance.choice(COUNTRIES[country]),
+        "cdn": cdn,
+        "video_title": title,
+        "player_version": version,
+        "browser": chance.choice(BROWSERS),
+        "watch_ms": watch_ms,
+        "playing_ms": round(watch_ms * (1 - share)) if plays else 0,
+        "rebuffer_ms": round(watch_ms * share) if plays else 0,
+        "rebuffer_count": chance.randrange(1, 4) if share and plays else 0,
+        "startup_ms": round(chance.lognormvariate(7.0 if country != "BR" else 7.7, 0.5)) if plays else None,
+        "startup_unknown": None if plays else "not_started",
+        "startup_failed": fails,
+        "playback_failed": fails,
+        "ebvs": leaves,
+        "error_code": chance.choice(["MEDIA_ERR_NETWORK", "MANIFEST_404"]) if fails else None,
+        "error_message": "a message" if fails else None,
+        "end_reason": "error" if fails else "clean",
+        "score_view": None if leaves else round(0.0 if fails else 100 - 900 * share, 2),
+        "spi_good": None if leaves else bool(plays and share < 0.01),
+        "bitrate_integral": 3_000_000 * watch_ms if plays else 0,
+        "bitrate_time_ms": watch_ms if plays else 0,
+    }
+    return _view(name, end_ms - watch_ms, end_ms, chance, **fields)
+
+
+def _of_incident(chance: random.Random, name: str, end_ms: int) -> View:
+    watch_ms = chance.randrange(5 * MINUTE_MS, 15 * MINUTE_MS)
+    fields: dict[str, Any] = {
+        "customer_id": "acme",
+        "video_title": chance.choice(TITLES),
+        "browser": chance.choice(BROWSERS),
+        "startup_ms": 1_500,
+        "watch_ms": watch_ms,
+        "playing_ms": round(0.65 * watch_ms),
+        "rebuffer_ms": round(0.35 * watch_ms),
+        "rebuffer_count": 9,
+        "error_code": NEW_ERROR if chance.random() < 0.1 else None,
+        "bitrate_integral": 1_000_000 * watch_ms,
+        "bitrate_time_ms": watch_ms,
+        "score_view": 20.0,
+        "spi_good": False,
+        **INCIDENT,
+    }
+    return _view(name, end_ms - watch_ms, end_ms, chance, **fields)
+
+
+def _view(name: str, begin_ms: int, end_ms: int, chance: random.Random, **fields: Any) -> View:
+    given: dict[str, Any] = {
+        "source": "mux",
+        "day": begin_ms // DAY_MS,
+        "first_append_ms": begin_ms,
+        "last_append_ms": end_ms,
+        "view_start_ms": begin_ms,
+        "view_end_ms": end_ms,
+        "end_reason": "clean",
+        "view_dropped": False,
+        "viewer_user_id": f"viewer-{chance.randrange(400)}",
+        "device": chance.choice(["phone", "tv", "desktop"]),
+        "os": chance.choice(["Android", "iOS", "Windows"]),
+        "player_name": "Player",
+        "stream_type": "live" if fields.get("video_title") == TITLES[0] else "vod",
+        "beacon_count": 12,
+        "complete": True,
+        **fields,
+    }
+    return View(schema_version=1, view_id=name, revision=1, **given)

@@ -1,0 +1,144 @@
+// What the page computes, by node's own runner. `test_core.py` runs it.
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { chipOf, chipText, filterOf, liveSlice, narrowed } from "../../../../services/dashboard/static/core/filters.js";
+import { interval, isBad, isShown, viewsMin } from "../../../../services/dashboard/static/core/figures.js";
+import { ageText, changeText, valueText } from "../../../../services/dashboard/static/core/format.js";
+import { termOf } from "../../../../services/dashboard/static/core/glossary_lookup.js";
+import { statusOf, TILES, valuesOf } from "../../../../services/dashboard/static/core/live.js";
+import { addressOf, changed, placeOf } from "../../../../services/dashboard/static/core/place.js";
+import { HOUR_MS, localText, msOf, resolved } from "../../../../services/dashboard/static/core/ranges.js";
+import { linesOf } from "../../../../services/dashboard/static/core/series.js";
+
+test("an address and its place are the same thing", () => {
+  const filters = [filterOf("cdn", ["fastly", null]), filterOf("country", ["DE"], true)];
+  const place = { screen: "explore", customer: "acme", range: "7d", from: "", to: "", tz: "Europe/Berlin", filters, more: { metrics: "views", by: "cdn,asn" } };
+  const { pathname, search } = new URL(addressOf(place), "http://x");
+  assert.deepEqual(placeOf(pathname, search, "UTC"), place);
+  const own = { ...place, range: "", from: "2026-03-01T10:00", to: "1772400000000" };
+  const address = new URL(addressOf(own), "http://x");
+  assert.deepEqual(placeOf(address.pathname, address.search, "UTC"), own);
+});
+
+test("an address that says nothing means all customers, a day, and the browser's zone", () => {
+  const found = placeOf("/", "", "Asia/Kathmandu");
+  assert.deepEqual([found.screen, found.customer, found.range, found.tz, found.filters], ["", "*", "24h", "Asia/Kathmandu", []]);
+  assert.equal(placeOf("/", "?tz=Nowhere/None", "UTC").tz, "UTC");
+});
+
+test("another screen keeps customer, range and filters, and nothing of the screen before", () => {
+  const place = placeOf("/explore", "?customer=acme&metrics=views&filter=%7B%7D", "UTC");
+  const moved = changed(place, { screen: "errors", more: { since: "1" } });
+  assert.deepEqual([moved.customer, moved.filters, moved.more], ["acme", ["{}"], { since: "1" }]);
+  assert.deepEqual(changed(place, { more: { by: "cdn" } }).more, { metrics: "views", by: "cdn" });
+});
+
+test("a range of one's own ends one up to now, and the other way round", () => {
+  const place = placeOf("/", "?range=7d", "UTC");
+  const own = changed(place, { from: "2026-01-01", to: "2026-01-02" });
+  assert.deepEqual([own.range, own.from], ["", "2026-01-01"]);
+  assert.deepEqual([changed(own, { range: "1h" }).range, changed(own, { range: "1h" }).from], ["1h", ""]);
+});
+
+test("clocks of a zone are read as they show, also where they change", () => {
+  assert.equal(msOf("2026-03-29T01:59", "Europe/Berlin"), Date.UTC(2026, 2, 29, 0, 59));
+  assert.equal(msOf("2026-03-29T03:00", "Europe/Berlin"), Date.UTC(2026, 2, 29, 1, 0));
+  // 02:30 comes twice that night: the first is meant.
+  assert.equal(msOf("2026-10-25T02:30", "Europe/Berlin"), Date.UTC(2026, 9, 25, 0, 30));
+  assert.equal(msOf("2026-10-25T03:00", "Europe/Berlin"), Date.UTC(2026, 9, 25, 2, 0));
+  assert.equal(msOf("2026-07-01", "Asia/Kathmandu"), Date.UTC(2026, 5, 30, 18, 15));
+  assert.equal(msOf("2026-07-01T00:00:00+02:00", "UTC"), Date.UTC(2026, 5, 30, 22));
+  assert.equal(msOf("1772400000000", "UTC"), 1772400000000);
+  assert.equal(msOf("yesterday", "UTC"), null);
+  assert.equal(localText(Date.UTC(2026, 6, 1, 22, 5), "Europe/Berlin"), "2026-07-02T00:05");
+  for (const at of [0, 1772400000000, Date.UTC(2026, 9, 25, 3, 17)]) assert.equal(msOf(localText(at, "America/New_York"), "America/New_York"), at);
+});
+
+test("a range up to now ends with a whole minute or hour, and has its whole length", () => {
+  const now_ms = Date.UTC(2026, 0, 1, 12, 34, 56);
+  const hour = resolved(placeOf("/", "?range=1h", "UTC"), now_ms);
+  assert.deepEqual(hour, { from_ms: Date.UTC(2026, 0, 1, 11, 35), to_ms: Date.UTC(2026, 0, 1, 12, 35) });
+  assert.equal(resolved(placeOf("/", "?range=24h", "UTC"), now_ms).to_ms % HOUR_MS, 0);
+  assert.equal(resolved(placeOf("/", "?from=2026-01-02&to=2026-01-01", "UTC"), now_ms), null);
+});
+
+test("a click narrows a dimension to one value, and leaves what is excluded", () => {
+  const before = [filterOf("cdn", ["akamai"]), filterOf("cdn", ["bad"], true), filterOf("country", ["DE"])];
+  assert.deepEqual(narrowed(before, "cdn", "fastly"), [before[1], before[2], filterOf("cdn", ["fastly"])]);
+  assert.equal(chipText(chipOf(filterOf("cdn", ["a", null], true)), (name) => name.toUpperCase()), "CDN is not a or (unknown)");
+  assert.equal(chipText(chipOf('{"or":[]}'), String), '{"or":[]}');
+  assert.equal(liveSlice([filterOf("cdn", ["fastly"])]), "cdn=fastly");
+  assert.equal(liveSlice([filterOf("cdn", [null])]), "cdn=(unknown)");
+  assert.equal(liveSlice([filterOf("cdn", ["fastly"]), filterOf("country", ["DE"])]), "cdn,country=fastly\u001fDE");
+  for (const others of [[], before, [filterOf("cdn", ["a", "b"])], [filterOf("cdn", ["a"], true)]]) assert.equal(liveSlice(others), null);
+});
+
+test("a percentile is shown where five views lie beyond it", () => {
+  assert.deepEqual(["views", "startup_ms_p50", "startup_ms_p90", "startup_ms_p95", "startup_ms_p99"].map(viewsMin), [1, 1, 50, 100, 500]);
+  assert.equal(isShown("startup_ms_p95", { value: 1, n: 99 }), false);
+  assert.equal(isShown("startup_ms_p95", { value: 1, n: 100 }), true);
+});
+
+test("one failure of 83 is no disaster, and 20 of 100 are", () => {
+  assert.equal(isBad("playback_failure_fraction", { value: 1 / 83, n: 83 }), false);
+  assert.equal(isBad("playback_failure_fraction", { value: 1 / 3, n: 3 }), true);
+  assert.equal(isBad("playback_failure_fraction", { value: 1 / 10, n: 10 }), false);
+  assert.equal(isBad("playback_failure_fraction", { value: 0.2, n: 100 }), true);
+  assert.equal(isBad("rebuffer_fraction", { value: 0.5, n: 3 }), false);
+  assert.equal(isBad("rebuffer_fraction", { value: 0.35, n: 80 }), true);
+  const [low, high] = interval(0.5, 100);
+  assert.ok(Math.abs(low - 0.4038) < 1e-4 && Math.abs(high - 0.5962) < 1e-4, `${low} ${high}`);
+});
+
+test("figures are worded in their unit", () => {
+  assert.deepEqual(
+    [["fraction", 0.354], ["ms", 480], ["ms", 1234], ["ms", 600_000], ["bps", 3_210_000], ["views", 1234567], ["score", 81.25], ["fraction", null]].map(([unit, value]) => valueText(unit, value)),
+    ["35.4%", "480 ms", "1.23 s", "10.0 min", "3.21 Mbps", "1,234,567", "81.3", "–"],
+  );
+  assert.equal(changeText("fraction", 0.05, 0.02), "+3.00 pp");
+  assert.equal(changeText("ms", 900, 1000), "−10.0%");
+  assert.equal(changeText("views", 3, 0), null);
+  assert.deepEqual([5_000, 300_000, 7_200_000].map(ageText), ["5 s", "5 min", "2 h"]);
+});
+
+test("lines have gaps where too few views are, and the range before beside them", () => {
+  const point = (from_ms, value, n) => ({ from_ms, to_ms: from_ms + 1, n, metrics: { startup_ms_p95: { value, n } } });
+  const answer = { points: [point(0, 900, 100), point(1000, 800, 99)], compared: { points: [point(-2000, 700, 100)] } };
+  const { times, lines } = linesOf(answer, "startup_ms_p95", "Start-up");
+  assert.deepEqual(times, [0, 1]);
+  assert.deepEqual(lines.map((line) => line.values), [[900, null], [700, null]]);
+  assert.deepEqual([lines[1].title, lines[1].isBefore, lines[1].counts], ["Start-up, before", true, [100, 0]]);
+});
+
+test("live tiles are ratios of the newest figures, and unknown where nobody watches", () => {
+  const rebuffering = TILES.find((one) => one.name === "rebuffering");
+  assert.deepEqual(valuesOf(rebuffering, { viewers_now: [10, 0, null], rebuffering_now: [1, 0, null] }), [0.1, null, null]);
+});
+
+test("the status names what is away", () => {
+  const picture = { state: "live", shown_until_ms: 1_000_000, partitions: { heard: 2, behind: [] } };
+  const state = { picture, isListening: true, isUnconfirmed: false, silent_ms: 0, now_ms: 1_002_000 };
+  const words = (change) => statusOf({ ...state, ...change }).text;
+  assert.equal(words({}), "Live · 2 s old");
+  assert.equal(words({ now_ms: 1_060_000 }), "Stalled · live data 60 s old");
+  assert.match(words({ isListening: false }), /Dashboard out of reach/);
+  assert.match(words({ silent_ms: 11_000 }), /Dashboard does not answer/);
+  assert.match(words({ isUnconfirmed: true }), /Postgres out of reach/);
+  assert.match(words({ picture: { ...picture, state: "away" } }), /Kafka out of reach/);
+  assert.match(words({ picture: { ...picture, partitions: { heard: 2, behind: [{ until_ms: 990_000 }] } } }), /Incomplete/);
+  assert.equal(words({ picture: { ...picture, state: "waiting", shown_until_ms: null } }), "No live data yet");
+});
+
+test("metrics of the API are found in the table of docs/view.md by their titles", () => {
+  for (const [title, name] of [
+    ["views", "views"],
+    ["video start-up time, p95", "video start-up time"],
+    ["rebuffer percentage", "rebuffer percentage"],
+    ["rebuffer frequency", "rebuffer frequency, per minute"],
+    ["downscale percentage", "upscale, downscale percentage"],
+    ["experience, good views", "experience"],
+    ["exits before video start", "exits before video start"],
+  ]) assert.equal(termOf(title)?.name, name, title);
+  assert.equal(termOf("page load time, median"), null);
+});

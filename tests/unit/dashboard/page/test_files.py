@@ -1,0 +1,86 @@
+"""The page's files: what browsers get, under which policy, and how much of it a first load takes."""
+
+import gzip
+import re
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from aiohttp import web
+from aiohttp.test_utils import TestClient, TestServer
+
+from services.dashboard.page.files import Files
+from services.dashboard.page.routes import STATIC
+
+#: Of the document, and all that it loads before the first screen is drawn.
+FIRST_LOAD_BYTES_MAX = 150_000
+_IMPORT = re.compile(r'\bfrom\s*"([\w./@-]+)"')
+_IN_DOCUMENT = re.compile(r'(?:href|src)="/static/([^"]+)"')
+
+
+@pytest.fixture
+async def client(tmp_path: Path) -> AsyncIterator[TestClient[web.Request, web.Application]]:
+    (tmp_path / "index.html").write_text('<script type="importmap">{"imports": {}}</script>')
+    (tmp_path / "other.html").write_text("<p>none</p>")
+    (tmp_path / "parts").mkdir()
+    (tmp_path / "parts" / "one.js").write_text("export const one = 1;\n" * 50)
+    app = web.Application()
+    app.router.add_get("/static/{path:.+}", Files(tmp_path).serve)
+    made = TestClient(TestServer(app), auto_decompress=False)
+    await made.start_server()
+    yield made
+    await made.close()
+
+
+async def test_a_file_comes_compressed_once_and_then_only_when_it_changed(
+    client: TestClient[web.Request, web.Application],
+) -> None:
+    first = await client.get("/static/parts/one.js", headers={"Accept-Encoding": "gzip"})
+    assert (first.status, first.content_type, first.headers["Content-Encoding"]) == (200, "text/javascript", "gzip")
+    assert gzip.decompress(await first.read()).startswith(b"export const one")
+    again = await client.get("/static/parts/one.js", headers={"If-None-Match": first.headers["ETag"]})
+    assert (again.status, await again.read()) == (304, b"")
+    plain = await client.get("/static/parts/one.js", headers={"Accept-Encoding": "identity"})
+    assert (await plain.read()).startswith(b"export const one")
+
+
+@pytest.mark.parametrize("path", ["parts", "nothing.js", "../secret", "%2e%2e/secret", "parts/../../secret"])
+async def test_nothing_else_is_served(
+    client: TestClient[web.Request, web.Application], tmp_path: Path, path: str
+) -> None:
+    (tmp_path.parent / "secret").write_text("secret")
+    assert (await client.get(f"/static/{path}")).status == 404
+
+
+async def test_of_scripts_in_a_document_the_import_map_alone_may_run(
+    client: TestClient[web.Request, web.Application],
+) -> None:
+    with_map = (await client.get("/static/index.html")).headers["Content-Security-Policy"]
+    # The digest of {"imports": {}}, by openssl.
+    assert "script-src 'self' 'sha256-CJt/FpW3RQlGvqBeO/YK74xrTm1ctS6rLMJu1bV4fMc=';" in with_map
+    without = (await client.get("/static/other.html")).headers["Content-Security-Policy"]
+    assert "script-src 'self';" in without
+    assert "unsafe" not in with_map + without
+
+
+def test_a_first_load_is_small_and_asks_nobody_else() -> None:
+    document = (STATIC / "index.html").read_text()
+    modules = dict(re.findall(r'"([^"]+)": "/static/([^"]+)"', document))
+    wanted, loaded = ["index.html", *_IN_DOCUMENT.findall(document), "screens/now.js"], set[str]()
+    while wanted:
+        path = wanted.pop()
+        if path in loaded:
+            continue
+        loaded.add(path)
+        text = (STATIC / path).read_text()
+        assert "https://" not in text or path.startswith("vendor/"), path
+        if path.endswith(("js", "mjs")):
+            # Screens are loaded when they are opened.
+            names = [name for name in _IMPORT.findall(text) if "/screens/" not in name]
+            wanted += [modules.get(name) or _beside(path, name) for name in names]
+    assert len(loaded) > 20
+    assert sum(len(gzip.compress((STATIC / path).read_bytes())) for path in loaded) < FIRST_LOAD_BYTES_MAX
+
+
+def _beside(path: str, name: str) -> str:
+    return str((STATIC / path).parent.joinpath(name).resolve().relative_to(STATIC))
