@@ -333,7 +333,9 @@ def test_the_page_draws_the_life_of_one_view(installation: Installation, page: P
         life = page.locator("#view-life svg")
         expect(life.nth(0)).to_have_attribute("aria-label", LIFE)
         assert life.nth(0).locator("rect").count() == 8
-        expect(life.nth(1)).to_have_attribute("aria-label", re.compile(r"^ad 2\.00 s, ad 1\.00 s, ad \d+ ms, ad \d+ ms$"))
+        expect(life.nth(1)).to_have_attribute(
+            "aria-label", re.compile(r"^ad 2\.00 s, ad 1\.00 s, ad \d+ ms, ad \d+ ms$")
+        )
         expect(life.nth(2)).to_have_attribute("aria-label", re.compile("^Bitrate: 1.50 Mbps.*4.00 Mbps$"))
         page.locator("#view-card summary").click()
         # Each value of a dimension leads to all views that share it.

@@ -225,7 +225,10 @@ def test_modules_of_the_page_are_fetched_once_with_their_licences_and_only_as_th
 
     first = checkout.setup()
     assert first.returncode == 0, first.stderr
-    assert {file.name: file.read_text() for file in vendor.iterdir()} == {"index.js": "genuine", "index.js.LICENSE": "MIT"}
+    assert {file.name: file.read_text() for file in vendor.iterdir()} == {
+        "index.js": "genuine",
+        "index.js.LICENSE": "MIT",
+    }
     assert checkout.setup().returncode == 0
     assert (checkout.root / "asked").read_text() == "@scope/one@1.2.3\n"
 
