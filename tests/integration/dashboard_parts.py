@@ -45,7 +45,7 @@ PARTITIONS = BEACONS.partitions(PROFILES["laptop"])
 
 #: The states of the captured view, as long as they lasted.
 LIFE = (
-    "starting 3.00 s, playing 4.39 s, rebuffering 2.56 s, playing 1.67 s, seeking 710 ms, playing 1.50 s, paused 2.00 s, "
+    "starting 3.00 s, playing 4.39 s, rebuffering 2.56 s, playing 1.67 s, seeking 710 ms, playing 1.51 s, paused 2.01 s, "
     "playing 3.00 s"
 )
 

@@ -262,7 +262,7 @@ def test_the_page_says_that_postgres_is_away_and_recovers(installation: Installa
     installation.postgres.stop()
     try:
         # The next picture needs to know who looks.
-        installation.count("acme", newest_bucket() + 10 * BUCKET_MS, viewers_now=1)
+        installation.count("acme", newest_bucket() + 8 * BUCKET_MS, viewers_now=1)
         expect(page.locator("#status-text")).to_contain_text("Postgres out of reach", timeout=SOON_MS)
         # What was shown stays, marked with its age.
         expect(page.locator("main")).to_contain_text("Postgres does not answer", timeout=SOON_MS)
@@ -280,8 +280,8 @@ def test_the_page_says_that_kafka_is_away_and_goes_on_when_it_is_back(installati
         expect(page.locator("#status-text")).to_contain_text("Kafka out of reach", timeout=2 * SOON_MS)
     finally:
         installation.broker.start()
-    # Ahead of the other partitions' buckets, which follow.
-    bucket_ms = newest_bucket() + 2 * BUCKET_MS
+    # Ahead of all that was counted before.
+    bucket_ms = newest_bucket() + 9 * BUCKET_MS
     installation.count("acme", bucket_ms, 1, viewers_now=1)
     installation.count("initech", bucket_ms, viewers_now=77)
     page.locator("#customer").select_option("initech", timeout=2 * SOON_MS)
