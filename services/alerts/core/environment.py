@@ -5,7 +5,7 @@ from typing import Final
 
 import msgspec
 
-from services.alerts.core import incidents
+from services.alerts.core import bounds, incidents
 from services.alerts.core.gathering import Closed
 from services.alerts.core.incidents import Incident
 from services.alerts.core.judging import judge
@@ -88,7 +88,10 @@ def apply_rules(
         event = _apply(environment, rule, customer_id, end_ms)
         if event is not None:
             events.append(event)
-    environment.beyond = {one: slices for one, slices in environment.beyond.items() if one in current and slices}
+    environment.beyond = bounds.oldest(
+        {one: slices for one, slices in environment.beyond.items() if one in current and slices}
+    )
+    bounds.shed(environment.incidents.values())
     return events
 
 
@@ -105,7 +108,8 @@ def _apply(environment: Environment, rule: AlertRule, customer_id: str, end_ms: 
         beyond[name] = since.get(name, end_ms)
         if end_ms - beyond[name] >= lasting_ms:
             found[name] = evidence
-    environment.beyond[rule.id] = beyond
+    # What need not last is found at once.
+    environment.beyond[rule.id] = beyond if lasting_ms > 0 else {}
     affected = sum(window(environment.series[name].buckets, end_ms, 1).counts[metric.hits] for name in found)
     incident, event = incidents.follow(
         environment.incidents.get(rule.id),

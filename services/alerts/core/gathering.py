@@ -17,6 +17,8 @@ Pairs = frozenset[frozenset[str]]
 EXPECTED_MS: Final = 4 * BUCKET_MS
 #: Buckets that wait at a time; beyond them the oldest closes.
 OPEN_MAX: Final = 60
+#: Slices of all buckets that wait: a name has up to 550 bytes and its counts 110, and all are one row.
+OPEN_SLICES_MAX: Final = 1_000
 
 
 class Open(msgspec.Struct, array_like=True):
@@ -86,9 +88,14 @@ def close_next(gathering: Gathering, clock_ms: int) -> Closed | None:
     expected = {one for one, last_ms in gathering.reported.items() if last_ms >= start_ms - EXPECTED_MS}
     # Of the first bucket, and after a gap, nobody knows who will report.
     is_whole = bool(expected) and expected <= set(bucket.partitions)
-    if not is_whole and clock_ms < bucket.due_ms and len(gathering.open) <= OPEN_MAX:
+    if not is_whole and clock_ms < bucket.due_ms and not _is_too_much(gathering):
         return None
     del gathering.open[start_ms]
     gathering.closed_ms = start_ms
     gathering.reported = {one: gathering.reported[one] for one in expected} | dict.fromkeys(bucket.partitions, start_ms)
     return Closed(start_ms, bucket.counts, is_whole)
+
+
+def _is_too_much(gathering: Gathering) -> bool:
+    """Whether more waits than may: then the oldest bucket closes, also one that is not whole."""
+    return len(gathering.open) > OPEN_MAX or sum(len(one.counts) for one in gathering.open.values()) > OPEN_SLICES_MAX

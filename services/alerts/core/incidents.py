@@ -81,12 +81,7 @@ def _event(
     reason: EndReason | None = None,
 ) -> AlertEvent:
     """The incident as it is now."""
-    ranked = [
-        evidence
-        for _, evidence in sorted(
-            incident.worst.items(), key=lambda one: (one[1].probability or 0.0, -one[1].hits, one[0])
-        )
-    ]
+    ranked = [evidence for _, evidence in sorted(incident.worst.items(), key=lambda one: (*one[1].rank, one[0]))]
     return AlertEvent(
         schema_version=SCHEMA_VERSION,
         customer_id=customer_id,
@@ -120,7 +115,7 @@ def _take(incident: Incident, found: Mapping[str, Evidence], end_ms: int, affect
                 continue
             incident.has_news = True
             incident.worst[name] = evidence
-        elif (evidence.probability or 0.0, -evidence.hits) < (known.probability or 0.0, -known.hits):
+        elif evidence.rank < known.rank:
             incident.worst[name] = evidence
 
 

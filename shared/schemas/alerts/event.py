@@ -38,6 +38,11 @@ class Evidence(msgspec.Struct, frozen=True, kw_only=True):
     probability: float | None = None
     season: SeasonName | None = None
 
+    @property
+    def rank(self) -> tuple[float, int]:
+        """The smaller, the farther beyond the rule."""
+        return self.probability or 0.0, -self.hits
+
 
 class Suspect(msgspec.Struct, frozen=True, kw_only=True):
     """A slice that has more of what is too much than its share of viewers."""
