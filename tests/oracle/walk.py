@@ -47,12 +47,12 @@ class Delay:
     counting: bool = False
 
 
-def _is_level(delays: Sequence[Delay], least_ms: int) -> bool:
-    """Whether these delays, one after the other, are those of one clock."""
+def _is_level(delays: Sequence[Delay], least_ms: int, count: int, ms: int) -> bool:
+    """Whether so many of these delays or more, over so long or longer, are those of one clock."""
     first, last = delays[0], delays[-1]
     over_ms = last.at_ms - first.at_ms
     spread_ms = max(one.ms for one in delays) - least_ms
-    return len(delays) >= 3 and min(over_ms, last.recv_ms - first.recv_ms) >= 10_000 and 3 * spread_ms <= over_ms
+    return len(delays) >= count and min(over_ms, last.recv_ms - first.recv_ms) >= ms and 3 * spread_ms <= over_ms
 
 
 class Walk:
@@ -68,9 +68,11 @@ class Walk:
         self._seeks_stall = False
         self._failed = False
         self._in_break = self._in_ad = False
-        self._delays: list[tuple[int, int]] = []
+        self._first_delay = 0
         self._lows: list[Delay] = []
-        self._lows_known = False
+        self._least = 0
+        self._known = self._sure = False
+        self._early: Delay | None = None
         self._highs: list[Delay] = []
         self._rates: list[tuple[int, int]] = []
         self._playhead: tuple[int, int] | None = None
@@ -170,13 +172,21 @@ class Walk:
     def _sends(one: Step) -> bool:
         return one.beacon.get("sent_time_ms") is not None
 
+    def _trusts_first(self, one: Step) -> bool:
+        return one.source == "mux" and self._sends(one)
+
     def _usual(self, one: Step) -> int:
         """The delay of an ordinary request, from corrected time to the server's."""
-        return self._delays[0][1] if self._sends(one) else min(delay for _, delay in self._delays)
+        return self._first_delay if self._trusts_first(one) or not self._lows else self._least
 
     def _knows(self, one: Step) -> bool:
         """Whether the usual delay is known."""
-        return self._sends(one) or self._lows_known
+        return self._sends(one) or self._known
+
+    def _restart(self, low: Delay) -> None:
+        """The usual delay is that of this beacon, and not known yet."""
+        self._lows, self._least, self._early = [low], low.ms, None
+        self._known = self._sure = False
 
     def _runs_back(self, one: Step) -> bool:
         """Whether a beacon was received so long before one that comes before it in the order, that the order is wrong."""
@@ -198,8 +208,10 @@ class Walk:
 
     def _rate_of(self, advance: int | None) -> int | None:
         """The time that the playhead takes for an advance, at the rate that it had twice, or once if that is 1."""
-        if advance is None or not self._rates:
+        if advance is None:
             return None
+        if not self._rates:
+            return advance
         (first, first_ms), (last, last_ms) = [(1, 1), *self._rates][-2:]
         if not last_ms <= 4 * last <= 16 * last_ms or 10 * abs(last * first_ms - first * last_ms) > last * first_ms:
             return None
@@ -208,52 +220,80 @@ class Walk:
     def _elapsed(self, last: Span, one: Step, advance: int | None, *, counting: bool) -> tuple[int, bool]:
         client = one.at_ms - last.step.at_ms
         server = one.at_ms + one.offset_ms - last.at_ms - self._usual(one)
-        if client < 0:
-            return server if server >= 0 else advance if advance is not None else 0, True
-        witnessed = advance is not None and advance >= client / 2
-        known = self._knows(one)
-        if server < client - 30_000 and not witnessed:
-            if client > 90_000 and (known or counting):
-                return max(server, 0), True
-            if 30_000 < client <= 90_000 and known:
-                return max(server, 0), True
+        if client < 0 and server < 0:
+            return advance if advance is not None else 0, True
         played = self._rate_of(advance)
-        if played is not None and played >= 5_000 and abs(server - played) <= 2_000 and abs(server - client) > 8_000:
-            return server, True
-        if 20_000 < client <= 90_000 and advance is not None and max(advance, server) < client - 10_000:
-            return max(server, 0), True
-        return client, False
+        witnessed = advance is not None and advance >= client / 2
+        further = played if played is not None else advance if advance is not None else 0
+        known, possible = self._knows(one), server >= -2_000
+        lines = (
+            client < 0,
+            client > 90_000 and possible and server < client - 30_000 and not witnessed and (known or counting),
+            30_000 < client <= 90_000 and possible and server < client - 30_000 and not witnessed and known,
+            self._sure
+            and not self._trusts_first(one)
+            and possible
+            and server < client - 8_000
+            and further <= server + 2_000,
+            played is not None
+            and played >= 5_000
+            and abs(server - played) <= 2_000
+            and abs(server - client) > 8_000,
+            advance is not None and 20_000 < client <= 90_000 and max(advance, server) < client - 10_000,
+        )
+        if not any(lines):
+            return client, False
+        if played is not None and played >= 5_000 and 2_000 < server - played <= 30_000:
+            return played, True
+        return max(server, 0), True
 
     def _late(self, one: Step, at_ms: int) -> int:
         """Notes a beacon's delay; the corrected time, of the first beacon that shows that the clock was set back before, too."""
         delay = one.at_ms + one.offset_ms - at_ms
-        self._delays.append((at_ms, delay))
-        if not self._sends(one):
-            if self._lows and delay < max(low.ms for low in self._lows) - 10_000:
-                self._lows, self._lows_known = [], False
-            if not self._lows or (not self._lows_known and delay <= self._usual(one) + 10_000):
-                self._lows.append(Delay(at_ms, one.recv_ms, delay))
-                self._lows_known = _is_level(self._lows, self._usual(one))
+        if not self.spans:
+            self._first_delay = delay
+        if not self._trusts_first(one):
+            self._note_delay(Delay(at_ms, one.recv_ms, delay))
         late = delay - self._usual(one)
-        if late <= 30_000 or not self._knows(one):
+        if late <= 30_000 or not (self._sends(one) or self._sure):
             self._highs = []
             return at_ms
         counting = bool(self.spans) and (self.spans[-1].state in _COUNTING or self._in_ad)
         if any(abs(late - high.ms) > 10_000 for high in self._highs):
             self._highs = []
         self._highs.append(Delay(at_ms, one.recv_ms, late, counting))
-        if not _is_level(self._highs, min(high.ms for high in self._highs)):
+        if not _is_level(self._highs, min(high.ms for high in self._highs), 3, 10_000):
             return at_ms
         missing = min(high.ms for high in self._highs)
         self.spans[-1].set_back = True
         self.spans[-1].missing_ms = missing if self._highs[0].counting else 0
         self._highs = []
-        self._delays[-1] = (at_ms + missing, delay - missing)
         if one.name in _HEARTBEATS:
             self._beats[-1] += missing
             if len(self._beats) <= 16 and self._intervals:
                 self._intervals[-1] = min(self._intervals[-1] + missing, 300_000)
         return at_ms + missing
+
+    def _note_delay(self, own: Delay) -> None:
+        """Notes a delay that may be the usual one."""
+        if self._lows and self._is_early(own):
+            if self._early is None or self._early.recv_ms == own.recv_ms:
+                self._early = own
+                return
+            # Nothing showed a step: the requests before these were the slow ones.
+            self._restart(self._early)
+        self._early = None
+        if not self._lows or self._is_early(own):
+            self._restart(own)
+        elif own.ms <= self._least + 10_000 and not self._sure:
+            self._lows.append(own)
+            self._least = min(self._least, own.ms)
+            self._known = self._known or _is_level(self._lows, self._least, 2, 2_000)
+            self._sure = _is_level(self._lows, self._least, 3, 10_000)
+        self._least = min(self._least, own.ms)
+
+    def _is_early(self, own: Delay) -> bool:
+        return own.ms < max(low.ms for low in self._lows) - 10_000
 
     def _limit_ms(self, last: Span, one: Step, advance: int | None) -> int | None:
         if one.source == "mux":

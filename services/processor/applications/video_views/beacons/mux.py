@@ -173,6 +173,7 @@ def mux_step(beacon: Beacon, seq: int) -> Step:
         server_ms=beacon.recv_time_ms if offset is None else at_ms + offset,
         clock_offset_ms=offset,
         is_stamped=beacon.sent_time_ms is not None,
+        trusts_first=beacon.sent_time_ms is not None,
         playhead=measured(beacon.playhead_ms),
         counters=counters,
         dimensions=dimensions,

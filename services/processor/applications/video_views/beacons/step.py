@@ -145,3 +145,5 @@ class Step(msgspec.Struct, frozen=True, array_like=True):
     program_ms: int = 0
     #: SIGNED or NOT_SIGNED; 0: the customer does not sign its views.
     signature: int = 0
+    #: Of its client the delays of a view's requests are not compared: that of the first one counts for all.
+    trusts_first: bool = False

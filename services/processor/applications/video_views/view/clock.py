@@ -44,6 +44,7 @@ class Level(msgspec.Struct, array_like=True):
     was_counting: bool = False
     #: When the first of them was received.
     since_recv_ms: int = 0
+    is_sure: bool = False
 
 
 class Latest(msgspec.Struct, array_like=True):
@@ -97,6 +98,8 @@ class Clock(msgspec.Struct, array_like=True):
     latest_server_ms: int = 0
     latest_recv_ms: int = 0
     latest_end: Latest | None = None
+    #: The delay of the last beacon, where that is too small to be usual.
+    early: Level | None = None
 
 
 def begin(clock: Clock, step: Step) -> None:
@@ -165,9 +168,11 @@ def shown_ms(clock: Clock, step: Step) -> int | None:
 def played_ms(clock: Clock, advance_ms: int) -> int | None:
     """The time that the playhead takes for this advance; None where its rate is not known: a stall makes it smaller."""
     shown_ms, in_ms = clock.advanced_ms, clock.advanced_in_ms
-    if not shown_ms or in_ms > RATE_MAX * shown_ms or shown_ms > RATE_MAX * in_ms:
+    if not shown_ms:
+        # Before its first measurement the rate is that of ordinary playing.
+        return advance_ms
+    if in_ms > RATE_MAX * shown_ms or shown_ms > RATE_MAX * in_ms:
         return None
-    # Before its first measurement the rate is that of ordinary playing.
     before_ms, before_in_ms = (clock.before_ms, clock.before_in_ms) if clock.before_in_ms else (1, 1)
     by_rate = shown_ms * before_in_ms
     if RATE_PARTS_MIN * abs(by_rate - before_ms * in_ms) > by_rate:

@@ -8,8 +8,10 @@ from services.processor.applications.video_views.view.clock import Clock, Latest
 #: No request of a live connection takes longer: what the server's clock denies or adds is a step of the client's from here on.
 DENIED_MS: Final = 30_000
 #: A delay is known when so many beacons, sent and received over so long, have shown it to within so much, and to within this
-#: part of that time. The delays of beacons that wait for a connection become smaller by the time between them, and those of one
-#: request are received at once.
+#: part of that time; it is sure when more have, over longer. The delays of beacons that wait for a connection become smaller by
+#: the time between them, and those of one request are received at once.
+KNOWN_BEACONS_MIN: Final = 2
+KNOWN_MS_MIN: Final = 2_000
 LEVEL_BEACONS_MIN: Final = 3
 LEVEL_MS_MIN: Final = 10_000
 LEVEL_SPREAD_MS_MAX: Final = 10_000
@@ -21,18 +23,22 @@ OVERTAKEN_MS_MAX: Final = 10_000
 def usual_ms(clock: Clock, step: Step) -> int:
     """The delay from corrected time to server time that the client's requests have: a longer one waited.
 
-    Where requests say when they were sent, the first beacon's is taken: a beacon that waits for its request while the clock
-    steps has an offset of after the step. Elsewhere it is the smallest one.
+    It is the smallest one, or that of the first beacon, where others are not compared.
     """
-    if step.is_stamped or clock.usual is None:
+    if step.trusts_first or clock.usual is None:
         first = clock.first
         return 0 if first is None else first.server_ms - first.at_ms
     return clock.usual.least_ms
 
 
 def is_known(clock: Clock, step: Step) -> bool:
-    """Whether the usual delay is known."""
+    """Whether the usual delay is known, so that a difference of `DENIED_MS` to it is none of a request's."""
     return step.is_stamped or (clock.usual is not None and clock.usual.is_known)
+
+
+def is_sure(clock: Clock, step: Step) -> bool:
+    """Whether no request is quicker than the usual ones: what is was sent by a clock that was set forward."""
+    return not step.trusts_first and clock.usual is not None and clock.usual.is_sure
 
 
 def late_ms(clock: Clock, step: Step) -> int:
@@ -45,16 +51,31 @@ def take_delay(clock: Clock, step: Step) -> int:
     at_ms = step.at_ms + clock.shift_ms
     delay_ms = step.server_ms - at_ms
     usual = clock.usual
-    if not step.is_stamped:
-        if usual is None or delay_ms < usual.most_ms - LEVEL_SPREAD_MS_MAX:
-            least_ms = delay_ms if usual is None else min(delay_ms, usual.least_ms)
-            clock.usual = Level(at_ms, least_ms, delay_ms, since_recv_ms=step.recv_ms)
-        elif delay_ms <= usual.least_ms + LEVEL_SPREAD_MS_MAX and not usual.is_known:
-            _add(usual, step, at_ms, delay_ms)
-        elif delay_ms < usual.least_ms:
-            usual.least_ms = delay_ms
+    if not step.trusts_first:
+        if usual is not None and delay_ms < usual.most_ms - LEVEL_SPREAD_MS_MAX:
+            if clock.early is None or clock.early.since_recv_ms == step.recv_ms:
+                # It may have waited for its request while the clock was set forward, and has an offset of after that. Then
+                # the step lies behind it, and shows at the latest in the first beacon of the next request.
+                clock.early = Level(at_ms, delay_ms, delay_ms, since_recv_ms=step.recv_ms)
+            else:
+                # Nothing showed a step: the requests before these were the slow ones.
+                usual, clock.early = clock.early, None
+        else:
+            clock.early = None
+        if clock.early is None:
+            clock.usual = _with_delay(usual, step, at_ms, delay_ms)
     clock.usual_ms = usual_ms(clock, step)
     return delay_ms - clock.usual_ms
+
+
+def _with_delay(usual: Level | None, step: Step, at_ms: int, delay_ms: int) -> Level:
+    """The usual level with another delay."""
+    if usual is None or delay_ms < usual.most_ms - LEVEL_SPREAD_MS_MAX:
+        return Level(at_ms, delay_ms, delay_ms, since_recv_ms=step.recv_ms)
+    if delay_ms <= usual.least_ms + LEVEL_SPREAD_MS_MAX and not usual.is_sure:
+        _add(usual, step, at_ms, delay_ms)
+    usual.least_ms = min(usual.least_ms, delay_ms)
+    return usual
 
 
 def take_late(clock: Clock, step: Step, longer_ms: int, *, is_counting: bool, has_played: bool) -> None:
@@ -63,7 +84,7 @@ def take_late(clock: Clock, step: Step, longer_ms: int, *, is_counting: bool, ha
     `is_counting` and `has_played` describe the view before the step. The time that is missing is a gap, if the state before
     it counted.
     """
-    if not is_known(clock, step):
+    if not (step.is_stamped or is_sure(clock, step)):
         clock.late = None
         return
     at_ms = step.at_ms + clock.shift_ms
@@ -72,7 +93,7 @@ def take_late(clock: Clock, step: Step, longer_ms: int, *, is_counting: bool, ha
         clock.late = Level(at_ms, longer_ms, longer_ms, was_counting=is_counting, since_recv_ms=step.recv_ms)
         return
     _add(late, step, at_ms, longer_ms)
-    if not late.is_known:
+    if not late.is_sure:
         return
     clock.late = None
     clock.step_count += 1
@@ -84,11 +105,11 @@ def take_late(clock: Clock, step: Step, longer_ms: int, *, is_counting: bool, ha
 def _add(level: Level, step: Step, at_ms: int, delay_ms: int) -> None:
     level.least_ms, level.most_ms = min(level.least_ms, delay_ms), max(level.most_ms, delay_ms)
     level.count += 1
-    level.is_known = (
-        level.count >= LEVEL_BEACONS_MIN
-        and min(at_ms - level.since_ms, step.recv_ms - level.since_recv_ms) >= LEVEL_MS_MIN
-        and LEVEL_SPREADS_MIN * (level.most_ms - level.least_ms) <= at_ms - level.since_ms
-    )
+    if LEVEL_SPREADS_MIN * (level.most_ms - level.least_ms) > at_ms - level.since_ms:
+        return
+    over_ms = min(at_ms - level.since_ms, step.recv_ms - level.since_recv_ms)
+    level.is_known = level.is_known or (level.count >= KNOWN_BEACONS_MIN and over_ms >= KNOWN_MS_MIN)
+    level.is_sure = level.count >= LEVEL_BEACONS_MIN and over_ms >= LEVEL_MS_MIN
 
 
 def note_overtaken(clock: Clock, step: Step) -> None:

@@ -9,7 +9,7 @@ from services.processor.applications.video_views.beacons.step import Step
 from services.processor.applications.video_views.bounds import STEP_MS_MAX
 from services.processor.applications.video_views.view import clock as of_clock
 from services.processor.applications.video_views.view.clock import RATE_MS_MIN, Clock
-from services.processor.applications.video_views.view.delay import DENIED_MS, is_known, late_ms, usual_ms
+from services.processor.applications.video_views.view.delay import DENIED_MS, is_known, is_sure, late_ms, usual_ms
 from services.processor.applications.video_views.view.silence import limit_ms
 from services.processor.applications.video_views.view.started import RATE_MAX
 from shared.schemas.view import NUMBER_MAX
@@ -37,6 +37,15 @@ class Elapsed(NamedTuple):
     elapsed_ms: int
     gap_ms: int = 0
     is_step: bool = False
+
+
+class Times(NamedTuple):
+    """The time between two timed beacons by each witness: client, server, playhead, and the playhead at its rate."""
+
+    client_ms: int
+    server_ms: int
+    shown_ms: int | None
+    played_ms: int | None
 
 
 class Between(NamedTuple):
@@ -77,20 +86,34 @@ def _stepped(clock: Clock, at_ms: int, step: Step, shown_ms: int | None, *, is_c
     """The elapsed time by the witnesses, if they show that the client's clock stepped; else None."""
     client_ms = step.at_ms + clock.shift_ms - at_ms
     server_ms = step.server_ms - at_ms - usual_ms(clock, step)
-    if client_ms < 0:
-        return server_ms if server_ms >= 0 else (shown_ms or 0)
+    played_ms = None if shown_ms is None else of_clock.played_ms(clock, shown_ms)
+    if client_ms < 0 and server_ms < 0:
+        return shown_ms or 0
+    if not (client_ms < 0 or _is_denied(clock, step, Times(client_ms, server_ms, shown_ms, played_ms), is_counting)):
+        return None
+    if played_ms is not None and played_ms >= RATE_MS_MIN and AGREE_MS < server_ms - played_ms <= DENIED_MS:
+        # The request was slow.
+        return played_ms
+    return max(server_ms, 0)
+
+
+def _is_denied(clock: Clock, step: Step, times: Times, is_counting: bool) -> bool:  # noqa: FBT001  # as `Between` has it
+    """Whether the witnesses deny a difference of the client's times."""
+    client_ms, server_ms, shown_ms, played_ms = times
+    is_possible = server_ms >= -AGREE_MS
     can_deny = is_known(clock, step)
     is_judged = can_deny or is_counting if client_ms > LONG_MS else can_deny and client_ms > DENIED_MS
-    if is_judged and server_ms < client_ms - DENIED_MS and (shown_ms is None or 2 * shown_ms < client_ms):
-        return max(server_ms, 0)
+    is_witnessed = shown_ms is not None and 2 * shown_ms >= client_ms
+    if is_judged and is_possible and server_ms < client_ms - DENIED_MS and not is_witnessed:
+        return True
+    went_further = (played_ms or shown_ms or 0) > server_ms + AGREE_MS
+    if is_sure(clock, step) and is_possible and server_ms < client_ms - STEP_MS_MIN and not went_further:
+        return True
     if shown_ms is None:
-        return None
-    played_ms = of_clock.played_ms(clock, shown_ms) or 0
-    if played_ms >= RATE_MS_MIN and abs(server_ms - played_ms) <= AGREE_MS and abs(server_ms - client_ms) > STEP_MS_MIN:
-        return server_ms
-    if ORDINARY_MS < client_ms <= LONG_MS and max(shown_ms, server_ms) < client_ms - BOTH_DENY_MS:
-        return max(server_ms, 0)
-    return None
+        return False
+    if (played_ms or 0) >= RATE_MS_MIN and abs(server_ms - (played_ms or 0)) <= AGREE_MS:
+        return abs(server_ms - client_ms) > STEP_MS_MIN
+    return ORDINARY_MS < client_ms <= LONG_MS and max(shown_ms, server_ms) < client_ms - BOTH_DENY_MS
 
 
 def depends_on_receipt(clock: Clock, at_ms: int, step: Step, *, is_playing: bool) -> bool:

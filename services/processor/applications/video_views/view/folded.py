@@ -189,8 +189,8 @@ def note_offset(folded: Folded, offset_ms: int | None) -> None:
 
 def _depends_on_receipt(progress: Progress, next_step: Step) -> bool:
     """Whether it matters when the step was received: the times of the client alone do not say what elapsed."""
-    if not next_step.is_stamped and next_step.clock_offset_ms is not None:
-        # The client gives no send time: the delays of all its requests are compared.
+    if not next_step.trusts_first and next_step.clock_offset_ms is not None:
+        # The delays of all its requests are compared.
         return True
     if not progress.at_ms:
         return False
@@ -238,6 +238,7 @@ def _of_both(one: Step, copy: Step, *, is_first: bool) -> Step:
         recv_ms=received.recv_ms,
         server_ms=received.server_ms,
         is_stamped=received.is_stamped,
+        trusts_first=received.trusts_first,
         signature=received.signature,
         # Of equal content, these are the ones that the collector derived.
         dimensions=received.dimensions,
