@@ -368,10 +368,19 @@ def _split(run: list[Step]) -> list[list[Step]]:
         if goes_on is not None:
             goes_on.append(one)
             continue
-        if any(other.seq == one.seq for other in parts[-1]):
+        if any(other.seq == one.seq or _falls(other, one) for other in parts[-1]):
             parts.append([])
         parts[-1].append(one)
     return parts
+
+
+def _falls(one: Step, later: Step) -> bool:
+    """Whether a beacon has a smaller number than one that was sent well before it by the same clock."""
+    if one.is_request or later.is_request or one.seq <= later.seq:
+        return False
+    apart = _reported_ms(later) - _reported_ms(one)
+    delays = later.offset_ms - later.shift_ms - one.offset_ms + one.shift_ms
+    return apart > 10_000 and abs(delays) <= 5_000
 
 
 def _goes_on(part: list[Step], newest: list[Step], one: Step) -> bool:

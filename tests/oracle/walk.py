@@ -224,21 +224,18 @@ class Walk:
             return advance if advance is not None else 0, True
         played = self._rate_of(advance)
         witnessed = advance is not None and advance >= client / 2
-        further = played if played is not None else advance if advance is not None else 0
-        known, possible = self._knows(one), server >= -2_000
+        further = played or 0
+        known, possible = self._knows(one), server >= -2_000 or client > 90_000
         lines = (
             client < 0,
-            client > 90_000 and possible and server < client - 30_000 and not witnessed and (known or counting),
+            client > 90_000 and server < client - 30_000 and not witnessed and (known or counting),
             30_000 < client <= 90_000 and possible and server < client - 30_000 and not witnessed and known,
             self._sure
             and not self._trusts_first(one)
             and possible
             and server < client - 8_000
             and further <= server + 2_000,
-            played is not None
-            and played >= 5_000
-            and abs(server - played) <= 2_000
-            and abs(server - client) > 8_000,
+            played is not None and played >= 5_000 and abs(server - played) <= 2_000 and abs(server - client) > 8_000,
             advance is not None and 20_000 < client <= 90_000 and max(advance, server) < client - 10_000,
         )
         if not any(lines):

@@ -59,12 +59,16 @@ def _set_back_at(stamps: Sequence[Stamp]) -> list[int]:
     found = []
     last: dict[object, Stamp] = {}
     for place, one in enumerate(stamps):
-        if one.seq is None or one.at_ms is None or not one.is_sent:
+        if one.seq is None or one.at_ms is None or (found and not one.is_sent):
+            # After a step a request may still report that it began before it.
             continue
         before = last.get(one.session)
         if before is not None and before.seq is not None and before.at_ms is not None:
-            goes_on = one.seq > before.seq or not one.seq
-            if goes_on and before.at_ms - one.at_ms >= SET_BACK_MS_MIN:
+            falls_ms = before.at_ms - one.at_ms if one.seq > before.seq or not one.seq else 0
+            if falls_ms > 0 and not one.is_sent:
+                # It was sent later than its time says, and after the one before it.
+                one = one._replace(at_ms=before.at_ms)
+            elif falls_ms >= SET_BACK_MS_MIN:
                 found.append(place)
         last[one.session] = one
     return found

@@ -158,6 +158,11 @@ def test_a_clock_that_is_set_back_within_a_body_gives_its_beacons_two_offsets() 
     assert offsets((45, 3_610, "t"), (0, 20, "t")) == [-3_610, -20]
 
 
+def test_a_request_that_began_before_the_clock_was_set_back_shows_it_to_what_comes_after() -> None:
+    assert offsets((4, 3_610, "rr"), (5, 30, "t"), (6, 40, "t")) == [-3_620, -40, -40]
+    assert offsets((3, 3_620, "t"), (4, 3_610, "rr"), (5, 30, "t")) == [-3_620, -3_620, -30]
+
+
 @pytest.mark.parametrize(
     "records",
     [

@@ -3,7 +3,7 @@
 A *run* of the sequence begins with each step numbered 0 of another time, and holds the steps sent from then until the next
 run. Where a number comes a second time within it, the step numbered 0 between the two was lost: another run begins with the
 second one. Steps from before the first known beginning are of the first run, if it has none of their numbers; else they are a
-run of its own. What is settled stays where it is: the beginning of a settled play that comes late belongs to it, and is a
+run of its own. The same holds where a number comes after greater ones that were sent well before it by the same clock. What is settled stays where it is: the beginning of a settled play that comes late belongs to it, and is a
 misfit. Within a run, in the order of numbers, a *play* begins where the content becomes another one.
 """
 
@@ -12,6 +12,7 @@ from typing import Final, NamedTuple
 
 from services.processor.applications.video_views.beacons.step import Step
 from services.processor.applications.video_views.plays.clocks import (
+    LEVEL_SPREAD_MS_MAX,
     SET_BACK_MS_MIN,
     SetBack,
     shifted_delay_ms,
@@ -28,6 +29,8 @@ from services.processor.applications.video_views.view.by_number import (
 from services.processor.applications.video_views.view.seen import Ranges
 from services.processor.applications.video_views.view.spans import Span, may_be_sent
 
+#: Numbers rise with the time, but for what happens at about the same time.
+FALLS_MS_MIN: Final = 10_000
 #: Where a run begins, for the order of runs, whose beginning is not known.
 UNKNOWN: Final[Place] = NOWHERE
 #: Stands for the plays that are closed.
@@ -111,6 +114,15 @@ def arranged(
         for run, members, of_run in _runs(start, group, parts, misfits):
             plays += _plays(run, members, of_run, misfits)
     return plays, misfits
+
+
+def are_of_two_runs(one: Step, other: Step) -> bool:
+    """Whether the greater number of two steps was sent well before the smaller one, by the same clock."""
+    if not (one.is_timed and other.is_timed):
+        return False
+    apart_ms = one.at_ms + one.shift_ms - other.at_ms - other.shift_ms
+    falls = apart_ms < -FALLS_MS_MIN if one.seq > other.seq else one.seq < other.seq and apart_ms > FALLS_MS_MIN
+    return falls and abs(shifted_delay_ms(one) - shifted_delay_ms(other)) <= LEVEL_SPREAD_MS_MAX
 
 
 def reports_later(one: Step, start: Place) -> bool:
@@ -213,16 +225,19 @@ def _where_numbers_repeat(
 ) -> list[tuple[Place, list[Step], Sequence[Settled]]]:
     runs: list[tuple[Place, list[Step], Sequence[Settled]]] = [(start, [], parts)]
     numbers: set[int] = set()
+    newest = -1
     for one in in_order:
         goes_on = next((run for _, run, _ in runs[:-1] if _goes_on(run, runs[-1][1], one)), None)
         if goes_on is not None:
             goes_on.append(one)
             continue
-        if one.seq in numbers or _part_of(one, runs[-1][2]) is not None:
+        falls = one.seq < newest and any(are_of_two_runs(one, other) for other in runs[-1][1])
+        if one.seq in numbers or falls or _part_of(one, runs[-1][2]) is not None:
             runs.append((place_of(one), [], []))
-            numbers = set()
+            numbers, newest = set(), -1
         runs[-1][1].append(one)
         numbers.add(one.seq)
+        newest = max(newest, one.seq)
     return runs
 
 

@@ -10,7 +10,12 @@ from typing import Any
 
 from services.processor.applications.video_views.beacons.step import Step
 from services.processor.applications.video_views.bounds import ARRANGED_STEPS_MAX
-from services.processor.applications.video_views.plays.arrangement import begins_at, content_of, reports_later
+from services.processor.applications.video_views.plays.arrangement import (
+    are_of_two_runs,
+    begins_at,
+    content_of,
+    reports_later,
+)
 from services.processor.applications.video_views.plays.clocks import (
     has_slow,
     is_delayed,
@@ -86,7 +91,7 @@ def _place(session: Session, shelf: Shelf, step: Step) -> Placed:
     is_known = _is_known(session, opened[0], step)
     content = content_of(step)
     shows_other = content is not None and play.content not in (None, content)
-    if is_known is None or (not is_known and (shows_other or at < play.run or later)):
+    if is_known is None or (not is_known and (shows_other or at < play.run or later or _falls(opened[0], step))):
         return rearrange(session, shelf, step)
     return _taken(session, play, opened, step)
 
@@ -199,6 +204,15 @@ def _is_admitted(session: Session, step: Step) -> bool:
         return False
     restarts = step.seq <= last.last_seq
     return run not in (None, last.run) or restarts or not last.has_begun
+
+
+def _falls(view: ViewState, step: Step) -> bool:
+    """Whether a step may not be of the view's run: its number does not rise with the time."""
+    order = by_number(view)
+    newest = order.held[-1] if order.held else view.folded.recent[-1] if view.folded.recent else None
+    if newest is None or (step.seq > newest.seq and not are_of_two_runs(step, newest)):
+        return False
+    return any(are_of_two_runs(step, one) for one in movable(view))
 
 
 def _is_known(session: Session, view: ViewState, step: Step) -> bool | None:

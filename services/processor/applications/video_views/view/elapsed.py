@@ -100,13 +100,14 @@ def _stepped(clock: Clock, at_ms: int, step: Step, shown_ms: int | None, *, is_c
 def _is_denied(clock: Clock, step: Step, times: Times, is_counting: bool) -> bool:  # noqa: FBT001  # as `Between` has it
     """Whether the witnesses deny a difference of the client's times."""
     client_ms, server_ms, shown_ms, played_ms = times
-    is_possible = server_ms >= -AGREE_MS
+    # Else the step lies behind it, in its own request.
+    is_possible = server_ms >= -AGREE_MS or client_ms > LONG_MS
     can_deny = is_known(clock, step)
     is_judged = can_deny or is_counting if client_ms > LONG_MS else can_deny and client_ms > DENIED_MS
     is_witnessed = shown_ms is not None and 2 * shown_ms >= client_ms
     if is_judged and is_possible and server_ms < client_ms - DENIED_MS and not is_witnessed:
         return True
-    went_further = (played_ms or shown_ms or 0) > server_ms + AGREE_MS
+    went_further = (played_ms or 0) > server_ms + AGREE_MS
     if is_sure(clock, step) and is_possible and server_ms < client_ms - STEP_MS_MIN and not went_further:
         return True
     if shown_ms is None:

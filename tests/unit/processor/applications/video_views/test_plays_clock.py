@@ -197,3 +197,26 @@ def test_short_plays_follow_each_other_though_the_clock_is_set_back_into_an_earl
         at_ms = number * (records * 5_000 + 1_000)
         beacons += play(records, at_ms, content, stepped_ms=by_ms if number >= 2 else 0, every_ms=5_000)
     assert [one[1:3] for one in rows_of(beacons)] == [(content, records) for content in "abcdef"]
+
+
+@pytest.mark.parametrize("lost", [1, 3])
+@pytest.mark.parametrize("has_content", [True, False])
+def test_a_play_whose_beginning_is_lost_fills_no_gap_of_the_play_before(lost: int, has_content: bool) -> None:  # noqa: FBT001
+    first, second = play(30, 0, "a"), play(20, 400 * SECOND_MS, "b")
+    beacons = [*first[:1], *first[1 + lost :], *second[lost:]]
+    if not has_content:
+        beacons = [without_content(one) for one in beacons]
+    names = ("a", "b") if has_content else (None, None)
+    expected = [
+        ("s1", names[0], 30 - lost, lost, 290_000),
+        ("s1.2", names[1], 20 - lost, lost, (19 - lost) * 10_000),
+    ]
+    assert rows_of(beacons) == expected
+    assert rows_of(beacons[::-1]) == expected
+    for seed in range(5):
+        random.Random(seed).shuffle(beacons)
+        assert rows_of(beacons) == expected
+
+
+def without_content(beacon: Beacon) -> Beacon:
+    return msgspec.structs.replace(beacon, attrs={"sta": beacon.attrs["sta"]})

@@ -287,10 +287,9 @@ PAUSED_ON: list[Event] = [(at_ms, "heartbeat", at_ms - 1_800_900, {}) for at_ms 
 
 
 @pytest.mark.parametrize("client", ["cmcd", "native", "epas"])
-@pytest.mark.parametrize("by_ms", [25_000, -25_000])
-def test_a_step_of_less_than_30_s_is_not_distinguished_from_a_slow_request(client: Client, by_ms: int) -> None:
-    row = row_of(story(client, STALLED, ((60_000, by_ms),)))
-    assert (row["clock_step_count"], row["rebuffer_ms"]) == (0, 40_000 + by_ms)
+def test_a_clock_set_back_by_less_than_30_s_is_not_distinguished_from_a_slow_request(client: Client) -> None:
+    row = row_of(story(client, STALLED, ((60_000, -25_000),)))
+    assert (row["clock_step_count"], row["rebuffer_ms"]) == (0, 15_000)
 
 
 @pytest.mark.parametrize("client", CLIENTS)
