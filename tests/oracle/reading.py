@@ -187,7 +187,8 @@ def ordered(steps: Sequence[Step]) -> list[Step]:
         return sorted(steps, key=lambda one: (one.seq, one.at_ms, _within_ms(one)))
     if steps[0].source in ("mux", "cmcd"):
         return sorted(steps, key=lambda one: one.seq)
-    return sorted(steps, key=lambda one: (one.at_ms, _within_ms(one)))
+    _set_back(steps, numbered=False)
+    return sorted(steps, key=lambda one: (one.at_ms + one.shift_ms, _within_ms(one)))
 
 
 def _within_ms(one: Step) -> tuple[int, int, int]:
@@ -254,8 +255,8 @@ def _runs(steps: Sequence[Step]) -> list[list[Step]]:
     return [part for run in runs for part in _split(run)]
 
 
-def _set_back(steps: Sequence[Step]) -> None:
-    """Moves what was sent by clocks that were set back."""
+def _set_back(steps: Sequence[Step], *, numbered: bool = True) -> None:
+    """Moves what was sent by clocks that were set back. Without numbers nothing shows which of it was only delayed."""
     in_order = sorted(steps, key=lambda one: one.at_ms)
     slow = [
         one
@@ -284,8 +285,8 @@ def _set_back(steps: Sequence[Step]) -> None:
         shifts = (0, *(clock[2] for clock in clocks))
         late = [one for one in by_clock if one in all_slow]
         lies_between = any(_lies_between(one, shift, places) for one in late for shift in shifts)
-        was_delayed = lies_between or any(_rises(late, shift, places) for shift in shifts)
-        clock = None if was_delayed else _clock(first, in_order)
+        was_delayed = numbered and (lies_between or any(_rises(late, shift, places) for shift in shifts))
+        clock = None if was_delayed else _clock(first, in_order, numbered=numbered)
         clocks += [] if clock is None else [clock]
         places += [(_reported_ms(one) + (0 if clock is None else clock[2]), one.seq) for one in by_clock]
     level = []
@@ -297,23 +298,18 @@ def _set_back(steps: Sequence[Step]) -> None:
             level.append((_reported_ms(one), one.seq))
     level.sort()
     for one in in_order:
-        if (_reported_ms(one), one.seq) not in level:
+        if numbered and (_reported_ms(one), one.seq) not in level:
             _place_between(one, [clock[2] for clock in clocks], level)
 
 
-def _clock(first: Step, in_order: Sequence[Step]) -> tuple[int, int, int, int] | None:
+def _clock(first: Step, in_order: Sequence[Step], *, numbered: bool) -> tuple[int, int, int, int] | None:
     """When it began by the client, its offset, its shift, and when the first beacon by it was received; None if it is none."""
     later = [one for one in in_order if one.at_ms > first.at_ms]
     quick = [one for one in later if first.offset_ms - one.offset_ms >= 30_000]
     before = [one for one in quick if one.recv_ms < first.recv_ms]
-    zeros = [one.at_ms for one in later if one.seq == 0 and abs(one.offset_ms - first.offset_ms) <= 5_000]
-    own = [
-        one
-        for one in later
-        if (not zeros or one.at_ms < zeros[0])
-        and one.at_ms >= first.at_ms + 10_000
-        and abs(one.offset_ms - first.offset_ms) <= 5_000
-    ]
+    alike = [one for one in later if abs(one.offset_ms - first.offset_ms) <= 5_000]
+    zeros = [one.at_ms for one in alike if one.seq == 0] if numbered else []
+    own = [one for one in alike if (not zeros or one.at_ms < zeros[0]) and one.at_ms >= first.at_ms + 10_000]
     if not before or not own:
         return None
     shift_ms = first.offset_ms - min(one.offset_ms for one in before)

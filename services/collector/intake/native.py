@@ -3,7 +3,7 @@
 `NativeBeacon` and `Batch` define the format: bodies are decoded with them, and the published JSON Schema is generated from them.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import cache
 from typing import Annotated, Any, Final, Generic, TypeVar
 
@@ -11,6 +11,7 @@ import msgspec
 
 from services.collector.intake.body import unpacked
 from services.collector.intake.json_format import check_items, decoded, schema_of
+from services.collector.intake.offsets import Stamp, clock_offsets_ms
 from services.collector.intake.post import (
     InvalidInput,
     ParsedBody,
@@ -191,14 +192,11 @@ def _parsed_beacons(
 ) -> ParsedBody:
     sender = sender_of(post.client, customer.terms)
     common = commons(post, customer.id, sender, rules)
-    if sent_time_ms is None:
-        latest = max((beacon.time_ms for beacon, _ in read if isinstance(beacon, NativeBeacon)), default=None)
-    else:
-        latest = sent_time_ms
-    offset = None if latest is None else post.recv_time_ms - latest
+    times_ms = [beacon.time_ms if isinstance(beacon, NativeBeacon) else None for beacon, _ in read]
+    offsets = clock_offsets_ms(times_ms, post.recv_time_ms, lambda: _stamps(read), sent_time_ms=sent_time_ms)
     accepted: list[Beacon] = []
     rejected: list[Rejected] = []
-    for place, (beacon, raw) in enumerate(read):
+    for place, ((beacon, raw), offset) in enumerate(zip(read, offsets, strict=True)):
         if isinstance(beacon, InvalidInput):
             rejected.append(_rejected(beacon, raw, customer.id, place))
         else:
@@ -206,6 +204,16 @@ def _parsed_beacons(
                 without_viewer(beacon.attrs)
             accepted.append(_canonical(beacon, sent_time_ms, offset, common))
     return ParsedBody(accepted, rejected)
+
+
+def _stamps(read: Sequence[tuple[NativeBeacon | InvalidInput, bytes]]) -> list[Stamp]:
+    """Beacons without numbers are in the order of their batch."""
+    return [
+        Stamp(beacon.view_id, place if beacon.seq is None else beacon.seq, beacon.time_ms)
+        if isinstance(beacon, NativeBeacon)
+        else Stamp(None, None, None)
+        for place, (beacon, _) in enumerate(read, 1)
+    ]
 
 
 def _canonical(

@@ -1,7 +1,8 @@
-"""What to add to the client times of a POST that does not say when it was sent.
+"""What to add to the client times of a POST of events.
 
-It was sent after the latest of its events. Where the client's clock was set back within it, the latest time is one of before:
-so the events before that and those after it have offsets of their own (docs/view.md, "Time, gaps and clocks"). Times in ms.
+If it does not say when it was sent, it was sent after the latest of its events. Where the client's clock was set back within it,
+the latest time is one of before: so the events before that and those after it have offsets of their own (docs/view.md, "Time,
+gaps and clocks"). Times in ms.
 """
 
 from collections.abc import Callable, Sequence
@@ -23,22 +24,27 @@ class Stamp(NamedTuple):
 
 
 def clock_offsets_ms(
-    times_ms: Sequence[int | None], recv_time_ms: int, stamps: Callable[[], Sequence[Stamp]]
+    times_ms: Sequence[int | None],
+    recv_time_ms: int,
+    stamps: Callable[[], Sequence[Stamp]],
+    *,
+    sent_time_ms: int | None = None,
 ) -> list[int | None]:
     """The clock offset of each event of one POST, in the order of its body; None where no event has a time.
 
-    `stamps` tells more of the events; it is asked only if times fall.
+    `stamps` tells more of the events; it is asked only if times fall. `sent_time_ms` is when the POST was sent, if it says so.
     """
     latest_ms = None
     for at_ms in times_ms:
         if at_ms is not None and (latest_ms is None or at_ms > latest_ms):
             latest_ms = at_ms
         elif at_ms is not None and latest_ms is not None and latest_ms - at_ms >= SET_BACK_MS_MIN:
-            return _in_parts(stamps(), recv_time_ms)
-    return [None if latest_ms is None else recv_time_ms - latest_ms] * len(times_ms)
+            return _in_parts(stamps(), recv_time_ms, sent_time_ms)
+    sent_ms = latest_ms if sent_time_ms is None else sent_time_ms
+    return [None if sent_ms is None else recv_time_ms - sent_ms] * len(times_ms)
 
 
-def _in_parts(stamps: Sequence[Stamp], recv_time_ms: int) -> list[int | None]:
+def _in_parts(stamps: Sequence[Stamp], recv_time_ms: int, sent_time_ms: int | None) -> list[int | None]:
     beginnings = [0, *_set_back_at(stamps), len(stamps)]
     offsets: list[int | None] = [None] * len(stamps)
     sent_ms = recv_time_ms
@@ -47,7 +53,8 @@ def _in_parts(stamps: Sequence[Stamp], recv_time_ms: int) -> list[int | None]:
         times = [one.at_ms for one in stamps[begin:end] if one.at_ms is not None and (one.is_sent or not begin)]
         if not times:
             continue
-        offset_ms = sent_ms - max(times)
+        is_last = end == len(stamps)
+        offset_ms = sent_ms - (sent_time_ms if is_last and sent_time_ms is not None else max(times))
         offsets[begin:end] = [offset_ms] * (end - begin)
         # What comes before was sent before the first of these.
         sent_ms = times[0] + offset_ms
@@ -56,7 +63,7 @@ def _in_parts(stamps: Sequence[Stamp], recv_time_ms: int) -> list[int | None]:
 
 def _set_back_at(stamps: Sequence[Stamp]) -> list[int]:
     """The places of the events before which the clock was set back."""
-    found = []
+    found: list[int] = []
     last: dict[object, Stamp] = {}
     for place, one in enumerate(stamps):
         if one.seq is None or one.at_ms is None or (found and not one.is_sent):
@@ -67,8 +74,9 @@ def _set_back_at(stamps: Sequence[Stamp]) -> list[int]:
             falls_ms = before.at_ms - one.at_ms if one.seq > before.seq or not one.seq else 0
             if falls_ms > 0 and not one.is_sent:
                 # It was sent later than its time says, and after the one before it.
-                one = one._replace(at_ms=before.at_ms)
-            elif falls_ms >= SET_BACK_MS_MIN:
+                last[one.session] = one._replace(at_ms=before.at_ms)
+                continue
+            if falls_ms >= SET_BACK_MS_MIN:
                 found.append(place)
         last[one.session] = one
     return found

@@ -209,3 +209,14 @@ def test_no_body_is_too_strange(body: bytes, encoding: str) -> None:
 def test_no_query_is_too_strange(pairs: list[tuple[str, str]]) -> None:
     parsed = native.parse_query(pairs, post(b"?", key="acme"), RULES)
     assert len(parsed.accepted) + len(parsed.rejected) == 1
+
+
+def test_a_clock_that_is_set_back_within_a_batch_gives_its_beacons_two_offsets() -> None:
+    base_ms = RECV_TIME_MS - 10_000_000
+    times_ms = [base_ms + 3_610_000, base_ms + 3_620_000, base_ms + 30_000, base_ms + 40_000]
+    beacons = [native_beacon(time_ms=at_ms) for at_ms in times_ms]
+    parsed = parse({"sent_time_ms": base_ms + 42_000, "beacons": beacons})
+    offsets_ms = [one.clock_offset_ms for one in parsed.accepted]
+    after_ms = RECV_TIME_MS - base_ms - 42_000
+    # What came before the step was sent when the first one after it was.
+    assert offsets_ms == [after_ms + 30_000 - 3_620_000] * 2 + [after_ms] * 2

@@ -1,23 +1,17 @@
 """How the steps of a session fall into plays: a function of the set of them, for any order in which they came.
 
 A *run* of the sequence begins with each step numbered 0 of another time, and holds the steps sent from then until the next
-run. Where a number comes a second time within it, the step numbered 0 between the two was lost: another run begins with the
-second one. Steps from before the first known beginning are of the first run, if it has none of their numbers; else they are a
-run of its own. The same holds where a number comes after greater ones that were sent well before it by the same clock. What is settled stays where it is: the beginning of a settled play that comes late belongs to it, and is a
-misfit. Within a run, in the order of numbers, a *play* begins where the content becomes another one.
+run. Where a number comes a second time within it, or well after a greater one by the same clock, the step numbered 0 between
+the two was lost: another run begins there. Steps from before the first known beginning are of the first run, if it has none of
+their numbers; else they are a run of its own. What is settled stays where it is: the beginning of a settled play that comes
+late belongs to it, and is a misfit. Within a run, in the order of numbers, a *play* begins where the content becomes another
+one.
 """
 
 from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
 from services.processor.applications.video_views.beacons.step import Step
-from services.processor.applications.video_views.plays.clocks import (
-    LEVEL_SPREAD_MS_MAX,
-    SET_BACK_MS_MIN,
-    SetBack,
-    shifted_delay_ms,
-    shifts_ms,
-)
 from services.processor.applications.video_views.view.by_number import (
     MISSING_SLACK_MS,
     NOWHERE,
@@ -27,6 +21,13 @@ from services.processor.applications.video_views.view.by_number import (
     sent_ms,
 )
 from services.processor.applications.video_views.view.seen import Ranges
+from services.processor.applications.video_views.view.set_back import (
+    LEVEL_SPREAD_MS_MAX,
+    SET_BACK_MS_MIN,
+    SetBack,
+    shifted_delay_ms,
+    shifts_ms,
+)
 from services.processor.applications.video_views.view.spans import Span, may_be_sent
 
 #: Numbers rise with the time, but for what happens at about the same time.

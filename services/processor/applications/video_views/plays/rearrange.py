@@ -15,11 +15,11 @@ from services.processor.applications.video_views.plays.arrangement import (
     arranged,
     reports_later,
 )
-from services.processor.applications.video_views.plays.clocks import all_shifted, found_in
 from services.processor.applications.video_views.plays.session import Placed, Play, Session, Shelf
 from services.processor.applications.video_views.view.by_number import Place, place_of
 from services.processor.applications.video_views.view.folded import Taken, take_late
 from services.processor.applications.video_views.view.seen import add_key, numbered_key_of
+from services.processor.applications.video_views.view.set_back import all_shifted, found_in
 from services.processor.applications.video_views.view.spans import Span
 from services.processor.applications.video_views.view.state import ViewState, by_number
 

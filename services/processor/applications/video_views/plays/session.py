@@ -4,9 +4,9 @@ from typing import Any, NamedTuple, Protocol
 
 import msgspec
 
-from services.processor.applications.video_views.plays.clocks import SetBack
 from services.processor.applications.video_views.view.by_number import Place
 from services.processor.applications.video_views.view.folded import Taken
+from services.processor.applications.video_views.view.set_back import SetBack
 from services.processor.applications.video_views.view.state import ViewState
 
 
@@ -48,7 +48,7 @@ class Session(msgspec.Struct, array_like=True):
     deleted: list[int] = []
     #: Where the client's clock was set back.
     set_back: list[SetBack] = []
-    #: Between these lie the delays of its steps that can be moved (`clocks.delay_ms`); None before the first.
+    #: Between these lie the delays of its steps that can be moved (`set_back.delay_ms`); None before the first.
     delays_ms: tuple[int, int] | None = None
 
 

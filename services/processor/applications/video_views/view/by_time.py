@@ -1,9 +1,10 @@
 """The order of a view whose beacons are put in order by the client's time (EPAS, native).
 
-If every beacon of the view has a number, the number comes before the time. The newest steps are kept, so that one that comes
-late is folded in its place.
+If every beacon of the view has a number, the number comes before the time. Else what was sent after the client's clock was set
+back is moved behind what was sent before. The newest steps are kept, so that one that comes late is folded in its place.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -22,6 +23,7 @@ from services.processor.applications.video_views.view.folded import (
     take_late,
 )
 from services.processor.applications.video_views.view.seen import Ranges, add_key, add_number, count_of, key_of
+from services.processor.applications.video_views.view.set_back import SetBack, found_in, may_differ, ranged, shifted
 
 
 class ByTime(msgspec.Struct, array_like=True, tag=2):
@@ -35,6 +37,9 @@ class ByTime(msgspec.Struct, array_like=True, tag=2):
     settled_keys: list[int] = []
     #: The numbers that have come.
     numbers: Ranges = []
+    #: Of a view without numbers: where the client's clock was set back, and between which delays its steps lie.
+    set_back: list[SetBack] = []
+    delays_ms: tuple[int, int] | None = None
 
     @property
     def waiting(self) -> list[Step]:
@@ -54,7 +59,12 @@ class ByTime(msgspec.Struct, array_like=True, tag=2):
     def take(self, folded: Folded, dimensions: dict[str, Any], next_step: Step) -> Taken:
         """Takes a step in where it belongs, once."""
         is_reordered = self.is_numbered and not next_step.seq and self._order_by_time(folded, dimensions)
-        taken = self._put(folded, dimensions, next_step)
+        if not self.is_numbered:
+            self.delays_ms = ranged(self.delays_ms, [next_step])
+        if self.delays_ms is not None and may_differ(self.delays_ms):
+            taken = self._put_by_clocks(folded, dimensions, next_step)
+        else:
+            taken = self._put(folded, dimensions, next_step)
         if taken.is_new and next_step.seq:
             add_number(self.numbers, next_step.seq)
         return taken._replace(dimensions_changed=True) if is_reordered else taken
@@ -72,14 +82,44 @@ class ByTime(msgspec.Struct, array_like=True, tag=2):
         return [], [*self.settled_keys, *map(key_of, folded.recent)]
 
     def _place_of(self, one: Step) -> tuple[int, int, int]:
-        return (one.seq if self.is_numbered else 0, one.at_ms, one.tie)
+        return (one.seq if self.is_numbered else 0, one.at_ms + one.shift_ms, one.tie)
 
     def _order_by_time(self, folded: Folded, dimensions: dict[str, Any]) -> bool:
         """Puts the view in order by time alone: a beacon without a number has come. Returns whether that changed the order."""
         self.is_numbered = False
         self.settled_at = (0, *self.settled_at[1:])
+        self.delays_ms = ranged(None, folded.recent)
         in_order = sorted(folded.recent, key=self._place_of)
         is_changed = in_order != folded.recent
+        if is_changed:
+            fold_again(folded, dimensions, in_order)
+        return is_changed
+
+    def _put_by_clocks(self, folded: Folded, dimensions: dict[str, Any], next_step: Step) -> Taken:
+        """As `_put`, where a step may change what is known of the client's clocks."""
+        original = next(
+            (one for one in folded.recent if one.at_ms == next_step.at_ms and one.tie == next_step.tie), None
+        )
+        if original is not None:
+            # A copy has a delay of its own: it stands where its original does.
+            taken = self._put(folded, dimensions, msgspec.structs.replace(next_step, shift_ms=original.shift_ms))
+            return taken._replace(dimensions_changed=self._arrange(folded, dimensions, ()) or taken.dimensions_changed)
+        if folded.settled is not None and self._place_of(shifted(next_step, self.set_back)) <= self.settled_at:
+            return self._put(folded, dimensions, shifted(next_step, self.set_back))
+        self._arrange(folded, dimensions, (next_step,))
+        self._settle(folded, RECENT_STEPS_MAX)
+        return Taken(is_new=True, dimensions_changed=True)
+
+    def _arrange(self, folded: Folded, dimensions: dict[str, Any], new: Sequence[Step]) -> bool:
+        """Puts the steps that can be moved, and new ones, in order by the clocks that all of them show; whether that changed."""
+        before = folded.recent
+        steps = [*before, *new]
+        self.set_back = found_in(steps, self.set_back, are_numbered=False)
+        in_order = sorted((shifted(one, self.set_back) for one in steps), key=self._place_of)
+        if new and all(one is other for one, other in zip(before, in_order, strict=False)):
+            apply(folded, dimensions, in_order[-1])
+            return True
+        is_changed = in_order != before
         if is_changed:
             fold_again(folded, dimensions, in_order)
         return is_changed

@@ -97,7 +97,7 @@ def _stepped(clock: Clock, at_ms: int, step: Step, shown_ms: int | None, *, is_c
     return max(server_ms, 0)
 
 
-def _is_denied(clock: Clock, step: Step, times: Times, is_counting: bool) -> bool:  # noqa: FBT001  # as `Between` has it
+def _is_denied(clock: Clock, step: Step, times: Times, is_counting: bool) -> bool:  # as `Between` has it
     """Whether the witnesses deny a difference of the client's times."""
     client_ms, server_ms, shown_ms, played_ms = times
     # Else the step lies behind it, in its own request.

@@ -201,8 +201,9 @@ def test_after_its_window_a_new_beacon_is_late_once_and_all_others_are_duplicate
 def test_a_row_whose_play_turns_out_to_be_of_others_is_taken_back(drive: Drive) -> None:
     driver = driver_of(drive)
     first = play_of(0, 0, 1, 3, 4)
-    # Reported last, numbered between the others, with another content: a play in their middle, until its run is known.
-    second = play_of(100_000, 0, 1, 2, content="b")
+    # Reported last, soon after the others and numbered between them, with another content: a play in their middle, until its run
+    # is known.
+    second = play_of(6_000, 0, 1, 2, content="b")
     for beacon in [*first, second[2]]:
         pipe(driver, beacon, 110_000)
     driver.advance_to(T0 + 30 * MINUTE_MS)

@@ -201,7 +201,7 @@ def test_short_plays_follow_each_other_though_the_clock_is_set_back_into_an_earl
 
 @pytest.mark.parametrize("lost", [1, 3])
 @pytest.mark.parametrize("has_content", [True, False])
-def test_a_play_whose_beginning_is_lost_fills_no_gap_of_the_play_before(lost: int, has_content: bool) -> None:  # noqa: FBT001
+def test_a_play_whose_beginning_is_lost_fills_no_gap_of_the_play_before(lost: int, has_content: bool) -> None:
     first, second = play(30, 0, "a"), play(20, 400 * SECOND_MS, "b")
     beacons = [*first[:1], *first[1 + lost :], *second[lost:]]
     if not has_content:

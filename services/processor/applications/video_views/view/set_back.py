@@ -1,4 +1,4 @@
-"""The clock of a session that is set back: the order of its plays follows the times of receipt then.
+"""The clock of a client that is set back: the order of plays, and of beacons without numbers, follows the times of receipt then.
 
 The *delay* of a step is its server time less its client time. A step that was received after a quicker one, which was sent
 after it, was either delayed, or the clock was set back. After a clock was set back delays stay as they are; a step that
@@ -133,10 +133,13 @@ def _denies(one: SetBack, step: Step) -> bool:
     return is_quick and step.at_ms - one.begun_ms >= one.shift_ms
 
 
-def found_in(steps: Iterable[Step], known: Sequence[SetBack], settled: Sequence[Span] = ()) -> list[SetBack]:
+def found_in(
+    steps: Iterable[Step], known: Sequence[SetBack], settled: Sequence[Span] = (), *, are_numbered: bool = True
+) -> list[SetBack]:
     """The steps among these at which the clock was set back, beside those that are known.
 
-    Each is the first one by its clock. `settled` says when steps were sent that cannot be moved.
+    Each is the first one by its clock. `settled` says when steps were sent that cannot be moved. `are_numbered`: the steps have
+    numbers, which show which of them were only delayed.
     """
     in_order = sorted(steps, key=_by_time)
     found = [one for one in known if not _is_judged_again(one, in_order)][-CLOCKS_MAX:]
@@ -153,8 +156,8 @@ def found_in(steps: Iterable[Step], known: Sequence[SetBack], settled: Sequence[
         level = _level(first, by_delay)
         if any(one.begun_ms <= first.at_ms and _is_level(delay_ms(first), one.delay_ms) for one in found):
             continue
-        of_clock = _judged(first, in_order, level)
-        if of_clock is not None:
+        of_clock = _judged(first, in_order, level, are_numbered=are_numbered)
+        if of_clock is not None and are_numbered:
             delayed = [one for one in level if id(one) in slow_ids]
             if _was_delayed(delayed, [0, *(one.shift_ms for one in found)], places, settled):
                 of_clock = None
@@ -247,7 +250,7 @@ def _rises(own: Sequence[Place], places: Sequence[Place]) -> bool:
     return all(one < following for one, following in pairwise(numbers))
 
 
-def _judged(first: Step, in_order: Sequence[Step], level: Sequence[Step]) -> SetBack | None:
+def _judged(first: Step, in_order: Sequence[Step], level: Sequence[Step], *, are_numbered: bool) -> SetBack | None:
     """What the steps show of the first one by a clock, if they show one; `level` have its delay."""
     later = in_order[bisect_right(in_order, first.at_ms, key=_by_time) :]
     quick = [one for one in later if delay_ms(first) - delay_ms(one) >= SET_BACK_MS_MIN]
@@ -256,7 +259,8 @@ def _judged(first: Step, in_order: Sequence[Step], level: Sequence[Step]) -> Set
         return None
     base_ms = min(delay_ms(one) - one.shift_ms for one in before)
     # Beginnings that were delayed alike are no clock.
-    until_ms = next((one.at_ms for one in later if not one.seq and _is_level(delay_ms(one), delay_ms(first))), None)
+    beginnings = (one.at_ms for one in later if not one.seq and _is_level(delay_ms(one), delay_ms(first)))
+    until_ms = next(beginnings, None) if are_numbered else None
     from_ms = first.at_ms + LEVEL_MS_MIN
     own = [one for one in level if one.at_ms >= from_ms and (until_ms is None or one.at_ms < until_ms)]
     recv_ms = min([first.recv_ms, *(one.recv_ms for one in own)])
