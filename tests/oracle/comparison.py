@@ -99,12 +99,12 @@ SKIPPED: Final = (
         lambda _, __, records: _is_closed_between(records),
     ),
     Skipped(
-        "a clock set back in a view without numbers (EPAS, native without `seq`): what comes then belongs before what is settled, "
-        "and counts as late",
-        lambda one, rows, _: (
+        "a clock set back in a view without numbers (EPAS, native without `seq`) of more than 64 beacons, or with late ones: what "
+        "shows it came when others were settled",
+        lambda one, rows, records: (
             _is_set_back(one)
             and one.client in ("epas", "native-unnumbered")
-            and any(row["late_count"] > 0 for row in rows)
+            and (len(records) > RECENT_STEPS_MAX or any(row["late_count"] > 0 for row in rows))
         ),
     ),
     Skipped(

@@ -286,7 +286,7 @@ def _set_back(steps: Sequence[Step], *, numbered: bool = True) -> None:
         late = [one for one in by_clock if one in all_slow]
         lies_between = any(_lies_between(one, shift, places) for one in late for shift in shifts)
         was_delayed = numbered and (lies_between or any(_rises(late, shift, places) for shift in shifts))
-        clock = None if was_delayed else _clock(first, in_order, numbered=numbered)
+        clock = None if was_delayed else _clock(first, in_order, clocks, numbered=numbered)
         clocks += [] if clock is None else [clock]
         places += [(_reported_ms(one) + (0 if clock is None else clock[2]), one.seq) for one in by_clock]
     level = []
@@ -302,7 +302,16 @@ def _set_back(steps: Sequence[Step], *, numbered: bool = True) -> None:
             _place_between(one, [clock[2] for clock in clocks], level)
 
 
-def _clock(first: Step, in_order: Sequence[Step], *, numbered: bool) -> tuple[int, int, int, int] | None:
+#: When a clock began by the client, its offset, what it adds to the first clock's times, when its first beacon was received.
+_Clock = tuple[int, int, int, int]
+
+
+def _shift_of(one: Step, clocks: Sequence[_Clock]) -> int:
+    own = [clock for clock in clocks if clock[1] <= one.offset_ms + 5_000 and clock[3] <= one.recv_ms]
+    return max(own, key=lambda clock: clock[1])[2] if own else 0
+
+
+def _clock(first: Step, in_order: Sequence[Step], known: Sequence[_Clock], *, numbered: bool) -> _Clock | None:
     """When it began by the client, its offset, its shift, and when the first beacon by it was received; None if it is none."""
     later = [one for one in in_order if one.at_ms > first.at_ms]
     quick = [one for one in later if first.offset_ms - one.offset_ms >= 30_000]
@@ -312,7 +321,7 @@ def _clock(first: Step, in_order: Sequence[Step], *, numbered: bool) -> tuple[in
     own = [one for one in alike if (not zeros or one.at_ms < zeros[0]) and one.at_ms >= first.at_ms + 10_000]
     if not before or not own:
         return None
-    shift_ms = first.offset_ms - min(one.offset_ms for one in before)
+    shift_ms = first.offset_ms - min(one.offset_ms - _shift_of(one, known) for one in before)
     if any(one.at_ms - first.at_ms >= shift_ms for one in quick):
         return None
     return first.at_ms, first.offset_ms, shift_ms, min(one.recv_ms for one in (first, *own))

@@ -77,6 +77,8 @@ class Walk:
         self._rates: list[tuple[int, int]] = []
         self._playhead: tuple[int, int] | None = None
         self._live = self._begun = False
+        #: Silences in playing before the rhythm is known, and the gap that each of them is then.
+        self._unjudged: list[tuple[Span, int, int]] = []
         for one in play:
             if one.is_request:
                 self._request_count += bool(self.spans)
@@ -116,6 +118,20 @@ class Walk:
         if self._beats and len(self._intervals) < 15:
             self._intervals.append(min(at_ms - self._beats[-1], 300_000))
         self._beats.append(at_ms)
+
+    def _judge_again(self) -> None:
+        """Judges silences of before again, after a heartbeat."""
+        rhythm = self._rhythm_ms()
+        for span, silence, gap in self._unjudged:
+            if silence > (rhythm or 300_000):
+                span.gap_ms, span.ms = gap, span.ms - gap
+        self._unjudged = [one for one in self._unjudged if not one[0].gap_ms and rhythm is None]
+
+    def _rhythm_ms(self) -> int | None:
+        """The longest silence by the heartbeats so far."""
+        if len(self._intervals) < 3:
+            return None
+        return max(90_000, 3 * sorted(self._intervals)[(len(self._intervals) - 1) // 4])
 
     def _advertise(self, one: Step) -> None:
         match one.ad:
@@ -158,6 +174,8 @@ class Walk:
             self._rates.append((advance, last.ms))
         at_ms = self._late(one, at_ms)
         last.played_ms = self._shown(last, one, at_ms)
+        if one.name in _HEARTBEATS:
+            self._judge_again()
         return at_ms
 
     @staticmethod
@@ -295,8 +313,9 @@ class Walk:
     def _limit_ms(self, last: Span, one: Step, advance: int | None) -> int | None:
         if one.source == "mux":
             return 90_000
-        if len(self._intervals) >= 3:
-            return max(90_000, 3 * sorted(self._intervals)[(len(self._intervals) - 1) // 4])
+        rhythm = self._rhythm_ms()
+        if rhythm is not None:
+            return rhythm
         waits = last.state in _WAITING and not self._in_ad
         if self._beats or waits or advance is not None:
             return 300_000
@@ -313,12 +332,16 @@ class Walk:
         silence = min(silence, elapsed)
         if self._live and advance is not None and advance >= elapsed / 2:
             advance = None
-        limit = self._limit_ms(last, one, advance)
-        if limit is None or silence <= limit:
-            return 0
+        gap = silence
         if advance is not None and advance <= 4 * elapsed:
-            return elapsed - advance if elapsed - advance > 10_000 else 0
-        return silence
+            gap = elapsed - advance if elapsed - advance > 10_000 else 0
+        limit = self._limit_ms(last, one, advance)
+        if limit is not None and silence > limit:
+            return gap
+        playing = last.state == "playing" and not self._in_break and one.source != "mux"
+        if silence > 90_000 and gap and playing and self._rhythm_ms() is None and len(self._unjudged) < 8:
+            self._unjudged.append((last, silence, gap))
+        return 0
 
     def _shown(self, last: Span, one: Step, at_ms: int) -> int:
         """How long it played by the playhead alone, while the beacons still said that it was starting."""

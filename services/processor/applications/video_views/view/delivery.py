@@ -78,6 +78,13 @@ def resize(scale: Scale, sizes: dict[str, int]) -> None:
     scale.max_downscale = max(scale.max_downscale, scale.downscale)
 
 
+def take_back(scale: Scale, elapsed_ms: int, upscale: float, downscale: float) -> None:
+    """Subtracts a time that was added as playing at these sizes."""
+    scale.upscale_integral -= upscale * elapsed_ms
+    scale.downscale_integral -= downscale * elapsed_ms
+    scale.time_ms -= elapsed_ms
+
+
 def integrate(scale: Scale, elapsed_ms: int) -> None:
     """Adds a time of playing."""
     if scale.is_known:

@@ -10,7 +10,7 @@ from services.processor.applications.video_views.bounds import STEP_MS_MAX
 from services.processor.applications.video_views.view import clock as of_clock
 from services.processor.applications.video_views.view.clock import RATE_MS_MIN, Clock
 from services.processor.applications.video_views.view.delay import DENIED_MS, is_known, is_sure, late_ms, usual_ms
-from services.processor.applications.video_views.view.silence import limit_ms
+from services.processor.applications.video_views.view.silence import SILENCE_MS_MIN, limit_ms
 from services.processor.applications.video_views.view.started import RATE_MAX
 from shared.schemas.view import NUMBER_MAX
 
@@ -37,6 +37,9 @@ class Elapsed(NamedTuple):
     elapsed_ms: int
     gap_ms: int = 0
     is_step: bool = False
+    #: A silence that may turn out to hold a gap, and that gap; 0: none.
+    quiet_ms: int = 0
+    later_gap_ms: int = 0
 
 
 class Times(NamedTuple):
@@ -74,12 +77,14 @@ def elapsed(clock: Clock, at_ms: int, step: Step, between: Between) -> Elapsed:
         # After a sleep the player shows the live edge: the playhead is no witness of what played.
         shown_ms = None
     has_witness = shown_ms is not None
-    if quiet_ms <= limit_ms(clock, at_ms + bounded_ms, step, has_witness=has_witness, is_waiting=between.is_waiting):
-        return Elapsed(bounded_ms, 0, is_step)
+    gap_ms = quiet_ms
     if shown_ms is not None and shown_ms <= RATE_MAX * bounded_ms:
-        unwitnessed_ms = bounded_ms - shown_ms
-        return Elapsed(bounded_ms, unwitnessed_ms if unwitnessed_ms > UNWITNESSED_MS_MAX else 0, is_step)
-    return Elapsed(bounded_ms, quiet_ms, is_step)
+        gap_ms = bounded_ms - shown_ms if bounded_ms - shown_ms > UNWITNESSED_MS_MAX else 0
+    if quiet_ms > limit_ms(clock, at_ms + bounded_ms, step, has_witness=has_witness, is_waiting=between.is_waiting):
+        return Elapsed(bounded_ms, gap_ms, is_step)
+    if quiet_ms > SILENCE_MS_MIN and gap_ms and between.is_playing:
+        return Elapsed(bounded_ms, 0, is_step, quiet_ms, gap_ms)
+    return Elapsed(bounded_ms, 0, is_step)
 
 
 def _stepped(clock: Clock, at_ms: int, step: Step, shown_ms: int | None, *, is_counting: bool) -> int | None:

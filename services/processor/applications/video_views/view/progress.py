@@ -14,6 +14,7 @@ from services.processor.applications.video_views.view.delay import DENIED_MS
 from services.processor.applications.video_views.view.delivery import Requests, Scale
 from services.processor.applications.video_views.view.elapsed import ORDINARY_MS, STEP_MS_MIN, Between, Elapsed
 from services.processor.applications.video_views.view.errors import Errors
+from services.processor.applications.video_views.view.silence import UNJUDGED_MAX, Unjudged, known_limit_ms
 from services.processor.applications.video_views.view.started import Started
 from shared.schemas.view import INTEGRAL_MAX, NUMBER_MAX
 
@@ -80,6 +81,8 @@ class Progress(msgspec.Struct, array_like=True):
     signature: int = 0
     #: The smallest values of counters that may be a session's: they show whether the client counted again from 0.
     least_counters: dict[str, int] = {}
+    #: Silences while it played before the client's rhythm is known.
+    unjudged: list[Unjudged] = []
 
 
 _WAITING: Final = frozenset({step.STARTING, step.REBUFFERING, step.SEEKING})
@@ -135,6 +138,8 @@ def _take_time(progress: Progress, next_step: Step) -> Step:
             _pass(progress, in_place, elapsed_ms)
         progress.at_ms = in_place.at_ms
         clock.note(of_view, next_step, in_place.at_ms)
+        if next_step.is_heartbeat and progress.unjudged:
+            _judge_again(progress)
     else:
         in_place = clock.corrected(next_step, of_view.shift_ms) if of_view.shift_ms else next_step
         if progress.at_ms:
@@ -169,7 +174,29 @@ def _judge(progress: Progress, next_step: Step) -> int:
     of_view.shift_ms = progress.at_ms + found.elapsed_ms - next_step.at_ms
     if found.gap_ms:
         clock.note_gap(of_view, found.gap_ms, has_played=_had_played(progress))
+    is_open = found.quiet_ms and known_limit_ms(of_view) is None and not (progress.ads and progress.ads.state)
+    if is_open and len(progress.unjudged) < UNJUDGED_MAX:
+        scale = progress.scale
+        sizes = (scale.upscale, scale.downscale) if scale is not None and scale.is_known else ()
+        progress.unjudged.append(Unjudged(found.quiet_ms, found.later_gap_ms, progress.bitrate_bps, *sizes))
     return found.elapsed_ms - found.gap_ms
+
+
+def _judge_again(progress: Progress) -> None:
+    """Takes back the silences that are gaps by what a heartbeat shows of the client's rhythm."""
+    known_ms = known_limit_ms(progress.clock)
+    limit_ms = clock.UNKNOWN_SILENCE_MS if known_ms is None else known_ms
+    gaps = [one for one in progress.unjudged if one.quiet_ms > limit_ms]
+    progress.unjudged = [] if known_ms is not None else [one for one in progress.unjudged if one.quiet_ms <= limit_ms]
+    for one in gaps:
+        clock.note_gap(progress.clock, one.gap_ms, has_played=True)
+        progress.watch_ms -= one.gap_ms
+        progress.playing_ms -= one.gap_ms
+        if one.bitrate_bps:
+            progress.bitrate_integral -= one.bitrate_bps * one.gap_ms
+            progress.bitrate_time_ms -= one.gap_ms
+        if one.upscale is not None and progress.scale is not None:
+            delivery.take_back(progress.scale, one.gap_ms, one.upscale, one.downscale)
 
 
 def elapsed_to(progress: Progress, next_step: Step) -> Elapsed:

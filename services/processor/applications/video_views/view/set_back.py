@@ -156,7 +156,7 @@ def found_in(
         level = _level(first, by_delay)
         if any(one.begun_ms <= first.at_ms and _is_level(delay_ms(first), one.delay_ms) for one in found):
             continue
-        of_clock = _judged(first, in_order, level, are_numbered=are_numbered)
+        of_clock = _judged(first, in_order, level, found, are_numbered=are_numbered)
         if of_clock is not None and are_numbered:
             delayed = [one for one in level if id(one) in slow_ids]
             if _was_delayed(delayed, [0, *(one.shift_ms for one in found)], places, settled):
@@ -250,14 +250,19 @@ def _rises(own: Sequence[Place], places: Sequence[Place]) -> bool:
     return all(one < following for one, following in pairwise(numbers))
 
 
-def _judged(first: Step, in_order: Sequence[Step], level: Sequence[Step], *, are_numbered: bool) -> SetBack | None:
-    """What the steps show of the first one by a clock, if they show one; `level` have its delay."""
+def _judged(
+    first: Step, in_order: Sequence[Step], level: Sequence[Step], known: Sequence[SetBack], *, are_numbered: bool
+) -> SetBack | None:
+    """What the steps show of the first one by a clock, if they show one; `level` have its delay.
+
+    `known` are the clocks that were set back by less.
+    """
     later = in_order[bisect_right(in_order, first.at_ms, key=_by_time) :]
     quick = [one for one in later if delay_ms(first) - delay_ms(one) >= SET_BACK_MS_MIN]
     before = [one for one in quick if one.recv_ms < first.recv_ms]
     if not before:
         return None
-    base_ms = min(delay_ms(one) - one.shift_ms for one in before)
+    base_ms = min(delay_ms(one) - shifted(one, known).shift_ms for one in before)
     # Beginnings that were delayed alike are no clock.
     beginnings = (one.at_ms for one in later if not one.seq and _is_level(delay_ms(one), delay_ms(first)))
     until_ms = next(beginnings, None) if are_numbered else None
