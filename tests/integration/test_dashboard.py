@@ -186,6 +186,20 @@ def test_a_click_on_a_slice_narrows_the_page_to_it_and_back_undoes_it(installati
     expect(page.locator(".chip")).to_have_count(0)
 
 
+def test_the_page_shows_viewers_whose_value_is_unknown_as_a_row_of_their_own(
+    installation: Installation, page: Page
+) -> None:
+    slices = {"cdn=fast": slice_of(viewers_now=3), "cdn=(unknown)": slice_of(viewers_now=5, rebuffering_now=1)}
+    installation.count("acme", newest_bucket() + 2 * BUCKET_MS, 0, slices=slices)
+    page.locator("#customer").select_option("acme", timeout=SOON_MS)
+    rows = page.locator("#slice-cdn tbody tr")
+    unknown = rows.filter(has_text="(unknown)")
+    expect(unknown.locator("td").nth(0)).to_have_text("5", timeout=SOON_MS)
+    expect(unknown.locator("td").nth(1)).to_have_text("20.0%")
+    # The rows add up to all viewers.
+    assert [int(rows.nth(at).locator("td").nth(0).inner_text()) for at in range(rows.count())] == [3, 5]
+
+
 def test_the_page_says_that_a_partition_is_behind_and_then_that_it_is_not(
     installation: Installation, page: Page
 ) -> None:
