@@ -268,6 +268,8 @@ class DemoServices:
                 "QUERY_POSTGRES_DSN": self.postgres_dsn,
                 "QUERY_WAREHOUSE_DIR": str(self.warehouse),
                 "QUERY_TRUSTED_PROXIES": f"{_HOST}/32",
+                "QUERY_LOOKUP_URL": f"http://{_HOST}:{self._lookup_ports[0]}",
+                "QUERY_LOOKUP_TOKEN": self.lookup_token,
             },
         )
 

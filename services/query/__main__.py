@@ -17,9 +17,12 @@ from services.accounts.http.guard import Cookie
 from services.accounts.http.hosts import Hosts
 from services.accounts.http.identities import Identities
 from services.query.answering import Answering
-from services.query.http.app import Door, make_app, make_runner
+from services.query.http.app import Door, Sources, make_app, make_runner
+from services.query.rim.audit import AccountsAudit
 from services.query.rim.engine import Engine
 from services.query.rim.hot import HotDatabase
+from services.query.rim.processor import Processor
+from services.query.rim.single import SingleViews
 from services.query.rim.warehouse import ViewsTable
 from services.query.settings import QuerySettings
 from services.query.suspecting import Suspecting
@@ -83,21 +86,36 @@ async def _serve(settings: QuerySettings, stop: threading.Event) -> None:
         memory_bytes_max=settings.memory_bytes_max,
         questions_max=settings.questions_max,
     )
+    table = ViewsTable(settings.warehouse_dir)
     answering = Answering(
-        ViewsTable(settings.warehouse_dir),
+        table,
         HotDatabase(postgres, settings.hot_rows_max),
         engine,
         rows_max=settings.rows_max,
         answers_max=settings.answers_max,
     )
+    lookup = None
+    if settings.lookup_url and settings.lookup_token is not None:
+        token = settings.lookup_token.get_secret_value()
+        lookup = Processor(settings.lookup_url, token, seconds_max=settings.seconds_max / 4)
     app = make_app(
-        answering,
-        Suspecting(answering),
-        Door(Identities(accounts), Hosts(settings.hosts), Cookie(is_secure=settings.is_secure)),
+        Sources(
+            answering,
+            Suspecting(answering),
+            SingleViews(postgres, engine, table, settings.warehouse_dir),
+            lookup,
+        ),
+        Door(
+            Identities(accounts),
+            Hosts(settings.hosts),
+            Cookie(is_secure=settings.is_secure),
+            AccountsAudit(accounts, _now_ms),
+            settings.proxies,
+        ),
         caller_questions_max=settings.caller_questions_max,
         seconds_max=settings.seconds_max,
         days_max=settings.days_max,
-        now_ms=lambda: time.time_ns() // 1_000_000,
+        now_ms=_now_ms,
     )
     runner = make_runner(app, settings.drain_seconds_max)
     # Postgres or the warehouse being away does not count: answers say so.
@@ -110,6 +128,8 @@ async def _serve(settings: QuerySettings, stop: threading.Event) -> None:
     )
     await postgres.open()
     await accounts.open()
+    if lookup is not None:
+        await lookup.open()
     try:
         await runner.setup()
         await web.TCPSite(runner, settings.host, settings.port).start()
@@ -122,7 +142,13 @@ async def _serve(settings: QuerySettings, stop: threading.Event) -> None:
         engine.close()
         await postgres.close()
         await accounts.close()
+        if lookup is not None:
+            await lookup.close()
         admin.stop()
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000
 
 
 if __name__ == "__main__":

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Final
@@ -14,6 +14,7 @@ from services.query.core import planning, statements
 from services.query.core.answer import About, Answer, Source
 from services.query.core.planning import Way
 from services.query.core.question import Question
+from services.query.core.relation import relation
 from services.query.core.statements import UNKNOWN_RANK, Statement
 from services.query.rim.engine import Engine
 from services.query.rim.hot import HotDatabase, HotRows
@@ -64,6 +65,17 @@ class Answering:
         buckets = question.buckets.of(question.compare) if question.buckets else None
         other = replace(question, range=question.compare, compare=None, buckets=buckets, pinned=pinned)
         return answers.compared(found, await self._one(other, way))
+
+    async def rows(
+        self, question: Question, asked: Callable[[Question], Sequence[Statement]]
+    ) -> tuple[list[list[dict[str, Any]]], About]:
+        """The rows of each statement over relation `views`, all of one moment. Raises what its sources raise."""
+        read = await self.reading(question)
+        found = []
+        for statement in asked(question):
+            whole, tables = _laid_out(question, read, statement)
+            found.append(await self._engine.ask(whole, tables))
+        return found, about_views(question, read)
 
     async def _one(self, question: Question, way: Way | None) -> Answer:
         if (way or planning.way(question)) == "sums":
@@ -135,7 +147,7 @@ async def _composed(question: Question, rows: list[dict[str, Any]], about: About
 
 
 def _laid_out(question: Question, read: Read, asked: Statement) -> tuple[Statement, dict[str, pa.Table]]:
-    """The whole statement, and the tables that it reads besides files."""
+    """A statement over relation `views` as a whole one, and the tables that it reads besides files."""
     paths = [file.path for file in read.files]
     removed = read.snapshot.removed_of(paths)
     beside = {"hot": read.hot.rows, "removed": removed, "owned": read.hot.owned, "moved": read.hot.moved}
@@ -150,7 +162,7 @@ def _laid_out(question: Question, read: Read, asked: Statement) -> tuple[Stateme
         owned_hours=() if read.hot.owned is None else sorted(set(read.hot.owned["hour"].to_pylist())),
         moved_before=None if read.hot.moved is None else read.hot.since_hour,
     )
-    views = statements.relation(question, scans=laid, has_hot_rows=read.hot.rows.num_rows > 0)
+    views = relation(question, scans=laid, has_hot_rows=read.hot.rows.num_rows > 0)
     return replace(
         asked,
         sql=f"WITH views AS NOT MATERIALIZED ({views.sql}) SELECT * FROM ({asked.sql}) AS answer",  # noqa: S608

@@ -25,6 +25,15 @@ class QuerySettings(AccountsSettings):
     warehouse_dir: Path = pydantic.Field(
         description="FINALIZER_WAREHOUSE_DIR: the folder of the Delta tables, on this machine or a shared one"
     )
+    lookup_url: str = pydantic.Field(
+        default="",
+        pattern=r"(https?://[^\s@]+)?",
+        description="where lookups of any processor slot answer; without it and its token open views are not found",
+    )
+    lookup_token: pydantic.SecretStr | None = pydantic.Field(
+        default=None, min_length=16, description="PROCESSOR_LOOKUP_TOKEN of the slots"
+    )
+
     threads: int = pydantic.Field(default=2, ge=1, le=256, description="of DuckDB, for all questions together")
     memory_bytes_max: int = pydantic.Field(
         default=1 << 30,

@@ -17,6 +17,7 @@ from services.finalizer.serving.database import Serving
 from services.query.answering import Answering
 from services.query.rim.engine import Engine
 from services.query.rim.hot import HotDatabase, kind_of
+from services.query.rim.single import SingleViews
 from services.query.rim.warehouse import ViewsTable
 from services.rim.database.pool import Postgres
 from shared.schemas.view import View
@@ -24,7 +25,7 @@ from tests.integration.hot import write
 from tests.unit.query.recounting import HOUR_MS, counts_at
 
 #: Lists of structs and of lists: no question reads them.
-_LEFT_OUT = {"events", "playback_ranges", "cdn_trace", "player_measured", "custom"}
+_LEFT_OUT = {"events", "cdn_trace", "player_measured", "custom"}
 
 
 def as_table(views: Sequence[View]) -> pa.Table:
@@ -79,13 +80,21 @@ class Installation:
 
     @asynccontextmanager
     async def answering(self, rows_max: int = 100_000) -> AsyncIterator[Answering]:
-        """What answers."""
+        """What answers questions."""
+        async with self.sources(rows_max) as (answering, _):
+            yield answering
+
+    @asynccontextmanager
+    async def sources(self, rows_max: int = 100_000) -> AsyncIterator[tuple[Answering, SingleViews]]:
+        """What answers questions, and what finds single views."""
         postgres = Postgres(self.dsn, service="query", connections_max=2, seconds_max=60)
         await postgres.open()
         engine = Engine(self.folder, threads=1, memory_bytes_max=1 << 30, questions_max=1)
+        table = ViewsTable(self.folder)
         try:
-            yield Answering(
-                ViewsTable(self.folder), HotDatabase(postgres, rows_max), engine, rows_max=10**9, answers_max=10
+            yield (
+                Answering(table, HotDatabase(postgres, rows_max), engine, rows_max=10**9, answers_max=10),
+                SingleViews(postgres, engine, table, self.folder),
             )
         finally:
             engine.close()

@@ -9,8 +9,11 @@ from dataclasses import dataclass
 
 import aiohttp
 import msgspec
+import psycopg
+import pyarrow as pa
 import pytest
 from aiohttp import web
+from deltalake import DeltaTable, write_deltalake
 
 from deploy.local.ports import free_port
 from deploy.local.postgres import Postgres as Server
@@ -18,7 +21,8 @@ from services.accounts import commands
 from services.accounts.http.guard import Cookie
 from services.accounts.http.hosts import Hosts
 from services.accounts.http.identities import Identities
-from services.query.http.app import Door, make_app, make_runner
+from services.query.http.app import Door, Sources, make_app, make_runner
+from services.query.rim.audit import AccountsAudit
 from services.query.suspecting import Suspecting
 from services.rim.database.pool import Postgres
 from tests.documents import run_by
@@ -59,11 +63,10 @@ async def serving(installation: Installation, tokens: tuple[str, str]) -> AsyncI
     """The service in this process."""
     accounts = Postgres(installation.dsn, service="query-accounts", connections_max=2, seconds_max=60, writes=True)
     await accounts.open()
-    async with installation.answering() as answering:
+    async with installation.sources() as (answering, single):
         app = make_app(
-            answering,
-            Suspecting(answering),
-            Door(Identities(accounts), Hosts([]), Cookie(is_secure=False)),
+            Sources(answering, Suspecting(answering), single),
+            Door(Identities(accounts), Hosts([]), Cookie(is_secure=False), AccountsAudit(accounts, lambda: T0_MS)),
             caller_questions_max=4,
             seconds_max=60,
             days_max=400,
@@ -99,9 +102,11 @@ async def test_the_commands_of_the_documentation_are_answered(
             )
             output, _ = await process.communicate()
             assert process.returncode == 0, (block.place, output)
-            answers.append(msgspec.json.decode(output))
+            answers.append(output)
 
-    overall, breakdown, series, suspects = answers
+    (csv,) = (answer for answer in answers if answer.startswith(b"customer_id"))
+    assert csv.startswith(b"customer_id,view_id,day,counted_ms,video_title,viewer,country,startup_ms")
+    overall, breakdown, series, suspects = (msgspec.json.decode(answer) for answer in answers if answer != csv)
     assert set(overall["metrics"]) == {"views", "rebuffer_fraction", "startup_ms_p95"}
     assert breakdown["by"] == ["cdn", "country"]
     assert [len(group["points"]) for group in series["groups"]] == [24] * len(series["groups"])
@@ -141,3 +146,59 @@ async def test_a_filter_may_be_as_long_as_the_limit_says(installation: Installat
                 assert answer.status == status
                 if status == 200:
                     assert (await answer.json())["n"] == 0
+
+
+async def test_a_view_is_found_with_its_beacons_wherever_its_row_is_and_the_look_is_noted(
+    installation: Installation, tokens: tuple[str, str]
+) -> None:
+    """In Postgres; in the warehouse alone; its beacons in table bronze, but those that were deleted there."""
+    chance = random.Random(3)
+    landed, hot = (a_view(chance, name, customer_id="acme", deleted=False, custom={}) for name in ("landed", "hot"))
+    installation.in_warehouse([landed])
+    installation.in_postgres([hot])
+    keys = [("acme:landed", number) for number in range(3)] + [("acme:hot", 9)]
+    write_deltalake(
+        installation.folder / "bronze",
+        pa.table(
+            {
+                "key": pa.array([key.encode() for key, _ in keys], pa.binary()),
+                "value": pa.array([b'{"number": %d}' % number for _, number in keys], pa.binary()),
+                "kafka_partition": pa.array([0] * 4, pa.int32()),
+                "kafka_offset": pa.array([number for _, number in keys], pa.int64()),
+                "kafka_timestamp_ms": pa.array([landed.first_append_ms] * 3 + [hot.first_append_ms], pa.int64()),
+                "day": pa.array([landed.first_append_ms // DAY_MS] * 3 + [hot.first_append_ms // DAY_MS], pa.int64()),
+            }
+        ),
+        partition_by=["day"],
+        configuration={"delta.enableDeletionVectors": "true"},
+    )
+    DeltaTable(installation.folder / "bronze").delete("kafka_offset = 1")
+
+    async with serving(installation, tokens) as asking, aiohttp.ClientSession(headers=bearer(asking.owner)) as client:
+        for view, place in ((landed, "warehouse"), (hot, "hot_rows")):
+            async with client.get(f"{asking.url}/v1/views/{view.view_id}?customer=acme") as answer:
+                found = await answer.json()
+                assert (answer.status, found["found_in"]) == (200, place), found
+                assert {name: found["row"][name] for name in ("startup_ms", "country", "day")} == {
+                    "startup_ms": view.startup_ms,
+                    "country": view.country,
+                    "day": view.day,
+                }
+        async with client.get(f"{asking.url}/v1/views/landed/beacons?customer=acme") as answer:
+            assert [one["beacon"] for one in (await answer.json())["beacons"]] == [{"number": 0}, {"number": 2}]
+        async with client.get(f"{asking.url}/v1/views/no-such?customer=acme") as answer:
+            assert answer.status == 404
+        within = {"from": str(T0_MS - 2 * DAY_MS), "to": str(T0_MS + 6 * DAY_MS), "limit": "1000", "customer": "acme"}
+        async with client.get(f"{asking.url}/v1/views", params=within) as answer:
+            assert {"landed", "hot"} <= {view["view_id"] for view in (await answer.json())["views"]}
+        for path in ("errors", "titles", "titles/none"):
+            async with client.get(f"{asking.url}/v1/{path}", params={"customer": "acme"}) as answer:
+                assert answer.status == 200, await answer.text()
+
+    with psycopg.connect(installation.dsn) as connection:
+        rows = connection.execute("SELECT action, target, actor_kind FROM accounts.audit WHERE action LIKE 'looked%'")
+        assert set(rows.fetchall()) == {
+            ("looked_at_view", "acme/landed", "token"),
+            ("looked_at_view", "acme/hot", "token"),
+            ("looked_at_beacons", "acme/landed", "token"),
+        }

@@ -1,4 +1,4 @@
-"""Filters: and, or and not over dimensions, as JSON in a parameter, and as SQL with placeholders."""
+"""Filters: and, or and not over dimensions and numbers of views, as JSON in a parameter, and as SQL with placeholders."""
 
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final
@@ -7,6 +7,7 @@ import msgspec
 
 from services.query.core import limits
 from services.query.core.dimensions import Dimension, dimension
+from services.query.core.fields import NUMBERS
 from services.query.core.problems import Wrong, wrong
 from shared.codec import NO_JSON
 from shared.measures import MEMBER_CHARACTERS_MAX
@@ -16,13 +17,21 @@ PARAMETER: Final = "filter"
 
 
 class Filter(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """A condition on a view: exactly one of `and`, `or`, `not`, or `dimension` with `in`; null in `in` is an unknown value."""
+    """A condition on a view: exactly one of `and`, `or`, `not`, `dimension` or `number`.
+
+    A dimension has `in`, where null is an unknown value, or `contains`, a part of the text in small or capital letters. A number is
+    a field of a view, with `at_least`, `below` or both; a view without it does not match.
+    """
 
     all_of: tuple["Filter", ...] | None = msgspec.field(name="and", default=None)
     any_of: tuple["Filter", ...] | None = msgspec.field(name="or", default=None)
     none_of: "Filter | None" = msgspec.field(name="not", default=None)
     dimension: str | None = None
     values: tuple[str | None, ...] | None = msgspec.field(name="in", default=None)
+    contains: str | None = None
+    number: str | None = None
+    at_least: float | None = None
+    below: float | None = None
 
 
 _DECODER: Final = msgspec.json.Decoder(Filter)
@@ -65,6 +74,11 @@ def dimensions_of(one: Filter) -> tuple[Dimension, ...]:
     return tuple(found for name in names if (found := dimension(name)) is not None)
 
 
+def numbers_of(one: Filter) -> tuple[str, ...]:
+    """The fields of views that a checked filter bounds, each once."""
+    return tuple(dict.fromkeys(node.number for node, _, _ in _walk(one, "#", 1) if node.number is not None))
+
+
 def sql_of(one: Filter, expression: Expression) -> tuple[str, list[Any]]:
     """A checked filter as a condition that is true or false of every view, and its parameters in their order."""
     return _sql(one, expression, is_negated=False)
@@ -74,6 +88,13 @@ def _sql(one: Filter, expression: Expression, *, is_negated: bool) -> tuple[str,
     if one.none_of is not None:
         condition, parameters = _sql(one.none_of, expression, is_negated=True)
         return f"(NOT {condition})", parameters
+    if one.number is not None:
+        return _sql_of_number(one)
+    if one.contains is not None:
+        assert one.dimension is not None
+        named = dimension(one.dimension)
+        assert named is not None
+        return f"coalesce(contains(lower({expression(named)}), lower(?)), false)", [one.contains]
     if one.dimension is not None:
         return _sql_of_values(one, expression, is_negated=is_negated)
     parts = [_sql(part, expression, is_negated=is_negated) for part in one.all_of or one.any_of or ()]
@@ -96,6 +117,12 @@ def _sql_of_values(one: Filter, expression: Expression, *, is_negated: bool) -> 
     return f"({' OR '.join(conditions)})", list(known)
 
 
+def _sql_of_number(one: Filter) -> tuple[str, list[Any]]:
+    bounds = [(sign, bound) for sign, bound in ((">=", one.at_least), ("<", one.below)) if bound is not None]
+    condition = " AND ".join(f"{one.number} {sign} ?" for sign, _ in bounds)
+    return f"coalesce({condition}, false)", [bound for _, bound in bounds]
+
+
 def _is_plain(value: str) -> bool:
     """Whether no other stored text is the same once it is cut: then the stored text itself may be compared."""
     return len(value) < MEMBER_CHARACTERS_MAX and "\ufffd" not in value and "\0" not in value
@@ -114,15 +141,21 @@ def _fault(node: Filter, pointer: str, depth: int) -> Fault | None:
     def fault(detail: str) -> Fault:
         return Fault(detail[: limits.DETAIL_CHARACTERS_MAX], parameter=PARAMETER, pointer=pointer)
 
-    forms = sum(part is not None for part in (node.all_of, node.any_of, node.none_of, node.dimension))
-    if forms != 1 or (node.values is None) != (node.dimension is None):
-        return fault("one of and, or, not, or dimension with in")
+    forms = sum(part is not None for part in (node.all_of, node.any_of, node.none_of, node.dimension, node.number))
+    tests = (node.values is not None) + (node.contains is not None)
+    bounds = (node.at_least is not None) + (node.below is not None)
+    if forms != 1 or tests != (node.dimension is not None) or bool(bounds) != (node.number is not None):
+        return fault("one of and, or, not, dimension with in or contains, or number with at_least or below")
     if depth > limits.FILTER_DEPTH_MAX:
         return fault(f"a filter is at most {limits.FILTER_DEPTH_MAX} deep")
     if () in (node.all_of, node.any_of, node.values):
         return fault("an empty list")
     if node.dimension is not None and dimension(node.dimension) is None:
         return fault(f"no dimension is named {node.dimension[:100]!r}")
+    if node.number is not None and node.number not in NUMBERS:
+        return fault(f"no number of a view is named {node.number[:100]!r}")
+    if node.contains is not None and not 0 < len(node.contains) <= limits.VALUE_CHARACTERS_MAX:
+        return fault(f"contains has 1 to {limits.VALUE_CHARACTERS_MAX} characters")
     if any(len(value) > limits.VALUE_CHARACTERS_MAX for value in node.values or () if value is not None):
         return fault(f"a value has at most {limits.VALUE_CHARACTERS_MAX} characters")
     return None
@@ -143,3 +176,9 @@ def _depth(text: str) -> int:
 def both(filters: Sequence[Filter]) -> Filter | None:
     """All of these; None without any."""
     return None if not filters else filters[0] if len(filters) == 1 else Filter(all_of=tuple(filters))
+
+
+def values_of(one: Filter, name: str) -> tuple[str, ...]:
+    """The values of a dimension that a checked filter names, each once."""
+    found = [value for node, _, _ in _walk(one, "#", 1) if node.dimension == name for value in node.values or ()]
+    return tuple(dict.fromkeys(value for value in found if value is not None))

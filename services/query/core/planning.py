@@ -5,7 +5,8 @@ from typing import Literal, Protocol
 
 from services.query.core import sums
 from services.query.core.question import Question
-from services.query.core.statements import Scan, fields_of, keys_of
+from services.query.core.relation import Scan
+from services.query.core.statements import fields_of, keys_of
 
 Way = Literal["sums", "views"]
 

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Annotated, Any, Final, Literal, TypeVar, get_args
+from typing import Annotated, Any, Final, Literal, Protocol, TypeVar, get_args
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import msgspec
@@ -17,7 +17,7 @@ from services.query.core.problems import Wrong, wrong
 from shared.problems import Fault
 from shared.schemas.beacon import CUSTOMER_ID
 
-Shape = Literal["overall", "timeseries", "breakdown", "distribution", "suspects"]
+Shape = Literal["overall", "timeseries", "breakdown", "distribution", "rows", "suspects"]
 #: All customers that the caller may see.
 ALL: Final = "*"
 
@@ -84,6 +84,8 @@ class Question:
     views_min: int = 0
     #: Of a distribution, or of suspects by a measured value.
     field: str | None = None
+    #: Of rows: the fields of views that are read, besides those of dimensions in `by`.
+    fields: tuple[str, ...] = ()
     compare: Range | None = None
     #: Groups that are listed whatever their rank: those of the answer that this one is compared with.
     pinned: tuple[tuple[str | None, ...], ...] | None = None
@@ -132,20 +134,14 @@ def parsed(kind: type[Parameters], given: list[tuple[str, str]]) -> Parameters:
 def understood(asked: AnyAsked, admit: Admit, now_ms: int, *, days_max: int = limits.DAYS_MAX) -> Question:
     """The question that is asked; raises `Wrong`, and what `admit` raises."""
     zone = zone_of(asked.tz)
-    within = _range(asked.from_, asked.to, zone, now_ms, days_max)
-    customers = admit(customers_of(asked.customer))
-    shared: dict[str, Any] = {
-        "shape": _SHAPES[type(asked)],
-        "customers": customers,
-        "range": within,
-        "filter": filters.parsed(asked.filter) if asked.filter else None,
-    }
+    shared: dict[str, Any] = {"shape": _SHAPES[type(asked)], **selected(asked, admit, now_ms, days_max=days_max)}
+    within = shared["range"]
     if isinstance(asked, AskedDistribution):
         if asked.of not in MEASURED:
             raise wrong("of", f"one of {', '.join(MEASURED)}")
         return Question(**shared, metrics=(METRICS["views"],), field=asked.of)
     shared |= {
-        "metrics": tuple(_metric("metrics", name) for name in _listed("metrics", asked.metrics, limits.METRICS_MAX)),
+        "metrics": tuple(_metric("metrics", name) for name in listed("metrics", asked.metrics, limits.METRICS_MAX)),
         "compare": _compared(asked.compare, within, zone),
     }
     if isinstance(asked, AskedSeries):
@@ -175,7 +171,32 @@ def _check_figures(question: Question) -> None:
         raise wrong("limit" if question.by else "metrics", detail)
 
 
-def _listed(parameter: str, text: str, most: int) -> list[str]:
+class Selecting(Protocol):
+    """The parameters that say which views are meant."""
+
+    @property
+    def customer(self) -> str: ...
+    @property
+    def from_(self) -> str: ...
+    @property
+    def to(self) -> str: ...
+    @property
+    def tz(self) -> str: ...
+    @property
+    def filter(self) -> str: ...
+
+
+def selected(asked: Selecting, admit: Admit, now_ms: int, *, days_max: int) -> dict[str, Any]:
+    """What says which views are meant: customers, range and filter of a `Question`. Raises as `understood`."""
+    return {
+        "range": _range(asked.from_, asked.to, zone_of(asked.tz), now_ms, days_max),
+        "customers": admit(customers_of(asked.customer)),
+        "filter": filters.parsed(asked.filter) if asked.filter else None,
+    }
+
+
+def listed(parameter: str, text: str, most: int) -> list[str]:
+    """The names of a parameter, with commas between them; raises `Wrong`."""
     names = list(dict.fromkeys(name.strip() for name in text.split(",", 10 * most)))
     if not all(names) or len(names) > most:
         raise wrong(parameter, f"1 to {most} names with commas between them")
@@ -186,7 +207,7 @@ def customers_of(text: str) -> list[str]:
     """The customers that are named; none: all. Raises `Wrong`."""
     if text == ALL:
         return []
-    names = _listed("customer", text, limits.CUSTOMERS_MAX)
+    names = listed("customer", text, limits.CUSTOMERS_MAX)
     if not all(map(CUSTOMER_ID.fullmatch, names)):
         raise wrong("customer", "the name of a customer, several with commas between them, or *")
     return names
@@ -201,7 +222,7 @@ def _metric(parameter: str, name: str) -> Metric:
 def dimensions_of(parameter: str, text: str, *, most: int) -> tuple[Dimension, ...]:
     """The dimensions that a parameter names, each once; raises `Wrong`."""
     found = []
-    for name in _listed(parameter, text, most):
+    for name in listed(parameter, text, most):
         if (one := dimension(name)) is None:
             raise wrong(parameter, f"no dimension is named {name[:100]!r}: see /v1/dimensions")
         found.append(one)

@@ -10,12 +10,11 @@ from typing import Any, Final
 
 from services.query.core import filters
 from services.query.core.calendar import HOUR_MS, WIDTHS_MS, Buckets
-from services.query.core.customers import Customers
 from services.query.core.dimensions import Dimension, normal
 from services.query.core.metrics import Part
 from services.query.core.question import Question
 from shared.histogram import BUCKET_OF_ZERO
-from shared.measures import COUNTED_MS, COUNTS
+from shared.measures import COUNTED_MS
 
 #: What `COUNTED_MS` reads.
 TIME_FIELDS: Final = ("view_end_ms", "last_append_ms", "first_append_ms")
@@ -41,6 +40,7 @@ def fields_of(question: Question) -> tuple[str, ...]:
     wanted = [field for part in question.parts for field in part.fields]
     wanted += [field for dimension in question.dimensions for field in dimension.fields if dimension.key is None]
     wanted += [question.field] if question.field else []
+    wanted += [*question.fields, *(filters.numbers_of(question.filter) if question.filter else ())]
     # Suspects are sought in a sample by a time.
     wanted += () if _is_of_hours(question) and question.shape != "suspects" else TIME_FIELDS
     return tuple(dict.fromkeys(field for field in wanted if field != "customer_id"))
@@ -243,73 +243,3 @@ def _distribution(question: Question) -> Statement:
         f" FROM views WHERE {where} GROUP BY ALL"
     )
     return Statement(sql, tuple(parameters), ("bucket", "count"))
-
-
-def relation(question: Question, *, scans: Sequence["Scan"], has_hot_rows: bool) -> Statement:
-    """Relation `views` as a query: the warehouse's files, then table `hot`, which holds what belongs to the question alone."""
-    columns = columns_of(question)
-    parts: list[str] = []
-    parameters: list[Any] = []
-    for scan in scans:
-        sql, values = _scanned(question, scan)
-        parts.append(sql)
-        parameters += values
-    if has_hot_rows or not parts:
-        parts.append(f"SELECT {', '.join(columns)} FROM hot")  # noqa: S608
-    return Statement(" UNION ALL ".join(parts), tuple(parameters), columns)
-
-
-def of_customers(customers: Customers, column: str = "t.customer_id") -> tuple[str, list[str]]:
-    """The condition that a view is one of these customers', and its parameters."""
-    if customers.only == ():
-        return "false", []
-    word, names = ("IN", customers.only) if customers.only is not None else ("NOT IN", customers.but)
-    return (f"{column} {word} ({', '.join('?' * len(names))})", list(names)) if names else ("true", [])
-
-
-@dataclass(frozen=True)
-class Scan:
-    """Files of the warehouse that are read alike."""
-
-    paths: tuple[str, ...]
-    #: Fields that no file has: they are null.
-    missing: frozenset[str] = frozenset()
-    #: Rows in table `removed` (by file and number) are marked as deleted.
-    has_removed: bool = False
-    #: Slices in table `owned`, and views in table `moved`, are hot: their rows here do not count.
-    has_owned: bool = False
-    has_moved: bool = False
-
-
-def _scanned(question: Question, scan: Scan) -> tuple[str, list[Any]]:
-    listed = ["t.hour", "t.customer_id"]
-    listed += [f"NULL AS {field}" if field in scan.missing else f"t.{field}" for field in fields_of(question)]
-    parameters: list[Any] = []
-    for number, key in enumerate(keys_of(question)):
-        listed.append(f"NULL AS custom_{number}" if "custom" in scan.missing else f"t.custom[?] AS custom_{number}")
-        parameters += [] if "custom" in scan.missing else [key]
-    parameters.append(list(scan.paths))
-    conditions = [COUNTS.replace("deleted", "t.deleted"), "t.hour >= ? AND t.hour < ?"]
-    parameters += [question.range.first_hour, question.range.end_hour]
-    condition, names = of_customers(question.customers)
-    conditions.append(condition)
-    parameters += names
-    options = ["union_by_name = true", f"hive_partitioning = {str(scan.has_moved).lower()}"]
-    if scan.has_removed:
-        options += ["filename = true", "file_row_number = true"]
-        conditions.append(
-            "NOT EXISTS (SELECT 1 FROM removed AS r WHERE r.path = t.filename AND r.number = t.file_row_number)"
-        )
-    if scan.has_owned:
-        conditions.append(
-            "NOT EXISTS (SELECT 1 FROM owned AS o WHERE o.hour = t.hour AND o.customer_id = t.customer_id)"
-        )
-    if scan.has_moved:
-        conditions.append(
-            "NOT EXISTS (SELECT 1 FROM moved AS m WHERE m.view_id = t.view_id AND m.customer_id = t.customer_id AND m.day = t.day)"
-        )
-    sql = (
-        f"SELECT {', '.join(listed)} FROM read_parquet(?, {', '.join(options)}) AS t"  # noqa: S608 - names of ours
-        f" WHERE {' AND '.join(conditions)}"
-    )
-    return sql, parameters

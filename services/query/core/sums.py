@@ -17,7 +17,7 @@ _BY: Final = frozenset({CUSTOMER, SOURCE})
 def suffice(question: Question) -> bool:
     """Whether sums of hours answer a question exactly."""
     return (
-        question.shape != "distribution"
+        question.shape not in {"distribution", "rows"}
         and question.filter is None
         and question.pinned is None
         and {dimension.name for dimension in question.by} <= _BY

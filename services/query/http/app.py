@@ -1,6 +1,6 @@
 """The API's HTTP application: the guard, the resources, and the document that describes them. Nothing is computed here."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -12,23 +12,27 @@ from services.accounts.http.guard import Cookie, Guard
 from services.accounts.http.hosts import Hosts
 from services.accounts.http.identities import Identities
 from services.query.core.filters import Filter
-from services.query.http import questions, suspects
+from services.query.http import questions, resources, suspects, views
 from services.query.http.desk import Desk
-from services.query.http.questions import Answers, Questions
+from services.query.http.questions import Questions
+from services.query.http.resources import Reader, Resources
 from services.query.http.suspects import Suspecting, SuspectsResource
 from services.query.http.turns import Turns
+from services.query.http.views import Lookup, Single, ViewRoutes
+from services.query.rim.audit import Audit
 from services.rim.admin.guarded_runner import GuardedRunner
 from services.rim.http.openapi import document
 from services.rim.http.problems import problem_response
 from services.rim.telemetry import metrics
 from shared.metrics import QUERY_REQUESTS
+from shared.peer import Network
 from shared.problems import Problem
 
 #: A filter may be long, and is in the address.
 LINE_BYTES_MAX: Final = 65_536
 #: The application's routes, each with who may use it.
 ROUTING: Final = web.AppKey("routing", Routing)
-OPERATIONS: Final = [*questions.OPERATIONS, suspects.SUSPECTS]
+OPERATIONS: Final = [*questions.OPERATIONS, suspects.SUSPECTS, *resources.OPERATIONS, *views.OPERATIONS]
 
 
 @dataclass(frozen=True)
@@ -38,11 +42,24 @@ class Door:
     identities: Identities
     hosts: Hosts
     cookie: Cookie
+    #: Where looks at single views are noted.
+    audit: Audit
+    proxies: Sequence[Network] = ()
+
+
+@dataclass(frozen=True)
+class Sources:
+    """What answers."""
+
+    reader: Reader
+    suspecting: Suspecting
+    single: Single
+    #: None: the processor's lookups are off.
+    lookup: Lookup | None = None
 
 
 def make_app(
-    answers: Answers,
-    suspecting: Suspecting,
+    sources: Sources,
     door: Door,
     *,
     caller_questions_max: int,
@@ -56,9 +73,13 @@ def make_app(
     routing = Routing(app)
     guard = Guard(routing, door.identities, hosts=door.hosts, cookie=door.cookie, away_page=_away)
     app.middlewares.append(guard.answer)
-    desk = Desk(Turns(caller_questions_max), seconds_max=seconds_max, days_max=days_max, now_ms=now_ms)
-    Questions(desk, answers).add_to(routing)
-    SuspectsResource(desk, suspecting).add_to(routing)
+    desk = Desk(
+        Turns(caller_questions_max), seconds_max=seconds_max, days_max=days_max, now_ms=now_ms, proxies=door.proxies
+    )
+    Questions(desk, sources.reader).add_to(routing)
+    SuspectsResource(desk, sources.suspecting).add_to(routing)
+    Resources(desk, sources.reader).add_to(routing)
+    ViewRoutes(desk, sources.reader, sources.single, sources.lookup, door.audit).add_to(routing)
     # It says nothing of anybody's views: readers of the document need no token.
     routing.get("/v1/openapi.json", _openly(document(OPERATIONS, [Filter])), PUBLIC, name="openapi")
     routing.check()

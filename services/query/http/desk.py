@@ -1,7 +1,7 @@
 """What every resource of the API is given: who asks, their turn, the deadline, and the problem that an error is."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import Final
 
@@ -9,6 +9,7 @@ import msgspec
 from aiohttp import web
 
 from services.accounts.http.guard import principal_of
+from services.accounts.store.audit import Actor
 from services.query.answering import TooManyRows, Unsettled
 from services.query.core.problems import Wrong
 from services.query.http.turns import TooManyQuestions, Turns
@@ -17,6 +18,7 @@ from services.query.rim.warehouse import WarehouseAway
 from services.query.scope import Caller, UnknownCustomer
 from services.rim.database.pool import NotPublished, PostgresAway, QueryRefused
 from services.rim.http.problems import problem_response
+from shared.peer import Network, client_address
 from shared.problems import Problem
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
@@ -41,15 +43,31 @@ _PROBLEMS: Final[dict[type[Exception], Problem]] = {
 class Desk:
     """Shared by the resources of one application."""
 
-    def __init__(self, turns: Turns, *, seconds_max: float, days_max: int, now_ms: Callable[[], int]) -> None:
+    def __init__(
+        self,
+        turns: Turns,
+        *,
+        seconds_max: float,
+        days_max: int,
+        now_ms: Callable[[], int],
+        proxies: Sequence[Network] = (),
+    ) -> None:
         self._turns = turns
         self._seconds_max = seconds_max
+        self._proxies = tuple(proxies)
         self.days_max: Final = days_max
         self.now_ms: Final = now_ms
 
     def caller(self, request: web.Request) -> Caller:
         """Who asks."""
         return Caller.of(principal_of(request))
+
+    def actor(self, request: web.Request) -> Actor:
+        """Who asks, as the audit log has it."""
+        address = client_address(request.remote, request.headers.getall("X-Forwarded-For", []), self._proxies)
+        # A proxy passes on what a client claims.
+        shown = address[:64] if address and address.isascii() and address.isprintable() else None
+        return Actor.of(principal_of(request), shown)
 
     @asynccontextmanager
     async def turn(self, caller: Caller) -> AsyncIterator[None]:

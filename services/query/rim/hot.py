@@ -9,21 +9,27 @@ import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, Final, get_args, get_type_hints
+from typing import Any, Final
 
 import msgspec
 import psycopg
 import pyarrow as pa
 from psycopg.rows import tuple_row
 
-from services.query.core import statements, sums
+from services.query.core import fields, statements, sums
 from services.query.core.question import Question
 from services.rim.database.pool import Postgres
 from services.rim.database.view_rows import COLUMNS
 from shared.schemas.view import View
 
 _TYPED: Final = frozenset(COLUMNS) - {"document"}
-_KINDS: Final = {str: pa.string(), bool: pa.bool_(), int: pa.int64(), float: pa.float64()}
+_KINDS: Final = {
+    str: pa.string(),
+    bool: pa.bool_(),
+    int: pa.int64(),
+    float: pa.float64(),
+    list: pa.list_(pa.list_(pa.int64())),
+}
 _COVERAGE: Final = """
     SELECT c.is_whole, c.since_hour, (extract(epoch FROM p.published_at) * 1000)::bigint
     FROM serving.coverage AS c LEFT JOIN serving.published AS p ON true
@@ -143,9 +149,9 @@ class HotDatabase:
         return HotRows(identity, published_ms, rows, owned, moved, since_hour)
 
     async def _views(self, cursor: psycopg.AsyncCursor[Any], question: Question, within: dict[str, Any]) -> pa.Table:
-        fields, keys = statements.fields_of(question), statements.keys_of(question)
-        typed = [field for field in fields if field in _TYPED]
-        others = tuple(field for field in fields if field not in _TYPED)
+        wanted, keys = statements.fields_of(question), statements.keys_of(question)
+        typed = [field for field in wanted if field in _TYPED]
+        others = tuple(field for field in wanted if field not in _TYPED)
         names = ("hour", "customer_id", *typed, *(("document",) if others or keys else ()))
         listed = ", ".join(f"v.{name}" for name in names)
         await cursor.execute(f"SELECT {listed} {_OF_ROWS} AND NOT v.deleted", within)
@@ -180,10 +186,9 @@ def _kind_of_sum(name: str) -> pa.DataType:
 @cache
 def kind_of(field: str) -> pa.DataType:
     """The type of a view's field."""
-    hint = get_type_hints(View)[field]
-    kinds = [one for one in get_args(hint) if one is not type(None)] or [hint]
-    first = kinds[0] if isinstance(kinds[0], type) else str
-    return _KINDS[first]
+    kind = fields.kind_of(field)
+    assert kind is not None, field
+    return _KINDS[kind]
 
 
 @cache

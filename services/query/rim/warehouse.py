@@ -5,7 +5,7 @@ read while the finalizer writes.
 """
 
 import threading
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -36,6 +36,20 @@ class File:
     last_hour: int | None
     first_customer: str | None
     last_customer: str | None
+    first_view: str | None = None
+    last_view: str | None = None
+    #: The day under which its views are stored, since 1970.
+    day: int | None = None
+
+    def may_have_view(self, customer_id: str, view_id: str, day: int | None) -> bool:
+        """Whether a view of this name can be in it."""
+        if day is not None and self.day is not None and self.day != day:
+            return False
+        bounds = ((self.first_customer, customer_id, self.last_customer), (self.first_view, view_id, self.last_view))
+        return all(
+            first is None or last is None or first[:_BOUND_CHARACTERS] <= one[:_BOUND_CHARACTERS] <= last
+            for first, one, last in bounds
+        )
 
     def may_have(self, question: Question) -> bool:
         """Whether a view of the question can be in it."""
@@ -102,7 +116,10 @@ class ViewsTable:
 
     def _read(self, table: DeltaTable) -> Snapshot:
         actions = pa.table(table.get_add_actions(flatten=True))
-        names = ("path", "num_records", "min.hour", "max.hour", "min.customer_id", "max.customer_id")
+        names = (
+            *("path", "num_records", "min.hour", "max.hour", "min.customer_id", "max.customer_id"),
+            *("min.view_id", "max.view_id", "partition.day"),
+        )
         empty = [None] * actions.num_rows
         columns = [actions[name].to_pylist() if name in actions.column_names else empty for name in names]
         files = tuple(File(self._path(path), rows or 0, *bounds) for path, rows, *bounds in zip(*columns, strict=True))
@@ -112,20 +129,24 @@ class ViewsTable:
             files=files,
             columns=frozenset(field.name for field in table.schema().fields),
             committed_ms=int(newest.get("timestamp", 0)),
-            removed=self._removed(table),
+            removed=removed_rows(table, self._path),
         )
 
-    def _removed(self, table: DeltaTable) -> pa.Table | None:
-        found = []
-        for batch in pa.RecordBatchReader.from_stream(table.deletion_vectors()):
-            for path, kept in zip(batch["filepath"].to_pylist(), batch["selection_vector"], strict=True):
-                numbers = pc.indices_nonzero(pc.invert(kept.values)).cast(pa.int64())
-                found.append(
-                    pa.table({"path": pa.array([self._path(path)] * len(numbers), pa.string()), "number": numbers})
-                )
-        return pa.concat_tables(found) if found else None
-
     def _path(self, path: str) -> str:
-        """A file's path, from the log's, which may be relative, an address, and percent-encoded."""
-        given: Any = unquote(urlsplit(path).path if "://" in path else path)
-        return str(self._folder / given)
+        return path_of(self._folder, path)
+
+
+def path_of(folder: Path, path: str) -> str:
+    """A file's path, from the log's, which may be relative, an address, and percent-encoded."""
+    given: Any = unquote(urlsplit(path).path if "://" in path else path)
+    return str(folder / given)
+
+
+def removed_rows(table: DeltaTable, path: Callable[[str], str]) -> pa.Table | None:
+    """The rows of all files that are marked as deleted, as path and number of the row; None where there are none."""
+    found = []
+    for batch in pa.RecordBatchReader.from_stream(table.deletion_vectors()):
+        for name, kept in zip(batch["filepath"].to_pylist(), batch["selection_vector"], strict=True):
+            numbers = pc.indices_nonzero(pc.invert(kept.values)).cast(pa.int64())
+            found.append(pa.table({"path": pa.array([path(name)] * len(numbers), pa.string()), "number": numbers}))
+    return pa.concat_tables(found) if found else None

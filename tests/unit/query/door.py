@@ -1,14 +1,54 @@
 """Who asks the query service in unit tests: the people and tokens that the dashboard's tests know; no Postgres."""
 
+from typing import Any
+
 from services.accounts.http.guard import Cookie
 from services.accounts.http.hosts import Hosts
+from services.accounts.store.audit import Actor
 from services.query.http.app import Door
+from services.query.rim.single import Place
 from tests.unit.dashboard import door as dashboard
 from tests.unit.dashboard.door import Known
+
+
+class NotedLooks:
+    """Remembers who looked at what. `problem` is raised, where it is set."""
+
+    def __init__(self) -> None:
+        self.noted: list[tuple[str, str, str]] = []
+        self.problem: Exception | None = None
+
+    async def note(self, actor: Actor, action: str, target: str) -> None:
+        """See `Audit`."""
+        if self.problem is not None:
+            raise self.problem
+        self.noted.append((actor.name, action, target))
 
 
 def door() -> Door:
     """What an application is made with."""
     made = dashboard.door()
     assert isinstance(made.identities, Known)
-    return Door(made.identities, Hosts([]), Cookie(is_secure=False))
+    return Door(made.identities, Hosts([]), Cookie(is_secure=False), NotedLooks())
+
+
+class Nowhere:
+    """No single view is found anywhere."""
+
+    async def hot(self, place: Place) -> dict[str, Any] | None:
+        """See `SingleViews`."""
+        return None
+
+    async def landed(self, place: Place) -> dict[str, Any] | None:
+        """See `SingleViews`."""
+        return None
+
+    async def beacons(
+        self, place: Place, first_ms: int, last_ms: int, *, after: tuple[int, int] | None, rows_max: int
+    ) -> list[dict[str, Any]]:
+        """See `SingleViews`."""
+        return []
+
+    async def recording(self, customer_id: str, session_id: str) -> tuple[int, int, int] | None:
+        """See `SingleViews`."""
+        return None

@@ -17,7 +17,7 @@ from services.dashboard.forwarding import Forwarding
 from services.query.answering import Answering
 from services.query.core import sums
 from services.query.core.question import Question
-from services.query.http.app import OPERATIONS, make_app, make_runner
+from services.query.http.app import OPERATIONS, Sources, make_app, make_runner
 from services.query.rim.engine import Engine
 from services.query.rim.hot import HotDatabase, HotRows
 from services.query.rim.warehouse import Snapshot, ViewsTable
@@ -25,9 +25,9 @@ from services.query.suspecting import Suspecting
 from shared.schemas.view import View
 from tests.unit.dashboard.door import OWNER, cookie_header
 from tests.unit.hostile_requests import hostile_requests, status_of
-from tests.unit.query.door import door
+from tests.unit.query.door import Nowhere, door
+from tests.unit.query.reading import hot_rows
 from tests.unit.query.recounting import DAY_MS, T0_MS, a_view
-from tests.unit.query.test_answers import hot_rows
 
 ASKED = {
     "/v1/overall": "metrics=views,viewers",
@@ -35,6 +35,10 @@ ASKED = {
     "/v1/breakdown": "by=country,custom.plan",
     "/v1/distribution": "of=startup_ms",
     "/v1/suspects": "metric=playback_failure_fraction",
+    "/v1/errors": f"since={T0_MS}",
+    "/v1/views": "columns=country,custom.plan&order_by=score_view&format=csv",
+    "/v1/titles": "order_by=rebuffer_fraction&compare=previous",
+    "/v1/titles/none": "bucket=hour",
 }
 PATHS = [
     *(operation.path for operation in OPERATIONS),
@@ -109,8 +113,7 @@ async def test_no_question_is_answered_500(engine: Engine, caplog: pytest.LogCap
     hot = InMemory([a_view(chance, f"view-{number}") for number in range(20)])
     answering = Answering(NoWarehouse(Path()), hot, engine, rows_max=10**9, answers_max=0)
     app = make_app(
-        answering,
-        Suspecting(answering),
+        Sources(answering, Suspecting(answering), Nowhere()),
         dataclasses.replace(door(), hosts=Hosts(["x"])),
         caller_questions_max=2,
         seconds_max=20,

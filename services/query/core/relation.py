@@ -1,0 +1,80 @@
+"""Relation `views` of a question's statements: files of the warehouse and hot rows together, without what counts elsewhere."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from services.query.core.customers import Customers
+from services.query.core.question import Question
+from services.query.core.statements import Statement, columns_of, fields_of, keys_of
+from shared.measures import COUNTS
+
+
+def relation(question: Question, *, scans: Sequence["Scan"], has_hot_rows: bool) -> Statement:
+    """Relation `views` as a query: the warehouse's files, then table `hot`, which holds what belongs to the question alone."""
+    columns = columns_of(question)
+    parts: list[str] = []
+    parameters: list[Any] = []
+    for scan in scans:
+        sql, values = _scanned(question, scan)
+        parts.append(sql)
+        parameters += values
+    if has_hot_rows or not parts:
+        parts.append(f"SELECT {', '.join(columns)} FROM hot")  # noqa: S608
+    return Statement(" UNION ALL ".join(parts), tuple(parameters), columns)
+
+
+def of_customers(customers: Customers, column: str = "t.customer_id") -> tuple[str, list[str]]:
+    """The condition that a view is one of these customers', and its parameters."""
+    if customers.only == ():
+        return "false", []
+    word, names = ("IN", customers.only) if customers.only is not None else ("NOT IN", customers.but)
+    return (f"{column} {word} ({', '.join('?' * len(names))})", list(names)) if names else ("true", [])
+
+
+@dataclass(frozen=True)
+class Scan:
+    """Files of the warehouse that are read alike."""
+
+    paths: tuple[str, ...]
+    #: Fields that no file has: they are null.
+    missing: frozenset[str] = frozenset()
+    #: Rows in table `removed` (by file and number) are marked as deleted.
+    has_removed: bool = False
+    #: Slices in table `owned`, and views in table `moved`, are hot: their rows here do not count.
+    has_owned: bool = False
+    has_moved: bool = False
+
+
+def _scanned(question: Question, scan: Scan) -> tuple[str, list[Any]]:
+    listed = ["t.hour", "t.customer_id"]
+    listed += [f"NULL AS {field}" if field in scan.missing else f"t.{field}" for field in fields_of(question)]
+    parameters: list[Any] = []
+    for number, key in enumerate(keys_of(question)):
+        listed.append(f"NULL AS custom_{number}" if "custom" in scan.missing else f"t.custom[?] AS custom_{number}")
+        parameters += [] if "custom" in scan.missing else [key]
+    parameters.append(list(scan.paths))
+    conditions = [COUNTS.replace("deleted", "t.deleted"), "t.hour >= ? AND t.hour < ?"]
+    parameters += [question.range.first_hour, question.range.end_hour]
+    condition, names = of_customers(question.customers)
+    conditions.append(condition)
+    parameters += names
+    options = ["union_by_name = true", f"hive_partitioning = {str(scan.has_moved).lower()}"]
+    if scan.has_removed:
+        options += ["filename = true", "file_row_number = true"]
+        conditions.append(
+            "NOT EXISTS (SELECT 1 FROM removed AS r WHERE r.path = t.filename AND r.number = t.file_row_number)"
+        )
+    if scan.has_owned:
+        conditions.append(
+            "NOT EXISTS (SELECT 1 FROM owned AS o WHERE o.hour = t.hour AND o.customer_id = t.customer_id)"
+        )
+    if scan.has_moved:
+        conditions.append(
+            "NOT EXISTS (SELECT 1 FROM moved AS m WHERE m.view_id = t.view_id AND m.customer_id = t.customer_id AND m.day = t.day)"
+        )
+    sql = (
+        f"SELECT {', '.join(listed)} FROM read_parquet(?, {', '.join(options)}) AS t"  # noqa: S608 - names of ours
+        f" WHERE {' AND '.join(conditions)}"
+    )
+    return sql, parameters

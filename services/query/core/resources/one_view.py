@@ -1,0 +1,185 @@
+"""One view: its row, its dimensions, its timeline, its recording, and the beacons behind it."""
+
+import base64
+import binascii
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, Final, Literal
+
+import msgspec
+
+from services.query.core.dimensions import CUSTOM, DIMENSIONS
+from services.query.core.fields import SINGLE
+from services.query.core.problems import wrong
+from shared.measures import MEMBER_CHARACTERS_MAX
+from shared.schemas.recording import SESSION_ID
+from shared.schemas.view import View
+
+BEACONS_MAX: Final = 500
+#: What of a row is answered apart from it.
+_APART: Final = frozenset({"events", "custom", "deleted", "hour"})
+_COUNTED_LATER_MS: Final = 3_600_000
+_COUNTED_EARLIER_MS: Final = 86_400_000
+
+Row = Mapping[str, Any]
+FoundIn = Literal["processor", "hot_rows", "warehouse"]
+#: `open`: it goes on. `finished`: its row may still change. `closed`: it does not.
+State = Literal["open", "finished", "closed"]
+
+
+class AskedView(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """The parameters of one view."""
+
+    customer: Annotated[str, msgspec.Meta(description="the customer whose view it is")]
+    day: Annotated[
+        Annotated[int, msgspec.Meta(ge=0, le=1_000_000)] | None,
+        msgspec.Meta(description="`day` of its row, where an id was used on several days"),
+    ] = None
+
+
+class AskedBeacons(AskedView, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """The parameters of a view's beacons."""
+
+    limit: Annotated[int, msgspec.Meta(ge=1, le=BEACONS_MAX, description="beacons of a page")] = 100
+    cursor: Annotated[str, msgspec.Meta(description="`next` of the page before")] = ""
+
+
+class Recording(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The recording of the view's session, and where the page plays it. Times are those at which payloads came."""
+
+    session_id: str
+    payloads: int
+    first_ms: int
+    last_ms: int
+    href: str
+
+
+class ViewDetail(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One view. `row` has its fields as `docs/view.md` lists them, `events` its timeline.
+
+    `at_ms` of an event counts from `view_start_ms`.
+    """
+
+    state: State
+    found_in: FoundIn
+    row: dict[str, Any]
+    #: Every dimension, those of the customer's own among them; null where unknown.
+    dimensions: dict[str, str | None]
+    #: When it counts, ms since 1970.
+    counted_ms: int
+    events: list[dict[str, Any]]
+    recording: Recording | None = None
+    #: Parts of the installation that did not answer, so that something may be missing here.
+    away: list[str] = []
+
+
+class BeaconOfView(msgspec.Struct, frozen=True):
+    """A beacon as it was appended: its place in topic `beacons`, and what it says. `beacon` is null where `bytes` is no JSON."""
+
+    partition: int
+    offset: int
+    appended_ms: int
+    beacon: dict[str, Any] | None
+    bytes: str | None = None
+
+
+class BeaconList(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Beacons of a view in the order of their append; the warehouse has them about a minute after that."""
+
+    view_id: str
+    beacons: list[BeaconOfView]
+    next: str | None = None
+
+
+def detail(
+    row: Row,
+    state: State,
+    found_in: FoundIn,
+    recording: Recording | None,
+    away: list[str],
+) -> ViewDetail:
+    """The answer that a row makes, from wherever it is."""
+    whole = {**_DEFAULTS, **{name: value for name, value in row.items() if name in _KNOWN}}
+    custom = {str(name): str(value) for name, value in (whole["custom"] or {}).items()}
+    return ViewDetail(
+        state,
+        found_in,
+        {name: value for name, value in whole.items() if name not in _APART},
+        _dimensions(whole) | {f"{CUSTOM}{name}": value for name, value in custom.items()},
+        counted_ms(whole),
+        [dict(event) for event in whole["events"] or []],
+        recording,
+        away,
+    )
+
+
+def counted_ms(row: Row) -> int:
+    """When a view counts: `shared.measures.COUNTED_MS`."""
+    latest = min(row["view_end_ms"], row["last_append_ms"] + _COUNTED_LATER_MS)
+    return int(max(latest, row["first_append_ms"] - _COUNTED_EARLIER_MS))
+
+
+def session_of(row: Row) -> str | None:
+    """The session whose recording may belong to the view."""
+    session = row.get("session_id")
+    return session if isinstance(session, str) and SESSION_ID.fullmatch(session) else None
+
+
+def beacon_list(view_id: str, rows: Sequence[Row], limit: int) -> BeaconList:
+    """A page, of one row more than it has, if there is one."""
+    listed = [_beacon(row) for row in rows[:limit]]
+    following = None
+    if len(rows) > limit:
+        last = rows[limit - 1]
+        place = msgspec.json.encode([last["appended_ms"], last["offset"]])
+        following = base64.urlsafe_b64encode(place).rstrip(b"=").decode()
+    return BeaconList(view_id, listed, following)
+
+
+def after(cursor: str) -> tuple[int, int] | None:
+    """The place behind which a page of beacons goes on; raises `Wrong`."""
+    if not cursor:
+        return None
+    try:
+        text = base64.b64decode(cursor[:200] + "=" * (-len(cursor) % 4), altchars=b"-_", validate=True)
+        return msgspec.json.decode(text, type=tuple[int, int])
+    except (binascii.Error, ValueError, msgspec.DecodeError):
+        raise wrong("cursor", "`next` of another page") from None
+
+
+def _beacon(row: Row) -> BeaconOfView:
+    value = bytes(row["value"] or b"")
+    try:
+        found = msgspec.json.decode(value, type=dict[str, Any])
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        encoded = base64.b64encode(value).decode()
+        return BeaconOfView(row["partition"], row["offset"], row["appended_ms"], None, encoded)
+    return BeaconOfView(row["partition"], row["offset"], row["appended_ms"], found)
+
+
+def _dimensions(row: Row) -> dict[str, str | None]:
+    found = {}
+    for dimension in DIMENSIONS.values():
+        values = [row[field] for field in dimension.fields if row.get(field) is not None]
+        found[dimension.name] = _text(values[0]) if values else None
+    return found
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    return str(value)[:MEMBER_CHARACTERS_MAX].replace("\0", "\ufffd")
+
+
+def _defaults() -> dict[str, Any]:
+    found = {}
+    for field in msgspec.structs.fields(View):
+        if field.default_factory is not msgspec.NODEFAULT:
+            found[field.name] = field.default_factory()
+        elif field.default is not msgspec.NODEFAULT:
+            found[field.name] = field.default
+    return found
+
+
+#: What an absent field of a row means.
+_DEFAULTS: Final = _defaults()
+_KNOWN: Final = frozenset({*SINGLE, *(field.name for field in msgspec.structs.fields(View))})

@@ -1,0 +1,230 @@
+"""The search for views: chosen columns, sorted, in pages that go on behind a cursor."""
+
+import base64
+import binascii
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any, Final, Literal
+
+import msgspec
+
+from services.query.core import filters, limits, statements
+from services.query.core.answer import About
+from services.query.core.customers import Admit
+from services.query.core.dimensions import Dimension, dimension
+from services.query.core.fields import NUMBERS, SINGLE
+from services.query.core.filters import Filter
+from services.query.core.metrics import METRICS
+from services.query.core.problems import wrong
+from services.query.core.question import Question, listed, selected
+from services.query.core.statements import TIME_FIELDS, Statement
+from shared.measures import COUNTED_MS
+
+#: Of a row, always: what names a view, and when it counts.
+NAMED_BY: Final = ("customer_id", "view_id", "day", "counted_ms")
+COLUMNS: Final = (
+    "view_start_ms,video_title,viewer,country,device,cdn,player_version,"
+    "watch_ms,startup_ms,rebuffer_ms,score_view,error_code"
+)
+COLUMNS_MAX: Final = 60
+VIEWS_MAX: Final = 1_000
+#: What views are sorted by besides numbers: when they count.
+BY_TIME: Final = "time"
+
+
+class AskedViews(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """The parameters of a search. `viewer`, `title`, `error` and the scores are short for parts of `filter`."""
+
+    customer: Annotated[str, msgspec.Meta(description="a customer, several, or * for all that you may see")] = "*"
+    from_: Annotated[str, msgspec.Meta(description="the first moment; by default a day before `to`")] = msgspec.field(
+        name="from", default=""
+    )
+    to: Annotated[str, msgspec.Meta(description="the moment after the last; by default the end of this hour")] = ""
+    tz: Annotated[str, msgspec.Meta(description="IANA time zone of times without one")] = "UTC"
+    filter: Annotated[str, msgspec.Meta(description="JSON: and, or, not, dimension with in or contains, number")] = ""
+    viewer: Annotated[str, msgspec.Meta(description="the id of a viewer, whole")] = ""
+    title: Annotated[str, msgspec.Meta(description="a part of the video's title")] = ""
+    error: Annotated[str, msgspec.Meta(description="an error code, whole")] = ""
+    score_at_least: Annotated[float | None, msgspec.Meta(description="of the experience score, 0 to 100")] = None
+    score_below: Annotated[float | None, msgspec.Meta(description="of the experience score, 0 to 100")] = None
+    columns: Annotated[str, msgspec.Meta(description="fields of a view and dimensions, with commas between them")] = (
+        COLUMNS
+    )
+    order_by: Annotated[str, msgspec.Meta(description="`time`, or a number of a view")] = BY_TIME
+    order: Literal["descending", "ascending"] = "descending"
+    limit: Annotated[int, msgspec.Meta(ge=1, le=VIEWS_MAX, description="views of a page")] = 50
+    cursor: Annotated[str, msgspec.Meta(description="`next` of the page before")] = ""
+    format: Annotated[
+        Literal["json", "csv", ""], msgspec.Meta(description="csv as by `Accept: text/csv`; by default JSON")
+    ] = ""
+
+
+class ViewList(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A page of views, each with its columns; an unknown value is null.
+
+    A view that is still open has no row, and is not listed: `/v1/views/{view_id}` finds it by its id.
+    """
+
+    about: About
+    columns: list[str]
+    views: list[dict[str, Any]]
+    #: The cursor of the next page; absent on the last one.
+    next: str | None = None
+
+
+@dataclass(frozen=True)
+class Search:
+    """A search, checked."""
+
+    question: Question
+    columns: tuple[str, ...]
+    order_by: str
+    is_ascending: bool
+    limit: int
+    #: Names the search, so that a cursor of another one is refused.
+    name: str
+    #: Of the last row of the page before: its value of `order_by`, and its place.
+    after: tuple[Any, ...] | None = None
+
+
+def understood(asked: AskedViews, admit: Admit, now_ms: int, *, days_max: int) -> Search:
+    """The search that is asked for; raises `Wrong`, and what `admit` raises."""
+    name = _name(asked)
+    after = None
+    if asked.cursor:
+        # Without `to` the range ends now: all pages have that of the first one.
+        first_ms, end_ms, *after = _opened(asked.cursor, name)
+        asked = msgspec.structs.replace(asked, from_=str(first_ms), to=str(end_ms))
+    columns = listed("columns", asked.columns, COLUMNS_MAX)
+    fields, dimensions = [], []
+    for column in columns:
+        if column in SINGLE:
+            fields.append(column)
+        elif (found := dimension(column)) is not None:
+            dimensions.append(found)
+        elif column not in NAMED_BY:
+            raise wrong("columns", f"neither a field of a view nor a dimension is named {column[:100]!r}")
+    if asked.order_by not in {BY_TIME, *NUMBERS}:
+        raise wrong("order_by", f"`{BY_TIME}`, or a number of a view")
+    given = selected(asked, admit, now_ms, days_max=days_max)
+    given["filter"] = filters.both([one for one in (given["filter"], *_short(asked)) if one is not None])
+    order_fields = [] if asked.order_by == BY_TIME else [asked.order_by]
+    question = Question(
+        shape="rows",
+        metrics=(METRICS["views"],),
+        by=tuple(dimensions),
+        fields=tuple(dict.fromkeys(("view_id", "day", *TIME_FIELDS, *fields, *order_fields))),
+        **given,
+    )
+    return Search(
+        question,
+        tuple(dict.fromkeys((*NAMED_BY, *columns))),
+        asked.order_by,
+        asked.order == "ascending",
+        asked.limit,
+        name,
+        None if after is None else tuple(after),
+    )
+
+
+def _short(asked: AskedViews) -> list[Filter]:
+    found = [
+        Filter(dimension=name, values=(value,))
+        for name, value in (("viewer", asked.viewer), ("error_code", asked.error))
+        if value
+    ]
+    if asked.title:
+        found.append(Filter(dimension="video_title", contains=asked.title))
+    if asked.score_at_least is not None or asked.score_below is not None:
+        found.append(Filter(number="score_view", at_least=asked.score_at_least, below=asked.score_below))
+    for one in found:
+        filters.check(one)
+    return found
+
+
+def viewers_of(search: Search) -> tuple[str, ...]:
+    """The viewers that a search names: who looks at single ones is noted."""
+    found = search.question.filter
+    return () if found is None else filters.values_of(found, "viewer")
+
+
+def statement(search: Search) -> Statement:
+    """The rows of a page and one more, if there is one."""
+    condition, parameters = statements.conditions_of(search.question)
+    by_time = search.order_by == BY_TIME
+    order = "counted_ms" if by_time else search.order_by
+    direction = "ASC" if search.is_ascending else "DESC"
+    shown = ", ".join(f"{_expression(search, column)} AS c{number}" for number, column in enumerate(search.columns))
+    behind, values = _behind(search, order)
+    sql = f"""
+        SELECT {shown}, {order} AS ordered FROM (SELECT *, {COUNTED_MS} AS counted_ms FROM views WHERE {condition}) AS found
+        WHERE {behind}
+        ORDER BY {order} {direction} NULLS LAST, counted_ms DESC, customer_id, view_id, day LIMIT {search.limit + 1:d}
+    """  # noqa: S608 - names of ours
+    return Statement(sql, (*parameters, *values), (*search.columns, "ordered"))
+
+
+def page(search: Search, rows: Sequence[Mapping[str, Any]], about: About) -> ViewList:
+    """The page that the rows of `statement` make."""
+    views = [{column: row[column] for column in search.columns} for row in rows[: search.limit]]
+    following = None
+    if len(rows) > search.limit:
+        last = rows[search.limit - 1]
+        within = search.question.range
+        place = [last["ordered"], *(last[name] for name in ("counted_ms", "customer_id", "view_id", "day"))]
+        following = _closed([search.name, within.from_ms, within.to_ms, *place])
+    return ViewList(about, list(search.columns), views, following)
+
+
+def _expression(search: Search, column: str) -> str:
+    if column in SINGLE or column == "counted_ms":
+        return column
+    found = dimension(column)
+    assert found is not None
+    return _of(search.question, found)
+
+
+def _of(question: Question, one: Dimension) -> str:
+    return statements.value_of(question, one)
+
+
+def _behind(search: Search, order: str) -> tuple[str, list[Any]]:
+    """The condition that a row comes after the last one of the page before."""
+    if search.after is None:
+        return "true", []
+    ordered, counted_ms, *key = search.after
+    same = "counted_ms < ? OR counted_ms = ? AND (customer_id, view_id, day) > (?, ?, ?)"
+    same_values = [counted_ms, counted_ms, *key]
+    if search.order_by == BY_TIME:
+        # Of equal times the order is that of the key, whatever the direction.
+        sign = ">" if search.is_ascending else "<"
+        return f"(counted_ms {sign} ? OR counted_ms = ? AND (customer_id, view_id, day) > (?, ?, ?))", same_values
+    if ordered is None:
+        return f"({order} IS NULL AND ({same}))", same_values
+    sign = ">" if search.is_ascending else "<"
+    return f"({order} {sign} ? OR {order} IS NULL OR {order} = ? AND ({same}))", [ordered, ordered, *same_values]
+
+
+def _name(asked: AskedViews) -> str:
+    """Of all that decides which rows there are and in which order."""
+    same = msgspec.structs.replace(asked, cursor="", limit=1, format="", columns="")
+    return hashlib.sha256(msgspec.json.encode(same)).hexdigest()[:16]
+
+
+def _closed(content: list[Any]) -> str:
+    return base64.urlsafe_b64encode(msgspec.json.encode(content)).rstrip(b"=").decode()
+
+
+def _opened(cursor: str, name: str) -> list[Any]:
+    """What a cursor holds besides the search's name; raises `Wrong`."""
+    try:
+        text = base64.b64decode(cursor[:4_000] + "=" * (-len(cursor) % 4), altchars=b"-_", validate=True)
+        found = msgspec.json.decode(text, type=tuple[str, int, int, int | float | None, int, str, str, int])
+    except (binascii.Error, ValueError, msgspec.DecodeError):
+        raise wrong("cursor", "`next` of another page") from None
+    if found[0] != name:
+        raise wrong("cursor", "`next` of a page of the same search") from None
+    if not all(limits.FIRST_MS <= bound <= limits.LAST_MS for bound in found[1:3]):
+        raise wrong("cursor", "`next` of another page")
+    return list(found[1:])

@@ -1,0 +1,95 @@
+"""`/v1/errors`, `/v1/titles`, `/v1/titles/{video_id}`: what is asked of rows and figures together."""
+
+from collections.abc import Callable, Sequence
+from typing import Any, Final, Protocol
+
+from aiohttp import web
+
+from services.accounts.http.access import METRICS, Routing
+from services.query.core.answer import About, Answer, Breakdown, Overall, Timeseries
+from services.query.core.problems import wrong
+from services.query.core.question import Question, parsed
+from services.query.core.resources import errors, title, titles
+from services.query.core.resources.errors import AskedErrors, ErrorList
+from services.query.core.resources.title import AskedTitle, TitleDetail
+from services.query.core.resources.titles import AskedTitles, TitleList
+from services.query.core.statements import Statement
+from services.query.http.desk import Desk, sent
+from services.query.http.questions import QUESTION
+from services.rim.http.openapi import Operation
+
+_ERRORS: Final = Operation(
+    "/v1/errors", "Error codes: share, texts, where, new since", ErrorList, AskedErrors, statuses=QUESTION, tag="errors"
+)
+_TITLES: Final = Operation(
+    "/v1/titles", "Videos by audience and quality", TitleList, AskedTitles, statuses=QUESTION, tag="titles"
+)
+_TITLE: Final = Operation(
+    "/v1/titles/{video_id}", "One video over time", TitleDetail, AskedTitle, statuses=QUESTION, tag="titles"
+)
+OPERATIONS: Final = [_ERRORS, _TITLES, _TITLE]
+
+
+class Reader(Protocol):
+    """What answers questions, and reads rows."""
+
+    async def answer(self, question: Question) -> Answer:
+        """The answer; raises what `desk` has a problem for."""
+        ...
+
+    async def rows(
+        self, question: Question, asked: Callable[[Question], Sequence[Statement]]
+    ) -> tuple[list[list[dict[str, Any]]], About]:
+        """The rows of each statement, all of one moment; raises the same."""
+        ...
+
+
+class Resources:
+    """The routes."""
+
+    def __init__(self, desk: Desk, reader: Reader) -> None:
+        self._desk = desk
+        self._reader = reader
+
+    def add_to(self, routing: Routing) -> None:
+        """Adds them."""
+        handlers = ((_ERRORS, self.errors), (_TITLES, self.titles), (_TITLE, self.title))
+        for operation, handler in handlers:
+            routing.get(operation.path, self._desk.answering(handler), METRICS, name=operation.name)
+
+    async def errors(self, request: web.Request) -> web.Response:
+        """The codes with the most views."""
+        caller = self._desk.caller(request)
+        given = parsed(AskedErrors, list(request.query.items()))
+        asked = errors.understood(given, caller.admit, self._desk.now_ms(), days_max=self._desk.days_max)
+        async with self._desk.turn(caller):
+            rows, about = await self._reader.rows(asked.question, lambda _: errors.asked_of(asked))
+        return sent(errors.answer(asked, rows, about))
+
+    async def titles(self, request: web.Request) -> web.Response:
+        """The first titles by one of their figures."""
+        caller = self._desk.caller(request)
+        given = parsed(AskedTitles, list(request.query.items()))
+        question = titles.question_of(given, caller.admit, self._desk.now_ms(), days_max=self._desk.days_max)
+        async with self._desk.turn(caller):
+            found = await self._reader.answer(question)
+            assert isinstance(found, Breakdown)
+            videos = titles.videos_of(found)
+            (names,), _ = await self._reader.rows(
+                titles.names_question(question), lambda one: [titles.names_of(one, videos)]
+            )
+        return sent(titles.answer(found, names))
+
+    async def title(self, request: web.Request) -> web.Response:
+        """One title."""
+        caller, video = self._desk.caller(request), request.match_info["video_id"]
+        if not video:
+            raise wrong("video_id", "the id of a video")
+        given = parsed(AskedTitle, list(request.query.items()))
+        asked = title.understood_title(video, given, caller.admit, self._desk.now_ms(), days_max=self._desk.days_max)
+        async with self._desk.turn(caller):
+            overall, quality = await self._reader.answer(asked.overall), await self._reader.answer(asked.quality)
+            rows, about = await self._reader.rows(asked.rows, lambda _: title.asked_of(asked))
+        assert isinstance(overall, Overall)
+        assert isinstance(quality, Timeseries)
+        return sent(title.answer(asked, overall, quality, rows, about))

@@ -1,0 +1,206 @@
+"""`/v1/views`, `/v1/views/{view_id}` and its beacons: single views, found by search or by id. Each look at one is noted."""
+
+import csv
+import io
+from collections.abc import Sequence
+from typing import Any, Final, Protocol
+from urllib.parse import quote, urlencode
+
+import structlog
+from aiohttp import web
+
+from services.accounts.http.access import VIEWS, VIEWS_OF_ONE, Routing
+from services.query.core.question import parsed
+from services.query.core.resources import one_view, search
+from services.query.core.resources.one_view import (
+    AskedBeacons,
+    AskedView,
+    BeaconList,
+    FoundIn,
+    Recording,
+    State,
+    ViewDetail,
+)
+from services.query.core.resources.search import AskedViews, ViewList
+from services.query.http.desk import Desk, sent
+from services.query.http.questions import QUESTION
+from services.query.http.resources import Reader
+from services.query.rim.audit import Audit
+from services.query.rim.processor import FoundView, ProcessorAway
+from services.query.rim.single import Place
+from services.query.rim.warehouse import WarehouseAway
+from services.rim.database.pool import NotPublished, PostgresAway
+from services.rim.http.openapi import Operation
+from services.rim.http.problems import problem_response
+from shared.problems import Problem
+
+log = structlog.get_logger(__name__)
+
+CSV: Final = "text/csv"
+VIEW_CHARS_MAX: Final = 100
+_VIEWS: Final = Operation(
+    "/v1/views", "Search for views", ViewList, AskedViews, media=(CSV,), statuses=QUESTION, tag="views"
+)
+_VIEW: Final = Operation("/v1/views/{view_id}", "One view", ViewDetail, AskedView, statuses=QUESTION, tag="views")
+_BEACONS: Final = Operation(
+    "/v1/views/{view_id}/beacons", "The beacons behind a view", BeaconList, AskedBeacons, statuses=QUESTION, tag="views"
+)
+OPERATIONS: Final = [_VIEWS, _VIEW, _BEACONS]
+
+
+class Lookup(Protocol):
+    """Who knows open views."""
+
+    async def view(self, customer_id: str, view_id: str) -> FoundView | None:
+        """The view as it is now; raises `ProcessorAway`."""
+        ...
+
+
+class Single(Protocol):
+    """Where rows of finished views are: see `services.query.rim.single`."""
+
+    async def hot(self, place: Place) -> dict[str, Any] | None: ...
+    async def landed(self, place: Place) -> dict[str, Any] | None: ...
+    async def beacons(
+        self, place: Place, first_ms: int, last_ms: int, *, after: tuple[int, int] | None, rows_max: int
+    ) -> list[dict[str, Any]]: ...
+    async def recording(self, customer_id: str, session_id: str) -> tuple[int, int, int] | None: ...
+
+
+class ViewRoutes:
+    """The routes. `lookup` None: the processor's lookups are off, and open views are not found."""
+
+    def __init__(self, desk: Desk, reader: Reader, single: Single, lookup: Lookup | None, audit: Audit) -> None:
+        self._desk = desk
+        self._reader = reader
+        self._single = single
+        self._lookup = lookup
+        self._audit = audit
+
+    def add_to(self, routing: Routing) -> None:
+        """Adds them."""
+        routing.get(_VIEWS.path, self._desk.answering(self.search), VIEWS, name=_VIEWS.name)
+        routing.get(_VIEW.path, self._desk.answering(self.view), VIEWS_OF_ONE, name=_VIEW.name)
+        routing.get(_BEACONS.path, self._desk.answering(self.beacons), VIEWS_OF_ONE, name=_BEACONS.name)
+
+    async def search(self, request: web.Request) -> web.Response:
+        """A page of views."""
+        caller = self._desk.caller(request)
+        given = parsed(AskedViews, list(request.query.items()))
+        asked = search.understood(given, caller.admit, self._desk.now_ms(), days_max=self._desk.days_max)
+        async with self._desk.turn(caller):
+            if viewers := search.viewers_of(asked):
+                await self._audit.note(self._desk.actor(request), "looked_at_viewer", ", ".join(viewers))
+            (rows,), about = await self._reader.rows(asked.question, lambda _: [search.statement(asked)])
+        found = search.page(asked, rows, about)
+        if given.format == "csv" or (not given.format and _wants_csv(request)):
+            return _as_csv(request, found)
+        return sent(found)
+
+    async def view(self, request: web.Request) -> web.Response:
+        """One view, open or finished."""
+        caller, given = self._desk.caller(request), parsed(AskedView, list(request.query.items()))
+        place = Place(given.customer, request.match_info["view_id"], given.day)
+        if not 0 < len(place.view_id) <= VIEW_CHARS_MAX:
+            return _no_view()
+        async with self._desk.turn(caller):
+            away: list[str] = []
+            found = await self._found(place, away)
+            if found is None:
+                return problem_response(_away(away)) if away else _no_view()
+            # What cannot be noted is not shown.
+            await self._audit.note(self._desk.actor(request), "looked_at_view", f"{place.customer_id}/{place.view_id}")
+            row, state, found_in = found
+            recording = await self._recording(place.customer_id, row, away)
+        return sent(one_view.detail(row, state, found_in, recording, away))
+
+    async def beacons(self, request: web.Request) -> web.Response:
+        """The beacons behind a view, as they came."""
+        caller, given = self._desk.caller(request), parsed(AskedBeacons, list(request.query.items()))
+        place = Place(given.customer, request.match_info["view_id"], given.day)
+        behind = one_view.after(given.cursor)
+        async with self._desk.turn(caller):
+            away: list[str] = []
+            found = await self._found(place, away) if 0 < len(place.view_id) <= VIEW_CHARS_MAX else None
+            if found is None:
+                return problem_response(_away(away)) if away else _no_view()
+            await self._audit.note(
+                self._desk.actor(request), "looked_at_beacons", f"{place.customer_id}/{place.view_id}"
+            )
+            row = found[0]
+            rows = await self._single.beacons(
+                place, row["first_append_ms"], row["last_append_ms"], after=behind, rows_max=given.limit + 1
+            )
+        return sent(one_view.beacon_list(place.view_id, rows, given.limit))
+
+    async def _found(self, place: Place, away: list[str]) -> tuple[dict[str, Any], State, FoundIn] | None:
+        """The newest row there is, its state, and where it was; `away` gets who did not answer."""
+        known = None
+        # Where nobody says that a view is closed, its row may still change.
+        state: State = "finished"
+        if self._lookup is not None and place.day is None:
+            try:
+                known = await self._lookup.view(place.customer_id, place.view_id)
+                state = "closed" if known is None else known.state
+            except ProcessorAway:
+                away.append("processor")
+        if known is not None and known.row is not None:
+            return known.row, state, "processor"
+        try:
+            if (row := await self._single.hot(place)) is not None:
+                return row, state, "hot_rows"
+        except (PostgresAway, NotPublished):
+            away.append("postgres")
+        try:
+            if (row := await self._single.landed(place)) is not None:
+                return row, state, "warehouse"
+        except WarehouseAway:
+            away.append("warehouse")
+        return None
+
+    async def _recording(self, customer_id: str, row: dict[str, Any], away: list[str]) -> Recording | None:
+        session = one_view.session_of(row)
+        if session is None:
+            return None
+        try:
+            found = await self._single.recording(customer_id, session)
+        except WarehouseAway:
+            away.append("warehouse")
+            return None
+        if found is None:
+            return None
+        href = f"/replay?{urlencode({'customer': customer_id, 'session': session}, quote_via=quote)}"
+        return Recording(session, *found, href)
+
+
+def _no_view() -> web.Response:
+    return problem_response(Problem(404, "There is no such view", "unknown-view"))
+
+
+def _away(parts: Sequence[str]) -> Problem:
+    """None was found, but not everybody was asked."""
+    return Problem(503, f"Not known: no answer from {', '.join(parts)}", f"{parts[0]}-away")
+
+
+def _wants_csv(request: web.Request) -> bool:
+    """Whether CSV is accepted, and JSON is not preferred."""
+    accepted = [one.partition(";")[0].strip().lower() for one in request.headers.get("Accept", "").split(",")]
+    return CSV in accepted and "application/json" not in accepted[: accepted.index(CSV)]
+
+
+def _as_csv(request: web.Request, found: ViewList) -> web.Response:
+    """A page as CSV (RFC 4180); the next one is a link (RFC 8288)."""
+    text = io.StringIO(newline="")
+    writer = csv.writer(text)
+    writer.writerow(found.columns)
+    for view in found.views:
+        writer.writerow([_cell(view[column]) for column in found.columns])
+    headers = {}
+    if found.next is not None:
+        following = request.rel_url.update_query(cursor=found.next)
+        headers["Link"] = f'<{following}>; rel="next"'
+    return web.Response(body=text.getvalue().encode(), content_type=CSV, charset="utf-8", headers=headers)
+
+
+def _cell(value: Any) -> Any:
+    return str(value).lower() if isinstance(value, bool) else value

@@ -1,0 +1,248 @@
+"""Searches, errors and titles over generated views: what DuckDB answers is what a recount in Python says."""
+
+import asyncio
+import random
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from services.query.core import filters
+from services.query.core.answer import Breakdown
+from services.query.core.customers import EVERY_CUSTOMER
+from services.query.core.problems import Wrong
+from services.query.core.question import parsed
+from services.query.core.resources import errors, search, title, titles
+from services.query.core.resources.errors import AskedErrors
+from services.query.core.resources.search import AskedViews, ViewList
+from services.query.core.resources.title import AskedTitle
+from services.query.core.resources.titles import AskedTitles
+from services.query.rim.engine import Engine
+from shared.schemas.view import View
+from tests.unit.query.reading import ViewsInMemory
+from tests.unit.query.recounting import DAY_MS, HOUR_MS, T0_MS, a_view, counts_at
+
+NOW_MS = T0_MS + 6 * DAY_MS
+WITHIN = {"from": str(T0_MS - DAY_MS), "to": str(T0_MS + 6 * DAY_MS)}
+CODES = (None, None, "404", "net", "decode")
+
+
+@pytest.fixture(scope="module")
+def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
+    made = Engine(Path(tmp_path_factory.mktemp("engine")), threads=1, memory_bytes_max=1 << 30, questions_max=1)
+    yield made
+    made.close()
+
+
+@pytest.fixture(scope="module")
+def views() -> list[View]:
+    chance = random.Random(11)
+    return [
+        a_view(
+            chance,
+            f"view-{number}",
+            error_code=(code := chance.choice(CODES)),
+            error_message=chance.choice([None, f"{code} happened", "again"]) if code else None,
+            video_id=chance.choice([None, "final", "final", "news"]),
+            video_title=chance.choice(["The Final", "Evening News", None]),
+            video_duration_ms=600_000,
+            max_playhead_ms=chance.randrange(700_000),
+            playback_ranges=chance.choice([[], [[0, 60_000]], [[0, 300_000], [120_000, 240_000]]]),
+        )
+        for number in range(200)
+    ]
+
+
+def viewer(view: View) -> str | None:
+    return view.viewer_user_id if view.viewer_user_id is not None else view.viewer_id
+
+
+def counted(views: list[View]) -> list[View]:
+    return [one for one in views if not one.deleted and T0_MS - DAY_MS <= counts_at(one) < T0_MS + 6 * DAY_MS]
+
+
+def found(engine: Engine, views: list[View], **given: str) -> ViewList:
+    asked = search.understood(
+        parsed(AskedViews, list((WITHIN | given).items())), lambda _: EVERY_CUSTOMER, NOW_MS, days_max=400
+    )
+    (rows,), about = asyncio.run(ViewsInMemory(engine, views).rows(asked.question, lambda _: [search.statement(asked)]))
+    return search.page(asked, rows, about)
+
+
+@pytest.mark.parametrize("order_by", ["time", "startup_ms", "rebuffer_ms", "score_view"])
+@pytest.mark.parametrize("order", ["ascending", "descending"])
+def test_pages_hold_every_view_once_and_in_order(engine: Engine, views: list[View], order_by: str, order: str) -> None:
+    given = {"order_by": order_by, "order": order, "limit": "17", "columns": "startup_ms,rebuffer_ms,score_view"}
+    pages = [found(engine, views, **given)]
+    while (following := pages[-1].next) is not None:
+        pages.append(found(engine, views, **given, cursor=following))
+    rows = [view for page in pages for view in page.views]
+
+    def place(view: View) -> tuple[Any, ...]:
+        value = counts_at(view) if order_by == "time" else getattr(view, order_by)
+        sign = 1 if order == "ascending" else -1
+        return (value is None, sign * (value or 0), -counts_at(view), view.customer_id, view.view_id)
+
+    expected = sorted(counted(views), key=place)
+    assert [row["view_id"] for row in rows] == [view.view_id for view in expected]
+    assert all(len(page.views) == 17 for page in pages[:-1])
+
+
+def test_a_search_finds_by_viewer_title_error_score_and_any_filter(engine: Engine, views: list[View]) -> None:
+    def ids(**given: str) -> set[str]:
+        return {row["view_id"] for row in found(engine, views, limit="1000", **given).views}
+
+    kept = counted(views)
+    assert ids(viewer="user") == {view.view_id for view in kept if viewer(view) == "user"} != set()
+    assert ids(title="final") == {view.view_id for view in kept if view.video_title == "The Final"} != set()
+    assert ids(error="net") == {view.view_id for view in kept if view.error_code == "net"} != set()
+    low = {view.view_id for view in kept if view.score_view is not None and view.score_view < 40}
+    assert ids(score_below="40") == low != set()
+    slow = '{"not": {"number": "startup_ms", "at_least": 1000}}'
+    assert ids(filter=slow) == {view.view_id for view in kept if not (view.startup_ms or 0) >= 1000} != set()
+
+
+def test_columns_are_fields_and_dimensions_and_custom_ones(engine: Engine, views: list[View]) -> None:
+    page = found(engine, views, columns="is_bot,viewer,custom.plan,exit_before_start", limit="1000")
+
+    by_id = {view.view_id: view for view in views}
+    assert page.columns == [*search.NAMED_BY, "is_bot", "viewer", "custom.plan", "exit_before_start"]
+    for row in page.views:
+        view = by_id[row["view_id"]]
+        assert (row["is_bot"], row["custom.plan"]) == (view.is_bot, view.custom.get("plan"))
+        assert (row["viewer"], row["exit_before_start"]) == (viewer(view), str(view.ebvs).lower())
+        assert row["counted_ms"] == counts_at(view)
+
+
+@pytest.mark.parametrize(
+    ("given", "parameter"),
+    [
+        ({"columns": "nothing"}, "columns"),
+        ({"columns": "events"}, "columns"),
+        ({"order_by": "country"}, "order_by"),
+        ({"cursor": "xxxx"}, "cursor"),
+        ({"cursor": "WzFd"}, "cursor"),
+        ({"limit": "1001"}, "limit"),
+        ({"filter": '{"number": "country", "below": 1}'}, "filter"),
+        ({"filter": '{"number": "startup_ms"}'}, "filter"),
+        ({"filter": '{"dimension": "country", "in": ["DE"], "contains": "D"}'}, "filter"),
+    ],
+)
+def test_a_wrong_search_names_the_parameter(
+    engine: Engine, views: list[View], given: dict[str, str], parameter: str
+) -> None:
+    with pytest.raises(Wrong) as wrong:
+        found(engine, views, **given)
+    assert wrong.value.faults[0].parameter == parameter
+
+
+def test_a_cursor_belongs_to_its_search_and_keeps_the_range(engine: Engine, views: list[View]) -> None:
+    cursor = found(engine, views, limit="2").next
+    assert cursor is not None
+    with pytest.raises(Wrong):
+        found(engine, views, limit="2", cursor=cursor, error="net")
+    # The columns and the number of views may change on the way.
+    assert len(found(engine, views, limit="3", columns="country", cursor=cursor).views) == 3
+
+
+@pytest.mark.parametrize("since", [None, T0_MS + 2 * DAY_MS])
+def test_errors_are_counted_with_texts_places_and_samples(engine: Engine, views: list[View], since: int | None) -> None:
+    given = WITHIN | ({"since": str(since)} if since else {})
+    asked = errors.understood(parsed(AskedErrors, list(given.items())), lambda _: EVERY_CUSTOMER, NOW_MS, days_max=400)
+    rows, about = asyncio.run(ViewsInMemory(engine, views).rows(asked.question, lambda _: errors.asked_of(asked)))
+    answer = errors.answer(asked, rows, about)
+
+    kept = counted(views)
+    codes = Counter(view.error_code for view in kept if view.error_code)
+    assert (answer.n, answer.with_error, answer.codes) == (len(kept), codes.total(), 3)
+    assert {one.code: one.views for one in answer.errors} == codes
+    for one in answer.errors:
+        own = [view for view in kept if view.error_code == one.code]
+        times = [counts_at(view) for view in own]
+        assert one.share.value == len(own) / len(kept)
+        assert one.viewers == len({viewer(view) for view in own} - {None})
+        assert one.failed == sum(view.playback_failed or view.startup_failed for view in own)
+        assert (one.first_ms, one.last_ms) == (min(times), max(times))
+        assert {text.value: text.views for text in one.texts} == Counter(
+            view.error_message for view in own if view.error_message
+        )
+        assert {place.value: place.views for place in one.by["player_version"]} == Counter(
+            view.player_version for view in own
+        )
+        newest = sorted(own, key=lambda view: (-counts_at(view), view.customer_id, view.view_id))[:5]
+        assert [sample.view_id for sample in one.samples] == [view.view_id for view in newest]
+        if since is not None:
+            earlier = [view for view in own if counts_at(view) < since]
+            before = [view for view in kept if counts_at(view) < since]
+            assert one.is_new == (not earlier)
+            assert one.before is not None
+            assert (one.before.value, one.before.n) == (len(earlier) / len(before), len(before))
+
+
+def test_titles_have_their_figures_and_their_last_name(engine: Engine, views: list[View]) -> None:
+    reader = ViewsInMemory(engine, views)
+    question = titles.question_of(
+        parsed(AskedTitles, list(WITHIN.items())), lambda _: EVERY_CUSTOMER, NOW_MS, days_max=400
+    )
+    breakdown = asyncio.run(reader.answer(question))
+    assert isinstance(breakdown, Breakdown)
+    (names,), _ = asyncio.run(
+        reader.rows(titles.names_question(question), lambda one: [titles.names_of(one, titles.videos_of(breakdown))])
+    )
+    answer = titles.answer(breakdown, names)
+
+    kept = counted(views)
+    assert {one.video_id: one.n for one in answer.titles} == {
+        video: sum(view.video_id == video for view in kept) for video in ("final", "news")
+    }
+    assert answer.unknown is not None
+    assert answer.unknown.n == sum(view.video_id is None for view in kept)
+    for one in answer.titles:
+        named = [view for view in kept if view.video_id == one.video_id and view.video_title is not None]
+        assert one.title == max(named, key=counts_at).video_title
+
+
+def test_a_title_has_the_curve_and_the_parts_that_were_watched(engine: Engine, views: list[View]) -> None:
+    within = {"from": str(T0_MS), "to": str(T0_MS + 2 * DAY_MS)}
+    asked = title.understood_title(
+        "final", parsed(AskedTitle, list(within.items())), lambda _: EVERY_CUSTOMER, NOW_MS, days_max=400
+    )
+    rows, _ = asyncio.run(ViewsInMemory(engine, views).rows(asked.rows, lambda _: title.asked_of(asked)))
+    (named,), changes, ranges, reached = rows
+
+    own = [view for view in views if view.video_id == "final" and not view.deleted]
+    read = [view for view in own if T0_MS <= counts_at(view) < T0_MS + 3 * DAY_MS]
+    for point in title.concurrency(asked, changes):
+        open_then = [view for view in read if view.view_start_ms <= point.at_ms < counts_at(view)]
+        assert point.views == len(open_then)
+    assert asked.step_ms == HOUR_MS
+
+    ended = [view for view in own if T0_MS <= counts_at(view) < T0_MS + 2 * DAY_MS]
+    assert named["n"] == len(ended)
+    parts = title.retention(600_000, named["n"], ranges, reached).parts
+    assert len(parts) == title.PARTS
+    for part in parts:
+        spans = [
+            [one for one in view.playback_ranges if one[0] < part.to_ms and one[1] > part.from_ms] for view in ended
+        ]
+        assert part.views == sum(bool(one) for one in spans)
+        assert part.plays == sum(map(len, spans))
+        came = [view for view in ended if view.max_playhead_ms > 0 and view.max_playhead_ms >= part.from_ms]
+        assert part.reached == len(came)
+
+
+def test_ranges_that_are_none_are_passed_over() -> None:
+    wrong = [[5, 5], [9, 3], [-1, 5], [7], [600_000, 700_000]]
+    found = title.retention(600_000, 1, [{"number": 1, "ranges": wrong}], [])
+    assert all(part.plays == part.views == 0 for part in found.parts)
+    # A live player's positions are the time of day: no place in a video.
+    assert title.retention(1_700_000_000_000, 1, [], []).parts == []
+
+
+def test_the_viewers_that_a_filter_names_are_known() -> None:
+    one = filters.parsed(
+        '{"or": [{"dimension": "viewer", "in": ["a", null]}, {"not": {"dimension": "viewer", "in": ["b"]}}]}'
+    )
+    assert filters.values_of(one, "viewer") == ("a", "b")

@@ -1,0 +1,205 @@
+"""Single views over HTTP: where they are found, who is told, and that each look is noted."""
+
+import contextlib
+from collections.abc import AsyncIterator
+from typing import Any
+
+from aiohttp.test_utils import TestClient, TestServer
+
+from services.accounts.core.credentials import Credential
+from services.query.core.answer import About
+from services.query.core.question import Question
+from services.query.http.app import Sources, make_app
+from services.query.rim.processor import FoundView, ProcessorAway
+from services.query.rim.single import Place
+from services.query.rim.warehouse import WarehouseAway
+from services.rim.database.pool import PostgresAway
+from tests.unit.dashboard.door import GLOBEX_VIEWER, METRICS_TOKEN, VIEWS_TOKEN
+from tests.unit.query.door import NotedLooks, Nowhere, door
+from tests.unit.query.reading import ABOUT
+from tests.unit.query.test_app import NOW_MS, FakeAnswers, headers_of
+
+ROW = {
+    "customer_id": "globex",
+    "view_id": "v/1",
+    "day": 20_000,
+    "first_append_ms": 1_000,
+    "last_append_ms": 90_000,
+    "view_start_ms": 900,
+    "view_end_ms": 80_000,
+    "country": "DE",
+    "custom": {"plan": "gold"},
+    "events": [{"at_ms": 5, "event": "playing"}],
+    "session_id": "session",
+}
+
+
+class Places(Nowhere):
+    """Rows where the test puts them; an error is raised."""
+
+    def __init__(self) -> None:
+        self.row: dict[str, Any] | Exception | None = None
+        self.landed_row: dict[str, Any] | Exception | None = None
+        self.open: FoundView | Exception | None = None
+        self.asked: list[Place] = []
+
+    async def view(self, customer_id: str, view_id: str) -> FoundView | None:
+        return _given(self.open)  # type: ignore[no-any-return]
+
+    async def hot(self, place: Place) -> dict[str, Any] | None:
+        self.asked.append(place)
+        return _given(self.row)  # type: ignore[no-any-return]
+
+    async def landed(self, place: Place) -> dict[str, Any] | None:
+        return _given(self.landed_row)  # type: ignore[no-any-return]
+
+    async def beacons(
+        self, place: Place, first_ms: int, last_ms: int, *, after: tuple[int, int] | None, rows_max: int
+    ) -> list[dict[str, Any]]:
+        rows = [
+            {"partition": 0, "offset": number, "appended_ms": 10, "value": b'{"event":"play"}' if number else b"\xff"}
+            for number in range(5)
+        ]
+        return [row for row in rows if after is None or (10, row["offset"]) > after][:rows_max]
+
+    async def recording(self, customer_id: str, session_id: str) -> tuple[int, int, int] | None:
+        return 3, 1_000, 2_000
+
+
+def _given(what: Any) -> Any:
+    if isinstance(what, Exception):
+        raise what
+    return what
+
+
+class Searched:
+    """Three rows of any search."""
+
+    async def answer(self, question: Question) -> Any:
+        raise NotImplementedError
+
+    async def rows(self, question: Question, asked: Any) -> tuple[list[list[dict[str, Any]]], About]:
+        (statement,) = asked(question)
+        rows = [
+            dict.fromkeys(statement.columns, number) | {"customer_id": "globex", "view_id": f"v{number}"}
+            for number in range(3)
+        ]
+        return [rows], ABOUT
+
+
+@contextlib.asynccontextmanager
+async def desk() -> AsyncIterator[tuple[Any, Places, NotedLooks]]:
+    places, at_door = Places(), door()
+    app = make_app(
+        Sources(Searched(), FakeAnswers(), places, places),
+        at_door,
+        caller_questions_max=2,
+        seconds_max=20,
+        days_max=400,
+        now_ms=lambda: NOW_MS,
+    )
+    async with TestClient(TestServer(app)) as client:
+        assert isinstance(at_door.audit, NotedLooks)
+        yield client, places, at_door.audit
+
+
+async def get(client: Any, path: str, who: Credential = VIEWS_TOKEN, **headers: str) -> tuple[int, Any]:
+    async with client.get(path, headers=headers_of(who) | headers) as answer:
+        return answer.status, await answer.json()
+
+
+async def test_an_open_view_is_found_at_the_processor_and_the_look_is_noted() -> None:
+    async with desk() as (client, places, audit):
+        places.open = FoundView("open", 1, ROW)
+        status, found = await get(client, "/v1/views/v%2F1?customer=globex", GLOBEX_VIEWER)
+
+    assert (status, found["state"], found["found_in"]) == (200, "open", "processor")
+    assert found["dimensions"]["country"] == "DE"
+    assert found["dimensions"]["custom.plan"] == "gold"
+    assert found["dimensions"]["cdn"] is None
+    assert found["events"] == [{"at_ms": 5, "event": "playing"}]
+    assert found["row"]["rebuffer_ms"] == 0
+    assert found["recording"]["href"] == "/replay?customer=globex&session=session"
+    assert audit.noted == [("viewer@globex", "looked_at_view", "globex/v/1")]
+    assert places.asked == []
+
+
+async def test_a_finished_view_is_found_among_hot_rows_and_then_in_the_warehouse() -> None:
+    async with desk() as (client, places, _):
+        places.landed_row = ROW
+        assert (await get(client, "/v1/views/v?customer=globex"))[1]["found_in"] == "warehouse"
+        places.row = ROW
+        found = (await get(client, "/v1/views/v?customer=globex"))[1]
+        assert (found["found_in"], found["state"]) == ("hot_rows", "closed")
+        places.open = FoundView("finished", 1, None)
+        assert (await get(client, "/v1/views/v?customer=globex&day=20000"))[1]["state"] == "finished"
+        assert places.asked[-1] == Place("globex", "v", 20_000)
+
+
+async def test_what_did_not_answer_is_named_and_an_unknown_view_is_unknown_only_if_all_did() -> None:
+    async with desk() as (client, places, audit):
+        assert (await get(client, "/v1/views/v?customer=globex"))[0] == 404
+        places.open, places.row = ProcessorAway("test"), PostgresAway("test")
+        status, problem = await get(client, "/v1/views/v?customer=globex")
+        assert (status, problem["type"]) == (503, "urn:playhead:problem:processor-away")
+        places.landed_row = ROW
+        assert (await get(client, "/v1/views/v?customer=globex"))[1]["away"] == ["processor", "postgres"]
+        places.landed_row, places.open = WarehouseAway("test"), None
+        assert (await get(client, "/v1/views/v?customer=globex"))[0] == 503
+        assert len(audit.noted) == 1
+
+
+async def test_another_organisations_view_does_not_exist_and_figures_open_none() -> None:
+    async with desk() as (client, places, audit):
+        places.row = ROW
+        for path in ("/v1/views/v", "/v1/views/v/beacons"):
+            others = await get(client, f"{path}?customer=acme")
+            assert others == await get(client, f"{path}?customer=no-such")
+            assert others[0] == 404
+            assert (await get(client, f"{path}?customer=globex", METRICS_TOKEN))[0] == 403
+            assert (await get(client, path))[0] == 400
+        assert (await get(client, "/v1/views?customer=acme"))[0] == 404
+        assert (await get(client, "/v1/views", METRICS_TOKEN))[0] == 403
+        assert places.asked == []
+        assert audit.noted == []
+
+
+async def test_what_cannot_be_noted_is_not_shown() -> None:
+    async with desk() as (client, places, audit):
+        places.row, audit.problem = ROW, PostgresAway("test")
+        for path in ("/v1/views/v?customer=globex", "/v1/views/v/beacons?customer=globex", "/v1/views?viewer=x"):
+            assert (await get(client, path))[0] == 503
+        # A search that names no viewer needs no note.
+        assert (await get(client, "/v1/views"))[0] == 200
+
+
+async def test_beacons_come_in_pages_and_bytes_that_are_no_json_as_they_are() -> None:
+    async with desk() as (client, places, audit):
+        places.row = ROW
+        path = "/v1/views/v/beacons?customer=globex&limit=2"
+        status, first = await get(client, path)
+        assert status == 200
+        assert [one["beacon"] for one in first["beacons"]] == [None, {"event": "play"}]
+        assert first["beacons"][0]["bytes"] == "/w=="
+        second = (await get(client, f"{path}&cursor={first['next']}"))[1]
+        last = (await get(client, f"{path}&cursor={second['next']}"))[1]
+        assert [one["offset"] for one in second["beacons"] + last["beacons"]] == [2, 3, 4]
+        assert "next" not in last
+        assert (await get(client, f"{path}&cursor=x"))[0] == 400
+        assert {action for _, action, _ in audit.noted} == {"looked_at_beacons"}
+
+
+async def test_a_search_is_csv_where_that_is_accepted_with_a_link_to_the_next_page() -> None:
+    async with desk() as (client, _, audit):
+        path = "/v1/views?columns=country,is_bot&limit=2&viewer=somebody"
+        for headers, asked in (({"Accept": "text/csv"}, path), ({}, f"{path}&format=csv")):
+            async with client.get(asked, headers=headers_of(VIEWS_TOKEN) | headers) as answer:
+                assert answer.content_type == "text/csv"
+                lines = (await answer.text()).splitlines()
+                assert lines[0] == "customer_id,view_id,day,counted_ms,country,is_bot"
+                assert lines[1].startswith("globex,v0,")
+                assert len(lines) == 3
+                assert answer.links["next"]["url"].query["cursor"]
+        for headers in ({"Accept": "application/json, text/csv"}, {"Accept": "*/*"}):
+            assert (await get(client, path, **headers))[1]["columns"][0] == "customer_id"
+        assert set(audit.noted) == {("a token", "looked_at_viewer", "somebody")}
