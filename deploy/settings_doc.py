@@ -36,7 +36,7 @@ _SERVICES: Final[Mapping[str, type[SettingsGroup]]] = {
 }
 #: Words that count themselves.
 _COUNTED: Final = (
-    "answers attempts beacons bodies calls connections cores customers endpoints failures keys offsets outcomes partitions"
+    "answers attempts beacons bodies calls connections cores customers endpoints exports failures keys offsets outcomes partitions"
     " questions recordings records requests rows slices spans standbys streams threads uploads views windows"
 )
 #: A variable's unit is that of the last word in its name that has one.

@@ -268,6 +268,7 @@ class DemoServices:
                 "QUERY_POSTGRES_DSN": self.postgres_dsn,
                 "QUERY_WAREHOUSE_DIR": str(self.warehouse),
                 "QUERY_TRUSTED_PROXIES": f"{_HOST}/32",
+                "QUERY_EXPORTS_DIR": str(self._folder / "exports"),
                 "QUERY_LOOKUP_URL": f"http://{_HOST}:{self._lookup_ports[0]}",
                 "QUERY_LOOKUP_TOKEN": self.lookup_token,
             },

@@ -4,10 +4,12 @@ Exit codes: 0 done, 1 it could not continue, 2 wrong settings, 3 a port not avai
 """
 
 import asyncio
+import contextlib
 import os
 import sys
 import threading
 import time
+from dataclasses import dataclass
 from typing import Final
 
 import structlog
@@ -17,9 +19,11 @@ from services.accounts.http.guard import Cookie
 from services.accounts.http.hosts import Hosts
 from services.accounts.http.identities import Identities
 from services.query.answering import Answering
+from services.query.exporting import Exporting
 from services.query.http.app import Door, Sources, make_app, make_runner
 from services.query.rim.audit import AccountsAudit
 from services.query.rim.engine import Engine
+from services.query.rim.export_files import ExportFiles
 from services.query.rim.hot import HotDatabase
 from services.query.rim.processor import Processor
 from services.query.rim.single import SingleViews
@@ -64,7 +68,22 @@ def main() -> int:
     return 0
 
 
-async def _serve(settings: QuerySettings, stop: threading.Event) -> None:
+@dataclass
+class _Parts:
+    """What the process is made of, put together once."""
+
+    postgres: Postgres
+    accounts: Postgres
+    engine: Engine
+    #: None: the processor's lookups are off.
+    lookup: Processor | None
+    #: None: there is no folder for exports.
+    exporting: Exporting | None
+    runner: web.AppRunner
+    admin: AdminServer
+
+
+def _assemble(settings: QuerySettings, stop: threading.Event) -> _Parts:
     postgres = Postgres(
         settings.postgres_dsn.get_secret_value(),
         service="query",
@@ -94,17 +113,10 @@ async def _serve(settings: QuerySettings, stop: threading.Event) -> None:
         rows_max=settings.rows_max,
         answers_max=settings.answers_max,
     )
-    lookup = None
-    if settings.lookup_url and settings.lookup_token is not None:
-        token = settings.lookup_token.get_secret_value()
-        lookup = Processor(settings.lookup_url, token, seconds_max=settings.seconds_max / 4)
+    lookup, exporting = _lookup(settings), _exporting(settings, answering)
+    single = SingleViews(postgres, engine, table, settings.warehouse_dir)
     app = make_app(
-        Sources(
-            answering,
-            Suspecting(answering),
-            SingleViews(postgres, engine, table, settings.warehouse_dir),
-            lookup,
-        ),
+        Sources(answering, Suspecting(answering), single, lookup, exporting),
         Door(
             Identities(accounts),
             Hosts(settings.hosts),
@@ -113,11 +125,11 @@ async def _serve(settings: QuerySettings, stop: threading.Event) -> None:
             settings.proxies,
         ),
         caller_questions_max=settings.caller_questions_max,
+        caller_requests_per_second=settings.caller_requests_per_second,
         seconds_max=settings.seconds_max,
         days_max=settings.days_max,
         now_ms=_now_ms,
     )
-    runner = make_runner(app, settings.drain_seconds_max)
     # Postgres or the warehouse being away does not count: answers say so.
     admin = AdminServer(
         settings.admin_host,
@@ -126,25 +138,67 @@ async def _serve(settings: QuerySettings, stop: threading.Event) -> None:
         is_alive=lambda: Check(True),
         is_ready=lambda: Check(not stop.is_set(), "draining" if stop.is_set() else "ok"),
     )
-    await postgres.open()
-    await accounts.open()
-    if lookup is not None:
-        await lookup.open()
+    runner = make_runner(app, settings.drain_seconds_max)
+    return _Parts(postgres, accounts, engine, lookup, exporting, runner, admin)
+
+
+def _lookup(settings: QuerySettings) -> Processor | None:
+    if not settings.lookup_url or settings.lookup_token is None:
+        return None
+    token = settings.lookup_token.get_secret_value()
+    return Processor(settings.lookup_url, token, seconds_max=settings.seconds_max / 4)
+
+
+def _exporting(settings: QuerySettings, answering: Answering) -> Exporting | None:
+    if settings.exports_dir is None:
+        return None
+    return Exporting(
+        ExportFiles(settings.exports_dir),
+        answering,
+        rows_max=settings.export_rows_max,
+        seconds_max=settings.export_seconds_max,
+        bytes_max=settings.exports_bytes_max,
+        hours=settings.exports_hours,
+        under_way_max=settings.exports_under_way_max,
+        days_max=settings.days_max,
+        now_ms=_now_ms,
+    )
+
+
+async def _serve(settings: QuerySettings, stop: threading.Event) -> None:
+    parts = _assemble(settings, stop)
+    await parts.postgres.open()
+    await parts.accounts.open()
+    if parts.lookup is not None:
+        await parts.lookup.open()
+    stopping = asyncio.create_task(asyncio.to_thread(stop.wait))
+    keeping = None if parts.exporting is None else asyncio.create_task(parts.exporting.keep())
     try:
-        await runner.setup()
-        await web.TCPSite(runner, settings.host, settings.port).start()
-        admin.start()
+        await parts.runner.setup()
+        await web.TCPSite(parts.runner, settings.host, settings.port).start()
+        parts.admin.start()
         log.info("ready", host=settings.host, port=settings.port, admin_port=settings.admin_port)
-        await asyncio.to_thread(stop.wait)
+        await asyncio.wait({stopping, *([keeping] if keeping else [])}, return_when=asyncio.FIRST_COMPLETED)
     finally:
         stop.set()
-        await runner.cleanup()
-        engine.close()
-        await postgres.close()
-        await accounts.close()
-        if lookup is not None:
-            await lookup.close()
-        admin.stop()
+        await parts.runner.cleanup()
+        await _end(keeping)
+        await stopping
+        parts.engine.close()
+        await parts.postgres.close()
+        await parts.accounts.close()
+        if parts.lookup is not None:
+            await parts.lookup.close()
+        parts.admin.stop()
+
+
+async def _end(keeping: "asyncio.Task[None] | None") -> None:
+    """Ends the exports: one that is under way begins again after the restart. Raises what they died of."""
+    if keeping is None:
+        return
+    keeping.cancel()
+    with contextlib.suppress(asyncio.CancelledError):
+        await keeping
 
 
 def _now_ms() -> int:

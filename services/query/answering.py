@@ -5,7 +5,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import pyarrow as pa
 
@@ -19,6 +19,8 @@ from services.query.core.statements import UNKNOWN_RANK, Statement
 from services.query.rim.engine import Engine
 from services.query.rim.hot import HotDatabase, HotRows
 from services.query.rim.warehouse import File, Snapshot, ViewsTable
+
+T = TypeVar("T")
 
 #: The finalizer commits every few seconds at most; a question reads Postgres in milliseconds.
 _ATTEMPTS: Final = 5
@@ -76,6 +78,11 @@ class Answering:
             whole, tables = _laid_out(question, read, statement)
             found.append(await self._engine.ask(whole, tables))
         return found, about_views(question, read)
+
+    async def pour(self, question: Question, asked: Statement, take: Callable[[pa.RecordBatchReader], T]) -> T:
+        """What `take` makes of the rows of a statement over relation `views`, as they come. Raises what its sources raise."""
+        statement, tables = _laid_out(question, await self.reading(question), asked)
+        return await self._engine.pour(statement, tables, take)
 
     async def _one(self, question: Question, way: Way | None) -> Answer:
         if (way or planning.way(question)) == "sums":

@@ -45,6 +45,12 @@ class QuerySettings(AccountsSettings):
     caller_questions_max: int = pydantic.Field(
         default=16, ge=1, le=10_000, description="of one caller that are answered or wait; others are refused (429)"
     )
+    caller_requests_per_second: float = pydantic.Field(
+        default=50.0,
+        gt=0,
+        le=100_000,
+        description="of one caller; four seconds' requests may come at once, others are refused (429)",
+    )
     seconds_max: float = pydantic.Field(default=10.0, gt=0, le=600, description="for one question, its wait included")
     rows_max: int = pydantic.Field(
         default=500_000_000,
@@ -60,6 +66,18 @@ class QuerySettings(AccountsSettings):
     )
     days_max: int = pydantic.Field(default=limits.DAYS_MAX, ge=1, le=4_000, description="of one question's range")
     answers_max: int = pydantic.Field(default=500, ge=0, le=100_000, description="answers that are kept in memory")
+    exports_dir: Path | None = pydantic.Field(
+        default=None, description="folder of exports, which processes may share; without it there are none"
+    )
+    export_rows_max: int = pydantic.Field(default=1_000_000, ge=1, le=10**9, description="of one export")
+    export_seconds_max: float = pydantic.Field(default=600.0, gt=0, le=86_400, description="for one export")
+    exports_bytes_max: int = pydantic.Field(
+        default=10 << 30, ge=1, le=1 << 50, description="of all exports together; no further one is begun beyond it"
+    )
+    exports_hours: int = pydantic.Field(default=24, ge=1, le=24 * 365, description="for which an export is kept")
+    exports_under_way_max: int = pydantic.Field(
+        default=3, ge=1, le=1_000, description="of one organisation, queued or running; others are refused (429)"
+    )
     drain_seconds_max: float = pydantic.Field(
         default=10.0, gt=0, le=600, description="to finish what is under way after SIGTERM"
     )

@@ -21,8 +21,10 @@ from services.accounts import commands
 from services.accounts.http.guard import Cookie
 from services.accounts.http.hosts import Hosts
 from services.accounts.http.identities import Identities
+from services.query.exporting import Exporting
 from services.query.http.app import Door, Sources, make_app, make_runner
 from services.query.rim.audit import AccountsAudit
+from services.query.rim.export_files import ExportFiles
 from services.query.suspecting import Suspecting
 from services.rim.database.pool import Postgres
 from tests.documents import run_by
@@ -64,8 +66,20 @@ async def serving(installation: Installation, tokens: tuple[str, str]) -> AsyncI
     accounts = Postgres(installation.dsn, service="query-accounts", connections_max=2, seconds_max=60, writes=True)
     await accounts.open()
     async with installation.sources() as (answering, single):
+        exporting = Exporting(
+            ExportFiles(installation.folder.with_name("exports")),
+            answering,
+            rows_max=1_000,
+            seconds_max=60,
+            bytes_max=1 << 30,
+            hours=1,
+            under_way_max=2,
+            days_max=400,
+            now_ms=lambda: T0_MS + 4 * DAY_MS,
+        )
+        keeping = asyncio.create_task(exporting.keep())
         app = make_app(
-            Sources(answering, Suspecting(answering), single),
+            Sources(answering, Suspecting(answering), single, None, exporting),
             Door(Identities(accounts), Hosts([]), Cookie(is_secure=False), AccountsAudit(accounts, lambda: T0_MS)),
             caller_questions_max=4,
             seconds_max=60,
@@ -80,6 +94,8 @@ async def serving(installation: Installation, tokens: tuple[str, str]) -> AsyncI
             yield Asking(f"http://127.0.0.1:{port}", *tokens)
         finally:
             await runner.cleanup()
+            keeping.cancel()
+            await asyncio.wait({keeping})
             await accounts.close()
 
 
@@ -104,9 +120,10 @@ async def test_the_commands_of_the_documentation_are_answered(
             assert process.returncode == 0, (block.place, output)
             answers.append(output)
 
-    (csv,) = (answer for answer in answers if answer.startswith(b"customer_id"))
-    assert csv.startswith(b"customer_id,view_id,day,counted_ms,video_title,viewer,country,startup_ms")
-    overall, breakdown, series, suspects = (msgspec.json.decode(answer) for answer in answers if answer != csv)
+    listed, exported = (answer for answer in answers if not answer.startswith(b"{"))
+    assert listed.startswith(b"customer_id,view_id,day,counted_ms,video_title,viewer,country,startup_ms")
+    assert exported.startswith(b'"customer_id","view_id","day","counted_ms","country","startup_ms"')
+    overall, breakdown, series, suspects = (msgspec.json.decode(one) for one in answers if one.startswith(b"{"))
     assert set(overall["metrics"]) == {"views", "rebuffer_fraction", "startup_ms_p95"}
     assert breakdown["by"] == ["cdn", "country"]
     assert [len(group["points"]) for group in series["groups"]] == [24] * len(series["groups"])

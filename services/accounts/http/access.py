@@ -40,6 +40,8 @@ METRICS_OF_ONE: Final = Access("customer", Permission.READ_METRICS)
 VIEWS: Final = Access("organisation", Permission.READ_VIEWS)
 VIEWS_OF_ONE: Final = Access("customer", Permission.READ_VIEWS)
 OWNERS: Final = Access("organisation", Permission.OWN)
+#: The handler looks at the permission: it depends on what is asked for.
+ORGANISATION: Final = Access("organisation")
 MANAGEMENT: Final = Access("organisation", Permission.MANAGE)
 INSTALLATION: Final = Access("installation")
 INSTALLATION_PAGE: Final = Access("installation", is_page=True)

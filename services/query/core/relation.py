@@ -59,7 +59,9 @@ def _scanned(question: Question, scan: Scan) -> tuple[str, list[Any]]:
     condition, names = of_customers(question.customers)
     conditions.append(condition)
     parameters += names
-    options = ["union_by_name = true", f"hive_partitioning = {str(scan.has_moved).lower()}"]
+    # The day is in the names of folders alone.
+    has_day = scan.has_moved or "day" in fields_of(question)
+    options = ["union_by_name = true", f"hive_partitioning = {str(has_day).lower()}"]
     if scan.has_removed:
         options += ["filename = true", "file_row_number = true"]
         conditions.append(

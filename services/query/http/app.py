@@ -12,12 +12,14 @@ from services.accounts.http.guard import Cookie, Guard
 from services.accounts.http.hosts import Hosts
 from services.accounts.http.identities import Identities
 from services.query.core.filters import Filter
-from services.query.http import questions, resources, suspects, views
+from services.query.exporting import Exporting
+from services.query.http import exports, questions, resources, suspects, views
 from services.query.http.desk import Desk
+from services.query.http.exports import ExportRoutes
 from services.query.http.questions import Questions
 from services.query.http.resources import Reader, Resources
 from services.query.http.suspects import Suspecting, SuspectsResource
-from services.query.http.turns import Turns
+from services.query.http.turns import Rates, Turns
 from services.query.http.views import Lookup, Single, ViewRoutes
 from services.query.rim.audit import Audit
 from services.rim.admin.guarded_runner import GuardedRunner
@@ -32,7 +34,13 @@ from shared.problems import Problem
 LINE_BYTES_MAX: Final = 65_536
 #: The application's routes, each with who may use it.
 ROUTING: Final = web.AppKey("routing", Routing)
-OPERATIONS: Final = [*questions.OPERATIONS, suspects.SUSPECTS, *resources.OPERATIONS, *views.OPERATIONS]
+OPERATIONS: Final = [
+    *questions.OPERATIONS,
+    suspects.SUSPECTS,
+    *resources.OPERATIONS,
+    *views.OPERATIONS,
+    *exports.OPERATIONS,
+]
 
 
 @dataclass(frozen=True)
@@ -56,6 +64,8 @@ class Sources:
     single: Single
     #: None: the processor's lookups are off.
     lookup: Lookup | None = None
+    #: None: there is no folder for exports.
+    exporting: Exporting | None = None
 
 
 def make_app(
@@ -63,6 +73,7 @@ def make_app(
     door: Door,
     *,
     caller_questions_max: int,
+    caller_requests_per_second: float = 1_000,
     seconds_max: float,
     days_max: int,
     now_ms: Callable[[], int],
@@ -74,12 +85,18 @@ def make_app(
     guard = Guard(routing, door.identities, hosts=door.hosts, cookie=door.cookie, away_page=_away)
     app.middlewares.append(guard.answer)
     desk = Desk(
-        Turns(caller_questions_max), seconds_max=seconds_max, days_max=days_max, now_ms=now_ms, proxies=door.proxies
+        Turns(caller_questions_max),
+        Rates(caller_requests_per_second),
+        seconds_max=seconds_max,
+        days_max=days_max,
+        now_ms=now_ms,
+        proxies=door.proxies,
     )
     Questions(desk, sources.reader).add_to(routing)
     SuspectsResource(desk, sources.suspecting).add_to(routing)
     Resources(desk, sources.reader).add_to(routing)
     ViewRoutes(desk, sources.reader, sources.single, sources.lookup, door.audit).add_to(routing)
+    ExportRoutes(desk, sources.exporting, door.audit).add_to(routing)
     # It says nothing of anybody's views: readers of the document need no token.
     routing.get("/v1/openapi.json", _openly(document(OPERATIONS, [Filter])), PUBLIC, name="openapi")
     routing.check()

@@ -12,7 +12,7 @@ from services.accounts.http.guard import principal_of
 from services.accounts.store.audit import Actor
 from services.query.answering import TooManyRows, Unsettled
 from services.query.core.problems import Wrong
-from services.query.http.turns import TooManyQuestions, Turns
+from services.query.http.turns import Rates, TooManyQuestions, TooManyRequests, Turns
 from services.query.rim.engine import TooLarge
 from services.query.rim.warehouse import WarehouseAway
 from services.query.scope import Caller, UnknownCustomer
@@ -46,6 +46,7 @@ class Desk:
     def __init__(
         self,
         turns: Turns,
+        rates: Rates,
         *,
         seconds_max: float,
         days_max: int,
@@ -53,6 +54,7 @@ class Desk:
         proxies: Sequence[Network] = (),
     ) -> None:
         self._turns = turns
+        self._rates = rates
         self._seconds_max = seconds_max
         self._proxies = tuple(proxies)
         self.days_max: Final = days_max
@@ -76,13 +78,16 @@ class Desk:
             async with asyncio.timeout(self._seconds_max):
                 yield
 
-    @staticmethod
-    def answering(handler: Handler) -> Handler:
-        """`handler`, whose errors are problems."""
+    def answering(self, handler: Handler) -> Handler:
+        """`handler`, whose errors are problems; a caller who asks too often does not come as far."""
 
         async def answer(request: web.Request) -> web.StreamResponse:
             try:
+                self._rates.take(self.caller(request))
                 return await handler(request)
+            except TooManyRequests as error:
+                problem = Problem(429, "Too many requests", "too-many-requests", f"Ask again in {error.seconds:.1f} s.")
+                return problem_response(problem, retry_seconds=error.seconds)
             except Wrong as error:
                 return problem_response(error.problem())
             except tuple(_PROBLEMS) as error:
@@ -91,6 +96,6 @@ class Desk:
         return answer
 
 
-def sent(what: msgspec.Struct) -> web.Response:
+def sent(what: msgspec.Struct, *, status: int = 200) -> web.Response:
     """An answer as JSON."""
-    return web.Response(body=msgspec.json.encode(what), content_type="application/json")
+    return web.Response(body=msgspec.json.encode(what), content_type="application/json", status=status)

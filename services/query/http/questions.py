@@ -101,8 +101,8 @@ class Questions:
         """Adds them."""
         for operation, kind in _ASKED:
             routing.get(operation.path, self._desk.answering(self._asked(kind)), METRICS, name=operation.name)
-        routing.get(_METRICS.path, _listed(_metrics()), METRICS, name=_METRICS.name)
-        routing.get(_DIMENSIONS.path, _listed(_dimensions()), METRICS, name=_DIMENSIONS.name)
+        routing.get(_METRICS.path, self._desk.answering(_listed(_metrics())), METRICS, name=_METRICS.name)
+        routing.get(_DIMENSIONS.path, self._desk.answering(_listed(_dimensions())), METRICS, name=_DIMENSIONS.name)
 
     def _asked(self, kind: type[AnyAsked]) -> Handler:
         async def handle(request: web.Request) -> web.Response:

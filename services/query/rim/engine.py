@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 import duckdb
 import pyarrow as pa
@@ -14,6 +14,10 @@ import pyarrow as pa
 from services.query.core.statements import Statement
 
 T = TypeVar("T")
+
+
+#: Rows of a batch of what is poured.
+_BATCH_ROWS: Final = 10_000
 
 
 class TooLarge(RuntimeError):
@@ -44,10 +48,13 @@ class Engine:
         self._connection.execute("SET enable_external_access = false")
         self._connection.execute("SET lock_configuration = true")
         self._threads = ThreadPoolExecutor(questions_max, thread_name_prefix="question")
+        # What takes minutes keeps no question waiting.
+        self._long = ThreadPoolExecutor(1, thread_name_prefix="export")
 
     def close(self) -> None:
         """Waits for what runs."""
         self._threads.shutdown()
+        self._long.shutdown()
         self._connection.close()
 
     async def ask(self, statement: Statement, tables: Mapping[str, pa.Table]) -> list[dict[str, Any]]:
@@ -58,7 +65,15 @@ class Engine:
         """The same as a table: for many rows."""
         return await self._run(lambda cursor: _arrow(cursor, statement, tables))
 
-    async def _run(self, answer: Callable[[duckdb.DuckDBPyConnection], T]) -> T:
+    async def pour(
+        self, statement: Statement, tables: Mapping[str, pa.Table], take: Callable[[pa.RecordBatchReader], T]
+    ) -> T:
+        """What `take`, on a thread, makes of the rows as they come: for more rows than memory has room for."""
+        return await self._run(lambda cursor: take(_poured(cursor, statement, tables)), self._long)
+
+    async def _run(
+        self, answer: Callable[[duckdb.DuckDBPyConnection], T], threads: ThreadPoolExecutor | None = None
+    ) -> T:
         cursor = self._connection.cursor()
         has_begun, is_abandoned = threading.Event(), threading.Event()
 
@@ -68,7 +83,7 @@ class Engine:
                 raise _Abandoned
             return answer(cursor)
 
-        running = asyncio.get_running_loop().run_in_executor(self._threads, run)
+        running = asyncio.get_running_loop().run_in_executor(threads or self._threads, run)
         try:
             return await asyncio.shield(running)
         except duckdb.OutOfMemoryException as error:
@@ -97,10 +112,22 @@ def _executed(
     return cursor.execute(statement.sql, list(statement.parameters))
 
 
-def _arrow(cursor: duckdb.DuckDBPyConnection, statement: Statement, tables: Mapping[str, pa.Table]) -> pa.Table:
+def _relation(
+    cursor: duckdb.DuckDBPyConnection, statement: Statement, tables: Mapping[str, pa.Table]
+) -> duckdb.DuckDBPyRelation:
     for name, table in tables.items():
         cursor.register(name, table)
-    return cursor.sql(statement.sql, params=list(statement.parameters)).to_arrow_table()
+    return cursor.sql(statement.sql, params=list(statement.parameters))
+
+
+def _arrow(cursor: duckdb.DuckDBPyConnection, statement: Statement, tables: Mapping[str, pa.Table]) -> pa.Table:
+    return _relation(cursor, statement, tables).to_arrow_table()
+
+
+def _poured(
+    cursor: duckdb.DuckDBPyConnection, statement: Statement, tables: Mapping[str, pa.Table]
+) -> pa.RecordBatchReader:
+    return _relation(cursor, statement, tables).to_arrow_reader(_BATCH_ROWS)
 
 
 def _rows(executed: duckdb.DuckDBPyConnection, statement: Statement) -> list[dict[str, Any]]:

@@ -98,10 +98,11 @@ def merged(first: dict[str, Any], *others: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _operation(one: Operation) -> dict[str, Any]:
-    answer: dict[str, Any] = {"description": "The answer." if one.answers is not None else "Done."}
+    answer: dict[str, Any] = {"description": "The answer." if one.answers is not None or one.media else "Done."}
     if one.answers is not None:
         answer["content"] = {"application/json": {"schema": _reference(one.answers)}}
-        answer["content"] |= {media: {"schema": {"type": "string"}} for media in one.media}
+    if one.media:
+        answer["content"] = answer.get("content", {}) | {media: {"schema": {"type": "string"}} for media in one.media}
     problem = {PROBLEM_JSON: {"schema": _reference(Problem)}}
     found: dict[str, Any] = {
         "operationId": one.name,

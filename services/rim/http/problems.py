@@ -1,5 +1,6 @@
 """Problems (RFC 9457) as HTTP answers: every API of this project refuses by these."""
 
+import math
 from typing import Final
 
 from aiohttp import web
@@ -13,5 +14,5 @@ RETRY_SECONDS: Final = 1
 
 def problem_response(problem: Problem, *, retry_seconds: float = RETRY_SECONDS) -> web.Response:
     """The answer that a problem is."""
-    headers = {"Retry-After": str(max(1, round(retry_seconds)))} if problem.status in _PASSING else {}
+    headers = {"Retry-After": str(max(1, math.ceil(retry_seconds)))} if problem.status in _PASSING else {}
     return web.Response(body=problem.encode(), content_type=PROBLEM_JSON, status=problem.status, headers=headers)

@@ -24,6 +24,7 @@ from services.query.http.app import OPERATIONS, Sources, make_app
 from services.query.rim.engine import TooLarge
 from services.query.rim.warehouse import WarehouseAway
 from services.rim.database.pool import NotPublished, PostgresAway
+from services.rim.http.openapi import Operation
 from tests.unit.dashboard.door import ENDED, GLOBEX_VIEWER, METRICS_TOKEN, OWNER, VIEWS_TOKEN, Known, cookies
 from tests.unit.query.door import Nowhere, door
 
@@ -104,12 +105,15 @@ def headers_of(who: Credential | None) -> dict[str, str]:
 
 
 @contextlib.asynccontextmanager
-async def desk(*, seconds_max: float = 20, caller_questions_max: int = 2) -> AsyncIterator[Desk]:
+async def desk(
+    *, seconds_max: float = 20, caller_questions_max: int = 2, requests_per_second: float = 1_000
+) -> AsyncIterator[Desk]:
     answers, at_door = FakeAnswers(), door()
     app = make_app(
         Sources(answers, answers, Nowhere()),
         at_door,
         caller_questions_max=caller_questions_max,
+        caller_requests_per_second=requests_per_second,
         seconds_max=seconds_max,
         days_max=400,
         now_ms=lambda: NOW_MS,
@@ -128,7 +132,7 @@ async def test_an_answer_is_that_of_the_question_for_the_callers_customers() -> 
     assert [metric.name for metric in question.metrics] == ["views", "rebuffer_fraction"]
 
 
-@pytest.mark.parametrize("path", [one.path for one in OPERATIONS])
+@pytest.mark.parametrize("path", [one.path for one in OPERATIONS if "exports" not in one.path])
 async def test_without_a_session_or_a_token_nothing_is_said(path: str) -> None:
     async with desk() as at:
         lacking = METRICS_TOKEN if path.startswith("/v1/views") else VIEWS_TOKEN
@@ -136,6 +140,18 @@ async def test_without_a_session_or_a_token_nothing_is_said(path: str) -> None:
             status, problem = await at.get(path.replace("{", "").replace("}", ""), who, customer="globex")
             assert (status, problem["status"]) == (expected, expected)
     assert not at.answers.asked
+
+
+@pytest.mark.parametrize("one", [one for one in OPERATIONS if "exports" in one.path], ids=lambda one: one.name)
+async def test_exports_are_nobodys_without_a_session_or_a_token(one: Operation) -> None:
+    async with desk() as at:
+        path = one.path.replace("{export_id}", "0" * 32)
+        for who in (None, ENDED):
+            async with at.client.request(one.method, path, headers=headers_of(who)) as answer:
+                assert answer.status == 401
+        # There is no folder for them here.
+        async with at.client.request(one.method, path, headers=headers_of(VIEWS_TOKEN)) as answer:
+            assert (answer.status, (await answer.json())["type"]) == (404, "urn:playhead:problem:exports-off")
 
 
 async def test_a_person_and_a_token_see_what_is_theirs_and_the_installations_owner_all() -> None:
@@ -221,6 +237,16 @@ async def test_a_caller_has_so_many_questions_under_way() -> None:
         at.answers.holds.set()
         assert (await first)[0] == 200
         assert (await at.get("/v1/overall"))[0] == 200
+
+
+@pytest.mark.parametrize("path", ["/v1/overall", "/v1/metrics", "/v1/exports"])
+async def test_a_caller_that_asks_too_often_is_told_when_to_ask_again(path: str) -> None:
+    async with desk(requests_per_second=0.25) as at:
+        assert (await at.get(path))[0] in {200, 404}
+        async with at.client.get(path, headers=headers_of(METRICS_TOKEN)) as refused:
+            assert refused.status == 429
+            assert 1 <= int(refused.headers["Retry-After"]) <= 4
+        assert (await at.get(path, GLOBEX_VIEWER))[0] in {200, 404}
 
 
 async def test_the_document_is_openapi_and_describes_what_is_answered() -> None:

@@ -1,0 +1,172 @@
+"""Exports: a question or a search whose whole answer becomes a file. What is asked for, its state, and its rows."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any, Final, Literal
+
+import msgspec
+
+from services.accounts.core.customer_scope import CustomerScope
+from services.query.core.answer import Answer, Breakdown, Figure, Overall, Timeseries
+from services.query.core.customers import Admit, Customers
+from services.query.core.problems import wrong
+from services.query.core.question import Asked, AskedBreakdown, AskedSeries, Question, parsed, understood
+from services.query.core.resources import search
+from services.query.core.resources.search import AskedViews, Search
+
+Of = Literal["views", "overall", "timeseries", "breakdown"]
+Format = Literal["csv", "parquet"]
+#: `queued` and `running` go on after a restart, from the beginning.
+State = Literal["queued", "running", "done", "failed"]
+PARAMETERS_MAX: Final = 50
+MEDIA: Final[dict[Format, str]] = {"csv": "text/csv", "parquet": "application/vnd.apache.parquet"}
+_KINDS: Final[dict[Of, type[Asked]]] = {"overall": Asked, "timeseries": AskedSeries, "breakdown": AskedBreakdown}
+#: What a page of a search says, and an export, which has all rows, does not.
+_OF_PAGES: Final = frozenset({"cursor", "limit", "format"})
+
+
+class NewExport(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What is to be exported: a search for views (`of: views`), or a question, with the parameters of its path."""
+
+    of: Of
+    format: Format = "csv"
+    parameters: Annotated[dict[str, str], msgspec.Meta(max_length=PARAMETERS_MAX)] = {}
+
+
+class Job(msgspec.Struct, frozen=True):
+    """An export as it is stored. The range is fixed: it is that of the moment at which it was asked for."""
+
+    id: str
+    organisation_id: str
+    actor: str
+    of: Of
+    format: Format
+    parameters: dict[str, str]
+    #: Whose views: those that its maker might see. None: all but `customers_but`.
+    customers: list[str] | None
+    customers_but: list[str]
+    created_ms: int
+    expires_ms: int
+    state: State = "queued"
+    rows: int | None = None
+    bytes: int | None = None
+    #: Why there is no result.
+    problem: str | None = None
+
+    @property
+    def whose(self) -> Customers:
+        """The customers that it is of."""
+        return Customers(None if self.customers is None else tuple(self.customers), tuple(self.customers_but))
+
+    @property
+    def is_over(self) -> bool:
+        """Whether nothing happens to it any more."""
+        return self.state in {"done", "failed"}
+
+    @property
+    def shown(self) -> "Export":
+        """The job as it is answered."""
+        href = f"/v1/exports/{self.id}/file" if self.state == "done" else None
+        return Export(
+            self.id,
+            self.of,
+            self.format,
+            self.parameters,
+            self.state,
+            self.actor,
+            self.created_ms,
+            self.expires_ms,
+            self.rows,
+            self.bytes,
+            self.problem,
+            href,
+        )
+
+
+class Export(msgspec.Struct, frozen=True, omit_defaults=True):
+    """An export. `href` is where its file is, from `state` done on until `expires_ms`."""
+
+    id: str
+    of: Of
+    format: Format
+    parameters: dict[str, str]
+    state: State
+    made_by: str
+    created_ms: int
+    expires_ms: int
+    rows: int | None = None
+    bytes: int | None = None
+    problem: str | None = None
+    href: str | None = None
+
+
+class ExportList(msgspec.Struct, frozen=True):
+    """The exports of the asker's organisation that the asker may see, the newest first."""
+
+    exports: list[Export]
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What a job asks, checked: a search, or a question about figures."""
+
+    search: Search | None
+    question: Question
+
+
+def wanted(of: Of, parameters: dict[str, str], admit: Admit, now_ms: int, *, days_max: int, rows_max: int) -> Wanted:
+    """What is asked for; raises `Wrong`, and what `admit` raises."""
+    if of == "views":
+        if taken := _OF_PAGES & parameters.keys():
+            raise wrong(sorted(taken)[0], "of pages: an export has all rows")
+        asked = search.understood(parsed(AskedViews, list(parameters.items())), admit, now_ms, days_max=days_max)
+        found = Search(asked.question, asked.columns, asked.order_by, asked.is_ascending, rows_max, asked.name)
+        return Wanted(found, found.question)
+    question = understood(parsed(_KINDS[of], list(parameters.items())), admit, now_ms, days_max=days_max)
+    if question.compare is not None:
+        raise wrong("compare", "an export has one range: ask for two")
+    return Wanted(None, question)
+
+
+def may_see(scope: CustomerScope, whose: Customers) -> bool:
+    """Whether somebody may see all that an export has."""
+    if whose.only is not None:
+        return all(map(scope.has, whose.only))
+    return scope.all_but is not None and scope.all_but <= set(whose.but)
+
+
+def table_of(answer: Answer) -> tuple[list[str], list[list[Any]]]:
+    """The figures of an answer as columns and rows: of each metric its value and the number of views that it rests on."""
+    assert isinstance(answer, Overall | Timeseries | Breakdown)
+    key, rows = _rows(answer)
+    names = list(rows[0][1]) if rows else []
+    columns = [*key, "views", *(column for name in names for column in (name, f"{name}_n"))]
+    return columns, [[*at, *_cells(figures, names)] for at, figures in rows]
+
+
+def _cells(figures: dict[str, Figure], names: Sequence[str]) -> Iterator[Any]:
+    for name in names:
+        yield figures[name].value
+        yield figures[name].n
+
+
+_Rows = list[tuple[list[Any], dict[str, Figure]]]
+
+
+def _rows(answer: Overall | Timeseries | Breakdown) -> tuple[list[str], _Rows]:
+    """The columns before `views`; and of each row these and the number of views, and its figures."""
+    if isinstance(answer, Overall):
+        return [], [([answer.n], answer.metrics)]
+    if isinstance(answer, Breakdown):
+        rows = [([group.kind, *group.labels, group.n], group.metrics) for group in answer.groups]
+        return ["kind", *answer.by], rows
+    lines = (
+        [([], answer.points)]
+        if answer.groups is None
+        else [([group.kind, *group.labels], group.points or []) for group in answer.groups]
+    )
+    of_line = [] if answer.groups is None else ["kind", "value"]
+    points: _Rows = [
+        ([*line, point.from_ms, point.to_ms, point.n], point.metrics) for line, listed in lines for point in listed
+    ]
+    return [*of_line, "from_ms", "to_ms"], points

@@ -1,0 +1,196 @@
+"""Exports: takes up what is queued, one at a time, writes its rows to a file, and deletes what has expired."""
+
+import asyncio
+import secrets
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+import msgspec
+import structlog
+
+from services.query.answering import Answering, TooManyRows, Unsettled
+from services.query.core.customers import Admit
+from services.query.core.problems import Wrong
+from services.query.core.resources import exports, search
+from services.query.core.resources.exports import Job, NewExport
+from services.query.rim.engine import TooLarge
+from services.query.rim.export_files import ExportFiles
+from services.query.rim.export_writing import TooManyRowsToExport, write_batches, write_rows
+from services.query.rim.warehouse import WarehouseAway
+from services.rim.database.pool import NotPublished, PostgresAway, QueryRefused
+
+log = structlog.get_logger(__name__)
+
+#: Whoever is away is asked again after so long; so the folder is looked at, since others may share it.
+LOOK_SECONDS: Final = 5.0
+#: Of an organisation, those that are done among them.
+EXPORTS_MAX: Final = 200
+_HOUR_MS: Final = 3_600_000
+#: Passes by itself: the job stays queued.
+_PASSING: Final = (PostgresAway, NotPublished, WarehouseAway, Unsettled, OSError)
+#: Of what ends a job, why.
+_FAILED: Final[dict[type[Exception], str]] = {
+    TooManyRowsToExport: "it has more rows than an export may have: ask for a shorter range or a filter",
+    TooManyRows: "it reads too many views: ask for a shorter range",
+    TooLarge: "it needs too much memory: ask for a shorter range, or sort by time",
+    TimeoutError: "it took too long: ask for a shorter range",
+    QueryRefused: "Postgres refuses the statement",
+    Wrong: "this version does not know what it asks for",
+}
+
+
+class TooManyExports(RuntimeError):
+    """The organisation has as many exports, or exports under way, as one may."""
+
+
+class NoRoomForExports(RuntimeError):
+    """The folder of exports is full."""
+
+
+class Exporting:
+    """Belongs to one event loop. Several processes may share the folder: each job is one's."""
+
+    def __init__(
+        self,
+        files: ExportFiles,
+        answering: Answering,
+        *,
+        rows_max: int,
+        seconds_max: float,
+        bytes_max: int,
+        hours: int,
+        under_way_max: int,
+        days_max: int,
+        now_ms: Callable[[], int],
+    ) -> None:
+        self._files = files
+        self._answering = answering
+        self._rows_max = rows_max
+        self._seconds_max = seconds_max
+        self._bytes_max = bytes_max
+        self._hours = hours
+        self._under_way_max = under_way_max
+        self._days_max = days_max
+        self._now_ms = now_ms
+        self._has_news = asyncio.Event()
+
+    async def add(self, new: NewExport, *, organisation_id: str, actor: str, admit: Admit) -> Job:
+        """A new job. Raises `Wrong`, what `admit` raises, `TooManyExports` or `NoRoomForExports`."""
+        now_ms = self._now_ms()
+        asked = exports.wanted(
+            new.of, new.parameters, admit, now_ms, days_max=self._days_max, rows_max=self._rows_max
+        ).question
+        whose, within = asked.customers, asked.range
+        job = Job(
+            id=secrets.token_hex(16),
+            organisation_id=organisation_id,
+            actor=actor,
+            of=new.of,
+            format=new.format,
+            parameters=new.parameters | {"from": str(within.from_ms), "to": str(within.to_ms)},
+            customers=whose.listed,
+            customers_but=list(whose.but),
+            created_ms=now_ms,
+            expires_ms=now_ms + self._hours * _HOUR_MS,
+        )
+        known = await asyncio.to_thread(self._files.all)
+        own = [one for one in known if one.organisation_id == organisation_id]
+        if len(own) >= EXPORTS_MAX or sum(not one.is_over for one in own) >= self._under_way_max:
+            raise TooManyExports
+        if sum(one.bytes or 0 for one in known) >= self._bytes_max:
+            raise NoRoomForExports
+        await asyncio.to_thread(self._files.write, job)
+        self._has_news.set()
+        return job
+
+    async def all(self) -> list[Job]:
+        """Every job that has not expired, the oldest first."""
+        return [job for job in await asyncio.to_thread(self._files.all) if job.expires_ms > self._now_ms()]
+
+    async def job(self, job_id: str) -> Job | None:
+        """A job; None for what is none, or has expired."""
+        found = await asyncio.to_thread(self._files.read, job_id)
+        return found if found is not None and found.expires_ms > self._now_ms() else None
+
+    def result(self, job: Job) -> Path:
+        """The file of a job that is done."""
+        return self._files.result(job)
+
+    async def delete(self, job: Job) -> None:
+        """Deletes a job, also one that is under way: its result is not kept."""
+        await asyncio.to_thread(self._files.delete, job)
+
+    async def keep(self) -> None:
+        """Until cancelled. What a former process has left is begun again."""
+        while True:
+            self._has_news.clear()
+            for job in await asyncio.to_thread(self._files.all):
+                if job.expires_ms <= self._now_ms():
+                    await asyncio.to_thread(self._files.delete, job)
+                elif not job.is_over:
+                    await self._take_up(job)
+            try:
+                async with asyncio.timeout(LOOK_SECONDS):
+                    await self._has_news.wait()
+            except TimeoutError:
+                continue
+
+    async def _take_up(self, job: Job) -> None:
+        with self._files.claimed(job) as is_ours:
+            # Another process may have done it meanwhile.
+            known = await asyncio.to_thread(self._files.read, job.id)
+            if not is_ours or known is None or known.is_over:
+                return
+            await asyncio.to_thread(self._files.write, msgspec.structs.replace(known, state="running"))
+            try:
+                async with asyncio.timeout(self._seconds_max):
+                    rows = await self._written(known)
+            except _PASSING as error:
+                if not isinstance(error, TimeoutError):
+                    log.warning("export_waits", export=job.id, kind=type(error).__name__)
+                    await asyncio.to_thread(self._files.write, known)
+                    return
+                await self._failed(known, error)
+            except tuple(_FAILED) as error:
+                await self._failed(known, error)
+            else:
+                await self._done(known, rows)
+
+    async def _written(self, job: Job) -> int:
+        """Writes a job's rows; how many. What it asks is read again: it was checked when it came."""
+        wanted = exports.wanted(
+            job.of,
+            job.parameters,
+            lambda _: job.whose,
+            self._now_ms(),
+            days_max=self._days_max,
+            rows_max=self._rows_max,
+        )
+        path = self._files.part(job)
+        if wanted.search is not None:
+            statement = search.statement(wanted.search)
+            take = partial(
+                write_batches, columns=wanted.search.columns, path=path, kind=job.format, rows_max=self._rows_max
+            )
+            return await self._answering.pour(wanted.question, statement, take)
+        columns, rows = exports.table_of(await self._answering.answer(wanted.question))
+        return await asyncio.to_thread(write_rows, columns, rows, path, job.format)
+
+    async def _done(self, job: Job, rows: int) -> None:
+        part, result = self._files.part(job), self._files.result(job)
+        if await asyncio.to_thread(self._files.read, job.id) is None:
+            # It was deleted while it was written.
+            await asyncio.to_thread(self._files.delete, job)
+            return
+        await asyncio.to_thread(part.replace, result)
+        size = (await asyncio.to_thread(result.stat)).st_size
+        await asyncio.to_thread(self._files.write, msgspec.structs.replace(job, state="done", rows=rows, bytes=size))
+        log.info("export_done", export=job.id, rows=rows, bytes=size)
+
+    async def _failed(self, job: Job, error: Exception) -> None:
+        await asyncio.to_thread(self._files.part(job).unlink, missing_ok=True)
+        problem = next(text for kind, text in _FAILED.items() if isinstance(error, kind))
+        await asyncio.to_thread(self._files.write, msgspec.structs.replace(job, state="failed", problem=problem))
+        log.warning("export_failed", export=job.id, kind=type(error).__name__)

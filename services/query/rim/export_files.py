@@ -1,0 +1,93 @@
+"""Exports on disk: of each a file of its state and, once it is done, its result. Several processes may share the folder.
+
+A job is one process's as long as that holds the lock on its file: so a job whose process has ended is taken up by another, or by
+the same one after its restart.
+"""
+
+import fcntl
+import os
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+import msgspec
+import structlog
+
+from services.query.core.resources.exports import Job
+
+log = structlog.get_logger(__name__)
+
+ID: Final = re.compile(r"[0-9a-f]{32}")
+_DECODER: Final = msgspec.json.Decoder(Job)
+
+
+class ExportFiles:
+    """The folder. Its methods block for as long as a disk does."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        folder.mkdir(parents=True, exist_ok=True)
+
+    def write(self, job: Job) -> None:
+        """Writes a job's state, whole or not at all."""
+        target = self._state(job.id)
+        part = target.with_suffix(".writing")
+        with part.open("wb") as file:
+            file.write(msgspec.json.encode(job))
+            file.flush()
+            os.fsync(file.fileno())
+        part.replace(target)
+
+    def read(self, job_id: str) -> Job | None:
+        """A job; None for what is none."""
+        if not ID.fullmatch(job_id):
+            return None
+        try:
+            return _DECODER.decode(self._state(job_id).read_bytes())
+        except FileNotFoundError:
+            return None
+        except (msgspec.DecodeError, OSError) as error:
+            log.warning("export_unreadable", export=job_id, kind=type(error).__name__)
+            return None
+
+    def all(self) -> list[Job]:
+        """Every job, the oldest first."""
+        found = (self.read(file.stem) for file in self._folder.glob("*.json"))
+        return sorted((job for job in found if job is not None), key=lambda job: (job.created_ms, job.id))
+
+    def result(self, job: Job) -> Path:
+        """Where its result is, once it is done."""
+        return self._folder / f"{job.id}.{job.format}"
+
+    def part(self, job: Job) -> Path:
+        """Where its result is written."""
+        return self._folder / f"{job.id}.part"
+
+    def stored_bytes(self) -> int:
+        """What all results take."""
+        return sum(job.bytes or 0 for job in self.all())
+
+    def delete(self, job: Job) -> None:
+        """Deletes a job and its result."""
+        self._state(job.id).unlink(missing_ok=True)
+        for path in (self.result(job), self.part(job), self._lock(job.id)):
+            path.unlink(missing_ok=True)
+
+    @contextmanager
+    def claimed(self, job: Job) -> Iterator[bool]:
+        """Whether the job is this process's alone while the block runs."""
+        with self._lock(job.id).open("w") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                yield False
+                return
+            yield True
+
+    def _state(self, job_id: str) -> Path:
+        return self._folder / f"{job_id}.json"
+
+    def _lock(self, job_id: str) -> Path:
+        return self._folder / f"{job_id}.lock"
