@@ -14,6 +14,8 @@ STATIC: Final = Path(__file__).parents[1] / "static"
 #: Pages with a document of their own.
 _OWN: Final[Mapping[str, tuple[str, Access]]] = {
     "/login": ("login.html", PUBLIC_PAGE),
+    # The reader of the API's document.
+    "/docs": ("reference.html", PUBLIC_PAGE),
     "/partitions": ("partitions.html", INSTALLATION_PAGE),
 }
 

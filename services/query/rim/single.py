@@ -147,7 +147,7 @@ class SingleViews:
         try:
             found = DeltaTable(self._warehouse / table)
             chosen = None if days is None else [("day", "in", [str(day) for day in days])]
-            paths = [path_of(self._warehouse / table, path) for path in found.file_uris(chosen)]
+            paths = [path_of(self._warehouse / table, path) for path in found.file_uris(file_pruning_predicate=chosen)]
             if not paths:
                 return [], None
             return paths, removed_rows(found, partial(path_of, self._warehouse / table))

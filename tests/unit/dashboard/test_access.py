@@ -51,6 +51,7 @@ from tests.unit.dashboard.test_app import NOW_MS, FakeLimits, FakeServing, FakeV
 ROUTES: dict[tuple[str, str], Access] = {
     ("GET", "/"): PAGE,
     ("GET", "/login"): PUBLIC_PAGE,
+    ("GET", "/docs"): PUBLIC_PAGE,
     ("GET", "/v1/live"): METRICS,
     ("GET", "/v1/live/stream"): METRICS,
     ("GET", "/api/quality"): METRICS,

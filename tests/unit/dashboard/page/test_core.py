@@ -1,14 +1,31 @@
 """What the page computes: node runs the tests of `static/core`."""
 
+import os
 import subprocess
 from pathlib import Path
+
+import msgspec
+
+from services.query.core.filters import Filter
+from services.query.http.app import OPERATIONS
+from services.rim.http.openapi import document
 
 SECONDS_MAX = 60
 
 
 def test_the_page_computes_what_its_own_tests_say() -> None:
+    _run("core.test.mjs", {})
+
+
+def test_the_reader_shows_the_whole_document(tmp_path: Path) -> None:
+    (tmp_path / "document").write_bytes(msgspec.json.encode(document(OPERATIONS, [Filter])))
+    _run("reference.test.mjs", {"DOCUMENT": str(tmp_path / "document")})
+
+
+def _run(name: str, environ: dict[str, str]) -> None:
     run = subprocess.run(
-        ["node", "--test", "--test-reporter=tap", str(Path(__file__).parent / "core.test.mjs")],
+        ["node", "--test", "--test-reporter=tap", str(Path(__file__).parent / name)],
+        env={**os.environ, **environ},
         capture_output=True,
         text=True,
         timeout=SECONDS_MAX,
