@@ -5,6 +5,7 @@ from typing import Final
 #: In the order in which they run.
 PARTS: Final[dict[str, tuple[str, ...]]] = {
     "processor": ("bench.processor",),
+    "fold": ("bench.fold",),
     "collector": ("bench.collector",),
     "hostile": ("bench.collector.beside_hostile",),
     "handover": ("bench.handover", "--ways", "kill"),

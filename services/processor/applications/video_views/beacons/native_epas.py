@@ -5,6 +5,7 @@ Native attributes are named as the fields of the row (docs/view.md lists them). 
 """
 
 import zlib
+from collections.abc import Mapping
 from typing import Any, Final
 
 import msgspec
@@ -18,11 +19,13 @@ from services.processor.applications.video_views.beacons.values import (
     flag,
     measured,
     offset_ms,
+    scalar,
     text,
     text_of,
     whole,
 )
 from services.processor.applications.video_views.bounds import (
+    CHARS_MAX,
     CUSTOM_VALUES_MAX,
     NAME_CHARS_MAX,
     SEQ_MAX,
@@ -44,6 +47,28 @@ _STATES: Final = {
     "error": step.FAILED,
 }
 _ENDS: Final = {"ended": step.PLAYED_OUT, "viewend": step.CLEAN_EXIT}
+#: EPAS and players that lose the first beacon: these show a view too.
+_BEGINS: Final = frozenset({"viewstart", "play", "playing"})
+#: What an event says by its name alone, as fields of the step that are not as by default.
+_OF_EVENT: Final[Mapping[str, Mapping[str, Any]]] = {
+    event: {
+        field: value
+        for field, value in {
+            "state": _STATES.get(event, 0),
+            "begins": event in _BEGINS,
+            "ends": _ENDS.get(event, 0),
+            "is_rendition": event == "rendition",
+            "is_heartbeat": event == "heartbeat",
+            "moves_playhead": event in ("seekstart", "seekend"),
+            "is_warning": event == "warning",
+            "reports_error": event == "error",
+            "is_first_frame": event == "playing",
+        }.items()
+        if value
+    }
+    for event in (*_STATES, "rendition", "heartbeat", "warning")
+}
+_NOTHING: Final[Mapping[str, Any]] = {}
 #: What happened in one millisecond, in this order; all else stands between the last `playing` and `pause`.
 _RANKS: Final = {
     "viewstart": 0,
@@ -64,8 +89,6 @@ _AD_RANKS: Final = {
     name: rank for rank, name in enumerate(("adbreakstart", "adplay", "adplaying", "adpause", "adended"))
 }
 _AD_RANK_LAST: Final = 7
-#: EPAS and players that lose the first beacon: these show a view too.
-_BEGINS: Final = frozenset({"viewstart", "play", "playing"})
 
 NATIVE_TEXTS: Final = (
     "session_id",
@@ -93,9 +116,18 @@ NATIVE_TEXTS: Final = (
     "sub_property",
     "experiment",
 )
-NATIVE_NUMBERS: Final = {name: name for name in ("video_duration_ms", "player_width", "player_height", "asn")}
-NATIVE_COUNTERS: Final = {name: name for name in ("startup_ms", "player_startup_ms", "page_load_ms", "dropped_frames")}
-NATIVE_SIZES: Final = {name: name for name in ("player_width", "player_height", "source_width", "source_height")}
+_TEXT, _NUMBER, _NUMBER_AND_SIZE, _SIZE, _COUNTER, _OTHER = range(6)
+#: Every name that means something beside what an error, a request and an ad say, with its kind and the most characters.
+NATIVE_FIELDS: Final[Mapping[str, tuple[int, int]]] = {
+    **{name: (_TEXT, CHARS_MAX.get(name, TEXT_CHARS_MAX)) for name in NATIVE_TEXTS},
+    **dict.fromkeys(("video_duration_ms", "asn"), (_NUMBER, 0)),
+    **dict.fromkeys(("player_width", "player_height"), (_NUMBER_AND_SIZE, 0)),
+    **dict.fromkeys(("source_width", "source_height"), (_SIZE, 0)),
+    **dict.fromkeys(("startup_ms", "player_startup_ms", "page_load_ms", "dropped_frames"), (_COUNTER, 0)),
+    **dict.fromkeys(
+        ("bitrate_bps", "live_latency_ms", "heartbeat_interval_ms", "autoplay", "stream_type", "custom"), (_OTHER, 0)
+    ),
+}
 NATIVE_REQUEST_OUTCOMES: Final = {
     "completed": step.COMPLETED,
     "failed": step.REQUEST_FAILED,
@@ -110,37 +142,66 @@ _EPAS_TEXTS: Final = {
     "deviceId": "viewer_id",
     "deviceModel": "device",
 }
+_EPAS_NUMBERS: Final = {"duration": "video_duration_ms"}
 _EPAS_SIZES: Final = {"width": "source_width", "height": "source_height"}
 
 
 def native_step(beacon: Beacon) -> Step:
     """What a native beacon says of its view."""
     attrs = beacon.attrs
-    dimensions: dict[str, Any] = {name: text_of(name, attrs[name]) for name in NATIVE_TEXTS if name in attrs}
-    dimensions |= all_measured(attrs, NATIVE_NUMBERS)
-    if "autoplay" in attrs:
-        dimensions["autoplay"] = flag(attrs["autoplay"])
-    if attrs.get("stream_type") in ("live", "vod"):
-        dimensions["stream_type"] = attrs["stream_type"]
-    if isinstance(attrs.get("custom"), dict):
-        named = list(attrs["custom"].items())[:CUSTOM_VALUES_MAX]
-        dimensions["custom"] = {str(name)[:NAME_CHARS_MAX]: str(value)[:TEXT_CHARS_MAX] for name, value in named}
-    return _step(
-        beacon,
-        dimensions,
-        counters=all_measured(attrs, NATIVE_COUNTERS),
-        rate_bps=bitrate_bps(attrs.get("bitrate_bps")),
-        failure=Failure(
-            code=text(attrs.get("error_code")),
-            message=text_of("error_message", attrs.get("error_message")),
-            context=text_of("error_context", attrs.get("error_context")),
-            severity=text(attrs.get("error_severity")),
-            business=flag(attrs.get("business_exception")),
-        ),
-        request=_native_request(attrs) if beacon.event == "request" else None,
-        latency_ms=measured(attrs.get("live_latency_ms")),
-        heartbeat_ms=whole(attrs.get("heartbeat_interval_ms")),
-        sizes=all_measured(attrs, NATIVE_SIZES),
+    dimensions: dict[str, Any] = {}
+    counters: dict[str, Any] = {}
+    sizes: dict[str, int] = {}
+    more: dict[str, Any] = {}
+    known = NATIVE_FIELDS.get
+    # Most beacons have few attributes: what is there is looked up, not what could be.
+    for name, value in attrs.items():
+        found = known(name)
+        if found is None:
+            continue
+        kind, chars_max = found
+        if kind == _TEXT:
+            dimensions[name] = text(value, chars_max)
+        elif kind == _OTHER:
+            _native_other(name, value, dimensions, more)
+        elif (number := measured(scalar(value))) is not None:
+            if kind == _COUNTER:
+                counters[name] = number
+            if kind in (_NUMBER, _NUMBER_AND_SIZE):
+                dimensions[name] = number
+            if kind in (_SIZE, _NUMBER_AND_SIZE):
+                sizes[name] = number
+    if beacon.event == "error":
+        more["failure"] = _native_failure(attrs)
+    elif beacon.event == "request":
+        more["request"] = _native_request(attrs)
+    return _step(beacon, dimensions, counters=counters, sizes=sizes, **more)
+
+
+def _native_other(name: str, value: Any, dimensions: dict[str, Any], more: dict[str, Any]) -> None:
+    match name:
+        case "bitrate_bps":
+            more["bitrate_bps"] = bitrate_bps(value)
+        case "live_latency_ms":
+            more["latency_ms"] = measured(value)
+        case "heartbeat_interval_ms":
+            more["heartbeat_ms"] = whole(value)
+        case "autoplay":
+            dimensions["autoplay"] = flag(value)
+        case "stream_type" if value in ("live", "vod"):
+            dimensions["stream_type"] = value
+        case "custom" if isinstance(value, dict):
+            named = list(value.items())[:CUSTOM_VALUES_MAX]
+            dimensions["custom"] = {str(key)[:NAME_CHARS_MAX]: str(one)[:TEXT_CHARS_MAX] for key, one in named}
+
+
+def _native_failure(attrs: dict[str, Any]) -> Failure:
+    return Failure(
+        code=text(attrs.get("error_code")),
+        message=text_of("error_message", attrs.get("error_message")),
+        context=text_of("error_context", attrs.get("error_context")),
+        severity=text(attrs.get("error_severity")),
+        business=flag(attrs.get("business_exception")),
     )
 
 
@@ -154,62 +215,39 @@ def epas_step(beacon: Beacon) -> Step:
     if isinstance(attrs.get("live"), bool):
         dimensions["stream_type"] = "live" if attrs["live"] else "vod"
     # The collector has made milliseconds of what SDKs report in seconds.
-    dimensions |= all_measured(attrs, {"duration": "video_duration_ms"})
-    return _step(
-        beacon,
-        dimensions,
-        rate_bps=bitrate_bps(attrs.get("bitrate"), 1_000),
-        failure=Failure(
+    dimensions |= all_measured(attrs, _EPAS_NUMBERS)
+    more: dict[str, Any] = {}
+    if beacon.event == "error":
+        more["failure"] = Failure(
             code=text(attrs.get("code")),
             message=text_of("error_message", attrs.get("message")),
             context=text_of("error_context", attrs.get("category")),
-        ),
-        sizes=all_measured(attrs, _EPAS_SIZES),
-    )
+        )
+    elif beacon.event == "viewend" and beacon.attrs.get("reason") == "ended":
+        more["shows_playing"] = True
+    if "bitrate" in attrs:
+        more["bitrate_bps"] = bitrate_bps(attrs["bitrate"], 1_000)
+    return _step(beacon, dimensions, sizes=all_measured(attrs, _EPAS_SIZES), **more)
 
 
-def _step(
-    beacon: Beacon,
-    dimensions: dict[str, Any],
-    *,
-    rate_bps: int,
-    failure: Failure,
-    sizes: dict[str, int],
-    counters: dict[str, Any] | None = None,
-    request: Request | None = None,
-    latency_ms: int | None = None,
-    heartbeat_ms: int = 0,
-) -> Step:
+def _step(beacon: Beacon, dimensions: dict[str, Any], **more: Any) -> Step:
+    """The step of a beacon; `more` are the fields that few beacons give. Each field of a step that is given costs time."""
     event = beacon.event
     at_ms, offset = whole(beacon.client_time_ms), offset_ms(beacon.clock_offset_ms)
+    if event == "ad":
+        more["ad"] = ADS.get(_ad_event(beacon), 0)
     return Step(
         seq=beacon.seq if beacon.seq is not None and 0 < beacon.seq <= SEQ_MAX else 0,
         at_ms=at_ms,
-        state=_STATES.get(event, 0),
-        begins=event in _BEGINS,
-        ends=_ENDS.get(event, 0),
-        is_rendition=event == "rendition",
-        playhead=measured(beacon.playhead_ms),
-        bitrate_bps=rate_bps,
-        counters=counters or {},
-        dimensions=dimensions,
-        failure=failure if event == "error" else None,
-        tie=_tie(beacon),
-        clock_offset_ms=offset,
         recv_ms=beacon.recv_time_ms,
         server_ms=beacon.recv_time_ms if offset is None else at_ms + offset,
+        clock_offset_ms=offset,
         is_stamped=beacon.sent_time_ms is not None,
-        heartbeat_ms=heartbeat_ms,
-        is_heartbeat=event == "heartbeat",
-        moves_playhead=event in ("seekstart", "seekend"),
-        ad=ADS.get(_ad_event(beacon), 0) if event == "ad" else 0,
-        request=request,
-        latency_ms=latency_ms,
-        sizes=sizes,
-        is_warning=event == "warning",
-        reports_error=event == "error",
-        is_first_frame=event == "playing",
-        shows_playing=beacon.source == "epas" and event == "viewend" and beacon.attrs.get("reason") == "ended",
+        playhead=measured(beacon.playhead_ms),
+        dimensions=dimensions,
+        tie=_tie(beacon),
+        **_OF_EVENT.get(event, _NOTHING),
+        **more,
     )
 
 

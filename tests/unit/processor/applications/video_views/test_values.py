@@ -111,9 +111,8 @@ NAMES = {
           "player_error_severity", "player_error_message", "player_error_business_exception"},
     cmcd: {"sta", "e", "cid", "h", "cdn", "st", "br", "pb", "msd", "bsa", "bsda", "bsd", "dfa", "ec", "cen", "ltc", "rc",
            "ttfb", "ttlb"},
-    native: {*native_epas.NATIVE_TEXTS, *native_epas.NATIVE_NUMBERS, *native_epas.NATIVE_COUNTERS,
-             *native_epas.NATIVE_SIZES, "autoplay", "stream_type", "custom", "bitrate_bps", "error_code",
-             "error_message", "business_exception", "ad_event", "request_outcome", "request_ms", "live_latency_ms"},
+    native: {*native_epas.NATIVE_FIELDS, "error_code", "error_message", "business_exception", "ad_event",
+             "request_outcome", "request_ms"},
     epas: {"contentId", "contentTitle", "contentUrl", "userId", "deviceId", "deviceModel", "live", "duration", "bitrate",
            "width", "height", "code", "category", "message", "payload"},
 }  # fmt: skip
