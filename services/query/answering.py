@@ -63,7 +63,7 @@ class Answering:
         found = await self._one(question, way)
         if question.compare is None:
             return found
-        pinned = answers.pins(found) if question.by and question.buckets is None else None
+        pinned = answers.pins(found) if question.by else None
         buckets = question.buckets.of(question.compare) if question.buckets else None
         other = replace(question, range=question.compare, compare=None, buckets=buckets, pinned=pinned)
         return answers.compared(found, await self._one(other, way))

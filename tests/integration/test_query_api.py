@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import os
 import random
+import sys
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
 
@@ -15,6 +16,7 @@ import pytest
 from aiohttp import web
 from deltalake import DeltaTable, write_deltalake
 
+from deploy.local.paths import ROOT
 from deploy.local.ports import free_port
 from deploy.local.postgres import Postgres as Server
 from services.accounts import commands
@@ -103,23 +105,27 @@ def bearer(token: str) -> dict[str, str]:
     return {"Authorization": f"Bearer {token}"}
 
 
+async def printed(program: list[str], asking: Asking) -> bytes:
+    """What a program prints that is given the address of the API and a token."""
+    environ = {**os.environ, "API": asking.url, "API_TOKEN": asking.owner}
+    process = await asyncio.create_subprocess_exec(*program, env=environ, stdout=asyncio.subprocess.PIPE)
+    output, _ = await process.communicate()
+    assert process.returncode == 0, (program[-1], output)
+    return output
+
+
 async def test_the_commands_of_the_documentation_are_answered(
     installation: Installation, tokens: tuple[str, str]
 ) -> None:
     async with serving(installation, tokens) as asking:
         answers = []
         for block in run_by(__file__):
-            process = await asyncio.create_subprocess_exec(
-                "bash",
-                "-ec",
-                block.text,
-                env={**os.environ, "API": asking.url, "API_TOKEN": asking.owner},
-                stdout=asyncio.subprocess.PIPE,
-            )
-            output, _ = await process.communicate()
-            assert process.returncode == 0, (block.place, output)
-            answers.append(output)
+            program = [sys.executable] if block.language == "python" else ["bash", "-e"]
+            answers.append(await printed([*program, "-c", block.text], asking))
 
+    script = next(answer for answer in answers if answer.endswith(b"views failed\n"))
+    assert len(script.splitlines()) > 3
+    answers.remove(script)
     listed, exported = (answer for answer in answers if not answer.startswith(b"{"))
     assert listed.startswith(b"customer_id,view_id,day,counted_ms,video_title,viewer,country,startup_ms")
     assert exported.startswith(b'"customer_id","view_id","day","counted_ms","country","startup_ms"')
@@ -128,6 +134,15 @@ async def test_the_commands_of_the_documentation_are_answered(
     assert breakdown["by"] == ["cdn", "country"]
     assert [len(group["points"]) for group in series["groups"]] == [24] * len(series["groups"])
     assert suspects["metric"] == "playback_failure_fraction"
+
+
+async def test_the_notebook_runs_from_its_first_cell_to_its_last(
+    installation: Installation, tokens: tuple[str, str]
+) -> None:
+    notebook = msgspec.json.decode((ROOT / "docs" / "notebook.ipynb").read_bytes())
+    cells = ["".join(cell["source"]) for cell in notebook["cells"] if cell["cell_type"] == "code"]
+    async with serving(installation, tokens) as asking:
+        assert await printed([sys.executable, "-c", "\n".join([*cells, "print(len(series))"])], asking) == b"5\n"
 
 
 async def test_what_a_client_sees_is_what_its_token_may_see(

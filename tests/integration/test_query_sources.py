@@ -12,9 +12,9 @@ import pytest
 from deploy.local.postgres import Postgres as Server
 from services.finalizer.serving.published import Slice
 from services.query.core import sums
-from services.query.core.answer import Answer, Breakdown, Overall
+from services.query.core.answer import Answer, Breakdown, Overall, Timeseries
 from services.query.core.calendar import Range
-from services.query.core.question import Asked, AskedBreakdown
+from services.query.core.question import Asked, AskedBreakdown, AskedSeries
 from shared.schemas.view import View
 from tests.integration.querying import Installation, installed
 from tests.unit.query import asking, recounting
@@ -178,6 +178,38 @@ def test_a_comparison_has_the_same_groups_in_the_other_range(installation: Insta
             assert group.compared["views"].value == len(of_group)
             assert group.compared["startup_ms_p95"].value == recounting.figures(before, of_group)["startup_ms_p95"]
     assert sum(int((group.compared or {})["views"].value or 0) for group in found.groups) == len(wanted)
+
+
+def test_a_series_is_compared_line_by_line(installation: Installation) -> None:
+    chance = random.Random(17)
+    views = [a_view(chance, f"view-{number}") for number in range(300)]
+    installation.in_warehouse(views)
+    installation.in_postgres(views)
+    middle_ms = T0_MS + 2 * DAY_MS
+    asked = AskedSeries(
+        by="cdn",
+        metrics="views,experience_score",
+        limit=1,
+        bucket="day",
+        from_=str(middle_ms),
+        to=str(middle_ms + DAY_MS),
+        compare=str(T0_MS),
+    )
+
+    async def ask() -> Timeseries:
+        async with installation.answering() as answering:
+            found = await answering.answer(asking.question(asked))
+            assert isinstance(found, Timeseries)
+            return found
+
+    found = asyncio.run(ask())
+    assert found.compared is not None
+    lines = [(line.kind, line.key) for line in found.groups or ()]
+    assert [(line.kind, line.key) for line in found.compared.groups or ()] == lines
+    wanted = recounting.wanted(replace(asking.question(asked), range=Range(T0_MS, T0_MS + DAY_MS)), views)
+    assert sum(line.n for line in found.compared.groups or ()) == len(wanted)
+    assert found.compared.groups is not None
+    assert found.compared.groups[0].n == sum(view.cdn == lines[0][1][0] for view in wanted)
 
 
 def everything() -> Asked:

@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from services.query.core.answer import Answer, Breakdown, Distribution, Figure, Overall, Timeseries
+from services.query.core.answer import Answer, Breakdown, Distribution, Figure, Overall, Point, Timeseries
 from services.query.core.customers import Customers
 from services.query.core.filters import Filter
 from services.query.core.question import (
@@ -69,7 +69,8 @@ def asked(chance: random.Random) -> AnyAsked:
         return Asked(**given)
     if kind == 2:
         bucket = chance.choice(["hour", "day", "week", "month", "15minutes", ""])
-        return AskedSeries(bucket=bucket, **given)
+        by = chance.choice(["", *DIMENSIONS])
+        return AskedSeries(bucket=bucket, by=by, limit=chance.choice([1, 3, 10]), **given)
     return AskedBreakdown(
         by=",".join(chance.sample(DIMENSIONS, chance.choice([1, 2]))),
         limit=chance.choice([1, 2, 10]),
@@ -111,13 +112,7 @@ def expect(one: Question, answer: Answer, views: list[View]) -> None:
         assert answer.n == len(wanted)
         _same(answer.metrics, recounting.figures(one, wanted))
     elif isinstance(answer, Timeseries):
-        by_start = recounting.points(one, wanted)
-        assert {point.from_ms for point in answer.points if point.n} == set(by_start)
-        for point in answer.points:
-            if point.n:
-                n, figures = by_start[point.from_ms]
-                assert point.n == n
-                _same(point.metrics, figures)
+        _expect_series(one, answer, wanted)
     elif isinstance(answer, Breakdown):
         expected = recounting.groups(one, wanted)
         found = [(group.kind, tuple(group.key), group.n) for group in answer.groups]
@@ -126,6 +121,34 @@ def expect(one: Question, answer: Answer, views: list[View]) -> None:
             _same(group.metrics, figures)
     else:
         _expect_distribution(one, answer, wanted)
+
+
+def _expect_series(one: Question, answer: Timeseries, wanted: list[View]) -> None:
+    if not one.by:
+        _expect_points(one, answer.points, wanted)
+        return
+    expected = recounting.groups(one, wanted)
+    assert [(line.kind, tuple(line.key), line.n) for line in answer.groups or ()] == [group[:3] for group in expected]
+    listed = [line.key[0] for line in answer.groups or () if line.kind != "other"]
+    for line in answer.groups or ():
+        values = {(value := recounting.value_of(view, one.by[0].name)): value in listed for view in wanted}
+        own = [
+            view
+            for view in wanted
+            for value in (recounting.value_of(view, one.by[0].name),)
+            if (not values[value] if line.kind == "other" else value == line.key[0])
+        ]
+        _expect_points(one, line.points or [], own)
+
+
+def _expect_points(one: Question, found: list[Point], wanted: list[View]) -> None:
+    by_start = recounting.points(one, wanted)
+    assert {point.from_ms for point in found if point.n} == set(by_start)
+    for point in found:
+        if point.n:
+            n, figures = by_start[point.from_ms]
+            assert point.n == n
+            _same(point.metrics, figures)
 
 
 def _expect_distribution(one: Question, answer: Distribution, wanted: list[View]) -> None:
