@@ -10,12 +10,12 @@ from typing import Any, Final, TypeVar
 import pyarrow as pa
 
 from services.query.core import answer as answers
-from services.query.core import planning, statements
 from services.query.core.answer import About, Answer, Source
-from services.query.core.planning import Way
 from services.query.core.question import Question
-from services.query.core.relation import relation
-from services.query.core.statements import UNKNOWN_RANK, Statement
+from services.query.core.sql import planning, statements
+from services.query.core.sql.planning import Way
+from services.query.core.sql.relation import relation
+from services.query.core.sql.statements import UNKNOWN_RANK, Statement
 from services.query.rim.engine import Engine
 from services.query.rim.hot import HotDatabase, HotRows
 from services.query.rim.warehouse import File, Snapshot, ViewsTable

@@ -11,10 +11,10 @@ import pytest
 
 from deploy.local.postgres import Postgres as Server
 from services.finalizer.serving.published import Slice
-from services.query.core import sums
 from services.query.core.answer import Answer, Breakdown, Overall, Timeseries
 from services.query.core.calendar import Range
 from services.query.core.question import Asked, AskedBreakdown, AskedSeries
+from services.query.core.sql import sums
 from shared.schemas.view import View
 from tests.integration.querying import Installation, installed
 from tests.unit.query import asking, recounting

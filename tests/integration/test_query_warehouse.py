@@ -7,7 +7,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from services.query.core import sums
+from services.query.core.sql import sums
 from services.query.rim.warehouse import ViewsTable
 from shared.schemas.view import View
 from tests.integration.finalizing import newest

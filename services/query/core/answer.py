@@ -8,7 +8,7 @@ import msgspec
 from services.query.core.calendar import Range
 from services.query.core.metrics import METRICS
 from services.query.core.question import Question
-from services.query.core.statements import OTHER_RANK, UNKNOWN_RANK
+from services.query.core.sql.statements import OTHER_RANK, UNKNOWN_RANK
 from shared.histogram import BUCKET_OF_ZERO, GAMMA, quantile
 from shared.schemas.live import OTHER, UNKNOWN
 

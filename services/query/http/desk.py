@@ -1,6 +1,7 @@
 """What every resource of the API is given: who asks, their turn, the deadline, and the problem that an error is."""
 
 import asyncio
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import Final
@@ -18,6 +19,8 @@ from services.query.rim.warehouse import WarehouseAway
 from services.query.scope import Caller, UnknownCustomer
 from services.rim.database.pool import NotPublished, PostgresAway, QueryRefused
 from services.rim.http.problems import problem_response
+from services.rim.telemetry import metrics
+from shared.metrics import QUERY_ANSWER_SECONDS
 from shared.peer import Network, client_address
 from shared.problems import Problem
 
@@ -72,11 +75,13 @@ class Desk:
         return Actor.of(principal_of(request), shown)
 
     @asynccontextmanager
-    async def turn(self, caller: Caller) -> AsyncIterator[None]:
-        """A turn of the caller's, until the deadline. Raises `TooManyQuestions` or `TimeoutError`."""
+    async def turn(self, caller: Caller, shape: str) -> AsyncIterator[None]:
+        """A turn of the caller's until the deadline, measured by its shape. Raises `TooManyQuestions` or `TimeoutError`."""
+        began = time.perf_counter()
         with self._turns.of(caller):
             async with asyncio.timeout(self._seconds_max):
                 yield
+        metrics.histogram(QUERY_ANSWER_SECONDS).labels(shape).observe(time.perf_counter() - began)
 
     def answering(self, handler: Handler) -> Handler:
         """`handler`, whose errors are problems; a caller who asks too often does not come as far."""

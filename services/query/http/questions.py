@@ -1,6 +1,5 @@
 """Questions about figures: overall, series, breakdown, distribution, and the names that they can use."""
 
-import time
 from typing import Final, Protocol
 
 import msgspec
@@ -22,8 +21,6 @@ from services.query.core.question import (
 )
 from services.query.http.desk import Desk, Handler, sent
 from services.rim.http.openapi import GUARDED, Operation
-from services.rim.telemetry import metrics
-from shared.metrics import QUERY_ANSWER_SECONDS
 
 
 class Answers(Protocol):
@@ -109,10 +106,8 @@ class Questions:
             caller = self._desk.caller(request)
             asked = parsed(kind, list(request.query.items()))
             question = understood(asked, caller.admit, self._desk.now_ms(), days_max=self._desk.days_max)
-            began = time.perf_counter()
-            async with self._desk.turn(caller):
+            async with self._desk.turn(caller, question.shape):
                 answer = await self._answers.answer(question)
-            metrics.histogram(QUERY_ANSWER_SECONDS).labels(question.shape).observe(time.perf_counter() - began)
             return sent(answer)
 
         return handle

@@ -13,7 +13,7 @@ from services.query.core.resources import errors, title, titles
 from services.query.core.resources.errors import AskedErrors, ErrorList
 from services.query.core.resources.title import AskedTitle, TitleDetail
 from services.query.core.resources.titles import AskedTitles, TitleList
-from services.query.core.statements import Statement
+from services.query.core.sql.statements import Statement
 from services.query.http.desk import Desk, sent
 from services.query.http.questions import QUESTION
 from services.rim.http.openapi import Operation
@@ -62,7 +62,7 @@ class Resources:
         caller = self._desk.caller(request)
         given = parsed(AskedErrors, list(request.query.items()))
         asked = errors.understood(given, caller.admit, self._desk.now_ms(), days_max=self._desk.days_max)
-        async with self._desk.turn(caller):
+        async with self._desk.turn(caller, "errors"):
             rows, about = await self._reader.rows(asked.question, lambda _: errors.asked_of(asked))
         return sent(errors.answer(asked, rows, about))
 
@@ -71,7 +71,7 @@ class Resources:
         caller = self._desk.caller(request)
         given = parsed(AskedTitles, list(request.query.items()))
         question = titles.question_of(given, caller.admit, self._desk.now_ms(), days_max=self._desk.days_max)
-        async with self._desk.turn(caller):
+        async with self._desk.turn(caller, "titles"):
             found = await self._reader.answer(question)
             assert isinstance(found, Breakdown)
             videos = titles.videos_of(found)
@@ -87,7 +87,7 @@ class Resources:
             raise wrong("video_id", "the id of a video")
         given = parsed(AskedTitle, list(request.query.items()))
         asked = title.understood_title(video, given, caller.admit, self._desk.now_ms(), days_max=self._desk.days_max)
-        async with self._desk.turn(caller):
+        async with self._desk.turn(caller, "title"):
             overall, quality = await self._reader.answer(asked.overall), await self._reader.answer(asked.quality)
             rows, about = await self._reader.rows(asked.rows, lambda _: title.asked_of(asked))
         assert isinstance(overall, Overall)

@@ -1,6 +1,5 @@
 """Ranked suspects: the resource."""
 
-import time
 from typing import Final, Protocol
 
 from aiohttp import web
@@ -12,8 +11,6 @@ from services.query.core.suspects.question import AskedSuspects, SuspectsQuestio
 from services.query.http.desk import Desk, sent
 from services.query.http.questions import QUESTION
 from services.rim.http.openapi import Operation
-from services.rim.telemetry import metrics
-from shared.metrics import QUERY_ANSWER_SECONDS
 
 SUSPECTS: Final = Operation(
     "/v1/suspects",
@@ -47,8 +44,6 @@ class SuspectsResource:
         caller = self._desk.caller(request)
         asked = parsed(AskedSuspects, list(request.query.items()))
         question = understood(asked, caller.admit, self._desk.now_ms(), days_max=self._desk.days_max)
-        began = time.perf_counter()
-        async with self._desk.turn(caller):
+        async with self._desk.turn(caller, "suspects"):
             answer = await self._suspecting.suspects(question)
-        metrics.histogram(QUERY_ANSWER_SECONDS).labels("suspects").observe(time.perf_counter() - began)
         return sent(answer)

@@ -88,7 +88,7 @@ class ViewRoutes:
         caller = self._desk.caller(request)
         given = parsed(AskedViews, list(request.query.items()))
         asked = search.understood(given, caller.admit, self._desk.now_ms(), days_max=self._desk.days_max)
-        async with self._desk.turn(caller):
+        async with self._desk.turn(caller, "views"):
             if viewers := search.viewers_of(asked):
                 await self._audit.note(self._desk.actor(request), "looked_at_viewer", ", ".join(viewers))
             (rows,), about = await self._reader.rows(asked.question, lambda _: [search.statement(asked)])
@@ -103,7 +103,7 @@ class ViewRoutes:
         place = Place(given.customer, request.match_info["view_id"], given.day)
         if not 0 < len(place.view_id) <= VIEW_CHARS_MAX:
             return _no_view()
-        async with self._desk.turn(caller):
+        async with self._desk.turn(caller, "view"):
             away: list[str] = []
             found = await self._found(place, away)
             if found is None:
@@ -119,7 +119,7 @@ class ViewRoutes:
         caller, given = self._desk.caller(request), parsed(AskedBeacons, list(request.query.items()))
         place = Place(given.customer, request.match_info["view_id"], given.day)
         behind = one_view.after(given.cursor)
-        async with self._desk.turn(caller):
+        async with self._desk.turn(caller, "beacons"):
             away: list[str] = []
             found = await self._found(place, away) if 0 < len(place.view_id) <= VIEW_CHARS_MAX else None
             if found is None:

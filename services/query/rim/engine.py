@@ -11,7 +11,7 @@ from typing import Any, Final, TypeVar
 import duckdb
 import pyarrow as pa
 
-from services.query.core.statements import Statement
+from services.query.core.sql.statements import Statement
 
 T = TypeVar("T")
 

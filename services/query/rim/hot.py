@@ -16,8 +16,9 @@ import psycopg
 import pyarrow as pa
 from psycopg.rows import tuple_row
 
-from services.query.core import fields, statements, sums
+from services.query.core import fields
 from services.query.core.question import Question
+from services.query.core.sql import statements, sums
 from services.rim.database.pool import Postgres
 from services.rim.database.view_rows import COLUMNS
 from shared.schemas.view import View

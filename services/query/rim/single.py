@@ -13,7 +13,7 @@ from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError, TableNotFoundError
 from psycopg.rows import tuple_row
 
-from services.query.core.statements import Statement
+from services.query.core.sql.statements import Statement
 from services.query.rim.engine import Engine
 from services.query.rim.warehouse import ViewsTable, WarehouseAway, path_of, removed_rows
 from services.rim.database.pool import Postgres

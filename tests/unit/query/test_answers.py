@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from services.query.core import answer as answers
-from services.query.core import statements
 from services.query.core.answer import About, Answer, Span
 from services.query.core.question import Question
+from services.query.core.sql import statements
 from services.query.rim.engine import Engine
 from shared.schemas.view import View
 from tests.unit.query.asking import asked, expect, question

@@ -9,7 +9,7 @@ import duckdb
 import pyarrow as pa
 import pytest
 
-from services.query.core.statements import Statement
+from services.query.core.sql.statements import Statement
 from services.query.rim.engine import Engine, TooLarge
 
 #: Hours of work.

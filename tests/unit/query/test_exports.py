@@ -18,7 +18,7 @@ from aiohttp.test_utils import TestClient, TestServer
 from services.accounts.core.credentials import Credential
 from services.accounts.http.guard import CSRF_HEADER
 from services.query.core.question import Question
-from services.query.core.statements import Statement
+from services.query.core.sql.statements import Statement
 from services.query.exporting import Exporting
 from services.query.http.app import Sources, make_app
 from services.query.rim.engine import Engine

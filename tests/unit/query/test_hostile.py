@@ -15,8 +15,8 @@ from services.accounts.http.guard import CSRF_HEADER
 from services.accounts.http.hosts import Hosts
 from services.dashboard.forwarding import Forwarding
 from services.query.answering import Answering
-from services.query.core import sums
 from services.query.core.question import Question
+from services.query.core.sql import sums
 from services.query.http.app import OPERATIONS, Sources, make_app, make_runner
 from services.query.rim.engine import Engine
 from services.query.rim.hot import HotDatabase, HotRows

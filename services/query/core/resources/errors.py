@@ -6,14 +6,14 @@ from typing import Annotated, Any, Final
 
 import msgspec
 
-from services.query.core import statements
 from services.query.core.answer import About, Figure
 from services.query.core.customers import Admit
 from services.query.core.dimensions import DIMENSIONS
 from services.query.core.metrics import METRICS, VIEWER
 from services.query.core.problems import wrong
 from services.query.core.question import Question, moment_of, selected, zone_of
-from services.query.core.statements import TIME_FIELDS, Statement
+from services.query.core.sql import statements
+from services.query.core.sql.statements import TIME_FIELDS, Statement
 from shared.measures import COUNTED_MS
 
 ERRORS_MAX: Final = 500

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Final, Literal
 
 import msgspec
 
-from services.query.core import filters, limits, statements
+from services.query.core import filters, limits
 from services.query.core.answer import About
 from services.query.core.customers import Admit
 from services.query.core.dimensions import Dimension, dimension
@@ -18,7 +18,8 @@ from services.query.core.filters import Filter
 from services.query.core.metrics import METRICS
 from services.query.core.problems import wrong
 from services.query.core.question import Question, listed, selected
-from services.query.core.statements import TIME_FIELDS, Statement
+from services.query.core.sql import statements
+from services.query.core.sql.statements import TIME_FIELDS, Statement
 from shared.measures import COUNTED_MS
 
 #: Of a row, always: what names a view, and when it counts.

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Final, Literal
 
 import msgspec
 
-from services.query.core import filters, statements
+from services.query.core import filters
 from services.query.core.answer import About, Figure, Overall, Point, Timeseries
 from services.query.core.calendar import DAY_MS, WIDTHS_MS, Bucket, Range, fitting
 from services.query.core.customers import Admit
@@ -15,7 +15,8 @@ from services.query.core.filters import Filter
 from services.query.core.metrics import METRICS
 from services.query.core.question import AskedSeries, Question, understood
 from services.query.core.resources.titles import VIDEO
-from services.query.core.statements import TIME_FIELDS, Statement
+from services.query.core.sql import statements
+from services.query.core.sql.statements import TIME_FIELDS, Statement
 from shared.measures import COUNTED_MS
 
 #: A view that was watched in the range may end, and so count, this much later.

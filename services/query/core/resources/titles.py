@@ -5,12 +5,12 @@ from typing import Annotated, Any, Final, Literal
 
 import msgspec
 
-from services.query.core import statements
 from services.query.core.answer import About, Breakdown, Figure, Group
 from services.query.core.customers import Admit
 from services.query.core.metrics import METRICS
 from services.query.core.question import AskedBreakdown, Question, understood
-from services.query.core.statements import TIME_FIELDS, Statement
+from services.query.core.sql import statements
+from services.query.core.sql.statements import TIME_FIELDS, Statement
 from shared.measures import COUNTED_MS
 
 TITLES_MAX: Final = 200

@@ -6,7 +6,7 @@ from typing import Any, Final
 from services.query.core import filters
 from services.query.core.filters import Filter
 from services.query.core.question import Question
-from services.query.core.statements import Statement, conditions_of, value_of
+from services.query.core.sql.statements import Statement, conditions_of, value_of
 from services.query.core.suspects.measured import Measured
 
 #: What samples views: as good as random below a second, and the same in every answer.

@@ -6,7 +6,7 @@ from typing import Any
 
 from services.query.core.customers import Customers
 from services.query.core.question import Question
-from services.query.core.statements import Statement, columns_of, fields_of, keys_of
+from services.query.core.sql.statements import Statement, columns_of, fields_of, keys_of
 from shared.measures import COUNTS
 
 

@@ -3,10 +3,10 @@
 from collections.abc import Collection, Iterable, Sequence
 from typing import Literal, Protocol
 
-from services.query.core import sums
 from services.query.core.question import Question
-from services.query.core.relation import Scan
-from services.query.core.statements import fields_of, keys_of
+from services.query.core.sql import sums
+from services.query.core.sql.relation import Scan
+from services.query.core.sql.statements import fields_of, keys_of
 
 Way = Literal["sums", "views"]
 

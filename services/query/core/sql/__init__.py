@@ -1,0 +1,1 @@
+"""Questions as SQL: relation `views`, the statements over it, and the sums that answer without it. Pure."""
