@@ -126,6 +126,7 @@ def _view(name: str, begin_ms: int, end_ms: int, chance: random.Random, **fields
         "end_reason": "clean",
         "view_dropped": False,
         "viewer_user_id": f"viewer-{chance.randrange(400)}",
+        "video_id": f"id of {fields['video_title']}",
         "device": chance.choice(["phone", "tv", "desktop"]),
         "os": chance.choice(["Android", "iOS", "Windows"]),
         "player_name": "Player",

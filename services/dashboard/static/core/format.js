@@ -20,7 +20,8 @@ export function shareText(value) {
 export function durationText(ms) {
   if (ms === null || ms === undefined) return NONE;
   if (Math.abs(ms) < 1_000) return `${whole.format(ms)} ms`;
-  if (ms < 120_000) return `${two.format(ms / 1_000)} s`;
+  if (ms < 10_000) return `${two.format(ms / 1_000)} s`;
+  if (ms < 120_000) return `${tenth.format(ms / 1_000)} s`;
   if (ms < 7_200_000) return `${tenth.format(ms / 60_000)} min`;
   return `${tenth.format(ms / 3_600_000)} h`;
 }

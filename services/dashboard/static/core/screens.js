@@ -13,6 +13,9 @@
 export const SCREENS = [
   { name: "", title: "Now", isListed: true, load: () => import("../screens/now.js") },
   { name: "explore", title: "Explore", isListed: true, load: () => import("../screens/explore.js") },
+  { name: "errors", title: "Errors", isListed: true, load: () => import("../screens/errors.js") },
+  { name: "views", title: "Views", isListed: true, load: () => import("../screens/views.js") },
+  { name: "titles", title: "Titles", isListed: true, load: () => import("../screens/titles.js") },
   { name: "view", title: "View", isListed: false, load: () => import("../screens/view.js") },
 ];
 

@@ -36,7 +36,8 @@ function stretches(events, span_ms, kindOf) {
     open = kind ? [kind, at_ms] : null;
   }
   if (open && open[0] !== "ended") found.push([open[0], open[1], span_ms]);
-  return found.filter(([kind, from, to]) => to > from && kind !== "ended");
+  // A failure is often the last event of all.
+  return found.filter(([kind, from, to]) => (to > from && kind !== "ended") || kind === "failed");
 }
 
 /** @param {any} row */
@@ -95,15 +96,4 @@ export function factsOf(row) {
     ["Beacons", `${countText(row.beacon_count)}${row.complete ? ", complete" : ""}${row.seq_gaps ? `, ${row.seq_gaps} missing` : ""}`],
   ]);
   return rows.filter(([, value]) => value);
-}
-
-/** Of a view's row, what views can be filtered by: [dimension, value]. @param {any} row @param {string[]} names */
-export function dimensionsOf(row, names) {
-  const found = /** @type {[string, string][]} */ ([]);
-  for (const name of names) {
-    const value = name === "customer" ? row.customer_id : name === "viewer" ? (row.viewer_user_id ?? row.viewer_id) : name === "exit_before_start" ? row.ebvs : row[name];
-    if (value !== undefined && value !== null && value !== "") found.push([name, String(value)]);
-  }
-  for (const [key, value] of Object.entries(row.custom ?? {})) found.push([`custom.${key}`, String(value)]);
-  return found;
 }

@@ -13,6 +13,7 @@ import { html } from "../parts/html.js";
 import { capital, metricOf, seen, titleOf } from "../parts/known.js";
 import { Spark, Status, useLive } from "../parts/live.js";
 import { go, Link, place } from "../parts/place.js";
+import { SUSPECTED, Suspects } from "../parts/suspects.js";
 
 /** A share of viewers of a slice that is marked; the slice must have this many. */
 const WARM = { share: 0.1, viewers: 10 };
@@ -32,6 +33,7 @@ export default function Now() {
       ${!isCountable && html`<p class="notice" id="not-live" role="status">Viewers of this moment are counted by one or two of the dimensions below: these filters hold for finished views alone.</p>`}
       ${isCountable && (picture ? html`<${Live} picture=${picture} chosen=${more.tile || "viewers"} isOld=${status.level !== "good"} />` : html`<${Skeleton} height=${330} />`)}
     </section>
+    ${SUSPECTED.map((metric) => html`<${Suspects} key=${metric} metric=${metric} within=${lastHour()} isQuiet />`)}
     <${Finished} />
     ${picture?.slices === null && html`<p class="note" id="slices-note">There are too many customers to show slices of all: choose one above.</p>`}
     ${picture?.slices && html`<${Slices} picture=${picture} />`}
@@ -72,10 +74,11 @@ function Tile({ tile, picture, span_ms, isChosen }) {
   </article>`;
 }
 
+const lastHour = () => ({ ...place.value, range: "1h", from: "", to: "" });
+
 /** What has finished in the last hour, under all filters. */
 function Finished() {
-  const last = { ...place.value, range: "1h", from: "", to: "" };
-  const found = useQuestion("/v1/overall", last, { metrics: FINISHED.join(","), compare: "previous" }, 10_000);
+  const found = useQuestion("/v1/overall", lastHour(), { metrics: FINISHED.join(","), compare: "previous" }, 10_000);
   return html`<section aria-labelledby="finished-title">
     <div class="section-head"><h2 id="finished-title">Views that finished in the last hour</h2></div>
     <${Answered} of=${found} height=${92} draw=${(/** @type {any} */ data) => html`

@@ -1,12 +1,13 @@
 // @ts-check
-// One view: its life as a timeline, what it measured, every dimension, every event.
+// One view, open or finished: its life as a timeline, what it measured, every dimension, every event.
 
+import { useSignal } from "@preact/signals";
 import { bitrateText, durationText, NONE } from "../core/format.js";
 import { momentText } from "../core/ranges.js";
-import { dimensionsOf, factsOf, spanOf } from "../core/timeline.js";
+import { factsOf, spanOf } from "../core/timeline.js";
 import { Answered, useFetched } from "../parts/asking.js";
 import { html } from "../parts/html.js";
-import { dimensions, titleOf } from "../parts/known.js";
+import { titleOf } from "../parts/known.js";
 import { Lanes } from "../parts/lanes.js";
 import { go, Link, place } from "../parts/place.js";
 
@@ -17,11 +18,12 @@ export default function View() {
   const { customer, more } = place.value;
   const view = more.view ?? "";
   const isNamed = customer !== "*" && view !== "";
-  const address = `/api/view?${new URLSearchParams({ customer, view })}`;
-  const found = useFetched(isNamed ? address : null, () => address, AGAIN_MS);
+  const asked = new URLSearchParams({ customer, ...(more.day ? { day: more.day } : {}) });
+  const address = `/v1/views/${encodeURIComponent(view)}`;
+  const found = useFetched(isNamed ? `${address}?${asked}` : null, () => `${address}?${asked}`, AGAIN_MS);
   return html`<section aria-labelledby="view-head">
     <div class="section-head"><h2 id="view-head">One view</h2><${Form} customer=${customer === "*" ? "" : customer} view=${view} /></div>
-    ${isNamed && html`<${Answered} of=${found} height=${420} draw=${(/** @type {any} */ data) => html`<${Drawn} row=${data.found?.row} answer=${data} />`} />`}
+    ${isNamed && html`<${Answered} of=${found} height=${420} draw=${(/** @type {any} */ data) => html`<${Drawn} answer=${data} beacons=${`${address}/beacons?${asked}`} />`} />`}
     ${!isNamed && html`<p class="empty">Name a customer and a view, or find one on <${Link} to=${{ screen: "views" }}>Views<//>.</p>`}
   </section>`;
 }
@@ -40,19 +42,21 @@ function Form({ customer, view }) {
   </form>`;
 }
 
-/** @param {{row: any, answer: any}} props */
-function Drawn({ row, answer }) {
-  if (!row) return html`<p class="notice" id="view-notice" role="status">This view is closed: its row is in the warehouse.</p>`;
+/** @param {{answer: any, beacons: string}} props */
+function Drawn({ answer, beacons }) {
   const { tz } = place.value;
+  const row = { ...answer.row, events: answer.events };
   const span_ms = spanOf(row);
-  const state = answer.found?.state === "open" ? "still open" : ENDS[row.end_reason] ?? row.end_reason;
+  const state = answer.state === "open" ? "still open" : (ENDS[row.end_reason] ?? row.end_reason);
   return html`<article class="card view" id="view-card">
-    <h3 id="view-title">${row.video_title ?? row.video_id ?? "A view"} · ${row.source} · ${state}${answer.stale ? " · from a copy" : ""}</h3>
+    <h3 id="view-title">${row.video_title ?? row.video_id ?? "A view"} · ${row.source} · ${state}</h3>
+    ${answer.away?.length > 0 && html`<p class="notice" role="status">No answer from ${answer.away.join(", ")}: something may be missing here.</p>`}
     <dl id="view-facts">${factsOf(row).map(([name, value]) => html`<div><dt>${name}</dt><dd>${value}</dd></div>`)}</dl>
     <${Lanes} row=${row} span_ms=${span_ms} tz=${tz} />
+    ${answer.recording && html`<p><a id="recording" href=${answer.recording.href}>Play the recording of this session</a> <span class="note">${answer.recording.payloads} parts</span></p>`}
     <${Events} row=${row} tz=${tz} />
-    <${Dimensions} row=${row} />
-    ${row.session_id && html`<p><a href=${`/replay?${new URLSearchParams({ customer: row.customer_id, session: row.session_id })}`}>Recording of this session</a> <span class="note">where one was made</span></p>`}
+    <${Beacons} address=${beacons} tz=${tz} />
+    <${Dimensions} of=${answer.dimensions} />
   </article>`;
 }
 
@@ -84,9 +88,21 @@ function Events({ row, tz }) {
   </details>`;
 }
 
-/** Each value leads to all views that share it. @param {{row: any}} props */
-function Dimensions({ row }) {
-  const found = dimensionsOf(row, Object.keys(dimensions.value));
+/** The beacons behind the view, as they came: asked for when they are looked at. @param {{address: string, tz: string}} props */
+function Beacons({ address, tz }) {
+  const isOpen = useSignal(false);
+  const found = useFetched(isOpen.value ? address : null, () => address);
+  return html`<details id="view-beacons" onToggle=${(/** @type {any} */ e) => { isOpen.value = e.target.open; }}><summary>Beacons behind it</summary>
+    ${isOpen.value && html`<${Answered} of=${found} draw=${(/** @type {any} */ data) => html`
+      ${!data.beacons.length && html`<p class="note">The warehouse has none yet: beacons reach it about a minute after they came.</p>`}
+      <ol class="beacons">${data.beacons.map((/** @type {any} */ one) => html`<li><span class="note">${momentText(one.appended_ms, tz, { seconds: true })}</span> <code>${JSON.stringify(one.beacon ?? one.bytes)}</code></li>`)}</ol>
+      ${data.next && html`<p class="note">Only the first are shown; the API has all.</p>`}`} />`}
+  </details>`;
+}
+
+/** Each value leads to all views that share it. @param {{of: Record<string, string | null>}} props */
+function Dimensions({ of }) {
+  const found = Object.entries(of).filter(([, value]) => value !== null && value !== "");
   return html`<h4>Dimensions</h4>
     <dl class="dimensions" id="view-dimensions">${found.map(([name, value]) => html`<div><dt>${titleOf(name)}</dt>
       <dd><${Link} to=${{ screen: "explore", filters: [JSON.stringify({ dimension: name, in: [value] })], more: {} }}>${value}<//></dd></div>`)}</dl>`;

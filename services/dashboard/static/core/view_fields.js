@@ -1,0 +1,42 @@
+// @ts-check
+// Fields of a view as columns: their titles, and how their values are worded. Pure.
+
+import { bitrateText, countText, durationText, NONE } from "./format.js";
+import { momentText } from "./ranges.js";
+
+/** What views are searched by, besides filters: parameters of /v1/views. */
+export const SEARCHED = [
+  { name: "viewer", title: "Viewer id", type: "text" },
+  { name: "title", title: "Title has", type: "text" },
+  { name: "error", title: "Error code", type: "text" },
+  { name: "score_below", title: "Score below", type: "number" },
+];
+/** Columns where none are chosen. */
+export const VIEW_COLUMNS = ["view_start_ms", "video_title", "viewer", "country", "cdn", "player_version", "watch_ms", "startup_ms", "rebuffer_ms", "score_view", "error_code"];
+
+/** @type {Record<string, string>} */
+const TITLES = {
+  view_start_ms: "Began",
+  view_end_ms: "Ended",
+  watch_ms: "Watched",
+  playing_ms: "Played",
+  startup_ms: "Start-up",
+  rebuffer_ms: "Rebuffering",
+  rebuffer_count: "Stalls",
+  seek_count: "Seeks",
+  score_view: "Experience",
+  avg_bitrate_bps: "Bitrate",
+  beacon_count: "Beacons",
+};
+
+/** Null for what is a dimension. @param {string} name */
+export const fieldTitle = (name) => TITLES[name] ?? null;
+
+/** @param {string} name @param {any} value @param {string} tz */
+export function fieldText(name, value, tz) {
+  if (value === null || value === undefined || value === "") return NONE;
+  if (/_(start|end)_ms$|^counted_ms$/.test(name)) return momentText(value, tz, { seconds: true });
+  if (name.endsWith("_ms")) return durationText(value);
+  if (name.endsWith("_bps")) return bitrateText(value);
+  return typeof value === "number" ? countText(value) : String(value);
+}

@@ -1,0 +1,80 @@
+// @ts-check
+// Errors: codes and texts, their share of views, where they occur, what is new since a release, and views that had them.
+
+import { narrowed } from "../core/filters.js";
+import { changeText, countText, NONE, shareText } from "../core/format.js";
+import { localText, momentText, msOf } from "../core/ranges.js";
+import { Answered, useQuestion } from "../parts/asking.js";
+import { Controls } from "../parts/controls.js";
+import { html } from "../parts/html.js";
+import { titleOf } from "../parts/known.js";
+import { go, Link, place } from "../parts/place.js";
+
+export default function Errors() {
+  const { more, tz } = place.value;
+  const since = more.since ?? "";
+  const found = useQuestion("/v1/errors", place.value, { since, limit: 100 }, 30_000);
+  const at_ms = msOf(since, tz);
+  return html`
+    <${Controls} />
+    <div class="controls" role="region" aria-label="What is shown">
+      <label class="pick">New since
+        <input type="datetime-local" id="since" value=${at_ms === null ? "" : localText(at_ms, tz)} onChange=${(/** @type {any} */ e) => go({ more: { since: e.target.value } })} />
+      </label>
+      <span class="note">a release, say: within the range</span>
+      ${since && html`<button type="button" onClick=${() => go({ more: { since: "" } })}>Clear</button>`}
+    </div>
+    <section aria-labelledby="errors-title">
+      <h2 id="errors-title">Errors</h2>
+      <${Answered} of=${found} height=${360} draw=${(/** @type {any} */ data) => html`<${Table} data=${data} since=${since} />`} />
+    </section>`;
+}
+
+/** @param {{data: any, since: string}} props */
+function Table({ data, since }) {
+  if (!data.errors.length) return html`<p class="empty">No view with an error among ${countText(data.n)} views of this range.</p>`;
+  return html`
+    <p class="note">${countText(data.with_error)} of ${countText(data.n)} views had an error, of ${countText(data.codes)} codes.</p>
+    <div class="scroll" tabindex="0" role="region" aria-label="Errors by code">
+      <table id="errors">
+        <thead><tr>
+          <th scope="col">Code</th><th scope="col">Views</th><th scope="col">Share of views</th>
+          ${since && html`<th scope="col">Before</th><th scope="col">Since</th><th scope="col">Change</th>`}
+          <th scope="col">Viewers</th><th scope="col">Failed</th><th scope="col">First seen</th><th scope="col">Last seen</th><th scope="col">Where</th>
+        </tr></thead>
+        <tbody>${data.errors.map((/** @type {any} */ one) => html`<${Row} key=${one.code} one=${one} since=${since} />`)}</tbody>
+      </table>
+    </div>`;
+}
+
+/** @param {{one: any, since: string}} props */
+function Row({ one, since }) {
+  const { tz, filters } = place.value;
+  const views = { screen: "views", filters: narrowed(filters, "error_code", one.code), more: {} };
+  return html`<tr>
+    <th scope="row"><${Link} to=${views}>${one.code}<//>${one.is_new && html` <span class="tag">new</span>`}
+      <span class="texts">${one.texts.map((/** @type {any} */ text) => text.value).join(" · ")}</span></th>
+    <td>${countText(one.views)}</td>
+    <td>${shareText(one.share.value)} <span class="note">n ${countText(one.share.n)}</span></td>
+    ${since && html`<td>${shareText(one.before?.value)} <span class="note">n ${countText(one.before?.n)}</span></td>
+      <td>${shareText(one.after?.value)} <span class="note">n ${countText(one.after?.n)}</span></td>
+      <td>${changeText("fraction", one.after?.value, one.before?.value) ?? NONE}</td>`}
+    <td>${countText(one.viewers)}</td><td>${countText(one.failed)}</td>
+    <td>${momentText(one.first_ms, tz)}</td><td>${momentText(one.last_ms, tz)}</td>
+    <td><${Where} one=${one} /></td>
+  </tr>`;
+}
+
+/** Where a code occurs, and views that had it. @param {{one: any}} props */
+function Where({ one }) {
+  const { filters } = place.value;
+  const withCode = narrowed(filters, "error_code", one.code);
+  return html`<details class="where"><summary>titles, players, samples</summary>
+    <dl>
+      ${Object.entries(one.by).map(([name, values]) => html`<div><dt>${titleOf(name)}</dt><dd>
+        ${/** @type {any[]} */ (values).map((each) => html`<${Link} to=${{ filters: narrowed(withCode, name, each.value) }}>${each.value ?? "(unknown)"}<//> <span class="note">${countText(each.views)}</span> `)}</dd></div>`)}
+      <div><dt>Views</dt><dd>${one.samples.map((/** @type {any} */ view) => html`<${Link} to=${{ screen: "view", customer: view.customer_id, more: { view: view.view_id, day: String(view.day) } }}>${view.viewer ?? view.view_id}<//> `)}</dd></div>
+    </dl>
+  </details>`;
+}
+

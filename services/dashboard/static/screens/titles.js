@@ -1,0 +1,100 @@
+// @ts-check
+// Titles: videos by audience and quality; and one of them over time: how many watched, which parts, and how well.
+
+import { changeText, countText, durationText, NONE, valueText } from "../core/format.js";
+import { isBad, isShown } from "../core/figures.js";
+import { momentText } from "../core/ranges.js";
+import { linesOf } from "../core/series.js";
+import { addressFor, Answered, useFetched, useQuestion } from "../parts/asking.js";
+import { Chart } from "../parts/chart.js";
+import { Controls } from "../parts/controls.js";
+import { html } from "../parts/html.js";
+import { capital, metricOf } from "../parts/known.js";
+import { go, Link, place } from "../parts/place.js";
+
+const METRICS = ["viewers", "views", "watch_ms", "rebuffer_fraction", "startup_ms_p50"];
+const QUALITY = ["rebuffer_fraction", "startup_ms_p50", "bitrate_bps"];
+
+export default function Titles() {
+  const { more } = place.value;
+  return html`<${Controls} />${more.video ? html`<${Title} video=${more.video} />` : html`<${List} />`}`;
+}
+
+function List() {
+  const { more } = place.value;
+  const { sort = "viewers", order = "", compare = "", views_min = "" } = more;
+  const found = useQuestion("/v1/titles", place.value, { order_by: sort || "viewers", order, compare, views_min }, 30_000);
+  const head = (/** @type {string} */ name) => html`<th scope="col" aria-sort=${(sort || "viewers") === name ? order || "descending" : undefined}>
+    <button type="button" onClick=${() => go({ more: { sort: name, order: sort === name && !order ? "ascending" : "" } })}>${capital(metricOf(name).title)}</button></th>`;
+  return html`
+    <div class="controls" role="region" aria-label="What is shown">
+      <label class="pick">Compare <select id="compare" value=${compare} onChange=${(/** @type {any} */ e) => go({ more: { compare: e.target.value } })}>
+        <option value="">with nothing</option><option value="previous">with the range before</option></select></label>
+      <label class="pick">At least <input id="views-min" type="number" min="0" value=${views_min} size="6" onChange=${(/** @type {any} */ e) => go({ more: { views_min: e.target.value } })} /> views</label>
+    </div>
+    <section aria-labelledby="titles-title"><h2 id="titles-title">Titles</h2>
+      <${Answered} of=${found} height=${360} draw=${(/** @type {any} */ data) => html`
+        <div class="scroll" tabindex="0" role="region" aria-label="Titles">
+          <table id="titles"><thead><tr><th scope="col">Title</th>${METRICS.map(head)}${compare && html`<th scope="col">Rebuffering before</th><th scope="col">Change</th>`}</tr></thead>
+            <tbody>${data.titles.map((/** @type {any} */ one) => html`<${Row} key=${one.video_id} one=${one} isCompared=${Boolean(compare)} />`)}
+              ${!data.titles.length && html`<tr><td class="empty" colspan="8">No view of a video with an id in this range.</td></tr>`}</tbody></table>
+        </div>`} />
+    </section>`;
+}
+
+/** @param {{one: any, isCompared: boolean}} props */
+function Row({ one, isCompared }) {
+  const before = one.compared?.rebuffer_fraction;
+  return html`<tr>
+    <th scope="row"><${Link} to=${{ more: { video: one.video_id } }}>${one.title ?? one.video_id}<//></th>
+    ${METRICS.map((name) => {
+      const figure = one.metrics[name];
+      return html`<td class=${isBad(name, figure) ? "is-bad" : ""}>${isShown(name, figure) ? valueText(metricOf(name).unit, figure.value) : NONE}${figure && figure.n !== one.n ? html` <span class="note">n ${countText(figure.n)}</span>` : ""}</td>`;
+    })}
+    ${isCompared && html`<td>${before ? html`${valueText("fraction", before.value)} <span class="note">n ${countText(before.n)}</span>` : NONE}</td>
+      <td>${changeText("fraction", one.metrics.rebuffer_fraction?.value, before?.value) ?? NONE}</td>`}
+  </tr>`;
+}
+
+/** @param {{video: string}} props */
+function Title({ video }) {
+  const { customer, range, from, to, tz, filters } = place.value;
+  const path = `/v1/titles/${encodeURIComponent(video)}`;
+  const key = JSON.stringify([path, customer, range, from, to, tz, filters]);
+  const found = useFetched(key, () => addressFor(path, place.value, {}), 30_000);
+  return html`<section aria-labelledby="title-name">
+    <p><${Link} to=${{ more: { video: "" } }}>All titles<//></p>
+    <${Answered} of=${found} height=${520} draw=${(/** @type {any} */ data) => html`<${Drawn} data=${data} />`} />
+  </section>`;
+}
+
+/** @param {{data: any}} props */
+function Drawn({ data }) {
+  const { tz } = place.value;
+  const times = data.concurrency.map((/** @type {any} */ one) => one.at_ms / 1_000);
+  const audience = { title: "Viewers", kind: "value", key: [], values: data.concurrency.map((/** @type {any} */ one) => one.views), counts: [] };
+  const zoom = (/** @type {number} */ a, /** @type {number} */ b) => go({ from: String(a), to: String(b), range: "" });
+  return html`
+    <h2 id="title-name">${data.title ?? data.video_id}${data.stream_type ? html` <span class="tag">${data.stream_type}</span>` : ""}</h2>
+    <p class="note">${[data.series, data.duration_ms ? durationText(data.duration_ms) : "", `n ${countText(data.n)} views`].filter(Boolean).join(" · ")}
+      · <${Link} to=${{ screen: "views", filters: [JSON.stringify({ dimension: "video_id", in: [data.video_id] })], more: {} }}>its views<//></p>
+    <h3>Viewers at a time${data.peak ? html`: most ${countText(data.peak.views)} at ${momentText(data.peak.at_ms, tz)}` : ""}</h3>
+    <${Chart} times=${times} lines=${[audience]} unit="viewers" tz=${tz} title="Viewers at a time" hasCounts=${false} zoom=${zoom} />
+    <h3>Quality</h3>
+    ${QUALITY.map((name) => {
+      const { times: at, lines } = linesOf({ points: data.quality }, name, capital(metricOf(name).title));
+      return html`<${Chart} key=${name} times=${at} lines=${lines} unit=${metricOf(name).unit} tz=${tz} title=${capital(metricOf(name).title)} height=${150} zoom=${zoom} />`;
+    })}
+    <${Retention} of=${data.retention} />`;
+}
+
+/** @param {{of: any}} props */
+function Retention({ of }) {
+  if (!of.reached_n && !of.n) return html`<h3>Retention</h3><p class="empty">No view says which parts it played.</p>`;
+  const most = Math.max(1, of.reached_n, of.n);
+  return html`<h3>Retention</h3><p class="note">n ${countText(of.reached_n)} views say how far they came, ${countText(of.n)} which parts they played${of.is_sampled ? "; of the newest views" : ""}</p>
+    <div class="retention" role="img" aria-label=${`${of.parts.length} parts of the video`}>
+      ${of.parts.map((/** @type {any} */ part) => html`<span style=${{ height: `${(100 * part.reached) / most}%` }} title=${`${durationText(part.from_ms)}: ${part.reached} reached, ${part.plays} plays by ${part.views} views`}
+        class=${part.views && part.plays > 1.2 * part.views ? "again" : ""}></span>`)}
+    </div><p class="note">Amber parts were watched again.</p>`;
+}

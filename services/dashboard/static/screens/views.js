@@ -1,0 +1,93 @@
+// @ts-check
+// Views: search by viewer, title, error, score, time and any dimension; columns of one's choice; CSV.
+
+import { useSignal } from "@preact/signals";
+import { useEffect } from "preact/hooks";
+import { fieldText, fieldTitle, SEARCHED, VIEW_COLUMNS } from "../core/view_fields.js";
+import { addressFor, Answered, fetchJson, useQuestion } from "../parts/asking.js";
+import { Controls } from "../parts/controls.js";
+import { html } from "../parts/html.js";
+import { dimensions, titleOf } from "../parts/known.js";
+import { go, Link, place } from "../parts/place.js";
+
+const ROWS = 50;
+
+export default function Views() {
+  const { more } = place.value;
+  const columns = (more.columns || VIEW_COLUMNS.join(",")).split(",");
+  const asked = Object.fromEntries(SEARCHED.map(({ name }) => [name, more[name] ?? ""]));
+  const params = { ...asked, columns: columns.join(","), order_by: more.sort || "time", order: more.order || "descending", limit: ROWS };
+  const found = useQuestion("/v1/views", place.value, params, 30_000);
+  return html`
+    <${Controls} />
+    <${Search} />
+    <section aria-labelledby="views-title">
+      <div class="section-head"><h2 id="views-title">Views</h2>
+        <a id="csv" href=${addressFor("/v1/views", place.value, { ...params, limit: 1000, format: "csv" })} download="views.csv">CSV</a>
+        <${Columns} columns=${columns} />
+      </div>
+      <${Answered} of=${found} height=${420} draw=${(/** @type {any} */ data) => html`<${Pages} first=${data} columns=${columns} params=${params} />`} />
+      <p class="note">Finished views. One that is still open is found by its id: <${Link} to=${{ screen: "view", more: {} }}>look it up<//>.</p>
+    </section>`;
+}
+
+function Search() {
+  const { more } = place.value;
+  const search = (/** @type {any} */ event) => {
+    event.preventDefault();
+    const given = new FormData(event.target);
+    go({ more: Object.fromEntries(SEARCHED.map(({ name }) => [name, String(given.get(name) ?? "").trim()])) });
+  };
+  return html`<form class="new-filter search" id="search" role="search" onSubmit=${search} key=${SEARCHED.map(({ name }) => more[name]).join("\n")}>
+    ${SEARCHED.map(({ name, title, type }) => html`<label>${title} <input name=${name} type=${type} value=${more[name] ?? ""} autocomplete="off" step="any" /></label>`)}
+    <button type="submit">Search</button>
+  </form>`;
+}
+
+/** @param {{columns: string[]}} props */
+function Columns({ columns }) {
+  const names = [...new Set([...VIEW_COLUMNS, ...Object.keys(dimensions.value), "rebuffer_count", "playing_ms", "seek_count", "avg_bitrate_bps", "beacon_count"])];
+  const toggle = (/** @type {string} */ name) => go({ more: { columns: (columns.includes(name) ? columns.filter((one) => one !== name) : [...columns, name]).join(",") } }, { replace: true });
+  return html`<details class="where columns"><summary>Columns</summary>
+    <div class="checks">${names.map((name) => html`<label><input type="checkbox" checked=${columns.includes(name)} onChange=${() => toggle(name)} /> ${fieldTitle(name) ?? titleOf(name)}</label>`)}</div>
+  </details>`;
+}
+
+/** The first page, and those that were asked for after it. @param {{first: any, columns: string[], params: any}} props */
+function Pages({ first, columns, params }) {
+  const later = useSignal(/** @type {any[]} */ ([]));
+  const problem = useSignal("");
+  useEffect(() => {
+    later.value = [];
+  }, [first]);
+  const pages = [first, ...later.value];
+  const next = pages.at(-1).next;
+  const more = async () => {
+    try {
+      later.value = [...later.value, await fetchJson(addressFor("/v1/views", place.value, { ...params, cursor: next }))];
+      problem.value = "";
+    } catch (error) {
+      problem.value = /** @type {any} */ (error).title;
+    }
+  };
+  const rows = pages.flatMap((page) => page.views);
+  if (!rows.length) return html`<p class="empty">No view matches. A wider range or fewer filters may find some.</p>`;
+  const { sort = "time", order = "descending" } = place.value.more;
+  const sortBy = (/** @type {string} */ name) => go({ more: { sort: name, order: sort === name && order === "descending" ? "ascending" : "" } });
+  return html`
+    <div class="scroll" tabindex="0" role="region" aria-label="Views">
+      <table id="views">
+        <thead><tr><th scope="col">View</th>${columns.map((name) => {
+          const title = fieldTitle(name) ?? titleOf(name);
+          const key = name === "view_start_ms" ? "time" : name;
+          return html`<th scope="col" aria-sort=${sort === key ? order || "descending" : undefined}>${/_ms$|_count$|^score|_bps$/.test(name) ? html`<button type="button" onClick=${() => sortBy(key)}>${title}</button>` : title}</th>`;
+        })}</tr></thead>
+        <tbody>${rows.map((row) => html`<tr key=${`${row.customer_id}/${row.view_id}/${row.day}`}>
+          <th scope="row"><${Link} to=${{ screen: "view", customer: row.customer_id, more: { view: row.view_id, day: String(row.day) } }}>${row.view_id.length > 18 ? `${row.view_id.slice(0, 16)}…` : row.view_id}<//></th>
+          ${columns.map((name) => html`<td>${fieldText(name, row[name], place.value.tz)}</td>`)}
+        </tr>`)}</tbody>
+      </table>
+    </div>
+    ${problem.value && html`<p class="notice" role="status">${problem.value}</p>`}
+    ${next && html`<button type="button" id="more" onClick=${more}>More views</button>`}`;
+}
