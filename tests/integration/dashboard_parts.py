@@ -183,7 +183,7 @@ def start_dashboard(
     return child
 
 
-def start_query(folder: Path, postgres: Postgres, warehouse: Path, port: int) -> Child:
+def start_query(folder: Path, postgres: Postgres, warehouse: Path, port: int, *, lookup_port: int = 0) -> Child:
     """The service that answers questions, over a warehouse."""
     admin_port = free_port()
     child = Child(
@@ -200,7 +200,8 @@ def start_query(folder: Path, postgres: Postgres, warehouse: Path, port: int) ->
             "QUERY_POSTGRES_DSN": postgres.dsn,
             "QUERY_WAREHOUSE_DIR": str(warehouse),
             "QUERY_THREADS": "1",
-        },
+        }
+        | ({"QUERY_LOOKUP_URL": f"http://127.0.0.1:{lookup_port}", "QUERY_LOOKUP_TOKEN": TOKEN} if lookup_port else {}),
     )
     child.start()
     child.wait_until(lambda: answers(f"http://127.0.0.1:{admin_port}/readyz"), 60, "ready")

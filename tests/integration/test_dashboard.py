@@ -67,7 +67,7 @@ def installation(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installat
         try:
             postgres.start()
             migrate(postgres.dsn)
-            query = start_query(folder, postgres, folder / "warehouse", query_port)
+            query = start_query(folder, postgres, folder / "warehouse", query_port, lookup_port=lookup_port)
             dashboard = start_dashboard(
                 folder, broker, postgres, port, lookup_port, query_url=f"http://127.0.0.1:{query_port}"
             )
@@ -309,7 +309,7 @@ def test_the_page_draws_the_life_of_one_view(installation: Installation, page: P
     page.locator("#view-customer").fill(beacons[0].customer_id)
     page.locator("#view-id").fill(beacons[0].view_id)
     page.locator("#view-form button").click()
-    expect(page.locator("main .notice")).to_contain_text("no slot of the processor answers", timeout=SOON_MS)
+    expect(page.locator("main .notice")).to_contain_text("no answer from processor", timeout=SOON_MS)
     slot = Slot(
         installation.broker.bootstrap,
         tmp_path,
@@ -362,7 +362,7 @@ def test_the_page_draws_the_life_of_one_view(installation: Installation, page: P
         expect(page.locator("#view-title")).to_contain_text("ended by the viewer", timeout=SOON_MS)
         page.locator("#view-id").fill("no-such-view")
         page.locator("#view-form button").click()
-        expect(page.locator("main .notice")).to_contain_text("knows no such view", timeout=SOON_MS)
+        expect(page.locator("main .notice")).to_contain_text("There is no such view", timeout=SOON_MS)
         expect(page.locator("#view-card")).to_be_hidden()
         assert slot.terminate() == 0, slot.log_tail()
     finally:
