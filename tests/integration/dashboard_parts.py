@@ -185,7 +185,8 @@ def start_dashboard(
 
 def start_query(folder: Path, postgres: Postgres, warehouse: Path, port: int, *, lookup_port: int = 0) -> Child:
     """The service that answers questions, over a warehouse."""
-    admin_port = free_port()
+    admin_port, exports = free_port(), folder / "exports"
+    exports.mkdir(exist_ok=True)
     child = Child(
         "query",
         [sys.executable, "-m", "services.query"],
@@ -200,6 +201,7 @@ def start_query(folder: Path, postgres: Postgres, warehouse: Path, port: int, *,
             "QUERY_POSTGRES_DSN": postgres.dsn,
             "QUERY_WAREHOUSE_DIR": str(warehouse),
             "QUERY_THREADS": "1",
+            "QUERY_EXPORTS_DIR": str(exports),
         }
         | ({"QUERY_LOOKUP_URL": f"http://127.0.0.1:{lookup_port}", "QUERY_LOOKUP_TOKEN": TOKEN} if lookup_port else {}),
     )

@@ -9,6 +9,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
+from pyarrow import csv, parquet
 
 from deploy.local.paths import PLAYERS
 from services.accounts.commands import login_link, make_tenant
@@ -291,14 +292,16 @@ def test_viewers_at_a_time_of_yesterdays_match(seen: Seen, looked: Looked) -> No
     assert page.locator(".chart").count() == 4
 
 
-def test_views_come_as_csv(seen: Seen, looked: Looked) -> None:
+@pytest.mark.parametrize("form", ["CSV", "Parquet"])
+def test_views_come_as_a_file(seen: Seen, looked: Looked, form: str) -> None:
     seen.open("views?customer=acme&range=24h")
-    with seen.page.expect_download(timeout=SOON_MS) as download:
-        seen.page.locator("#csv").click(timeout=SOON_MS)
-    head, *lines = download.value.path().read_text().splitlines()
-    assert "view_id" in head
-    bounds = seen.range("/v1/views")
-    assert len(lines) == min(1_000, len(within(looked, bounds, customer_id="acme")))
+    expect(seen.page.locator("#views tbody tr").first).to_be_visible(timeout=SOON_MS)
+    truth = {view.view_id for view in within(looked, seen.range("/v1/views"), customer_id="acme")}
+    with seen.page.expect_download(timeout=2 * SOON_MS) as download:
+        seen.page.locator(".export").get_by_role("button", name=form).click()
+    file = download.value.path()
+    found = csv.read_csv(file) if form == "CSV" else parquet.read_table(file)
+    assert set(found["view_id"].to_pylist()) == truth
 
 
 def test_a_login_for_one_team_sees_its_customer_alone(browser: Browser, looked: Looked) -> None:

@@ -7,6 +7,7 @@ import { linesOf } from "../core/series.js";
 import { Answered, useQuestion } from "../parts/asking.js";
 import { Chart } from "../parts/chart.js";
 import { Controls, DimensionSelect, narrowTo } from "../parts/controls.js";
+import { Export } from "../parts/exporting.js";
 import { html } from "../parts/html.js";
 import { capital, metricOf, metrics, titleOf } from "../parts/known.js";
 import { go, Link, place } from "../parts/place.js";
@@ -34,6 +35,7 @@ export default function Explore() {
         </select>
       </label>
       <${Forms} as=${as} />
+      <${Export} of=${by ? "breakdown" : "timeseries"} params=${by ? { metrics: metric, by: second ? `${by},${second}` : by, limit: 1000 } : { metrics: metric }} />
     </div>
     <section aria-labelledby="explore-title">
       <h2 id="explore-title"><${MetricName} name=${metric} />${by && ` by ${titleOf(by)}`}${second && ` and ${titleOf(second)}`}</h2>

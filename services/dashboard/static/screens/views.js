@@ -6,6 +6,7 @@ import { useEffect } from "preact/hooks";
 import { fieldText, fieldTitle, SEARCHED, VIEW_COLUMNS } from "../core/view_fields.js";
 import { addressFor, Answered, fetchJson, useQuestion } from "../parts/asking.js";
 import { Controls } from "../parts/controls.js";
+import { Export } from "../parts/exporting.js";
 import { html } from "../parts/html.js";
 import { dimensions, titleOf } from "../parts/known.js";
 import { go, Link, place } from "../parts/place.js";
@@ -23,13 +24,16 @@ export default function Views() {
     <${Search} />
     <section aria-labelledby="views-title">
       <div class="section-head"><h2 id="views-title">Views</h2>
-        <a id="csv" href=${addressFor("/v1/views", place.value, { ...params, limit: 1000, format: "csv" })} download="views.csv">CSV</a>
+        <${Export} of="views" params=${exported(params)} />
         <${Columns} columns=${columns} />
       </div>
       <${Answered} of=${found} height=${420} draw=${(/** @type {any} */ data) => html`<${Pages} first=${data} columns=${columns} params=${params} />`} />
       <p class="note">Finished views. One that is still open is found by its id: <${Link} to=${{ screen: "view", more: {} }}>look it up<//>.</p>
     </section>`;
 }
+
+/** All rows instead of a page. @param {Record<string, string | number>} params */
+const exported = ({ limit, ...params }) => params;
 
 function Search() {
   const { more } = place.value;
