@@ -272,7 +272,7 @@ def test_what_happened_to_a_viewer_at_an_hour(seen: Seen, looked: Looked) -> Non
 def test_which_errors_are_new_since_a_release(seen: Seen, looked: Looked) -> None:
     seen.open(f"errors?customer=acme&range=7d&since={looked.now_ms - HOUR_MS}")
     rows = seen.page.locator("#errors tbody tr")
-    new = rows.filter(has_text="new")
+    new = rows.filter(has=seen.page.locator(".tag"))
     expect(new).to_have_count(1, timeout=SOON_MS)
     expect(new).to_contain_text(NEW_ERROR)
     bounds = seen.range("/v1/errors")

@@ -66,8 +66,8 @@ function Tile({ tile, picture, span_ms, isChosen }) {
   const aside = [figures ? tile.aside(figures) : "", tile.isCount ? `last ${durationText(span_ms)}` : ""].filter(Boolean).join(" · ");
   return html`<article class="tile" id=${`tile-${tile.name}`} data-chosen=${isChosen}>
     <h3>${tile.term ? html`<${Term} title=${tile.title} term=${tile.term} />` : tile.title}</h3>
-    <button type="button" class="pick-tile" aria-pressed=${isChosen} aria-label=${`Draw ${tile.title}`} onClick=${() => go({ more: { tile: tile.name } }, { replace: true })}>
-      <span class="value">${valueText(tile.unit, value)}</span>
+    <button type="button" class="pick-tile" aria-pressed=${isChosen} onClick=${() => go({ more: { tile: tile.name } }, { replace: true })}>
+      <span class="unseen">Draw ${tile.title}: </span><span class="value">${valueText(tile.unit, value)}</span>
       <span class="aside">${aside || "\u00a0"}</span>
       <${Spark} values=${valuesOf(tile, picture.series)} />
     </button>
