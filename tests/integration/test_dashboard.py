@@ -190,8 +190,9 @@ def test_the_page_shows_viewers_whose_value_is_unknown_as_a_row_of_their_own(
     installation: Installation, page: Page
 ) -> None:
     slices = {"cdn=fast": slice_of(viewers_now=3), "cdn=(unknown)": slice_of(viewers_now=5, rebuffering_now=1)}
-    installation.count("acme", newest_bucket() + 2 * BUCKET_MS, 0, slices=slices)
-    page.locator("#customer").select_option("acme", timeout=SOON_MS)
+    # A customer of its own: the last figures of a partition go on counting for half a minute.
+    installation.count("umbrella", newest_bucket() + 2 * BUCKET_MS, 0, viewers_now=8, slices=slices)
+    page.locator("#customer").select_option("umbrella", timeout=SOON_MS)
     rows = page.locator("#slice-cdn tbody tr")
     unknown = rows.filter(has_text="(unknown)")
     expect(unknown.locator("td").nth(0)).to_have_text("5", timeout=SOON_MS)
@@ -351,7 +352,7 @@ def test_the_page_draws_the_life_of_one_view(installation: Installation, page: P
             "aria-label", re.compile(r"^ad 2\.00 s, ad 1\.00 s, ad \d+ ms, ad \d+ ms$")
         )
         expect(life.nth(2)).to_have_attribute("aria-label", re.compile("^Bitrate: 1.50 Mbps.*4.00 Mbps$"))
-        page.locator("#view-card summary").click()
+        page.get_by_text("Every event (31)").click()
         # Each value of a dimension leads to all views that share it.
         expect(page.locator("#view-dimensions")).to_contain_text("client that reports".capitalize())
         events = page.locator("#view-events tr")
