@@ -19,7 +19,7 @@ from shared.statistics.suspects.search import Suspect, suspects
 
 #: Views of a range that are searched: with events, and others. More are sampled.
 BAD_MAX: Final = 100_000
-GOOD_MAX: Final = 200_000
+GOOD_MAX: Final = 120_000
 #: A view counts as at most this quantile of those with events: one view of hours is no cohort.
 _LARGEST: Final = 0.995
 

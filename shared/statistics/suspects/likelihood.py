@@ -13,14 +13,16 @@ from numpy.typing import NDArray
 
 from shared.statistics.suspects.counts import Floats
 
-#: How many events the usual rate of a cohort is worth before any is seen: rates of cohorts differ by about 70 %.
-PRIOR_EVENTS: Final = 2.0
+#: How many events the usual rate of a cohort is worth before any is seen, at least and at most: rates differ by 70 %, or by 22 %.
+PRIOR_EVENTS: Final = (2.0, 20.0)
 #: Fewer events now are no incident.
 EVENTS_MIN: Final = 3.0
 #: A cohort that changed by less than this factor, beside the rest, changed as hours do by themselves.
 FACTOR_MIN: Final = 1.25
 #: By how much rates of cohorts change by themselves from one range to another: the standard deviation of the factor's log.
 NATURAL_CHANGE: Final = 0.07
+#: A cohort that is all there is has no rest: less of the exposure than this is rounding.
+_REST_MIN: Final = 1e-6
 
 
 @dataclass(frozen=True)
@@ -56,17 +58,19 @@ class Evidence:
     factor: Floats
 
 
-def evidence(of: Quad, total: Quad, prior_rate: Floats) -> Evidence:
-    """The evidence for each cohort. `prior_rate` is what its usual rate is thought to be before it is measured."""
-    rest = total - of
-    usual = of.usual_events + PRIOR_EVENTS
-    base = of.usual_exposure + PRIOR_EVENTS / prior_rate
+def evidence(of: Quad, total: Quad, prior_rate: Floats, prior_events: float = PRIOR_EVENTS[0]) -> Evidence:
+    """The evidence for each cohort. `prior_rate` is what its usual rate is thought to be before it is measured, as if by so many
+    events.
+    """
+    rest = Quad(*(np.maximum(part, 0.0) for part in (total - of).parts))
+    usual = of.usual_events + prior_events
+    base = of.usual_exposure + prior_events / prior_rate
     # The rest likewise: where it never has events, that it has none now says something.
     overall = (total.usual_events + 0.5) / np.maximum(total.usual_exposure, 1.0)
     rest = replace(
         rest,
-        usual_events=rest.usual_events + PRIOR_EVENTS,
-        usual_exposure=rest.usual_exposure + PRIOR_EVENTS / overall,
+        usual_events=rest.usual_events + prior_events,
+        usual_exposure=rest.usual_exposure + prior_events / overall,
     )
     with np.errstate(divide="ignore", invalid="ignore"):
         common = _common_factor(of, rest, usual, base)
@@ -85,7 +89,12 @@ def evidence(of: Quad, total: Quad, prior_rate: Floats) -> Evidence:
         chance = 1 / of.events + 1 / usual
         beyond = gain * chance / (chance + NATURAL_CHANGE**2)
         excess = of.events - of.exposure * usual / base * elsewhere
-    counts = (of.events >= EVENTS_MIN) & (of.exposure > 0) & (factor > FACTOR_MIN)
+    counts = (
+        (of.events >= EVENTS_MIN)
+        & (of.exposure > 0)
+        & (rest.exposure > _REST_MIN * total.exposure)
+        & (factor > FACTOR_MIN)
+    )
     return Evidence(np.where(counts, gain, 0.0), np.where(counts, beyond, 0.0), excess, factor)
 
 

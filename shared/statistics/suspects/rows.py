@@ -18,6 +18,8 @@ class Rows:
         self._cards = cards
         self._events = side.events / event
         self._exposure = side.exposure
+        # Most views have no event.
+        self._bad = np.flatnonzero(self._events)
         self._is_free = np.ones(side.exposure.size, bool)
         #: By dimension the rows in the order of its values, and where each value begins.
         self._sorted: dict[int, tuple[Indices, Indices]] = {}
@@ -35,8 +37,7 @@ class Rows:
             size *= self._cards[place]
         events = self._events if rows is None else self._events[rows]
         exposure = self._exposure if rows is None else self._exposure[rows]
-        # Most views have no event.
-        bad = np.flatnonzero(events)
+        bad = self._bad if rows is None else np.flatnonzero(events)
         summed: tuple[Floats, Floats] = (
             np.bincount(code[bad], events[bad], size).astype(np.float64, copy=False),
             np.bincount(code, exposure, size).astype(np.float64, copy=False),

@@ -95,6 +95,7 @@ class _Search:
         present = [int(np.count_nonzero(self._tables[(place,)].exposure[1:])) for place in places]
         self._costs = [CONDITION_COST + math.log(max(2, count)) for count in present]
         self._clumping = self._dispersion()
+        self._prior = self._prior_events()
 
     def candidates(self) -> list[_Candidate]:
         """The best cohorts of each level."""
@@ -119,16 +120,17 @@ class _Search:
         whole = Quad(*(np.array([part]) for part in best.quad))
         for place in set(range(len(self._cards))) - within:
             table = self._table((place,), rows)
-            is_new = table.usual_exposure / self._total.usual_exposure < _NEW * table.exposure / self._total.exposure
+            value = self._tables[(place,)]
+            is_new = value.usual_exposure * self._total.exposure < _NEW * value.exposure * self._total.usual_exposure
             codes = np.flatnonzero(is_new & (table.events >= EVENTS_MIN))
             for code in codes[codes != OTHER]:
                 prior = np.array([max(float(self._rates[where][value]) for where, value in best.cohort)])
                 part = table[np.array([code])]
-                rest = evidence(whole - part, self._total, prior)
-                own = evidence(self._tables[(place,)][np.array([code])], self._total, prior)
+                rest = evidence(whole - part, self._total, prior, self._prior)
+                own = evidence(value[np.array([code])], self._total, prior, self._prior)
                 if rest.beyond[0] / self._clumping <= line and own.factor[0] > FACTOR_MIN:
                     alone: Cohort = ((place, int(code)),)
-                    quad = tuple(float(one[code]) for one in self._tables[(place,)].parts)
+                    quad = tuple(float(one[code]) for one in value.parts)
                     return replace(
                         best,
                         cohort=alone,
@@ -172,8 +174,8 @@ class _Search:
         """By dimension and value the usual rate, drawn towards that of all."""
         overall = self._overall_rate()
         return [
-            (self._tables[(place,)].usual_events + PRIOR_EVENTS)
-            / (self._tables[(place,)].usual_exposure + PRIOR_EVENTS / overall)
+            (self._tables[(place,)].usual_events + self._prior)
+            / (self._tables[(place,)].usual_exposure + self._prior / overall)
             for place in range(len(self._cards))
         ]
 
@@ -214,7 +216,7 @@ class _Search:
     def _judged(self, quad: Quad, prior: Floats, cohorts: Sequence[Cohort], *, most: int) -> Iterator[_Candidate]:
         if not cohorts:
             return
-        found = evidence(quad, self._total, prior)
+        found = evidence(quad, self._total, prior, self._prior)
         cost = sum(self._costs[place] for place, _ in cohorts[0])
         for number in np.argsort(-found.gain, kind="stable")[:most]:
             if found.gain[number] > 0:
@@ -246,3 +248,18 @@ class _Search:
         if not found:
             return 1.0
         return max(1.0, float(np.median(np.concatenate(found))) / _CHI2_MEDIAN)
+
+    def _prior_events(self) -> float:
+        """How much is known of a cohort's usual rate from those of others: 1 / CV² of the rates of all cohorts of one and two
+        dimensions, beyond chance (a gamma prior whose shape is estimated, as DuMouchel's shrinkage of 1999).
+        """
+        overall = self._overall_rate()
+        excess = weight = 0.0
+        for table in self._tables.values():
+            expected = table.usual_exposure * overall
+            is_enough = expected >= _EXPECTED_MIN
+            off = table.usual_events[is_enough] - expected[is_enough]
+            excess += float((np.square(off) - self._clumping * expected[is_enough]).sum())
+            weight += float(np.square(expected[is_enough]).sum())
+        least, most = PRIOR_EVENTS
+        return min(most, max(least, weight / excess)) if excess > 0 else most if weight > 0 else least

@@ -14,11 +14,11 @@ _SAMPLED_BY: Final = "first_append_ms"
 TOTALS: Final = ("views", "bad", "events", "exposure")
 
 
-def _found(question: Question, measured: Measured, columns: str) -> tuple[str, list[Any]]:
+def _found(question: Question, measured: Measured) -> tuple[str, list[Any]]:
     """Views of the question that count for the metric, with their events and exposure."""
     condition, parameters = conditions_of(question)
     sql = (
-        f"SELECT *, {measured.events} AS events, {measured.exposure} AS exposure{columns}"  # noqa: S608 - names of ours
+        f"SELECT *, {measured.events} AS events, {measured.exposure} AS exposure"  # noqa: S608 - names of ours
         f" FROM views WHERE {condition}"
     )
     return sql, [*measured.parameters, *parameters]
@@ -26,7 +26,7 @@ def _found(question: Question, measured: Measured, columns: str) -> tuple[str, l
 
 def totals(question: Question, measured: Measured) -> Statement:
     """How many views there are, with and without events, and the sums of all."""
-    found, parameters = _found(question, measured, "")
+    found, parameters = _found(question, measured)
     sql = f"""
         SELECT count(*) FILTER (events > 0 OR exposure > 0) AS views, count(*) FILTER (events > 0) AS bad,
                coalesce(sum(events), 0)::double AS events, coalesce(sum(exposure), 0)::double AS exposure
@@ -40,13 +40,14 @@ def rows(question: Question, measured: Measured, *, bad_of: int, good_of: int) -
     `good_of`.
     """
     names = [f"d{number}" for number in range(len(question.by))]
-    values = "".join(f", {value_of(question, one)} AS {name}" for one, name in zip(question.by, names, strict=True))
-    found, parameters = _found(question, measured, values)
+    # Values are made of the sampled views alone.
+    values = ", ".join(f"{value_of(question, one)} AS {name}" for one, name in zip(question.by, names, strict=True))
+    found, parameters = _found(question, measured)
     sampled = ["events > 0 OR exposure > 0"]
     if bad_of > 1 or good_of > 1:
         sampled.append(f"{_SAMPLED_BY} % CASE WHEN events > 0 THEN {bad_of:d} ELSE {good_of:d} END = 0")
     sql = (
-        f"SELECT {', '.join(names)}, events::double AS events, exposure::double AS exposure"  # noqa: S608
+        f"SELECT {values}, events::double AS events, exposure::double AS exposure"  # noqa: S608
         f" FROM ({found}) AS found WHERE {' AND '.join(f'({one})' for one in sampled)}"
     )
     return Statement(sql, tuple(parameters), (*names, "events", "exposure"))

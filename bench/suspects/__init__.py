@@ -1,0 +1,1 @@
+"""How well suspects name the cohort of an injected incident: `python -m bench.suspects`."""

@@ -1,0 +1,104 @@
+"""How long suspects take on millions of views: `python -m bench.suspects.latency [--views N] [--rounds N]`.
+
+The service's own code answers in this process, without HTTP, from a Delta table on the local disk, as in `bench.query`. Each
+question reads all views: the last days are now, all days before are usual.
+"""
+
+import argparse
+import asyncio
+import time
+from typing import Any, Final
+
+from bench.query.__main__ import NothingHot
+from bench.query.inputs import DAYS, FIRST_DAY, generate
+from bench.results import HOME, Compared, Part, keep, table
+from deploy.demo.compare import nearest_rank
+from services.query.answering import Answering
+from services.query.core.calendar import DAY_MS
+from services.query.core.customers import EVERY_CUSTOMER
+from services.query.core.suspects.question import AskedSuspects, understood
+from services.query.rim.engine import Engine
+from services.query.rim.warehouse import ViewsTable
+from services.query.suspecting import Suspecting
+
+THREADS: Final = 2
+GOAL_MS: Final = 1_000
+METRICS: Final = ("playback_failure_fraction", "rebuffer_fraction", "startup_ms")
+_DIMENSIONS: Final = "cdn,country,asn,device,player_version,stream_type,video_title,customer"
+_FIRST_MS: Final = FIRST_DAY * DAY_MS
+_LAST_MS: Final = _FIRST_MS + DAYS * DAY_MS
+
+
+async def measure(suspecting: Suspecting, rounds: int) -> dict[str, list[float]]:
+    """The ms of each round by metric; the first of each is not counted."""
+    times: dict[str, list[float]] = {}
+    for number in range(rounds + 1):
+        for metric in METRICS:
+            from_ms = _LAST_MS - (3 + number % 5) * DAY_MS
+            asked = AskedSuspects(
+                metric=metric,
+                from_=str(from_ms),
+                to=str(_LAST_MS),
+                baseline_from=str(_FIRST_MS),
+                baseline_to=str(from_ms),
+                dimensions=_DIMENSIONS,
+            )
+            question = understood(asked, lambda _: EVERY_CUSTOMER, _LAST_MS)
+            began = time.perf_counter()
+            found = await suspecting.suspects(question)
+            if number:
+                times.setdefault(metric, []).append(1_000 * (time.perf_counter() - began))
+            print(
+                f"{metric}: {1_000 * (time.perf_counter() - began):.0f} ms, {found.read}, {len(found.suspects)} suspects"
+            )
+    return times
+
+
+def main() -> int:
+    """0 when every question was answered."""
+    parser = argparse.ArgumentParser(prog="python -m bench.suspects.latency", description=__doc__)
+    parser.add_argument("--views", type=int, default=10_000_000)
+    parser.add_argument("--rounds", type=int, default=5)
+    given = parser.parse_args()
+    folder = HOME / "query"
+    generate(folder, given.views)
+    engine = Engine(folder, threads=THREADS, memory_bytes_max=1 << 30, questions_max=4)
+    nothing: Any = NothingHot()
+    answering = Answering(ViewsTable(folder), nothing, engine, rows_max=10**10, answers_max=0)
+    try:
+        times = asyncio.run(measure(Suspecting(answering), given.rounds))
+    finally:
+        engine.close()
+    lines = ["| suspects by | p50 | slowest |", "|---|---|---|"]
+    lines += [f"| {name} | {_rank(of, 0.5):.0f} ms | {max(of):.0f} ms |" for name, of in times.items()]
+    slowest = max(_rank(of, 0.5) for of in times.values())
+    part = Part(
+        name="suspects-latency",
+        title="Suspects over a warehouse",
+        command=f"python -m bench.suspects.latency --views {given.views} --rounds {given.rounds}",
+        checked="nothing",
+        compared=[
+            Compared(
+                f"suspects over {given.views:,} views, p50 of the slowest metric",
+                f"{slowest:.0f} ms",
+                f"≤ {GOAL_MS:,} ms",
+                slowest <= GOAL_MS,
+            )
+        ],
+        lines=[
+            f"{given.views:,} views of {DAYS} days, all of them read by each question; eight dimensions, {THREADS} threads.",
+            "",
+            *lines,
+        ],
+    )
+    keep(part)
+    print("\n".join([*table([part]), "", *part.lines]))
+    return 0
+
+
+def _rank(values: list[float], rank: float) -> float:
+    return float(nearest_rank(values, rank) or 0)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

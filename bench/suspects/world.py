@@ -1,0 +1,151 @@
+"""Views of an hour as they are: dimensions that depend on each other, rates that differ, and hours that differ by themselves.
+
+A world is fixed by its seed: who watches with what over which network, and how often that fails. An hour is a draw from it: the mix
+of viewers and the rates change a little each time, some titles are new, and whoever fails tries again.
+"""
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shared.statistics.suspects.counts import Counts, Floats, numbered
+
+DIMENSIONS: Final = ("country", "asn", "cdn", "device", "os", "player_version", "title", "stream_type")
+COUNTRIES: Final = 25
+TITLES: Final = 300
+#: Device, operating system and application that go together, and their shares.
+_PLATFORMS: Final = (
+    ("phone", "ios", "mobile", 0.22),
+    ("phone", "android", "mobile", 0.28),
+    ("tablet", "ios", "mobile", 0.06),
+    ("tablet", "android", "mobile", 0.05),
+    ("desktop", "windows", "web", 0.14),
+    ("desktop", "macos", "web", 0.07),
+    ("desktop", "linux", "web", 0.01),
+    ("tv", "tizen", "tizen", 0.06),
+    ("tv", "webos", "webos", 0.05),
+    ("tv", "android", "androidtv", 0.04),
+    ("console", "playstation", "playstation", 0.02),
+)
+_VERSIONS: Final = {"mobile": 5, "web": 4, "tizen": 3, "webos": 2, "androidtv": 3, "playstation": 2}
+_CDN_SHARES: Final = np.array([4.0, 3.0, 2.0, 1.0])
+#: How much rates of values differ: the standard deviation of their logs, by dimension and of pairs.
+_SPREAD: Final = (0.3, 0.3, 0.15, 0.3, 0.2, 0.25, 0.2, 0.2)
+_SPREAD_OF_PAIRS: Final = {("cdn", "asn"): 0.15, ("player_version", "title"): 0.1, ("country", "title"): 0.15}
+#: How much shares and rates change from hour to hour, likewise.
+_MIX_CHANGES: Final = 0.15
+_RATE_CHANGES: Final = 0.02
+#: Share of titles that nobody watched before.
+_NEW_TITLES: Final = 0.02
+#: Of those who fail, who tries again and fails again.
+_TRIES_AGAIN: Final = 0.15
+
+Columns = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Hour:
+    """Views of an hour: `columns` has a line a dimension; `rates` is how likely each is bad, `events` which are."""
+
+    columns: Columns
+    rates: Floats
+    events: Floats
+
+
+class World:
+    """Who watches, and how often it goes wrong."""
+
+    def __init__(self, seed: int) -> None:
+        chance = np.random.default_rng(seed)
+        sizes = chance.integers(3, 13, COUNTRIES)
+        self._country_of = np.repeat(np.arange(COUNTRIES), sizes)
+        shares = _zipf(COUNTRIES, 1.1)
+        self._asn_shares = np.concatenate(
+            [share * chance.dirichlet(5 * _zipf(size, 1.0) + 0.3) for share, size in zip(shares, sizes, strict=True)]
+        )
+        # A network peers with some CDNs more than with others.
+        of_country = np.stack([chance.dirichlet(_CDN_SHARES) for _ in range(COUNTRIES)])
+        self._cdn_shares = np.stack([chance.dirichlet(8 * of_country[country] + 0.05) for country in self._country_of])
+        names = [sorted({platform[place] for platform in _PLATFORMS}) for place in (0, 1)]
+        self._devices, self._systems = (
+            np.array([names[place].index(platform[place]) for platform in _PLATFORMS]) for place in (0, 1)
+        )
+        platforms = np.array([platform[3] for platform in _PLATFORMS])
+        self._platform_shares = np.stack([chance.dirichlet(30 * platforms) for _ in range(COUNTRIES)])
+        self._versions, total = {}, 0
+        for application, count in _VERSIONS.items():
+            shares_of_versions = np.sort(chance.dirichlet(np.ones(count)))[::-1]
+            self._versions[application] = (np.arange(total, total + count), shares_of_versions)
+            total += count
+        self._title_shares = _zipf(TITLES, 0.9)
+        self._is_live = (chance.random(TITLES) < 0.25).astype(np.int64)
+        self.sizes: Final = (COUNTRIES, len(self._country_of), 4, len(names[0]), len(names[1]), total, TITLES, 2)
+        self._effects = [chance.normal(0, spread, size) for spread, size in zip(_SPREAD, self.sizes, strict=True)]
+        self._pairs = [
+            (places, chance.normal(0, spread, [self.sizes[place] for place in places]))
+            for pair, spread in _SPREAD_OF_PAIRS.items()
+            for places in ([DIMENSIONS.index(name) for name in pair],)
+        ]
+
+    def hour(self, chance: np.random.Generator, views: int, rate: float, *, is_first: bool) -> Hour:
+        """An hour's views. New titles are in no first one."""
+        columns = self._mix(chance, views, is_first=is_first)
+        log = np.full(views, np.log(rate))
+        for column, effects in zip(columns, self._effects, strict=True):
+            log += effects[column] + chance.normal(0, _RATE_CHANGES, effects.size)[column]
+        for places, effects in self._pairs:
+            log += effects[columns[places[0]], columns[places[1]]]
+        rates = np.minimum(np.exp(log), 0.95)
+        return Hour(columns, rates, np.zeros(0))
+
+    def _mix(self, chance: np.random.Generator, views: int, *, is_first: bool) -> Columns:
+        def changed(shares: Floats) -> Floats:
+            found = shares * np.exp(chance.normal(0, _MIX_CHANGES, shares.shape))
+            made: Floats = found / found.sum(axis=-1, keepdims=True)
+            return made
+
+        def chosen(shares: Floats, by: Columns) -> Columns:
+            bounds = np.cumsum(changed(shares), axis=1)
+            found: Columns = (chance.random(views)[:, None] > bounds[by]).sum(axis=1)
+            within: Columns = np.minimum(found, shares.shape[1] - 1)
+            return within
+
+        asn = chance.choice(self._asn_shares.size, views, p=changed(self._asn_shares))
+        country = self._country_of[asn]
+        cdn, platform = chosen(self._cdn_shares, asn), chosen(self._platform_shares, country)
+        version = np.zeros(views, np.int64)
+        applications = np.array([row[2] for row in _PLATFORMS])
+        for application, (versions, shares) in self._versions.items():
+            is_its = np.isin(platform, np.flatnonzero(applications == application))
+            version[is_its] = chance.choice(versions, int(is_its.sum()), p=changed(shares))
+        titles = changed(self._title_shares)
+        if is_first:
+            titles[:: round(1 / _NEW_TITLES)] = 0
+            titles /= titles.sum()
+        title = chance.choice(TITLES, views, p=titles)
+        return np.stack(
+            [country, asn, cdn, self._devices[platform], self._systems[platform], version, title, self._is_live[title]]
+        )
+
+
+def drawn(chance: np.random.Generator, hour: Hour, rates: Floats) -> Hour:
+    """The hour with bad views drawn by these rates; some who fail come again at once, and fail again."""
+    events = chance.random(rates.size) < rates
+    again = np.flatnonzero(events & (chance.random(rates.size) < _TRIES_AGAIN))
+    order = np.concatenate([np.arange(rates.size), again])
+    return Hour(hour.columns[:, order], rates[order], events[order].astype(float))
+
+
+def counted(world: World, now: Hour, usual: Hour) -> Counts:
+    """What is searched."""
+    values = [[str(number) for number in range(size)] for size in world.sizes]
+    measured = ((hour.events, np.ones(hour.events.size)) for hour in (now, usual))
+    return numbered(DIMENSIONS, values, (list(now.columns), list(usual.columns)), *measured)
+
+
+def _zipf(size: int, exponent: float) -> Floats:
+    weights: Floats = 1 / np.arange(1, size + 1) ** exponent
+    shares: Floats = weights / weights.sum()
+    return shares
