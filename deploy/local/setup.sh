@@ -173,6 +173,27 @@ fetch_page_modules() {
     touch "$stamp"
 }
 
+# The OpenID provider that tests run, with what it needs: a package may have one of its own within it, of another version.
+fetch_provider() {
+    local -r manifest=deploy/oidc/packages.txt folder=.local/oidc/node_modules
+    local stamp place version sha512 archive
+    stamp=$STAMPS/oidc-$(sha256sum "$manifest" | cut -c1-16)
+    if [[ -e $stamp ]] && [[ -d $folder ]]; then
+        return
+    fi
+    say "fetching the OpenID provider that tests run (3 MB)"
+    rm -rf "$STAMPS"/oidc-* "$folder" "$folder.new"
+    mkdir -p "$folder.new/archives"
+    while read -r place version sha512; do
+        archive=$(fetch_package "${place##*node_modules/}" "$version" "$sha512" "$manifest" "$folder.new/archives")
+        mkdir -p "$folder.new/$place"
+        tar --extract --gzip --file "$archive" --directory "$folder.new/$place" --strip-components=1 package
+    done < <(grep -v '^#' "$manifest")
+    rm -rf "$folder.new/archives"
+    mv "$folder.new" "$folder"
+    touch "$stamp"
+}
+
 # Prometheus' server and promtool: those on the PATH, or those of Debian's package, taken out of it without its service.
 fetch_prometheus() {
     local -r folder=.local/prometheus
@@ -310,6 +331,7 @@ main() {
             install_packages gcc libc6-dev iproute2
         fi
         fetch_players
+        fetch_provider
         fetch_jars mirrormaker
         fetch_prometheus
         find_kustomize

@@ -119,7 +119,7 @@ class Accounts:
         async def begin(connection: psycopg.AsyncConnection) -> None:
             factor = await factors.check_code(connection, person.id, code, self.now_seconds())
             await sessions.forgive_attempt(connection, allowed)
-            await self._open_session(connection, credential, (person.id, person.organisation_id), address, agent)
+            await self.open_session(connection, credential, (person.id, person.organisation_id), address, agent)
             await audit.add(connection, actor, "logged_in", details={"by": "password", "second_factor": factor})
 
         try:
@@ -182,7 +182,7 @@ class Accounts:
 
         async def begin(connection: psycopg.AsyncConnection) -> None:
             whose = await links.log_in_by_link(connection, credential, address)
-            await self._open_session(connection, session, whose, address, agent)
+            await self.open_session(connection, session, whose, address, agent)
 
         await self.postgres.ask(begin)
         return session
@@ -220,7 +220,7 @@ class Accounts:
             knew = await sessions.person_of(connection, wanted) is not None
             whose = await links.accept(connection, credential, newcomer, address)
             if not knew:
-                await self._open_session(connection, session, whose, address, agent)
+                await self.open_session(connection, session, whose, address, agent)
             return not knew
 
         return session if await self.postgres.ask(make) else None
@@ -274,7 +274,7 @@ class Accounts:
         actor = Actor("nobody", None, person.email, address, person.organisation_id)
         await self.note(actor, "login_failed", person.email, {"by": by})
 
-    async def _open_session(
+    async def open_session(
         self,
         connection: psycopg.AsyncConnection,
         credential: Credential,
@@ -282,6 +282,7 @@ class Accounts:
         address: str | None,
         agent: str,
     ) -> None:
+        """Begins a session of a person in an organisation, in the transaction that lets it in."""
         shown = "".join(one for one in agent if one.isprintable()).encode(errors="replace").decode()
         await sessions.open_session(
             connection,

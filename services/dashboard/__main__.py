@@ -21,10 +21,12 @@ import structlog
 from aiohttp import web
 
 from services.accounts import commands, first_start
+from services.accounts.http.external import CALLBACK_PATH, External
 from services.accounts.http.guard import Cookie
 from services.accounts.http.hosts import Hosts
 from services.accounts.http.identities import Identities
 from services.accounts.http.routes import AccountRoutes
+from services.accounts.provider import Provider
 from services.accounts.service import Accounts
 from services.accounts.store import schema
 from services.dashboard.app import Door, make_app, make_runner
@@ -187,6 +189,7 @@ def _assemble(settings: DashboardSettings, fate: _Fate, stop: threading.Event) -
                 proxies=settings.proxies,
                 page_url=settings.page_url,
                 customers=keys,
+                external=_external(settings),
             ),
             Hosts(settings.hosts),
             cookie,
@@ -203,6 +206,18 @@ def _assemble(settings: DashboardSettings, fate: _Fate, stop: threading.Event) -
         settings.admin_host, settings.admin_port, settings.admin_token, is_alive=fate.alive, is_ready=fate.ready
     )
     return _Parts(board, feed, serving, customers, keys, views, accounts, forwarding, runner, admin)
+
+
+def _external(settings: DashboardSettings) -> External | None:
+    if not settings.oidc_issuer or settings.oidc_client_secret is None:
+        return None
+    provider = Provider(
+        settings.oidc_issuer,
+        settings.oidc_client_id,
+        settings.oidc_client_secret.get_secret_value(),
+        f"{settings.page_url}{CALLBACK_PATH}",
+    )
+    return External(provider, settings.oidc_name)
 
 
 async def _serve(settings: DashboardSettings, stop: threading.Event) -> int:

@@ -1,6 +1,6 @@
 """The dashboard's settings and limits, from the environment: `DASHBOARD_PORT`, `DASHBOARD_POSTGRES_DSN` and so on."""
 
-from typing import ClassVar
+from typing import ClassVar, Self
 
 import pydantic
 
@@ -29,6 +29,19 @@ class DashboardSettings(AccountsSettings):
     )
     query_seconds_max: float = pydantic.Field(
         default=5.0, gt=0, le=60, description="then the page shows that Postgres is away"
+    )
+
+    oidc_issuer: str = pydantic.Field(
+        default="",
+        pattern=r"(https://[^\s@?#]+|http://(localhost|127\.0\.0\.1)(:\d+)?(/[^\s@?#]*)?)?",
+        description="an OpenID provider that people log in at too, as it names itself; it needs a public URL",
+    )
+    oidc_client_id: str = pydantic.Field(default="", description="what this dashboard is called there")
+    oidc_client_secret: pydantic.SecretStr | None = pydantic.Field(
+        default=None, min_length=16, description="what it proves itself there with"
+    )
+    oidc_name: str = pydantic.Field(
+        default="single sign-on", max_length=60, description="what the page of logins calls the provider"
     )
 
     query_url: str = pydantic.Field(
@@ -74,6 +87,13 @@ class DashboardSettings(AccountsSettings):
     drain_seconds_max: float = pydantic.Field(
         default=10.0, gt=0, le=600, description="to finish what is under way after SIGTERM"
     )
+
+    @pydantic.model_validator(mode="after")
+    def _whole_provider(self) -> Self:
+        given = [bool(self.oidc_issuer), bool(self.oidc_client_id), self.oidc_client_secret is not None]
+        if any(given) and not (all(given) and self.public_url):
+            raise ValueError("a provider needs oidc_issuer, oidc_client_id, oidc_client_secret and public_url")
+        return self
 
     @property
     def page_url(self) -> str:

@@ -11,6 +11,7 @@ from aiohttp.test_utils import TestClient, TestServer
 
 from services.accounts.core.credentials import Credential, Kind, parsed_credential
 from services.accounts.http.access import Routing
+from services.accounts.http.external import External
 from services.accounts.http.guard import CSRF_HEADER, Cookie, Guard
 from services.accounts.http.hosts import Hosts
 from services.accounts.http.identities import Identities
@@ -81,7 +82,9 @@ class Site:
 
 
 @asynccontextmanager
-async def site(dsn: str, **options: Any) -> AsyncIterator[Site]:
+async def site(
+    dsn: str, *, external: External | None = None, port: int | None = None, **options: Any
+) -> AsyncIterator[Site]:
     """An application of its own over this database."""
     accounts = Accounts(dsn, seconds_max=20.0, **options)
     await accounts.open()
@@ -90,11 +93,11 @@ async def site(dsn: str, **options: Any) -> AsyncIterator[Site]:
     routing = Routing(app)
     guard = Guard(routing, identities, hosts=Hosts([]), cookie=cookie, away_page=web.Response)
     app.middlewares.append(guard.answer)
-    routes = AccountRoutes(accounts, identities, cookie=cookie, page_url="https://playhead.example")
+    routes = AccountRoutes(accounts, identities, cookie=cookie, page_url="https://playhead.example", external=external)
     routes.add_to(routing)
     routing.check()
     # Cookies are given by hand: several people share the client.
-    client = TestClient(TestServer(app), cookie_jar=DummyCookieJar())
+    client = TestClient(TestServer(app, port=port), cookie_jar=DummyCookieJar())
     await client.start_server()
     yield Site(accounts, identities, routes, client, dsn)
     await client.close()

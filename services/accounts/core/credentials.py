@@ -24,6 +24,8 @@ class Kind(StrEnum):
     SESSION = "s"
     TOKEN = "t"  # noqa: S105 - no password
     LINK = "l"
+    #: Of a login that is under way at an OpenID provider.
+    EXTERNAL = "e"
 
 
 @dataclass(frozen=True)

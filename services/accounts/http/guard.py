@@ -60,10 +60,6 @@ class Cookie:
         response.del_cookie(self.name, path="/", httponly=True, secure=self.is_secure, samesite="Lax")
 
 
-class _Refusal(Problem, frozen=True, omit_defaults=True, kw_only=True):
-    error: str
-
-
 def principal_of(request: web.Request) -> Principal:
     """Who asks, on a route that is not public."""
     return request[_PRINCIPAL]

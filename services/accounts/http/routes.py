@@ -9,6 +9,7 @@ from aiohttp import web
 
 from services.accounts.core.credentials import Credential, Kind, parsed_credential
 from services.accounts.http.access import ACCOUNT, PUBLIC, Routing
+from services.accounts.http.external import External, ExternalRoutes
 from services.accounts.http.guard import Cookie, credential_of, principal_of
 from services.accounts.http.identities import Identities
 from services.accounts.http.problems import ANSWERED, Refused, answer_of
@@ -43,7 +44,7 @@ class _Following(msgspec.Struct):
 class AccountRoutes:
     """The routes; `proxies` are the networks whose X-Forwarded-For is read, `page_url` is where browsers reach the page.
 
-    `customers` is the customers' database, if it is not that of the accounts.
+    `customers` is the customers' database, if it is not that of the accounts; `external` an OpenID provider.
     """
 
     def __init__(
@@ -55,11 +56,13 @@ class AccountRoutes:
         proxies: Sequence[Network] = (),
         page_url: str = "",
         customers: Postgres | None = None,
+        external: External | None = None,
     ) -> None:
         self._accounts = accounts
         self._identities = identities
         self._cookie = cookie
         self.place = Place(tuple(proxies))
+        self._external = ExternalRoutes(accounts, external, cookie=cookie, place=self.place)
         self.api = AccountsApi(accounts, identities, self.place, page_url, customers or accounts.postgres)
 
     def add_to(self, routing: Routing) -> None:
@@ -70,6 +73,7 @@ class AccountRoutes:
         routing.get("/api/session", _answering(self.session), ACCOUNT, name="session")
         routing.post("/api/logout", _answering(self.log_out), ACCOUNT, name="logout")
         routing.post("/api/logout/everywhere", _answering(self.log_out_everywhere), ACCOUNT, name="logout-everywhere")
+        self._external.add_to(routing)
         self.api.add_to(routing)
 
     async def log_in(self, request: web.Request) -> web.Response:

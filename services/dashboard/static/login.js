@@ -52,8 +52,31 @@ function show(kind, email) {
   byId("form").hidden = false;
 }
 
+// What went wrong at the provider, or on the way back from it.
+const FAILED = {
+  away: "The provider of the login does not answer. Try again in a moment.",
+  refused: "The login at the provider did not work. Try again.",
+  unknown: "The provider knows you, but nobody has invited you here.",
+  off: "There is no other way to log in.",
+};
+
+async function offerProvider() {
+  try {
+    const { provider } = await (await fetch("/api/login/ways")).json();
+    if (!provider) return;
+    byId("provider").textContent = `Log in with ${provider}`;
+    byId("provider").href = `/login/there?to=${encodeURIComponent(destination())}`;
+    byId("provider-line").hidden = false;
+  } catch {
+    // A login by password says itself when the server does not answer.
+  }
+}
+
 async function begin() {
   const link = location.hash.slice(1);
+  const failed = FAILED[new URLSearchParams(location.search).get("failed")];
+  if (failed) say(failed);
+  if (!link) offerProvider();
   if (!link) {
     show("login");
     return;

@@ -122,6 +122,12 @@ class Checkout:
         manifest = self.root / "deploy" / "players" / "packages.txt"
         manifest.parent.mkdir(exist_ok=True)
         manifest.write_text(f"# a comment\n@scope/one 1.2.3 {sha512} {file}\n")
+        self.want_no_provider()
+
+    def want_no_provider(self) -> None:
+        """Makes the OpenID provider need no package."""
+        (self.root / "deploy" / "oidc").mkdir(exist_ok=True)
+        (self.root / "deploy" / "oidc" / "packages.txt").write_text("# none\n")
 
     def want_for_the_page(self, sha512: str, file: str) -> None:
         """Makes one file of a package of this hash the only module of the page."""
@@ -263,6 +269,7 @@ def test_kustomize_is_built_where_neither_it_nor_kubectl_is_there(checkout: Chec
     checkout.command(
         "go", '#!/bin/bash\nmkdir -p "$GOBIN"; echo "$*" > "$GOBIN/kustomize"; chmod +x "$GOBIN/kustomize"\n'
     )
+    checkout.want_no_provider()
     (checkout.root / "deploy/players").mkdir()
     (checkout.root / "deploy/players/packages.txt").write_text("# none\n")
 
