@@ -26,6 +26,7 @@ from services.accounts.http.guard import Cookie
 from services.accounts.http.hosts import Hosts
 from services.accounts.http.identities import Identities
 from services.accounts.http.routes import AccountRoutes
+from services.accounts.looks import AccountsAudit
 from services.accounts.provider import Provider
 from services.accounts.service import Accounts
 from services.accounts.store import schema
@@ -193,6 +194,7 @@ def _assemble(settings: DashboardSettings, fate: _Fate, stop: threading.Event) -
             ),
             Hosts(settings.hosts),
             cookie,
+            AccountsAudit(accounts.postgres, _now_ms),
         ),
         streams_max=settings.streams_max,
         unpublished_ms_max=round(settings.unpublished_seconds_max * 1_000),

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import orjson
 from aiohttp import web
+from aiohttp.typedefs import Handler
 
 from services.accounts.http.access import INSTALLATION, METRICS, VIEWS_OF_ONE, Routing
 from services.accounts.http.guard import Cookie, Guard, principal_of
@@ -14,6 +15,8 @@ from services.accounts.http.hosts import Hosts
 from services.accounts.http.identities import Identities
 from services.accounts.http.requests import BODY_BYTES_MAX
 from services.accounts.http.routes import AccountRoutes
+from services.accounts.looks import Audit
+from services.accounts.store.audit import Actor
 from services.dashboard.forwarding import Forwarding
 from services.dashboard.limits.queries import LimitsSource
 from services.dashboard.limits.routes import LimitsRoutes
@@ -60,6 +63,22 @@ class Door:
     routes: AccountRoutes
     hosts: Hosts
     cookie: Cookie
+    #: Where looks at single views are noted.
+    audit: Audit
+
+    def noting(self, handler: Handler, action: str, parameter: str) -> Handler:
+        """`handler` of one customer's `parameter`, whose call is noted first: what cannot be noted is not shown."""
+
+        async def answer(request: web.Request) -> web.StreamResponse:
+            actor = Actor.of(principal_of(request), self.routes.place.address(request))
+            target = f"{request.query.get('customer', '')}/{request.query.get(parameter, '')}"
+            try:
+                await self.audit.note(actor, action, target)
+            except (PostgresAway, NotPublished, QueryRefused):
+                return _json({"error": "away", "detail": "Postgres does not answer"}, status=503)
+            return await handler(request)
+
+        return answer
 
 
 def make_app(
@@ -88,11 +107,11 @@ def make_app(
     routes = Routes(board, serving, views, unpublished_ms_max=unpublished_ms_max, now_ms=now_ms)
     LiveRoutes(board, guard, streams_max=streams_max).add_to(routing)
     routing.get("/api/quality", routes.quality, METRICS, name="quality")
-    routing.get("/api/view", routes.view, VIEWS_OF_ONE, name="view")
+    routing.get("/api/view", door.noting(routes.view, "looked_at_view", "view"), VIEWS_OF_ONE, name="view")
     routing.get("/api/partitions", routes.partitions, INSTALLATION, name="partitions")
     door.routes.add_to(routing)
     if replay is not None:
-        replay.add_to(routing)
+        replay.add_to(routing, door.noting)
     if limits is not None:
         LimitsRoutes(limits, now_ms).add_to(routing)
     if forwarding is not None:

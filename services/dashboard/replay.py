@@ -3,7 +3,7 @@
 rrweb is no part of Playhead: the page loads it from a folder that holds its package from npm.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final
 
@@ -11,6 +11,7 @@ import aiohttp
 import orjson
 import structlog
 from aiohttp import web
+from aiohttp.typedefs import Handler
 
 from services.accounts.http.access import PAGE, VIEWS_OF_ONE, Routing
 from shared.schemas.beacon import CUSTOMER_ID
@@ -50,11 +51,13 @@ class Replay:
         self._rrweb = rrweb
         self._session: aiohttp.ClientSession | None = None
 
-    def add_to(self, routing: Routing) -> None:
-        """Adds the routes. The client lives as long as the application."""
+    def add_to(self, routing: Routing, noting: Callable[[Handler, str, str], Handler]) -> None:
+        """Adds the routes; `noting` has each look at a session noted. The client lives as long as the application."""
         routing.get("/replay", self.page, PAGE, name="replay")
-        routing.get("/api/recordings", self.index, VIEWS_OF_ONE, name="recordings")
-        routing.get("/api/recordings/payload", self.payload, VIEWS_OF_ONE, name="recordings-payload")
+        index = noting(self.index, "looked_at_recording", "session")
+        routing.get("/api/recordings", index, VIEWS_OF_ONE, name="recordings")
+        payload = noting(self.payload, "looked_at_recording", "session")
+        routing.get("/api/recordings/payload", payload, VIEWS_OF_ONE, name="recordings-payload")
         if self._rrweb is not None:
             routing.files("/rrweb/", self._rrweb, name="rrweb")
         routing.app.on_startup.append(self._open)

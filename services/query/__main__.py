@@ -18,10 +18,10 @@ from aiohttp import web
 from services.accounts.http.guard import Cookie
 from services.accounts.http.hosts import Hosts
 from services.accounts.http.identities import Identities
+from services.accounts.looks import AccountsAudit
 from services.query.answering import Answering
 from services.query.exporting import Exporting
 from services.query.http.app import Door, Sources, make_app, make_runner
-from services.query.rim.audit import AccountsAudit
 from services.query.rim.engine import Engine
 from services.query.rim.export_files import ExportFiles
 from services.query.rim.hot import HotDatabase

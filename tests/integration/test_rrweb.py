@@ -51,7 +51,7 @@ def replay_page(lookups: str) -> Iterator[str]:
     def app() -> web.Application:
         made = web.Application()
         made.router.add_static("/static/", STATIC)
-        Replay(lookups, TOKEN, RRWEB).add_to(Routing(made))
+        Replay(lookups, TOKEN, RRWEB).add_to(Routing(made), lambda handler, *_: handler)
         return made
 
     with serving(app) as url:

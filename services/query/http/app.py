@@ -11,6 +11,7 @@ from services.accounts.http.access import PUBLIC, Routing
 from services.accounts.http.guard import Cookie, Guard
 from services.accounts.http.hosts import Hosts
 from services.accounts.http.identities import Identities
+from services.accounts.looks import Audit
 from services.query.core.filters import Filter
 from services.query.exporting import Exporting
 from services.query.http import exports, questions, resources, suspects, views
@@ -21,7 +22,6 @@ from services.query.http.resources import Reader, Resources
 from services.query.http.suspects import Suspecting, SuspectsResource
 from services.query.http.turns import Rates, Turns
 from services.query.http.views import Lookup, Single, ViewRoutes
-from services.query.rim.audit import Audit
 from services.rim.admin.guarded_runner import GuardedRunner
 from services.rim.http.openapi import document
 from services.rim.http.problems import problem_response

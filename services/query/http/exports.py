@@ -8,12 +8,12 @@ from aiohttp import web
 from services.accounts.core.roles import Permission
 from services.accounts.http.access import ORGANISATION, Routing
 from services.accounts.http.guard import principal_of
+from services.accounts.looks import Audit
 from services.query.core.problems import wrong
 from services.query.core.resources import exports
 from services.query.core.resources.exports import MEDIA, Export, ExportList, Job, NewExport
 from services.query.exporting import Exporting, NoRoomForExports, TooManyExports
 from services.query.http.desk import Desk, sent
-from services.query.rim.audit import Audit
 from services.rim.http.openapi import GUARDED, Operation
 from services.rim.http.problems import problem_response
 from shared.problems import Problem

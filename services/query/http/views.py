@@ -10,6 +10,7 @@ import structlog
 from aiohttp import web
 
 from services.accounts.http.access import VIEWS, VIEWS_OF_ONE, Routing
+from services.accounts.looks import Audit
 from services.query.core.question import parsed
 from services.query.core.resources import one_view, search
 from services.query.core.resources.one_view import (
@@ -25,7 +26,6 @@ from services.query.core.resources.search import AskedViews, ViewList
 from services.query.http.desk import Desk, sent
 from services.query.http.questions import QUESTION
 from services.query.http.resources import Reader
-from services.query.rim.audit import Audit
 from services.query.rim.processor import FoundView, ProcessorAway
 from services.query.rim.single import Place
 from services.query.rim.warehouse import WarehouseAway

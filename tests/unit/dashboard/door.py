@@ -12,6 +12,7 @@ from services.accounts.http.hosts import Hosts
 from services.accounts.http.identities import Identities
 from services.accounts.http.routes import AccountRoutes
 from services.accounts.service import Accounts
+from services.accounts.store.audit import Actor
 from services.dashboard.app import Door
 
 
@@ -71,11 +72,25 @@ class Known(Identities):
         return self.people.get(credential)
 
 
+class NotedLooks:
+    """Keeps what is noted; `problem` is raised instead, where it is set."""
+
+    def __init__(self) -> None:
+        self.noted: list[tuple[str, str, str]] = []
+        self.problem: Exception | None = None
+
+    async def note(self, actor: Actor, action: str, target: str) -> None:
+        """See `Audit`."""
+        if self.problem is not None:
+            raise self.problem
+        self.noted.append((actor.name, action, target))
+
+
 def door() -> Door:
     """What an application is made with. No login works: there is no Postgres."""
     accounts = Accounts("postgresql://nobody@127.0.0.1:1/none", seconds_max=0.1)
     known, cookie = Known(accounts), Cookie(is_secure=False)
-    return Door(known, AccountRoutes(accounts, known, cookie=cookie), Hosts(["x"]), cookie)
+    return Door(known, AccountRoutes(accounts, known, cookie=cookie), Hosts(["x"]), cookie, NotedLooks())
 
 
 def cookies(session: Credential) -> Mapping[str, str]:

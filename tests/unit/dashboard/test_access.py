@@ -41,6 +41,7 @@ from tests.unit.dashboard.door import (
     OWNER,
     VIEWS_TOKEN,
     Known,
+    NotedLooks,
     cookies,
     door,
 )
@@ -368,3 +369,22 @@ async def test_a_stream_ends_with_its_session(desk: Desk) -> None:
     async with asyncio.timeout(20):
         rest = await stream.content.read()
     assert b"data: {" not in rest
+
+
+async def test_each_look_at_a_single_view_is_noted_or_refused(desk: Desk) -> None:
+    desk.views.answer = b"{}"
+    audit = desk.door.audit
+    assert isinstance(audit, NotedLooks)
+    await desk.get("/api/view?customer=globex&view=v", GLOBEX_VIEWER)
+    await desk.get("/api/recordings?customer=globex&session=s", VIEWS_TOKEN)
+    await desk.get("/api/recordings/payload?customer=globex&session=s&number=1", VIEWS_TOKEN)
+    await desk.get("/api/view?customer=acme&view=v", GLOBEX_VIEWER)
+    assert audit.noted == [
+        ("viewer@globex", "looked_at_view", "globex/v"),
+        ("a token", "looked_at_recording", "globex/s"),
+        ("a token", "looked_at_recording", "globex/s"),
+    ]
+    audit.problem = PostgresAway("test")
+    desk.views.asked.clear()
+    assert (await desk.get("/api/view?customer=globex&view=v", GLOBEX_VIEWER))[0] == 503
+    assert desk.views.asked == []

@@ -38,7 +38,7 @@ async def client(processor: Processor, tmp_path: Path) -> AsyncIterator[TestClie
     slot.router.add_get("/{path:.*}", processor.answer)
     async with TestServer(slot) as server:
         app = web.Application()
-        Replay(f"http://127.0.0.1:{server.port}/", TOKEN, tmp_path).add_to(Routing(app))
+        Replay(f"http://127.0.0.1:{server.port}/", TOKEN, tmp_path).add_to(Routing(app), lambda handler, *_: handler)
         async with TestClient(TestServer(app), auto_decompress=False) as made:
             yield made
 
@@ -97,7 +97,7 @@ async def test_refusals_of_the_processor_are_reported_by_kind(
 
 async def test_an_unreachable_processor_is_reported() -> None:
     app = web.Application()
-    Replay("http://127.0.0.1:1", TOKEN, None).add_to(Routing(app))
+    Replay("http://127.0.0.1:1", TOKEN, None).add_to(Routing(app), lambda handler, *_: handler)
     async with TestClient(TestServer(app)) as client:
         async with client.get("/api/recordings", params=WHO) as answer:
             assert answer.status == 503

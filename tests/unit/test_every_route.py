@@ -1,0 +1,124 @@
+"""Every route of every service: who may use it is said here, or where the guard reads it. A new application or route fails this."""
+
+import asyncio
+import re
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import pytest
+from aiohttp import web
+
+from deploy.local.ports import free_port
+from services.collector.http import app as collector
+from services.processor.catalogue import APPLICATIONS
+from services.processor.runtime.http.queries import HOP_PATH
+from services.processor.runtime.http.routes import RequestLimits
+from services.processor.runtime.http.server import Endpoint, LookupServer
+from services.rim.admin.admin import AdminServer, Check
+from shared.settings import Settings
+from tests.unit.processor.runtime.http.stand_ins import TOKEN, Group, Here
+
+SERVICES = Path(__file__).parents[2] / "services"
+#: Every module that makes an HTTP application, and who says there who may use its routes.
+APPS = {
+    # Each route has an access, or the application is not made; the guard compares the customer.
+    "dashboard/app.py": "guard",
+    "query/http/app.py": "guard",
+    # Players write, with a write key; nothing that anybody has sent can be read.
+    "collector/http/app.py": "write key",
+    # Other services read, with a credential of theirs.
+    "processor/runtime/http/server.py": "credential",
+    # Health says yes or no; metrics want the admin token.
+    "rim/admin/admin.py": "admin token",
+}
+#: Of the collector, what can be read: it says nothing of anybody.
+READ_OF_COLLECTOR = {"/", "/favicon.ico", "/v1/beacons/schema.json", "/v1/api-calls/schema.json"}
+OPERATORS = {("GET", "/partitions"), ("GET", "/quarantine"), ("POST", "/quarantine/release")}
+#: The users of the installation: they belong to no customer.
+USERS = {
+    *(("GET", path) for path in ("/users", "/users/{id}", "/openapi.json")),
+    *(("POST", path) for path in ("/users", HOP_PATH)),
+    *((method, "/users/{id}") for method in ("PUT", "PATCH", "DELETE")),
+}
+
+
+def routes_of(app: web.Application) -> set[tuple[str, str]]:
+    """Method and path of each."""
+    return {
+        (route.method, route.resource.canonical)
+        for route in app.router.routes()
+        if route.resource is not None and route.method != "HEAD"
+    }
+
+
+def test_every_module_that_makes_an_http_application_is_known() -> None:
+    found = {
+        str(path.relative_to(SERVICES))
+        for path in SERVICES.rglob("*.py")
+        if "web.Application(" in path.read_text() or "web.RouteTableDef(" in path.read_text()
+    }
+    assert found == APPS.keys()
+    for path, who in APPS.items():
+        if who == "guard":
+            text = (SERVICES / path).read_text()
+            assert "app.middlewares.append(guard.answer)" in text
+            assert "routing.check()" in text
+            # No route is added past the routing.
+            assert "app.router" not in text
+
+
+def server_of(name: Any, port: int) -> LookupServer:
+    return LookupServer(
+        APPLICATIONS[name]({}),
+        Endpoint("127.0.0.1", port, TOKEN),
+        slot="test/0",
+        ownership=Group(f"http://127.0.0.1:{port}", "me"),  # type: ignore[arg-type]
+        replica=Here(),  # type: ignore[arg-type]
+        settings=Settings(kafka_bootstrap="127.0.0.1:1"),
+        requests=RequestLimits(seconds_max=0.1),
+    )
+
+
+@pytest.mark.parametrize("name", APPLICATIONS)
+async def test_each_lookup_names_a_customer_and_each_route_of_a_slot_wants_a_bearer_token(name: Any) -> None:
+    application, port = APPLICATIONS[name]({}), free_port()
+    lookups = {("GET", re.sub(r"{(\w+):.*}", r"{\1}", lookup.path)) for lookup in application.lookups}
+    for lookup in application.lookups:
+        assert "{customer}" in lookup.path or "customer" in lookup.parameters, lookup.path
+    server = server_of(name, port)
+    routes = routes_of(server._app())
+    assert routes == lookups | OPERATORS | (USERS if name == "users" else set())
+    server.start()
+    try:
+        async with aiohttp.ClientSession() as client:
+            for method, path in routes:
+                for header in (None, f"Basic {TOKEN}", "Bearer another token of sixteen", TOKEN):
+                    headers = {} if header is None else {"Authorization": header}
+                    url = f"http://127.0.0.1:{port}{path.replace('{', '').replace('}', '')}"
+                    async with client.request(method, url, headers=headers) as answer:
+                        assert answer.status == 401, (method, path, header)
+    finally:
+        await asyncio.to_thread(server.stop)
+
+
+class Nothing:
+    """Has every handler."""
+
+    def __getattr__(self, name: str) -> Any:
+        async def handle(_: web.Request) -> web.Response:
+            return web.Response()
+
+        return handle
+
+
+def test_nothing_that_anybody_has_sent_can_be_read_at_a_collector() -> None:
+    app = collector.make_app(Nothing(), Nothing(), collector.Drain())  # type: ignore[arg-type]
+    reads = {path for method, path in routes_of(app) if method not in {"POST", "OPTIONS"}}
+    # The pixel sends a beacon; the last answers that nothing is here.
+    assert reads == READ_OF_COLLECTOR | {"/v1/beacons.gif", "/{path}"}
+
+
+async def test_of_the_admin_port_only_health_is_open() -> None:
+    server = AdminServer("127.0.0.1", free_port(), is_alive=lambda: Check(True, ""), is_ready=lambda: Check(True, ""))
+    assert routes_of(server._app()) == {("GET", "/livez"), ("GET", "/readyz"), ("GET", "/metrics")}
