@@ -164,7 +164,7 @@ async def test_a_password_is_changed_with_the_present_one_and_other_sessions_end
     owner = await home.owner()
     other = await home.accounts.log_in("owner@example.com", PASSWORD, address=None, agent="")
     path = "/v1/profile/password"
-    assert (await home.ask("POST", path, owner, {"present": "wrong", "password": "a new and long one"}))[0] == 401
+    assert (await home.ask("POST", path, owner, {"present": "wrong", "password": "a new and long one"}))[0] == 403
     assert (await home.ask("POST", path, owner, {"present": PASSWORD, "password": "short"}))[0] == 400
     await home.got("POST", path, owner, {"present": PASSWORD, "password": "a new and long one"})
     home.identities.forget()
@@ -178,14 +178,14 @@ async def test_a_password_is_changed_with_the_present_one_and_other_sessions_end
 async def test_a_second_factor_is_asked_for_and_each_code_works_once(home: Site) -> None:
     owner = await home.owner()
     path = "/v1/profile/second-factor"
-    assert (await home.ask("POST", path, owner, {"present": "wrong"}))[0] == 401
+    assert (await home.ask("POST", path, owner, {"present": "wrong"}))[0] == 403
     begun = await home.got("POST", path, owner, {"present": PASSWORD})
     assert begun["address"].startswith("otpauth://totp/Playhead:owner%40example.com?secret=")
     codes = pyotp.TOTP(begun["secret"])
     login = {"email": "owner@example.com", "password": PASSWORD}
     # It is not in force before a code has shown that the person has it.
     assert (await home.ask("POST", "/api/login", None, login))[0] == 200
-    assert (await home.ask("POST", f"{path}/confirm", owner, {"code": "000000"}))[0] == 401
+    assert (await home.ask("POST", f"{path}/confirm", owner, {"code": "000000"}))[0] == 403
     recovery = (await home.got("POST", f"{path}/confirm", owner, {"code": codes.at(NOW - 30)}))["codes"]
     status, problem = await home.ask("POST", "/api/login", None, login)
     assert (status, problem["type"]) == (401, "urn:playhead:problem:code-needed")

@@ -1,16 +1,21 @@
 """`/v1/profile`: what people see and change of their own login."""
 
-from typing import Annotated
+from collections.abc import Awaitable, Callable
+from functools import wraps
+from typing import Annotated, Any
 
 import msgspec
 
 from services.accounts.core.credentials import Kind
 from services.accounts.core.roles import Role
+from services.accounts.core.totp import CodeWrong
 from services.accounts.http.access import ACCOUNT
-from services.accounts.http.problems import forbidden
+from services.accounts.http.problems import Refused, forbidden
 from services.accounts.http.v1.operations import Call, Done, Operation
 from services.accounts.http.v1.tenants import Name
 from services.accounts.profile import Profile
+from services.accounts.service import LoginWrong
+from shared.problems import Problem
 
 #: A password that is too long is refused by the rule of passwords, which says why.
 _Password = Annotated[str, msgspec.Meta(max_length=1_000)]
@@ -82,7 +87,7 @@ class ProfileOperations:
                 "/v1/profile/password",
                 "Another password; all other sessions end",
                 ACCOUNT,
-                self.set_password,
+                _confirmed(self.set_password),
                 body=PasswordChange,
             ),
             Operation(
@@ -90,7 +95,7 @@ class ProfileOperations:
                 "/v1/profile/second-factor",
                 "Begins a second factor (TOTP)",
                 ACCOUNT,
-                self.begin,
+                _confirmed(self.begin),
                 BegunFactor,
                 body=Present,
             ),
@@ -99,7 +104,7 @@ class ProfileOperations:
                 "/v1/profile/second-factor/confirm",
                 "Logins ask for a code from now on",
                 ACCOUNT,
-                self.confirm,
+                _confirmed(self.confirm),
                 RecoveryCodes,
                 body=Code,
             ),
@@ -108,7 +113,7 @@ class ProfileOperations:
                 "/v1/profile/second-factor/end",
                 "Logins ask for no code any more",
                 ACCOUNT,
-                self.end,
+                _confirmed(self.end),
                 body=Present,
             ),
         ]
@@ -161,3 +166,18 @@ class ProfileOperations:
 def _check_person(call: Call) -> None:
     if call.credential.kind is not Kind.SESSION:
         raise forbidden("a token has no profile")
+
+
+def _confirmed(handle: Callable[[Call], Awaitable[Any]]) -> Callable[[Call], Awaitable[Any]]:
+    """`handle`; the session goes on where a password or a code is wrong, so that is no 401."""
+
+    @wraps(handle)
+    async def answer(call: Call) -> Any:
+        try:
+            return await handle(call)
+        except LoginWrong:
+            raise Refused(Problem(403, "The present password is wrong", "password")) from None
+        except CodeWrong as error:
+            raise Refused(Problem(403, "The code is wrong", "code", str(error))) from None
+
+    return answer
