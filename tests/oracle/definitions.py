@@ -68,13 +68,16 @@ def expected(delivered: Iterable[Delivered]) -> dict[str, Row]:
     found = plays(list(kept.values()))
     day = min(one.append_ms for every in copies.values() for one in every) // DAY_MS
     rows = {}
+    delay_ms: int | None = None
     for number, (play, goes_on) in enumerate(found, start=1):
+        walk = Walk(play, delay_ms)
+        delay_ms = walk.delay_after_ms
         if not any(map(shows_view, play)):
             continue
         every = [one for own in play for one in came[id(own)]]
         earlier = [other.steps for other in found[: number - 1]]
         following = found[number] if number < len(found) else None
-        row = _row(play, every, earlier, goes_on=goes_on, is_last=following is None)
+        row = _row(play, walk.spans, every, earlier, goes_on=goes_on, is_last=following is None)
         if following is not None and following.goes_on:
             # Numbers that are missing between two plays of one run count to the earlier one.
             row["seq_gaps"] += following.steps[0].seq - max(one.seq for one in play) - 1
@@ -95,10 +98,15 @@ def _received(one: Step) -> tuple[int, int]:
 
 
 def _row(
-    play: Sequence[Step], every: Sequence[Step], earlier: Sequence[Sequence[Step]], *, goes_on: bool, is_last: bool
+    play: Sequence[Step],
+    spans: Sequence[Span],
+    every: Sequence[Step],
+    earlier: Sequence[Sequence[Step]],
+    *,
+    goes_on: bool,
+    is_last: bool,
 ) -> Row:
     last = {name: value for one in play for name, value in one.attrs.items() if value is not None}
-    spans = Walk(play).spans
     times = integrated(spans)
     steps = sum(span.stepped + span.set_back for span in spans)
     offset_ms = spans[0].step.offset_ms if steps else min(one.offset_ms for one in every)

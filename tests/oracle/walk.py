@@ -58,7 +58,8 @@ def _is_level(delays: Sequence[Delay], least_ms: int, count: int, ms: int) -> bo
 class Walk:
     """The spans of one play, made in its order."""
 
-    def __init__(self, play: Sequence[Step]) -> None:
+    def __init__(self, play: Sequence[Step], delay_before_ms: int | None = None) -> None:
+        self._delay_before = delay_before_ms
         self.spans: list[Span] = []
         self._beats: list[int] = []
         self._intervals: list[int] = []
@@ -177,6 +178,14 @@ class Walk:
         if one.name in _HEARTBEATS:
             self._judge_again()
         return at_ms
+
+    @property
+    def delay_after_ms(self) -> int | None:
+        """The usual delay by the client's clock after the play; that of before where the play does not show it."""
+        if not self._known:
+            return self._delay_before
+        last = self.spans[-1]
+        return self._least + last.at_ms - last.step.at_ms
 
     @staticmethod
     def _advance(last: Span, one: Step) -> int | None:
@@ -299,7 +308,9 @@ class Walk:
             self._restart(self._early)
         self._early = None
         if not self._lows or self._is_early(own):
+            first = not self._lows
             self._restart(own)
+            self._known = first and self._delay_before is not None and abs(own.ms - self._delay_before) <= 10_000
         elif own.ms <= self._least + 10_000 and not self._sure:
             self._lows.append(own)
             self._least = min(self._least, own.ms)

@@ -9,13 +9,14 @@ from services.processor.applications.video_views.beacons.step import Step
 from services.processor.applications.video_views.bounds import MEASURED_BYTES
 from services.processor.applications.video_views.live.board import LiveRow
 from services.processor.applications.video_views.outputs import Outputs, of_another
-from services.processor.applications.video_views.plays.place import carry_counters, close, has_come, place
+from services.processor.applications.video_views.plays.place import carry, close, has_come, place
 from services.processor.applications.video_views.plays.session import Placed, Play, Session
 from services.processor.applications.video_views.shelf import StoredShelf, play_key, session_key
 from services.processor.applications.video_views.stores import Stores, reopen
 from services.processor.applications.video_views.view.seen import add_key, numbered_key_of
 from services.processor.applications.video_views.view.state import (
     ViewState,
+    begins_with,
     bound,
     closed_of,
     may_grow,
@@ -67,8 +68,12 @@ class Sessions:
             changed |= self._number(session, shelf, _orders(before, session.closed))
             self._take_back_rows(key, session)
             stores.put_session(key, session)
-        if len(session.plays) > 1 and (placed.is_rearranged or placed.ordinal != session.plays[-1].ordinal):
-            changed |= carry_counters(session, shelf)
+        if len(session.plays) > 1 and (
+            placed.is_rearranged
+            or placed.ordinal != session.plays[-1].ordinal
+            or begins_with(shelf.opened[placed.ordinal][0], next_step)
+        ):
+            changed |= carry(session, shelf)
         self._store(shelf, placed, changed, board, next_step=next_step, beacon_bytes=len(record.value or b""))
 
     def _begin(self, record: Record, key: bytes, beacon: Beacon) -> Session:

@@ -25,6 +25,7 @@ from services.processor.applications.video_views.view.set_back import (
     LEVEL_SPREAD_MS_MAX,
     SET_BACK_MS_MIN,
     SetBack,
+    delay_ms,
     shifted_delay_ms,
     shifts_ms,
 )
@@ -121,9 +122,9 @@ def are_of_two_runs(one: Step, other: Step) -> bool:
     """Whether the greater number of two steps was sent well before the smaller one, by the same clock."""
     if not (one.is_timed and other.is_timed):
         return False
-    apart_ms = one.at_ms + one.shift_ms - other.at_ms - other.shift_ms
+    apart_ms = one.at_ms - other.at_ms
     falls = apart_ms < -FALLS_MS_MIN if one.seq > other.seq else one.seq < other.seq and apart_ms > FALLS_MS_MIN
-    return falls and abs(shifted_delay_ms(one) - shifted_delay_ms(other)) <= LEVEL_SPREAD_MS_MAX
+    return falls and abs(delay_ms(one) - delay_ms(other)) <= LEVEL_SPREAD_MS_MAX
 
 
 def reports_later(one: Step, start: Place) -> bool:
@@ -246,9 +247,9 @@ def _goes_on(run: Sequence[Step], newer: Sequence[Step], one: Step) -> bool:
     """Whether a step goes on with a run, and not with a newer one, which is by another clock, by its delay."""
     if not run or not newer or one.seq <= run[-1].seq or run[-1].seq <= newer[-1].seq:
         return False
-    delay_ms = shifted_delay_ms(one)
-    is_by_other_clock = abs(shifted_delay_ms(newer[-1]) - delay_ms) >= SET_BACK_MS_MIN
-    return is_by_other_clock and abs(shifted_delay_ms(run[-1]) - delay_ms) < SET_BACK_MS_MIN
+    own_ms = shifted_delay_ms(one)
+    is_by_other_clock = abs(shifted_delay_ms(newer[-1]) - own_ms) >= SET_BACK_MS_MIN
+    return is_by_other_clock and abs(shifted_delay_ms(run[-1]) - own_ms) < SET_BACK_MS_MIN
 
 
 def _plays(run: Place, members: list[Step], parts: Sequence[Settled], misfits: list[Misfit]) -> list[Arranged]:

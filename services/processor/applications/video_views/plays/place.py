@@ -19,7 +19,7 @@ from services.processor.applications.video_views.plays.arrangement import (
 from services.processor.applications.video_views.plays.rearrange import PLACED_LATE, movable, rearrange, rearrange_all
 from services.processor.applications.video_views.plays.session import Placed, Play, Session, Shelf
 from services.processor.applications.video_views.view.by_number import Place, place_of, sent_ms
-from services.processor.applications.video_views.view.folded import DUPLICATE
+from services.processor.applications.video_views.view.folded import DUPLICATE, know_delay
 from services.processor.applications.video_views.view.seen import Closed, add_key, has_number, numbered_key_of
 from services.processor.applications.video_views.view.set_back import (
     has_slow,
@@ -30,7 +30,7 @@ from services.processor.applications.video_views.view.set_back import (
     shifts_ms,
 )
 from services.processor.applications.video_views.view.spans import may_be_sent
-from services.processor.applications.video_views.view.state import ViewState, by_number, counters_after
+from services.processor.applications.video_views.view.state import ViewState, by_number, counters_after, delay_after
 
 
 def place(session: Session, shelf: Shelf, step: Step) -> Placed:
@@ -153,16 +153,18 @@ def close(session: Session, view: ViewState | None) -> None:
         play.last_seq = order.last_seq
     before = session.plays[session.closed - 1].counters if session.closed else {}
     play.counters = before if view is None else counters_after(view, before)
+    play.delay_ms = None if view is None else delay_after(view)
     if session.closed:
         # Steps sent before any of them has ended are of them.
         play.ended_ms = max(play.ended_ms, session.plays[session.closed - 1].ended_ms)
     session.closed += 1
 
 
-def carry_counters(session: Session, shelf: Shelf) -> set[int]:
-    """Gives each open play the session's counters as they were before it; the ordinals of those whose rows change."""
+def carry(session: Session, shelf: Shelf) -> set[int]:
+    """Gives each open play the session's counters and delay as they were before it; the ordinals of those whose rows change."""
     changed = set()
-    before = session.plays[session.closed - 1].counters if session.closed else {}
+    last = session.plays[session.closed - 1] if session.closed else None
+    before, delay_ms = ({}, None) if last is None else (last.counters, last.delay_ms)
     for play in session.plays[session.closed :]:
         opened = shelf.open(play.ordinal)
         if opened is None:
@@ -171,6 +173,10 @@ def carry_counters(session: Session, shelf: Shelf) -> set[int]:
         if view.play.counters_before != before:
             view.play.counters_before = before
             changed.add(play.ordinal)
+        view.play.delay_ms_before = delay_ms
+        if know_delay(view.folded, opened[1], delay_ms):
+            changed.add(play.ordinal)
+        delay_ms = delay_after(view)
         if play is not session.plays[-1]:
             before = counters_after(view, before)
     return changed

@@ -24,8 +24,9 @@ class Play(msgspec.Struct, array_like=True):
     ended_ms: int = 0
     last_seq: int = 0
     has_begun: bool = False
-    #: Of a closed play: the newest values of the session's counters up to its end.
+    #: Of a closed play: the newest values of the session's counters up to its end, and the usual delay then.
     counters: dict[str, int] = {}
+    delay_ms: int | None = None
 
     @property
     def run(self) -> Place:

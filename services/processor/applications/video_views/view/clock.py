@@ -100,6 +100,8 @@ class Clock(msgspec.Struct, array_like=True):
     latest_end: Latest | None = None
     #: The delay of the last beacon, where that is too small to be usual.
     early: Level | None = None
+    #: The delay of the first beacon is known to be the usual one.
+    is_usual_at_first: bool = False
 
 
 def begin(clock: Clock, step: Step) -> None:

@@ -41,6 +41,17 @@ def is_sure(clock: Clock, step: Step) -> bool:
     return not step.trusts_first and clock.usual is not None and clock.usual.is_sure
 
 
+def is_near(delay_ms: int, other_ms: int) -> bool:
+    """Whether two delays may be of requests by one clock."""
+    return abs(delay_ms - other_ms) <= LEVEL_SPREAD_MS_MAX
+
+
+def known_delay_ms(clock: Clock) -> int | None:
+    """The usual delay of the client's requests by its clock as it is now; None where that is not known."""
+    usual = clock.usual
+    return usual.least_ms + clock.shift_ms if usual is not None and usual.is_known else None
+
+
 def late_ms(clock: Clock, step: Step) -> int:
     """How much longer than is usual the delay of a step is, if its clock has not stepped since the last one."""
     return step.server_ms - step.at_ms - clock.shift_ms - usual_ms(clock, step)
@@ -63,15 +74,16 @@ def take_delay(clock: Clock, step: Step) -> int:
         else:
             clock.early = None
         if clock.early is None:
-            clock.usual = _with_delay(usual, step, at_ms, delay_ms)
+            clock.usual = _with_delay(usual, step, at_ms, delay_ms, is_usual_at_first=clock.is_usual_at_first)
     clock.usual_ms = usual_ms(clock, step)
     return delay_ms - clock.usual_ms
 
 
-def _with_delay(usual: Level | None, step: Step, at_ms: int, delay_ms: int) -> Level:
+def _with_delay(usual: Level | None, step: Step, at_ms: int, delay_ms: int, *, is_usual_at_first: bool) -> Level:
     """The usual level with another delay."""
     if usual is None or delay_ms < usual.most_ms - LEVEL_SPREAD_MS_MAX:
-        return Level(at_ms, delay_ms, delay_ms, since_recv_ms=step.recv_ms)
+        is_known = usual is None and is_usual_at_first
+        return Level(at_ms, delay_ms, delay_ms, is_known=is_known, since_recv_ms=step.recv_ms)
     if delay_ms <= usual.least_ms + LEVEL_SPREAD_MS_MAX and not usual.is_sure:
         _add(usual, step, at_ms, delay_ms)
     usual.least_ms = min(usual.least_ms, delay_ms)

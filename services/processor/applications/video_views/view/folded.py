@@ -13,8 +13,8 @@ import msgspec
 from services.processor.applications.video_views.beacons.step import DERIVED, PLAYED_OUT, PLAYING, Step
 from services.processor.applications.video_views.bounds import RECENT_BYTES_MAX
 from services.processor.applications.video_views.view import started
-from services.processor.applications.video_views.view.clock import First, is_nearer_copy
-from services.processor.applications.video_views.view.delay import usual_ms
+from services.processor.applications.video_views.view.clock import Clock, First, is_nearer_copy
+from services.processor.applications.video_views.view.delay import is_near, usual_ms
 from services.processor.applications.video_views.view.dimensions import add_missing, derive_from_copy, derived, merge
 from services.processor.applications.video_views.view.elapsed import depends_on_receipt
 from services.processor.applications.video_views.view.progress import (
@@ -38,6 +38,8 @@ class Folded(msgspec.Struct, array_like=True):
     settled_offset_ms: int | None = None
     #: It grew too large: its dimensions stay as they are, and `settled_dimensions` is empty.
     is_full: bool = False
+    #: The delay of the first timed step is the usual one, as the plays before it show.
+    is_usual_at_first: bool = False
 
 
 class Taken(NamedTuple):
@@ -88,7 +90,7 @@ def settle(folded: Folded, steps_max: int) -> Iterator[Step]:
     while len(folded.recent) > steps_max:
         oldest = folded.recent.pop(0)
         if folded.settled is None:
-            folded.settled = Progress()
+            folded.settled = _nothing(folded)
         fold(folded.settled, oldest)
         if not folded.is_full:
             merge(folded.settled_dimensions, oldest)
@@ -105,11 +107,30 @@ def fold_again(folded: Folded, dimensions: dict[str, Any], steps: Iterable[Step]
 
 def back_to_settled(folded: Folded, dimensions: dict[str, Any]) -> None:
     """Takes all recent steps back."""
-    folded.progress = Progress() if folded.settled is None else copied(folded.settled)
+    folded.progress = _nothing(folded) if folded.settled is None else copied(folded.settled)
     if not folded.is_full:
         dimensions.clear()
         dimensions.update(folded.settled_dimensions)
     folded.recent = []
+
+
+def _nothing(folded: Folded) -> Progress:
+    """What no step amounts to."""
+    return Progress(clock=Clock(is_usual_at_first=folded.is_usual_at_first))
+
+
+def know_delay(folded: Folded, dimensions: dict[str, Any], delay_ms: int | None) -> bool:
+    """Takes in the usual delay before the view, by the client's clock as it was then. Returns whether that changed the view.
+
+    It does not as soon as steps are settled.
+    """
+    first = folded.progress.clock.first
+    is_usual = first is not None and delay_ms is not None and is_near(first.server_ms - first.at_ms, delay_ms)
+    if is_usual == folded.is_usual_at_first or folded.settled is not None:
+        return False
+    folded.is_usual_at_first = is_usual
+    fold_again(folded, dimensions, folded.recent)
+    return True
 
 
 def take_late(folded: Folded, dimensions: dict[str, Any], late: Step) -> Taken:

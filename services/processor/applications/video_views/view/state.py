@@ -9,6 +9,7 @@ from services.processor.applications.video_views.bounds import MEASURED_BYTES, V
 from services.processor.applications.video_views.view import folded as of_folded
 from services.processor.applications.video_views.view.by_number import ByNumber
 from services.processor.applications.video_views.view.by_time import ByTime
+from services.processor.applications.video_views.view.delay import known_delay_ms
 from services.processor.applications.video_views.view.dimensions import merge
 from services.processor.applications.video_views.view.folded import Folded, Taken
 from services.processor.applications.video_views.view.progress import Progress, copied, fold, note_least
@@ -41,6 +42,8 @@ class PlayOf(msgspec.Struct, array_like=True):
     until_seq: int = 0
     #: The newest values of the session's counters in the plays before it.
     counters_before: dict[str, int] = {}
+    #: The usual delay of the plays before it, by the client's clock as it was then.
+    delay_ms_before: int | None = None
 
 
 class ViewState(msgspec.Struct, array_like=True):
@@ -162,6 +165,19 @@ def counters_after(view: ViewState, before: dict[str, int]) -> dict[str, int]:
         note_least(least, one.counters)
     found = {name: newest[name] for name in names & newest.keys()}
     return found if _is_reset(least, before) else {**before, **found}
+
+
+def begins_with(view: ViewState, step: Step) -> bool:
+    """Whether a step, or a copy of it, is the view's first timed one."""
+    first = view.folded.progress.clock.first
+    return first is not None and (first.seq, first.tie, first.at_ms) == (step.seq, step.tie, step.at_ms)
+
+
+def delay_after(view: ViewState) -> int | None:
+    """The usual delay by the client's clock after this view, or as it was before where the view does not show it."""
+    progress, _ = complete_progress(view, {})
+    known_ms = known_delay_ms(progress.clock)
+    return view.play.delay_ms_before if known_ms is None else known_ms
 
 
 def since(progress: Progress, before: dict[str, int]) -> dict[str, Any]:
