@@ -1,6 +1,6 @@
 # The words of this project; each is one command. `make` lists them.
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-test demo check unit integration test oracle fuzz chaos rolling bench loadtest images images-test compose-demo compose-test kubernetes-test lock clean
+.PHONY: help setup setup-test demo check unit integration test oracle fuzz chaos rolling bench loadtest pictures images images-test compose-demo compose-test kubernetes-test lock clean
 
 PYTHON := .venv/bin/python
 # Processes by the hundred import the same modules: what Python compiled is kept.
@@ -51,6 +51,9 @@ bench: setup ## processor, collector, hand-over, recovery, finalizer, end to end
 
 loadtest: setup ## locust's players against everything on this machine; fails on any loss [SHAPE=kickoff|ads|soak|ramp] [VIEWERS=n] [SECONDS=n]
 	@$(PYTHON) -m deploy.demo.load $(if $(SHAPE),--shape $(SHAPE)) $(if $(VIEWERS),--viewers $(VIEWERS)) $(if $(SECONDS),--seconds $(SECONDS))
+
+pictures: setup-test ## take docs/page.png, of the page over generated views [FOLDER=where every screen goes, in both schemes and on a phone]
+	@$(PYTHON) -m tests.pictures $(FOLDER)
 
 images: setup ## build the services' images with the docker at hand
 	@$(PYTHON) -m deploy.images.build

@@ -34,6 +34,7 @@ LONGEST: Final = (
     "test_second_cluster.py",
     "test_players.py",
     "test_query_sources.py",
+    "test_page.py",
 )
 
 

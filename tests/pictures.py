@@ -1,0 +1,76 @@
+"""`python -m tests.pictures [FOLDER]`: takes docs/page.png, of generated views; with a folder, every screen."""
+
+import sys
+import tempfile
+from pathlib import Path
+from typing import Final
+
+from playwright.sync_api import Browser, expect, sync_playwright
+
+from deploy.local.paths import ROOT
+from services.accounts.commands import login_link
+from shared.topics import LIVE
+from tests.integration.brokers import broker_with_topics
+from tests.integration.dashboard_parts import WATCHER
+from tests.integration.page_parts import CHROMIUM_ARGS, SOON_MS, Looked, looked_at, watch_now
+
+SCREENS: Final = {
+    "now": "?customer=acme",
+    "explore": "explore?customer=acme&by=cdn",
+    "errors": "errors?customer=acme&range=7d",
+    "views": "views?customer=acme",
+    "view": "view?customer=acme&view=view-of-x",
+    "titles": "titles?customer=acme",
+}
+_WIDTH: Final = 1280
+_PHONE: Final = 390
+
+
+def main(arguments: list[str]) -> int:
+    """Takes the pictures."""
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        broker_with_topics(Path(folder) / "broker", [LIVE]) as broker,
+        looked_at(Path(folder), broker) as looked,
+        sync_playwright() as playwright,
+    ):
+        browser = playwright.chromium.launch(executable_path="/usr/bin/chromium", args=CHROMIUM_ARGS)
+        _take(browser, looked, "now", ROOT / "docs" / "page.png", scheme="light", width=_WIDTH)
+        for to in arguments[:1]:
+            for scheme in ("light", "dark"):
+                for width in (_WIDTH, _PHONE):
+                    for screen in SCREENS:
+                        _take(
+                            browser,
+                            looked,
+                            screen,
+                            Path(to) / f"{screen}-{scheme}-{width}.png",
+                            scheme=scheme,
+                            width=width,
+                        )
+        browser.close()
+    return 0
+
+
+def _take(browser: Browser, looked: Looked, screen: str, to: Path, *, scheme: str, width: int) -> None:
+    context = browser.new_context(
+        viewport={"width": width, "height": 800},
+        color_scheme="dark" if scheme == "dark" else "light",
+        timezone_id="Europe/Berlin",
+        reduced_motion="reduce",
+    )
+    page = context.new_page()
+    page.goto(f"{looked.url}login#{login_link(looked.installation.postgres.dsn, WATCHER)}")
+    page.wait_for_selector("#account", timeout=SOON_MS)
+    watch_now(looked.installation)
+    page.goto(looked.url + SCREENS[screen])
+    page.wait_for_selector("main h2", timeout=SOON_MS)
+    expect(page.locator(".skeleton")).to_have_count(0, timeout=SOON_MS)
+    if screen == "now":
+        page.wait_for_selector(".suspects", timeout=SOON_MS)
+    page.screenshot(path=to, full_page=True)
+    context.close()
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
