@@ -16,6 +16,7 @@ from yarl import URL
 from services.accounts.http.access import ELSEWHERE, PUBLIC, Routing
 from services.rim.http.openapi import Operation, document, merged
 from services.rim.http.problems import problem_response
+from shared.codec import NO_JSON
 from shared.problems import Problem
 
 log = structlog.get_logger(__name__)
@@ -110,7 +111,7 @@ class Forwarding:
                 while not answer.content.at_eof() and len(body) < _DOCUMENT_BYTES_MAX:
                     body += await answer.content.read(_DOCUMENT_BYTES_MAX - len(body))
                 found: dict[str, object] = msgspec.json.decode(body, type=dict)
-        except (aiohttp.ClientError, TimeoutError, msgspec.DecodeError) as error:
+        except (aiohttp.ClientError, TimeoutError, *NO_JSON) as error:
             log.warning("query_away", kind=type(error).__name__)
             return None
         else:

@@ -1,10 +1,14 @@
 """Whole HTTP requests, heads included, as nobody but an attacker sends them; and the first lines of the answers."""
 
 import asyncio
+import contextlib
 import random
+import re
 from collections.abc import Sequence
 from typing import Any, Final
 from urllib.parse import quote
+
+from aiohttp import web
 
 from tests.fuzz.hostile import dumped
 from tests.fuzz.values import mutated
@@ -44,6 +48,7 @@ _METHODS: Final = [
     b"HEAD",
     b"PUT",
     b"DELETE",
+    b"PATCH",
     b"PATCH",
 ]
 _NAMES: Final = [
@@ -87,6 +92,12 @@ _ACCEPTED: Final = [
         b"cdn,country,os",
     ),
 ]
+
+
+def paths_of(app: web.Application) -> list[str]:
+    """Every path that the application serves, parts of a path filled in: what is added later is among them."""
+    canonical = {route.resource.canonical for route in app.router.routes() if route.resource is not None}
+    return sorted(re.sub(r"\{[^}]*\}", "a", path) for path in canonical)
 
 
 def hostile_bodies(documents: Sequence[Any], count: int, seed: int = 0) -> list[bytes]:
@@ -143,3 +154,5 @@ async def status_of(port: int, request: bytes) -> int:
         return 0
     finally:
         writer.close()
+        with contextlib.suppress(ConnectionError):
+            await writer.wait_closed()
