@@ -1,11 +1,11 @@
 """The cost of the finalizer: `python -m bench.finalizer [--only PART ...] [--rows N ...] [--batch N] [...]`, see `--help`.
 
 `merges`: a batch merged into tables of different sizes; `rebuild`: slices counted again in them; `hour`: a large hour counted
-again; `whole`: the whole path of a batch (bronze, views, rollups, serving); `reprocess`: beacons folded by the processor's core,
-beside the same fold as SQL windows, both with the same hash; `queries`: the page's queries over a year of hourly rollups of 100
-customers. Each part checks its rows before it reports a figure, and stores its figures. Compared parts alternate, and ratios are of
-CPU time. Default sizes need minutes; `--rows 1000000 5000000 10000000 --hour 1000000 --whole 100000 --beacons 1000000 --codegen` is
-the full size.
+again; `whole`: the whole path of a batch (bronze, views, rollups, serving); `small`, `growing`: batches under default settings;
+`reprocess`: beacons folded by the processor's core, beside the same fold as SQL windows, both with the same hash; `queries`: the
+page's queries over a year of hourly rollups of 100 customers. Each part checks its rows before it reports a figure, and stores its
+figures. Compared parts alternate, and ratios are of CPU time. Default sizes need minutes; `--rows 1000000 5000000 10000000
+--hour 1000000 --whole 100000 --growing 100000 --beacons 1000000 --codegen` is the full size.
 """
 
 import argparse
@@ -15,10 +15,13 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Final
 
-from bench.finalizer import landing, queries, reprocessing
+import pydantic
+
+from bench.finalizer import batches, landing, queries, reprocessing
 from bench.finalizer.timing import Wrong
 from bench.results import Part, keep, table
 from deploy.local.paths import SPARK_JARS
@@ -26,7 +29,7 @@ from deploy.local.postgres import Postgres
 from services.finalizer.settings import FinalizerSettings
 from services.finalizer.warehouse import session
 
-PARTS: Final = ("merges", "rebuild", "hour", "whole", "reprocess", "queries")
+PARTS: Final = ("merges", "rebuild", "hour", "whole", "small", "growing", "reprocess", "queries")
 
 
 def main(arguments: list[str]) -> int:
@@ -41,6 +44,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--slices", type=int, default=100, help="slices counted again at once")
     parser.add_argument("--hour", type=int, default=200_000, help="views of the large hour")
     parser.add_argument("--whole", type=int, default=20_000, help="views of a batch through the whole path")
+    parser.add_argument("--growing", type=int, default=20_000, help="views of each batch into the hour that grows")
     parser.add_argument("--beacons", type=int, default=200_000, help="beacons of a reprocess, ten a view")
     parser.add_argument("--days", type=int, default=365, help="days of hourly rollups that are served")
     parser.add_argument("--only", nargs="+", choices=PARTS, default=PARTS, help="parts to run")
@@ -75,12 +79,22 @@ def main(arguments: list[str]) -> int:
 
 def _parts(settings: FinalizerSettings, given: argparse.Namespace, server: Postgres) -> Iterator[Part]:
     if set(given.only) != {"queries"}:
-        yield from _on_spark(settings, given)
+        yield from _on_spark(settings, given, server)
     if "queries" in given.only:
         yield asyncio.run(queries.run(server.create_database("year"), given.days))
 
 
-def _on_spark(settings: FinalizerSettings, given: argparse.Namespace) -> Iterator[Part]:
+def _by_default(settings: FinalizerSettings, server: Postgres, name: str) -> FinalizerSettings:
+    """All dimensions, in a warehouse and a database of their own."""
+    changed = {
+        "warehouse_dir": f"{settings.warehouse_dir}-{name}",
+        "postgres_dsn": pydantic.SecretStr(server.create_database(name)),
+        "rollup_by": FinalizerSettings.model_fields["rollup_by"].default,
+    }
+    return settings.model_copy(update=changed)
+
+
+def _on_spark(settings: FinalizerSettings, given: argparse.Namespace, server: Postgres) -> Iterator[Part]:
     spark = session.start(settings)
     try:
         if {"merges", "rebuild"} & set(given.only):
@@ -94,6 +108,9 @@ def _on_spark(settings: FinalizerSettings, given: argparse.Namespace) -> Iterato
         # The whole path before the beacons of the reprocess, which are in table bronze too.
         if "whole" in given.only:
             yield landing.whole_path(spark, settings, given.whole)
+        for name, run in (("small", batches.small), ("growing", partial(batches.growing, views=given.growing))):
+            if name in given.only:
+                yield run(spark, _by_default(settings, server, name))
         if "reprocess" in given.only:
             yield reprocessing.run(spark, settings, given.beacons)
     finally:

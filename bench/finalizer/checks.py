@@ -53,12 +53,17 @@ def rebuilt(place: str, result: Rebuilt) -> None:
 
 
 def whole(place: str, dsn: str, views: int) -> None:
-    """Records and views once, rollups by hour and by day and the serving copy as a recount of the views has them."""
+    """Records once, and what `landed` checks."""
     expect(
         "records in bronze, distinct",
         _ask(tables.BRONZE, place, "count(*), count(DISTINCT kafka_offset)"),
         (views, views),
     )
+    landed(place, dsn, views)
+
+
+def landed(place: str, dsn: str, views: int) -> None:
+    """Views once, rollups by hour and by day and the serving copy as a recount of the views has them."""
     expect("views, distinct", _ask(tables.VIEWS, place, "count(*), count(DISTINCT view_id)"), (views, views))
     by_hour = "SELECT hour, customer_id, count(*), sum(watch_ms) FROM t GROUP BY ALL ORDER BY ALL"
     wanted = _rows(tables.VIEWS, place, "hour, customer_id, watch_ms", "NOT deleted", by_hour)

@@ -40,15 +40,16 @@ def view_records(
     day: int | None = None,
     like: int | None = None,
     spread_ms: int = DAY_MS,
+    begin_ms: int = 0,
 ) -> DataFrame:
     """Records of topic `views` as the Kafka source gives them: views number `first` and on, in order of their days.
 
-    All of `day`, or of the day that view number `like` is of, where one is given. They end within `spread_ms` of its begin.
+    All of `day`, or of the day that view number `like` is of, where one is given. They end within `spread_ms` from `begin_ms` on.
     """
     number = sf.col("id")
     if like is not None:
         day = day_of(like)
-    values = _values(sf.lit(day).cast("bigint") if day is not None else _day(number), revision, spread_ms)
+    values = _values(sf.lit(day).cast("bigint") if day is not None else _day(number), revision, spread_ms, begin_ms)
     value = _filled(sf.lit(VIEW.encode(A_VIEW).decode()), values)
     return spark.range(first, first + count).select(
         sf.encode(value, "utf-8").alias("value"),
@@ -69,11 +70,11 @@ def _day(number: Column) -> Column:
     return (sf.lit(DAY) + number / VIEWS_A_DAY).cast("bigint")
 
 
-def _values(day: Column, revision: int, spread_ms: int = DAY_MS) -> dict[Any, Column]:
+def _values(day: Column, revision: int, spread_ms: int = DAY_MS, begin_ms: int = 0) -> dict[Any, Column]:
     """The value of each placeholder in view number `id`."""
     number = sf.col("id")
     # All end on their day.
-    start = day * DAY_MS + sf.pmod(sf.hash(number), sf.lit(spread_ms - PLAYED_MS)).cast("bigint")
+    start = day * DAY_MS + begin_ms + sf.pmod(sf.hash(number), sf.lit(spread_ms - PLAYED_MS)).cast("bigint")
     return {
         "@id": number.cast("string"),
         "@customer": sf.concat(sf.lit("customer_"), (number % CUSTOMERS).cast("string")),

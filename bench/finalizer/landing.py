@@ -11,13 +11,14 @@ from pyspark.sql import DataFrame, SparkSession
 from bench.finalizer import checks, inputs
 from bench.finalizer.timing import ROUNDS, Took, best, cost_ratio, head, print_rounds, row, took
 from bench.results import Part, against
-from services.finalizer.serving.customer_limits import CustomerLimits
+from services.finalizer.driver import rebuilding_of
 from services.finalizer.serving.database import Serving
 from services.finalizer.serving.published import Rebuilt
 from services.finalizer.settings import FinalizerSettings
 from services.finalizer.streaming import rollups
 from services.finalizer.streaming.landing import Landing
 from services.finalizer.streaming.raw import RawLanding
+from services.finalizer.streaming.rebuilding import Rebuilding
 from services.finalizer.transforms.views import HOUR_MS, latest_per_view, may_be_stored, parse
 from services.finalizer.warehouse import tables, views_table
 from services.rim.process.crash_points import CrashPoints
@@ -191,14 +192,11 @@ def whole_path(spark: SparkSession, settings: FinalizerSettings, views: int) -> 
     landing = Landing(
         settings.warehouse_dir,
         serving,
-        slices_max=settings.slices_max,
-        sets=settings.sets,
-        members_max=settings.members_max,
         bytes_max=settings.batch_bytes_max,
-        customer_limits=CustomerLimits(settings.customers_database, settings.members_max),
         clock_ms=lambda: 0,
         crash_points=CrashPoints(),
     )
+    rebuilding = rebuilding_of(settings, serving, landing, clock_ms=lambda: 0, crash_points=CrashPoints())
     raw = RawLanding(settings.warehouse_dir, BEACONS.name, "bench", clock_ms=lambda: 0, crash_points=CrashPoints())
     bronze: dict[str, list[Took]] = {spread: [] for spread in _SPREADS_MS}
     rest: dict[str, list[Took]] = {spread: [] for spread in _SPREADS_MS}
@@ -210,7 +208,7 @@ def whole_path(spark: SparkSession, settings: FinalizerSettings, views: int) -> 
             ).persist()
             records.count()
             bronze[spread].append(took(lambda: raw(inputs.as_beacons(records), number)))  # noqa: B023 - called at once
-            rest[spread].append(took(lambda: landing(records, number)))  # noqa: B023
+            rest[spread].append(took(lambda: _land(landing, rebuilding, records, number)))  # noqa: B023
             records.unpersist()
             number += 1
     serving.close()
@@ -257,6 +255,11 @@ def whole_path(spark: SparkSession, settings: FinalizerSettings, views: int) -> 
             ),
         ],
     )
+
+
+def _land(landing: Landing, rebuilding: Rebuilding, records: DataFrame, number: int) -> None:
+    landing(records, number)
+    rebuilding.rebuild_dirty(records.sparkSession, "bench")
 
 
 def _spreads(slices: dict[str, int]) -> str:

@@ -18,9 +18,9 @@ period of {grace:g} s.
 It is measured over the {closed:,} views whose player closed them, because only there it is certain which grace period applied.
 Closed view to page's figures: the same views, to the write of their hot row, a few ms before the commit that brings it to the page.
 Row to page's figures: from the row's append to the same moment, over all rows, including those that waited for the tables.
-Row to rollups: from the row's append to the publishing of the first batch that had it in the warehouse, over all rows, including
-those that waited for Spark to start. published_at is read about once a second, so of two publishings within a second only the
-later is seen."""
+Row to rollups: from the row's append to the publishing of the first round that counted it in the warehouse, over all rows,
+including those that waited for Spark to start. published_at is read about once a second, so of two publishings within a second
+only the later is seen."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class Landed:
 def published_after(row: Landed, published_ms: list[int]) -> int | None:
     """The first of these moments, in ascending order, by which the row was published; None without such a moment.
 
-    A batch publishes all it has landed before the next one begins, so that is the first publishing after the write.
+    A round counts all that was landed before it, and none runs beside a batch, so that is the first publishing after the write.
     """
     at = bisect_left(published_ms, row.landed_at_ms)
     return published_ms[at] if at < len(published_ms) else None

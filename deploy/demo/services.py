@@ -230,6 +230,8 @@ class DemoServices:
                 "FINALIZER_POSTGRES_DSN": self.postgres_dsn,
                 "FINALIZER_JARS_DIR": str(SPARK_JARS),
                 "FINALIZER_TRIGGER_SECONDS": str(TRIGGER_SECONDS),
+                "FINALIZER_RAW_TRIGGER_SECONDS": str(TRIGGER_SECONDS),
+                "FINALIZER_ROLLUP_SECONDS": str(TRIGGER_SECONDS),
                 "FINALIZER_DRIVER_MEMORY": "1g",
                 "FINALIZER_APPLICATIONS": ",".join(part.application for part in self._parts),
                 "FINALIZER_ADMIN_HOST": _HOST,
@@ -362,8 +364,15 @@ def shortened() -> list[Shortened]:
         Shortened(VideoViewsSettings.variable(field), f"{value}", f"{VideoViewsSettings.model_fields[field].default}")
         for field, value in FINISH_MS.items()
     ]
-    trigger = FinalizerSettings.model_fields["trigger_seconds"].default
-    return [*finish, Shortened(FinalizerSettings.variable("trigger_seconds"), f"{TRIGGER_SECONDS}", f"{trigger:g}")]
+    triggers = [
+        Shortened(
+            FinalizerSettings.variable(field),
+            f"{TRIGGER_SECONDS}",
+            f"{FinalizerSettings.model_fields[field].default:g}",
+        )
+        for field in ("trigger_seconds", "raw_trigger_seconds", "rollup_seconds")
+    ]
+    return [*finish, *triggers]
 
 
 def snippets(services: DemoServices) -> str:

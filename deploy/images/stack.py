@@ -179,7 +179,10 @@ class Stack:
     def overrides() -> dict[str, Any]:
         """What of the compose file is changed: the settings that the demo shortens."""
         finish = {VideoViewsSettings.variable(field): str(value) for field, value in FINISH_MS.items()}
-        trigger = {FinalizerSettings.variable("trigger_seconds"): str(TRIGGER_SECONDS)}
+        trigger = {
+            FinalizerSettings.variable(field): str(TRIGGER_SECONDS)
+            for field in ("trigger_seconds", "raw_trigger_seconds", "rollup_seconds")
+        }
         services = yaml.safe_load(COMPOSE_FILE.read_text(encoding="utf-8"))["services"]
         shortened = {name: finish for name in services if name.startswith("processor-")} | {"finalizer": trigger}
         return {"services": {name: {"environment": environ} for name, environ in shortened.items()}}

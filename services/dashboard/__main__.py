@@ -36,6 +36,7 @@ from services.dashboard.limits.queries import PostgresLimits
 from services.dashboard.live.board import LiveBoard
 from services.dashboard.live.feed import LiveFeed
 from services.dashboard.live.history import LiveHistory
+from services.dashboard.live.past_routes import PostgresPast
 from services.dashboard.quality.queries import PostgresServing
 from services.dashboard.quality.shared_answers import SharedServing
 from services.dashboard.replay import Replay
@@ -201,6 +202,7 @@ def _assemble(settings: DashboardSettings, fate: _Fate, stop: threading.Event) -
         now_ms=_now_ms,
         replay=replay,
         limits=PostgresLimits(customers or serving.postgres, serving.postgres),
+        past=PostgresPast(serving.postgres),
         forwarding=forwarding,
     )
     runner = make_runner(app, settings.drain_seconds_max)

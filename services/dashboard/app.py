@@ -20,8 +20,10 @@ from services.accounts.store.audit import Actor
 from services.dashboard.forwarding import Forwarding
 from services.dashboard.limits.queries import LimitsSource
 from services.dashboard.limits.routes import LimitsRoutes
+from services.dashboard.live import past_routes
 from services.dashboard.live import routes as live
 from services.dashboard.live.board import LiveBoard
+from services.dashboard.live.past_routes import Past, PastRoutes
 from services.dashboard.live.routes import LiveRoutes
 from services.dashboard.page.files import POLICY
 from services.dashboard.page.routes import STATIC, Pages
@@ -40,7 +42,7 @@ HOURS_MAX: Final = 366 * 24
 #: A later play of a session is named by its number, too.
 VIEW_CHARS_MAX: Final = VIEW_ID_CHARS_MAX + 4
 #: What is served here of the public API; all else under /v1 is passed on.
-OPERATIONS: Final[list[Operation]] = [*live.OPERATIONS]
+OPERATIONS: Final[list[Operation]] = [*live.OPERATIONS, *past_routes.OPERATIONS]
 #: A question that is passed on may have a long filter in its address.
 LINE_BYTES_MAX: Final = 65_536
 _AWAY: Final = STATIC / "away.html"
@@ -92,12 +94,13 @@ def make_app(
     now_ms: Callable[[], int],
     replay: Replay | None = None,
     limits: LimitsSource | None = None,
+    past: Past | None = None,
     forwarding: Forwarding | None = None,
 ) -> web.Application:
     """The application that shows `board` and asks `serving`, and `views` and `replay` where the processor's lookups are on.
 
-    `limits` has the customers' limits, `forwarding` passes questions on. Raises `AccessUnnamed` if a route does not say who may
-    use it.
+    `limits` has the customers' limits, `past` the live picture of earlier; `forwarding` passes questions on. Raises `AccessUnnamed`
+    if a route does not say who may use it.
     """
     app = web.Application(client_max_size=BODY_BYTES_MAX)
     app.on_response_prepare.append(_finish)
@@ -114,6 +117,8 @@ def make_app(
         replay.add_to(routing, door.noting)
     if limits is not None:
         LimitsRoutes(limits, now_ms).add_to(routing)
+    if past is not None:
+        PastRoutes(past).add_to(routing)
     if forwarding is not None:
         # The last: what has a route of its own here is answered here.
         forwarding.add_to(routing, [*OPERATIONS, *door.routes.api.described])

@@ -5,12 +5,11 @@ import json
 import os
 import sys
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
 import structlog
-from pyspark.sql import DataFrame
 
 from services.finalizer import commands, folding
 from services.finalizer.driver import Driver, clock_ms, writing
@@ -23,6 +22,7 @@ from services.finalizer.streaming.batches import Batches
 from services.finalizer.streaming.raw import RawLanding
 from services.finalizer.streaming.rows import RowLanding
 from services.finalizer.streaming.stalls import Stalls
+from services.finalizer.streaming.upkeep import Upkeep
 from services.finalizer.warehouse import identity
 from services.finalizer.warehouse.locations import is_local
 from services.finalizer.warehouse.row_topics import RowTopic
@@ -113,8 +113,12 @@ def land(settings: FinalizerSettings, stop: threading.Event, *, once: bool) -> N
         of_rows = [row_topic.topic for row_topic in settings.row_topics]
         verify_topics(settings, [BEACONS, LATE, REJECTED, *of_rows])
         with writing(settings, stop) as driver:
-            streams = _start(driver, once=once)
-            health.watch([one.batches for one in streams])
+            streams, maintained = _start(driver, once=once)
+            upkeep = Upkeep(
+                driver.spark, driver.rebuilding, maintained, every_seconds=settings.rollup_seconds, stop=driver.stop
+            )
+            upkeep.start()
+            health.watch([*(one.batches for one in streams), upkeep])
             log.info("streams_started", trigger_seconds=settings.trigger_seconds, once=once)
             stalls = (
                 Stalls(settings.views_kafka, [VIEWS.name]),
@@ -122,16 +126,26 @@ def land(settings: FinalizerSettings, stop: threading.Event, *, once: bool) -> N
             )
 
             def watch() -> None:
+                upkeep.watch()
                 for one in stalls:
                     one.look()
 
-            stream.run(streams, stop, drain_seconds_max=settings.drain_seconds_max, watch=watch)
+            try:
+                stream.run(streams, stop, drain_seconds_max=settings.drain_seconds_max, watch=watch)
+            finally:
+                upkeep.join(settings.drain_seconds_max)
+            upkeep.watch()
+            if once:
+                driver.rebuilding.rebuild_dirty(driver.spark, upkeep.stream)
     finally:
         admin.stop()
 
 
-def _start(driver: Driver, *, once: bool) -> list[stream.Stream]:
-    """One stream a topic, each with its checkpoint and its tables: one that fails or waits holds up no other's."""
+def _start(driver: Driver, *, once: bool) -> tuple[list[stream.Stream], list[Maintenance]]:
+    """One stream a topic, each with its checkpoint and its tables: one that fails or waits holds up no other's.
+
+    And what is maintained of each.
+    """
     settings, spark = driver.settings, driver.spark
     warehouse = identity.warehouse_id(spark, settings.warehouse_dir)
     views_id = identity.topic_ids(settings.views_kafka, [VIEWS.name])[VIEWS.name]
@@ -156,15 +170,16 @@ def _start(driver: Driver, *, once: bool) -> list[stream.Stream]:
             if is_new
             else "earliest"
         )
-    return [
+    started = [
         _start_views(driver, once=once),
         *(_start_raw(driver, topic, raw_ids[topic], starting[topic], once=once) for topic in RAW),
         *(_start_rows(driver, topic, once=once) for topic in settings.row_topics),
     ]
+    return [one for one, _ in started], [maintenance for _, maintenance in started]
 
 
-def _start_views(driver: Driver, *, once: bool) -> stream.Stream:
-    settings = driver.settings
+def _start_views(driver: Driver, *, once: bool) -> tuple[stream.Stream, Maintenance]:
+    settings, landing = driver.settings, driver.landing
     offsets_max = settings.offsets_per_trigger_max
     # Rows that are read again are merged by revision.
     records = stream.read(driver.spark, settings.views_kafka, VIEWS.name, offsets_max=offsets_max, starting="earliest")
@@ -172,41 +187,37 @@ def _start_views(driver: Driver, *, once: bool) -> stream.Stream:
     if settings.row_topics:
         # Streams only append to it, which conflicts with no other writer.
         kept.append(UNPARSED_ROWS)
-    maintenance = Maintenance.of(settings, kept, clock_ms, driver.stop, driver.serving)
-    batches = Batches("views", _land_and_maintain(driver.landing, maintenance), driver.stop)
-    return stream.start(records, batches, settings, once=once)
+    maintenance = Maintenance.of(settings, kept, clock_ms, driver.stop, turn=landing.turn, serving=driver.serving)
+    batches = Batches("views", landing, driver.stop)
+    return stream.start(records, batches, settings, trigger_seconds=settings.trigger_seconds, once=once), maintenance
 
 
-def _start_raw(driver: Driver, topic: str, topic_id: str, starting: str, *, once: bool) -> stream.Stream:
+def _start_raw(
+    driver: Driver, topic: str, topic_id: str, starting: str, *, once: bool
+) -> tuple[stream.Stream, Maintenance]:
     settings = driver.settings
     offsets_max = settings.raw_offsets_per_trigger_max
     records = stream.read(driver.spark, settings, topic, offsets_max=offsets_max, starting=starting)
     landing = RawLanding(settings.warehouse_dir, topic, topic_id, clock_ms=clock_ms, crash_points=driver.crash_points)
+    batches = Batches(RAW[topic].name, landing, driver.stop)
+    # Appends conflict with no maintenance: they wait for no turn.
     maintenance = Maintenance.of(settings, [RAW[topic]], clock_ms, driver.stop)
-    batches = Batches(RAW[topic].name, _land_and_maintain(landing, maintenance), driver.stop)
-    return stream.start(records, batches, settings, once=once)
+    return stream.start(
+        records, batches, settings, trigger_seconds=settings.raw_trigger_seconds, once=once
+    ), maintenance
 
 
-def _start_rows(driver: Driver, topic: RowTopic, *, once: bool) -> stream.Stream:
+def _start_rows(driver: Driver, topic: RowTopic, *, once: bool) -> tuple[stream.Stream, Maintenance]:
     settings = driver.settings
     offsets_max = settings.raw_offsets_per_trigger_max
     # Rows that are read again are merged by its key.
     records = stream.read(driver.spark, settings, topic.name, offsets_max=offsets_max, starting="earliest")
     landing = RowLanding(settings.warehouse_dir, topic, clock_ms=clock_ms, crash_points=driver.crash_points)
-    maintenance = Maintenance.of(settings, [ROWS[topic.name]], clock_ms, driver.stop)
-    batches = Batches(topic.name, _land_and_maintain(landing, maintenance), driver.stop)
-    return stream.start(records, batches, settings, once=once)
-
-
-def _land_and_maintain(
-    landing: Callable[[DataFrame, int], int], maintenance: Maintenance
-) -> Callable[[DataFrame, int], int]:
-    def work(batch: DataFrame, batch_id: int) -> int:
-        records = landing(batch, batch_id)
-        maintenance.run_if_due(batch.sparkSession)
-        return records
-
-    return work
+    maintenance = Maintenance.of(settings, [ROWS[topic.name]], clock_ms, driver.stop, turn=landing.turn)
+    batches = Batches(topic.name, landing, driver.stop)
+    return stream.start(
+        records, batches, settings, trigger_seconds=settings.raw_trigger_seconds, once=once
+    ), maintenance
 
 
 if __name__ == "__main__":

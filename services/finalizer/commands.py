@@ -142,7 +142,7 @@ def _export(job: Job) -> None:
 def _maintain(job: Job) -> None:
     with writing(job.settings, job.stop) as driver:
         failed = Maintenance.of(
-            job.settings, tables.those_of(job.settings.row_topics), clock_ms, job.stop, driver.serving
+            job.settings, tables.those_of(job.settings.row_topics), clock_ms, job.stop, serving=driver.serving
         ).run(driver.spark)
         if failed:
             raise MaintenanceFailed(f"not maintained: {', '.join(failed)}; the log says why")

@@ -2,7 +2,7 @@
 
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -13,7 +13,10 @@ from services.finalizer.serving.database import Serving
 from services.finalizer.serving.published import first_kept_hour
 from services.finalizer.settings import FinalizerSettings
 from services.finalizer.streaming.landing import Landing
+from services.finalizer.streaming.rebuilding import Rebuilding
+from services.finalizer.transforms.forgotten import Forgotten
 from services.finalizer.warehouse import checkpoint_lock, session, tables
+from services.finalizer.warehouse.views_table import read
 from services.rim.process.crash_points import CrashPoints
 
 
@@ -25,6 +28,7 @@ class Driver:
     spark: SparkSession
     serving: Serving
     landing: Landing
+    rebuilding: Rebuilding
     crash_points: CrashPoints
     stop: threading.Event
 
@@ -38,26 +42,55 @@ def writing(settings: FinalizerSettings, stop: threading.Event) -> Iterator[Driv
         )
         try:
             serving.open()
-            serving.keep_views(first_kept_hour(clock_ms(), settings.recent_days))
             with spark_session(settings) as spark:
                 tables.ensure(
                     spark, settings.warehouse_dir, auto_compact=settings.auto_compact, rows_of=settings.row_topics
                 )
+                # Before views are kept: from then on others bring them, too.
+                refuse_forgotten(spark, settings.warehouse_dir, serving)
+                serving.keep_views(first_kept_hour(clock_ms(), settings.recent_days))
                 crash_points = CrashPoints(settings.crash_at)
                 landing = Landing(
                     settings.warehouse_dir,
                     serving,
-                    slices_max=settings.slices_max,
-                    sets=settings.sets,
-                    members_max=settings.members_max,
                     bytes_max=settings.batch_bytes_max,
-                    customer_limits=CustomerLimits(settings.customers_database, settings.members_max),
                     clock_ms=clock_ms,
                     crash_points=crash_points,
                 )
-                yield Driver(settings, spark, serving, landing, crash_points, stop)
+                rebuilding = rebuilding_of(settings, serving, landing, clock_ms=clock_ms, crash_points=crash_points)
+                yield Driver(settings, spark, serving, landing, rebuilding, crash_points, stop)
         finally:
             serving.close()
+
+
+def rebuilding_of(
+    settings: FinalizerSettings,
+    serving: Serving,
+    landing: Landing,
+    *,
+    clock_ms: Callable[[], int],
+    crash_points: CrashPoints,
+) -> Rebuilding:
+    """What rebuilds what this landing makes dirty, as the settings say."""
+    return Rebuilding(
+        settings.warehouse_dir,
+        serving,
+        slices_max=settings.slices_max,
+        sets=settings.sets,
+        members_max=settings.members_max,
+        customer_limits=CustomerLimits(settings.customers_database, settings.members_max),
+        minutes_days=settings.minutes_days,
+        turn=landing.turn,
+        clock_ms=clock_ms,
+        crash_points=crash_points,
+    )
+
+
+def refuse_forgotten(spark: SparkSession, warehouse: str, serving: Serving) -> None:
+    """Gives a serving database without any the list of forgotten viewers: it may have been lost and made again."""
+    if not serving.forgotten():
+        known = read(spark, warehouse, tables.FORGOTTEN).collect()
+        serving.refuse([Forgotten(one["customer_id"], bytes(one["viewer"]), one["forgotten_ms"]) for one in known])
 
 
 @contextmanager

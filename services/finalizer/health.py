@@ -5,7 +5,11 @@ from collections.abc import Sequence
 from typing import Final
 
 from services.finalizer.streaming.batches import Batches
+from services.finalizer.streaming.upkeep import Upkeep
 from services.rim.admin.admin import Check
+
+#: What works in pieces that end: batches of streams, and what follows from them.
+Working = Batches | Upkeep
 
 #: A batch that runs longer than this hangs: the process should be restarted.
 BATCH_SECONDS_MAX: Final = 1800.0
@@ -15,9 +19,9 @@ class Health:
     """Ready once the streams run and no last batch has failed; alive unless a batch hangs."""
 
     def __init__(self) -> None:
-        self._streams: Sequence[Batches] = ()
+        self._streams: Sequence[Working] = ()
 
-    def watch(self, streams: Sequence[Batches]) -> None:
+    def watch(self, streams: Sequence[Working]) -> None:
         """The streams run: from now on their batches are asked."""
         self._streams = streams
 

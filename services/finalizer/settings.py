@@ -68,7 +68,19 @@ class FinalizerSettings(Settings):
         default=None, min_length=1, description="password of FINALIZER_VIEWS_USERNAME"
     )
     trigger_seconds: float = pydantic.Field(
-        default=30.0, ge=0.1, le=3600, description="time between the starts of two batches of a stream"
+        default=30.0, ge=0.1, le=3600, description="time between the starts of two batches of views"
+    )
+    raw_trigger_seconds: float = pydantic.Field(
+        default=60.0,
+        ge=0.1,
+        le=3600,
+        description="the same, of the other streams: nobody waits for what they land",
+    )
+    rollup_seconds: float = pydantic.Field(
+        default=60.0,
+        ge=0.1,
+        le=3600,
+        description="between two rounds that count changed hours again; hot rows have them before",
     )
     offsets_per_trigger_max: int = pydantic.Field(
         default=100_000, ge=1, le=10_000_000, description="offsets of one batch"
@@ -80,16 +92,16 @@ class FinalizerSettings(Settings):
         description="bytes of views that are merged, and that the driver holds, at a time; a larger batch is landed in pieces",
     )
     raw_offsets_per_trigger_max: int = pydantic.Field(
-        default=200_000,
+        default=400_000,
         ge=1,
         le=10_000_000,
-        description="the same, of each of the streams that fill bronze, late and rejected",
+        description="the same, of each of the other streams",
     )
     slices_max: int = pydantic.Field(
         default=500,
         ge=1,
         le=10_000,
-        description="slices rebuilt and published in one transaction; a batch may take several",
+        description="slices rebuilt and published in one transaction; a round may take several",
     )
     rollup_by: str = pydantic.Field(
         default=",".join(DIMENSIONS),

@@ -37,10 +37,11 @@ def repair(settings: ServingSettings, *, refill: bool) -> Iterator[str]:
             with connection.transaction():
                 connection.execute(
                     "INSERT INTO finalizer.dirty_slices (hour, customer_id)"
-                    " SELECT * FROM unnest(%s::bigint[], %s::text[]) ON CONFLICT DO NOTHING",
+                    " SELECT * FROM unnest(%s::bigint[], %s::text[])"
+                    " ON CONFLICT (hour, customer_id) DO UPDATE SET minutes = NULL",
                     ([hour for hour, _ in left], [customer_id for _, customer_id in left]),
                 )
-            yield "The finalizer counts these with its next batch. If they differ after it, rows are missing: repair --refill."
+            yield "The finalizer counts these in its next round. If they differ after it, rows are missing: repair --refill."
         with connection.transaction():
             connection.execute("SELECT serving.settle(array_agg(hour), array_agg(customer_id)) FROM serving.hot_slices")
 

@@ -150,6 +150,8 @@ class Installation:
             "FINALIZER_JARS_DIR": str(SPARK_JARS),
             "FINALIZER_POSTGRES_DSN": self.dsn,
             "FINALIZER_TRIGGER_SECONDS": "1",
+            "FINALIZER_RAW_TRIGGER_SECONDS": "1",
+            "FINALIZER_ROLLUP_SECONDS": "1",
             "FINALIZER_DRIVER_MEMORY": "1g",
             # Each is a stream of its own, which a test of views need not start.
             "FINALIZER_APPLICATIONS": "",

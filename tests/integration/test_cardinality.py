@@ -17,6 +17,7 @@ from services.collector.customers.table import MIGRATIONS_DIR
 from services.dashboard.quality.queries import PostgresServing
 from services.finalizer.serving.published import Rebuilt
 from services.finalizer.streaming import rollups
+from services.finalizer.streaming.recount import Recount, recount
 from services.finalizer.transforms.rollups import MEASURES
 from services.finalizer.warehouse import tables, views_table
 from services.rim.database.migrations import migrate
@@ -77,6 +78,45 @@ async def test_invented_values_make_few_rollups_with_exact_totals(warehouse: War
     expect_exact(stored)
     by_cdn = {row["members"][0]: row["views"] for row in of(stored, "hour")}
     assert by_cdn == {"akamai": 3, "late": 2, **{f"cdn-{n:02}": 1 for n in (1, 2, 3)}, "(other)": INVENTED - 5}
+
+
+def test_an_hour_that_is_counted_by_minutes_is_counted_whole_when_it_has_too_many_members_or_other_sets(
+    warehouse: Warehouse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rebuilding = warehouse.driver.rebuilding
+    monkeypatch.setattr(rebuilding, "_minutes_views_min", 0)
+    parts: list[bool] = []
+
+    def noted(*given: Any) -> Recount:
+        parts.append(bool((again := recount(*given)).parts))
+        return again
+
+    monkeypatch.setattr(rollups, "recount", noted)
+    few = [a_view(f"few-{n}", cdn=f"cdn-{n:02}", viewer_id=f"few-{n}") for n in range(MEMBERS_MAX)]
+    later_ms = few[0].view_end_ms + 5 * 60_000
+    warehouse.land(few)
+    warehouse.land([a_view("later", cdn="cdn-00", viewer_id="later", view_end_ms=later_ms)])
+    assert parts == [False, True]
+    assert {row["members"][0]: row["views"] for row in of(rows(warehouse), "hour")} == {
+        f"cdn-{n:02}": 1 + (n == 0) for n in range(MEMBERS_MAX)
+    }
+    # One value too many, in another minute: which ones are kept is known of the whole hour alone.
+    warehouse.land([a_view("many", cdn="zzz", viewer_id="many", view_end_ms=later_ms + 60_000)])
+    assert parts[2:] == [True, False]
+    stored = rows(warehouse)
+    assert [row["views"] for row in of(stored, "hour", "")] == [MEMBERS_MAX + 2]
+    assert {row["members"][0]: row["views"] for row in of(stored, "hour")} == {
+        "cdn-00": 2,
+        **{f"cdn-{n:02}": 1 for n in range(1, MEMBERS_MAX)},
+        "(other)": 1,
+    }
+    # With members added up, and with other sets of dimensions, minutes that are stored do not say enough.
+    warehouse.land([a_view("late", cdn="cdn-00", viewer_id="late", view_end_ms=later_ms)])
+    monkeypatch.setattr(rebuilding, "_sets", ((), ("source",), ("device",)))
+    warehouse.land([a_view("last", device="TV", viewer_id="last", view_end_ms=later_ms)])
+    assert parts[4:] == [False, False]
+    devices = [row for row in rows(warehouse) if (row["grain"], row["dimensions"]) == ("hour", "device")]
+    assert sum(row["views"] for row in devices) == MEMBERS_MAX + 4
 
 
 def test_slices_of_very_many_groups_are_rebuilt_a_few_at_a_time(

@@ -4,6 +4,7 @@ import shutil
 import threading
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -13,9 +14,10 @@ import pytest
 
 from deploy.demo.observe import published_ms
 from deploy.local.postgres import Postgres
-from services.finalizer.serving.database import Fenced, Serving, ServingAway, StatementTooSlow
+from services.finalizer.serving.database import Fenced, Serving, ServingAway, StatementTooSlow, hash_of
 from services.finalizer.serving.migrate import MIGRATIONS_DIR, migrate
 from services.finalizer.serving.published import Group, Rebuilt, Slice
+from services.finalizer.transforms.forgotten import Forgotten
 from services.rim.database import migrations
 from services.serving.comparing import compare
 from services.serving.rows import row_of
@@ -127,6 +129,41 @@ def test_a_connection_that_broke_is_replaced(serving: Serving, dsn: str) -> None
     assert serving.dirty(10) == [Slice(2, "acme"), Slice(1, "acme")]
 
 
+def test_marks_of_minutes_add_up_and_a_whole_slice_stays_whole(serving: Serving, dsn: str) -> None:
+    one, two, three = (Slice(hour, "acme") for hour in (491_000, 491_001, 491_002))
+    serving.mark_minutes({one: {3, 5}, two: {1}})
+    serving.mark_minutes({one: {5, 59}})
+    serving.mark_dirty([two, three])
+    serving.mark_minutes({two: {1}, three: {2}})
+    marks = "SELECT hour, minutes FROM finalizer.dirty_slices ORDER BY hour"
+    assert _query(dsn, marks) == [(one.hour, [3, 5, 59]), (two.hour, None), (three.hour, None)]
+    asked = partial(serving.dirty_minutes, [one, two, three])
+    # What was never published is counted whole.
+    assert asked([""], views_min=0) == {}
+
+    # Its minutes are in the warehouse only for the sets of dimensions that it was published with.
+    serving.publish(_rebuilt([one], views=7), checkpoint_id="c", batch_id=1)
+    serving.mark_minutes({one: {4}})
+    published = [row[0] for row in _query(dsn, "SELECT DISTINCT dimensions FROM serving.rollups ORDER BY 1")]
+    assert asked(published, views_min=7) == {one: [4]}
+    assert asked(published, views_min=8) == {}
+    assert asked([*published, "country"], views_min=0) == {}
+    # Nor if members were added up.
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        connection.execute("UPDATE serving.rollups SET dimensions = 'cdn', members = '{(other)}' WHERE grain = 'hour'")
+    assert asked(["cdn"], views_min=0) == {}
+
+
+def test_forgotten_viewers_are_listed_once_with_the_newest_time(serving: Serving) -> None:
+    serving.refuse([])
+    serving.refuse([Forgotten("acme", b"x" * 32, 5), Forgotten("other", b"x" * 32, 6)])
+    serving.refuse([Forgotten("acme", b"x" * 32, 4)])
+    serving.forget_views("acme", ["v"], [], at_ms=9)
+    assert sorted(serving.forgotten()) == sorted(
+        [Forgotten("acme", b"x" * 32, 5), Forgotten("other", b"x" * 32, 6), Forgotten("acme", hash_of("v"), 9)]
+    )
+
+
 def test_a_database_that_stays_away_is_given_up_and_its_password_not_logged() -> None:
     serving = _serving("postgresql://user:hunter2@127.0.0.1:1/none", away_seconds_max=0.3)
 
@@ -147,7 +184,7 @@ def test_what_an_older_version_published_is_published_again_by_this_one(dsn: str
         connection.execute(
             f"INSERT INTO serving.rollups_hourly (hour, customer_id, {columns}) VALUES (to_timestamp(3600), 'acme', {ones})"
         )
-    assert migrate(dsn) == ["0004", "0005", "0006", "0007", "0008"]
+    assert migrate(dsn) == ["0004", "0005", "0006", "0007", "0008", "0009"]
     assert _query(dsn, "SELECT hour, customer_id FROM finalizer.dirty_slices") == [(1, "acme")]
     assert _query(dsn, "SELECT count(*) FROM serving.rollups_hourly") == [(0,)]
 

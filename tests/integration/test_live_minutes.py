@@ -1,5 +1,6 @@
 """Topic `live` by minute in Postgres is a recount of the topic, wherever the process ends."""
 
+import asyncio
 import random
 import threading
 import time
@@ -14,7 +15,10 @@ import pytest
 from deploy.local.broker import Broker
 from deploy.local.postgres import Postgres
 from deploy.local.process import wait_until
+from services.dashboard.live.past import AskedPast, assembled, checked
+from services.dashboard.live.past_routes import PostgresPast
 from services.finalizer.serving.database import Serving
+from services.rim.database import pool
 from services.rim.process.crash_points import CrashPoints
 from services.serving.__main__ import topic_ids
 from services.serving.database import Superseded
@@ -195,6 +199,35 @@ def test_minutes_are_a_recount_of_the_topic_wherever_the_process_is_killed(
         max(steps.values.get("", {}).get("viewers_now", [0])) for steps in truth
     )
     assert died == []
+    asyncio.run(_agrees_over_http(dsn, feed.truth()))
+
+
+async def _agrees_over_http(dsn: str, truth: Minutes) -> None:
+    """What the page is answered is what was landed."""
+    first, last = min(key[2] for key in truth), max(key[2] for key in truth)
+    postgres = pool.Postgres(dsn, service="test", connections_max=1, seconds_max=60)
+    await postgres.open()
+    try:
+        for step_ms in (MINUTE_MS, BUCKET_MS):
+            asked = AskedPast(
+                customer="acme",
+                from_ms=first * MINUTE_MS,
+                until_ms=(last + 1) * MINUTE_MS,
+                dimension="cdn,country",
+                step_ms=step_ms,
+                fields="views_started",
+            )
+            answer = assembled(asked, checked(asked), await PostgresPast(postgres).rows(asked))
+            for value in answer.values:
+                counted = [
+                    sum(steps.values.get(value.value, {}).get("views_started", []))
+                    for key, steps in truth.items()
+                    if key[:2] == ("acme", "cdn,country")
+                ]
+                assert sum(number or 0 for number in value.series["views_started"]) == sum(counted) > 0
+            assert {one.value for one in answer.values} == {"a\x1fDE", "b\x1fFR"}
+    finally:
+        await postgres.close()
 
 
 def test_one_process_lands_at_a_time_and_one_that_was_overtaken_writes_nothing(dsn: str) -> None:

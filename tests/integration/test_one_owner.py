@@ -79,7 +79,7 @@ def test_revisions_in_pieces_count_once_at_every_step(warehouse: Warehouse, monk
     chance = random.Random(11)
     landing = warehouse.driver.landing
     monkeypatch.setattr(landing, "_bytes_max", 8_000)
-    monkeypatch.setattr(landing, "_slices_max", 7)
+    monkeypatch.setattr(warehouse.driver.rebuilding, "_slices_max", 7)
     page = Page(warehouse, monkeypatch)
     landed = [somewhere(chance, f"view-{number}", revision=1) for number in range(40)]
     warehouse.land(landed)

@@ -3,6 +3,7 @@
 import random
 import threading
 from contextlib import nullcontext
+from typing import Any
 from uuid import uuid4
 
 import msgspec
@@ -15,7 +16,9 @@ from services.finalizer.jobs import reprocess, swap
 from services.finalizer.jobs.compare import compare
 from services.finalizer.jobs.reprocess import BeaconsGone, GenerationSwapped, Made, NothingReprocessed
 from services.finalizer.jobs.swap import SwapOutOfOrder
-from services.finalizer.streaming import raw
+from services.finalizer.streaming import raw, rollups
+from services.finalizer.streaming.rebuilding import MINUTES_VIEWS_MIN
+from services.finalizer.streaming.recount import Recount, recount
 from services.finalizer.warehouse import tables
 from tests.integration.finalizing import HOUR_MS, a_view, expect_truth, newest
 from tests.integration.warehousing import (
@@ -33,7 +36,13 @@ from tests.unit.processor.applications.video_views.beacons import T0, cmcd
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(1200)]
 
 
-def test_old_days_restated_in_any_order_leave_what_a_full_recount_gives(warehouse: Warehouse) -> None:
+@pytest.mark.parametrize("views_min", [0, MINUTES_VIEWS_MIN], ids=["by minutes", "whole hours"])
+def test_old_days_restated_in_any_order_leave_what_a_full_recount_gives(
+    warehouse: Warehouse, monkeypatch: pytest.MonkeyPatch, views_min: int
+) -> None:
+    # Large hours are the sum of their minutes: what is stored of them is read, and only what has changed is counted.
+    monkeypatch.setattr(warehouse.driver.rebuilding, "_minutes_views_min", views_min)
+    planned = _recounts(monkeypatch)
     chance = random.Random(5)
     kept_before = _frames_kept(warehouse)
     first = [somewhere(chance, f"view-{number}", revision=1) for number in range(60)]
@@ -48,8 +57,23 @@ def test_old_days_restated_in_any_order_leave_what_a_full_recount_gives(warehous
         landed += restated
         warehouse.land(restated, dies_at=dies_at)
     expect_truth(warehouse.installation, newest(landed))
+    # Of what was published before, and not of what is new.
+    assert any(again.parts for again in planned) == (not views_min)
+    assert not planned[0].parts
     # What batches keep while they run is given back, also after a death.
     assert _frames_kept(warehouse) <= kept_before
+
+
+def _recounts(monkeypatch: pytest.MonkeyPatch) -> list[Recount]:
+    """What is counted again from now on."""
+    planned: list[Recount] = []
+
+    def noted(*given: Any) -> Recount:
+        planned.append(recount(*given))
+        return planned[-1]
+
+    monkeypatch.setattr(rollups, "recount", noted)
+    return planned
 
 
 def _frames_kept(warehouse: Warehouse) -> int:

@@ -16,11 +16,12 @@ from pyspark.sql import SparkSession
 
 from services.finalizer import commands
 from services.finalizer.__main__ import parser
+from services.finalizer.driver import refuse_forgotten
 from services.finalizer.jobs import reprocess
 from services.finalizer.jobs.export import export
 from services.finalizer.jobs.forget import forget
 from services.finalizer.jobs.maintenance import Maintenance
-from services.finalizer.serving.database import Fenced
+from services.finalizer.serving.database import Fenced, hash_of
 from services.finalizer.serving.published import Slice
 from services.finalizer.streaming import raw, rollups
 from services.finalizer.warehouse import tables
@@ -98,6 +99,34 @@ def test_a_viewer_is_forgotten_in_every_table_and_file_and_nobody_else(warehouse
             rows = connection.execute("SELECT * FROM read_parquet(?)", [str(path)]).fetchall()
         theirs = [row for row in rows if re.search(r"""acme.*["']viewer b["'](?!:)""", repr(row))]
         assert not [row for row in theirs if "not " not in repr(row)], f"{path.parent.parent.name} still holds the id"
+    # Who was forgotten does not come back when topic views is read from its beginning, nor from beacons that come again.
+    warehouse.land([*live, a_view("b", viewer_id="viewer b", revision=9)])
+    expect_truth(warehouse.installation, newest(kept))
+    warehouse.land_raw(beacons)
+    reprocess.make(warehouse.spark, warehouse.settings.warehouse_dir, (live[0].day, live[0].day), 3, {})
+    again = warehouse.installation.table("reprocessed", "SELECT view_id FROM t WHERE generation = 3")
+    assert ("b",) not in again
+    assert again
+    # A serving database that was lost and made again knows it, too.
+    known = driver.serving.forgotten()
+    assert [(one.customer_id, one.viewer) for one in known] == [("acme", hash_of("viewer b"))]
+    with psycopg.connect(warehouse.installation.dsn, autocommit=True) as connection:
+        connection.execute("DELETE FROM serving.forgotten")
+    refuse_forgotten(warehouse.spark, warehouse.settings.warehouse_dir, driver.serving)
+    assert driver.serving.forgotten() == known
+    # A view that began after it is a view of somebody who came back.
+    assert known[0].forgotten_ms > live[0].first_append_ms
+    back_ms = known[0].forgotten_ms + 1
+    back = a_view(
+        "back",
+        viewer_id="viewer b",
+        first_append_ms=back_ms,
+        last_append_ms=back_ms,
+        view_end_ms=back_ms,
+        day=back_ms // DAY_MS,
+    )
+    warehouse.land([back])
+    assert warehouse.installation.table("views", "SELECT count(*) FROM t WHERE view_id = 'back'") == [(1,)]
 
 
 def _trace(customer: str, viewer: str) -> bytes:
@@ -134,7 +163,7 @@ def test_small_files_are_joined_old_rows_deleted_and_nothing_else_changes(wareho
 
     driver = warehouse.with_settings(views_days=100, rollups_days=90, minutes_days=30, recent_days=100)
     stop = threading.Event()
-    round_ = Maintenance.of(driver.settings, tables.OF_VIEWS, lambda: NOW_MS, stop, driver.serving)
+    round_ = Maintenance.of(driver.settings, tables.OF_VIEWS, lambda: NOW_MS, stop, serving=driver.serving)
     assert round_.run(warehouse.spark) == ["late"]
 
     def count(table: str, where: str = "true") -> int:

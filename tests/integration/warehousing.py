@@ -7,12 +7,11 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
 from deploy.local.paths import SPARK_JARS
-from services.finalizer.driver import Driver
-from services.finalizer.serving.customer_limits import CustomerLimits
+from services.finalizer.driver import Driver, rebuilding_of
 from services.finalizer.serving.database import Serving
 from services.finalizer.serving.published import first_kept_hour
 from services.finalizer.settings import FinalizerSettings
@@ -93,15 +92,12 @@ class Warehouse:
         landing = Landing(
             self.settings.warehouse_dir,
             serving,
-            slices_max=self.settings.slices_max,
-            sets=self.settings.sets,
-            members_max=self.settings.members_max,
             bytes_max=self.settings.batch_bytes_max,
-            customer_limits=CustomerLimits(self.settings.customers_database, self.settings.members_max),
             clock_ms=lambda: NOW_MS,
             crash_points=self.dies,
         )
-        self.driver = Driver(self.settings, self.spark, serving, landing, self.dies, stop)
+        rebuilding = rebuilding_of(self.settings, serving, landing, clock_ms=lambda: NOW_MS, crash_points=self.dies)
+        self.driver = Driver(self.settings, self.spark, serving, landing, rebuilding, self.dies, stop)
         self.installation = Installation(self.folder, "", dsn)
 
     def close(self) -> None:
@@ -120,8 +116,12 @@ class Warehouse:
         if dies_at is not None:
             self.dies.point = dies_at
             with suppress(Died):
-                self.driver.landing(batch, self._batch)
+                self._land(batch)
+        self._land(batch)
+
+    def _land(self, batch: DataFrame) -> None:
         self.driver.landing(batch, self._batch)
+        self.driver.rebuilding.rebuild_dirty(self.spark, "test")
 
     def land_raw(
         self, beacons: Iterable[Beacon], *, topic: str = BEACONS.name, partition: int = 0, topic_id: str = "topic"

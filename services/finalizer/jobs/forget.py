@@ -11,7 +11,9 @@ from pyspark.sql import functions as sf
 from services.finalizer.driver import Driver, clock_ms
 from services.finalizer.failures import JobFailed
 from services.finalizer.jobs.maintenance import vacuum
+from services.finalizer.serving.database import hash_of
 from services.finalizer.serving.published import Slice
+from services.finalizer.transforms.forgotten import Forgotten, frame_of
 from services.finalizer.transforms.rows import columns_of
 from services.finalizer.warehouse import tables
 from services.finalizer.warehouse.row_topics import RowTopic
@@ -75,6 +77,10 @@ def forget(driver: Driver, customer_id: str, viewer_id: str) -> Report:
         raise TooManyViews(f"more than {VIEWS_MAX} views fit: that is no single viewer")
     # Before anything is deleted: afterwards the slices that counted them cannot be found.
     driver.serving.mark_dirty(slices)
+    # And the list of who is refused: a serving database that is lost gets it from here.
+    at_ms = clock_ms()
+    forgotten = [Forgotten(customer_id, hash_of(viewer_id), at_ms)]
+    frame_of(spark, forgotten).coalesce(1).write.format("delta").mode("append").save(tables.FORGOTTEN.path(warehouse))
     rows = {}
     for table in (tables.BRONZE, tables.LATE_RECORDS, tables.REJECTED):
         theirs = _of_raw(read(spark, warehouse, table), customer_id, viewer_id, keys)
@@ -87,11 +93,11 @@ def forget(driver: Driver, customer_id: str, viewer_id: str) -> Report:
         if "customer_id" in tables.ROWS[topic.name].schema.fieldNames():
             rows[topic.name] = _delete_rows(driver, topic, customer_id, viewer_id)
     driver.crash_points.reach("merged")
-    rows["serving.views"] = driver.serving.forget_views(customer_id, [viewer_id], sorted(found), at_ms=clock_ms())
+    rows["serving.views"] = driver.serving.forget_views(customer_id, [viewer_id], sorted(found), at_ms=at_ms)
     # The views last: by them a repetition finds the rest.
     for table in (tables.REPLACED, tables.REPROCESSED, tables.VIEWS):
         rows[table.name] = _delete(driver, table, is_theirs)
-    driver.landing.rebuild_dirty(spark, "forget", 0)
+    driver.rebuilding.rebuild_dirty(spark, "forget")
     for table in tables.those_of(of_applications):
         spark.sql(f"REORG TABLE {table.sql_name(warehouse)} APPLY (PURGE)")
         vacuum(spark, warehouse, table, hours=0)

@@ -3,7 +3,9 @@
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
+from typing import Any
 
 import structlog
 from py4j.protocol import Py4JJavaError
@@ -83,9 +85,14 @@ class Maintenance:
         vacuum_hours: int,
         clock_ms: Callable[[], int],
         stop: threading.Event,
+        turn: AbstractContextManager[Any] | None = None,
         serving: Serving | None = None,
     ) -> None:
-        """`serving` is for the stream that publishes: what is too old goes there, too."""
+        """`turn` is held while these tables' files are rewritten that batches merge into, as they do: neither overtakes the other.
+
+        `serving` is for the tables of views: what is too old goes there, too.
+        """
+        self._turn = turn or nullcontext()
         self._location = location
         self._tables = kept
         self._serving = serving
@@ -104,6 +111,8 @@ class Maintenance:
         kept: Sequence[Table],
         clock_ms: Callable[[], int],
         stop: threading.Event,
+        *,
+        turn: AbstractContextManager[Any] | None = None,
         serving: Serving | None = None,
     ) -> "Maintenance":
         """As the settings say."""
@@ -115,6 +124,7 @@ class Maintenance:
             vacuum_hours=settings.vacuum_hours,
             clock_ms=clock_ms,
             stop=stop,
+            turn=turn,
             serving=serving,
         )
 
@@ -145,7 +155,8 @@ class Maintenance:
                 counter(FINALIZER_MAINTENANCE_FAILURES).labels(table.name).inc()
                 log.error("not_maintained", table=table.name, error=str(error).partition("\n")[0][:500])
         if self._serving is not None:
-            self._expire_served(self._serving, now_ms)
+            with self._turn:
+                self._expire_served(self._serving, now_ms)
         log.info("maintained", tables=[table.name for table in self._tables], failed=failed)
         return failed
 
@@ -160,14 +171,19 @@ class Maintenance:
         name = table.sql_name(self._location)
         too_old = self._retention.condition(table, now_ms)
         if too_old:
-            spark.sql(f"DELETE FROM {name} WHERE {too_old}")  # noqa: S608 - names and integers of ours
-        spark.sql(f"OPTIMIZE {name}")
+            self._rewrite(spark, f"DELETE FROM {name} WHERE {too_old}")  # noqa: S608 - names and integers of ours
+        self._rewrite(spark, f"OPTIMIZE {name}")
         today = now_ms // DAY_MS
         if table.cluster_by and self._clustered.get(table.name) != today:
             # Clustering rewrites a day's files: once, when hardly anything comes to it any more.
-            spark.sql(f"OPTIMIZE {name} WHERE day = {today - 2} ZORDER BY ({', '.join(table.cluster_by)})")
+            columns = ", ".join(table.cluster_by)
+            self._rewrite(spark, f"OPTIMIZE {name} WHERE day = {today - 2} ZORDER BY ({columns})")
             self._clustered[table.name] = today
         vacuum(spark, self._location, table, hours=self._vacuum_hours)
+
+    def _rewrite(self, spark: SparkSession, statement: str) -> None:
+        with self._turn:
+            spark.sql(statement)
 
 
 def vacuum(spark: SparkSession, location: str, table: Table, *, hours: int) -> None:

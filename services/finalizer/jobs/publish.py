@@ -30,6 +30,6 @@ def publish(driver: Driver) -> int:
         slices = of_day.where(sf.col("hour").isNotNull()).select("hour", "customer_id").distinct().collect()
         driver.serving.mark_dirty({Slice(row["hour"], row["customer_id"]) for row in slices})
         driver.landing.bring_recent(of_day, of_day.count() * RECORD_BYTES_EXPECTED)
-        count += driver.landing.rebuild_dirty(spark, "publish", 0)
+        count += driver.rebuilding.rebuild_dirty(spark, "publish")
     log.info("slices_published", slices=count)
     return count

@@ -11,6 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
 from services.finalizer.failures import JobFailed
+from services.finalizer.transforms.forgotten import without_forgotten
 from services.finalizer.transforms.views import DAY_MS, latest_per_view, parse
 from services.finalizer.warehouse import tables
 from services.finalizer.warehouse.views_table import read
@@ -60,7 +61,8 @@ def make(
     _refuse_swapped(spark, warehouse, days, generation)
     beacons = bronze.where(sf.col("day").between(first - _DAYS_BEFORE, last + _DAYS_AFTER))
     records = folded(beacons, environ)
-    made = latest_per_view(parse(records)).where(sf.col("reason").isNull() & sf.col("day").between(first, last))
+    let_in = without_forgotten(parse(records), read(spark, warehouse, tables.FORGOTTEN))
+    made = latest_per_view(let_in).where(sf.col("reason").isNull() & sf.col("day").between(first, last))
     ends = beacons.groupBy("kafka_partition").agg(sf.max("kafka_timestamp_ms").alias("read_until_ms"))
     rows = _partial_marked(made, _stored(spark, warehouse, days), ends).withColumns(
         {

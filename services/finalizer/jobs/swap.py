@@ -144,5 +144,5 @@ def _publish(driver: Driver, changed: DataFrame, days: list[int], why: str) -> i
     now = read(driver.spark, driver.settings.warehouse_dir, tables.VIEWS).where(sf.col("day").isin(days))
     # Not by the newest: of a swap that is taken back, the larger generation would be the wrong one.
     driver.landing.restate_recent(changed.select(*KEY).join(now, list(KEY), "left"), size_bytes)
-    driver.landing.rebuild_dirty(driver.spark, why, 0)
+    driver.rebuilding.rebuild_dirty(driver.spark, why)
     return count

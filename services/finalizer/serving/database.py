@@ -7,13 +7,14 @@ import hashlib
 import itertools
 import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, Final, TypeVar
 
 import psycopg
 import structlog
 
 from services.finalizer.failures import JobFailed
+from services.finalizer.serving import marks
 from services.finalizer.serving.migrate import migrate
 from services.finalizer.serving.published import (
     Rebuilt,
@@ -24,6 +25,7 @@ from services.finalizer.serving.published import (
     expire_views,
     replace_slices,
 )
+from services.finalizer.transforms.forgotten import Forgotten
 from services.rim.database.postgres import LOST
 from services.rim.database.view_rows import as_text, lock_views, upsert_views
 
@@ -89,28 +91,40 @@ class Serving:
         return (self._epoch << _VERSION_BITS) + next(self._versions)
 
     def mark_dirty(self, slices: Iterable[Slice]) -> None:
-        """Records slices as dirty; durable on return. Raises `Fenced`, `ServingAway`."""
-        rows = sorted(slices)
+        """Records whole slices as dirty; durable on return. Raises `Fenced`, `ServingAway`."""
+        self.mark_minutes(dict.fromkeys(slices))
+
+    def mark_minutes(self, minutes: Mapping[Slice, Collection[int] | None]) -> None:
+        """Records as dirty what has changed of slices: some minutes (0 to 59), None for all. Durable on return.
+
+        What is marked already stays marked. Raises `Fenced`, `ServingAway`.
+        """
 
         def write(connection: psycopg.Connection) -> None:
             self._hold_fence(connection)
-            connection.execute(
-                "INSERT INTO finalizer.dirty_slices (hour, customer_id)"
-                " SELECT * FROM unnest(%s::bigint[], %s::text[]) ON CONFLICT DO NOTHING",
-                as_columns(rows),
-            )
+            marks.mark(connection, minutes)
 
         self._retrying(write)
+
+    def dirty_minutes(
+        self, slices: Sequence[Slice], sets: Collection[str], *, views_min: int
+    ) -> dict[Slice, list[int]]:
+        """Of these dirty slices those that are made of their minutes: what has changed, and the rollups have the rest.
+
+        Those that were published with other sets of dimensions than `sets` (their names), or with members added up, are not among
+        them. None is, if all of them together have fewer than `views_min` views: counting these again costs less.
+        """
+
+        def read(connection: psycopg.Connection) -> dict[Slice, list[int]]:
+            return marks.minutes_of(connection, slices, sets, views_min=views_min)
+
+        return self._retrying(read)
 
     def dirty(self, slices_max: int) -> list[Slice]:
         """Up to `slices_max` dirty slices, newest hour first: what people look at does not wait for a restated month."""
 
         def read(connection: psycopg.Connection) -> list[Slice]:
-            found = connection.execute(
-                "SELECT hour, customer_id FROM finalizer.dirty_slices ORDER BY hour DESC, customer_id LIMIT %s",
-                (slices_max,),
-            )
-            return [Slice(*row) for row in found]
+            return marks.newest(connection, slices_max)
 
         return self._retrying(read)
 
@@ -152,11 +166,7 @@ class Serving:
         def write(connection: psycopg.Connection) -> None:
             self._hold_fence(connection)
             replace_slices(connection, rebuilt)
-            connection.execute(
-                "DELETE FROM finalizer.dirty_slices AS t USING unnest(%s::bigint[], %s::text[]) AS dirty (hour, customer_id)"
-                " WHERE t.customer_id = dirty.customer_id AND t.hour = dirty.hour",
-                as_columns(rebuilt.slices),
-            )
+            marks.clear(connection, rebuilt.slices)
             connection.execute(
                 "UPDATE finalizer.fence SET checkpoint_id = %s, batch_id = %s, published_at = clock_timestamp()",
                 (checkpoint_id, batch_id),
@@ -165,6 +175,25 @@ class Serving:
             connection.execute("SELECT serving.settle(%s::bigint[], %s::text[])", as_columns(rebuilt.slices))
 
         self._retrying(write)
+
+    def forgotten(self) -> list[Forgotten]:
+        """The viewers whose views are refused."""
+
+        def read(connection: psycopg.Connection) -> list[Forgotten]:
+            found = connection.execute("SELECT customer_id, viewer, forgotten_ms FROM serving.forgotten")
+            return [Forgotten(customer_id, bytes(viewer), at_ms) for customer_id, viewer, at_ms in found]
+
+        return self._retrying(read)
+
+    def refuse(self, forgotten: Sequence[Forgotten]) -> None:
+        """Refuses views of these viewers from now on. Raises `Fenced`, `ServingAway`."""
+
+        def write(connection: psycopg.Connection) -> None:
+            self._hold_fence(connection)
+            _refuse(connection, forgotten)
+
+        if forgotten:
+            self._retrying(write)
 
     def forget_views(
         self, customer_id: str, viewers: Sequence[str], views: Sequence[tuple[str, int]], *, at_ms: int
@@ -178,12 +207,7 @@ class Serving:
             self._hold_fence(connection)
             lock_views(connection)
             texts = [as_text("viewer_id", viewer) for viewer in viewers]
-            for text in texts:
-                connection.execute(
-                    "INSERT INTO serving.forgotten AS t VALUES (%s, %s, %s) ON CONFLICT (customer_id, viewer)"
-                    " DO UPDATE SET forgotten_ms = greatest(t.forgotten_ms, excluded.forgotten_ms)",
-                    (customer_id, hashlib.sha256(text.encode()).digest(), at_ms),
-                )
+            _refuse(connection, [Forgotten(customer_id, hash_of(viewer), at_ms) for viewer in viewers])
             return connection.execute(
                 "DELETE FROM serving.views WHERE customer_id = %s AND (viewer_id = ANY(%s) OR viewer_user_id = ANY(%s)"
                 " OR (view_id, day) IN (SELECT * FROM unnest(%s::text[], %s::bigint[])))",
@@ -305,6 +329,19 @@ class Serving:
                 options=f"-c statement_timeout={self._statement_ms} -c idle_in_transaction_session_timeout={_IDLE_MS}",
             )
         return self._connection
+
+
+def hash_of(viewer: str) -> bytes:
+    """How a forgotten viewer's id is kept."""
+    return hashlib.sha256(as_text("viewer_id", viewer).encode()).digest()
+
+
+def _refuse(connection: psycopg.Connection, forgotten: Sequence[Forgotten]) -> None:
+    connection.cursor().executemany(
+        "INSERT INTO serving.forgotten AS t VALUES (%s, %s, %s) ON CONFLICT (customer_id, viewer)"
+        " DO UPDATE SET forgotten_ms = greatest(t.forgotten_ms, excluded.forgotten_ms)",
+        forgotten,
+    )
 
 
 def _take_fence(connection: psycopg.Connection) -> int:

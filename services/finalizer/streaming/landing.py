@@ -5,31 +5,36 @@ says what a crash right after it costs.
 """
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, Final
 
 import structlog
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, Row, SparkSession
 from pyspark.sql import functions as sf
 
-from services.finalizer.serving.customer_limits import CustomerLimits
 from services.finalizer.serving.database import Serving
 from services.finalizer.serving.published import Slice
-from services.finalizer.streaming import rollups
-from services.finalizer.streaming.batches import checkpoint_id, timed
+from services.finalizer.streaming.batches import timed
 from services.finalizer.streaming.kept import keep
-from services.finalizer.transforms.rollups import Sets
-from services.finalizer.transforms.views import latest_per_view, may_be_stored, parse, pieces
+from services.finalizer.transforms.forgotten import frame_of, without_forgotten
+from services.finalizer.transforms.views import (
+    latest_per_view,
+    may_be_stored,
+    minute_of_hour,
+    parse,
+    pieces,
+)
 from services.finalizer.warehouse import views_table
 from services.finalizer.warehouse.spark_schema import spark_schema
 from services.rim.database.view_rows import COLUMNS, CUT, TEXTS, VIEW_ID_BYTES_MAX
 from services.rim.process.crash_points import CrashPoints
 from services.rim.telemetry.metrics import counter
 from shared.measures import MEMBER_CHARACTERS_MAX
-from shared.metrics import FINALIZER_SLICES, FINALIZER_UNPARSED, FINALIZER_VIEWS
+from shared.metrics import FINALIZER_UNPARSED, FINALIZER_VIEWS
 from shared.schemas.view import View
 
 log = structlog.get_logger(__name__)
@@ -45,7 +50,8 @@ class Summary:
     unparsed: dict[str, int]
     #: Their smallest and largest offset, of any partition; None without any.
     unparsed_offsets: tuple[int, int] | None
-    slices: frozenset[Slice]
+    #: With the minutes (0 to 59) in which their views count.
+    slices: Mapping[Slice, frozenset[int]]
     days: tuple[int, ...]
     #: Of the records of the views that are left when only the newest revision of each is kept.
     size_bytes: int
@@ -70,32 +76,29 @@ class Landing:
         location: str,
         serving: Serving,
         *,
-        slices_max: int,
-        sets: Sets,
-        members_max: int,
-        customer_limits: CustomerLimits,
         bytes_max: int,
         clock_ms: Callable[[], int],
         crash_points: CrashPoints,
     ) -> None:
         self._location = location
         self._serving = serving
-        #: Slices rebuilt and published at once. A batch with more takes several transactions, each whole for its slices.
-        self._slices_max = slices_max
-        self._sets = sets
-        self._members_max = members_max
-        self._customer_limits = customer_limits
         #: Of the views that are merged, and that the driver holds, at a time.
         self._bytes_max = bytes_max
         self._clock_ms = clock_ms
         self._crash_points = crash_points
+        #: Who holds it writes tables of views, and the serving database: a batch, or what follows from batches (`upkeep`).
+        self.turn = threading.Lock()
 
     def __call__(self, batch: DataFrame, batch_id: int) -> int:
-        """Lands the batch; returns how many records it held."""
+        """Lands the batch; returns how many records it held. What it makes dirty is rebuilt by `rebuilding`."""
+        with self.turn:
+            return self._land(batch, batch_id)
+
+    def _land(self, batch: DataFrame, batch_id: int) -> int:
         spark = batch.sparkSession
         # Kept: else every use would read the offsets from Kafka again.
         with ExitStack() as kept:
-            rows = keep(kept, latest_per_view(parse(batch)))
+            rows = keep(kept, latest_per_view(self._let_in(parse(batch))))
             with timed("read"):
                 summary = summarise(rows)
             # 1. Records that cannot be used go to table `unparsed`, each known by its place in the topic: the replay adds nothing.
@@ -107,27 +110,35 @@ class Landing:
                 self._crash_points.reach("unparsed")
             if summary.slices:
                 self._mark_and_merge(spark, rows.where(sf.col("reason").isNull()), summary)
-        # 5. Everything dirty is rebuilt from the views: also what an earlier crash has left. The replay finds the
-        #    rest still dirty, since a slice is cleared by the transaction that publishes it.
-        slices = self.rebuild_dirty(spark, checkpoint_id(batch), batch_id)
-        _count(summary, slices)
+        # 5. What is dirty is rebuilt from the views by `rebuilding`, for several batches at once: also what an earlier crash
+        #    has left, since a slice is cleared by the transaction that publishes it.
+        _count(summary)
         log.info(
             "batch_landed",
             batch_id=batch_id,
             revisions=summary.revisions,
             unparsed=summary.unparsed,
-            slices=slices,
+            slices=len(summary.slices),
         )
         return summary.revisions + sum(summary.unparsed.values())
+
+    def _let_in(self, rows: DataFrame) -> DataFrame:
+        """Without views of forgotten viewers: what is read of the topic again does not bring them back."""
+        forgotten = self._serving.forgotten()
+        if not forgotten:
+            return rows
+        return without_forgotten(rows, frame_of(rows.sparkSession, forgotten))
 
     def _mark_and_merge(self, spark: SparkSession, views: DataFrame, summary: Summary) -> None:
         # 2. The slices that are about to change, old places and new, are durably dirty before anything changes: after
         #    the merge the old places could not be found any more. A crash here costs a needless rebuild.
         with timed("mark"):
-            slices = set(summary.slices)
+            slices = dict(summary.slices)
             if summary.revises:
-                slices |= views_table.stored_slices(spark, self._location, views.where(may_be_stored()), summary.days)
-            self._serving.mark_dirty(slices)
+                stored = views_table.stored_slices(spark, self._location, views.where(may_be_stored()), summary.days)
+                for one, minutes in stored.items():
+                    slices[one] = slices.get(one, frozenset()) | minutes
+            self._serving.mark_minutes(slices)
         self._crash_points.reach("marked")
         # 3. The merge keeps the newest revision, so the replay changes nothing. A large batch is merged in pieces.
         for piece in pieces(views, summary.size_bytes, self._bytes_max):
@@ -143,34 +154,6 @@ class Landing:
         #    step 5 has published it.
         with timed("look-ups"):
             self.bring_recent(views, summary.size_bytes)
-
-    def rebuild_dirty(self, spark: SparkSession, checkpoint: str, batch_id: int) -> int:
-        """Rebuilds and publishes every dirty slice; returns how many."""
-        count, at_once = 0, self._slices_max
-        while slices := self._serving.dirty(at_once):
-            own = self._customer_limits.members_max({one.customer_id for one in slices})
-            try:
-                with timed("rebuild"):
-                    rebuilt = rollups.rebuild(
-                        spark,
-                        self._location,
-                        slices,
-                        self._sets,
-                        version=self._serving.next_version(),
-                        members_max=self._members_max,
-                        own_members_max=own,
-                        groups_max=rollups.GROUPS_MAX,
-                    )
-            except rollups.TooManyGroups as too_many:
-                at_once = max(1, len(slices) // 2)
-                log.info("slices_fewer", groups=too_many.groups, slices=len(slices), at_once=at_once)
-                continue
-            self._crash_points.reach("rebuilt")
-            with timed("publish"):
-                self._serving.publish(rebuilt, checkpoint_id=checkpoint, batch_id=batch_id)
-            self._crash_points.reach("published")
-            count += len(slices)
-        return count
 
     def bring_recent(self, views: DataFrame, size_bytes: int) -> None:
         """Of these views, of so many bytes, those that the serving database may keep go there; of each the newest stays.
@@ -243,6 +226,8 @@ def summarise(rows: DataFrame) -> Summary:
             sf.bool_or(may_be_stored()).alias("revises"),
             sf.min("kafka_offset").alias("first_offset"),
             sf.max("kafka_offset").alias("last_offset"),
+            # Of what is no view the times may be any numbers.
+            sf.collect_set(sf.when(sf.col("reason").isNull(), minute_of_hour())).alias("minutes"),
         )
         .collect()
     )
@@ -257,15 +242,22 @@ def summarise(rows: DataFrame) -> Summary:
         unparsed_offsets=(
             (min(row["first_offset"] for row in aside), max(row["last_offset"] for row in aside)) if aside else None
         ),
-        slices=frozenset(Slice(row["hour"], row["customer_id"]) for row in views),
+        slices=_minutes(views),
         days=tuple(sorted({row["day"] for row in views})),
         size_bytes=sum(row["size_bytes"] for row in views),
         revises=any(row["revises"] for row in views),
     )
 
 
-def _count(summary: Summary, slices: int) -> None:
+def _minutes(rows: Iterable[Row]) -> dict[Slice, frozenset[int]]:
+    found: dict[Slice, frozenset[int]] = {}
+    for row in rows:
+        one = Slice(row["hour"], row["customer_id"])
+        found[one] = found.get(one, frozenset()).union(row["minutes"])
+    return found
+
+
+def _count(summary: Summary) -> None:
     counter(FINALIZER_VIEWS).inc(summary.revisions)
-    counter(FINALIZER_SLICES).inc(slices)
     for reason, records in summary.unparsed.items():
         counter(FINALIZER_UNPARSED).labels(reason).inc(records)

@@ -1,6 +1,6 @@
 """Rebuilds dirty slices: table `rollups` from table `views`, and the serving copy of it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import ExitStack
 from functools import partial
 from types import MappingProxyType
@@ -12,6 +12,7 @@ from pyspark.sql import functions as sf
 
 from services.finalizer.serving.published import Group, Rebuilt, Slice
 from services.finalizer.streaming.kept import keep
+from services.finalizer.streaming.recount import Recount, recount
 from services.finalizer.transforms.rollups import (
     MEASURES,
     MEMBERS_MAX,
@@ -37,6 +38,11 @@ GROUPS_MAX: Final = 100_000
 #: Delta keeps the largest version of each such name in the table's log.
 _FENCED: Final = "rollups"
 NO_OWN: Final[Mapping[str, int]] = MappingProxyType({})
+NO_MINUTES: Final[Mapping[Slice, Collection[int]]] = MappingProxyType({})
+
+
+class Crowded(Exception):
+    """Slices of which some minutes are counted again have more members than are kept apart: they must be counted whole."""
 
 
 class TooManyGroups(Exception):
@@ -57,10 +63,14 @@ def rebuild(
     members_max: int = MEMBERS_MAX,
     own_members_max: Mapping[str, int] = NO_OWN,
     groups_max: int = GROUPS_MAX,
+    minutes_of: Mapping[Slice, Collection[int]] = NO_MINUTES,
 ) -> Rebuilt:
     """Replaces the slices in table `rollups`, and the days they are of, by what the views say now; returns the serving rows.
 
     A customer's hour keeps `members_max` members of each set of dimensions, or so many as `own_members_max` says of the customer.
+
+    Of slices in `minutes_of` only these minutes (0 to 59) have changed since they were last rebuilt, with the same `sets` and with
+    no members added up: the others are read from table `rollups`. Raises `Crowded` if they have too many members now.
 
     Raises `TooManyGroups`, before anything is written, where several slices have more than `groups_max` groups. One slice is
     rebuilt however many it has: of each set of dimensions at most its members and those of its day's 24 hours.
@@ -72,17 +82,21 @@ def rebuild(
     of_days = {Slice(one.hour // 24, one.customer_id) for one in wanted}
     stored = read(spark, warehouse, tables.ROLLUPS).where(sf.col("day").isin(*days))
     other_hours = stored.where((sf.col("grain") == "hour") & in_slices(list(of_days), "day") & ~in_slices(wanted))
+    again = recount(wanted, minutes_of)
     # Found by the files' bounds of `hour`: a session's views may be any time after its first day.
-    views = read(spark, warehouse, tables.VIEWS).where(in_slices(wanted))
+    views = read(spark, warehouse, tables.VIEWS).where(again.views())
     columns = tables.ROLLUPS.schema.fieldNames()
     with ExitStack() as kept:
         # Sums, sketches and buckets each read them: kept, they are planned and read from the table once.
         other_hours = keep(kept, other_hours)
-        by_minute, by_hour = _hours(kept, minutes(keep(kept, counted(views)), sets))
+        other_minutes = narrow(keep(kept, stored.where(again.other_minutes()))) if again.parts else None
+        by_minute, by_hour = _hours(kept, minutes(keep(kept, counted(views)), sets), other_minutes)
         limit = _limit(members_max, own_members_max)
         count, sets_beyond = _counted(by_hour, other_hours, limit)
         if count > groups_max and len(wanted) > 1:
             raise TooManyGroups(count)
+        if sets_beyond and again.parts:
+            raise Crowded
         if sets_beyond:
             by_minute, by_hour = _gathered(kept, by_minute, by_hour, limit)
         by_day = coarser(by_hour.union(narrow(other_hours)), "day")
@@ -90,7 +104,7 @@ def rebuild(
         served_rows = keep(kept, wide(by_hour.union(by_day)).select(columns))
         served = served_rows.collect()
         rows = wide(by_minute).select(columns).unionByName(served_rows)
-        _replace(warehouse, rows, wanted, of_days, version)
+        _replace(warehouse, rows, again, of_days, version)
     return Rebuilt(slices=wanted, measures=list(MEASURES), groups=[_group(row) for row in served])
 
 
@@ -102,9 +116,10 @@ def _limit(members_max: int, own: Mapping[str, int]) -> Column:
     return sf.coalesce(sf.try_element_at(entries, sf.col("customer_id")), sf.lit(members_max))
 
 
-def _hours(kept: ExitStack, groups: Groups) -> tuple[Groups, Groups]:
+def _hours(kept: ExitStack, groups: Groups, other_minutes: Groups | None = None) -> tuple[Groups, Groups]:
     by_minute = groups.map(partial(keep, kept))
-    return by_minute, coarser(by_minute, "hour").map(partial(keep, kept))
+    of_hours = by_minute if other_minutes is None else by_minute.union(other_minutes)
+    return by_minute, coarser(of_hours, "hour").map(partial(keep, kept))
 
 
 def _counted(by_hour: Groups, other_hours: DataFrame, members_max: Column) -> tuple[int, int]:
@@ -122,29 +137,16 @@ def _gathered(kept: ExitStack, by_minute: Groups, by_hour: Groups, members_max: 
     return _hours(kept, gathered(by_minute, others))
 
 
-def _replace(warehouse: str, rows: DataFrame, wanted: Sequence[Slice], of_days: set[Slice], version: int) -> None:
-    def condition(slices: Sequence[Slice], column: str) -> str:
-        return " OR ".join(
-            f"({column} IN ({listed(str(hour) for hour in hours)}) AND customer_id = '{customer}')"
-            for customer, hours in _by_customer(slices).items()
-        )
-
+def _replace(warehouse: str, rows: DataFrame, again: Recount, of_days: set[Slice], version: int) -> None:
+    # Customers' names are checked when a view is parsed: letters, digits, _ and -.
+    whole_days = " OR ".join(f"(day = {one.hour:d} AND customer_id = '{one.customer_id}')" for one in sorted(of_days))
     days = sorted({one.hour for one in of_days})
     # Few files: one a core that computes them. In one alone, the other cores would wait for it.
     files = int(rows.sparkSession.conf.get("spark.sql.shuffle.partitions") or 1)
-    # Customers' names are checked when a view is parsed: letters, digits, _ and -.
     rows.coalesce(files).write.format("delta").mode("overwrite").option(
         "replaceWhere",
-        f"day IN ({listed(map(str, days))}) AND ((grain <> 'day' AND ({condition(wanted, 'hour')}))"
-        f" OR (grain = 'day' AND ({condition(sorted(of_days), 'day')})))",
+        f"day IN ({listed(map(str, days))}) AND (({again.replaced()}) OR (grain = 'day' AND ({whole_days})))",
     ).option("txnAppId", _FENCED).option("txnVersion", version).save(tables.ROLLUPS.path(warehouse))
-
-
-def _by_customer(slices: Sequence[Slice]) -> dict[str, list[int]]:
-    hours: dict[str, list[int]] = {}
-    for one in slices:
-        hours.setdefault(one.customer_id, []).append(one.hour)
-    return hours
 
 
 def _group(row: Row) -> Group:

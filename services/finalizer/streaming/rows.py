@@ -1,5 +1,6 @@
 """Lands a topic of rows: one merge per batch. The merge may be repeated, so no crash and no new checkpoint doubles a row."""
 
+import threading
 from collections.abc import Callable, Iterable
 
 from pyspark import StorageLevel
@@ -27,6 +28,8 @@ class RowLanding:
         self._table = tables.ROWS[topic.name]
         self._clock_ms = clock_ms
         self._crash_points = crash_points
+        #: Held while the table's files are rewritten: by a merge, or by maintenance.
+        self.turn = threading.Lock()
 
     def __call__(self, batch: DataFrame, batch_id: int) -> int:
         """Lands the batch; returns how many records it held."""
@@ -43,7 +46,7 @@ class RowLanding:
                     self._append_unparsed(rows, checkpoint_id(batch), batch_id)
                 self._crash_points.reach("unparsed")
             if counts.get(None):
-                with timed("merge", topic.name):
+                with self.turn, timed("merge", topic.name):
                     self._merge(spark, newest(rows, topic))
                 self._crash_points.reach("merged")
         finally:

@@ -69,8 +69,10 @@ def read(spark: SparkSession, kafka: Settings, topic: str, *, offsets_max: int, 
     )
 
 
-def start(stream: DataFrame, batches: Batches, settings: FinalizerSettings, *, once: bool) -> Stream:
-    """Starts landing. `once` lands what the topics hold now, then ends; else it goes on for ever."""
+def start(
+    stream: DataFrame, batches: Batches, settings: FinalizerSettings, *, trigger_seconds: float, once: bool
+) -> Stream:
+    """Starts landing. `once` lands what the topics hold now, then ends; else a batch begins every `trigger_seconds`, for ever."""
     writer = (
         stream.writeStream.queryName(batches.stream)
         .option("checkpointLocation", checkpoint(settings, batches.stream))
@@ -78,7 +80,7 @@ def start(stream: DataFrame, batches: Batches, settings: FinalizerSettings, *, o
     )
     if once:
         return Stream(writer.trigger(availableNow=True).start(), batches)
-    trigger = f"{round(settings.trigger_seconds * 1000)} milliseconds"
+    trigger = f"{round(trigger_seconds * 1000)} milliseconds"
     return Stream(writer.trigger(processingTime=trigger).start(), batches)
 
 

@@ -16,12 +16,10 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as sf
 from pyspark.sql.types import IntegerType, LongType
 
-from services.finalizer.transforms.views import DAY_MS, HOUR_MS, rollup_end_ms
+from services.finalizer.transforms.views import DAY_MS, HOUR_MS, MINUTE_MS, rollup_end_ms
 from shared.histogram import BUCKET_OF_ZERO, GAMMA
 from shared.measures import COUNTED, COUNTS, DIMENSIONS, FIELDS, HISTOGRAMS, MEMBER_CHARACTERS_MAX, SUMMED
 from shared.schemas.live import OTHER
-
-MINUTE_MS: Final = 60_000
 
 Sets = tuple[tuple[str, ...], ...]
 

@@ -16,6 +16,7 @@ from shared.measures import COUNTED_MS
 from shared.schemas.beacon import CUSTOMER_ID
 from shared.schemas.view import SCHEMA_VERSION, View
 
+MINUTE_MS: Final = 60_000
 HOUR_MS: Final = 3_600_000
 DAY_MS: Final = 24 * HOUR_MS
 
@@ -116,6 +117,11 @@ def may_be_stored() -> Column:
 def rollup_end_ms() -> Column:
     """When a view counts, ms since 1970."""
     return sf.expr(COUNTED_MS)
+
+
+def minute_of_hour() -> Column:
+    """Of a row with `hour` the minute in which its view counts, 0 to 59."""
+    return (sf.floor(rollup_end_ms() / MINUTE_MS) - sf.col("hour") * (HOUR_MS // MINUTE_MS)).cast(IntegerType())
 
 
 def _columns() -> list[Column]:

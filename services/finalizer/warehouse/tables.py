@@ -22,6 +22,7 @@ from pyspark.sql.types import (
 )
 
 from services.finalizer.failures import JobFailed
+from services.finalizer.transforms import forgotten
 from services.finalizer.transforms.rollups import MEASURES
 from services.finalizer.transforms.rows import columns_of
 from services.finalizer.warehouse import row_topics
@@ -195,14 +196,17 @@ UNPARSED_ROWS: Final = Table(
     name="unparsed_rows", schema=StructType([StructField("topic", StringType()), *UNPARSED.schema.fields])
 )
 
+#: Viewers who were forgotten: a serving database that is lost gets the list from here.
+FORGOTTEN: Final = Table(name="forgotten", schema=forgotten.SCHEMA)
+
 OF_VIEWS: Final = (VIEWS, REPROCESSED, REPLACED, ROLLUPS, BRONZE, LATE_RECORDS, REJECTED, UNPARSED)
 OF_APPLICATIONS: Final = (*ROWS.values(), UNPARSED_ROWS)
-ALL: Final = (*OF_VIEWS, *OF_APPLICATIONS)
+ALL: Final = (*OF_VIEWS, FORGOTTEN, *OF_APPLICATIONS)
 
 
 def those_of(rows_of: Collection[RowTopic]) -> list[Table]:
     """The tables of views, and those of these topics."""
-    return [*OF_VIEWS, *(ROWS[topic.name] for topic in rows_of), *([UNPARSED_ROWS] if rows_of else [])]
+    return [*OF_VIEWS, FORGOTTEN, *(ROWS[topic.name] for topic in rows_of), *([UNPARSED_ROWS] if rows_of else [])]
 
 
 def layout_of(table: Table) -> dict[str, Any]:

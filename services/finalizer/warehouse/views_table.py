@@ -9,6 +9,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
 from services.finalizer.serving.published import Slice
+from services.finalizer.transforms.views import minute_of_hour
 from services.finalizer.warehouse import tables
 from services.finalizer.warehouse.tables import Table
 
@@ -43,12 +44,15 @@ def insert_unparsed(
     )
 
 
-def stored_slices(spark: SparkSession, warehouse: str, views: DataFrame, days: Sequence[int]) -> set[Slice]:
-    """The slices that hold older revisions of these views."""
+def stored_slices(
+    spark: SparkSession, warehouse: str, views: DataFrame, days: Sequence[int]
+) -> dict[Slice, frozenset[int]]:
+    """The slices that hold older revisions of these views, and the minutes (0 to 59) in which they count."""
     stored = read(spark, warehouse, tables.VIEWS).where(sf.col("day").isin(*days))
     keys = sf.broadcast(views.select(*KEY))
-    found = stored.join(keys, list(KEY), "left_semi").select("hour", "customer_id").distinct().collect()
-    return {Slice(row["hour"], row["customer_id"]) for row in found}
+    found = stored.join(keys, list(KEY), "left_semi").groupBy("hour", "customer_id")
+    minutes = found.agg(sf.collect_set(minute_of_hour()).alias("minutes")).collect()
+    return {Slice(row["hour"], row["customer_id"]): frozenset(row["minutes"]) for row in minutes}
 
 
 def merge_views(

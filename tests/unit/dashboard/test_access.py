@@ -46,7 +46,7 @@ from tests.unit.dashboard.door import (
     door,
 )
 from tests.unit.dashboard.records import live, slice_of
-from tests.unit.dashboard.test_app import NOW_MS, FakeLimits, FakeServing, FakeViews, next_picture
+from tests.unit.dashboard.test_app import NOW_MS, FakeLimits, FakePast, FakeServing, FakeViews, next_picture
 
 #: Every route that an installation can have. A new one belongs here, with who may use it.
 ROUTES: dict[tuple[str, str], Access] = {
@@ -55,6 +55,7 @@ ROUTES: dict[tuple[str, str], Access] = {
     ("GET", "/docs"): PUBLIC_PAGE,
     ("GET", "/v1/live"): METRICS,
     ("GET", "/v1/live/stream"): METRICS,
+    ("GET", "/v1/live/history"): METRICS_OF_ONE,
     ("GET", "/api/quality"): METRICS,
     ("GET", "/api/view"): VIEWS_OF_ONE,
     ("GET", "/partitions"): INSTALLATION_PAGE,
@@ -109,6 +110,7 @@ ROUTES: dict[tuple[str, str], Access] = {
 }
 #: What each route of one customer wants beside it.
 OF_ONE = {
+    "/v1/live/history": "from_ms=0&until_ms=60000",
     "/api/view": "view=v",
     "/api/recordings": "session=s",
     "/api/recordings/payload": "session=s&number=1",
@@ -122,6 +124,7 @@ class Desk:
 
     def __init__(self, folder: Path) -> None:
         self.serving, self.views, self.limits = FakeServing(), FakeViews(), FakeLimits()
+        self.past = FakePast()
         self.door: Door = door()
         self.board = LiveBoard(LiveHistory(history_ms=600_000, settle_ms=0, customers_max=10), now_ms=lambda: NOW_MS)
         self.app = make_app(
@@ -134,6 +137,7 @@ class Desk:
             now_ms=lambda: NOW_MS,
             replay=Replay("http://127.0.0.1:1", "a token of sixteen or more", folder),
             limits=self.limits,
+            past=self.past,
         )
         self.client = TestClient(TestServer(self.app))
 
@@ -232,6 +236,7 @@ async def test_another_organisations_customer_is_as_unknown_as_one_that_does_not
     # Nobody was asked about it: neither the answer nor its time tells whether it exists.
     assert desk.views.asked == []
     assert desk.limits.asked == []
+    assert desk.past.asked == []
     # The second one that is named does not count either.
     assert (await desk.get(f"{path}?customer=globex&customer=acme&{OF_ONE[path]}", GLOBEX_ADMIN))[0] == 400
 

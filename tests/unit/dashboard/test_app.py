@@ -19,6 +19,7 @@ from services.dashboard.app import make_app, make_runner
 from services.dashboard.limits.queries import CustomerLimits, Limit
 from services.dashboard.live.board import LiveBoard
 from services.dashboard.live.history import LiveHistory
+from services.dashboard.live.past import AskedPast, Row
 from services.dashboard.quality.figures import RollupSum
 from services.dashboard.quality.queries import Rollups
 from services.dashboard.views import LookupsAway, LookupsRefused
@@ -78,6 +79,20 @@ class FakeViews:
         return self.answer
 
 
+class FakePast:
+    """Returns what the test sets, and remembers the questions."""
+
+    def __init__(self) -> None:
+        self.answer: list[Row] | Exception = []
+        self.asked: list[AskedPast] = []
+
+    async def rows(self, asked: AskedPast) -> list[Row]:
+        self.asked.append(asked)
+        if isinstance(self.answer, Exception):
+            raise self.answer
+        return self.answer
+
+
 class FakeLimits:
     """Returns what the test sets, and remembers the requests."""
 
@@ -101,6 +116,7 @@ class Desk:
         self.board = LiveBoard(history, now_ms=lambda: NOW_MS)
         self.views = FakeViews()
         self.limits = FakeLimits()
+        self.past = FakePast()
         app = make_app(
             self.board,
             self.serving,
@@ -110,6 +126,7 @@ class Desk:
             unpublished_ms_max=120_000,
             now_ms=lambda: NOW_MS,
             limits=self.limits,
+            past=self.past,
         )
         self.client = TestClient(TestServer(app), cookies=cookies(OWNER))
 
@@ -408,3 +425,23 @@ async def test_limits_that_cannot_be_answered_say_why(
 async def test_what_names_no_customer_is_not_looked_up(desk: Desk, query: str) -> None:
     assert (await desk.json(f"/api/limits{query}", 400))["error"] == "name"
     assert desk.limits.asked == []
+
+
+async def test_the_past_of_the_live_picture_is_asked_of_postgres(desk: Desk) -> None:
+    minute_ms = 1_000 * 60_000
+    question = f"/v1/live/history?customer=acme&from_ms={minute_ms}&until_ms={minute_ms + 120_000}"
+    document = '{"steps":12,"values":{"":{"viewers_now":36}}}'
+    desk.past.answer = [Row("", 1_001, document)]
+    answer = await desk.json(question)
+    assert answer == {
+        "from_ms": minute_ms,
+        "step_ms": 60_000,
+        "dimension": "",
+        "values": [{"value": "", "series": {"viewers_now": [None, 3]}}],
+    }
+    assert [(one.customer, one.dimension) for one in desk.past.asked] == [("acme", "")]
+    assert (await desk.json(f"{question}&dimension=password", 400))["type"].endswith("wrong-question")
+    assert (await desk.json(f"{question}&step_ms=61000", 400))["detail"].startswith("step_ms is")
+    for error, status in ((PostgresAway(), 503), (NotPublished(), 503), (QueryRefused(), 503)):
+        desk.past.answer = error
+        await desk.json(question, status)

@@ -1,0 +1,89 @@
+"""`/v1/live/history`: the live picture of earlier, from Postgres."""
+
+from functools import partial
+from typing import Final, Protocol
+
+import msgspec
+import psycopg
+from aiohttp import web
+from psycopg.rows import tuple_row
+
+from services.accounts.http.access import METRICS_OF_ONE, Routing
+from services.dashboard.live.past import AskedPast, PastPicture, Row, Wrong, assembled, checked, minutes_of
+from services.rim.database.pool import NotPublished, Postgres, PostgresAway, QueryRefused
+from services.rim.http.openapi import GUARDED, Operation
+from services.rim.http.problems import problem_response
+from shared.problems import Problem
+from shared.schemas.live import BUCKET_MS
+from shared.schemas.live_minute import WHOLE
+
+OPERATIONS: Final = [
+    Operation(
+        "/v1/live/history",
+        "The live figures of earlier, by any live dimension or pair",
+        PastPicture,
+        AskedPast,
+        statuses=(400, *GUARDED),
+        tag="live",
+    )
+]
+_READ: Final = """
+    SELECT dimension, minute, document::text FROM serving.{table}
+    WHERE customer_id = %s AND dimension = ANY(%s) AND minute >= %s AND minute < %s
+"""
+
+
+class Past(Protocol):
+    """Where minutes come from."""
+
+    async def rows(self, asked: AskedPast) -> list[Row]:
+        """The rows that an answer needs; raises `PostgresAway`, `NotPublished` or `QueryRefused`."""
+        ...
+
+
+class PostgresPast:
+    """`Past` in the serving database."""
+
+    def __init__(self, postgres: Postgres) -> None:
+        self._postgres = postgres
+
+    async def rows(self, asked: AskedPast) -> list[Row]:
+        """See `Past`."""
+        return await self._postgres.ask(partial(_read, asked=asked))
+
+
+class PastRoutes:
+    """HTTP to and from the past."""
+
+    def __init__(self, past: Past) -> None:
+        self._past = past
+
+    def add_to(self, routing: Routing) -> None:
+        """Adds the route."""
+        routing.get("/v1/live/history", self.history, METRICS_OF_ONE, name="live-history")
+
+    async def history(self, request: web.Request) -> web.Response:
+        """The figures of a customer in a range of time."""
+        try:
+            asked = msgspec.convert(dict(request.query), AskedPast, strict=False)
+            fields = checked(asked)
+        except (msgspec.ValidationError, Wrong) as error:
+            return problem_response(Problem(400, "The question is wrong", "wrong-question", str(error)))
+        try:
+            rows = await self._past.rows(asked)
+        except PostgresAway:
+            return problem_response(Problem(503, "Postgres does not answer", "postgres-away"))
+        except NotPublished:
+            return problem_response(Problem(503, "Nothing has been landed yet", "unpublished"))
+        except QueryRefused:
+            return problem_response(Problem(503, "Postgres refuses the query", "refused"))
+        answer = web.Response(body=msgspec.json.encode(assembled(asked, fields, rows)), content_type="application/json")
+        answer.enable_compression()
+        return answer
+
+
+async def _read(connection: psycopg.AsyncConnection, asked: AskedPast) -> list[Row]:
+    statement = _READ.format(table="live_steps" if asked.step_ms == BUCKET_MS else "live_minutes")
+    async with connection.cursor(row_factory=tuple_row) as cursor:
+        await cursor.execute(statement, (asked.customer, [WHOLE, asked.dimension], *minutes_of(asked)))
+        return [Row(*row) for row in await cursor.fetchall()]
