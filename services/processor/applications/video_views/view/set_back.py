@@ -177,8 +177,8 @@ def _is_judged_again(one: SetBack, in_order: Sequence[Step]) -> bool:
     """
     if any(_denies(one, step) for step in in_order):
         return True
-    # A copy of it that was received before has another delay.
-    begun = any(step.at_ms == one.begun_ms for step in in_order)
+    # A copy of it that was received before has a smaller delay; one of the same time by the clock before has one of that.
+    begun = any(step.at_ms == one.begun_ms and 2 * (one.delay_ms - delay_ms(step)) < one.shift_ms for step in in_order)
     return begun and any(
         step.at_ms > one.begun_ms and one.delay_ms - delay_ms(step) >= SET_BACK_MS_MIN for step in in_order
     )
