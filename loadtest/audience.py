@@ -19,6 +19,7 @@ from urllib.parse import urlsplit
 
 import aiohttp
 
+from loadtest.incident import Incident, incident_of
 from loadtest.ledger import Ledger, ViewRecord
 from loadtest.players import CONNECTIONS_MAX, POST_SECONDS_MAX, Poster, bounded, loopback_url
 from loadtest.playing import Clock, Playing, Stage
@@ -30,7 +31,15 @@ STORY_SECONDS: Final = 60
 _GIVES_UP_MS: Final = 2 * STORY_SECONDS * 1_000
 
 
-async def play(url: str, *, viewers: int, seed: int, speed: float = 1.0, stories: int | None = None) -> None:
+async def play(
+    url: str,
+    *,
+    viewers: int,
+    seed: int,
+    speed: float = 1.0,
+    stories: int | None = None,
+    incident: Incident | None = None,
+) -> None:
     """Plays until it is cancelled, or until each viewer has played so many `stories`."""
     timeout = aiohttp.ClientTimeout(total=POST_SECONDS_MAX)
     connector = aiohttp.TCPConnector(limit=CONNECTIONS_MAX)
@@ -42,7 +51,10 @@ async def play(url: str, *, viewers: int, seed: int, speed: float = 1.0, stories
                 if played == stories:
                     return
                 # Without the time until it arrives: as many play as there are viewers.
-                story, clock = replace(story_of(seed, next(numbers), STORY_SECONDS), arrives_ms=0), Clock(speed)
+                story, clock = (
+                    replace(story_of(seed, next(numbers), STORY_SECONDS, incident), arrives_ms=0),
+                    Clock(speed),
+                )
                 # A ledger of its own: an account of all views would grow for as long as this runs.
                 stage = Stage(
                     clock, Poster(session, url, Ledger(seed, Path("unused"))), urlsplit(url).netloc, _GIVES_UP_MS
@@ -53,9 +65,9 @@ async def play(url: str, *, viewers: int, seed: int, speed: float = 1.0, stories
         await asyncio.gather(*(viewer() for _ in range(viewers)))
 
 
-async def until_stopped(url: str, *, viewers: int, seed: int) -> None:
+async def until_stopped(url: str, *, viewers: int, seed: int, incident: Incident | None = None) -> None:
     """Plays until a signal asks this process to end."""
-    playing = asyncio.create_task(play(url, viewers=viewers, seed=seed))
+    playing = asyncio.create_task(play(url, viewers=viewers, seed=seed, incident=incident))
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, playing.cancel)
@@ -70,8 +82,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--url", type=loopback_url, required=True, help="the collector, on this machine")
     parser.add_argument("--viewers", type=bounded(1, VIEWERS_MAX), default=20)
     parser.add_argument("--seed", type=int, default=7)
+    parser.add_argument("--incident", action="store_true", help="one cohort stalls, from the beginning")
     given = parser.parse_args(arguments)
-    asyncio.run(until_stopped(given.url, viewers=given.viewers, seed=given.seed))
+    incident = replace(incident_of(STORY_SECONDS), from_ms=0) if given.incident else None
+    asyncio.run(until_stopped(given.url, viewers=given.viewers, seed=given.seed, incident=incident))
     return 0
 
 

@@ -22,8 +22,10 @@ def path_of(player: Player) -> str:
 def headers_of(player: Player, *, is_closing: bool = False) -> dict[str, str]:
     """Its headers; `is_closing`: by sendBeacon."""
     mux_kind = "text/plain;charset=UTF-8" if is_closing else "text/plain"
-    return {
+    headers = {
         "Content-Type": mux_kind if player.source == "mux" else "application/cmcd",
         "Origin": f"https://www.{player.customer_id}.example",
         "User-Agent": _BROWSER,
     }
+    # As a balancer before the collector says whose address it is.
+    return headers | ({"X-Forwarded-For": player.address} if player.address is not None else {})

@@ -43,9 +43,10 @@ class ViewRecord:
 class Ledger:
     """Counts posts and answers, and settles views into truth. Not safe for threads."""
 
-    def __init__(self, seed: int, path: Path) -> None:
+    def __init__(self, seed: int, path: Path, began_ms: int = 0) -> None:
         self.totals = Totals()
         self._seed = seed
+        self._began_ms = began_ms
         self._path = path
         self._rows: list[dict[str, Any]] = []
 
@@ -86,12 +87,19 @@ class Ledger:
 
     def write(self, *, done: bool) -> None:
         """Replaces the truth file."""
-        write_truth(self._path, seed=self._seed, totals=self.totals, rows=self._rows, done=done)
+        write_truth(
+            self._path, seed=self._seed, totals=self.totals, rows=self._rows, done=done, began_ms=self._began_ms
+        )
 
 
-def write_truth(path: Path, *, seed: int, totals: Totals, rows: list[dict[str, Any]], done: bool) -> None:
-    """Replaces a truth file; a reader sees the old one or the new one, never a part."""
-    content = {"done": done, "seed": seed, "totals": asdict(totals), "views": rows}
+def write_truth(
+    path: Path, *, seed: int, totals: Totals, rows: list[dict[str, Any]], done: bool, began_ms: int = 0
+) -> None:
+    """Replaces a truth file; a reader sees the old one or the new one, never a part.
+
+    `began_ms`: when the run began, ms since 1970; 0 where it is not known.
+    """
+    content = {"done": done, "seed": seed, "began_ms": began_ms, "totals": asdict(totals), "views": rows}
     beside = path.with_name(path.name + ".new")
     beside.write_bytes(orjson.dumps(content))
     beside.replace(path)

@@ -157,6 +157,7 @@ def _fields(story: Story, seen: Tally, loaded_ms: int, at_ms: int, domain: str) 
         "session_expires": now_ms + 1_500_000,
         "mux_viewer_id": player.viewer_id,
         "page_url": f"https://www.{player.customer_id}.example/watch?v={player.video_id}",
+        **({} if player.version is None else {"player_software_version": player.version}),
         **live_or_vod,
     }
     if start is not None and at_ms >= start.at_ms:

@@ -16,9 +16,10 @@ from urllib.parse import urlsplit
 import aiohttp
 
 from loadtest.headers import headers_of, path_of
+from loadtest.incident import Incident, incident_of
 from loadtest.ledger import Ledger, ViewRecord
 from loadtest.playing import Clock, Playing, Stage
-from loadtest.story import TAIL_MS, VIEW_MS_MIN, story_of
+from loadtest.story import TAIL_MS, VIEW_MS_MIN, Story, story_of
 from loadtest.truth import SimulatedBeacon
 
 VIEWS_MAX: Final = 5_000
@@ -55,17 +56,28 @@ class Poster:
 
 
 async def run(
-    url: str, *, views: int, seconds: int, seed: int, truth: Path, retry_seconds: int, speed: float = 1.0
+    url: str,
+    *,
+    views: int,
+    seconds: int,
+    seed: int,
+    truth: Path,
+    retry_seconds: int,
+    incident: Incident | None = None,
+    speed: float = 1.0,
 ) -> Ledger:
     """Lives `views` stories within `seconds`; returns the account when every player is over. Writes `truth` every second."""
-    ledger = Ledger(seed, truth)
     clock = Clock(speed)
+    ledger = Ledger(seed, truth, clock.began_ms)
     timeout = aiohttp.ClientTimeout(total=POST_SECONDS_MAX)
     connector = aiohttp.TCPConnector(limit=CONNECTIONS_MAX)
     async with aiohttp.ClientSession(connector=connector, timeout=timeout) as session:
         gives_up_ms = (seconds + retry_seconds) * 1_000
         stage = Stage(clock, Poster(session, url, ledger), urlsplit(url).netloc, gives_up_ms)
-        playing = [asyncio.create_task(_view(stage, ledger, seed, number, seconds)) for number in range(views)]
+        playing = [
+            asyncio.create_task(_view(stage, ledger, story_of(seed, number, seconds, incident), f"{seed}/{number}"))
+            for number in range(views)
+        ]
         writing = asyncio.create_task(_write_every_second(ledger))
         try:
             await asyncio.gather(*playing)
@@ -75,10 +87,9 @@ async def run(
     return ledger
 
 
-async def _view(stage: Stage, ledger: Ledger, seed: int, number: int, seconds: int) -> None:
-    story = story_of(seed, number, seconds)
+async def _view(stage: Stage, ledger: Ledger, story: Story, name: str) -> None:
     record = ViewRecord(story, stage.clock.began_ms + story.arrives_ms)
-    is_known = await Playing(stage, record, Random(f"{seed}/{number}/network")).live()
+    is_known = await Playing(stage, record, Random(f"{name}/network")).live()
     ledger.settle(record, is_known=is_known)
 
 
@@ -131,6 +142,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         default=60,
         help="how long after the run unanswered POSTs are still repeated",
     )
+    parser.add_argument(
+        "--incident",
+        action="store_true",
+        help="players have networks and versions, and one cohort stalls; the collector must know the networks",
+    )
     given = parser.parse_args(arguments)
     ledger = asyncio.run(
         run(
@@ -140,6 +156,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             seed=given.seed,
             truth=given.truth,
             retry_seconds=given.retry_seconds,
+            incident=incident_of(given.seconds) if given.incident else None,
         )
     )
     print(ledger.totals)

@@ -6,9 +6,9 @@ moment has its own time, so a time alone determines what has happened by then.
 """
 
 import uuid
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from random import Random
-from typing import Final, Literal
+from typing import Final, Literal, Protocol
 
 Kind = Literal[
     "load",
@@ -73,6 +73,15 @@ class Moment:
 
 
 @dataclass(frozen=True, slots=True)
+class Network:
+    """Whose addresses a viewer has: `addresses` are the first three bytes of IPv4."""
+
+    asn: int
+    country: str
+    addresses: str
+
+
+@dataclass(frozen=True, slots=True)
 class Player:
     """Who watches what with which client, and that client's habits. None of it changes during the view."""
 
@@ -97,6 +106,17 @@ class Player:
     closes_twice: bool
     #: How likely a POST is sent again, as it is, after its answer.
     resend_share: float
+    #: Of a run with an incident: the network, the last byte of the address, and the player's version, where the client has one.
+    network: Network | None = None
+    host: int = 0
+    version: str | None = None
+    #: Where the incident hits: playback stalls again and again from then on, ms since the page was loaded.
+    stalls_from_ms: int | None = None
+
+    @property
+    def address(self) -> str | None:
+        """The viewer's address; None without a network."""
+        return f"{self.network.addresses}.{self.host}" if self.network is not None else None
 
     @property
     def source(self) -> Literal["mux", "cmcd"]:
@@ -127,8 +147,25 @@ class Story:
         return next((moment for moment in self.moments if moment.kind == kind), None)
 
 
-def story_of(seed: int, number: int, seconds: int) -> Story:
-    """Story `number` of the run with this seed; all of it happens within `seconds`. Equal arguments, equal story."""
+class Afflicts(Protocol):
+    """An incident (`loadtest.incident`)."""
+
+    @property
+    def from_ms(self) -> int:
+        """When it begins, ms since the run began."""
+
+    def placed(self, player: Player, rng: Random) -> Player:
+        """A player with a network and a version."""
+
+    def hits(self, player: Player) -> bool:
+        """Whether it hits a player who was placed."""
+
+
+def story_of(seed: int, number: int, seconds: int, incident: Afflicts | None = None) -> Story:
+    """Story `number` of the run with this seed; all of it happens within `seconds`. Equal arguments, equal story.
+
+    An incident changes the stories of those whom it hits, and no others'.
+    """
     rng = Random(f"{seed}/{number}")
     room_ms = seconds * 1_000 - TAIL_MS
     if room_ms < VIEW_MS_MIN:
@@ -137,7 +174,19 @@ def story_of(seed: int, number: int, seconds: int) -> Story:
     length_ms = rng.randint(VIEW_MS_MIN, min(VIEW_MS_MAX, room_ms))
     plot = rng.choices([name for name, _ in PLOTS], [share for _, share in PLOTS])[0]
     moments = _moments(rng, player, plot, length_ms)
-    return Story(player, rng.randint(0, room_ms - moments[-1].at_ms), moments)
+    arrives_ms = rng.randint(0, room_ms - moments[-1].at_ms)
+    if incident is not None:
+        player = incident.placed(player, Random(f"{seed}/{number}/place"))
+        if (
+            incident.hits(player)
+            and moments[-1].at_ms >= VIEW_MS_MIN
+            and arrives_ms + moments[-1].at_ms > incident.from_ms
+        ):
+            player = replace(player, stalls_from_ms=max(0, incident.from_ms - arrives_ms))
+            # Whoever is there then stalls until the player gives up; as long as the view was, so that the run ends in time.
+            plot = "playback_failure"
+            moments = _moments(Random(f"{seed}/{number}/incident"), player, plot, moments[-1].at_ms)
+    return Story(player, arrives_ms, moments)
 
 
 def _player(rng: Random) -> Player:
@@ -194,7 +243,7 @@ def _leaving(rng: Random, clean_share: float) -> Kind:
 
 def _error(rng: Random, player: Player, at_ms: int) -> Moment:
     """A fatal error; only mux can mark one as a business exception."""
-    business = player.source == "mux" and rng.random() < 0.15
+    business = player.source == "mux" and rng.random() < 0.15 and player.stalls_from_ms is None
     return Moment(at_ms, "error", code=str(rng.choice((1002, 2003, 2004, 3016))), business_exception=business)
 
 
@@ -213,6 +262,8 @@ def _incident(rng: Random, player: Player, at_ms: int) -> tuple[Moment, ...]:
     # dash.js does not report a switch (it has no `bc`), so its viewers keep to one rendition.
     renditions = 0 if player.client == "dash.js" else 6
     kind = rng.choices(("rebuffer", "seek", "pause", "rendition", "warning"), (5, 4, 3, renditions, 1))[0]
+    if player.stalls_from_ms is not None and at_ms >= player.stalls_from_ms:
+        return Moment(at_ms, "rebufferstart"), Moment(at_ms + rng.randint(3_000, 8_000), "rebufferend")
     if kind == "rebuffer":
         return Moment(at_ms, "rebufferstart"), Moment(at_ms + rng.randint(250, 3_000), "rebufferend")
     if kind == "seek":

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from loadtest.story import Moment, Story
+from loadtest.story import Moment, Player, Story
 from loadtest.tally import Tally, tally
 
 
@@ -75,6 +75,7 @@ def row(story: Story, delivered: Sequence[SimulatedBeacon]) -> dict[str, Any] | 
         "video_id": player.video_id,
         "cdn": player.cdn if names_all else None,
         "player_name": player.name if player.source == "mux" else None,
+        **_placed(player),
         "error_code": error.code if error else None,
         "beacon_count": len(delivered),
         # Clients send in order and lose only an end, so a view with both ends is complete.
@@ -85,6 +86,13 @@ def row(story: Story, delivered: Sequence[SimulatedBeacon]) -> dict[str, Any] | 
         "clock_step_count": 0,
         "acked_until_ms": max(beacon.at_ms for beacon in delivered),
     }
+
+
+def _placed(player: Player) -> dict[str, Any]:
+    """What is known of players who have a network."""
+    if player.network is None:
+        return {}
+    return {"asn": player.network.asn, "country": player.network.country, "player_version": player.version}
 
 
 def _ends_in_error(delivered: Sequence[SimulatedBeacon]) -> bool:

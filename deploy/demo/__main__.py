@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from deploy.demo import accounts, addresses
+from deploy.demo import accounts, addresses, asking, places
 from deploy.demo.applications import catalogue
 from deploy.demo.applications.part import Part, Refused
 from deploy.demo.applications.playing import play_all
@@ -34,6 +34,7 @@ from deploy.local.process import DeadlinePassed, ProcessDied
 from deploy.local.supervisor import Supervisor
 from deploy.topics import create_topics
 from loadtest.audience import VIEWERS_MAX
+from loadtest.incident import Incident, incident_of
 from services.rim.kafka.connection import TopicsWrong
 from shared.settings import Settings
 
@@ -69,6 +70,8 @@ class Play:
     judged: Callable[[Verdict], None] = lambda _: None
     #: How many go on playing while the demo stays up.
     live: int = 0
+    #: What happens to some of them.
+    incident: Incident | None = None
 
 
 class Demo:
@@ -80,6 +83,7 @@ class Demo:
         self._parts = play.parts
         self._judged = play.judged
         self._live = play.live
+        self._incident = play.incident
         self._display = display
         self._broker = Broker(folder / "broker")
         self._postgres = Postgres(folder / "postgres")
@@ -102,9 +106,15 @@ class Demo:
             playing.play(self._how, services.collector_url, services.truth)
             playing.land(lambda: self._supervisor.wait_ready("finalizer"))
             verdict = watch.compare()
+            if self._incident is not None:
+                api = asking.Api(services.dashboard_port, accounts.token(self._postgres.dsn))
+                truth = watch.truth
+                verdict = verdict.beside(asking.lines(api, truth.views, self._incident, truth.began_ms))
         self._display.step("the comparison is over: what is sent from now on changes nothing of it")
         self._judged(verdict)
         verdict.show(self._display)
+        if self._incident is not None:
+            self._display.say(asking.story(self._incident))
         lines = play_all(self._parts, services, self._supervisor, settings, self._display)
         if keep:
             self._keep(services)
@@ -148,6 +158,7 @@ class Demo:
             # Before the dashboard starts: it would offer the first owner a link.
             api_token=accounts.token(self._postgres.dsn),
         )
+        services.places_file.write_bytes(places.database())
         processors, collectors = services.processors(), services.collectors()
         early = [*processors, *collectors, services.dashboard()]
         # Players need these first; Spark, the slowest, may come up while they play.
@@ -185,7 +196,8 @@ def main(arguments: Sequence[str]) -> int:
     display = Display()
     # `kill` is to end a demo as Ctrl-C does: cleanly.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    play = Play(Players(given.views, given.seconds, given.seed), given.apps, live=given.live)
+    players = Players(given.views, given.seconds, given.seed, has_incident=True)
+    play = Play(players, given.apps, live=given.live, incident=incident_of(given.seconds))
     return drive(given.folder, play, display, keep=given.keep)
 
 
@@ -218,7 +230,7 @@ def _run(folder: Path, play: Play, display: Display, *, keep: bool) -> int:
             code = demo.run(keep=keep)
         except KeyboardInterrupt:
             code = EXIT_INTERRUPTED
-        except (ProcessDied, DeadlinePassed, Refused, TopicsWrong) as problem:
+        except (ProcessDied, DeadlinePassed, Refused, TopicsWrong, asking.NotAnswered) as problem:
             display.settle()
             display.say(f"demo: {problem}")
             code = EXIT_DIED

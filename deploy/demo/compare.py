@@ -61,6 +61,8 @@ class Truth:
     done: bool = False
     totals: Mapping[str, int] = field(default_factory=dict)
     views: Sequence[Row] = ()
+    #: When the players began, ms since 1970; 0: not known.
+    began_ms: int = 0
 
     def total(self, name: str) -> int:
         """A total; 0 before the players have written any."""

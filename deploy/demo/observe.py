@@ -298,4 +298,5 @@ def read_truths(paths: Sequence[Path]) -> Truth:
         totals.update(content["totals"])
     views: list[Row] = [view for content in contents for view in content["views"]]
     done = bool(paths) and len(contents) == len(paths) and all(content["done"] for content in contents)
-    return Truth(done=done, totals=totals, views=views)
+    began_ms = min((content.get("began_ms", 0) for content in contents), default=0)
+    return Truth(done=done, totals=totals, views=views, began_ms=began_ms)

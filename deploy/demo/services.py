@@ -77,6 +77,8 @@ class Players:
     seconds: int
     seed: int
     waits_for_all: bool = False
+    #: Whether one cohort stalls (`loadtest.incident`); the collectors must know the networks.
+    has_incident: bool = False
 
     @property
     def summary(self) -> str:
@@ -93,12 +95,13 @@ class Players:
             "--truth": truth,
         }
         words = tuple(str(word) for pair in arguments.items() for word in pair)
-        return Service("players", ("-m", "loadtest.players", *words), stop_seconds=5.0, ends=True)
+        flags = ("--incident",) if self.has_incident else ()
+        return Service("players", ("-m", "loadtest.players", *words, *flags), stop_seconds=5.0, ends=True)
 
 
 def audience(url: str, viewers: int, seed: int) -> Service:
-    """Viewers who play for as long as the demo is up, after the comparison."""
-    words = ("--url", url, "--viewers", str(viewers), "--seed", str(seed))
+    """Viewers who play for as long as the demo is up, after the comparison; the incident goes on."""
+    words = ("--url", url, "--viewers", str(viewers), "--seed", str(seed), "--incident")
     return Service("audience", ("-m", "loadtest.audience", *words), stop_seconds=5.0)
 
 
@@ -168,6 +171,11 @@ class DemoServices:
         return self._folder / "truth.json"
 
     @property
+    def places_file(self) -> Path:
+        """The database of the players' networks (`deploy.demo.places`)."""
+        return self._folder / "places.mmdb"
+
+    @property
     def truths(self) -> Sequence[Path]:
         """That account alone."""
         return [self.truth]
@@ -188,8 +196,11 @@ class DemoServices:
                     "COLLECTOR_PORT": str(self.collector_port),
                     "COLLECTOR_ADMIN_HOST": _HOST,
                     "COLLECTOR_ADMIN_PORT": str(admin_port),
-                    # All simulated players have one address.
+                    # All simulated players of a load test have one address.
                     "COLLECTOR_ADDRESS_REQUESTS_PER_SECOND": "1000000",
+                    # They say whose address they have, as a balancer would.
+                    "COLLECTOR_TRUSTED_PROXIES": f"{_HOST}/32",
+                    "COLLECTOR_PLACES_FILES": str(self.places_file),
                     "COLLECTOR_ID": f"collector-{number}",
                 },
             )

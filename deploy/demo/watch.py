@@ -4,7 +4,7 @@ import http.client
 import time
 from collections.abc import Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
 from typing import Final, Protocol, Self
@@ -44,6 +44,10 @@ class Verdict:
     differences: Sequence[str]
     explanation: str
     ok: bool
+
+    def beside(self, lines: Sequence[Line]) -> "Verdict":
+        """The same with more lines."""
+        return replace(self, lines=[*self.lines, *lines], ok=self.ok and all(line.ok is not False for line in lines))
 
     def show(self, display: Display) -> None:
         """Prints the whole table."""
@@ -133,6 +137,11 @@ class Watch:
     def lines(self) -> list[Line]:
         """The table as of the last refresh."""
         return [*total_lines(self._truth, self._observed), *customer_lines(self._truth, self._observed)]
+
+    @property
+    def truth(self) -> Truth:
+        """The players' account as of the last refresh."""
+        return self._truth
 
     def is_settled(self) -> bool:
         """Whether the players are done, the topics were read to their ends and no line of the table differs any more."""

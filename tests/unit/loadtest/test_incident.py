@@ -1,0 +1,62 @@
+"""The incident of a run: it hits its cohort from its moment on, changes no other story, and the truth says where players are."""
+
+from dataclasses import replace
+
+from loadtest import mux
+from loadtest.headers import headers_of
+from loadtest.incident import NETWORKS, incident_of
+from loadtest.story import TAIL_MS, Story, story_of
+from loadtest.truth import row
+
+SECONDS = 60
+INCIDENT = incident_of(SECONDS)
+CALM = [story_of(7, number, SECONDS) for number in range(600)]
+STORIES = [story_of(7, number, SECONDS, INCIDENT) for number in range(600)]
+HIT = [story for story in STORIES if story.player.stalls_from_ms is not None]
+
+
+def kinds(story: Story) -> list[str]:
+    return [moment.kind for moment in story.moments]
+
+
+def test_who_is_hit_stalls_until_the_player_gives_up() -> None:
+    assert len(HIT) > 20
+    for story in HIT:
+        assert INCIDENT.hits(story.player)
+        assert "error" in kinds(story)
+        assert story.ends_ms > INCIDENT.from_ms
+    stalls = sum(kind == "rebufferstart" for story in HIT for kind in kinds(story))
+    assert stalls > len(HIT)
+
+
+def test_nobody_elses_story_changes() -> None:
+    for story, calm in zip(STORIES, CALM, strict=True):
+        if story.player.stalls_from_ms is None:
+            assert (story.arrives_ms, story.moments) == (calm.arrives_ms, calm.moments)
+            assert replace(story.player, network=None, host=0, version=None) == calm.player
+
+
+def test_a_story_that_is_hit_ends_in_time_and_keeps_its_moments_apart() -> None:
+    for story in HIT:
+        times = [moment.at_ms for moment in story.moments]
+        assert times == sorted(set(times))
+        assert story.ends_ms <= SECONDS * 1_000 - TAIL_MS
+
+
+def test_players_say_their_address_and_version_and_the_truth_has_their_network() -> None:
+    networks = {network.asn: network for network, _ in NETWORKS}
+    for story in STORIES[:100]:
+        player = story.player
+        assert player.network is not None
+        assert headers_of(player)["X-Forwarded-For"].startswith(player.network.addresses + ".")
+        truth = row(story, mux.beacons(story, 0, "localhost")) if player.source == "mux" else None
+        if truth is not None:
+            assert (truth["asn"], truth["player_version"]) == (player.network.asn, player.version)
+            assert truth["country"] == networks[truth["asn"]].country
+    assert {story.player.version for story in STORIES if story.player.source == "cmcd"} == {None}
+
+
+def test_without_an_incident_players_have_no_network() -> None:
+    assert "X-Forwarded-For" not in headers_of(CALM[0].player)
+    started = (row(story, mux.beacons(story, 0, "localhost")) for story in CALM if story.player.source == "mux")
+    assert all("asn" not in truth for truth in started if truth is not None)
