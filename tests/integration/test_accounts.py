@@ -281,7 +281,8 @@ async def test_no_request_is_answered_500(accounts: Accounts, caplog: pytest.Log
     statuses = set()
     for request in hostile_requests(300, paths, bodies, logged_in):
         status = await status_of(runner.addresses[0][1], request)
-        assert status < 500, request[:2_000]
+        # Write keys are in the collector's database, which is not here.
+        assert status < 500 or (status == 503 and b" /v1/keys" in request), request[:2_000]
         statuses.add(status)
     await runner.cleanup()
     assert not [record for record in caplog.records if record.exc_info]
