@@ -17,6 +17,7 @@ export const SCREENS = [
   { name: "views", title: "Views", isListed: true, load: () => import("../screens/views.js") },
   { name: "titles", title: "Titles", isListed: true, load: () => import("../screens/titles.js") },
   { name: "view", title: "View", isListed: false, load: () => import("../screens/view.js") },
+  { name: "settings", title: "Settings", isListed: true, load: () => import("../screens/settings.js") },
 ];
 
 /** @param {string} name */
