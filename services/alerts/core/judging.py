@@ -4,19 +4,19 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from services.alerts.core.metrics import METRICS, VIEWERS, Metric
-from services.alerts.core.series import BUCKETS_MAX, Series, Window, window
+from services.alerts.core.metrics import BUCKETS_A_MINUTE, METRICS, VIEWERS, Metric
+from services.alerts.core.series import BUCKETS_MAX, Series, Window, window, windows
 from services.alerts.core.slices import WHOLE, values_of
 from shared.schemas.alerts.event import Evidence
 from shared.schemas.alerts.rule import AlertRule
 from shared.schemas.live import BUCKET_MS
-from shared.statistics.rates import likelihood
+from shared.statistics.rates import likelihood, rate_of
 
 #: Lengths of the windows that are compared with what is usual, in buckets: a large change shows in a short one, a small one in a
 #: long one.
 LENGTHS: Final = (1, 2, 3, 4, 6, 9, 12)
 #: Of each comparison. A series has 120,960 buckets a week, whose windows overlap.
-PROBABILITY_MAX: Final = 1e-7
+PROBABILITY_MAX: Final = 1e-6
 
 
 def judge(rule: AlertRule, name: str, series: Series, end_ms: int) -> Evidence | None:
@@ -46,22 +46,24 @@ def _anomaly(rule: AlertRule, metric: Metric, name: str, series: Series, end_ms:
     if learning is None or learning.expected is None:
         return None
     best: Evidence | None = None
-    for length in LENGTHS:
-        found = window(series.buckets, end_ms, length)
+    kind, usual = metric.rate, rate_of(learning)
+    assert usual is not None
+    for found in windows(series.buckets, end_ms, LENGTHS):
         if not found.buckets or not _has_enough(rule, metric, found):
             continue
         hits, of = found.counts[metric.hits], metric.exposure(found.counts, found.buckets)
-        likely = likelihood(metric.rate, learning, hits, of, found.buckets)
+        times = hits / (usual * of) if of else 1.0
+        if times < rule.ratio if kind.is_above else times > 1 / rule.ratio:
+            continue
+        likely = likelihood(kind, learning, hits, of, found.buckets)
         if likely is None or likely[0] >= PROBABILITY_MAX:
             continue
         probability, rate = likely
-        times = hits / (rate * of)
-        if times < rule.ratio if metric.anomaly == "above" else times > 1 / rule.ratio:
-            continue
         if best is None or probability < (best.probability or 0.0):
-            value, usual = metric.figure(found.counts, found.buckets), rate * (1 if metric.of >= 0 else 12)
+            value = metric.figure(found.counts, found.buckets)
             assert value is not None
-            plain = _evidence(metric, name, found, end_ms, value=value, usual=usual)
+            shown = rate if metric.of >= 0 else rate * BUCKETS_A_MINUTE
+            plain = _evidence(metric, name, found, end_ms, value=value, usual=shown)
             best = replace(plain, probability=probability, season=learning.expected.season)
     return best
 

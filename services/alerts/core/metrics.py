@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Final, Literal
 
 from shared.schemas.alerts.rule import Direction, MetricName
@@ -45,7 +46,7 @@ class Metric:
     #: Whether slices have it.
     is_of_slices: bool = True
 
-    @property
+    @cached_property
     def rate(self) -> Rate:
         """What kind of rate it is, where it is learned."""
         return Rate(is_share=self.kind == "share", is_above=self.anomaly == "above")

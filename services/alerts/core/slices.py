@@ -34,10 +34,10 @@ def dimensions_of(rule: AlertRule) -> frozenset[str]:
 
 def is_judged(rule: AlertRule, name: str) -> bool:
     """Whether the rule judges the slice."""
-    values = values_of(name)
-    if values.keys() != dimensions_of(rule):
+    parts = _parsed(name)
+    if len(parts) != len(rule.filter) + (rule.by is not None):
         return False
-    return all(values[dimension] == value for dimension, value in rule.filter.items())
+    return all(dimension == rule.by or rule.filter.get(dimension) == value for dimension, value in parts)
 
 
 def pairs_of(rules: Iterable[AlertRule]) -> frozenset[frozenset[str]]:
