@@ -304,6 +304,19 @@ WEBHOOKS_ATTEMPTS: Final = Metric(
 )
 WEBHOOKS_PENDING: Final = Metric("playhead_webhooks_pending_records", "gauge", "Records read and not yet done with.")
 
+NOTIFICATIONS_CHANGES: Final = Metric(
+    "playhead_notifications_changes_total",
+    "counter",
+    "Changes of incidents read from topic alert_events: new, known (they were landed before), undecodable.",
+    ("outcome",),
+)
+NOTIFICATIONS_MESSAGES: Final = Metric(
+    "playhead_notifications_messages_total",
+    "counter",
+    "Attempts to notify a receiver, by its kind: delivered, again (another attempt follows), dead (none does).",
+    ("kind", "outcome"),
+)
+
 SERVING_RECORDS: Final = Metric(
     "playhead_serving_records_total",
     "counter",

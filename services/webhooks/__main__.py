@@ -13,6 +13,7 @@ import structlog
 from confluent_kafka import KafkaException
 
 from services.rim.admin.admin import AdminServer, Check
+from services.rim.http.signing import SecretWrong, key_of
 from services.rim.kafka.connection import TopicsWrong, verify_topics
 from services.rim.process.secrets import with_secrets
 from services.rim.process.stopping import stop_on_signals
@@ -20,7 +21,6 @@ from services.rim.telemetry import certificates, logs, metrics
 from services.webhooks.delivery import Delivery, Policy
 from services.webhooks.reading import Reading
 from services.webhooks.settings import WebhooksSettings
-from services.webhooks.signing import SecretWrong, key_of
 from shared.settings import SettingsError
 from shared.topics import API_ANOMALIES, WEBHOOKS_FAILED
 

@@ -10,9 +10,9 @@ from typing import Final
 import aiohttp
 import structlog
 
+from services.rim.http.signing import headers
 from services.rim.telemetry.metrics import counter
 from services.webhooks.message import Message
-from services.webhooks.signing import headers
 from shared.metrics import WEBHOOKS_ATTEMPTS
 
 log = structlog.get_logger(__name__)

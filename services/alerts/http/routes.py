@@ -1,0 +1,290 @@
+"""`/v1/alerts/…`: HTTP to and from `Alerting`. Every answer is cut to the customers that the asker may see."""
+
+import secrets
+from collections.abc import Awaitable, Callable, Sequence
+from datetime import datetime
+from typing import Any, Final
+
+import msgspec
+from aiohttp import web
+
+from services.accounts.core.principal import Principal
+from services.accounts.core.roles import Permission
+from services.accounts.http.access import METRICS, Routing
+from services.accounts.http.guard import principal_of
+from services.accounts.store.audit import Actor
+from services.alerts.core.rules import RuleBody, RuleWrong
+from services.alerts.http import bodies
+from services.alerts.http.requests import Refused, asked_of, body_of, id_of, rows_of, time_of, wrong
+from services.alerts.service import COMMENT_CHARS_MAX, MUTE_HOURS_MAX, Alerting, NotThere, ReceiverWrong
+from services.alerts.store.deliveries import Delivery
+from services.alerts.store.incidents import StoredIncident
+from services.alerts.store.receivers import TooManyReceivers
+from services.alerts.store.rules import RuleChanged, StoredRule, TooManyRules
+from services.rim.database.pool import NotPublished, PostgresAway, QueryRefused
+from services.rim.http.problems import problem_response
+from shared.peer import Network, client_address
+from shared.problems import Problem
+from shared.schemas.alerts.event import AlertEvent
+
+Handler = Callable[["AlertRoutes", web.Request], Awaitable[web.Response]]
+
+
+class AlertRoutes:
+    """The routes; `proxies` are the networks whose X-Forwarded-For is read."""
+
+    def __init__(self, alerting: Alerting, *, now_ms: Callable[[], int], proxies: Sequence[Network] = ()) -> None:
+        self._alerting = alerting
+        self._now_ms = now_ms
+        self._proxies = tuple(proxies)
+
+    def add_to(self, routing: Routing) -> None:
+        """Adds the routes. All need the right to read metrics; those that change something ask for more themselves."""
+        for operation in OPERATIONS:
+            handler = self._answering(_HANDLERS[operation.name])
+            routing.add(operation.method.upper(), operation.path, handler, METRICS, name=operation.name)
+
+    # Rules.
+
+    async def rules(self, request: web.Request) -> web.Response:
+        """The rules of a customer, or of all."""
+        asked = asked_of(request, bodies.AskedRules)
+        found = await self._alerting.rules(principal_of(request).scope, asked.customer)
+        return _json(bodies.RuleList(rules=[_rule(one) for one in found]))
+
+    async def rule(self, request: web.Request) -> web.Response:
+        """One rule."""
+        return _json(_rule(await self._alerting.rule(principal_of(request).scope, id_of(request))))
+
+    async def versions(self, request: web.Request) -> web.Response:
+        """All versions of a rule."""
+        found = await self._alerting.versions(principal_of(request).scope, id_of(request))
+        return _json(bodies.RuleList(rules=[_rule(one) for one in found]))
+
+    async def make_rule(self, request: web.Request) -> web.Response:
+        """Adds a rule."""
+        principal, actor = self._editor(request)
+        body = await body_of(request, RuleBody)
+        return _json(bodies.Made(id=await self._alerting.add_rule(principal.scope, body, actor)), status=201)
+
+    async def change_rule(self, request: web.Request) -> web.Response:
+        """Changes a rule."""
+        principal, actor = self._editor(request)
+        body = await body_of(request, bodies.RuleChange)
+        version = await self._alerting.change_rule(
+            principal.scope, id_of(request), body.rule, actor, version=body.version
+        )
+        return _json(bodies.Made(id=id_of(request), version=version))
+
+    async def delete_rule(self, request: web.Request) -> web.Response:
+        """Deletes a rule."""
+        principal, actor = self._editor(request)
+        await self._alerting.delete_rule(principal.scope, id_of(request), actor)
+        return web.Response(status=204)
+
+    # Receivers and messages.
+
+    async def receivers(self, request: web.Request) -> web.Response:
+        """The receivers of the organisation."""
+        found = await self._alerting.receivers(principal_of(request).organisation_id)
+        listed: list[bodies.ReceiverInfo] = [
+            msgspec.convert(
+                {
+                    **{name: getattr(one, name) for name in ("id", "name", "kind", "template", "changed_by")},
+                    "changed_ms": _ms(one.changed_at),
+                },
+                bodies.ReceiverInfo,
+            )
+            for one in found
+        ]
+        return _json(bodies.ReceiverList(receivers=listed))
+
+    async def make_receiver(self, request: web.Request) -> web.Response:
+        """Adds a receiver."""
+        _, actor = self._editor(request)
+        body = await body_of(request, bodies.NewReceiver)
+        made = await self._alerting.add_receiver(
+            actor, name=body.name, kind=body.kind, target=body.target, template=body.template
+        )
+        return _json(bodies.Made(id=made), status=201)
+
+    async def delete_receiver(self, request: web.Request) -> web.Response:
+        """Deletes a receiver."""
+        _, actor = self._editor(request)
+        await self._alerting.delete_receiver(id_of(request), actor)
+        return web.Response(status=204)
+
+    async def test_receiver(self, request: web.Request) -> web.Response:
+        """Sends a test to a receiver."""
+        _, actor = self._editor(request)
+        delivery_id = await self._alerting.test_receiver(id_of(request), actor, number=secrets.token_hex(12))
+        return _json(bodies.Made(id=delivery_id), status=201)
+
+    async def deliveries(self, request: web.Request) -> web.Response:
+        """Messages to the organisation's receivers."""
+        asked = asked_of(request, bodies.AskedDeliveries)
+        principal = principal_of(request)
+        found = await self._alerting.deliveries(principal.organisation_id, asked.state, rows_of(asked.limit))
+        return _json(bodies.DeliveryList(deliveries=[_delivery(one) for one in found]))
+
+    async def deliver_again(self, request: web.Request) -> web.Response:
+        """Tries a dead message again."""
+        principal, _ = self._editor(request)
+        await self._alerting.deliver_again(id_of(request), principal.organisation_id)
+        return web.Response(status=204)
+
+    # Incidents.
+
+    async def incidents(self, request: web.Request) -> web.Response:
+        """Incidents, the newest first."""
+        asked = asked_of(request, bodies.AskedIncidents)
+        before = None if asked.before_ms is None else time_of(asked.before_ms)
+        found = await self._alerting.incidents(
+            principal_of(request).scope,
+            asked.customer,
+            only_open=asked.state == "open",
+            before=before,
+            rows_max=rows_of(asked.limit),
+        )
+        return _json(bodies.IncidentList(incidents=[_incident(one) for one in found]))
+
+    async def incident(self, request: web.Request) -> web.Response:
+        """One incident with all that it went through."""
+        found = await self._alerting.incident(principal_of(request).scope, id_of(request))
+        changes, comments, sent = await self._alerting.story(found.id)
+        return _json(
+            bodies.IncidentStory(
+                incident=_incident(found),
+                changes=msgspec.convert(changes, list[AlertEvent]),
+                comments=[
+                    bodies.CommentInfo(id=one.id, at_ms=_ms(one.at), author=one.author, text=one.text)
+                    for one in comments
+                ],
+                deliveries=[_delivery(one) for one in sent],
+            )
+        )
+
+    async def acknowledge(self, request: web.Request) -> web.Response:
+        """Somebody looks after an incident."""
+        principal, actor = self._editor(request)
+        await self._alerting.acknowledge(principal.scope, id_of(request), actor)
+        return web.Response(status=204)
+
+    async def mute(self, request: web.Request) -> web.Response:
+        """No messages of an incident for some hours."""
+        principal, actor = self._editor(request)
+        body = await body_of(request, bodies.Mute)
+        if not 0 <= body.hours <= MUTE_HOURS_MAX:
+            raise wrong("hours", f"hours are 0 to {MUTE_HOURS_MAX}")
+        await self._alerting.mute(principal.scope, id_of(request), body.hours, actor, now_ms=self._now_ms())
+        return web.Response(status=204)
+
+    async def comment(self, request: web.Request) -> web.Response:
+        """Adds a comment to an incident."""
+        principal, actor = self._editor(request)
+        text = (await body_of(request, bodies.NewComment)).text.strip()
+        if not 0 < len(text) <= COMMENT_CHARS_MAX or "\0" in text:
+            raise wrong("text", f"a comment has 1 to {COMMENT_CHARS_MAX} characters")
+        if not await self._alerting.comment(principal.scope, id_of(request), text, actor):
+            raise Refused(Problem(409, "An incident has no more comments", "comments-full"))
+        return web.Response(status=204)
+
+    def _editor(self, request: web.Request) -> tuple[Principal, Actor]:
+        """Who changes something: a person who may edit, or a token that may manage."""
+        principal = principal_of(request)
+        if not (principal.may(Permission.EDIT) or principal.may(Permission.MANAGE)):
+            raise Refused(Problem(403, "This needs the permission edit, or manage", "permission"))
+        address = client_address(request.remote or "", request.headers.getall("X-Forwarded-For", []), self._proxies)
+        shown = address[:64] if address and address.isascii() and address.isprintable() else None
+        return principal, Actor.of(principal, shown)
+
+    def _answering(self, handler: Handler) -> Callable[[web.Request], Awaitable[web.Response]]:
+        """`handler`, whose errors are problems."""
+
+        async def answer(request: web.Request) -> web.Response:
+            try:
+                return await handler(self, request)
+            except Refused as refused:
+                return problem_response(refused.problem)
+            except NotThere:
+                return problem_response(Problem(404, "There is no such thing", "unknown"))
+            except RuleWrong as error:
+                return problem_response(wrong(error.member, str(error)).problem)
+            except ReceiverWrong as error:
+                return problem_response(wrong("target", str(error)).problem)
+            except RuleChanged:
+                return problem_response(Problem(409, "Somebody else has changed the rule: read it again", "version"))
+            except TooManyRules:
+                return problem_response(Problem(409, "The environment has as many rules as it may", "rules-full"))
+            except TooManyReceivers:
+                return problem_response(
+                    Problem(409, "The organisation has as many receivers as it may", "receivers-full")
+                )
+            except PostgresAway:
+                return problem_response(Problem(503, "Postgres does not answer", "postgres-away"))
+            except NotPublished:
+                return problem_response(Problem(503, "The database has no alerts yet", "alerts-not-there"))
+            except QueryRefused:
+                return problem_response(Problem(502, "Postgres refuses the query", "postgres-refuses"))
+
+        return answer
+
+
+_HANDLERS: Final[dict[str, Handler]] = {
+    "alerts-rules": AlertRoutes.rules,
+    "post-alerts-rules": AlertRoutes.make_rule,
+    "alerts-rules-id": AlertRoutes.rule,
+    "put-alerts-rules-id": AlertRoutes.change_rule,
+    "delete-alerts-rules-id": AlertRoutes.delete_rule,
+    "alerts-rules-id-versions": AlertRoutes.versions,
+    "alerts-receivers": AlertRoutes.receivers,
+    "post-alerts-receivers": AlertRoutes.make_receiver,
+    "delete-alerts-receivers-id": AlertRoutes.delete_receiver,
+    "post-alerts-receivers-id-test": AlertRoutes.test_receiver,
+    "alerts-deliveries": AlertRoutes.deliveries,
+    "post-alerts-deliveries-id-again": AlertRoutes.deliver_again,
+    "alerts-incidents": AlertRoutes.incidents,
+    "alerts-incidents-id": AlertRoutes.incident,
+    "post-alerts-incidents-id-acknowledge": AlertRoutes.acknowledge,
+    "post-alerts-incidents-id-mute": AlertRoutes.mute,
+    "post-alerts-incidents-id-comments": AlertRoutes.comment,
+}
+
+
+def _ms(at: datetime) -> int:
+    return round(at.timestamp() * 1_000)
+
+
+def _maybe_ms(at: datetime | None) -> int | None:
+    return None if at is None else _ms(at)
+
+
+def _rule(one: StoredRule) -> bodies.Rule:
+    return bodies.Rule(
+        id=one.id, version=one.version, changed_ms=_ms(one.changed_at), changed_by=one.changed_by, rule=one.rule
+    )
+
+
+def _incident(one: StoredIncident) -> bodies.Incident:
+    return bodies.Incident(
+        id=one.id,
+        customer=one.customer_id,
+        opened_ms=_ms(one.opened_at),
+        closed_ms=_maybe_ms(one.closed_at),
+        acknowledged_ms=_maybe_ms(one.acknowledged_at),
+        acknowledged_by=one.acknowledged_by,
+        muted_until_ms=_maybe_ms(one.muted_until),
+        muted_by=one.muted_by,
+        event=msgspec.convert(one.event, AlertEvent),
+    )
+
+
+def _delivery(one: Delivery) -> bodies.DeliveryInfo:
+    same = ("id", "receiver", "kind", "incident_id", "revision", "state", "attempts", "problem")
+    values: dict[str, Any] = {name: getattr(one, name) for name in same}
+    times = {"due_ms": _ms(one.due_at), "made_ms": _ms(one.made_at), "ended_ms": _maybe_ms(one.ended_at)}
+    return msgspec.convert(values | times, bodies.DeliveryInfo)
+
+
+def _json(content: msgspec.Struct, *, status: int = 200) -> web.Response:
+    return web.Response(body=msgspec.json.encode(content), content_type="application/json", status=status)

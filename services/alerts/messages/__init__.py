@@ -1,0 +1,1 @@
+"""Messages: what receivers get of a change of an incident. Pure."""

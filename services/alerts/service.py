@@ -1,0 +1,248 @@
+"""Alerting: what people do with rules, receivers and incidents, each in one transaction with its row of the audit log."""
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from typing import Any, Final, TypeVar
+from urllib.parse import urlsplit
+
+import psycopg
+
+from services.accounts.core.customer_scope import CustomerScope
+from services.accounts.store.audit import Actor
+from services.alerts.core.rules import RuleBody, RuleWrong, check
+from services.alerts.messages.words import TemplateWrong, check_template
+from services.alerts.store import deliveries, incidents, receivers, rules
+from services.alerts.store.deliveries import Delivery
+from services.alerts.store.incidents import Comment, StoredIncident
+from services.alerts.store.receivers import Receiver
+from services.alerts.store.rules import StoredRule
+from services.rim.database.pool import Postgres
+
+COMMENT_CHARS_MAX: Final = 4_000
+MUTE_HOURS_MAX: Final = 24 * 30
+ADDRESSES_MAX: Final = 20
+_ADDRESS_CHARS_MAX: Final = 2_000
+_SECRET_CHARS_MIN: Final = 16
+#: By kind, what a receiver is given; all texts.
+_PARTS: Final[Mapping[str, tuple[str, ...]]] = {
+    "webhook": ("url", "secret"),
+    "slack": ("url",),
+    "teams": ("url",),
+    "pagerduty": ("routing_key",),
+    "email": (),
+}
+
+T = TypeVar("T")
+
+
+class NotThere(LookupError):
+    """There is no such thing, or none that the asker may see."""
+
+
+class ReceiverWrong(ValueError):
+    """The receiver cannot be sent to; the argument says why."""
+
+
+class Alerting:
+    """Over the accounts' database. Everything raises as `Postgres.ask` does."""
+
+    def __init__(self, postgres: Postgres) -> None:
+        self._postgres = postgres
+
+    async def rules(self, scope: CustomerScope, customer_id: str | None) -> list[StoredRule]:
+        """The rules of a customer, or of all in the scope."""
+        wanted = _customers(scope, customer_id)
+        return [one for one in await self._ask(rules.rules_of, customer_ids=wanted) if scope.has(one.customer_id)]
+
+    async def rule(self, scope: CustomerScope, rule_id: str) -> StoredRule:
+        """One rule. Raises `NotThere`."""
+        found = await self._ask(rules.find_rule, rule_id=_uuid(rule_id))
+        if found is None or not scope.has(found.customer_id):
+            raise NotThere
+        return found
+
+    async def versions(self, scope: CustomerScope, rule_id: str) -> list[StoredRule]:
+        """All versions of a rule, the newest first. Raises `NotThere`."""
+        found = await self._ask(rules.versions_of, rule_id=_uuid(rule_id))
+        if not found or not scope.has(found[0].customer_id):
+            raise NotThere
+        return found
+
+    async def add_rule(self, scope: CustomerScope, body: RuleBody, actor: Actor) -> str:
+        """Adds a rule; its id. Raises `NotThere`, `RuleWrong`, `TooManyRules`."""
+        await self._check_rule(scope, body, actor)
+        return await self._ask(rules.add_rule, body=body, actor=actor)
+
+    async def change_rule(
+        self, scope: CustomerScope, rule_id: str, body: RuleBody, actor: Actor, *, version: int
+    ) -> int:  # fmt: skip
+        """Changes a rule; its new version. Raises `NotThere`, `RuleWrong`, `RuleChanged`."""
+        await self._check_rule(scope, body, actor)
+        changed = await self._ask(rules.change_rule, rule_id=_uuid(rule_id), body=body, actor=actor, version=version)
+        if changed is None:
+            raise NotThere
+        return changed
+
+    async def delete_rule(self, scope: CustomerScope, rule_id: str, actor: Actor) -> None:
+        """Deletes a rule. Raises `NotThere`."""
+        found = await self.rule(scope, rule_id)
+        if not await self._ask(rules.delete_rule, rule=found, actor=actor):
+            raise NotThere
+
+    async def receivers(self, organisation_id: str) -> list[Receiver]:
+        """The receivers of an organisation."""
+        return await self._ask(receivers.receivers_of, organisation_id=organisation_id)
+
+    async def add_receiver(
+        self, actor: Actor, *, name: str, kind: str, target: Mapping[str, Any], template: str | None
+    ) -> str:  # fmt: skip
+        """Adds a receiver; its id. Raises `ReceiverWrong`, `TooManyReceivers`."""
+        if not 0 < len(name.strip()) <= 200 or not name.isprintable():
+            raise ReceiverWrong("a name has 1 to 200 characters that can be shown")
+        checked = checked_target(kind, target)
+        if template is not None:
+            try:
+                check_template(template)
+            except TemplateWrong as error:
+                raise ReceiverWrong(str(error)) from None
+        add = partial(receivers.add_receiver, name=name.strip(), kind=kind, target=checked, template=template)
+        return await self._ask(add, actor=actor)
+
+    async def delete_receiver(self, receiver_id: str, actor: Actor) -> None:
+        """Deletes a receiver. Raises `NotThere`."""
+        if not await self._ask(receivers.delete_receiver, receiver_id=_uuid(receiver_id), actor=actor):
+            raise NotThere
+
+    async def test_receiver(self, receiver_id: str, actor: Actor, *, number: str) -> str:
+        """Sends a test; the id of its delivery. Raises `NotThere`."""
+        found = await self._ask(receivers.find_receivers, receiver_ids=[_uuid(receiver_id)])
+        if not found or found[0].organisation_id != actor.organisation_id:
+            raise NotThere
+        delivery_id = f"msg_test_{number}"
+        await self._ask(deliveries.add_test, receiver_id=receiver_id, delivery_id=delivery_id)
+        return delivery_id
+
+    async def deliveries(self, organisation_id: str, state: str | None, rows_max: int) -> list[Delivery]:
+        """Messages to an organisation's receivers, the newest first."""
+        return await self._ask(deliveries.newest, organisation_id=organisation_id, state=state, rows_max=rows_max)
+
+    async def deliver_again(self, delivery_id: str, organisation_id: str) -> None:
+        """Tries a dead message again. Raises `NotThere`."""
+        if not await self._ask(deliveries.again, delivery_id=delivery_id, organisation_id=organisation_id):
+            raise NotThere
+
+    async def incidents(
+        self, scope: CustomerScope, customer_id: str | None, *, only_open: bool, before: datetime | None, rows_max: int
+    ) -> list[StoredIncident]:
+        """Incidents, the newest first. Raises `NotThere` for a customer out of the scope."""
+        wanted = _customers(scope, customer_id)
+        all_but = sorted(scope.all_but or ()) if wanted is None else ()
+        newest = partial(incidents.newest, all_but=all_but, only_open=only_open, before=before, rows_max=rows_max)
+        return await self._ask(newest, customer_ids=wanted)
+
+    async def incident(self, scope: CustomerScope, incident_id: str) -> StoredIncident:
+        """One incident. Raises `NotThere`."""
+        found = await self._ask(incidents.find_incident, incident_id=incident_id)
+        if found is None or not scope.has(found.customer_id):
+            raise NotThere
+        return found
+
+    async def story(self, incident_id: str) -> tuple[list[dict[str, Any]], list[Comment], list[Delivery]]:
+        """What an incident went through: its changes, comments, and messages."""
+
+        async def read(
+            connection: psycopg.AsyncConnection,
+        ) -> tuple[list[dict[str, Any]], list[Comment], list[Delivery]]:
+            return (
+                await incidents.changes_of(connection, incident_id),
+                await incidents.comments_of(connection, incident_id),
+                await deliveries.of_incident(connection, incident_id),
+            )
+
+        return await self._postgres.ask(read)
+
+    async def acknowledge(self, scope: CustomerScope, incident_id: str, actor: Actor) -> None:
+        """Somebody looks after it. Raises `NotThere`."""
+        found = await self.incident(scope, incident_id)
+        await self._ask(incidents.acknowledge, incident=found, actor=actor)
+
+    async def mute(self, scope: CustomerScope, incident_id: str, hours: int, actor: Actor, *, now_ms: int) -> None:
+        """No message for so many hours; 0: messages again. Raises `NotThere`."""
+        found = await self.incident(scope, incident_id)
+        until = datetime.fromtimestamp(now_ms / 1_000, UTC) + timedelta(hours=hours) if hours else None
+        await self._ask(incidents.mute, incident=found, until=until, actor=actor)
+
+    async def comment(self, scope: CustomerScope, incident_id: str, text: str, actor: Actor) -> bool:
+        """Adds a comment; False where there are as many as there may be. Raises `NotThere`."""
+        found = await self.incident(scope, incident_id)
+        return await self._ask(incidents.comment, incident=found, text=text, actor=actor)
+
+    async def _check_rule(self, scope: CustomerScope, body: RuleBody, actor: Actor) -> None:
+        if not scope.has(body.customer):
+            raise NotThere
+        check(body)
+        found = await self._ask(receivers.find_receivers, receiver_ids=[_uuid(one) for one in body.receivers])
+        if sum(one.organisation_id == actor.organisation_id for one in found) != len(body.receivers):
+            raise RuleWrong("receivers", "there is no such receiver")
+
+    async def _ask(self, read: Callable[..., Awaitable[T]], **values: Any) -> T:
+        return await self._postgres.ask(partial(read, **values))
+
+
+def checked_target(kind: str, target: Mapping[str, Any]) -> dict[str, Any]:
+    """Where a receiver of this kind is reached. Raises `ReceiverWrong`, which quotes nothing of it."""
+    parts = _PARTS.get(kind)
+    if parts is None:
+        raise ReceiverWrong(f"a kind is one of {', '.join(_PARTS)}")
+    if kind == "email":
+        return {"to": _addresses(target.get("to"))}
+    allowed = {*parts, *(["url"] if kind == "pagerduty" else [])}
+    if not set(parts) <= target.keys() <= allowed:
+        raise ReceiverWrong(f"a receiver of kind {kind} has {' and '.join(parts)}")
+    if not all(isinstance(one, str) and 0 < len(one) <= _ADDRESS_CHARS_MAX for one in target.values()):
+        raise ReceiverWrong(f"texts of 1 to {_ADDRESS_CHARS_MAX} characters")
+    if "url" in target:
+        _check_url(target["url"])
+    if kind == "webhook" and len(target["secret"]) < _SECRET_CHARS_MIN:
+        raise ReceiverWrong(f"a secret has at least {_SECRET_CHARS_MIN} characters")
+    return dict(target)
+
+
+def _check_url(url: str) -> None:
+    try:
+        parts = urlsplit(url)
+        is_right = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        is_right = False
+    if not is_right or not url.isprintable() or " " in url:
+        raise ReceiverWrong("url is an address that begins with https:// or http:// and a host")
+
+
+def _addresses(given: Any) -> list[str]:
+    is_list = isinstance(given, list) and 0 < len(given) <= ADDRESSES_MAX
+    if not is_list or not all(isinstance(one, str) and _is_address(one) for one in given):
+        raise ReceiverWrong(f"to is a list of 1 to {ADDRESSES_MAX} e-mail addresses")
+    return list(given)
+
+
+def _is_address(text: str) -> bool:
+    local, at, domain = text.partition("@")
+    plain = text.isascii() and text.isprintable() and not set(text) & set(' ,;<>"()[]\\:')
+    return bool(local and at and domain) and "@" not in domain and plain and len(text) <= 254
+
+
+def _customers(scope: CustomerScope, customer_id: str | None) -> Sequence[str] | None:
+    if customer_id is not None:
+        if not scope.has(customer_id):
+            raise NotThere
+        return [customer_id]
+    return sorted(scope.own) if scope.all_but is None else None
+
+
+def _uuid(text: str) -> str:
+    """Raises `NotThere` for what is no id."""
+    plain = text.replace("-", "")
+    if len(text) != 36 or len(plain) != 32 or not all(one in "0123456789abcdef" for one in plain):
+        raise NotThere
+    return text

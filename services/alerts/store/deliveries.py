@@ -1,0 +1,147 @@
+"""Deliveries in Postgres: messages that wait, in order by incident and receiver, and what became of them."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final
+
+import psycopg
+from psycopg.rows import class_row
+
+#: Those that were delivered or skipped are kept for so long, and dead ones.
+_KEPT: Final = "30 days"
+_CLAIM: Final = """
+    UPDATE alerts.deliveries AS claimed
+    SET attempts = claimed.attempts + 1, due_at = now() + make_interval(secs => %(lease)s)
+    FROM alerts.receivers
+    WHERE receivers.id = claimed.receiver_id AND claimed.id IN (
+        SELECT id FROM alerts.deliveries AS waiting
+        WHERE state = 'waiting' AND due_at <= now() AND NOT EXISTS (
+            SELECT FROM alerts.deliveries AS earlier
+            WHERE earlier.incident_id = waiting.incident_id AND earlier.receiver_id = waiting.receiver_id
+              AND earlier.revision < waiting.revision AND earlier.state = 'waiting'
+        )
+        ORDER BY due_at LIMIT %(rows)s FOR UPDATE SKIP LOCKED
+    )
+    RETURNING claimed.id, claimed.incident_id, claimed.revision, claimed.event, claimed.attempts, receivers.kind,
+              receivers.target, receivers.template
+"""
+_SHOWN: Final = """
+    SELECT deliveries.id, receivers.name AS receiver, receivers.kind, incident_id, revision, state, attempts, due_at, made_at,
+           ended_at, problem
+    FROM alerts.deliveries JOIN alerts.receivers ON receivers.id = receiver_id
+"""
+
+
+@dataclass(frozen=True)
+class Claimed:
+    """A message that this process sends now."""
+
+    id: str
+    incident_id: str | None
+    revision: int
+    event: dict[str, Any] | None
+    attempts: int
+    kind: str
+    target: dict[str, Any]
+    template: str | None
+
+
+@dataclass(frozen=True)
+class Delivery:
+    """What became of a message."""
+
+    id: str
+    receiver: str
+    kind: str
+    incident_id: str | None
+    revision: int
+    state: str
+    attempts: int
+    due_at: datetime
+    made_at: datetime
+    ended_at: datetime | None
+    problem: str | None
+
+
+async def claim(connection: psycopg.AsyncConnection, *, rows_max: int, lease_seconds: float) -> list[Claimed]:
+    """Messages whose turn it is. Unless something is said of them, they are anybody's again after the lease."""
+    async with connection.cursor(row_factory=class_row(Claimed)) as cursor:
+        await cursor.execute(_CLAIM, {"rows": rows_max, "lease": lease_seconds})
+        return await cursor.fetchall()
+
+
+async def delivered(connection: psycopg.AsyncConnection, delivery_id: str) -> None:
+    """The receiver has it."""
+    await connection.execute(
+        "UPDATE alerts.deliveries SET state = 'delivered', ended_at = now(), problem = NULL WHERE id = %s AND state = 'waiting'",
+        (delivery_id,),
+    )
+
+
+async def failed(
+    connection: psycopg.AsyncConnection, delivery_id: str, problem: str, wait_seconds: float | None
+) -> None:
+    """An attempt failed: another one after so long, or (None) none: it is dead."""
+    if wait_seconds is None:
+        await connection.execute(
+            "UPDATE alerts.deliveries SET state = 'dead', ended_at = now(), problem = %s WHERE id = %s AND state = 'waiting'",
+            (problem, delivery_id),
+        )
+        return
+    await connection.execute(
+        """
+        UPDATE alerts.deliveries SET due_at = now() + make_interval(secs => %s), problem = %s
+        WHERE id = %s AND state = 'waiting'
+        """,
+        (wait_seconds, problem, delivery_id),
+    )
+
+
+async def add_test(connection: psycopg.AsyncConnection, receiver_id: str, delivery_id: str) -> None:
+    """A message that says that messages arrive."""
+    await connection.execute(
+        "INSERT INTO alerts.deliveries (id, receiver_id) VALUES (%s, %s)", (delivery_id, receiver_id)
+    )
+
+
+async def newest(
+    connection: psycopg.AsyncConnection, organisation_id: str, *, state: str | None, rows_max: int
+) -> list[Delivery]:
+    """The deliveries to an organisation's receivers, the newest first."""
+    async with connection.cursor(row_factory=class_row(Delivery)) as cursor:
+        await cursor.execute(
+            f"""
+            {_SHOWN} WHERE receivers.organisation_id = %(organisation)s AND (%(state)s::text IS NULL OR state = %(state)s)
+            ORDER BY made_at DESC LIMIT %(rows)s
+            """,
+            {"organisation": organisation_id, "state": state, "rows": rows_max},
+        )
+        return await cursor.fetchall()
+
+
+async def of_incident(connection: psycopg.AsyncConnection, incident_id: str) -> list[Delivery]:
+    """Who was notified of an incident."""
+    async with connection.cursor(row_factory=class_row(Delivery)) as cursor:
+        await cursor.execute(f"{_SHOWN} WHERE incident_id = %s ORDER BY revision, made_at LIMIT 500", (incident_id,))
+        return await cursor.fetchall()
+
+
+async def again(connection: psycopg.AsyncConnection, delivery_id: str, organisation_id: str) -> bool:
+    """A dead message of the organisation is tried again; False where there is none such."""
+    changed = await connection.execute(
+        """
+        UPDATE alerts.deliveries SET state = 'waiting', attempts = 0, due_at = now(), ended_at = NULL
+        FROM alerts.receivers
+        WHERE deliveries.id = %s AND state = 'dead' AND receivers.id = receiver_id AND receivers.organisation_id = %s
+          AND receivers.deleted_at IS NULL
+        """,
+        (delivery_id, organisation_id),
+    )
+    return changed.rowcount == 1
+
+
+async def clean(connection: psycopg.AsyncConnection) -> None:
+    """Deletes what has been over for long."""
+    await connection.execute(
+        f"DELETE FROM alerts.deliveries WHERE state <> 'waiting' AND ended_at < now() - interval '{_KEPT}'"  # noqa: S608
+    )

@@ -1,0 +1,216 @@
+"""Incidents in Postgres: each change lands once, with the messages that follow from it; what people do with incidents."""
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, Final
+from uuid import UUID
+
+import msgspec
+import psycopg
+from psycopg.rows import class_row
+from psycopg.types.json import Jsonb
+
+from services.accounts.store import audit
+from services.accounts.store.audit import Actor
+from services.alerts.core.quiet import until_ms
+from services.alerts.core.rules import RuleBody
+from shared.schemas.alerts.event import AlertEvent
+
+COMMENTS_MAX: Final = 500
+_LAND: Final = """
+    INSERT INTO alerts.incidents AS known (id, customer_id, rule_id, revision, opened_at, closed_at, event)
+    VALUES (%(id)s, %(customer)s, %(rule)s, %(revision)s, %(opened)s, %(closed)s, %(event)s)
+    ON CONFLICT (id) DO UPDATE SET revision = excluded.revision, closed_at = excluded.closed_at, event = excluded.event
+    WHERE known.revision < excluded.revision
+"""
+_CHANGE: Final = """
+    INSERT INTO alerts.changes (incident_id, revision, event) VALUES (%(id)s, %(revision)s, %(event)s) ON CONFLICT DO NOTHING
+"""
+_DELIVER: Final = """
+    INSERT INTO alerts.deliveries (id, receiver_id, incident_id, revision, event, state, due_at, ended_at)
+    SELECT %(delivery)s, receivers.id, %(id)s, %(revision)s, %(event)s,
+           CASE WHEN %(skipped)s OR incidents.muted_until > now() THEN 'skipped' ELSE 'waiting' END, greatest(%(due)s, now()),
+           CASE WHEN %(skipped)s OR incidents.muted_until > now() THEN now() END
+    FROM alerts.receivers, alerts.incidents
+    WHERE receivers.id = %(receiver)s AND receivers.deleted_at IS NULL AND incidents.id = %(id)s
+    ON CONFLICT (id) DO NOTHING
+"""
+#: What quiet hours still hold when the incident is over is not sent any more.
+_HELD: Final = """
+    UPDATE alerts.deliveries SET state = 'skipped', ended_at = now()
+    WHERE incident_id = %(id)s AND receiver_id = %(receiver)s AND state = 'waiting' AND attempts = 0 AND due_at > now()
+"""
+_WAS_SENT: Final = """
+    SELECT EXISTS (
+        SELECT FROM alerts.deliveries
+        WHERE incident_id = %(id)s AND receiver_id = %(receiver)s AND state <> 'skipped'
+    )
+"""
+_COLUMNS: Final = """
+    id, customer_id, rule_id, revision, opened_at, closed_at, event, acknowledged_at, acknowledged_by, muted_until, muted_by
+"""
+
+
+@dataclass(frozen=True)
+class Comment:
+    """What somebody wrote about an incident."""
+
+    id: int
+    at: datetime
+    author: str
+    text: str
+
+
+async def land(connection: psycopg.AsyncConnection, event: AlertEvent) -> bool:
+    """Takes a change in, with the messages to its rule's receivers; False where it was there already."""
+    values: dict[str, Any] = {
+        "id": event.incident_id,
+        "customer": event.customer_id,
+        "rule": event.rule_id,
+        "revision": event.revision,
+        "opened": _time(event.opened_ms),
+        "closed": _time(event.at_ms) if event.change == "closed" else None,
+        "event": Jsonb(msgspec.to_builtins(event)),
+    }
+    await connection.execute(_LAND, values)
+    if (await connection.execute(_CHANGE, values)).rowcount != 1:
+        return False
+    body = await _rule_of(connection, event)
+    for receiver_id in body.receivers if body is not None else ():
+        assert body is not None
+        one = values | {
+            "receiver": receiver_id,
+            "delivery": delivery_id(event.incident_id, event.revision, receiver_id),
+            "due": _time(until_ms(body.quiet, event.at_ms)),
+            "skipped": False,
+        }
+        if event.change == "closed":
+            await connection.execute(_HELD, one)
+            row = await (await connection.execute(_WAS_SENT, one)).fetchone()
+            # Who was not told of the incident is not told that it is over.
+            one["skipped"] = row != (True,)
+        await connection.execute(_DELIVER, one)
+    return True
+
+
+def delivery_id(incident_id: str, revision: int, receiver_id: str) -> str:
+    """The idempotency key of a message: the same in every attempt, and after every replay."""
+    named = f"{incident_id}/{revision}/{receiver_id}".encode()
+    return f"msg_{hashlib.sha256(named).hexdigest()[:32]}"
+
+
+async def newest(
+    connection: psycopg.AsyncConnection,
+    customer_ids: Sequence[str] | None,
+    *,
+    all_but: Sequence[str] = (),
+    only_open: bool,
+    before: datetime | None,
+    rows_max: int,
+) -> list[StoredIncident]:
+    """The incidents of these customers (None: of all but some), the newest first."""
+    async with connection.cursor(row_factory=class_row(StoredIncident)) as cursor:
+        await cursor.execute(
+            f"""
+            SELECT {_COLUMNS} FROM alerts.incidents
+            WHERE (%(customers)s::text[] IS NULL OR customer_id = ANY(%(customers)s)) AND customer_id <> ALL(%(all_but)s::text[])
+              AND (NOT %(only_open)s OR closed_at IS NULL) AND (%(before)s::timestamptz IS NULL OR opened_at < %(before)s)
+            ORDER BY opened_at DESC, id LIMIT %(rows)s
+            """,  # noqa: S608 - SQL of ours
+            {
+                "customers": None if customer_ids is None else list(customer_ids),
+                "all_but": list(all_but),
+                "only_open": only_open,
+                "before": before,
+                "rows": rows_max,
+            },
+        )
+        return await cursor.fetchall()
+
+
+async def find_incident(connection: psycopg.AsyncConnection, incident_id: str) -> StoredIncident | None:
+    """One incident; None where there is none."""
+    async with connection.cursor(row_factory=class_row(StoredIncident)) as cursor:
+        await cursor.execute(f"SELECT {_COLUMNS} FROM alerts.incidents WHERE id = %s", (incident_id,))  # noqa: S608
+        return await cursor.fetchone()
+
+
+async def changes_of(connection: psycopg.AsyncConnection, incident_id: str) -> list[dict[str, Any]]:
+    """All changes of an incident, in order."""
+    rows = await (
+        await connection.execute(
+            "SELECT event FROM alerts.changes WHERE incident_id = %s ORDER BY revision LIMIT 1000", (incident_id,)
+        )
+    ).fetchall()
+    return [row[0] for row in rows]
+
+
+async def comments_of(connection: psycopg.AsyncConnection, incident_id: str) -> list[Comment]:
+    """The comments on an incident, in order."""
+    async with connection.cursor(row_factory=class_row(Comment)) as cursor:
+        await cursor.execute(
+            f"SELECT id, at, author, text FROM alerts.comments WHERE incident_id = %s ORDER BY id LIMIT {COMMENTS_MAX}",  # noqa: S608
+            (incident_id,),
+        )
+        return await cursor.fetchall()
+
+
+async def comment(connection: psycopg.AsyncConnection, incident: StoredIncident, text: str, actor: Actor) -> bool:
+    """Adds a comment; False where there are as many as there may be."""
+    added = await connection.execute(
+        f"""
+        INSERT INTO alerts.comments (incident_id, author, text) SELECT %s, %s, %s
+        WHERE (SELECT count(*) FROM alerts.comments WHERE incident_id = %s) < {COMMENTS_MAX}
+        """,  # noqa: S608 - SQL of ours
+        (incident.id, actor.name, text, incident.id),
+    )
+    return added.rowcount == 1
+
+
+async def acknowledge(connection: psycopg.AsyncConnection, incident: StoredIncident, actor: Actor) -> None:
+    """Somebody looks after it: the first who says so."""
+    changed = await connection.execute(
+        """
+        UPDATE alerts.incidents SET acknowledged_at = now(), acknowledged_by = %s
+        WHERE id = %s AND acknowledged_at IS NULL
+        """,
+        (actor.name, incident.id),
+    )
+    if changed.rowcount:
+        details = {"customer": incident.customer_id}
+        await audit.add(connection, actor, "acknowledged_incident", incident.id, details=details)
+
+
+async def mute(
+    connection: psycopg.AsyncConnection, incident: StoredIncident, until: datetime | None, actor: Actor
+) -> None:
+    """No message until then, those that wait included; None: messages again."""
+    await connection.execute(
+        "UPDATE alerts.incidents SET muted_until = %s, muted_by = %s WHERE id = %s", (until, actor.name, incident.id)
+    )
+    if until is not None:
+        await connection.execute(
+            """
+            UPDATE alerts.deliveries SET state = 'skipped', ended_at = now()
+            WHERE incident_id = %s AND state = 'waiting' AND attempts = 0
+            """,
+            (incident.id,),
+        )
+    action = "unmuted_incident" if until is None else "muted_incident"
+    await audit.add(connection, actor, action, incident.id, details={"customer": incident.customer_id})
+
+
+async def _rule_of(connection: psycopg.AsyncConnection, event: AlertEvent) -> RuleBody | None:
+    """The rule as it is now, or as it was: who is notified may have changed since the incident opened."""
+    try:
+        rule_id = UUID(event.rule_id)
+    except ValueError:
+        return None
+    row = await (await connection.execute("SELECT body FROM alerts.rules WHERE id = %s", (rule_id,))).fetchone()
+    return None if row is None else msgspec.convert(row[0], RuleBody)
+
+
+def _time(ms: int) -> datetime:
+    return datetime.fromtimestamp(ms / 1_000, UTC)

@@ -1,0 +1,176 @@
+"""Rules in Postgres: each change is a version of the rule and of its environment's rules, with a row of the audit log."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+
+import msgspec
+import psycopg
+from psycopg.rows import class_row
+from psycopg.types.json import Jsonb
+
+from services.accounts.store import audit
+from services.accounts.store.audit import Actor
+from services.alerts.core.rules import RuleBody, applied
+from shared.schemas.alerts.rule import RULES_MAX, SCHEMA_VERSION, AlertRules
+
+_COLUMNS: Final = "id::text, customer_id, version, body, changed_at, changed_by"
+_BUMP: Final = """
+    INSERT INTO alerts.environments (customer_id, version) VALUES (%s, 1)
+    ON CONFLICT (customer_id) DO UPDATE SET version = alerts.environments.version + 1
+"""
+_COUNT: Final = "SELECT count(*) FROM alerts.rules WHERE customer_id = %s AND deleted_at IS NULL"
+
+
+class TooManyRules(ValueError):
+    """The environment has as many rules as it may."""
+
+
+class RuleChanged(ValueError):
+    """Somebody else has changed the rule since it was read."""
+
+
+@dataclass(frozen=True)
+class StoredRule:
+    """A rule as it is stored."""
+
+    id: str
+    customer_id: str
+    version: int
+    body: dict[str, object]
+    changed_at: datetime
+    changed_by: str
+
+    @property
+    def rule(self) -> RuleBody:
+        """What it says."""
+        return msgspec.convert(self.body, RuleBody)
+
+
+async def rules_of(connection: psycopg.AsyncConnection, customer_ids: Sequence[str] | None) -> list[StoredRule]:
+    """The rules of these customers, or all."""
+    async with connection.cursor(row_factory=class_row(StoredRule)) as cursor:
+        where = "" if customer_ids is None else "AND customer_id = ANY(%s)"
+        parameters = () if customer_ids is None else (list(customer_ids),)
+        await cursor.execute(
+            f"SELECT {_COLUMNS} FROM alerts.rules WHERE deleted_at IS NULL {where} ORDER BY customer_id, changed_at LIMIT 5000",  # noqa: S608 - SQL of ours
+            parameters,
+        )
+        return await cursor.fetchall()
+
+
+async def find_rule(connection: psycopg.AsyncConnection, rule_id: str) -> StoredRule | None:
+    """One rule; None where there is none."""
+    async with connection.cursor(row_factory=class_row(StoredRule)) as cursor:
+        await cursor.execute(
+            f"SELECT {_COLUMNS} FROM alerts.rules WHERE id = %s AND deleted_at IS NULL",  # noqa: S608 - SQL of ours
+            (rule_id,),
+        )
+        return await cursor.fetchone()
+
+
+async def versions_of(connection: psycopg.AsyncConnection, rule_id: str) -> list[StoredRule]:
+    """All versions that a rule had, the newest first."""
+    async with connection.cursor(row_factory=class_row(StoredRule)) as cursor:
+        await cursor.execute(
+            """
+            SELECT rule_id::text AS id, customer_id, rule_versions.version, rule_versions.body, rule_versions.changed_at,
+                   rule_versions.changed_by
+            FROM alerts.rule_versions JOIN alerts.rules ON rules.id = rule_id
+            WHERE rule_id = %s ORDER BY rule_versions.version DESC LIMIT 100
+            """,
+            (rule_id,),
+        )
+        return await cursor.fetchall()
+
+
+async def add_rule(connection: psycopg.AsyncConnection, body: RuleBody, actor: Actor) -> str:
+    """Adds a rule; its id. Raises `TooManyRules`."""
+    # First, so that two at once wait for each other.
+    await connection.execute(_BUMP, (body.customer,))
+    counted = await (await connection.execute(_COUNT, (body.customer,))).fetchone()
+    if counted is not None and counted[0] >= RULES_MAX:
+        raise TooManyRules
+    row = await (
+        await connection.execute(
+            "INSERT INTO alerts.rules (customer_id, body, changed_by) VALUES (%s, %s, %s) RETURNING id::text",
+            (body.customer, _json(body), actor.name),
+        )
+    ).fetchone()
+    assert row is not None
+    await _note(connection, (row[0], 1), body, actor, "made_alert_rule")
+    return str(row[0])
+
+
+async def change_rule(
+    connection: psycopg.AsyncConnection, rule_id: str, body: RuleBody, actor: Actor, *, version: int
+) -> int | None:
+    """Changes a rule of which `version` was read; the new version, or None where there is none. Raises `RuleChanged`."""
+    known = await (
+        await connection.execute(
+            "SELECT version FROM alerts.rules WHERE id = %s AND customer_id = %s AND deleted_at IS NULL FOR UPDATE",
+            (rule_id, body.customer),
+        )
+    ).fetchone()
+    if known is None:
+        return None
+    if known[0] != version:
+        raise RuleChanged
+    await connection.execute(
+        "UPDATE alerts.rules SET body = %s, version = %s, changed_at = now(), changed_by = %s WHERE id = %s",
+        (_json(body), version + 1, actor.name, rule_id),
+    )
+    await connection.execute(_BUMP, (body.customer,))
+    await _note(connection, (rule_id, version + 1), body, actor, "changed_alert_rule")
+    return version + 1
+
+
+async def delete_rule(connection: psycopg.AsyncConnection, rule: StoredRule, actor: Actor) -> bool:
+    """Deletes a rule; its versions stay, for the incidents that it found."""
+    deleted = await connection.execute(
+        "UPDATE alerts.rules SET deleted_at = now(), changed_by = %s WHERE id = %s AND deleted_at IS NULL",
+        (actor.name, rule.id),
+    )
+    if deleted.rowcount != 1:
+        return False
+    await connection.execute(_BUMP, (rule.customer_id,))
+    await audit.add(connection, actor, "deleted_alert_rule", rule.rule.name, details={"customer": rule.customer_id})
+    return True
+
+
+async def lock_unpublished(connection: psycopg.AsyncConnection) -> AlertRules | None:
+    """The rules of one environment that changed since the processor was given them, locked until the transaction ends."""
+    row = await (
+        await connection.execute(
+            "SELECT customer_id, version FROM alerts.environments WHERE version > published LIMIT 1 FOR UPDATE SKIP LOCKED"
+        )
+    ).fetchone()
+    if row is None:
+        return None
+    rules = [applied(one.id, one.version, one.rule) for one in await rules_of(connection, [row[0]])]
+    return AlertRules(schema_version=SCHEMA_VERSION, customer_id=row[0], version=row[1], rules=rules)
+
+
+async def set_published(connection: psycopg.AsyncConnection, rules: AlertRules) -> None:
+    """The processor has been given these rules."""
+    await connection.execute(
+        "UPDATE alerts.environments SET published = %s WHERE customer_id = %s", (rules.version, rules.customer_id)
+    )
+
+
+async def _note(
+    connection: psycopg.AsyncConnection, named: tuple[str, int], body: RuleBody, actor: Actor, action: str
+) -> None:
+    """A version of a rule, `named` by its id and number, and its row of the audit log."""
+    rule_id, version = named
+    await connection.execute(
+        "INSERT INTO alerts.rule_versions (rule_id, version, body, changed_by) VALUES (%s, %s, %s, %s)",
+        (rule_id, version, _json(body), actor.name),
+    )
+    details = {"customer": body.customer, "version": version}
+    await audit.add(connection, actor, action, body.name, details=details)
+
+
+def _json(body: RuleBody) -> Jsonb:
+    return Jsonb(msgspec.to_builtins(body))

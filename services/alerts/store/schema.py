@@ -1,0 +1,13 @@
+"""Brings schema `alerts` to what this code needs."""
+
+from pathlib import Path
+from typing import Final
+
+from services.rim.database import migrations
+
+MIGRATIONS_DIR: Final = Path(__file__).parent / "migrations"
+
+
+def migrate(dsn: str) -> list[str]:
+    """Applies what is missing; returns the revisions applied. See `services.rim.database.migrations`."""
+    return migrations.migrate(dsn, "alerts", MIGRATIONS_DIR)

@@ -1,0 +1,188 @@
+"""Sends one message to one receiver, once: by HTTP, or by SMTP. The address is never logged or returned: it may be a secret."""
+
+import asyncio
+import ipaddress
+import smtplib
+import socket
+import ssl
+import time
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple
+
+import aiohttp
+import msgspec
+import structlog
+from aiohttp.abc import AbstractResolver, ResolveResult
+from aiohttp.resolver import DefaultResolver
+from yarl import URL
+
+from services.alerts.messages import bodies
+from services.alerts.store.deliveries import Claimed
+from services.notifications.settings import NotificationsSettings
+from services.rim.http.signing import headers, key_of
+from shared.schemas.alerts.event import AlertEvent
+
+log = structlog.get_logger(__name__)
+
+#: Answers after which another attempt has no use: the message, or the address, is wrong.
+_NO_USE: Final = frozenset({400, 401, 403, 404, 405, 410, 413, 415, 422})
+_JSON: Final = {"Content-Type": "application/json"}
+
+
+class Outcome(NamedTuple):
+    """What came of an attempt: None where the receiver has the message."""
+
+    problem: str | None
+    #: Whether another attempt may do better.
+    may_pass: bool = True
+
+
+_SENT: Final = Outcome(None)
+
+
+class PrivateAddress(OSError):
+    """The receiver is in a private network, and these are not allowed."""
+
+
+class PublicResolver(AbstractResolver):
+    """Resolves names as the system does, and refuses addresses that are not public."""
+
+    def __init__(self) -> None:
+        self._resolver = DefaultResolver()
+
+    async def resolve(
+        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
+    ) -> list[ResolveResult]:
+        """The addresses of a name; raises `PrivateAddress` if any is not public."""
+        found = await self._resolver.resolve(host, port, family)
+        if not all(is_public(one["host"]) for one in found):
+            raise PrivateAddress
+        return found
+
+    async def close(self) -> None:
+        """Closes the resolver below."""
+        await self._resolver.close()
+
+
+def is_public(address: str) -> bool:
+    """Whether an IP address can be that of a receiver elsewhere."""
+    one = ipaddress.ip_address(address.partition("%")[0])
+    mapped = getattr(one, "ipv4_mapped", None)
+    return (mapped or one).is_global
+
+
+@dataclass(frozen=True)
+class Senders:
+    """Sends claimed messages; belongs to one event loop."""
+
+    settings: NotificationsSettings
+    session: aiohttp.ClientSession
+
+    async def send(self, claimed: Claimed) -> Outcome:
+        """One attempt."""
+        event = None if claimed.event is None else msgspec.convert(claimed.event, AlertEvent)
+        link = self._link(event)
+        try:
+            if claimed.kind == "email":
+                return await self._mail(claimed, event, link)
+            return await self._post(claimed, event, link)
+        except KeyError as error:
+            return Outcome(f"the receiver has no {error.args[0]}", may_pass=False)
+
+    def _link(self, event: AlertEvent | None) -> str:
+        base = self.settings.page_url.rstrip("/")
+        return f"{base}/alerts" if event is None else f"{base}/incident?id={event.incident_id}"
+
+    async def _post(self, claimed: Claimed, event: AlertEvent | None, link: str) -> Outcome:
+        target, template, signed = claimed.target, claimed.template, dict(_JSON)
+        address = target["url"] if claimed.kind != "pagerduty" else target.get("url") or bodies.PAGERDUTY_URL
+        match claimed.kind:
+            case "webhook":
+                body = bodies.webhook(event, link, template, _now_ms())
+                signed = headers(key_of(target["secret"]), claimed.id, _now_ms() // 1_000, body)
+            case "slack":
+                body = bodies.slack(event, link, template)
+            case "teams":
+                body = bodies.teams(event, link, template)
+            case "pagerduty":
+                key = target["routing_key"]
+                body = bodies.pagerduty(event, link, template, routing_key=key, test_id=claimed.id)
+            case _:
+                return Outcome(f"there is no kind {claimed.kind}", may_pass=False)
+        # Who reads it twice knows it by this, whatever the kind.
+        signed["Idempotency-Key"] = claimed.id
+        url = URL(address)
+        if not self.settings.private_receivers and _is_private_literal(url.host):
+            return Outcome("its address is in a private network", may_pass=False)
+        try:
+            async with self.session.post(url, data=body, headers=signed, allow_redirects=False) as answer:
+                if answer.status // 100 == 2:
+                    return _SENT
+                return Outcome(f"answered {answer.status}", may_pass=answer.status not in _NO_USE)
+        except (aiohttp.ClientError, TimeoutError, OSError) as error:
+            if isinstance(error, PrivateAddress) or isinstance(getattr(error, "os_error", None), PrivateAddress):
+                return Outcome("its address is in a private network", may_pass=False)
+            return Outcome(f"no answer: {type(error).__name__}")
+
+    async def _mail(self, claimed: Claimed, event: AlertEvent | None, link: str) -> Outcome:
+        if not self.settings.smtp_host:
+            return Outcome("NOTIFICATIONS_SMTP_HOST is not set", may_pass=False)
+        at_ms = event.at_ms if event else _now_ms()
+        message = bodies.email(
+            event,
+            link,
+            claimed.template,
+            message_id=claimed.id,
+            sender=self.settings.smtp_from,
+            to=list(claimed.target["to"]),
+            at_ms=at_ms,
+        )
+        try:
+            # The library blocks; each message has a connection of its own, so that no state is shared.
+            await asyncio.to_thread(_send_mail, self.settings, message)
+        except smtplib.SMTPRecipientsRefused as error:
+            codes = sorted({code for code, _ in error.recipients.values()})
+            return Outcome(f"recipients are refused: {codes}", may_pass=all(code < 500 for code in codes))
+        except smtplib.SMTPResponseException as error:
+            return Outcome(f"the mail server answers {error.smtp_code}", may_pass=error.smtp_code < 500)
+        except (smtplib.SMTPException, OSError) as error:
+            return Outcome(f"no mail server: {type(error).__name__}")
+        return _SENT
+
+
+def session(settings: NotificationsSettings) -> aiohttp.ClientSession:
+    """The client of all receivers. Redirects are not followed: who made a receiver named one."""
+    resolver: Any = None if settings.private_receivers else PublicResolver()
+    return aiohttp.ClientSession(
+        connector=aiohttp.TCPConnector(resolver=resolver, limit=settings.sending_max, limit_per_host=8),
+        timeout=aiohttp.ClientTimeout(total=settings.answer_ms_max / 1_000),
+        cookie_jar=aiohttp.DummyCookieJar(),
+    )
+
+
+def _send_mail(settings: NotificationsSettings, message: Any) -> None:
+    seconds = settings.answer_ms_max / 1_000
+    context = ssl.create_default_context()
+    if settings.smtp_security == "tls":
+        client: smtplib.SMTP = smtplib.SMTP_SSL(
+            settings.smtp_host, settings.smtp_port, timeout=seconds, context=context
+        )
+    else:
+        client = smtplib.SMTP(settings.smtp_host, settings.smtp_port, timeout=seconds)
+    with client:
+        if settings.smtp_security == "starttls":
+            client.starttls(context=context)
+        if settings.smtp_user and settings.smtp_password is not None:
+            client.login(settings.smtp_user, settings.smtp_password.get_secret_value())
+        client.send_message(message)
+
+
+def _is_private_literal(host: str | None) -> bool:
+    try:
+        return host is None or not is_public(host)
+    except ValueError:
+        return False
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000
