@@ -14,6 +14,7 @@ from pydantic.fields import FieldInfo
 from services.collector.settings import CollectorSettings
 from services.dashboard.settings import DashboardSettings
 from services.finalizer.settings import FinalizerSettings
+from services.notifications.settings import NotificationsSettings
 from services.processor.catalogue import SETTINGS as APPLICATIONS
 from services.processor.settings import ProcessorSettings
 from services.query.settings import QuerySettings
@@ -33,10 +34,12 @@ _SERVICES: Final[Mapping[str, type[SettingsGroup]]] = {
     "Query": QuerySettings,
     "Dashboard": DashboardSettings,
     "Webhooks": WebhooksSettings,
+    "Notifications": NotificationsSettings,
 }
 #: Words that count themselves.
 _COUNTED: Final = (
-    "answers attempts beacons bodies calls connections cores customers endpoints exports failures keys offsets outcomes partitions"
+    "answers attempts beacons bodies calls connections cores customers endpoints exports failures keys messages offsets outcomes"
+    " partitions"
     " questions recordings records requests rows slices spans standbys streams threads uploads views windows"
 )
 #: A variable's unit is that of the last word in its name that has one.

@@ -7,7 +7,9 @@ from dataclasses import dataclass
 from typing import Final, Literal, get_args
 
 Kind = Literal["counter", "gauge", "histogram"]
-ServiceName = Literal["collector", "processor", "finalizer", "dashboard", "webhooks", "serving", "query"]
+ServiceName = Literal[
+    "collector", "processor", "finalizer", "dashboard", "webhooks", "serving", "query", "notifications"
+]
 
 _PREFIX: Final = "playhead_"
 

@@ -245,6 +245,12 @@ FINALIZER: Final = (
     Panel("Webhooks", "cps", ((_rate("playhead_webhooks_messages_total", "outcome"), "{{outcome}}"),)),
     Panel("Webhooks: attempts", "cps", ((_rate("playhead_webhooks_attempts_total", "answer"), "{{answer}}"),)),
     Panel("Webhooks in hand", "short", (("playhead_webhooks_pending_records", "{{instance}}"),)),
+    Panel(
+        "Notifications",
+        "cps",
+        ((_rate("playhead_notifications_messages_total", "kind, outcome"), "{{kind}} {{outcome}}"),),
+    ),
+    Panel("Incidents: changes", "cps", ((_rate("playhead_notifications_changes_total", "outcome"), "{{outcome}}"),)),
     Panel("Page: age of the newest bucket", "s", (("playhead_dashboard_live_age_seconds", "{{instance}}"),)),
 )
 

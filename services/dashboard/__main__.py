@@ -30,6 +30,8 @@ from services.accounts.looks import AccountsAudit
 from services.accounts.provider import Provider
 from services.accounts.service import Accounts
 from services.accounts.store import schema
+from services.alerts.http.routes import AlertRoutes
+from services.alerts.service import Alerting
 from services.dashboard.app import Door, make_app, make_runner
 from services.dashboard.forwarding import Forwarding
 from services.dashboard.limits.queries import PostgresLimits
@@ -204,6 +206,7 @@ def _assemble(settings: DashboardSettings, fate: _Fate, stop: threading.Event) -
         limits=PostgresLimits(customers or serving.postgres, serving.postgres),
         past=PostgresPast(serving.postgres),
         forwarding=forwarding,
+        alerts=AlertRoutes(Alerting(accounts.postgres), now_ms=_now_ms, proxies=settings.proxies),
     )
     runner = make_runner(app, settings.drain_seconds_max)
     admin = AdminServer(

@@ -17,6 +17,8 @@ from services.accounts.http.requests import BODY_BYTES_MAX
 from services.accounts.http.routes import AccountRoutes
 from services.accounts.looks import Audit
 from services.accounts.store.audit import Actor
+from services.alerts.http.operations import OPERATIONS as ALERT_OPERATIONS
+from services.alerts.http.routes import AlertRoutes
 from services.dashboard.forwarding import Forwarding
 from services.dashboard.limits.queries import LimitsSource
 from services.dashboard.limits.routes import LimitsRoutes
@@ -96,6 +98,7 @@ def make_app(
     limits: LimitsSource | None = None,
     past: Past | None = None,
     forwarding: Forwarding | None = None,
+    alerts: AlertRoutes | None = None,
 ) -> web.Application:
     """The application that shows `board` and asks `serving`, and `views` and `replay` where the processor's lookups are on.
 
@@ -119,9 +122,11 @@ def make_app(
         LimitsRoutes(limits, now_ms).add_to(routing)
     if past is not None:
         PastRoutes(past).add_to(routing)
+    if alerts is not None:
+        alerts.add_to(routing)
     if forwarding is not None:
         # The last: what has a route of its own here is answered here.
-        forwarding.add_to(routing, [*OPERATIONS, *door.routes.api.described])
+        forwarding.add_to(routing, [*OPERATIONS, *door.routes.api.described, *(ALERT_OPERATIONS if alerts else [])])
     Pages().add_to(routing)
     routing.check()
     app[ROUTING] = routing

@@ -154,7 +154,7 @@ def session(settings: NotificationsSettings) -> aiohttp.ClientSession:
     """The client of all receivers. Redirects are not followed: who made a receiver named one."""
     resolver: Any = None if settings.private_receivers else PublicResolver()
     return aiohttp.ClientSession(
-        connector=aiohttp.TCPConnector(resolver=resolver, limit=settings.sending_max, limit_per_host=8),
+        connector=aiohttp.TCPConnector(resolver=resolver, limit=settings.messages_max, limit_per_host=8),
         timeout=aiohttp.ClientTimeout(total=settings.answer_ms_max / 1_000),
         cookie_jar=aiohttp.DummyCookieJar(),
     )

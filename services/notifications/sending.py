@@ -38,7 +38,7 @@ class Sending:
         settings = self._settings
         # Connecting, logging in and sending an e-mail may each take as long as an answer.
         lease_seconds = 5 * settings.answer_ms_max / 1_000 + _LEASE_MORE_SECONDS
-        claim = partial(deliveries.claim, rows_max=settings.sending_max, lease_seconds=lease_seconds)
+        claim = partial(deliveries.claim, rows_max=settings.messages_max, lease_seconds=lease_seconds)
         while True:
             self.wake.clear()
             try:

@@ -45,7 +45,7 @@ class NotificationsSettings(Settings):
     answer_ms_max: int = pydantic.Field(
         default=10_000, ge=100, le=60_000, description="for a receiver to answer one attempt"
     )
-    sending_max: int = pydantic.Field(default=50, ge=1, le=1_000, description="messages that are sent at a time")
+    messages_max: int = pydantic.Field(default=50, ge=1, le=1_000, description="messages that are sent at a time")
     postgres_connections_max: int = pydantic.Field(
         default=4, ge=1, le=100, description="connections to Postgres at a time"
     )

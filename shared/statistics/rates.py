@@ -1,8 +1,8 @@
 """Rates: what is usual of one, learned minute by minute and kept by hour of the week, and how unlikely is what is counted. Pure.
 
-A forecast is the rate of the season times how far the last minutes were from it. The season is the same hour of former weeks; until
-that hour came twice, the same hour of former days; until then, the last hours; in the first full hour nothing is known. How far
-figures are from their forecasts by more than chance ("dispersion") is learned with them, at windows of 15 s and of a minute.
+A forecast is the rate of the season; of a share, times how far the last minutes were from it. The season is the same hour of former
+weeks; until that hour came twice, the same hour of former days; until then, the last hours. In the first hour nothing is known.
+How far figures are from their forecasts by more than chance is learned with them, at windows of 15 s and of a minute.
 """
 
 from collections.abc import Callable, Sequence
@@ -10,7 +10,7 @@ from typing import Final, Literal, NamedTuple
 
 import msgspec
 
-from shared.statistics.tails import dispersed_count_beyond, dispersed_share_at_least
+from shared.statistics.tails import count_tail, dispersed_count_beyond, dispersed_share_at_least, share_tail
 from shared.statistics.weeks import HOUR_MS, hour_of_week, hours_like
 
 SeasonName = Literal["hour_of_week", "hour_of_day", "recent"]
@@ -34,7 +34,7 @@ _SQUARE_MAX: Final = 25.0
 _PRIOR_WINDOWS: Final = 30.0
 _PRIOR_DISPERSION: Final = 1.3
 #: By how much the rate may differ from its forecast by itself, as a fraction: the less is known, the more.
-_UNSURE: Final[dict[SeasonName, float]] = {"hour_of_week": 0.05, "hour_of_day": 0.08, "recent": 0.15}
+_UNSURE: Final[dict[SeasonName, float]] = {"hour_of_week": 0.03, "hour_of_day": 0.05, "recent": 0.1}
 #: Of the last minutes, each counts for so much less than the next: half after ten minutes.
 _FADING: Final = 0.933
 #: Hits that the season counts for beside the last minutes.
@@ -71,9 +71,8 @@ class Expected(msgspec.Struct, array_like=True):
     season: SeasonName
     rate: float
     hits: int
-    #: Dispersion, and expected hits of the windows that it was measured in.
+    #: Dispersion of windows of 15 s and of a minute, and expected hits of a minute.
     short: float
-    short_hits: float
     long: float
     long_hits: float
 
@@ -88,6 +87,8 @@ class Learning(msgspec.Struct, array_like=True):
     recent_expected: float = 0.0
     #: Minutes in a row that were not learned.
     unlearned: int = 0
+    #: Whether its level follows the last minutes: that of a count is its season's, or a slow silence would be usual.
+    is_share: bool = True
 
 
 Past = Callable[[int], Sequence[Hour]]
@@ -95,9 +96,12 @@ Past = Callable[[int], Sequence[Hour]]
 
 def begin_hour(learning: Learning | None, kind: Rate, start_ms: int, past: Past) -> Learning:
     """The learning at the beginning of an hour; `past` is what is known of an hour of the week, the newest last."""
-    begun = learning or Learning(Hour(start_ms))
+    begun = learning or Learning(Hour(start_ms), is_share=kind.is_share)
     begun.hour = Hour(start_ms)
-    begun.expected = expected(kind, start_ms, past)
+    former, begun.expected = begun.expected, expected(kind, start_ms, past)
+    if former is not None and begun.expected is not None and "recent" in (former.season, begun.expected.season):
+        # The last hours say how high it is, not how much higher than at other times: the level stays, in the new measure.
+        begun.recent_expected *= begun.expected.rate / former.rate
     return begun
 
 
@@ -127,35 +131,39 @@ def expected(kind: Rate, start_ms: int, past: Past) -> Expected | None:
     short = _dispersion(sum(one.short_squares for one in kept), sum(one.short_windows for one in kept))
     long = _dispersion(sum(one.long_squares for one in kept), sum(one.long_windows for one in kept))
     a_minute = max(hits / minutes, 0.1)
-    return Expected(season, (hits + 0.5) / (of + 1), hits, short, a_minute * SHORT / 12, long, a_minute)
+    return Expected(season, (hits + 0.5) / (of + 1), hits, short, long, a_minute)
 
 
 def rate_of(learning: Learning) -> float | None:
     """The forecast: hits of one; None while nothing is known."""
     if learning.expected is None:
         return None
+    if not learning.is_share:
+        return learning.expected.rate
     level = (learning.recent_hits + _LEVEL_HITS) / (learning.recent_expected + _LEVEL_HITS)
     return learning.expected.rate * min(max(level, 1 / _LEVEL_MAX), _LEVEL_MAX)
 
 
-def likelihood(kind: Rate, learning: Learning, hits: int, of: int, buckets: int) -> tuple[float, float] | None:
+def likelihood(kind: Rate, learning: Learning, hits: int, of: int) -> tuple[float, float] | None:
     """(probability, usual rate): how likely hits as far out, or farther, on the side of anomalies; None while nothing is known."""
     rate = rate_of(learning)
     if rate is None or learning.expected is None or not of:
         return None
     rate = min(rate, 0.999) if kind.is_share else rate
     known = learning.expected
-    wanted = rate * of
-    is_short = buckets <= SHORT + 1
-    dispersion, of_hits = (known.short, known.short_hits) if is_short else (known.long, known.long_hits)
-    spread = 1 + (dispersion - 1) * max(wanted / of_hits, 0.5)
-    spread += wanted * (1 / (known.hits + 0.5) + _UNSURE[known.season] ** 2)
+    # Who stalls is counted in more than one bucket: so many hits are worth fewer.
+    worth = 1 / known.short
+    wanted, seen = rate * of * worth, int(hits * worth)
+    # What long windows vary by more is the rate's own; so is what is not known of it. As a fraction of the rate, squared.
+    unsure = max(known.long - known.short, 0.0) / known.long_hits + 1 / (known.hits + 0.5) + _UNSURE[known.season] ** 2
     # Most windows are near what is usual: their exact probability is of no use.
-    if (hits - wanted if kind.is_above else wanted - hits) < 2 * (wanted * spread) ** 0.5:
+    if (seen - wanted if kind.is_above else wanted - seen) < 2 * (wanted + wanted**2 * unsure) ** 0.5:
         return 1.0, rate
     if kind.is_share:
-        return dispersed_share_at_least(hits, of, share=rate, dispersion=spread), rate
-    return dispersed_count_beyond(hits, expected=wanted, dispersion=spread), rate
+        together = max((1 - rate) / (rate * unsure) - 1, 1e-3)
+        return share_tail(seen, max(int(of * worth), seen), rate * together, (1 - rate) * together), rate
+    shape = 1 / unsure
+    return count_tail(seen, shape, shape / wanted), rate
 
 
 def learn_short(kind: Rate, learning: Learning, hits: int, of: int) -> None:
@@ -166,11 +174,11 @@ def learn_short(kind: Rate, learning: Learning, hits: int, of: int) -> None:
         learning.hour.short_squares += square
 
 
-def learn_minute(kind: Rate, learning: Learning, hits: int, of: int, buckets: int) -> None:
+def learn_minute(kind: Rate, learning: Learning, hits: int, of: int) -> None:
     """A minute has ended. One that is too unlikely is not learned."""
     if not of:
         return
-    found = likelihood(kind, learning, hits, of, buckets)
+    found = likelihood(kind, learning, hits, of)
     if found is not None and found[0] < UNLEARNED_BELOW and learning.unlearned < UNLEARNED_MINUTES_MAX:
         learning.unlearned += 1
         return

@@ -25,6 +25,7 @@ from deploy.rights import documented, grant
 from deploy.topics import create_topics
 from services.accounts.commands import make_tenant
 from services.accounts.store import schema
+from services.alerts.store import schema as alerts_schema
 from services.collector.customers.table import MIGRATIONS_DIR, CustomersTable, TableAway
 from services.rim.database.migrations import migrate
 from services.rim.kafka import connection
@@ -67,13 +68,22 @@ def front(postgres: Postgres, authority: Authority) -> Iterator[TlsFront]:
     dsn = postgres.create_database(DATABASE)
     migrate(dsn, "collector", MIGRATIONS_DIR)
     schema.migrate(dsn)
+    alerts_schema.migrate(dsn)
     with psycopg.connect(dsn, autocommit=True) as connection:
-        for role in ("tls_collector", "tls_dashboard", "tls_finalizer", "tls_query", "tls_serving"):
+        for role in (
+            "tls_collector",
+            "tls_dashboard",
+            "tls_finalizer",
+            "tls_notifications",
+            "tls_query",
+            "tls_serving",
+        ):
             connection.execute(f"CREATE ROLE {role} LOGIN")
         connection.execute(f"ALTER DATABASE {DATABASE} OWNER TO tls_finalizer")
         connection.execute("INSERT INTO collector.customers (customer_id) VALUES ('acme')")
         connection.execute(rights_in_postgres()[1])
         connection.execute(rights_in_postgres()[2])
+        connection.execute(rights_in_postgres()[3])
     with TlsFront(postgres.dsn, authority) as front:
         yield front
 

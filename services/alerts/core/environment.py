@@ -216,4 +216,4 @@ def _learn(name: str, series: Series, end_ms: int, *, is_minute: bool) -> None:
             rates.learn_short(metric.rate, learning, short.counts[metric.hits], of)
         if is_minute and minute.is_whole:
             of = metric.exposure(minute.counts, minute.buckets)
-            rates.learn_minute(metric.rate, learning, minute.counts[metric.hits], of, minute.buckets)
+            rates.learn_minute(metric.rate, learning, minute.counts[metric.hits], of)

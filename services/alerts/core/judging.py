@@ -55,7 +55,7 @@ def _anomaly(rule: AlertRule, metric: Metric, name: str, series: Series, end_ms:
         times = hits / (usual * of) if of else 1.0
         if times < rule.ratio if kind.is_above else times > 1 / rule.ratio:
             continue
-        likely = likelihood(kind, learning, hits, of, found.buckets)
+        likely = likelihood(kind, learning, hits, of)
         if likely is None or likely[0] >= PROBABILITY_MAX:
             continue
         probability, rate = likely

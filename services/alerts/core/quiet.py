@@ -21,7 +21,7 @@ class QuietSpan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
     from_minute: int
     to_minute: int
-    days: list[int] = [0, 1, 2, 3, 4, 5, 6]
+    days: list[int] = msgspec.field(default_factory=lambda: list(range(7)))
 
 
 class Quiet(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

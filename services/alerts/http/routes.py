@@ -15,6 +15,7 @@ from services.accounts.http.guard import principal_of
 from services.accounts.store.audit import Actor
 from services.alerts.core.rules import RuleBody, RuleWrong
 from services.alerts.http import bodies
+from services.alerts.http.operations import OPERATIONS
 from services.alerts.http.requests import Refused, asked_of, body_of, id_of, rows_of, time_of, wrong
 from services.alerts.service import COMMENT_CHARS_MAX, MUTE_HOURS_MAX, Alerting, NotThere, ReceiverWrong
 from services.alerts.store.deliveries import Delivery

@@ -54,6 +54,23 @@ _COLUMNS: Final = """
 
 
 @dataclass(frozen=True)
+class StoredIncident:
+    """An incident, and what people did with it."""
+
+    id: str
+    customer_id: str
+    rule_id: str
+    revision: int
+    opened_at: datetime
+    closed_at: datetime | None
+    event: dict[str, Any]
+    acknowledged_at: datetime | None
+    acknowledged_by: str | None
+    muted_until: datetime | None
+    muted_by: str | None
+
+
+@dataclass(frozen=True)
 class Comment:
     """What somebody wrote about an incident."""
 

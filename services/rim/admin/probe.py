@@ -18,6 +18,7 @@ PORTS: Final = {
     "webhooks": 9105,
     "serving": 9106,
     "query": 9107,
+    "notifications": 9108,
 }
 _SECONDS_MAX: Final = 4.0
 

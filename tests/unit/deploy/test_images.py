@@ -20,6 +20,7 @@ from deploy.local.paths import ROOT
 from services.collector.settings import CollectorSettings
 from services.dashboard.settings import DashboardSettings
 from services.finalizer.settings import FinalizerSettings
+from services.notifications.settings import NotificationsSettings
 from services.processor.settings import ProcessorSettings
 from services.query.settings import QuerySettings
 from services.rim.admin import probe
@@ -137,7 +138,14 @@ def test_the_dockerfile_installs_by_hash_and_runs_as_nobody() -> None:
 
 
 def test_the_probe_knows_every_services_port() -> None:
-    of_rows = (FinalizerSettings, DashboardSettings, WebhooksSettings, ServingSettings, QuerySettings)
+    of_rows = (
+        FinalizerSettings,
+        DashboardSettings,
+        WebhooksSettings,
+        ServingSettings,
+        QuerySettings,
+        NotificationsSettings,
+    )
     classes = (CollectorSettings, ProcessorSettings, *of_rows)
     defaults = [settings.model_fields["admin_port"].default for settings in classes]
     assert dict(zip(get_args(ServiceName), defaults, strict=True)) == probe.PORTS

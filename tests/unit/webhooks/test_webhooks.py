@@ -6,11 +6,11 @@ import os
 import aiohttp
 import pytest
 
+from services.rim.http.signing import SecretWrong, headers, key_of
 from services.webhooks.__main__ import EXIT_SETTINGS, main
 from services.webhooks.delivery import Delivery, Policy
 from services.webhooks.lanes import Lanes, ReadRecord
 from services.webhooks.message import Message, message_of
-from services.rim.http.signing import SecretWrong, headers, key_of
 from shared.codec import Undecodable
 from tests.unit.webhooks.anomalies import revision
 from tests.unit.webhooks.receiver import SECRET, receiving

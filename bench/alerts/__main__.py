@@ -1,0 +1,208 @@
+"""Alerts on traffic with matches, ad breaks and deploys: `python -m bench.alerts [--environments N] [--incidents N]`.
+
+Each environment learns for two weeks; the third is judged. Nothing happens in it, so every alert is false. Then incidents of twice
+the rebuffering begin at a time of their own, with 500 viewers, in the environments as they are by then. The core of the application
+takes buckets as it takes them from topic `live`, so the figures are those of its rules; what the way to a receiver takes besides is
+added as it was measured on real parts (`--way`, ms). Beside it, on the same buckets: a fixed threshold and an EWMA chart, each
+with the limit that gave no more than one false alert in the two weeks before.
+"""
+
+import argparse
+import sys
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Final
+
+from numpy.random import default_rng
+
+from bench.alerts.detectors import REBUFFERING, RULES, Detector, Ewma, FixedThreshold, Playhead
+from bench.alerts.traffic import T0, Calendar, Incident, Kind, buckets
+from bench.results import Compared, Part, keep, table
+from deploy.demo.compare import nearest_rank
+from shared.schemas.live import BUCKET_MS
+
+_DAY_MS: Final = 86_400_000
+LEARNED_DAYS: Final = 14
+JUDGED_DAYS: Final = 7
+VIEWERS: Final = 500
+#: Before an incident, and after its begin, ms.
+_BEFORE_MS: Final = 600_000
+_AFTER_MS: Final = 300_000
+KINDS: Final = tuple(Kind(f"{share:.0%} rebuffer", VIEWERS, share) for share in (0.01, 0.03, 0.06))
+#: The one whose figures have goals.
+GOAL_KIND: Final = KINDS[1]
+_FIXED: Final = (1.5, 1.75, 2.0, 2.5, 3.0, 4.0)
+_EWMA: Final = (4.0, 5.0, 6.0, 7.0, 8.0, 10.0)
+GOAL_SECONDS: Final = (30.0, 60.0)
+
+
+@dataclass
+class Found:
+    """What came of one environment."""
+
+    kind: str
+    windows: int = 0
+    false: dict[str, int] = field(default_factory=dict)
+    cold: dict[str, int] = field(default_factory=dict)
+    #: By detector, seconds from the first bad moment to the bucket that alerts; None: not found.
+    delays: dict[str, list[float | None]] = field(default_factory=dict)
+
+
+def environment(kind: Kind, seed: int, incidents: int) -> Found:
+    """Learns, is judged, and meets its incidents."""
+    rng = default_rng(seed)
+    calendar = Calendar(rng, (LEARNED_DAYS + JUDGED_DAYS) // 7 + 1)
+    playhead, found = Playhead(), Found(kind.name)
+    fixed = {limit: FixedThreshold(kind.rebuffering * limit) for limit in _FIXED}
+    ewma = {limit: Ewma(limit) for limit in _EWMA}
+    learned_ms, end_ms = LEARNED_DAYS * _DAY_MS, (LEARNED_DAYS + JUDGED_DAYS) * _DAY_MS
+    counts: dict[str, dict[float, list[int]]] = {"fixed": {}, "ewma": {}}
+    for closed in buckets(kind, calendar, rng, 0, end_ms):
+        is_judged = closed.start_ms - T0 >= learned_ms
+        if closed.start_ms - T0 == learned_ms:
+            found.cold, playhead.opened = playhead.opened, {}
+        playhead.take(closed)
+        for name, several in (("fixed", fixed), ("ewma", ewma)):
+            for limit, one in several.items():
+                counts[name].setdefault(limit, [0, 0])[is_judged] += one.take(closed)
+    found.windows = JUDGED_DAYS * _DAY_MS // BUCKET_MS * sum(3 if rule.by else 1 for rule in RULES)
+    found.false = {rule.id: playhead.opened.get(rule.id, 0) for rule in RULES}
+    chosen = {name: _chosen(limits) for name, limits in counts.items()}
+    found.false |= {f"peer {name}": counts[name][limit][1] for name, limit in chosen.items()}
+    makers: dict[str, Callable[[], Detector]] = {
+        "anomaly": lambda: playhead.copy((REBUFFERING,)),
+        "peer fixed": lambda: FixedThreshold(kind.rebuffering * chosen["fixed"]),
+        "peer ewma": lambda: _warm(Ewma(chosen["ewma"]), kind, calendar, seed, end_ms),
+    }
+    found.delays = {name: [] for name in makers}
+    for number in range(incidents):
+        for name, delay in _incident(kind, calendar, seed * 100_000 + number, end_ms, makers).items():
+            found.delays[name].append(delay)
+    return found
+
+
+def _chosen(limits: dict[float, list[int]]) -> float:
+    """The lowest limit with no more than one alert in the learned weeks."""
+    return next((limit for limit, (before, _) in sorted(limits.items()) if before <= 1), max(limits))
+
+
+def _warm(chart: Ewma, kind: Kind, calendar: Calendar, seed: int, end_ms: int) -> Ewma:
+    for closed in buckets(kind, calendar, default_rng(seed), end_ms - 7_200_000, end_ms):
+        chart.take(closed)
+    return chart
+
+
+def _incident(
+    kind: Kind, calendar: Calendar, seed: int, at_ms: int, makers: dict[str, Callable[[], Detector]]
+) -> dict[str, float | None]:
+    """Seconds until each detector alerts; those that alert before it has begun have not found it."""
+    rng = default_rng(seed)
+    begin_ms = at_ms + _BEFORE_MS + int(rng.integers(0, BUCKET_MS))
+    detectors = {name: make() for name, make in makers.items()}
+    delays: dict[str, float | None] = dict.fromkeys(makers)
+    incident = Incident(begin_ms, 2.0)
+    for closed in buckets(
+        kind, calendar, rng, at_ms, begin_ms + _AFTER_MS, incident=incident, viewers=VIEWERS
+    ):  # fmt: skip
+        end_ms = closed.start_ms - T0 + BUCKET_MS
+        for name, detector in detectors.items():
+            if detector.take(closed) and end_ms > begin_ms and delays[name] is None:
+                delays[name] = (end_ms - begin_ms) / 1_000
+    return delays
+
+
+def _row(name: str, results: list[Found], key: str, way_seconds: float) -> tuple[str, float, float, float, float]:
+    """(line, fraction found, median, p99, false alerts a week)."""
+    every = [delay for one in results for delay in one.delays.get(key, [])]
+    delays = sorted(delay + way_seconds for delay in every if delay is not None)
+    false = sum(one.false.get(key, 0) for one in results) / len(results)
+    if not every:
+        return f"| {name} | | | | {false:.2f} |", 0, 0, 0, false
+    share = len(delays) / len(every)
+    median, p99 = (nearest_rank(delays, q) or float("inf") for q in (0.5, 0.99))
+    line = f"| {name} | {share:.1%} of {len(every)} | {median:.1f} | {p99:.1f} | {false:.2f} |"
+    return line, share, median, p99, false
+
+
+def _goals(kind: Kind, share: float, median: float, p99: float) -> list[Compared]:
+    of_median, of_p99 = GOAL_SECONDS
+    return [
+        Compared(f"2× at {VIEWERS} viewers, {kind.name}: found", f"{share:.1%}", "≥ 99 %", share >= 0.99),
+        Compared(
+            "median from the first bad moment to the receiver",
+            f"{median:.1f} s",
+            f"≤ {of_median:g} s",
+            median <= of_median,
+        ),
+        Compared("p99 of the same", f"{p99:.1f} s", f"≤ {of_p99:g} s", p99 <= of_p99),
+    ]
+
+
+def _counted(results: list[Found]) -> tuple[list[dict[str, int]], list[dict[str, int]]]:
+    """False alerts of the judged week, and of the weeks before it."""
+    return [one.false for one in results], [one.cold for one in results]
+
+
+def report(results: list[Found], way_ms: int, command: str) -> Part:
+    """The result file."""
+    way, lines, compared = way_ms / 1_000, list[str](), list[Compared]()
+    lines += [
+        (
+            f"Twice the rebuffering at {VIEWERS} viewers; {way:.1f} s from the end of a bucket to the receiver are in the"
+            " delays. False alerts are those of a week without an incident, of an environment."
+        ),
+        "",
+        "| usual share that rebuffers, and how it is judged | found | median s | p99 s | false alerts a week |",
+        "|---|---|---|---|---|",
+    ]
+    for kind in KINDS:
+        of_kind = [one for one in results if one.kind == kind.name]
+        for key, words in (("anomaly", "Playhead, anomaly"), ("peer fixed", "fixed threshold"), ("peer ewma", "EWMA")):
+            line, share, median, p99, _ = _row(f"{kind.name}, {words}", of_kind, key, way)
+            lines.append(line)
+            if key == "anomaly" and kind is GOAL_KIND:
+                compared += _goals(kind, share, median, p99)
+    rules = [rule.id for rule in RULES]
+    false = sum(one.false[rule] for one in results for rule in rules)
+    windows = sum(one.windows for one in results)
+    weeks = len(results) * len(rules)
+    compared.append(
+        Compared("false alerts in 1,000 windows", f"{false / windows * 1_000:.4f}", "< 1", false / windows * 1_000 < 1)
+    )
+    compared.append(
+        Compared("false alerts of a rule in a week", f"{false / weeks:.2f}", "< 1", false / weeks < 1)
+    )  # fmt: skip
+    lines += ["", "| rule | false alerts a week of an environment | while it learned (two weeks) |", "|---|---|---|"]
+    for rule in rules:
+        judged, cold = (sum(one.get(rule, 0) for one in of) / len(results) for of in _counted(results))
+        lines.append(f"| {rule} | {judged:.2f} | {cold:.2f} |")
+    checked = (
+        f"{windows:,} windows of {len(results)} environments were judged; every incident was given to every detector"
+    )
+    return Part("alerts", "Alerts: how soon, and how often in vain", command, checked, compared, lines)
+
+
+def main() -> int:
+    """0 when the figures are kept."""
+    parser = argparse.ArgumentParser(prog="python -m bench.alerts", description=__doc__)
+    parser.add_argument("--environments", type=int, default=2, help="of each kind")
+    parser.add_argument("--incidents", type=int, default=150, help="of each environment")
+    parser.add_argument("--way", type=int, default=1_500, help="ms from a bucket's end to the receiver, as measured")
+    parser.add_argument("--workers", type=int, default=2)
+    given = parser.parse_args()
+    jobs = [(kind, 7 + number) for kind in KINDS for number in range(given.environments)]
+    with ProcessPoolExecutor(given.workers) as pool:
+        kinds, seeds = zip(*jobs, strict=True)
+        results = list(pool.map(partial(environment, incidents=given.incidents), kinds, seeds))
+    part = report(
+        results, given.way, f"python -m bench.alerts --environments {given.environments} --incidents {given.incidents}"
+    )
+    keep(part)
+    print("\n".join([*part.lines, "", *table([part])]))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

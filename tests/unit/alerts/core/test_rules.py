@@ -1,0 +1,57 @@
+"""What a rule may say."""
+
+from typing import Any
+
+import pytest
+
+from services.alerts.core.quiet import Quiet
+from services.alerts.core.rules import RuleBody, RuleWrong, applied, check
+from shared.schemas.alerts.rule import AlertRule
+
+
+def body(**others: Any) -> RuleBody:
+    return RuleBody(**({"customer": "acme", "name": "A rule", "metric": "rebuffering"} | others))
+
+
+@pytest.mark.parametrize(
+    "right",
+    [
+        body(),
+        body(by="cdn"),
+        body(filter={"cdn": "a"}, by="country"),
+        body(filter={"cdn": "a", "country": "DE"}),
+        body(metric="bitrate", condition="threshold", direction="below", threshold=1e6),
+        body(metric="beacons", direction="below"),
+    ],
+)
+def test_a_rule_that_can_be_applied(right: RuleBody) -> None:
+    check(right)
+    assert isinstance(applied("id", 3, right), AlertRule)
+
+
+@pytest.mark.parametrize(
+    ("member", "others"),
+    [
+        ("name", {"name": " "}),
+        ("name", {"name": "a\nb"}),
+        ("threshold", {"condition": "threshold"}),
+        ("threshold", {"condition": "threshold", "threshold": float("nan")}),
+        ("condition", {"metric": "bitrate"}),
+        ("direction", {"metric": "beacons"}),
+        ("ratio", {"ratio": 1.0}),
+        ("for_seconds", {"for_seconds": 7}),
+        ("for_seconds", {"for_seconds": 4_000}),
+        ("viewers_min", {"viewers_min": -1}),
+        ("filter", {"filter": {"cdn": "a", "country": "b"}, "by": "asn"}),
+        ("filter", {"filter": {"cdn": "a"}, "by": "cdn"}),
+        ("filter", {"filter": {"password": "a"}}),
+        ("filter", {"filter": {"cdn": ""}}),
+        ("filter", {"metric": "beacons", "direction": "below", "by": "cdn"}),
+        ("receivers", {"receivers": ["a", "a"]}),
+        ("quiet", {"quiet": Quiet(time_zone="nowhere")}),
+    ],
+)
+def test_a_rule_that_cannot(member: str, others: dict[str, Any]) -> None:
+    with pytest.raises(RuleWrong) as error:
+        check(body(**others))
+    assert error.value.member == member

@@ -1,0 +1,72 @@
+"""Messages have what the receivers' formats ask for, and what is said of viewers stays text."""
+
+import json
+
+import pytest
+
+from services.alerts.messages import bodies
+from services.alerts.messages.words import TemplateWrong, check_template, text
+from tests.unit.alerts.events import AT_MS, event
+
+LINK = "https://playhead.example/incident?id=1"
+
+
+def test_the_text_says_what_where_how_much_and_who_is_suspect() -> None:
+    found = text(event(), LINK, None)
+    assert "rebuffering is 8.10% (usual: 2.00%) in cdn=a." in found
+    assert "At most 81 viewers" in found
+    assert "cdn=a (97% of it, 30% of viewers)" in found
+    assert LINK in found
+
+
+def test_a_template_replaces_the_text_and_names_only_what_there_is() -> None:
+    assert text(event(), LINK, "$severity $where $$5") == "critical cdn=a $5"
+    check_template("$title $link")
+    with pytest.raises(TemplateWrong, match=r"\$secret is not known"):
+        check_template("$secret")
+    with pytest.raises(TemplateWrong):
+        check_template("100 $")
+
+
+def test_slack_escapes_what_would_be_markup() -> None:
+    body = json.loads(bodies.slack(event(), LINK, None))
+    assert "Rebuffering &lt;b&gt;&amp;" in body["blocks"][0]["text"]["text"]
+    assert body["text"].startswith("Alert: ")
+
+
+def test_teams_gets_an_adaptive_card() -> None:
+    (attachment,) = json.loads(bodies.teams(event(), LINK, None))["attachments"]
+    assert attachment["contentType"] == "application/vnd.microsoft.card.adaptive"
+    assert attachment["content"]["body"][0]["color"] == "attention"
+    assert attachment["content"]["actions"][0]["url"] == LINK
+
+
+@pytest.mark.parametrize(("change", "action"), [("opened", "trigger"), ("updated", "trigger"), ("closed", "resolve")])
+def test_pagerduty_knows_an_incident_by_its_key(change: str, action: str) -> None:
+    body = json.loads(bodies.pagerduty(event(change), LINK, None, routing_key="k" * 32, test_id="t"))
+    assert (body["event_action"], body["dedup_key"]) == (action, event().incident_id)
+    assert body["payload"]["severity"] == "critical"
+    assert len(body["payload"]["summary"]) <= 1_024
+
+
+def test_a_webhook_has_the_whole_change() -> None:
+    body = json.loads(bodies.webhook(event("closed", 2), LINK, None, 0))
+    assert body["type"] == "alert.closed"
+    assert body["timestamp"] == "2026-11-30T00:00:00.000+00:00"
+    assert body["data"]["revision"] == 2
+    assert body["data"]["link"] == LINK
+
+
+def test_an_email_is_of_its_incidents_thread_and_has_no_header_of_a_name() -> None:
+    evil = event(rule_name="a\r\nBcc: all@example.com")
+    with pytest.raises(ValueError, match="Header values may not contain"):
+        bodies.email(evil, LINK, None, message_id="m", sender="p@x.example", to=["a@x.example"], at_ms=AT_MS)
+    message = bodies.email(event(), LINK, None, message_id="m", sender="P <p@x.example>", to=["a@x.example"], at_ms=0)
+    assert message["Subject"] == "[critical] Alert: Rebuffering <b>& (acme)"
+    assert message["References"] == f"<{event().incident_id}@x.example>"
+    assert message["Message-ID"] == "<m@x.example>"
+
+
+@pytest.mark.parametrize("make", [bodies.slack, bodies.teams])
+def test_a_test_says_that_it_is_one(make: object) -> None:
+    assert "This is a test" in make(None, LINK, None).decode()  # type: ignore[operator]

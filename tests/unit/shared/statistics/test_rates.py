@@ -1,0 +1,128 @@
+"""What is usual of a rate: cold start, seasons, former incidents, and how often chance alone looks unlikely."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from shared.statistics.rates import (
+    UNLEARNED_MINUTES_MAX,
+    Hour,
+    Learning,
+    Rate,
+    begin_hour,
+    expected,
+    learn_minute,
+    likelihood,
+    rate_of,
+    remember,
+)
+from shared.statistics.tails import dispersed_count_beyond, dispersed_share_at_least
+from shared.statistics.weeks import HOUR_MS, hour_of_week
+
+SHARE = Rate(is_share=True, is_above=True)
+COUNT = Rate(is_share=False, is_above=False)
+WEEK_MS = 7 * 24 * HOUR_MS
+T0 = 2_955 * WEEK_MS + 4 * 24 * HOUR_MS
+
+
+def hour(start_ms: int, hits: int = 600, of: int = 30_000) -> Hour:
+    return Hour(start_ms, 60, hits, of, 240, 300.0, 60, 80.0)
+
+
+def past_of(*hours: Hour):  # type: ignore[no-untyped-def]
+    def past(like: int) -> Sequence[Hour]:
+        return [one for one in hours if hour_of_week(one.start_ms) == like]
+
+    return past
+
+
+def test_in_the_first_hour_nothing_is_known() -> None:
+    assert expected(SHARE, T0, past_of()) is None
+    assert likelihood(SHARE, Learning(Hour(T0)), 50, 100) is None
+
+
+def test_then_the_last_hours_the_hour_of_the_day_and_the_hour_of_the_week() -> None:
+    day_ms = 24 * HOUR_MS
+    before = [hour(T0 - HOUR_MS)]
+    assert expected(SHARE, T0, past_of(*before)).season == "recent"  # type: ignore[union-attr]
+    days = [hour(T0 - day_ms, 900), hour(T0 - 2 * day_ms, 900)]
+    found = expected(SHARE, T0, past_of(*before, *days))
+    assert found is not None
+    assert (found.season, round(found.rate, 3)) == ("hour_of_day", 0.03)
+    weeks = [hour(T0 - WEEK_MS, 1_200), hour(T0 - 2 * WEEK_MS, 1_200)]
+    found = expected(SHARE, T0, past_of(*before, *days, *weeks))
+    assert found is not None
+    assert (found.season, round(found.rate, 3)) == ("hour_of_week", 0.04)
+
+
+def test_a_former_incident_does_not_become_usual() -> None:
+    weeks = [hour(T0 - number * WEEK_MS, 600) for number in range(2, 6)]
+    quiet = expected(SHARE, T0, past_of(*weeks))
+    hit = expected(SHARE, T0, past_of(*weeks, hour(T0 - WEEK_MS, 6_000)))
+    assert quiet is not None
+    assert hit is not None
+    assert hit.rate == pytest.approx(quiet.rate, rel=0.02)
+
+
+def test_a_minute_that_is_too_unlikely_is_not_learned_until_it_has_been_so_for_a_day() -> None:
+    learning = begin_hour(None, SHARE, T0, past_of(hour(T0 - WEEK_MS), hour(T0 - 2 * WEEK_MS)))
+    before = rate_of(learning)
+    for _ in range(UNLEARNED_MINUTES_MAX):
+        learn_minute(SHARE, learning, 60, 500)
+    assert rate_of(learning) == before
+    assert learning.hour.minutes == 0
+    learn_minute(SHARE, learning, 60, 500)
+    assert learning.hour.minutes == 1
+
+
+def test_the_level_of_the_last_minutes_stays_when_the_last_hours_measure_it_anew() -> None:
+    learning = begin_hour(None, SHARE, T0, past_of(hour(T0 - HOUR_MS, 600)))
+    for _ in range(30):
+        learn_minute(SHARE, learning, 13, 500)
+    before = rate_of(learning)
+    assert before == pytest.approx(0.026, rel=0.05)
+    begin_hour(learning, SHARE, T0 + HOUR_MS, past_of(hour(T0 - HOUR_MS, 600), hour(T0, 780)))
+    assert rate_of(learning) == pytest.approx(before, rel=0.05)
+
+
+def test_an_hour_of_few_minutes_tells_nothing() -> None:
+    assert remember([], Hour(T0, 5, 1, 100)) == []
+    assert len(remember([hour(T0 - number * WEEK_MS) for number in range(8, 0, -1)], hour(T0))) == 8
+
+
+@given(hits=st.integers(0, 300), of=st.integers(0, 5_000))
+@settings(deadline=None)
+def test_more_is_never_likelier(hits: int, of: int) -> None:
+    learning = begin_hour(None, SHARE, T0, past_of(hour(T0 - WEEK_MS), hour(T0 - 2 * WEEK_MS)))
+    one, more = (likelihood(SHARE, learning, min(number, of), of) for number in (hits, hits + 1))
+    if of == 0:
+        assert one is None
+    else:
+        assert one is not None
+        assert more is not None
+        assert 0 <= more[0] <= one[0] <= 1
+
+
+def test_chance_looks_as_unlikely_as_often_as_it_should() -> None:
+    """Of 20,000 draws of the distribution itself, the fraction below a probability is that probability, or less."""
+    rng = np.random.default_rng(5)
+    share, of, dispersion = 0.02, 1_500, 1.8
+    together = (of - 1) / (dispersion - 1) - 1
+    draws = rng.binomial(of, rng.beta(share * together, (1 - share) * together, 20_000))
+    found = [dispersed_share_at_least(int(hits), of, share=share, dispersion=dispersion) for hits in draws]
+    for level in (0.1, 0.01):
+        assert np.mean([one <= level for one in found]) <= level * 1.25
+    rate = 1 / (dispersion - 1)
+    counts = rng.poisson(rng.gamma(40 * rate, 1 / rate, 20_000))
+    below = [dispersed_count_beyond(int(one), expected=40, dispersion=dispersion) for one in counts if one < 40]
+    assert np.sum([one <= 0.01 for one in below]) / 20_000 <= 0.0125
+
+
+def test_silence_is_unlikely_where_much_is_usual_and_not_where_little_is() -> None:
+    much = begin_hour(None, COUNT, T0, past_of(hour(T0 - WEEK_MS, 72_000, 720), hour(T0 - 2 * WEEK_MS, 72_000, 720)))
+    little = begin_hour(None, COUNT, T0, past_of(hour(T0 - WEEK_MS, 60, 720), hour(T0 - 2 * WEEK_MS, 60, 720)))
+    assert likelihood(COUNT, much, 0, 3)[0] < 1e-9  # type: ignore[index]
+    assert likelihood(COUNT, little, 0, 12)[0] > 0.1  # type: ignore[index]
