@@ -5,26 +5,42 @@ An HTTP server fails at first, and an SMTP server takes e-mails. Each incident o
 
 import asyncio
 import os
+import subprocess
 import sys
+import threading
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 from uuid import uuid4
 
+import msgspec
 import psycopg
 import pytest
+from aiohttp import web
+from aiohttp.test_utils import TestServer
 from aiosmtpd.controller import Controller
 from confluent_kafka import Producer
 
 from deploy.local.broker import Broker
+from deploy.local.paths import ROOT
 from deploy.local.ports import free_port
 from deploy.local.postgres import Postgres
 from deploy.local.process import Child
+from services.accounts.core.credentials import Kind
 from services.accounts.core.customer_scope import EVERYTHING
+from services.accounts.core.roles import Permission
+from services.accounts.http.access import Routing
+from services.accounts.http.guard import Guard
+from services.accounts.http.hosts import Hosts
 from services.accounts.store import schema as accounts_schema
 from services.accounts.store.audit import Actor
 from services.alerts.core.rules import RuleBody
+from services.alerts.http.bodies import NewReceiver
+from services.alerts.http.routes import AlertRoutes
 from services.alerts.service import Alerting
 from services.alerts.store import schema
 from services.rim.database.pool import Postgres as Pool
@@ -32,15 +48,16 @@ from shared import codec
 from shared.partitioning import partition_of
 from shared.schemas.alerts.event import AlertEvent
 from shared.topics import ALERT_EVENTS, ALERT_RULES, ALERTS_CHANGELOG, LIVE, PRESENCE, PROFILES, REJECTED, Topic
+from tests.documents import blocks
 from tests.integration.collecting import SECONDS_MAX, reading
 from tests.integration.slots import Slot, wait_until
 from tests.unit.alerts.live import T0 as MONDAY
 from tests.unit.alerts.live import live
+from tests.unit.dashboard.door import credential, door, token
 from tests.unit.webhooks.receiver import SECRET, Receiver, receiving
 
 pytestmark = pytest.mark.integration
 
-T = TypeVar("T")
 CUSTOMERS = [f"customer-{number}" for number in range(12)]
 PARTITIONS = LIVE.partitions(PROFILES["laptop"])
 #: In the past: the clock of a slot is the present, and the first bucket waits by it.
@@ -171,6 +188,123 @@ def gauges(bootstrap: str, buckets: Iterable[tuple[int, int]]) -> None:
     assert producer.flush(SECONDS_MAX) == 0
 
 
+def snippets(language: str) -> list[str]:
+    """The blocks of docs/alerts.md that this file runs."""
+    found = blocks(ROOT / "docs/alerts.md")
+    return [one.text for one in found if one.language == language and one.test == "tests/integration/test_alerts.py"]
+
+
+def test_each_way_of_notification_of_the_document_reaches_its_receiver(
+    broker: Broker, dsn: str, mailbox: tuple[Mailbox, int], tmp_path: Path
+) -> None:
+    box, smtp_port = mailbox
+    bodies = [msgspec.json.decode(text, type=NewReceiver) for text in snippets("json")]
+    assert [one.kind for one in bodies] == ["webhook", "slack", "teams", "pagerduty", "email"]
+    with posted() as (url, got):
+
+        async def make(made: Alerting, actor: Actor) -> None:
+            for number, one in enumerate(bodies):
+                target = dict(one.target) if one.kind == "email" else {**one.target, "url": f"{url}/{one.kind}"}
+                receiver = await made.add_receiver(
+                    actor, name=one.name, kind=one.kind, target=target, template=one.template
+                )
+                await made.test_receiver(receiver, actor, number=str(number))
+
+        alerting(dsn, make)
+        notifications = Notifications(broker.bootstrap, dsn, smtp_port, tmp_path)
+        notifications.start()
+        try:
+            states = "SELECT state FROM alerts.deliveries"
+            wait_until(lambda: {one[0] for one in asked(dsn, states)} == {"delivered"}, "all tests are delivered")
+        finally:
+            notifications.child.kill()
+    assert got.keys() == {"/webhook", "/slack", "/teams", "/pagerduty"}
+    assert all("This is a test" in body for body in got.values())
+    assert msgspec.json.decode(got["/pagerduty"])["routing_key"] == bodies[3].target["routing_key"]
+    assert len(box.got) == 1
+    assert box.got[0].rcpt_tos == ["managers@example.com"]
+
+
+@contextmanager
+def posted() -> Iterator[tuple[str, dict[str, str]]]:
+    """A server that takes everything; by path the last body."""
+    got: dict[str, str] = {}
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            got[self.path] = self.rfile.read(int(self.headers["Content-Length"])).decode()
+            self.send_response(202)
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_address[1]}", got
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+@contextmanager
+def page(dsn: str) -> Iterator[tuple[str, str]]:
+    """The routes behind the guard, and a token that may manage the organisation."""
+    organisation = asked(dsn, "INSERT INTO accounts.organisations (name) VALUES ('Home') RETURNING id::text")[0][0]
+    known = credential(Kind.TOKEN, 9)
+    scopes = frozenset({Permission.READ_METRICS, Permission.MANAGE})
+    principal = replace(token(scopes, EVERYTHING), organisation_id=organisation)
+    started: list[Any] = []
+    ready, stop = threading.Event(), threading.Event()
+
+    async def serve() -> None:
+        door_of_tests = door()
+        door_of_tests.identities.people[known] = principal  # type: ignore[attr-defined]
+        pool = Pool(dsn, service="test", connections_max=2, seconds_max=10, writes=True)
+        await pool.open()
+        app = web.Application()
+        routing = Routing(app)
+        guard = Guard(
+            routing, door_of_tests.identities, hosts=Hosts(["127.0.0.1"]), cookie=door_of_tests.cookie,
+            away_page=lambda: web.Response(status=503),
+        )  # fmt: skip
+        app.middlewares.append(guard.answer)
+        AlertRoutes(Alerting(pool), now_ms=lambda: T0).add_to(routing)
+        async with TestServer(app) as server:
+            started.append(str(server.make_url("")).rstrip("/"))
+            ready.set()
+            await asyncio.to_thread(stop.wait)
+        await pool.close()
+
+    thread = threading.Thread(target=lambda: asyncio.run(serve()))
+    thread.start()
+    assert ready.wait(SECONDS_MAX)
+    try:
+        yield started[0], known.text
+    finally:
+        stop.set()
+        thread.join()
+
+
+def test_the_documents_commands_make_a_rule_and_a_receiver(dsn: str) -> None:
+    with page(dsn) as (url, bearer):
+        environ = os.environ | {"PAGE": url, "TOKEN": bearer}
+        answers = [
+            subprocess.run(["bash", "-ec", text], env=environ, capture_output=True, text=True, check=True).stdout
+            for text in snippets("sh")
+        ]
+    made, tested = answers
+    assert '"version":1' in made
+    assert '"state":"waiting"' in tested
+    assert asked(dsn, "SELECT version, body->>'by' FROM alerts.rules") == [(1, "cdn")]
+    actions = asked(dsn, "SELECT action FROM accounts.audit ORDER BY id")
+    assert actions == [("made_alert_rule",), ("made_alert_receiver",)]
+
+
 def test_each_change_is_notified_once_in_order_through_kills(
     broker: Broker, dsn: str, receiver: Receiver, mailbox: tuple[Mailbox, int], tmp_path: Path
 ) -> None:
@@ -197,7 +331,7 @@ def test_each_change_is_notified_once_in_order_through_kills(
         waiting = "SELECT 1 FROM alerts.deliveries WHERE state = 'waiting'"
         wait_until(lambda: len(asked(dsn, changes)) == 2 * len(CUSTOMERS), "the incidents have closed", 120)
         wait_until(lambda: not asked(dsn, waiting), "all is delivered", 120)
-        with reading(broker.bootstrap, ALERT_EVENTS) as reader:
+        with reading(broker.bootstrap, ALERT_EVENTS.name) as reader:
             wait_until(lambda: len(reader.records) >= 2 * len(CUSTOMERS), "the topic has the events")
             events = [codec.ALERT_EVENT.decode(record.value) for record in reader.records]
     finally:

@@ -16,6 +16,8 @@ export const SCREENS = [
   { name: "errors", title: "Errors", isListed: true, load: () => import("../screens/errors.js") },
   { name: "views", title: "Views", isListed: true, load: () => import("../screens/views.js") },
   { name: "titles", title: "Titles", isListed: true, load: () => import("../screens/titles.js") },
+  { name: "alerts", title: "Alerts", isListed: true, load: () => import("../screens/alerts.js") },
+  { name: "incident", title: "Incident", isListed: false, load: () => import("../screens/incident.js") },
   { name: "view", title: "View", isListed: false, load: () => import("../screens/view.js") },
   { name: "settings", title: "Settings", isListed: true, load: () => import("../screens/settings.js") },
 ];

@@ -1,0 +1,105 @@
+// @ts-check
+// One incident: what was found, since when, where and who is suspected; what people did with it, and who was notified.
+
+import { useSignal } from "@preact/signals";
+import { aroundOf, figureText, filtersOf, metricOf, sliceText } from "../core/alerts.js";
+import { countText, durationText } from "../core/format.js";
+import { localText, momentText } from "../core/ranges.js";
+import { Answered, now_ms, useFetched } from "../parts/asking.js";
+import { html } from "../parts/html.js";
+import { Link, place } from "../parts/place.js";
+import { change } from "../parts/session.js";
+import { Act, Form } from "./alerts.js";
+
+const AGAIN_MS = 5_000;
+
+export default function Incident() {
+  const id = place.value.more.id ?? "";
+  const version = useSignal(0);
+  const found = useFetched(id ? `incident ${id} ${version.value}` : null, () => `/v1/alerts/incidents/${encodeURIComponent(id)}`, AGAIN_MS);
+  const done = () => {
+    version.value += 1;
+  };
+  if (!id) return html`<p class="empty">Choose an incident on <${Link} to=${{ screen: "alerts" }}>Alerts<//>.</p>`;
+  return html`<${Answered} of=${found} height=${420} draw=${(/** @type {any} */ story) => html`<${Drawn} story=${story} done=${done} />`} />`;
+}
+
+/** @param {{story: any, done: () => void}} props */
+function Drawn({ story, done }) {
+  const { incident } = story;
+  const { event } = incident;
+  const { tz } = place.value;
+  const path = `/v1/alerts/incidents/${incident.id}`;
+  const lasted = durationText((incident.closed_ms ?? now_ms.value) - incident.opened_ms);
+  return html`<section aria-labelledby="incident-title">
+    <div class="section-head"><h2 id="incident-title">${event.rule_name} · ${incident.customer}</h2>
+      <p class="note" id="incident-state">${incident.closed_ms ? `over, lasted ${lasted}` : `open for ${lasted}`} · ${event.severity}</p></div>
+    <ul class="facts" id="incident-facts">
+      <li><span class="note">Since</span><b>${momentText(incident.opened_ms, tz, { seconds: true })}</b></li>
+      <li><span class="note">Viewers or views at most</span><b>${countText(event.affected_max)}</b></li>
+      <li><span class="note">Acknowledged</span><b>${incident.acknowledged_by ?? "by nobody"}</b></li>
+      <li><span class="note">Messages</span><b>${incident.muted_until_ms > now_ms.value ? `muted by ${incident.muted_by}` : "on"}</b></li>
+    </ul>
+    <p><${Act} title="Acknowledge" act=${() => change("POST", `${path}/acknowledge`)} done=${done} />
+      <${Act} title="Mute for a day" act=${() => change("POST", `${path}/mute`, { hours: 24 })} done=${done} />
+      <${Act} title="Messages again" act=${() => change("POST", `${path}/mute`, { hours: 0 })} done=${done} /></p>
+  </section>
+  <${Found} incident=${incident} />
+  <${Suspects} incident=${incident} />
+  <${Told} story=${story} />
+  <section aria-labelledby="comments-title"><div class="section-head"><h2 id="comments-title">Comments</h2></div>
+    <ul id="comments">${story.comments.map((/** @type {any} */ one) => html`<li key=${one.id}><b>${one.author}</b> <span class="note">${momentText(one.at_ms, tz)}</span><br />${one.text}</li>`)}</ul>
+    <${Form} id="new-comment" send=${(/** @type {FormData} */ form) => change("POST", `${path}/comments`, { text: String(form.get("text")) })} done=${done}>
+      <label>Comment <input name="text" required maxlength="4000" size="60" /></label>
+    <//>
+  </section>`;
+}
+
+/** @param {{incident: any}} props */
+function Found({ incident }) {
+  const { event } = incident;
+  return html`<section aria-labelledby="found-title">
+    <div class="section-head"><h2 id="found-title">${metricOf(event.metric).title}: where</h2></div>
+    <div class="scroll" tabindex="0" role="region" aria-label="Where">
+      <table id="found">
+        <thead><tr><th scope="col">Where</th><th scope="col">Figure</th><th scope="col">Usual or limit</th><th scope="col">Counted</th><th scope="col">If nothing had changed</th><th scope="col"></th></tr></thead>
+        <tbody>${event.slices.map((/** @type {any} */ one) => html`<tr>
+          <th scope="row">${sliceText(one.slice)}</th>
+          <td>${figureText(event.metric, one.value)}</td><td>${figureText(event.metric, one.usual)}</td>
+          <td>${countText(one.hits)} of ${countText(one.of)} in ${one.seconds} s</td>
+          <td>${one.probability === null ? "" : `1 in ${Number(1 / Math.max(one.probability, 1e-300)).toExponential(0)} (${one.season.replaceAll("_", " ")})`}</td>
+          <td><${Around} incident=${incident} slice=${one.slice} /></td>
+        </tr>`)}</tbody>
+      </table>
+    </div>
+  </section>`;
+}
+
+/** @param {{incident: any}} props */
+function Suspects({ incident }) {
+  const { suspects } = incident.event;
+  if (!suspects.length) return html`<p class="note" id="no-suspects">No slice has more of it than its share of viewers.</p>`;
+  return html`<section aria-labelledby="suspects-title">
+    <div class="section-head"><h2 id="suspects-title">Suspects</h2></div>
+    <ol id="suspects">${suspects.map((/** @type {any} */ one) => html`<li>
+      <b>${sliceText(one.slice)}</b>: ${Math.round(100 * one.explains)} % of what is too much, ${Math.round(100 * one.share)} % of viewers. <${Around} incident=${incident} slice=${one.slice} /></li>`)}</ol>
+  </section>`;
+}
+
+/** @param {{incident: any, slice: Record<string, string>}} props */
+function Around({ incident, slice }) {
+  const { tz } = place.value;
+  const { from_ms, to_ms } = aroundOf(incident, now_ms.value);
+  const to = { screen: "explore", customer: incident.customer, range: "", from: localText(from_ms, tz), to: localText(to_ms, tz), filters: filtersOf(slice), more: {} };
+  return html`<${Link} to=${to}>Explore its views<//>`;
+}
+
+/** @param {{story: any}} props */
+function Told({ story }) {
+  const { tz } = place.value;
+  return html`<section aria-labelledby="changes-title">
+    <div class="section-head"><h2 id="changes-title">What happened</h2></div>
+    <ol id="changes">${story.changes.map((/** @type {any} */ one) => html`<li key=${one.revision}>${momentText(one.at_ms, tz, { seconds: true })}: ${one.change}
+      ${story.deliveries.filter((/** @type {any} */ sent) => sent.revision === one.revision).map((/** @type {any} */ sent) => html`<span class="note"> · ${sent.receiver}: ${sent.state}${sent.problem ? ` (${sent.problem})` : ""}</span>`)}</li>`)}</ol>
+  </section>`;
+}
