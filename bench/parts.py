@@ -15,5 +15,6 @@ PARTS: Final[dict[str, tuple[str, ...]]] = {
     "query": ("bench.query", "--clickhouse"),
     "suspects": ("bench.suspects",),
     "e2e": ("bench.e2e",),
+    "alerts": ("bench.alerts", "--environments", "1"),
     "recordings": ("bench.recordings", "--mb", "200"),
 }
