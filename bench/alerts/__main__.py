@@ -3,7 +3,7 @@
 Each environment learns for two weeks; the third is judged. Nothing happens in it, so every alert is false. Then incidents of twice
 the rebuffering begin at a time of their own, with 500 viewers, in the environments as they are by then. The core of the application
 takes buckets as it takes them from topic `live`, so the figures are those of its rules; what the way to a receiver takes besides is
-added as it was measured on real parts (`--way`, ms). Beside it, on the same buckets: a fixed threshold and an EWMA chart, each
+assumed, and added (`--way`, ms): it is not measured here. Beside it, on the same buckets: a fixed threshold and an EWMA chart, each
 with the limit that gave no more than one false alert in the two weeks before.
 """
 
@@ -150,8 +150,8 @@ def report(results: list[Found], way_ms: int, command: str) -> Part:
     way, lines, compared = way_ms / 1_000, list[str](), list[Compared]()
     lines += [
         (
-            f"Twice the rebuffering at {VIEWERS} viewers; {way:.1f} s from the end of a bucket to the receiver are in the"
-            " delays. False alerts are those of a week without an incident, of an environment."
+            f"Twice the rebuffering at {VIEWERS} viewers; {way:.1f} s from the end of a bucket to the receiver are assumed,"
+            " and in the delays. False alerts are those of a week without an incident, of an environment."
         ),
         "",
         "| usual share that rebuffers, and how it is judged | found | median s | p99 s | false alerts a week |",
@@ -189,7 +189,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m bench.alerts", description=__doc__)
     parser.add_argument("--environments", type=int, default=2, help="of each kind")
     parser.add_argument("--incidents", type=int, default=150, help="of each environment")
-    parser.add_argument("--way", type=int, default=1_500, help="ms from a bucket's end to the receiver, as measured")
+    parser.add_argument("--way", type=int, default=1_500, help="ms from a bucket's end to the receiver, assumed")
     parser.add_argument("--workers", type=int, default=2)
     given = parser.parse_args()
     jobs = [(kind, 7 + number) for kind in KINDS for number in range(given.environments)]

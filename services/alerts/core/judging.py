@@ -16,7 +16,7 @@ from shared.statistics.rates import likelihood, rate_of
 #: long one.
 LENGTHS: Final = (1, 2, 3, 4, 6, 9, 12)
 #: Of each comparison. A series has 120,960 buckets a week, whose windows overlap.
-PROBABILITY_MAX: Final = 2e-7
+PROBABILITY_MAX: Final = 1e-6
 
 
 def judge(rule: AlertRule, name: str, series: Series, end_ms: int) -> Evidence | None:
