@@ -49,7 +49,8 @@ from shared.partitioning import partition_of
 from shared.schemas.alerts.event import AlertEvent
 from shared.topics import ALERT_EVENTS, ALERT_RULES, ALERTS_CHANGELOG, LIVE, PRESENCE, PROFILES, REJECTED, Topic
 from tests.documents import blocks
-from tests.integration.collecting import SECONDS_MAX, reading
+from tests.integration.collecting import SECONDS_MAX
+from tests.integration.feed import committed
 from tests.integration.slots import Slot, wait_until
 from tests.unit.alerts.live import T0 as MONDAY
 from tests.unit.alerts.live import live
@@ -331,14 +332,17 @@ def test_each_change_is_notified_once_in_order_through_kills(
         waiting = "SELECT 1 FROM alerts.deliveries WHERE state = 'waiting'"
         wait_until(lambda: len(asked(dsn, changes)) == 2 * len(CUSTOMERS), "the incidents have closed", 120)
         wait_until(lambda: not asked(dsn, waiting), "all is delivered", 120)
-        with reading(broker.bootstrap, ALERT_EVENTS.name) as reader:
-            wait_until(lambda: len(reader.records) >= 2 * len(CUSTOMERS), "the topic has the events")
-            events = [codec.ALERT_EVENT.decode(record.value) for record in reader.records]
+        events = committed_events(broker.bootstrap)
     finally:
         slot.end()
         notifications.child.kill()
     expect_each_once(events)
     expect_delivered(dsn, receiver, box)
+
+
+def committed_events(bootstrap: str) -> list[AlertEvent]:
+    """What readers of committed records get from the topic, from its beginning."""
+    return [codec.ALERT_EVENT.decode(message.value() or b"") for message in committed(bootstrap, ALERT_EVENTS)]
 
 
 def expect_each_once(events: list[AlertEvent]) -> None:
