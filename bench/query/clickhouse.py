@@ -12,7 +12,8 @@ from chdb import session
 #: Ordered as the warehouse's files are.
 _LOAD = """
     CREATE TABLE views ENGINE = MergeTree ORDER BY (customer_id, hour) AS
-    SELECT * FROM file('{files}', Parquet) SETTINGS max_insert_threads = 1, schema_inference_make_columns_nullable = 'auto'
+    SELECT * REPLACE (assumeNotNull(customer_id) AS customer_id, assumeNotNull(hour) AS hour)
+    FROM file('{files}', Parquet) SETTINGS max_insert_threads = 1, schema_inference_make_columns_nullable = 'auto'
 """
 
 
