@@ -4,11 +4,9 @@ import asyncio
 import contextlib
 import os
 import random
-import re
 import sys
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
-from uuid import uuid4
 
 import aiohttp
 import msgspec
@@ -37,8 +35,6 @@ from tests.unit.query.recounting import DAY_MS, T0_MS, a_view
 
 pytestmark = pytest.mark.integration
 
-ROLE = f"query_{uuid4().hex}"
-
 
 @pytest.fixture(scope="module")
 def installation(postgres: Server, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installation]:
@@ -63,19 +59,13 @@ class Asking:
 def tokens(installation: Installation) -> tuple[str, str]:
     home = commands.make_tenant(installation.dsn, organisation="home", email="owner@home.test")
     other = commands.make_tenant(installation.dsn, organisation="other", email="owner@other.test", customers=("other",))
-    with psycopg.connect(installation.dsn, autocommit=True) as connection:
-        connection.execute(f"CREATE ROLE {ROLE} LOGIN")
-        for line in re.findall(r"^GRANT .* TO query;$", (ROOT / "docs" / "security.md").read_text(), re.M):
-            connection.execute(line.replace(" TO query", f" TO {ROLE}"))
     return home.token, other.token
 
 
 @contextlib.asynccontextmanager
 async def serving(installation: Installation, tokens: tuple[str, str]) -> AsyncIterator[Asking]:
     """The service in this process."""
-    # With the documented rights alone.
-    dsn = re.sub(r"user=\w+", f"user={ROLE}", installation.dsn)
-    accounts = Postgres(dsn, service="query-accounts", connections_max=2, seconds_max=60, writes=True)
+    accounts = Postgres(installation.dsn, service="query-accounts", connections_max=2, seconds_max=60, writes=True)
     await accounts.open()
     async with installation.sources() as (answering, single):
         exporting = Exporting(
