@@ -383,7 +383,7 @@ def _falls(one: Step, later: Step) -> bool:
     """Whether a beacon has a smaller number than one that was sent well before it by the same clock."""
     if one.is_request or later.is_request or one.seq <= later.seq:
         return False
-    return later.at_ms - one.at_ms > 10_000 and abs(later.offset_ms - one.offset_ms) <= 5_000
+    return later.at_ms - one.at_ms > 30_000 and abs(later.offset_ms - one.offset_ms) <= 5_000
 
 
 def _goes_on(part: list[Step], newest: list[Step], one: Step) -> bool:

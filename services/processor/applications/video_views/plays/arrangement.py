@@ -31,8 +31,8 @@ from services.processor.applications.video_views.view.set_back import (
 )
 from services.processor.applications.video_views.view.spans import Span, may_be_sent
 
-#: Numbers rise with the time, but for what happens at about the same time.
-FALLS_MS_MIN: Final = 10_000
+#: Numbers rise with the time, but within one request of a clock that is set back by less.
+FALLS_MS_MIN: Final = SET_BACK_MS_MIN
 #: Where a run begins, for the order of runs, whose beginning is not known.
 UNKNOWN: Final[Place] = NOWHERE
 #: Stands for the plays that are closed.
@@ -187,6 +187,8 @@ def _joins(before: list[Step], group: list[Step], parts: list[Settled]) -> bool:
     """
     beginning = next((one for one in group if not one.seq), None)
     if beginning is not None and any(one.recv_ms < beginning.recv_ms for one in before):
+        return False
+    if any(are_of_two_runs(one, other) for one in before for other in group):
         return False
     first_run: set[int] = set()
     for one in group:

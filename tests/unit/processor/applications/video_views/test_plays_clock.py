@@ -218,5 +218,18 @@ def test_a_play_whose_beginning_is_lost_fills_no_gap_of_the_play_before(lost: in
         assert rows_of(beacons) == expected
 
 
+@pytest.mark.parametrize("by_ms", [-12_000, -25_000])
+def test_a_clock_set_back_by_little_within_a_request_splits_no_play(by_ms: int) -> None:
+    beacons = play(30, 0, "a")
+    beacons = [*beacons[:12], *(stepped(one, by_ms) for one in beacons[12:])]
+    # Numbers 10 to 13 come in one request, whose times fall by too little for two offsets.
+    offset_ms = beacons[13].recv_time_ms - max(one.client_time_ms for one in beacons[10:14])
+    at_once = {"recv_time_ms": beacons[13].recv_time_ms, "clock_offset_ms": offset_ms}
+    beacons[10:14] = [msgspec.structs.replace(one, **at_once) for one in beacons[10:14]]
+    for seed in range(4):
+        assert [row[:4] for row in rows_of(beacons)] == [("s1", "a", 30, 0)]
+        random.Random(seed).shuffle(beacons)
+
+
 def without_content(beacon: Beacon) -> Beacon:
     return msgspec.structs.replace(beacon, attrs={"sta": beacon.attrs["sta"]})
