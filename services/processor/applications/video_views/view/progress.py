@@ -178,7 +178,9 @@ def _judge(progress: Progress, next_step: Step) -> int:
     if is_open and len(progress.unjudged) < UNJUDGED_MAX:
         scale = progress.scale
         sizes = (scale.upscale, scale.downscale) if scale is not None and scale.is_known else ()
-        progress.unjudged.append(Unjudged(found.quiet_ms, found.later_gap_ms, progress.bitrate_bps, *sizes))
+        is_before_content = not progress.content_at_ms
+        of_picture = (progress.bitrate_bps, is_before_content, *sizes)
+        progress.unjudged.append(Unjudged(found.quiet_ms, found.later_gap_ms, *of_picture))
     return found.elapsed_ms - found.gap_ms
 
 
@@ -190,6 +192,8 @@ def _judge_again(progress: Progress) -> None:
     progress.unjudged = [] if known_ms is not None else [one for one in progress.unjudged if one.quiet_ms <= limit_ms]
     for one in gaps:
         clock.note_gap(progress.clock, one.gap_ms, has_played=True)
+        if one.is_before_content and progress.content_at_ms:
+            progress.clock.gap_ms_before_content += one.gap_ms
         progress.watch_ms -= one.gap_ms
         progress.playing_ms -= one.gap_ms
         if one.bitrate_bps:

@@ -31,6 +31,7 @@ class Unjudged(msgspec.Struct, frozen=True, array_like=True):
     quiet_ms: int
     gap_ms: int
     bitrate_bps: int = 0
+    is_before_content: bool = False
     #: Player size by source size; None where sizes are not known.
     upscale: float | None = None
     downscale: float = 0.0

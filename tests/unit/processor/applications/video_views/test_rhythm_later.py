@@ -3,6 +3,7 @@
 import itertools
 from typing import Any, Literal
 
+import msgspec
 import pytest
 
 from tests.unit.processor.applications.video_views.beacons import MINUTE_MS
@@ -74,6 +75,30 @@ def test_a_slow_rhythm_shows_that_nobody_slept(client: Client) -> None:
 def test_without_any_heartbeat_no_rhythm_is_known(client: Client) -> None:
     row = row_of(story(client, slept(20 * MINUTE_MS, 0, 0)))
     assert row["gap_count"] == 0
+
+
+def test_the_contents_startup_time_holds_no_gap_that_the_rhythm_shows_later() -> None:
+    """An ad plays, the device sleeps behind its end, and the content begins; then heartbeats come."""
+    ads = [
+        (1_000, "adbreakstart", "abs"),
+        (1_100, "adplaying", "as"),
+        (6_000, "adended", "ae"),
+        (6_100, "adbreakend", "abe"),
+    ]
+    at_ms = 7_000 + 20 * MINUTE_MS
+    events: list[Event] = [
+        (0, "viewstart", None, {}),
+        *((ad_ms, "ad", None, {"ad_event": kind, "name": name}) for ad_ms, kind, name in ads),
+        (at_ms, "playing", None, {**RATE, "name": "ps:p", "e": "ps"}),
+        *beats(at_ms + 10_000, at_ms + 50_000),
+    ]
+    # From its first frame on, records of an ad say that it plays.
+    beacons = [
+        msgspec.structs.replace(one, attrs=one.attrs | {"sta": "p"}) if one.source_event in ("as", "ae", "abe") else one
+        for one in story("cmcd", events)
+    ]
+    row = row_of(beacons)
+    assert (row["gap_count"], row["gap_ms"], row["content_startup_ms"]) == (1, at_ms - 6_100, 1_000)
 
 
 @pytest.mark.parametrize("client", CLIENTS)
