@@ -160,4 +160,4 @@ def _records(spark: SparkSession, first: int, count: int, begin_ms: int) -> Data
 
 def _jobs(spark: SparkSession) -> int:
     """How many jobs Spark has begun."""
-    return int(spark.sparkContext._jsc.sc().dagScheduler().nextJobId().get())
+    return int(spark.sparkContext._jsc.sc().dagScheduler().numTotalJobs())
