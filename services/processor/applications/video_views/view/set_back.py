@@ -37,6 +37,9 @@ class SetBack(msgspec.Struct, array_like=True):
     shift_ms: int
     #: When the first step by the clock after it was received.
     recv_ms: int
+    #: What identifies that step beside its time.
+    seq: int = 0
+    tie: int = 0
 
 
 def delay_ms(step: Step) -> int:
@@ -177,8 +180,9 @@ def _is_judged_again(one: SetBack, in_order: Sequence[Step]) -> bool:
     """
     if any(_denies(one, step) for step in in_order):
         return True
-    # A copy of it that was received before has a smaller delay; one of the same time by the clock before has one of that.
-    begun = any(step.at_ms == one.begun_ms and 2 * (one.delay_ms - delay_ms(step)) < one.shift_ms for step in in_order)
+    # Its delay may be another one: that of a copy that was received before.
+    first = (one.begun_ms, one.seq, one.tie)
+    begun = any((step.at_ms, step.seq, step.tie) == first for step in in_order)
     return begun and any(
         step.at_ms > one.begun_ms and one.delay_ms - delay_ms(step) >= SET_BACK_MS_MIN for step in in_order
     )
@@ -270,7 +274,7 @@ def _judged(
     from_ms = first.at_ms + LEVEL_MS_MIN
     own = [one for one in level if one.at_ms >= from_ms and (until_ms is None or one.at_ms < until_ms)]
     recv_ms = min([first.recv_ms, *(one.recv_ms for one in own)])
-    found = SetBack(first.at_ms, delay_ms(first), delay_ms(first) - base_ms, recv_ms)
+    found = SetBack(first.at_ms, delay_ms(first), delay_ms(first) - base_ms, recv_ms, first.seq, first.tie)
     return found if own and not any(_denies(found, one) for one in quick) else None
 
 

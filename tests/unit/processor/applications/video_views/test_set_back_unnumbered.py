@@ -65,6 +65,20 @@ def test_of_a_clock_set_back_the_copy_received_first_counts_in_any_order(client:
 
 
 @pytest.mark.parametrize("client", CLIENTS)
+def test_a_copy_shows_that_what_seemed_a_clock_was_slow(client: Client) -> None:
+    """The beginning and a pause are received 30 s late, and then a copy of the beginning that was not.
+
+    What follows is slower than the second beacon, by which nothing denies the clock.
+    """
+    events: list[Event] = [*EVENTS[:2], (24_000, "pause", 23_100, {}), (40_000, "playing", 23_100, {}), *EVENTS[-1:]]
+    first, second, paused, *rest = story(client, events, numbered=False)
+    first, paused, rest = delayed(first, 2_000), delayed(paused, 30_000), [delayed(one, 2_000) for one in rest]
+    in_time = known(row_of([first, second, paused, *rest]))
+    assert in_time["watch_ms"] == 24_000 + 240_000
+    assert known(row_of([second, delayed(first, 28_000), paused, first, *rest])) == in_time
+
+
+@pytest.mark.parametrize("client", CLIENTS)
 def test_slow_requests_are_no_clock(client: Client) -> None:
     """Each of few requests takes 40 s: the order stays that of the client's clock."""
     beacons = story(client, EVENTS, numbered=False)
