@@ -48,6 +48,7 @@ from services.rim.admin.admin import AdminServer, Check
 from services.rim.database.migrations import DatabaseNewer
 from services.rim.database.pool import Postgres, PostgresAway, QueryRefused
 from services.rim.database.postgres import certificate_files
+from services.rim.http.lookups import Lookups
 from services.rim.kafka.connection import TopicsWrong, verify_topics
 from services.rim.process.secrets import with_secrets
 from services.rim.process.stopping import stop_on_signals
@@ -167,7 +168,7 @@ def _assemble(settings: DashboardSettings, fate: _Fate, stop: threading.Event) -
     views = None
     if settings.lookup_url and settings.lookup_token is not None:
         token = settings.lookup_token.get_secret_value()
-        views = ProcessorViews(settings.lookup_url, token, seconds_max=settings.query_seconds_max)
+        views = ProcessorViews(Lookups(settings.lookup_url, token, seconds_max=settings.query_seconds_max))
     replay = None
     if settings.recordings_lookup_url and settings.lookup_token is not None:
         token = settings.lookup_token.get_secret_value()

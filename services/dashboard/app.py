@@ -32,9 +32,10 @@ from services.dashboard.page.routes import STATIC, Pages
 from services.dashboard.quality.figures import qualities
 from services.dashboard.quality.queries import Serving
 from services.dashboard.replay import Replay
-from services.dashboard.views import LookupsAway, LookupsRefused, Views
+from services.dashboard.views import Views
 from services.rim.admin.guarded_runner import GuardedRunner
 from services.rim.database.pool import NotPublished, PostgresAway, QueryRefused
+from services.rim.http.lookups import LookupsAway, LookupsRefused
 from services.rim.http.openapi import Operation
 from services.rim.telemetry import metrics
 from shared.metrics import DASHBOARD_REQUESTS

@@ -33,6 +33,7 @@ from services.query.suspecting import Suspecting
 from services.rim.admin.admin import AdminServer, Check
 from services.rim.database.pool import Postgres
 from services.rim.database.postgres import certificate_files
+from services.rim.http.lookups import Lookups
 from services.rim.process.secrets import with_secrets
 from services.rim.process.stopping import stop_on_signals
 from services.rim.telemetry import certificates, logs, metrics
@@ -146,7 +147,7 @@ def _lookup(settings: QuerySettings) -> Processor | None:
     if not settings.lookup_url or settings.lookup_token is None:
         return None
     token = settings.lookup_token.get_secret_value()
-    return Processor(settings.lookup_url, token, seconds_max=settings.seconds_max / 4)
+    return Processor(Lookups(settings.lookup_url, token, seconds_max=settings.seconds_max / 4))
 
 
 def _exporting(settings: QuerySettings, answering: Answering) -> Exporting | None:

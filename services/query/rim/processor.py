@@ -1,16 +1,13 @@
-"""The processor's lookup of one view: any slot answers, for views that are open or finished within the lateness window."""
+"""The processor's lookup of one view: it knows those that are open or finished within the lateness window."""
 
-from typing import Any, Final, Literal
-from urllib.parse import quote
+from typing import Any, Literal
 
-import aiohttp
 import msgspec
 import structlog
 
-log = structlog.get_logger(__name__)
+from services.rim.http.lookups import Lookups, LookupsAway, LookupsRefused, view_path
 
-#: A row has at most some 64 KiB in the store; as JSON with its timeline it is a few times that.
-ANSWER_BYTES_MAX: Final = 4 * 1024 * 1024
+log = structlog.get_logger(__name__)
 
 
 class ProcessorAway(RuntimeError):
@@ -31,38 +28,30 @@ class _Answer(msgspec.Struct, frozen=True):
 
 
 class Processor:
-    """The lookup at `url`, with its token."""
+    """The lookup of views by these lookups."""
 
-    def __init__(self, url: str, token: str, *, seconds_max: float) -> None:
-        self._url = url.rstrip("/")
-        self._headers = {"Authorization": f"Bearer {token}"}
-        self._timeout = aiohttp.ClientTimeout(total=seconds_max)
-        self._session: aiohttp.ClientSession | None = None
+    def __init__(self, lookups: Lookups) -> None:
+        self._lookups = lookups
 
     async def open(self) -> None:
         """Makes the client; opens no connection yet."""
-        self._session = aiohttp.ClientSession(timeout=self._timeout, headers=self._headers)
+        await self._lookups.open()
 
     async def close(self) -> None:
         """Closes its connections."""
-        if self._session is not None:
-            await self._session.close()
+        await self._lookups.close()
 
     async def view(self, customer_id: str, view_id: str) -> FoundView | None:
         """The view as it is now; None where the processor knows none. Raises `ProcessorAway`."""
-        assert self._session is not None, "not opened"
-        # A standby's copy is better than nothing.
-        path = f"/views/{quote(customer_id, safe='')}/{quote(view_id, safe='')}?stale=allow"
         try:
-            async with self._session.get(f"{self._url}{path}", allow_redirects=False) as answer:
-                if answer.status in {400, 404}:
-                    return None
-                if answer.status != 200:
-                    raise ProcessorAway(str(answer.status))
-                body = await answer.content.read(ANSWER_BYTES_MAX)
-                while not answer.content.at_eof() and len(body) < ANSWER_BYTES_MAX:
-                    body += await answer.content.read(ANSWER_BYTES_MAX - len(body))
-                return msgspec.json.decode(body, type=_Answer).found
-        except (aiohttp.ClientError, TimeoutError, msgspec.DecodeError) as error:
+            body = await self._lookups.get(view_path(customer_id, view_id))
+            return None if body is None else msgspec.json.decode(body, type=_Answer).found
+        except LookupsRefused as error:
+            if error.status == 400:
+                return None
+            raise ProcessorAway(str(error)) from error
+        except LookupsAway as error:
+            raise ProcessorAway(str(error)) from error
+        except msgspec.DecodeError as error:
             log.warning("lookups_away", kind=type(error).__name__)
             raise ProcessorAway(type(error).__name__) from error

@@ -22,8 +22,8 @@ from services.dashboard.live.history import LiveHistory
 from services.dashboard.live.past import AskedPast, Row
 from services.dashboard.quality.figures import RollupSum
 from services.dashboard.quality.queries import Rollups
-from services.dashboard.views import LookupsAway, LookupsRefused
 from services.rim.database.pool import NotPublished, PostgresAway, QueryRefused
+from services.rim.http.lookups import LookupsAway, LookupsRefused
 from shared.schemas.live import BUCKET_MS
 from tests.unit.dashboard.door import OWNER, cookie_header, cookies, door
 from tests.unit.dashboard.records import live, slice_of

@@ -6,8 +6,9 @@ import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
 
-from services.dashboard import views
-from services.dashboard.views import LookupsAway, LookupsRefused, ProcessorViews
+from services.dashboard.views import ProcessorViews
+from services.rim.http import lookups
+from services.rim.http.lookups import Lookups, LookupsAway, LookupsRefused
 
 TOKEN = "a token of sixteen or more"
 
@@ -37,7 +38,7 @@ async def slot() -> AsyncIterator[Slot]:
 
 @pytest.fixture
 async def client(slot: Slot) -> AsyncIterator[ProcessorViews]:
-    made = ProcessorViews(str(slot.server.make_url("/")), TOKEN, seconds_max=5)
+    made = ProcessorViews(Lookups(str(slot.server.make_url("/")), TOKEN, seconds_max=5))
     await made.open()
     yield made
     await made.close()
@@ -68,7 +69,7 @@ async def test_other_answers_are_reported_by_kind(
 async def test_an_answer_beyond_all_measure_is_refused(
     slot: Slot, client: ProcessorViews, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(views, "ANSWER_BYTES_MAX", 10)
+    monkeypatch.setattr(lookups, "ANSWER_BYTES_MAX", 10)
     slot.body = b"x" * 11
     with pytest.raises(LookupsRefused):
         await client.view("acme", "v")
