@@ -1,6 +1,6 @@
-"""The incident of a demo: from a moment on, whoever watches over one network by one CDN with one player version stalls. Pure.
+"""The incident of a demo: from a moment on, viewers over one network by one CDN with one player version stalls. Pure.
 
-Players get a network and a version of their own. Networks are told by address (RFC 5737, which documents use), as collectors do,
+Players get a network and a version of their own. Networks are known by address (RFC 5737, which documents use), as collectors do,
 and their numbers are of RFC 5398. Without an incident players have neither, so the same seed has the same stories as ever.
 """
 

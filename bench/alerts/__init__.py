@@ -1,1 +1,1 @@
-"""How soon alerts find an incident, and how often they find one that is none."""
+"""How soon alerts find an incident, and how often they report one without a cause."""

@@ -20,7 +20,7 @@ RATES: Final = (0.01, 0.04, 0.08)
 #: ln 10⁶ = 13.8 by chance, and one in twenty incidents is 1.64 standard deviations below what is expected of it:
 #: (√(2·13.8) + 1.64)² / 2.
 DETECTABLE_NATS: Final = 23.8
-#: … and from which on it is told from the same cohort without one of its conditions: one of 300 values is ln 300 = 5.7.
+#: … and from which on it is distinguished from the same cohort without one of its conditions: one of 300 values is ln 300 = 5.7.
 APART_NATS: Final = 5.7
 
 Mask = NDArray[np.bool_]

@@ -1,7 +1,7 @@
 """Views of an hour as they are: dimensions that depend on each other, rates that differ, and hours that differ by themselves.
 
 A world is fixed by its seed: who watches with what over which network, and how often that fails. An hour is a draw from it: the mix
-of viewers and the rates change a little each time, some titles are new, and whoever fails tries again.
+of viewers and the rates change a little each time, some titles are new, and viewers whose view fails try again.
 """
 
 from dataclasses import dataclass

@@ -14,7 +14,7 @@ from loadtest.incident import Incident
 
 #: With fewer views chance alone can look like the incident: nothing is checked.
 VIEWS_MIN: Final = 400
-#: Failures: whoever is hit stalls until the player gives up.
+#: Failures: an affected viewer stalls until the player gives up.
 METRIC: Final = "playback_failure_fraction"
 _SECONDS_MAX: Final = 30.0
 _HOUR_MS: Final = 3_600_000
@@ -71,7 +71,7 @@ def lines(api: Api, rows: Sequence[Row], incident: Incident, began_ms: int) -> l
 def story(incident: Incident) -> str:
     """What happened, for who watches the demo."""
     return (
-        f"The incident: {incident.from_ms / 1_000:g} s after the players began, whoever watched by CDN {incident.cdn} over"
+        f"The incident: {incident.from_ms / 1_000:g} s after the players began, viewers by CDN {incident.cdn} over"
         f" network {incident.asn} with player version {incident.player_version} stalled until the player gave up."
         " docs/tutorial.md finds it."
     )

@@ -92,7 +92,7 @@ def _assemble(settings: QuerySettings, stop: threading.Event) -> _Parts:
         # Sooner than the question: so its answer says who is away.
         seconds_max=settings.seconds_max / 2,
     )
-    # Its own pool: whoever asks is to be known also while all others wait for rows.
+    # Its own pool: the caller is identified also while all others wait for rows.
     accounts = Postgres(
         settings.accounts_address,
         service="query-accounts",

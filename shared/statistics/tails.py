@@ -11,7 +11,7 @@ from typing import Final
 #: A term so much smaller than the sum ends it; so do so many terms.
 _NEGLIGIBLE: Final = 1e-9
 _TERMS_MAX: Final = 100_000
-#: Less correlation than this is not told from none; more keeps the logarithms of the gamma function exact enough.
+#: Less correlation than this is treated as none; more keeps the logarithms of the gamma function exact enough.
 _CORRELATION_MIN: Final = 1e-7
 
 

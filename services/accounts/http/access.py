@@ -11,7 +11,7 @@ from aiohttp.web_urldispatcher import AbstractResource, AbstractRoute
 from services.accounts.core.roles import Permission
 
 #: public: anybody; nothing of anybody's is in the answer.
-#: account: whoever is logged in, about the own account.
+#: account: anybody who is logged in, about the own account.
 #: organisation: the answer is cut to the customers that the asker may see; the handler does that.
 #: customer: the query's parameter `customer` names one that the asker may see; the guard answers 404 for every other.
 #: installation: what belongs to no customer, for those who run the installation.

@@ -21,7 +21,7 @@ _ENTRY_BYTES: Final = 200
 def shed(incidents: Collection[Incident]) -> None:
     """Forgets suspects, then slices that are the least far beyond their rule, until the rest has room; one of each incident stays.
 
-    Events have said the former already, and those that come are found anew.
+    Events have said the former already, and those that come are found again.
     """
     if sum(map(_size, incidents)) <= REMEMBERED_BYTES_MAX:
         return

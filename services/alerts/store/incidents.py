@@ -106,7 +106,7 @@ async def land(connection: psycopg.AsyncConnection, event: AlertEvent) -> bool:
         if event.change == "closed":
             await connection.execute(_HELD, one)
             row = await (await connection.execute(_WAS_SENT, one)).fetchone()
-            # Who was not told of the incident is not told that it is over.
+            # A receiver that got no message of the opening gets none of the end.
             one["skipped"] = row != (True,)
         await connection.execute(_DELIVER, one)
     return True

@@ -143,7 +143,7 @@ class LiveRoutes:
 
 
 class _Events:
-    """Server-sent events, each sent at once, and packed for whoever takes that."""
+    """Server-sent events, each sent at once, and compressed for clients that accept it."""
 
     def __init__(self, request: web.Request) -> None:
         headers = {"Content-Type": "text/event-stream", "X-Accel-Buffering": "no", "Vary": "Accept-Encoding"}

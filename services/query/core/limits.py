@@ -1,4 +1,4 @@
-"""Every limit of a question, whoever asks."""
+"""Every limit of a question, the same for all callers."""
 
 from typing import Final
 

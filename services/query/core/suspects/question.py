@@ -17,7 +17,7 @@ from services.query.core.suspects.measured import ABOVE_MS, OF_METRICS, Measured
 from shared.statistics.suspects.counts import DIMENSIONS_MAX
 
 SUSPECTS_MAX: Final = 10
-#: What views are told apart by, where a question does not say: what an operator can act on.
+#: What views are distinguished by, where a question does not say: what an operator can act on.
 DIMENSIONS: Final = (
     "cdn",
     "country",
