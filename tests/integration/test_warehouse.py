@@ -30,6 +30,7 @@ from shared import codec
 from shared.schemas.span import SpanFields
 from shared.schemas.trace import Trace
 from shared.topics import LATE
+from tests.documents import run_by
 from tests.integration.finalizing import HOUR_MS, MORNING_MS, a_view, expect_truth, newest
 from tests.integration.warehousing import (
     DAY_MS,
@@ -182,12 +183,11 @@ def test_what_the_documents_show_can_be_run(warehouse: Warehouse, monkeypatch: p
     views = [somewhere(chance, f"view-{number}", revision=1) for number in range(40)]
     warehouse.land(views)
     monkeypatch.setenv("FINALIZER_WAREHOUSE_DIR", warehouse.settings.warehouse_dir)
-    text = QUERIES.read_text()
-    shown = re.findall(r"^```python\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
+    shown = run_by(__file__, "python")
     assert len(shown) >= 4
     names: dict[str, object] = {}
-    for snippet in shown:
-        exec(compile(snippet, str(QUERIES), "exec"), names)  # one after the other, as a reader would
+    for block in shown:
+        exec(compile(block.text, block.place, "exec"), names)  # one after the other, as a reader would
     assert names["views_counted"] == len(views)
     quantiles = names["startup_quantiles"]
     assert isinstance(quantiles, dict)
