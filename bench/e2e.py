@@ -52,7 +52,7 @@ RAMP_SECONDS: Final = 25.0
 #: Open pages, which ask at moments evenly apart. Each probe is looked for by one of them.
 PAGES: Final = 5
 PAGE_ASKS_EVERY_SECONDS: Final = 1.0
-#: From the goodbye to the page, less the grace: p50 and p99.
+#: From a player's last beacon to the page, less the grace: p50 and p99.
 GOAL_SECONDS: Final = (1.0, 3.0)
 
 

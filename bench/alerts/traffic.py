@@ -93,7 +93,7 @@ def buckets(
     incident: Incident | None = None,
     viewers: float | None = None,
 ) -> Iterator[Closed]:
-    """The buckets from `from_ms` to `to_ms` (since `T0`); with `viewers`, so many watch whatever the hour."""
+    """The buckets from `from_ms` to `to_ms` (since `T0`); with `viewers`, so many watch at every hour."""
     slow_viewers = slow_quality = 0.0
     stalled = dict.fromkeys([name for name, _ in _CDNS], 0)
     for ms in range(from_ms, to_ms, BUCKET_MS):

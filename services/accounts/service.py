@@ -44,7 +44,7 @@ class LoginsTooMany(ValueError):
 
 
 class TextWrong(ValueError):
-    """A name or an address is none; the text says which."""
+    """A name or an address is not valid; the text says which."""
 
 
 def checked_email(text: str) -> str:

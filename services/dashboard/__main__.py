@@ -293,7 +293,7 @@ async def _drain(parts: _Parts, fate: _Fate) -> None:
 
 
 def _announce(settings: DashboardSettings, link: str) -> None:
-    """Not a line of the log, which is kept and sent to others: whoever has the link becomes the owner."""
+    """Not a line of the log, which is kept and sent to others: the link makes its bearer the owner."""
     sys.stderr.write(
         f"dashboard: nobody has an account yet. The first owner begins here: {_following(settings, link)}\n"
     )

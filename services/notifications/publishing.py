@@ -1,6 +1,6 @@
 """Gives changed rules to the processor: writes each environment's rules to topic `alert_rules` while its row is locked.
 
-So versions of one environment are in the topic in their order, whatever the number of processes. A process that ends between the
+So versions of one environment are in the topic in their order, with any number of processes. A process that ends between the
 record and its commit writes the same version again, which the processor passes over.
 """
 

@@ -109,7 +109,7 @@ class Senders:
                 body = bodies.pagerduty(event, link, template, routing_key=key, test_id=claimed.id)
             case _:
                 return Outcome(f"there is no kind {claimed.kind}", may_pass=False)
-        # Who reads it twice knows it by this, whatever the kind.
+        # A receiver of any kind knows a repeated message by this.
         signed["Idempotency-Key"] = claimed.id
         url = URL(address)
         if not self.settings.private_receivers and _is_private_literal(url.host):

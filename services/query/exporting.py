@@ -110,7 +110,7 @@ class Exporting:
         return [job for job in await asyncio.to_thread(self._files.all) if job.expires_ms > self._now_ms()]
 
     async def job(self, job_id: str) -> Job | None:
-        """A job; None for what is none, or has expired."""
+        """A job; None for an unknown id, or one that has expired."""
         found = await asyncio.to_thread(self._files.read, job_id)
         return found if found is not None and found.expires_ms > self._now_ms() else None
 

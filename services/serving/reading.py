@@ -1,6 +1,6 @@
 """Reads topic `views` in a group, committed records only, and lands them: rows and positions in one transaction of Postgres.
 
-The positions in Postgres are the truth; the group only shares partitions out. After whatever went wrong, this process drops what it
+The positions in Postgres are the truth; the group only shares partitions out. After any failure, this process drops what it
 has read, asks Postgres for the positions of its partitions, and reads on from there.
 """
 

@@ -98,7 +98,7 @@ def test_a_log_that_was_cut_off_after_it_was_folded_stops_the_slot_until_it_cont
         file.truncate(log.stat().st_size // 2)
     scene.broker.start()
     # Until it is registered again, it takes itself for the leader that it was: what it appends then shows no other epoch.
-    wait_until(lambda: leader_epoch(scene) > former, "the broker leads anew")
+    wait_until(lambda: leader_epoch(scene) > former, "the broker leads again")
     # So many that the former offset exists again, with another record.
     for _ in range(2):
         scene.feed(seconds=1).finish()

@@ -1,4 +1,4 @@
-"""Sums that triggers keep: whatever is written, they are what another engine counts from the rows with the same definitions."""
+"""Sums that triggers keep: after any write they are what another engine counts from the rows with the same definitions."""
 
 import random
 import threading
@@ -179,14 +179,14 @@ def test_spark_counts_the_same_with_the_same_definitions(spark: SparkSession, co
     by_minute = minutes(counted(parse(records).where("reason IS NULL")), (("source",),))
     by_hour = coarser(by_minute, "hour")
 
-    def told(row: object) -> tuple[object, ...]:
+    def as_printed(row: object) -> tuple[object, ...]:
         width_ms = {"minute": 60_000, "hour": 3_600_000}[row["grain"]]  # type: ignore[index]
         place = (row["grain"], row["start_ms"] // width_ms, row["customer_id"], row["members"][0])  # type: ignore[index]
         return (*place, *(int(row[name]) for name in (*COUNTED, *SUMMED)))  # type: ignore[index]
 
     rows = [*wide(by_minute).collect(), *wide(by_hour).collect()]
     sums, histograms = kept(connection)
-    assert sorted(map(told, rows)) == sums
+    assert sorted(map(as_printed, rows)) == sums
     of_hours = [row for row in rows if row["grain"] == "hour"]
     assert histograms == sorted(
         (row["start_ms"] // 3_600_000, row["customer_id"], row["members"][0], metric, bucket, count)

@@ -244,7 +244,7 @@ def test_one_process_lands_at_a_time_and_one_that_was_overtaken_writes_nothing(d
         with pytest.raises(Superseded):
             first.land({("acme", WHOLE, 1): LiveSteps(heard=[1] * 12)}, {key: LiveMove(5, 9, 200)})
         first.close()
-        # A position that is there stays, whatever the topic has.
+        # A position that is stored stays; what the topic has does not change it.
         assert second.begin({key: 5})[key] == (8, 100)
     assert landed(dsn) == ({}, {})
 

@@ -1,4 +1,4 @@
-"""Each slice has one owner: whatever the finalizer is about to do, the page counts every row of `serving.views` once."""
+"""Each slice has one owner: before, during and after the finalizer's work, the page counts every row of `serving.views` once."""
 
 import asyncio
 import random

@@ -48,7 +48,7 @@ def installation(postgres: Server, tmp_path_factory: pytest.TempPathFactory) -> 
 
 @dataclass(frozen=True)
 class Asking:
-    """The service at work, and tokens of whoever runs the installation and of an organisation that owns customer `other`."""
+    """The service at work, and tokens of the installation's owner and of an organisation that owns customer `other`."""
 
     url: str
     owner: str

@@ -1,4 +1,4 @@
-"""The service `serving` on a real broker and Postgres: hot rows are a recount of topic `views`, whatever ends it."""
+"""The service `serving` on a real broker and Postgres: hot rows are a recount of topic `views`, after each way to end."""
 
 import os
 import random
@@ -212,9 +212,9 @@ def test_repair_mends_sums_and_brings_rows_that_are_missing(scene: Scene) -> Non
         connection.execute("UPDATE serving.sums SET views = views + 1, watch_ms = 0 WHERE customer_id = 'acme'")
         assert {customer for _, customer in differing()} == {"acme"}
 
-        told = list(repair(settings, refill=False))
+        lines = list(repair(settings, refill=False))
 
-        assert told[1].startswith("0 ")
+        assert lines[1].startswith("0 ")
         assert scene.is_true()
         assert scene.query("SELECT * FROM serving.hot_slices") == []
 

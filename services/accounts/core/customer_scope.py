@@ -10,7 +10,7 @@ class CustomerScope:
     """Some customers; or all customers but those that other organisations own."""
 
     own: frozenset[str] = frozenset()
-    #: None: `own` alone. Else all customers but these, whatever `own` says.
+    #: None: `own` alone. Else all customers but these; `own` is not read.
     all_but: frozenset[str] | None = None
     #: Whether these are all customers of the organisation.
     is_whole: bool = True

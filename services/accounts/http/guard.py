@@ -129,7 +129,7 @@ class Guard:
         if header is None:
             return parsed_credential(Kind.SESSION, request.cookies.get(self._cookie.name, ""))
         scheme, _, text = header.partition(" ")
-        # Basic and whatever else is refused: a cookie beside it does not count either.
+        # Basic and any other scheme is refused: a cookie beside it does not count either.
         return parsed_credential(Kind.TOKEN, text.strip()) if scheme.casefold() == "bearer" else None
 
     def _away(self, access: Access, error: Exception) -> web.StreamResponse:

@@ -21,7 +21,7 @@ class Hosts:
 
 
 def name_of(host: str | None) -> str | None:
-    """The name in a `Host` header, without port and brackets; None for what is none."""
+    """The name in a `Host` header, without port and brackets; None for text that is no host."""
     if not host or not host.isascii():
         return None
     try:

@@ -47,7 +47,7 @@ _OTHERS: Final = "SELECT customer_id FROM accounts.customers WHERE organisation_
 
 
 class Ownership:
-    """Who owns which customers, read anew when that changes."""
+    """Who owns which customers, read again when that changes."""
 
     def __init__(self) -> None:
         self._version = -1

@@ -85,7 +85,7 @@ async def tokens_of(
 async def revoke_token(
     connection: psycopg.AsyncConnection, token_id: str, actor: Actor, *, organisation_id: str
 ) -> bool:
-    """Revokes a token of the organisation; False if there is none such."""
+    """Revokes a token of the organisation; False if there is no such token."""
     row = await (await connection.execute(_REVOKE, (token_id, organisation_id))).fetchone()
     if row is None:
         return False

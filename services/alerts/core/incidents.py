@@ -1,4 +1,4 @@
-"""Incidents: one at a time of a rule, whatever slices it finds. Opens, updates and closes each once. Pure."""
+"""Incidents: one at a time of a rule, for all slices that it finds. Opens, updates and closes each once. Pure."""
 
 import hashlib
 from collections.abc import Mapping, Sequence

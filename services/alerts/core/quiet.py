@@ -8,12 +8,12 @@ import msgspec
 
 SPANS_MAX: Final = 14
 _DAY_MINUTES: Final = 24 * 60
-#: Quiet hours that never end are none: after a week at the latest somebody is notified.
+#: Quiet hours that never end do not count: after a week at the latest somebody is notified.
 _DAYS_MAX: Final = 8
 
 
 class QuietWrong(ValueError):
-    """The quiet hours are none; the text says why."""
+    """The quiet hours are not valid; the text says why."""
 
 
 class QuietSpan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

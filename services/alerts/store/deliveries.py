@@ -127,7 +127,7 @@ async def of_incident(connection: psycopg.AsyncConnection, incident_id: str) -> 
 
 
 async def again(connection: psycopg.AsyncConnection, delivery_id: str, organisation_id: str) -> bool:
-    """A dead message of the organisation is tried again; False where there is none such."""
+    """A dead message of the organisation is tried again; False where there is no such message."""
     changed = await connection.execute(
         """
         UPDATE alerts.deliveries SET state = 'waiting', attempts = 0, due_at = now(), ended_at = NULL

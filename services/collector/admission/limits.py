@@ -125,7 +125,7 @@ class RateLimits:
                 self._usage.add_refused(customer_of_subject(one.customer_id), one.name, one.tokens)
 
     def take_bytes(self, customer_id: str, size_bytes: int) -> None:
-        """Takes bytes that have come from the customer's buckets, whatever these hold."""
+        """Takes bytes that have come from the customer's buckets, also where these hold less."""
         for name in _OF_BYTES:
             bucket = self._buckets.get((customer_id, name))
             if bucket is not None:

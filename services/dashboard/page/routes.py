@@ -32,7 +32,7 @@ class Pages:
         for path, (name, access) in _OWN.items():
             routing.get(path, self._document(name), access, name=f"{path[1:]}-page")
         routing.get("/static/{path:.+}", self._files.serve, PUBLIC, name="static")
-        # `static/core/screens.js` knows the screens, and says so of a word that is none.
+        # `static/core/screens.js` knows the screens, and says so of a word that names no screen.
         routing.get("/{screen:[a-z]+}", self._document("index.html"), PAGE, name="screen")
 
     def _document(self, name: str) -> Handler:

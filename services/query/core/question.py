@@ -87,7 +87,7 @@ class Question:
     #: Of rows: the fields of views that are read, besides those of dimensions in `by`.
     fields: tuple[str, ...] = ()
     compare: Range | None = None
-    #: Groups that are listed whatever their rank: those of the answer that this one is compared with.
+    #: Groups that are listed at any rank: those of the answer that this one is compared with.
     pinned: tuple[tuple[str | None, ...], ...] | None = None
 
     @property

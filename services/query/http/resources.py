@@ -1,4 +1,4 @@
-"""`/v1/errors`, `/v1/titles`, `/v1/titles/{video_id}`: what is asked of rows and figures together."""
+"""`/v1/errors`, `/v1/titles`, `/v1/titles/{video_id}`: what is read from rows and figures together."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, Final, Protocol

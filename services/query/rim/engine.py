@@ -97,7 +97,7 @@ class Engine:
 
 
 async def _interrupted(running: "asyncio.Future[Any]", cursor: duckdb.DuckDBPyConnection) -> None:
-    """Stops a statement. An interrupt just before it begins is lost, so it is repeated until the thread has let go."""
+    """Stops a statement. An interrupt just before it begins is lost, so it is repeated until the thread has stopped it."""
     while not running.done():
         cursor.interrupt()
         with contextlib.suppress(asyncio.CancelledError, Exception):

@@ -41,7 +41,7 @@ class ExportFiles:
         part.replace(target)
 
     def read(self, job_id: str) -> Job | None:
-        """A job; None for what is none."""
+        """A job; None for an unknown id."""
         if not ID.fullmatch(job_id):
             return None
         try:

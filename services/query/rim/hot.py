@@ -62,7 +62,7 @@ _COUNT: Final = f"SELECT count(*) FROM (SELECT {_OF_ROWS} AND NOT v.deleted LIMI
 class HotRows:
     """What Postgres owns of a question, at one moment."""
 
-    #: Changes with whatever it owns.
+    #: Changes when its hot hours do.
     identity: str
     published_ms: int | None
     #: Table `hot` of the question's statements: its rows.

@@ -1,4 +1,4 @@
-"""A pool of connections to Postgres, whose questions end within a deadline whatever the server does."""
+"""A pool of connections to Postgres, whose questions end within a deadline, also where the server hangs."""
 
 import asyncio
 import os

@@ -44,7 +44,7 @@ export function localText(at_ms, tz) {
 }
 
 /**
- * ms since 1970 of a text: ms themselves, a time with an offset, or what the zone's clocks show. Null for what is none.
+ * ms since 1970 of a text: ms themselves, a time with an offset, or what the zone's clocks show. Null for any other text.
  * Of an hour that comes twice, the first is meant.
  * @param {string} text
  * @param {string} tz

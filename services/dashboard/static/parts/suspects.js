@@ -11,7 +11,7 @@ import { Link, place } from "./place.js";
 export const SUSPECTED = ["rebuffer_fraction", "playback_failure_fraction", "exit_before_start_fraction"];
 
 /**
- * @param {{metric: string, within: import("../core/place.js").Place, isQuiet?: boolean}} props - Quiet: nothing is drawn where there are none.
+ * @param {{metric: string, within: import("../core/place.js").Place, isQuiet?: boolean}} props - Quiet: nothing is drawn where there are no suspects.
  */
 export function Suspects({ metric, within, isQuiet = false }) {
   const found = useQuestion("/v1/suspects", within, { metric, limit: 5 }, 30_000);

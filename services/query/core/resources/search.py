@@ -198,7 +198,7 @@ def _behind(search: Search, order: str) -> tuple[str, list[Any]]:
     same = "counted_ms < ? OR counted_ms = ? AND (customer_id, view_id, day) > (?, ?, ?)"
     same_values = [counted_ms, counted_ms, *key]
     if search.order_by == BY_TIME:
-        # Of equal times the order is that of the key, whatever the direction.
+        # Of equal times the order is that of the key, in both directions.
         sign = ">" if search.is_ascending else "<"
         return f"(counted_ms {sign} ? OR counted_ms = ? AND (customer_id, view_id, day) > (?, ?, ?))", same_values
     if ordered is None:

@@ -211,7 +211,7 @@ def test_each_party_has_its_part_of_the_room() -> None:
 
 
 def test_no_address_takes_all_the_room_of_a_key() -> None:
-    """Keys are no secret: whoever knew one could keep its customer out from one address."""
+    """Keys are no secret: a client that knows one could keep its customer out from one address."""
     in_flight = InFlight(1_000, 0.25)
     while in_flight.take_bytes(10, "attacker", "k"):
         pass

@@ -16,7 +16,7 @@ test("a threshold of a share is typed in percent", () => {
   assert.equal(ruleText(rule), "Viewers rebuffering above 5.00 % (all views)");
 });
 
-test("an anomaly is on the side of its metric, whatever the form says", () => {
+test("an anomaly is on the side of its metric, for each state of the form", () => {
   const rule = ruleOf(form({ name: "N", customer: "acme", metric: "beacons", condition: "anomaly", direction: "above", figure: "5", severity: "info" }));
   assert.equal(rule.direction, "below");
   assert.equal(rule.ratio, 5);

@@ -110,7 +110,7 @@ class Gauges:
         if shown.startup_ms is None and progress.started.has_played:
             counters = since(progress, view.play.counters_before)
             startup_ms = startup_of(progress, counters, counts_itself=SOURCES[view.source].counts_itself).startup_ms
-        # An error that is not called fatal is none yet: most players go on.
+        # An error that is not called fatal is no failure yet: most players go on.
         failed = progress.errors.is_fatal and not (progress.failure is not None and progress.failure.business)
         if not shown.is_started or (startup_ms is None and failed == shown.has_failed):
             return

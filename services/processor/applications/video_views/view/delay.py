@@ -32,7 +32,7 @@ def usual_ms(clock: Clock, step: Step) -> int:
 
 
 def is_known(clock: Clock, step: Step) -> bool:
-    """Whether the usual delay is known, so that a difference of `DENIED_MS` to it is none of a request's."""
+    """Whether the usual delay is known, so that a difference of `DENIED_MS` to it is not a request's."""
     return step.is_stamped or (clock.usual is not None and clock.usual.is_known)
 
 

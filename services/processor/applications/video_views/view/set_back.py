@@ -80,7 +80,7 @@ def all_shifted(steps: Sequence[Step], known: Sequence[SetBack]) -> list[Step]:
 
 
 def is_delayed(step: Step, known: Sequence[SetBack]) -> bool:
-    """Whether the delay of a step is none of a clock's: it may have been sent by an earlier one, or before all of them."""
+    """Whether the delay of a step is not a clock's: it may have been sent by an earlier one, or before all of them."""
     of_clock = _clock_of(step, known)
     return of_clock is not None and delay_ms(step) - of_clock.delay_ms > LEVEL_SPREAD_MS_MAX
 

@@ -1,4 +1,4 @@
-"""No customer's rows come near what a store takes, whatever its viewers send and however many rules it has."""
+"""No customer's rows come near what a store takes, for any input of its viewers and any number of its rules."""
 
 from collections import Counter
 from typing import cast
