@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from bench import figures
+from bench import capacity, figures
 from bench.chart import Bar, bars
 from bench.parts import PARTS
 from bench.results import FOLDER, Part, adopt, kept, read, table
@@ -41,8 +41,9 @@ def written() -> dict[Path, str]:
     blocks: dict[str, Callable[[], list[str]]] = {
         **{name: partial(section, part) for name, part in results.items()},
         "readme": partial(figures.readme, results),
-        "capacity-cores": partial(figures.cores, results),
-        "capacity-views": partial(figures.views, results),
+        "capacity-cores": partial(capacity.cores, results),
+        "capacity-views": partial(capacity.views, results),
+        "capacity-million": partial(capacity.million, results),
     }
 
     def filled(block: re.Match[str]) -> str:
