@@ -109,7 +109,9 @@ class Settings(SettingsGroup):
         default=None, min_length=1, description="password of PLAYHEAD_KAFKA_USERNAME"
     )
     admin_token: pydantic.SecretStr | None = pydantic.Field(
-        default=None, min_length=16, description="bearer token of the admin endpoint; without it anybody may ask"
+        default=None,
+        min_length=16,
+        description="bearer token of the admin endpoint; without it anybody may ask, in profile production nobody",
     )
     log_format: Literal["json", "console"] = pydantic.Field(
         default="json", description="json, or console to read in a terminal"

@@ -120,7 +120,7 @@ async def serve(settings: CollectorSettings, stop: threading.Event) -> int:
     admin = AdminServer(
         settings.admin_host,
         settings.admin_port,
-        settings.admin_token,
+        settings,
         is_alive=mux_sink.health,
         is_ready=lambda: drain.readiness(mux_sink),
     )

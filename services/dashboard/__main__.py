@@ -210,9 +210,7 @@ def _assemble(settings: DashboardSettings, fate: _Fate, stop: threading.Event) -
         alerts=AlertRoutes(Alerting(accounts.postgres), now_ms=_now_ms, proxies=settings.proxies),
     )
     runner = make_runner(app, settings.drain_seconds_max)
-    admin = AdminServer(
-        settings.admin_host, settings.admin_port, settings.admin_token, is_alive=fate.alive, is_ready=fate.ready
-    )
+    admin = AdminServer(settings.admin_host, settings.admin_port, settings, is_alive=fate.alive, is_ready=fate.ready)
     return _Parts(board, feed, serving, customers, keys, views, accounts, forwarding, runner, admin)
 
 

@@ -56,7 +56,6 @@ _HEADERS: Final = {
     _POLICY: POLICY.format(scripts=""),
     "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "no-referrer",
-    "Server": "Playhead",
 }
 
 

@@ -105,7 +105,7 @@ def land(settings: FinalizerSettings, stop: threading.Event, *, once: bool) -> N
         if is_local(location):
             disks.watch(name, Path(location))
     admin = AdminServer(
-        settings.admin_host, settings.admin_port, settings.admin_token, is_alive=health.alive, is_ready=health.ready
+        settings.admin_host, settings.admin_port, settings, is_alive=health.alive, is_ready=health.ready
     )
     admin.start()
     try:

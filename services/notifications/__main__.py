@@ -93,7 +93,7 @@ async def _serve(settings: NotificationsSettings, stop: threading.Event) -> None
         admin = AdminServer(
             settings.admin_host,
             settings.admin_port,
-            settings.admin_token,
+            settings,
             is_alive=lambda: Check(True),
             is_ready=lambda: Check(landing.is_assigned, "ok" if landing.is_assigned else "not yet of the group"),
         )

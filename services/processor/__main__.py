@@ -139,7 +139,7 @@ def main() -> int:
     admin = AdminServer(
         settings.admin_host,
         settings.admin_port,
-        settings.admin_token,
+        settings,
         is_alive=replica.is_alive,
         is_ready=replica.is_ready,
     )

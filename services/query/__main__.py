@@ -135,7 +135,7 @@ def _assemble(settings: QuerySettings, stop: threading.Event) -> _Parts:
     admin = AdminServer(
         settings.admin_host,
         settings.admin_port,
-        settings.admin_token,
+        settings,
         is_alive=lambda: Check(True),
         is_ready=lambda: Check(not stop.is_set(), "draining" if stop.is_set() else "ok"),
     )

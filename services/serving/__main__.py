@@ -110,7 +110,7 @@ def _serve(settings: ServingSettings, stop: threading.Event) -> None:
     admin = AdminServer(
         settings.admin_host,
         settings.admin_port,
-        settings.admin_token,
+        settings,
         is_alive=lambda: Check(
             time.monotonic() - min(one.stepped_at for one in stepping) < HANGS_SECONDS, "the last step does not end"
         ),

@@ -67,7 +67,7 @@ async def _serve(settings: WebhooksSettings, key: bytes, stop: threading.Event) 
         admin = AdminServer(
             settings.admin_host,
             settings.admin_port,
-            settings.admin_token,
+            settings,
             is_alive=lambda: Check(True),
             is_ready=lambda: Check(reading.is_assigned, "ok" if reading.is_assigned else "not yet of the group"),
         )

@@ -17,6 +17,7 @@ from deploy.observability import dashboards
 from services.rim.admin.admin import AdminServer, Check
 from services.rim.telemetry import metrics
 from shared.metrics import COLLECTOR_BEACONS_ACCEPTED, PROCESSOR_LAG_RECORDS, ServiceName
+from shared.settings import Settings
 
 pytestmark = pytest.mark.integration
 
@@ -81,7 +82,7 @@ def prometheus(tmp_path: Path) -> Iterator[Prometheus]:
     metrics.counter(COLLECTOR_BEACONS_ACCEPTED).labels("mux").inc()
     metrics.gauge(PROCESSOR_LAG_RECORDS).labels("0").set(3)
     port = free_port()
-    admin = AdminServer("127.0.0.1", port, is_alive=lambda: Check(True), is_ready=lambda: Check(True))
+    admin = AdminServer("127.0.0.1", port, Settings(), is_alive=lambda: Check(True), is_ready=lambda: Check(True))
     admin.start()
     server = Prometheus(tmp_path, port)
     server.child.start()

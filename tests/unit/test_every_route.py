@@ -8,14 +8,19 @@ from typing import Any
 import aiohttp
 import pytest
 from aiohttp import web
+from aiohttp.test_utils import TestClient, TestServer
 
 from deploy.local.ports import free_port
 from services.collector.http import app as collector
+from services.dashboard import app as dashboard
 from services.processor.catalogue import APPLICATIONS
 from services.processor.runtime.http.queries import HOP_PATH
 from services.processor.runtime.http.routes import RequestLimits
 from services.processor.runtime.http.server import Endpoint, LookupServer
+from services.query.http import app as query
 from services.rim.admin.admin import AdminServer, Check
+from services.rim.admin.guarded_runner import SERVER_NAME, GuardedRunner
+from services.rim.admin.probe import PORTS
 from shared.settings import Settings
 from tests.unit.processor.runtime.http.stand_ins import TOKEN, Group, Here
 
@@ -102,6 +107,10 @@ async def test_each_lookup_names_a_customer_and_each_route_of_a_slot_wants_a_bea
         await asyncio.to_thread(server.stop)
 
 
+def well() -> Check:
+    return Check(True, "")
+
+
 class Nothing:
     """Has every handler."""
 
@@ -120,5 +129,52 @@ def test_nothing_that_anybody_has_sent_can_be_read_at_a_collector() -> None:
 
 
 async def test_of_the_admin_port_only_health_is_open() -> None:
-    server = AdminServer("127.0.0.1", free_port(), is_alive=lambda: Check(True, ""), is_ready=lambda: Check(True, ""))
-    assert routes_of(server._app()) == {("GET", "/livez"), ("GET", "/readyz"), ("GET", "/metrics")}
+    production = Settings(topics_profile="production")
+    server = AdminServer("127.0.0.1", free_port(), production, is_alive=well, is_ready=well)
+    app = server._app()
+    assert routes_of(app) == {("GET", "/livez"), ("GET", "/readyz"), ("GET", "/metrics")}
+    async with TestClient(TestServer(app)) as client:
+        answers = {path: (await client.get(path)).status for _, path in routes_of(app)}
+    assert answers == {"/livez": 200, "/readyz": 200, "/metrics": 401}
+
+
+def test_every_service_gives_its_settings_to_its_admin_port() -> None:
+    mains = {path.parent.name: path.read_text() for path in SERVICES.glob("*/__main__.py")}
+    assert mains.keys() == PORTS.keys()
+    for service, text in mains.items():
+        assert re.search(r"AdminServer\(\s*settings\.admin_host,\s*settings\.admin_port,\s*settings,", text), service
+
+
+def runners(app: web.Application) -> dict[str, web.AppRunner]:
+    """What listens: of each service that has a port of its own; HttpThread's is the first."""
+    return {
+        "lookups and admin": GuardedRunner(app),
+        "collector": collector.make_runner(app, 1),
+        "dashboard": dashboard.make_runner(app, 1),
+        "query": query.make_runner(app, 1),
+    }
+
+
+def test_every_listener_is_made_in_one_place() -> None:
+    makers = re.compile(r"web\.(AppRunner|ServerRunner|run_app|Server)\(")
+    assert not [path for path in SERVICES.rglob("*.py") if makers.search(path.read_text())]
+
+
+@pytest.mark.parametrize("name", runners(web.Application()))
+@pytest.mark.parametrize("path", ["/", "/nothing", "*"])
+async def test_no_answer_says_which_versions_run(name: str, path: str) -> None:
+    runner = runners(web.Application())[name]
+    await runner.setup()
+    port = free_port()
+    try:
+        await web.TCPSite(runner, "127.0.0.1", port).start()
+        for request in (f"GET {path} HTTP/1.1\r\nHost: x\r\n", "no HTTP\r\n", "GET / HTTP/9.9\r\n"):
+            reader, writer = await asyncio.open_connection("127.0.0.1", port)
+            writer.write(f"{request}Connection: close\r\n\r\n".encode())
+            head = (await reader.read()).decode().lower()
+            writer.close()
+            assert re.findall(r"^server: (.*)\r$", head, re.MULTILINE) == [SERVER_NAME.lower()], head
+            assert "python/" not in head
+            assert "aiohttp/" not in head
+    finally:
+        await runner.cleanup()

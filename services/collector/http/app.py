@@ -78,7 +78,6 @@ def _finisher(drain: Drain) -> Callable[[web.Request, web.StreamResponse], Await
             headers["Access-Control-Allow-Credentials"] = "true"
             headers["Vary"] = "Origin"
             headers["Access-Control-Expose-Headers"] = "Retry-After"
-        headers["Server"] = "Playhead"
         if drain.begun:
             response.force_close()
             headers["Connection"] = "close"

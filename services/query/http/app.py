@@ -126,6 +126,6 @@ def _away() -> web.Response:
 
 async def _finish(request: web.Request, response: web.StreamResponse) -> None:
     """Counts every answer; none is kept by what lies between."""
-    response.headers.update({"Server": "Playhead", "Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"})
+    response.headers.update({"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"})
     labels: tuple[Any, ...] = (request.match_info.route.name or "none", str(response.status))
     metrics.counter(QUERY_REQUESTS).labels(*labels).inc()

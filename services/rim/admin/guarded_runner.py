@@ -1,10 +1,11 @@
-"""An aiohttp runner for hostile requests: no request causes a logged traceback or a 500 before a handler has seen it."""
+"""An aiohttp runner for hostile requests: no request causes a logged traceback or a 500 before a handler has seen it, and no
+answer says which versions run here."""
 
 import logging
 from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
-from aiohttp import web
+from aiohttp import web, web_response
 from aiohttp.http_exceptions import HttpProcessingError
 
 #: What clients cause: requests that are no HTTP, and bodies that differ from their headers and that no handler has read.
@@ -12,6 +13,10 @@ _OF_CLIENTS: Final = (HttpProcessingError, web.RequestPayloadError)
 #: Where the server logs. A scan of the internet cannot fill it with the above.
 HTTP_LOG: Final = logging.getLogger("playhead.http")
 HTTP_LOG.addFilter(lambda line: line.exc_info is None or not isinstance(line.exc_info[1], _OF_CLIENTS))
+
+#: What every answer says of the server that gives it, those to what is no HTTP too: aiohttp says its version and Python's.
+SERVER_NAME: Final = "Playhead"
+web_response.SERVER_SOFTWARE = SERVER_NAME
 
 _Handler = Callable[[web.BaseRequest], Awaitable[Any]]
 

@@ -5,6 +5,7 @@ import pytest
 
 from deploy.local.ports import free_port
 from services.rim.admin.admin import AdminServer, Check
+from shared.settings import Settings
 from tests.unit.collector.http.serving import Served
 from tests.unit.collector.intake.bodies import CMCD_RECORD, mux_body, mux_event
 from tests.unit.hostile_requests import hostile_bodies, hostile_requests, status_of
@@ -50,8 +51,8 @@ async def test_a_number_of_400_digits_is_a_number(served: Served) -> None:
 
 async def test_no_request_to_the_admin_endpoint_is_answered_500(caplog: pytest.LogCaptureFixture) -> None:
     port = free_port()
-    token = pydantic.SecretStr("admin-token-of-16")
-    server = AdminServer("127.0.0.1", port, token, is_alive=lambda: Check(True), is_ready=lambda: Check(True))
+    settings = Settings(admin_token=pydantic.SecretStr("admin-token-of-16"))
+    server = AdminServer("127.0.0.1", port, settings, is_alive=lambda: Check(True), is_ready=lambda: Check(True))
     server.start()
     try:
         for request in hostile_requests(300, ["/livez", "/readyz", "/metrics", "/"], [b"", b"{"]):

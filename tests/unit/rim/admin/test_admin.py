@@ -11,6 +11,7 @@ import pytest
 
 from deploy.local.ports import free_port
 from services.rim.admin.admin import AdminServer, Check
+from shared.settings import Settings
 
 TOKEN = pydantic.SecretStr("admin-token-of-16")
 
@@ -20,7 +21,11 @@ def served(request: pytest.FixtureRequest) -> Iterator[tuple[str, bool]]:
     """The address of an endpoint that is alive and not ready, and whether it has a token."""
     port = free_port()
     server = AdminServer(
-        "127.0.0.1", port, request.param, is_alive=lambda: Check(True), is_ready=lambda: Check(False, "draining")
+        "127.0.0.1",
+        port,
+        Settings(admin_token=request.param),
+        is_alive=lambda: Check(True),
+        is_ready=lambda: Check(False, "draining"),
     )
     server.start()
     yield f"http://127.0.0.1:{port}", request.param is not None
@@ -45,6 +50,23 @@ async def test_a_set_token_is_needed_for_more_than_yes_or_no(served: tuple[str, 
         assert (status, "python_info" in metrics) == (200, True)
 
 
+async def test_without_a_token_nobody_reads_more_than_yes_or_no_in_production() -> None:
+    port, production = free_port(), Settings(topics_profile="production")
+    server = AdminServer(
+        "127.0.0.1", port, production, is_alive=lambda: Check(True), is_ready=lambda: Check(False, "draining")
+    )
+    server.start()
+    try:
+        async with aiohttp.ClientSession(f"http://127.0.0.1:{port}") as client:
+            for given in ("", "Bearer ", "Bearer None", f"Bearer {TOKEN.get_secret_value()}"):
+                async with client.get("/metrics", headers={"Authorization": given}) as answer:
+                    assert (answer.status, await answer.text()) == (401, "")
+                async with client.get("/readyz", headers={"Authorization": given}) as answer:
+                    assert (answer.status, await answer.text()) == (503, "not ok\n")
+    finally:
+        server.stop()
+
+
 def test_a_token_that_is_no_utf8_is_a_wrong_token_and_no_error(served: tuple[str, bool]) -> None:
     address, has_token = served
     host, _, port = address.removeprefix("http://").partition(":")
@@ -60,12 +82,13 @@ OUT_OF_DESCRIPTORS = """
 import os, resource
 from deploy.local.ports import free_port
 from services.rim.admin.admin import AdminServer, Check
+from shared.settings import Settings
 port = free_port()
 free = os.dup(0)
 os.close(free)
 resource.setrlimit(resource.RLIMIT_NOFILE, (free, free))
 try:
-    AdminServer("127.0.0.1", port, is_alive=lambda: Check(True), is_ready=lambda: Check(True)).start()
+    AdminServer("127.0.0.1", port, Settings(), is_alive=lambda: Check(True), is_ready=lambda: Check(True)).start()
 except OSError as error:
     print("cannot listen:", error, flush=True)
 """
