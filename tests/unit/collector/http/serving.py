@@ -58,6 +58,7 @@ class Served:
         party_share_max: float = 1.0,
         wasted_seconds_per_second: float = 1_000.0,
         address_requests_per_second: float = 1e6,
+        in_flight_bytes_max: int = 100_000,
         uploads: UploadLimits = UPLOADS,
         cpu_seconds: Callable[[], float] = time.thread_time,
     ) -> None:
@@ -68,7 +69,7 @@ class Served:
         self.rules = RULES
         limits = Limits(
             bodies=bodies or replace(BODIES, seconds_max=body_seconds_max),
-            in_flight_bytes_max=100_000,
+            in_flight_bytes_max=in_flight_bytes_max,
             party_share_max=party_share_max,
             wasted_seconds_per_second=wasted_seconds_per_second,
             address_requests_per_second=address_requests_per_second,

@@ -1,6 +1,8 @@
 """What a body may cost: work counted in calls, memory as allocated. Bodies are dense in what a parser is slow at."""
 
 import contextlib
+import random
+import string
 import sys
 import tracemalloc
 from types import FrameType
@@ -14,6 +16,7 @@ from hypothesis import strategies as st
 from bench.collector import hostile
 from services.collector.http.parsing import INLINE_BYTES, Source, inline
 from services.collector.intake.api_calls import api_calls, shapes
+from services.collector.intake.body import unpacked
 from services.collector.intake.mux.names import NAMES_REMEMBERED_MAX, FullNames
 from services.collector.intake.post import Post, Rules, TooManyInvalid
 from services.collector.sink.records import records_of
@@ -103,6 +106,31 @@ def test_no_body_below_the_size_limit_takes_much_work_or_memory(parser: str, kin
     assert_bounded(parser, given(parser, hostile.body(parser, kind, size)))
 
 
+#: A body of 20,974 bytes may unpack to the size limit.
+PACKED_BYTES_MAX: Final = 20_974
+
+
+@pytest.mark.parametrize(
+    ("parser", "kind", "begin"),
+    [
+        ("cmcd", "a list of items", b'%s="%s",'),
+        ("cmcd", "an unterminated string", b'%s="%s",'),
+        ("epas", "empty lists", b'{"%s":"%s",'),
+    ],
+)
+def test_a_million_items_in_21_kb_packed_take_little_work_and_memory(parser: str, kind: str, begin: bytes) -> None:
+    chance = random.Random(1)
+    # What cannot be packed keeps the body within the ratio that is allowed.
+    noise = "".join(chance.choices(string.ascii_letters, k=24_000)).encode()
+    hostile_part = hostile.body(parser, kind, 2_000_100)
+    packed = hostile.packed(begin % (b"n", noise) + hostile_part.removeprefix(b"{" if parser == "epas" else b""))
+    one = post(packed, key="acme", content_encoding="gzip")
+    assert len(packed) <= PACKED_BYTES_MAX
+    assert len(unpacked(one, RULES)) >= 2_000_000
+    assert inline(one, SOURCES[parser], RULES) is None
+    assert_bounded(parser, one)
+
+
 @pytest.mark.parametrize("kind", ["queries", "queries of escapes", "many calls: words", "many calls: strings"])
 def test_the_places_of_api_calls_bound_their_work(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     left: list[int] = []
@@ -189,11 +217,12 @@ def test_a_search_of_cmcd_records_finds_none_that_is_worse(unit: str, quoted: bo
     assert one is None or cost("cmcd", one)[0] <= CALLS_INLINE_MAX
 
 
-def test_invented_names_do_not_push_out_those_in_use() -> None:
+@pytest.mark.parametrize("invented", [8_192, 3 * NAMES_REMEMBERED_MAX])
+def test_invented_names_do_not_push_out_those_in_use(invented: int) -> None:
     names = FullNames()
     used = {"xwati": 1, "vsobi": 2, "e": 3}
     full = names.spelled_out(used)
-    names.spelled_out({f"c{number}": 0 for number in range(3 * NAMES_REMEMBERED_MAX)})
+    names.spelled_out({f"c{number}": 0 for number in range(invented)})
     assert len(names) <= NAMES_REMEMBERED_MAX
     # The first look learns what was pushed out; from then on every name costs one look.
     assert names.spelled_out(used) == full
