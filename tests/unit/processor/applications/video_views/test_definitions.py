@@ -187,6 +187,31 @@ def test_what_is_not_live_has_no_live_latency(drive: Drive) -> None:
     assert row_of(drive, story).live_latency_ms_avg is None
 
 
+def test_a_mean_live_latency_below_0_is_an_error_of_a_clock_and_stored_as_0(drive: Drive) -> None:
+    story = [mux(1, "viewstart", 0, video_source_is_live=True), mux(2, "playing", 1_000, **shown(1_000, -9_000))]
+    assert row_of(drive, story).live_latency_ms_avg == 0
+    # The mean, and not each measurement.
+    story.append(mux(3, "heartbeat", 2_000, **shown(2_000, 8_000)))
+    assert row_of(drive, story).live_latency_ms_avg == SKEW_MS - 500
+
+
+def test_request_latency_is_the_time_to_the_first_byte_of_requests_that_were_answered(drive: Drive) -> None:
+    def asked(seq: int, name: str, first_ms: int, last_ms: int) -> Beacon:
+        times = {"request_start": T0, "request_response_start": T0 + first_ms, "request_response_end": T0 + last_ms}
+        return msgspec.structs.replace(mux(seq, "request", 100 * seq, **times), source_event=name)
+
+    row = row_of(drive, [
+        mux(1, "viewstart", 0),
+        asked(2, "requestcompleted", 40, 400),
+        asked(3, "requestfailed", 70, 70),
+        asked(4, "requestcompleted", -30, 400),
+        asked(5, "requestcompleted", 100_000_000, 100_000_001),
+    ])  # fmt: skip
+    assert (row.req_count, row.req_failed) == (4, 1)
+    # Never below 0, and at most a day.
+    assert (row.ttfb_sum_ms, row.ttfb_max_ms) == (40 + 86_400_000, 86_400_000)
+
+
 def test_live_latency_of_cmcd_is_reported(drive: Drive) -> None:
     # CTA, ltc: the time between a frame's encoding and its showing, ms.
     story = [

@@ -45,6 +45,12 @@ def test_what_a_native_client_states_at_its_start_is_not_overwritten(drive: Driv
     assert known(row_of(drive, story)) == TV | {"device": "TV"}
 
 
+def test_what_an_epas_client_states_of_its_device_is_not_overwritten(drive: Drive) -> None:
+    told = derived(timed("epas", "custom", 100, payload={"deviceModel": "MyTV 55"}), GUESS)
+    story = [derived(timed("epas", "viewstart", 0), GUESS), told, derived(timed("epas", "playing", 500), OTHER_GUESS)]
+    assert known(row_of(drive, story)) == GUESS | {"device": "MyTV 55"}
+
+
 @pytest.mark.parametrize("source", ["native", "epas"])
 def test_the_first_derived_values_stay(drive: Drive, source: Any) -> None:
     story = [derived(timed(source, "viewstart", 0), GUESS), derived(timed(source, "playing", 500), OTHER_GUESS)]
