@@ -12,7 +12,7 @@ from deploy.images import third_party
 from deploy.images.stack import PORTS as OF_THIS_MACHINE
 from deploy.images.stack import Stack
 from deploy.local.paths import ROOT
-from deploy.observability.dashboards import SOURCE
+from deploy.observability.dashboards import SERVING, SOURCE
 from services.collector.settings import CollectorSettings
 from services.dashboard.settings import DashboardSettings
 from services.finalizer.settings import FinalizerSettings
@@ -126,7 +126,8 @@ def test_no_secret_stands_in_it_and_nothing_listens_but_here() -> None:
     for name, one in ALL.items():
         for variable, value in one.get("environment", {}).items():
             if re.search(r"DSN|TOKEN|PASSWORD", variable):
-                assert re.search(r"\$\{(LOOKUP_TOKEN|POSTGRES_PASSWORD):\?\}", str(value)), (name, variable)
+                known = r"\$\{((LOOKUP_TOKEN|POSTGRES_PASSWORD):\?|GRAFANA_POSTGRES_PASSWORD:-)\}"
+                assert re.search(known, str(value)), (name, variable)
         assert all(port.startswith("127.0.0.1:") for port in one.get("ports", []))
 
 
@@ -141,8 +142,8 @@ def test_prometheus_scrapes_every_service_under_the_job_that_rules_know() -> Non
     assert scraped == {
         (f"playhead-{service}", f"{name}:{PORTS[service]}") for name in working() for service in [service_of(ALL[name])]
     }
-    source = yaml.safe_load((ROOT / "deploy/observability/compose/grafana.yaml").read_text())["datasources"][0]
-    assert (source["uid"], source["type"]) == (SOURCE.uid, SOURCE.type_val)
+    sources = yaml.safe_load((ROOT / "deploy/observability/compose/grafana.yaml").read_text())["datasources"]
+    assert [(one["uid"], one["type"]) for one in sources] == [(one.uid, one.type_val) for one in (SOURCE, SERVING)]
 
 
 def test_every_port_of_this_machine_is_a_variable_that_the_stack_knows() -> None:

@@ -1,6 +1,7 @@
 // @ts-check
 // Alerts in words: what a rule says, what an incident found, and a rule out of the form's texts. Pure.
 
+import { chipOf } from "./filters.js";
 import { bitrateText, countText, durationText } from "./format.js";
 
 /** The metrics that a rule can measure; `isShare`: of viewers or views. */
@@ -44,14 +45,26 @@ export function ruleText(rule) {
 /** The same as the filters of a link. @param {Record<string, string>} slice */
 export const filtersOf = (slice) => Object.entries(slice).map(([dimension, value]) => JSON.stringify({ dimension, in: [value] }));
 
+/** What of the page's filters a rule can have: single values, of at most two dimensions. @param {string[]} filters @returns {Record<string, string>} */
+export function sliceOf(filters) {
+  const plain = filters.map(chipOf).filter((chip) => chip.dimension && !chip.isNot && chip.values.length === 1 && chip.values[0] !== null);
+  return Object.fromEntries(plain.slice(0, 2).map((chip) => [chip.dimension, String(chip.values[0])]));
+}
+
+/** The metric of a rule that measures the same as one of views. @param {string} metric @returns {string | null} */
+export function ruleMetricOf(metric) {
+  const found = /^(rebuffer|playback_failure|startup_failure|exit_before_start|startup_ms|bitrate)/.exec(metric);
+  return found ? { rebuffer: "rebuffering", playback_failure: "playback_failures", startup_failure: "startup_failures", exit_before_start: "exits_before_start", startup_ms: "startup_ms", bitrate: "bitrate" }[found[1]] ?? null : null;
+}
+
 /** When the views are to be looked at: from some minutes before an incident to some after it. @param {any} incident @param {number} now_ms */
 export function aroundOf(incident, now_ms) {
   const to_ms = Math.min((incident.closed_ms ?? now_ms) + 600_000, now_ms);
   return { from_ms: incident.opened_ms - 1_800_000, to_ms };
 }
 
-/** A rule out of the form. Shares are typed in percent. @param {FormData} form */
-export function ruleOf(form) {
+/** A rule out of the form. Shares are typed in percent. @param {FormData} form @param {Record<string, string>} [filter] */
+export function ruleOf(form, filter = {}) {
   const text = (/** @type {string} */ name) => String(form.get(name) ?? "").trim();
   const metric = metricOf(text("metric"));
   const condition = text("condition");
@@ -65,6 +78,7 @@ export function ruleOf(form) {
     viewers_min: Number(text("viewers_min") || 0),
     severity: text("severity"),
     receivers: form.getAll("receivers").map(String),
+    filter,
   };
   const by = text("by") ? { by: text("by") } : {};
   const typed = Number(text("figure"));

@@ -2,7 +2,7 @@
 // Alerts: incidents that are open and those before, rules, and receivers, with what makes and tests them.
 
 import { useSignal } from "@preact/signals";
-import { figureText, METRICS, ruleOf, ruleText, sliceText } from "../core/alerts.js";
+import { figureText, METRICS, ruleMetricOf, ruleOf, ruleText, sliceOf, sliceText } from "../core/alerts.js";
 import { ageText, durationText } from "../core/format.js";
 import { momentText } from "../core/ranges.js";
 import { Answered, now_ms, useFetched } from "../parts/asking.js";
@@ -86,13 +86,17 @@ function Rules({ rules, done }) {
 
 /** @param {{customer: string, receivers: any[], done: () => void}} props */
 function NewRule({ customer, receivers, done }) {
-  const condition = useSignal("anomaly");
-  const metric = useSignal("rebuffering");
+  const { filters, more } = place.value;
+  const asked = ruleMetricOf(more.rule ?? "");
+  const filter = sliceOf(filters);
+  const condition = useSignal(asked ? "threshold" : "anomaly");
+  const metric = useSignal(asked ?? "rebuffering");
   const found = METRICS.filter((one) => condition.value === "threshold" || one.anomaly);
   const isShare = METRICS.find((one) => one.name === metric.value)?.unit === "share";
   const figure = condition.value === "anomaly" ? "times what is usual" : isShare ? "percent" : "its unit";
-  return html`<details><summary>New rule</summary>
-    <${Form} id="new-rule" send=${(/** @type {FormData} */ form) => change("POST", "/v1/alerts/rules", ruleOf(form))} done=${done}>
+  return html`<details open=${asked !== null}><summary>New rule</summary>
+    <p class="note" id="rule-where">${filters.length ? `Within: ${sliceText(filter)}. The filters above say it.` : "Of all views. Filters above narrow it, by single values of at most two dimensions."}</p>
+    <${Form} id="new-rule" send=${(/** @type {FormData} */ form) => change("POST", "/v1/alerts/rules", ruleOf(form, filter))} done=${done}>
       <label>Name <input name="name" required maxlength="200" /></label>
       <label>Customer <input name="customer" value=${customer} required maxlength="64" size="12" /></label>
       <label>Condition <select name="condition" value=${condition.value} onChange=${(/** @type {any} */ e) => { condition.value = e.target.value; }}>

@@ -1,6 +1,7 @@
 // @ts-check
 // Explore: a metric over a range, by up to two dimensions, under filters, beside another range; as lines, a table or a distribution.
 
+import { ruleMetricOf } from "../core/alerts.js";
 import { changeText, countText, NONE, valueText } from "../core/format.js";
 import { isBad, isShown, viewsMin } from "../core/figures.js";
 import { linesOf } from "../core/series.js";
@@ -73,7 +74,7 @@ function Overall({ metric, compare }) {
       <span class=${isBad(metric, figure) ? "value is-bad" : "value"}>${isShown(metric, figure) ? valueText(unit, figure.value) : NONE}</span>
       <span class="note">n ${countText(figure.n)}${before ? html` · before ${valueText(unit, before.value)}, n ${countText(before.n)} · ${changeText(unit, figure.value, before.value) ?? ""}` : ""}</span>
     </p>
-    <p class="note"><${Link} to=${{ screen: "views", more: {} }}>The views behind it<//></p>
+    <p class="note"><${Link} to=${{ screen: "views", more: {} }}>The views behind it<//>${ruleMetricOf(metric) && html` · <${Link} to=${{ screen: "alerts", more: { rule: metric } }}>Alert on it<//>`}</p>
     ${figure.n > 0 && !isShown(metric, figure) && html`<p class="note">Not shown below ${viewsMin(metric)} views.</p>`}
     ${!data.about.has_hot_rows && html`<p class="notice" role="status">Views of the last minutes may be missing: there are too many to read one by one.</p>`}`;
   }} />`;
