@@ -1,5 +1,6 @@
 """The page over a month of views: dashboard, query, Postgres, broker, and a warehouse that no finalizer writes."""
 
+import json
 import threading
 import time
 from collections.abc import Iterator
@@ -8,14 +9,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+import psycopg
 from playwright.sync_api import Page
 
 from deploy.local.broker import Broker
 from deploy.local.ports import free_port
 from deploy.local.postgres import Postgres
 from deploy.local.process import Child
+from services.alerts.store import schema as alerts_schema
 from services.finalizer.serving.database import Serving
 from shared.schemas.live import BUCKET_MS
+from shared.schemas.live_minute import STEPS
 from shared.schemas.view import View
 from shared.settings import Settings
 from tests.integration.dashboard_parts import Installation, newest_bucket, start_dashboard, start_query
@@ -60,6 +64,7 @@ def looked_at(folder: Path, broker: Broker) -> Iterator[Looked]:
             data = Data(postgres.dsn, serving, folder / "warehouse")
             data.in_warehouse(views)
             data.in_postgres(views)
+        alerts_schema.migrate(postgres.dsn)
         dashboard = start_dashboard(
             folder, broker, postgres, port, free_port(), query_url=f"http://127.0.0.1:{query_port}"
         )
@@ -108,6 +113,37 @@ def watch_now(installation: Installation) -> None:
             share = figures if partition == 0 else {}
             installation.count("acme", bucket_ms + step * BUCKET_MS, partition, slices=slices if share else {}, **share)
     installation.count("globex", bucket_ms, 0, viewers_now=40)
+
+
+def viewers_at(minute: int) -> int:
+    """Of acme in a minute of the day before `watch_now`; one in four comes by fastly."""
+    return 400 + minute % 300
+
+
+def watched_before(installation: Installation) -> None:
+    """Viewers of the last day, as `services/serving` lands them: by minute, and by 5 s of the last hour."""
+    until = int(time.time() // 60)
+    with psycopg.connect(installation.postgres.dsn) as connection, connection.cursor() as cursor:
+        for table, first in (("live_minutes", until - 1_440), ("live_steps", until - 60)):
+            rows = []
+            for minute in range(first, until):
+                shares = {"": {"": 1.0}, "cdn": {"fastly": 0.25, "akamai": 0.75}}
+                for dimension, values in shares.items():
+                    viewers = {value: round(viewers_at(minute) * share) for value, share in values.items()}
+                    if table == "live_minutes":
+                        figures = {
+                            value: {"viewers_now": STEPS * count, "viewers_max": count}
+                            for value, count in viewers.items()
+                        }
+                        document: dict[str, object] = {"steps": STEPS, "values": figures}
+                    else:
+                        steps = {value: {"viewers_now": [count] * STEPS} for value, count in viewers.items()}
+                        document = {"heard": [1] * STEPS, "values": steps}
+                    rows.append(("acme", dimension, minute, json.dumps(document)))
+            cursor.executemany(
+                f"INSERT INTO serving.{table} VALUES (%s, %s, %s, %s) ON CONFLICT DO NOTHING".encode(),
+                rows,
+            )
 
 
 def log_in(page: Page, looked: Looked) -> None:

@@ -4,9 +4,12 @@ import json
 import re
 import urllib.request
 from collections.abc import Callable, Iterator
+from datetime import datetime, timedelta
 from typing import Any, Final
 from urllib.parse import parse_qs, urlsplit
+from zoneinfo import ZoneInfo
 
+import psycopg
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
 from pyarrow import csv, parquet
@@ -17,7 +20,15 @@ from shared.schemas.view import View
 from shared.topics import LIVE
 from tests.integration.brokers import broker_with_topics
 from tests.integration.dashboard_parts import WATCHER
-from tests.integration.page_parts import CHROMIUM_ARGS, SOON_MS, Looked, looked_at, watch_now
+from tests.integration.page_parts import (
+    CHROMIUM_ARGS,
+    SOON_MS,
+    Looked,
+    looked_at,
+    viewers_at,
+    watch_now,
+    watched_before,
+)
 from tests.integration.page_views import BROWSERS, INCIDENT, NEW_ERROR, TITLES, VERSIONS, VIEWER
 from tests.unit.query.recounting import DAY_MS, FIGURES, HOUR_MS, counts_at
 
@@ -161,6 +172,42 @@ def test_what_is_wrong_now_and_where(seen: Seen, looked: Looked) -> None:
     expect(page.locator("#tile-viewers .value")).to_have_text("800", timeout=SOON_MS)
 
 
+def test_viewers_of_the_last_day_by_minute_and_by_five_seconds_near_now(seen: Seen, looked: Looked) -> None:
+    watched_before(looked.installation)
+    watch_now(looked.installation)
+    seen.open("?customer=acme")
+    page = seen.page
+
+    def first_and_last(back: str) -> tuple[str, str]:
+        with page.expect_response(re.compile("/v1/live/history")):
+            page.locator("#back").get_by_role("button", name=back, exact=True).click(timeout=SOON_MS)
+        plot = page.locator(".chart .plot").first
+        expect(plot).to_have_attribute("aria-label", re.compile(f"the last {back}"), timeout=SOON_MS)
+        read = []
+        for key in ("Home", "End"):
+            plot.focus()
+            page.keyboard.press(key)
+            read.append(page.locator(".chart .legend b").first.inner_text())
+        return read[0], read[1]
+
+    def minute_of_answer() -> int:
+        return int(seen.asked["/v1/live/history"]["from_ms"][0]) // 60_000
+
+    first, last = first_and_last("24 h")
+    assert (first, last) == (str(viewers_at(minute_of_answer())), "800")
+    assert seen.asked["/v1/live/history"]["step_ms"] == ["60000"]
+    first, last = first_and_last("1 h")
+    assert (first, last) == (str(viewers_at(minute_of_answer())), "800")
+    assert seen.asked["/v1/live/history"]["step_ms"] == ["5000"]
+    # The same of one slice, by one click.
+    page.locator("#slice-cdn").get_by_role("link", name="fastly").click()
+    expect(page.locator("#tile-viewers .value")).to_have_text("200", timeout=SOON_MS)
+    first, last = first_and_last("6 h")
+    assert (first, last) == (str(round(viewers_at(minute_of_answer()) * 0.25)), "200")
+    page.locator("#customer").select_option("*")
+    expect(page.locator("#one-customer")).to_be_visible(timeout=SOON_MS)
+
+
 def test_which_titles_rebuffer_most_this_week_against_last(seen: Seen, looked: Looked) -> None:
     seen.open("explore")
     page = seen.page
@@ -286,10 +333,60 @@ def test_which_errors_are_new_since_a_release(seen: Seen, looked: Looked) -> Non
 def test_viewers_at_a_time_of_yesterdays_match(seen: Seen, looked: Looked) -> None:
     seen.open("titles?customer=acme&range=24h")
     page = seen.page
-    page.locator("#titles").get_by_role("link", name=TITLES[0]).click(timeout=SOON_MS)
+    # Yesterday, by the clocks of the zone.
+    today = datetime.fromtimestamp(looked.now_ms / 1_000, ZoneInfo(ZONE)).replace(
+        hour=0, minute=0, second=0, microsecond=0
+    )
+    page.locator("#range").select_option("own", timeout=SOON_MS)
+    page.locator("#from").fill((today - timedelta(days=1)).strftime("%Y-%m-%dT%H:%M"))
+    page.locator("#to").fill(today.strftime("%Y-%m-%dT%H:%M"))
+    page.locator("#to").press("Enter")
+    with page.expect_response(re.compile("/v1/titles/id")) as found:
+        page.locator("#titles").get_by_role("link", name=TITLES[0]).click(timeout=SOON_MS)
     expect(page.locator("#title-name")).to_contain_text(TITLES[0], timeout=SOON_MS)
-    expect(page.get_by_role("heading", name=re.compile(r"Viewers at a time: most \d+ at"))).to_be_visible()
+    path = urlsplit(found.value.url).path
+    assert seen.range(path)[0] == round((today - timedelta(days=1)).timestamp() * 1_000)
+    times = [one["at_ms"] for one in found.value.json()["concurrency"]]
+    match = [view for view in looked.views if view.customer_id == "acme" and view.video_title == TITLES[0]]
+    audience = [sum(view.view_start_ms <= at < counts_at(view) for view in match) for at in times]
+    assert max(audience) >= 3
+    heading = page.get_by_role("heading", name="Viewers at a time: most")
+    peak = datetime.fromtimestamp(times[audience.index(max(audience))] / 1_000, ZoneInfo(ZONE))
+    expect(heading).to_contain_text(f"most {max(audience)} at {peak.day} {peak:%b, %H:%M}")
+    # The arrow keys read the curve.
+    curve = page.locator(".chart").first
+    curve.locator(".plot").focus()
+    for count in audience[:4]:
+        page.keyboard.press("ArrowRight")
+        expect(curve.locator(".legend b")).to_have_text(str(count))
+    expect(curve.locator("figcaption")).to_contain_text(
+        f"{datetime.fromtimestamp(times[3] / 1_000, ZoneInfo(ZONE)):%H:%M}"
+    )
     assert page.locator(".chart").count() == 4
+
+
+def test_an_alert_above_two_percent_in_one_cdn_for_five_minutes(seen: Seen, looked: Looked) -> None:
+    watch_now(looked.installation)
+    seen.open("?customer=acme")
+    page = seen.page
+    page.locator("#slice-cdn").get_by_role("link", name="fastly").click(timeout=SOON_MS)
+    page.locator("#finished").get_by_role("link", name="Rebuffer percentage").click(timeout=SOON_MS)
+    page.get_by_role("link", name="Alert on it").click(timeout=SOON_MS)
+    expect(page.locator("#rule-where")).to_contain_text("Within: cdn fastly", timeout=SOON_MS)
+    form = page.locator("#new-rule")
+    form.locator("input[name=name]").fill("Fastly waits")
+    form.get_by_label("Figure (percent)").fill("2")
+    form.get_by_label("For seconds").fill("300")
+    form.get_by_role("button", name="Save").click()
+    row = page.locator("#rules tbody tr", has_text="Fastly waits")
+    expect(row).to_contain_text("Viewers rebuffering above 2.00 % for 5.0 min (cdn fastly)", timeout=SOON_MS)
+    # What the alerting application gets.
+    with psycopg.connect(looked.installation.postgres.dsn) as connection:
+        found = connection.execute("SELECT body::text FROM alerts.rules WHERE deleted_at IS NULL").fetchall()
+    (rule,) = [rule for (text,) in found if (rule := json.loads(text))["name"] == "Fastly waits"]
+    wanted = {"customer": "acme", "metric": "rebuffering", "condition": "threshold", "direction": "above"}
+    assert wanted.items() <= rule.items()
+    assert (rule["threshold"], rule["for_seconds"], rule["filter"]) == (0.02, 300, {"cdn": "fastly"})
 
 
 @pytest.mark.parametrize("form", ["CSV", "Parquet"])

@@ -2,6 +2,10 @@
 // Figures of a live picture: what tiles and lines show, and what the status line says. Pure.
 
 import { ageText, bitrateText, countText, shareText } from "./format.js";
+import { HOUR_MS, MINUTE_MS } from "./ranges.js";
+
+/** Of the stream, and of the last day of what was landed. */
+const STEP_MS = 5_000;
 
 /** A picture that is older than this is not the present. */
 const STALE_MS = 20_000;
@@ -9,21 +13,22 @@ const STALE_MS = 20_000;
 export const SILENT_MS = 10_000;
 
 /** @typedef {Record<string, number>} Figures */
-/** @typedef {{name: string, title: string, term: string, unit: string, isCount: boolean, of: (figures: Figures) => number | null, aside: (figures: Figures) => string}} Tile */
+/** @typedef {{name: string, title: string, term: string, unit: string, isCount: boolean, fields: string[], of: (figures: Figures) => number | null, aside: (figures: Figures) => string}} Tile */
 
 /** @param {number} above @param {number} below */
 const ratio = (above, below) => (below ? above / below : null);
 const none = () => "";
 
-/** What Now shows of viewers, in this order. `isCount`: what happened in 5 s, and is added up. @type {Tile[]} */
+/** What Now shows of viewers, in this order. `isCount`: what happened in a step, and is added up. @type {Tile[]} */
 export const TILES = [
-  { name: "viewers", title: "Viewers", term: "live viewers", unit: "viewers", isCount: false, of: (one) => one.viewers_now, aside: none },
+  { name: "viewers", title: "Viewers", term: "live viewers", unit: "viewers", isCount: false, fields: ["viewers_now"], of: (one) => one.viewers_now, aside: none },
   {
     name: "rebuffering",
     title: "Rebuffering now",
     term: "",
     unit: "fraction",
     isCount: false,
+    fields: ["rebuffering_now", "viewers_now"],
     of: (one) => ratio(one.rebuffering_now, one.viewers_now),
     aside: (one) => `${countText(one.rebuffering_now)} of ${countText(one.viewers_now)} viewers`,
   },
@@ -33,16 +38,18 @@ export const TILES = [
     term: "weighted average bitrate",
     unit: "bps",
     isCount: false,
+    fields: ["bitrate_bps_now", "bitrate_viewers_now"],
     of: (one) => ratio(one.bitrate_bps_now, one.bitrate_viewers_now),
     aside: (one) => `n ${countText(one.bitrate_viewers_now)}`,
   },
-  { name: "starts", title: "Views started", term: "", unit: "views", isCount: true, of: (one) => one.views_started, aside: none },
+  { name: "starts", title: "Views started", term: "", unit: "views", isCount: true, fields: ["views_started"], of: (one) => one.views_started, aside: none },
   {
     name: "failures",
     title: "Failures",
     term: "playback failures",
     unit: "views",
     isCount: true,
+    fields: ["failures"],
     of: (one) => one.failures,
     aside: (one) => `n ${countText(one.views_started)} started`,
   },
@@ -52,6 +59,7 @@ export const TILES = [
     term: "exits before video start",
     unit: "views",
     isCount: true,
+    fields: ["exits_before_start"],
     of: (one) => one.exits_before_start,
     aside: (one) => `n ${countText(one.views_finished)} finished`,
   },
@@ -61,6 +69,7 @@ export const TILES = [
     term: "video start-up time",
     unit: "ms",
     isCount: true,
+    fields: ["startup_ms", "startups"],
     of: (one) => ratio(one.startup_ms, one.startups),
     aside: (one) => `n ${countText(one.startups)}`,
   },
@@ -78,6 +87,66 @@ export function valuesOf(tile, series) {
     if (series.viewers_now[at] === null) return null;
     return tile.of(Object.fromEntries(names.map((name) => [name, series[name][at] ?? 0])));
   });
+}
+
+/** How far back the chart of Now goes, beside the stream's own minutes: with the step of what is asked for. @type {Record<string, {title: string, ms: number, step_ms: number}>} */
+export const BACK = {
+  "1h": { title: "1 h", ms: HOUR_MS, step_ms: STEP_MS },
+  "6h": { title: "6 h", ms: 6 * HOUR_MS, step_ms: MINUTE_MS },
+  "24h": { title: "24 h", ms: 24 * HOUR_MS, step_ms: MINUTE_MS },
+};
+
+/**
+ * A tile's values of earlier, then those of the stream. Where earlier ones are by minute, what is counted is by minute all along.
+ * @param {Tile} tile
+ * @param {{from_ms: number, step_ms: number, values: {value: string, series: Record<string, (number | null)[]>}[]}} past - As /v1/live/history has it.
+ * @param {any} picture - As /v1/live has it.
+ * @param {string} value - Of the dimension that the past is by; empty for the whole.
+ * @returns {{times: number[], values: (number | null)[]}} Each at the end of its step, in seconds since 1970.
+ */
+export function joined(tile, past, picture, value) {
+  const series = past.values.find((one) => one.value === value)?.series ?? {};
+  const length = Math.max(0, ...past.values.map((one) => one.series[tile.fields[0]]?.length ?? 0));
+  const isByMinute = tile.isCount && past.step_ms > picture.bucket_ms;
+  const live = isByMinute ? minutesOf(tile, picture) : stepsOf(tile, picture);
+  const live_ms = live.from_ms ?? Infinity;
+  const times = [];
+  const values = [];
+  for (let at = 0; at < length; at += 1) {
+    const end_ms = past.from_ms + (at + 1) * past.step_ms;
+    if (end_ms > live_ms) break;
+    const isKnown = tile.fields.every((name) => typeof series[name]?.[at] === "number");
+    times.push(end_ms / 1_000);
+    values.push(isKnown ? tile.of(Object.fromEntries(tile.fields.map((name) => [name, Number(series[name][at])]))) : null);
+  }
+  return { times: [...times, ...live.times], values: [...values, ...live.values] };
+}
+
+/** @param {Tile} tile @param {any} picture */
+function stepsOf(tile, picture) {
+  const all = valuesOf(tile, picture.series);
+  // A stream that has just begun knows nothing of its first minutes; what was landed does.
+  const first = Math.max(0, picture.series.viewers_now?.findIndex((/** @type {any} */ one) => one !== null) ?? 0);
+  const from_ms = picture.from_ms === null ? null : picture.from_ms + first * picture.bucket_ms;
+  const values = all.slice(first);
+  return { from_ms, times: values.map((_, at) => ((from_ms ?? 0) + (at + 1) * picture.bucket_ms) / 1_000), values };
+}
+
+/** What was counted, by whole minutes of the clock. @param {Tile} tile @param {any} picture */
+function minutesOf(tile, picture) {
+  /** @type {Map<number, Record<string, number>>} */
+  const sums = new Map();
+  const buckets = picture.series.viewers_now?.length ?? 0;
+  const first_ms = Math.ceil((picture.from_ms ?? 0) / MINUTE_MS) * MINUTE_MS;
+  for (let at = 0; at < buckets; at += 1) {
+    const minute_ms = Math.floor((picture.from_ms + at * picture.bucket_ms) / MINUTE_MS) * MINUTE_MS;
+    if (minute_ms < first_ms || minute_ms + MINUTE_MS > picture.from_ms + buckets * picture.bucket_ms || picture.series.viewers_now[at] === null) continue;
+    const into = sums.get(minute_ms) ?? Object.fromEntries(tile.fields.map((name) => [name, 0]));
+    for (const name of tile.fields) into[name] += picture.series[name]?.[at] ?? 0;
+    sums.set(minute_ms, into);
+  }
+  const found = [...sums];
+  return { from_ms: found.length ? found[0][0] : picture.from_ms, times: found.map(([ms]) => (ms + MINUTE_MS) / 1_000), values: found.map(([, figures]) => tile.of(figures)) };
 }
 
 /**

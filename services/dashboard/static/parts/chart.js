@@ -46,7 +46,7 @@ export function Chart({ times, lines, unit, tz, title, height = 240, zoom, hasCo
   useEffect(() => plot.current?.setData(data), [JSON.stringify(data)]);
 
   const step = (/** @type {KeyboardEvent} */ event) => {
-    const by = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
+    const by = { ArrowLeft: -1, ArrowRight: 1, Home: -Infinity, End: Infinity }[event.key];
     if (!by || !plot.current || !times.length) return;
     event.preventDefault();
     const next = Math.min(times.length - 1, Math.max(0, (at.value ?? (by > 0 ? -1 : times.length)) + by));

@@ -4,8 +4,9 @@
 import { liveSlice, narrowed } from "../core/filters.js";
 import { countText, durationText, NONE, valueText } from "../core/format.js";
 import { isBad, isShown } from "../core/figures.js";
-import { cellsOf, TILES, valuesOf } from "../core/live.js";
-import { Answered, Skeleton, useQuestion } from "../parts/asking.js";
+import { BACK, cellsOf, joined, TILES, valuesOf } from "../core/live.js";
+import { MINUTE_MS } from "../core/ranges.js";
+import { Answered, Skeleton, useFetched, useQuestion } from "../parts/asking.js";
 import { Chart } from "../parts/chart.js";
 import { Controls } from "../parts/controls.js";
 import { Term } from "../parts/glossary.js";
@@ -31,7 +32,7 @@ export default function Now() {
       <div class="section-head"><h2 id="now-title">Now</h2><${Status} status=${status} /></div>
       ${status.notice && html`<p class="notice" id="live-notice" role="status">${status.notice}</p>`}
       ${!isCountable && html`<p class="notice" id="not-live" role="status">Viewers of this moment are counted by one or two of the dimensions below: these filters hold for finished views alone.</p>`}
-      ${isCountable && (picture ? html`<${Live} picture=${picture} chosen=${more.tile || "viewers"} isOld=${status.level !== "good"} />` : html`<${Skeleton} height=${330} />`)}
+      ${isCountable && (picture ? html`<${Live} picture=${picture} chosen=${more.tile || "viewers"} isOld=${status.level !== "good"} slice=${slice ?? ""} />` : html`<${Skeleton} height=${330} />`)}
     </section>
     ${SUSPECTED.map((metric) => html`<${Suspects} key=${metric} metric=${metric} within=${lastHour()} isQuiet />`)}
     <${Finished} />
@@ -43,20 +44,44 @@ export default function Now() {
 /** @param {any} picture @param {string} slice */
 const isCounted = (picture, slice) => slice.split("=")[0].split(",").every((name) => picture.slices?.[name]);
 
-/** @param {{picture: any, chosen: string, isOld: boolean}} props */
-function Live({ picture, chosen, isOld }) {
+/** @param {{picture: any, chosen: string, isOld: boolean, slice: string}} props */
+function Live({ picture, chosen, isOld, slice }) {
   const buckets = picture.series.viewers_now?.length ?? 0;
   const span_ms = buckets * picture.bucket_ms;
   const tile = TILES.find((one) => one.name === chosen) ?? TILES[0];
-  const times = Array.from({ length: buckets }, (_, at) => (picture.from_ms + (at + 1) * picture.bucket_ms) / 1_000);
-  const values = valuesOf(tile, picture.series);
+  const back = BACK[place.value.more.back ?? ""] ? place.value.more.back : "";
   return html`<div class=${isOld ? "is-old" : ""}>
     <div class="tiles" id="tiles">
       ${TILES.map((one) => html`<${Tile} key=${one.name} tile=${one} picture=${picture} span_ms=${span_ms} isChosen=${one === tile} />`)}
     </div>
-    <${Chart} times=${times} lines=${[{ title: tile.title, kind: "value", key: [], values, counts: [] }]} unit=${tile.unit} tz=${place.value.tz} height=${190}
-      title=${`${tile.title}, the last ${durationText(span_ms)} by 5 s`} hasCounts=${false} />
+    <span class="forms" id="back" role="group" aria-label="How far back">
+      ${[["", { title: durationText(span_ms) }], ...Object.entries(BACK)].map(([name, { title }]) => html`<button type="button" aria-pressed=${name === back} onClick=${() => go({ more: { back: name } }, { replace: true })}>${title}</button>`)}
+    </span>
+    ${back ? html`<${Earlier} tile=${tile} picture=${picture} slice=${slice} back=${back} />` : html`<${Drawn} tile=${tile} found=${joined(tile, { from_ms: 0, step_ms: picture.bucket_ms, values: [] }, picture, "")} title=${`the last ${durationText(span_ms)} by 5 s`} />`}
   </div>`;
+}
+
+/** The chart with what was landed of earlier. @param {{tile: import("../core/live.js").Tile, picture: any, slice: string, back: string}} props */
+function Earlier({ tile, picture, slice, back }) {
+  const { customer } = place.value;
+  const { ms, step_ms, title } = BACK[back];
+  const [dimension, value] = slice ? slice.split("=", 2) : ["", ""];
+  const asked = () => {
+    const until_ms = (Math.floor(Date.now() / MINUTE_MS) + 1) * MINUTE_MS;
+    return `/v1/live/history?${new URLSearchParams({ customer, dimension, step_ms: String(step_ms), fields: [...new Set(["viewers_now", ...tile.fields])].join(","), from_ms: String(until_ms - ms), until_ms: String(until_ms) })}`;
+  };
+  const found = useFetched(customer === "*" ? null : JSON.stringify(["history", customer, slice, tile.name, back]), asked, 30_000);
+  if (customer === "*") return html`<p class="note" id="one-customer">What was earlier is kept by customer: choose one above.</p>`;
+  return html`<${Answered} of=${found} height=${190} draw=${(/** @type {any} */ past) => html`
+    ${slice && !past.values.some((/** @type {any} */ one) => one.value === value) && html`<p class="note">It was not among those with the most viewers: only the last minutes are known.</p>`}
+    <${Drawn} tile=${tile} found=${joined(tile, past, picture, value)} title=${`the last ${title} ${step_ms < MINUTE_MS ? "by 5 s" : tile.isCount ? "by minute" : "by 5 s near now and by minute before"}`} />`} />`;
+}
+
+/** A stretch that is marked is looked at in Explore. @param {{tile: import("../core/live.js").Tile, found: {times: number[], values: (number | null)[]}, title: string}} props */
+function Drawn({ tile, found, title }) {
+  const zoom = (/** @type {number} */ from, /** @type {number} */ to) => go({ screen: "explore", from: String(from), to: String(to), range: "", more: {} });
+  return html`<${Chart} times=${found.times} lines=${[{ title: tile.title, kind: "value", key: [], values: found.values, counts: [] }]} unit=${tile.unit} tz=${place.value.tz} height=${190}
+    title=${`${tile.title}, ${title}`} hasCounts=${false} zoom=${zoom} />`;
 }
 
 /** @param {{tile: import("../core/live.js").Tile, picture: any, span_ms: number, isChosen: boolean}} props */

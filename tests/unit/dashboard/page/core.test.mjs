@@ -6,7 +6,7 @@ import { chipOf, chipText, filterOf, liveSlice, narrowed } from "../../../../ser
 import { interval, isBad, isShown, viewsMin } from "../../../../services/dashboard/static/core/figures.js";
 import { ageText, changeText, valueText } from "../../../../services/dashboard/static/core/format.js";
 import { termOf } from "../../../../services/dashboard/static/core/glossary_lookup.js";
-import { statusOf, TILES, valuesOf } from "../../../../services/dashboard/static/core/live.js";
+import { joined, statusOf, TILES, valuesOf } from "../../../../services/dashboard/static/core/live.js";
 import { addressOf, changed, placeOf } from "../../../../services/dashboard/static/core/place.js";
 import { HOUR_MS, localText, msOf, resolved } from "../../../../services/dashboard/static/core/ranges.js";
 import { linesOf } from "../../../../services/dashboard/static/core/series.js";
@@ -141,4 +141,31 @@ test("metrics of the API are found in the table of docs/view.md by their titles"
     ["exits before video start", "exits before video start"],
   ]) assert.equal(termOf(title)?.name, name, title);
   assert.equal(termOf("page load time, median"), null);
+});
+
+test("what was earlier comes before the stream, each at the end of its step, and counts have one step all along", () => {
+  const tile = (/** @type {string} */ name) => TILES.find((one) => one.name === name);
+  const at_ms = 1_000 * 60_000;
+  const past = { from_ms: at_ms - 120_000, step_ms: 60_000, values: [{ value: "", series: { viewers_now: [5, null, 99], views_started: [30, null, 99] } }] };
+  const steps = Array.from({ length: 24 }, () => 2);
+  const picture = { from_ms: at_ms, bucket_ms: 5_000, series: { viewers_now: steps, views_started: steps } };
+  const viewers = joined(tile("viewers"), past, picture, "");
+  assert.deepEqual(viewers.times.slice(0, 4), [at_ms / 1_000 - 60, at_ms / 1_000, at_ms / 1_000 + 5, at_ms / 1_000 + 10]);
+  assert.deepEqual(viewers.values.slice(0, 4), [5, null, 2, 2]);
+  const starts = joined(tile("starts"), past, picture, "");
+  assert.deepEqual(starts.times, [at_ms / 1_000 - 60, at_ms / 1_000, at_ms / 1_000 + 60, at_ms / 1_000 + 120]);
+  assert.deepEqual(starts.values, [30, null, 24, 24]);
+  const begun = joined(tile("viewers"), past, { ...picture, series: { viewers_now: [null, null, ...steps.slice(2)] } }, "");
+  assert.deepEqual(begun.times.slice(0, 4), [at_ms / 1_000 - 60, at_ms / 1_000, at_ms / 1_000 + 15, at_ms / 1_000 + 20]);
+  // A stream that begins within a minute leaves that minute to what was landed.
+  const later = joined(tile("starts"), past, { ...picture, from_ms: at_ms + 30_000 }, "");
+  assert.deepEqual(later.times, [at_ms / 1_000 - 60, at_ms / 1_000, at_ms / 1_000 + 60, at_ms / 1_000 + 120]);
+  assert.deepEqual(later.values, [30, null, 99, 24]);
+});
+
+test("a slice that the past does not have is unknown there, and not zero", () => {
+  const past = { from_ms: 0, step_ms: 60_000, values: [{ value: "akamai", series: { viewers_now: [7] } }] };
+  const picture = { from_ms: 60_000, bucket_ms: 5_000, series: { viewers_now: [3] } };
+  assert.deepEqual(joined(TILES[0], past, picture, "fastly"), { times: [60, 65], values: [null, 3] });
+  assert.deepEqual(joined(TILES[0], past, { from_ms: null, bucket_ms: 5_000, series: {} }, "akamai"), { times: [60], values: [7] });
 });
