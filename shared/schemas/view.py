@@ -38,7 +38,7 @@ RebufferSource = Literal["counters", "states", "stalls"]
 EndReason = Literal["clean", "timeout", "error", "long_rebuffer", "superseded"]
 
 
-class TimelineEvent(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
+class TimelineEvent(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, gc=False):
     """One event of a view's timeline; `at_ms` counts from the view's start."""
 
     at_ms: int
@@ -47,7 +47,7 @@ class TimelineEvent(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=Tru
     bitrate_bps: int | None = None
 
 
-class View(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
+class View(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, gc=False):
     """One row per view and revision; (generation, revision) orders the revisions of a view."""
 
     #: Always given and always written: an omitted value could not be distinguished from a later version's default.

@@ -133,7 +133,7 @@ class VideoViews:
         elif view.shown.viewer and clock_ms >= view.last_append_ms + rules.live_silence_ms:
             customer_id, _ = ids_of(key)
             self._gauges.hide(view, self._live.of(customer_id))
-        # Also if nothing changed: a deadline that is too early (see `put_view`) moves to its right time.
+        # Also if nothing changed: a deadline that is too early (see `Store.put_by`) moves to its right time.
         self._views.put(key, view, due_of(view, rules))
 
     def _close(self, key: bytes, view: ViewState, closes_ms: int) -> None:

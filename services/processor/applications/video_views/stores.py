@@ -13,7 +13,7 @@ from services.processor.applications.video_views.view.state import ViewState
 from services.processor.engine.application.application import Context, Store, StoreSpec
 
 
-class Dimensions(msgspec.Struct, array_like=True):
+class Dimensions(msgspec.Struct, array_like=True, gc=False):
     """What the view is, by field of its row. A row of its own, because it changes seldom and the view with every beacon."""
 
     values: dict[str, Any] = {}
@@ -60,10 +60,7 @@ class Stores:
 
     def put_view(self, key: bytes, view: ViewState) -> None:
         """Stores a view that a beacon has changed."""
-        due = due_ms(view, self.rules)
-        armed = self.views.deadline_ms(key)
-        # A timer that fires too early is moved then. Moving it with every beacon would cost far more.
-        self.views.put(key, view, armed if 0 < armed <= due else due)
+        self.views.put_by(key, view, due_ms(view, self.rules))
 
     def put_session(self, key: bytes, session: Session) -> None:
         """Stores a session, with a timer for when none of its present plays can be open any more."""

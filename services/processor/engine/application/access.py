@@ -46,6 +46,11 @@ class BoundStore:
             deadline_ms = self._clocked.clock_ms + 1
         self._layers.put(self._row_key, row, deadline_ms)
 
+    def put_by(self, key: bytes, row: Any, deadline_ms: int) -> None:
+        if key is not self._key:
+            self._key, self._row_key = key, self._prefix + key
+        self._layers.put(self._row_key, row, max(deadline_ms, self._clocked.clock_ms + 1), keeps_earlier=True)
+
     def deadline_ms(self, key: bytes) -> int:
         entry = self._layers.entry(self._prefix + key)
         return 0 if entry is None else entry.deadline_ms
@@ -60,16 +65,26 @@ class BoundMap:
     def __init__(self, spec: MapSpec[Any], layers: Layers) -> None:
         self._spec = spec
         self._layers = layers
+        #: The last owner and entry asked for, and their row key, as in `BoundStore`.
+        self._owner: bytes | None = None
+        self._entry: bytes | None = None
+        self._row_key = b""
 
     def get(self, owner: bytes, entry: bytes) -> Any:
-        found = self._layers.entry(self._spec.row_key(owner, entry))
+        found = self._layers.entry(self._row_key_of(owner, entry))
         return None if found is None else found.row
 
     def put(self, owner: bytes, entry: bytes, row: Any) -> None:
-        self._layers.put(self._spec.row_key(owner, entry), row, 0)
+        self._layers.put(self._row_key_of(owner, entry), row, 0)
 
     def delete(self, owner: bytes, entry: bytes) -> None:
-        self._layers.delete(self._spec.row_key(owner, entry))
+        self._layers.delete(self._row_key_of(owner, entry))
+
+    def _row_key_of(self, owner: bytes, entry: bytes) -> bytes:
+        if owner is not self._owner or entry is not self._entry:
+            self._owner, self._entry = owner, entry
+            self._row_key = self._spec.row_key(owner, entry)
+        return self._row_key
 
     def items(
         self, owner: bytes, limit: int, *, prefix: bytes = b"", after: bytes | None = None

@@ -44,6 +44,8 @@ class Layers:
         self._missed: bytes | None = None
         self.young = cache.young
         self._timers = Timers(local)
+        #: No timer is due before the time that it returns, ms since 1970. Asked with every record: no call in between.
+        self.next_due_ms = self._timers.next_due_ms
         self._unflushed = UnflushedEntries(specs)
         #: Number of existing rows, by store id; the core keeps it with each checkpoint.
         self.counts: dict[int, int] = dict.fromkeys(self._specs, 0)
@@ -128,8 +130,11 @@ class Layers:
         newer = {key: entry.row is not None for key, entry in self._open.items() if key.startswith(prefix)}
         return self._stored.keys(prefix, limit, newer)
 
-    def put(self, key: bytes, row: Any, deadline_ms: int) -> None:
-        """Sets the row of `key` and its deadline (ms since 1970; 0: no timer)."""
+    def put(self, key: bytes, row: Any, deadline_ms: int, *, keeps_earlier: bool = False) -> None:
+        """Sets the row of `key` and its deadline (ms since 1970; 0: no timer).
+
+        With `keeps_earlier` an earlier deadline that is set stays.
+        """
         entry = self.young.get(key) or self._found(key)
         if entry is None:
             entry = Entry(None, 0)
@@ -144,7 +149,8 @@ class Layers:
         if entry.row is None:
             self.counts[key[0]] += 1
         entry.row = row
-        if deadline_ms != entry.deadline_ms:
+        armed_ms = entry.deadline_ms
+        if deadline_ms != armed_ms and not (keeps_earlier and 0 < armed_ms < deadline_ms):
             entry.deadline_ms = deadline_ms
             if deadline_ms:
                 self._timers.set(key, deadline_ms)
@@ -203,10 +209,6 @@ class Layers:
         return Entry(decode(payload), deadline_ms, len(row))
 
     # Timers.
-
-    def next_due_ms(self) -> int:
-        """No timer is due before this time, ms since 1970."""
-        return self._timers.next_due_ms()
 
     def waiting_timers(self, clock_ms: int) -> int:
         """Timers due by `clock_ms` that have not fired, as far as they are known in memory."""

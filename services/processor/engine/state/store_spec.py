@@ -75,6 +75,13 @@ class Store(Protocol[Row]):
         """Sets the row, and the clock time at which the processor's `fire` is to see it (0: never)."""
         ...
 
+    def put_by(self, key: bytes, row: Row, deadline_ms: int) -> None:
+        """Sets the row; `fire` is to see it by this clock time: an earlier deadline that is set stays.
+
+        To move a deadline with every change costs far more than to move it when it is reached too early.
+        """
+        ...
+
     def deadline_ms(self, key: bytes) -> int:
         """The deadline set for `key`, or 0."""
         ...

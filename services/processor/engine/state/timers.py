@@ -35,7 +35,7 @@ class Timers:
     def next_due_ms(self) -> int:
         """No timer is due before this time, ms since 1970."""
         first = self._heap[0][0] if self._heap else NEVER_MS
-        return min(first, self._local_next_ms)
+        return first if first < self._local_next_ms else self._local_next_ms
 
     def waiting(self, clock_ms: int) -> int:
         """Timers due by `clock_ms` that have not fired, as far as they are known in memory."""

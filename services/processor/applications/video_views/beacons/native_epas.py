@@ -12,7 +12,7 @@ import msgspec
 
 from services.processor.applications.video_views.beacons import step
 from services.processor.applications.video_views.beacons.mux import ADS
-from services.processor.applications.video_views.beacons.step import Failure, Request, Step
+from services.processor.applications.video_views.beacons.step import COUNTS_VIEW, Failure, Request, Step
 from services.processor.applications.video_views.beacons.values import (
     all_measured,
     bitrate_bps,
@@ -175,7 +175,7 @@ def native_step(beacon: Beacon) -> Step:
         more["failure"] = _native_failure(attrs)
     elif beacon.event == "request":
         more["request"] = _native_request(attrs)
-    return _step(beacon, dimensions, counters=counters, sizes=sizes, **more)
+    return _step(beacon, dimensions, counters, sizes, more)
 
 
 def _native_other(name: str, value: Any, dimensions: dict[str, Any], more: dict[str, Any]) -> None:
@@ -227,24 +227,31 @@ def epas_step(beacon: Beacon) -> Step:
         more["shows_playing"] = True
     if "bitrate" in attrs:
         more["bitrate_bps"] = bitrate_bps(attrs["bitrate"], 1_000)
-    return _step(beacon, dimensions, sizes=all_measured(attrs, _EPAS_SIZES), **more)
+    return _step(beacon, dimensions, {}, all_measured(attrs, _EPAS_SIZES), more)
 
 
-def _step(beacon: Beacon, dimensions: dict[str, Any], **more: Any) -> Step:
+def _step(
+    beacon: Beacon, dimensions: dict[str, Any], counters: dict[str, Any], sizes: dict[str, int], more: dict[str, Any]
+) -> Step:
     """The step of a beacon; `more` are the fields that few beacons give. Each field of a step that is given costs time."""
     event = beacon.event
     at_ms, offset = whole(beacon.client_time_ms), offset_ms(beacon.clock_offset_ms)
     if event == "ad":
         more["ad"] = ADS.get(_ad_event(beacon), 0)
+    if sizes:
+        more["sizes"] = sizes
+    # In the order of the fields: a step whose fields are given by name costs twice as much.
     return Step(
-        seq=beacon.seq if beacon.seq is not None and 0 < beacon.seq <= SEQ_MAX else 0,
-        at_ms=at_ms,
-        recv_ms=beacon.recv_time_ms,
-        server_ms=beacon.recv_time_ms if offset is None else at_ms + offset,
-        clock_offset_ms=offset,
-        is_stamped=beacon.sent_time_ms is not None,
-        playhead=measured(beacon.playhead_ms),
-        dimensions=dimensions,
+        beacon.seq if beacon.seq is not None and 0 < beacon.seq <= SEQ_MAX else 0,
+        at_ms,
+        beacon.recv_time_ms,
+        beacon.recv_time_ms if offset is None else at_ms + offset,
+        offset,
+        beacon.sent_time_ms is not None,
+        measured(beacon.playhead_ms),
+        counters,
+        COUNTS_VIEW,
+        dimensions,
         tie=_tie(beacon),
         **_OF_EVENT.get(event, _NOTHING),
         **more,

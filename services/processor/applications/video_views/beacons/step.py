@@ -44,11 +44,14 @@ CANCELED: Final = 3
 SIGNED: Final = 1
 NOT_SIGNED: Final = 2
 
+#: Of `Step.counts_session`: the counters are the view's own.
+COUNTS_VIEW: Final = False
+
 #: Among dimensions: those that the collector derived, by field of the view's row.
 DERIVED: Final = "derived"
 
 
-class Failure(msgspec.Struct, frozen=True, array_like=True):
+class Failure(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """A fatal error as the client reported it."""
 
     code: str | None = None
@@ -58,7 +61,7 @@ class Failure(msgspec.Struct, frozen=True, array_like=True):
     business: bool = False
 
 
-class Request(msgspec.Struct, frozen=True, array_like=True):
+class Request(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """One request of the player for media. Times in ms on any one clock; None is unknown, or unchanged in a delta."""
 
     outcome: int
@@ -70,7 +73,7 @@ class Request(msgspec.Struct, frozen=True, array_like=True):
     is_delta: bool = False
 
 
-class Step(msgspec.Struct, frozen=True, array_like=True):
+class Step(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """One beacon's meaning. None, 0 and empty mean unchanged.
 
     Fields that most beacons give come first, and in the order in which they are given: that makes a step cheaper to build.

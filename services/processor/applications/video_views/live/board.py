@@ -12,7 +12,7 @@ from shared.schemas.live import BUCKET_MS, IDLE_MS, SCHEMA_VERSION, Live
 from shared.topics import LIVE
 
 
-class LiveRow(msgspec.Struct, array_like=True):
+class LiveRow(msgspec.Struct, array_like=True, gc=False):
     """The counts of one customer in the open bucket; fields as in `shared.schemas.live.Live`."""
 
     bucket_ms: int

@@ -24,7 +24,7 @@ _FINEST_FIRST: Final = (
 )
 
 
-class CohortRow(msgspec.Struct, array_like=True):
+class CohortRow(msgspec.Struct, array_like=True, gc=False):
     """The figures of one cohort: after the first two, `FIELDS` in their order."""
 
     #: The bucket that the counts are of: in any other they are 0.

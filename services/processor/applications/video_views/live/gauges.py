@@ -5,7 +5,7 @@ from typing import Any, Final
 from services.processor.applications.video_views.beacons import step
 from services.processor.applications.video_views.live.board import LiveBoard, LiveRow
 from services.processor.applications.video_views.live.cohorts import CohortRow
-from services.processor.applications.video_views.row.startup import startup_of
+from services.processor.applications.video_views.row.startup import startup_ms_of
 from services.processor.applications.video_views.view.dimensions import stated
 from services.processor.applications.video_views.view.finish import has_begun
 from services.processor.applications.video_views.view.state import ViewState, complete_progress, since
@@ -109,7 +109,7 @@ class Gauges:
         startup_ms = None
         if shown.startup_ms is None and progress.started.has_played:
             counters = since(progress, view.play.counters_before)
-            startup_ms = startup_of(progress, counters, counts_itself=SOURCES[view.source].counts_itself).startup_ms
+            startup_ms = startup_ms_of(progress, counters, counts_itself=SOURCES[view.source].counts_itself)
         # An error that is not called fatal is no failure yet: most players go on.
         failed = progress.errors.is_fatal and not (progress.failure is not None and progress.failure.business)
         if not shown.is_started or (startup_ms is None and failed == shown.has_failed):
@@ -134,7 +134,7 @@ class Gauges:
 
     def _both(self, row: LiveRow, named: list[str]) -> list[LiveRow | CohortRow]:
         """The customer's counts and those of the cohort, if one is named that is of the present dimensions."""
-        return [row, *(self._board.cohort(row, name) for name in named if self._board.is_cohort(name))]
+        return [row, *[self._board.cohort(row, name) for name in named if self._board.is_cohort(name)]]
 
     def _show(self, view: ViewState, row: LiveRow, viewer: int, bitrate_bps: int, named: list[str]) -> None:
         shown = view.shown

@@ -17,7 +17,7 @@ from services.processor.applications.video_views.plays.arrangement import (
 )
 from services.processor.applications.video_views.plays.session import Placed, Play, Session, Shelf
 from services.processor.applications.video_views.view.by_number import Place, place_of
-from services.processor.applications.video_views.view.folded import Taken, take_late
+from services.processor.applications.video_views.view.folded import NEW_WITH_DIMENSIONS, take_late
 from services.processor.applications.video_views.view.seen import add_key, numbered_key_of
 from services.processor.applications.video_views.view.set_back import all_shifted, found_in
 from services.processor.applications.video_views.view.spans import Span
@@ -25,7 +25,6 @@ from services.processor.applications.video_views.view.state import ViewState, by
 
 #: It can be put in no play.
 PLACED_LATE: Final = Placed(None)
-_NEW: Final = Taken(is_new=True, dimensions_changed=True)
 
 
 def rearrange(session: Session, shelf: Shelf, step: Step, *, is_all: bool = False) -> Placed:
@@ -94,7 +93,7 @@ def _rearranged(session: Session, shelf: Shelf, new: list[Step], stretch: slice,
         ),
         ordinals[0],
     )
-    return Placed(_NEW, home, frozenset(changed), is_rearranged=True)
+    return Placed(NEW_WITH_DIMENSIONS, home, frozenset(changed), is_rearranged=True)
 
 
 def movable(view: ViewState) -> tuple[Step, ...]:

@@ -10,7 +10,7 @@ from services.processor.applications.video_views.view.set_back import SetBack
 from services.processor.applications.video_views.view.state import ViewState
 
 
-class Play(msgspec.Struct, array_like=True):
+class Play(msgspec.Struct, array_like=True, gc=False):
     """One play: where it is stored, and where it begins."""
 
     ordinal: int
@@ -34,7 +34,7 @@ class Play(msgspec.Struct, array_like=True):
         return (self.run_ms, self.run_seq, self.run_at_ms)
 
 
-class Session(msgspec.Struct, array_like=True):
+class Session(msgspec.Struct, array_like=True, gc=False):
     """The stored row of a session: its plays in order, and the revisions of the rows that were made of them."""
 
     first_append_ms: int

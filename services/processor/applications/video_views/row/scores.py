@@ -28,7 +28,7 @@ class GoodRules:
     exit_wait_ms_min: int = 2_000
 
 
-class Measures(msgspec.Struct, frozen=True, kw_only=True):
+class Measures(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """What scores are made of; fields as in the view's row."""
 
     startup_ms: int | None
@@ -45,7 +45,7 @@ class Measures(msgspec.Struct, frozen=True, kw_only=True):
     max_upscale: float | None = None
 
 
-class Scores(msgspec.Struct, frozen=True, kw_only=True):
+class Scores(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """The scores of one view; fields as in its row."""
 
     score_version: int = SCORE_VERSION

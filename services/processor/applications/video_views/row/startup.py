@@ -16,12 +16,18 @@ class Startup(NamedTuple):
     ms_max: int | None = None
 
 
-def startup_of(progress: Progress, counters: dict[str, Any], *, counts_itself: bool) -> Startup:
+def startup_ms_of(progress: Progress, counters: dict[str, Any], *, counts_itself: bool) -> int | None:
     """The client's counter; else, of clients that do not count, the time from the beginning to the first frame."""
+    startup_ms: int | None = counters.get("startup_ms")
+    if startup_ms is None and not counts_itself and not progress.started.is_begun_late:
+        return _since_begun(progress, progress.started.first_frame_at_ms, progress.clock.gap_ms_before_play)
+    return startup_ms
+
+
+def startup_of(progress: Progress, counters: dict[str, Any], *, counts_itself: bool) -> Startup:
+    """The start-up time of a view, or what is known of it."""
     started = progress.started
-    startup_ms = counters.get("startup_ms")
-    if startup_ms is None and not counts_itself and not started.is_begun_late:
-        startup_ms = _since_begun(progress, started.first_frame_at_ms, progress.clock.gap_ms_before_play)
+    startup_ms = startup_ms_of(progress, counters, counts_itself=counts_itself)
     if startup_ms is not None:
         return Startup(has_started=True, startup_ms=startup_ms)
     played_at_ms = started.played_at_ms

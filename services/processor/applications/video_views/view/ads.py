@@ -10,7 +10,7 @@ from services.processor.applications.video_views.beacons import step
 IN_BREAK: Final = frozenset({step.AD_BREAK_BEGINS, step.AD_ATTEMPTED, step.AD_PLAYING, step.AD_PAUSED, step.AD_ENDED})
 
 
-class Ads(msgspec.Struct, array_like=True):
+class Ads(msgspec.Struct, array_like=True, gc=False):
     """Ads as the player reported them. `state` is the newest of `step.AD_...`, 0 outside."""
 
     state: int = 0

@@ -17,6 +17,8 @@ from services.processor.applications.video_views.bounds import (
     RECENT_STEPS_MAX,
 )
 from services.processor.applications.video_views.view.folded import (
+    NEW,
+    NEW_WITH_DIMENSIONS,
     Folded,
     Taken,
     apply,
@@ -58,7 +60,7 @@ def sent_ms(one: Step) -> int:
     return one.reported_ms if one.seq else one.at_ms
 
 
-class ByNumber(msgspec.Struct, array_like=True, tag=1):
+class ByNumber(msgspec.Struct, array_like=True, gc=False, tag=1):
     """What is stored of the order."""
 
     #: The first number of the view.
@@ -112,7 +114,7 @@ class ByNumber(msgspec.Struct, array_like=True, tag=1):
             changed = self._apply(folded, dimensions, next_step)
             if self.held:
                 changed = self._release(folded, dimensions) or changed
-            taken = Taken(is_new=True, dimensions_changed=changed)
+            taken = NEW_WITH_DIMENSIONS if changed else NEW
         elif next_step.seq > self.next_seq:
             taken = self._hold(folded, dimensions, next_step)
         elif self.fill(next_step.seq):
@@ -206,7 +208,7 @@ class ByNumber(msgspec.Struct, array_like=True, tag=1):
         while len(self.held) > HELD_STEPS_MAX or self.held_bytes > HELD_BYTES_MAX:
             self._give_up([self.next_seq, self.held[0].seq - 1])
             changed = self._release(folded, dimensions) or changed
-        return Taken(is_new=True, dimensions_changed=changed)
+        return NEW_WITH_DIMENSIONS if changed else NEW
 
     def _give_up(self, gap: list[int]) -> None:
         self.given_up = [*self.given_up, gap]

@@ -12,6 +12,8 @@ import msgspec
 from services.processor.applications.video_views.beacons.step import Step
 from services.processor.applications.video_views.bounds import KEYS_MAX, RECENT_STEPS_MAX
 from services.processor.applications.video_views.view.folded import (
+    NEW,
+    NEW_WITH_DIMENSIONS,
     Folded,
     Taken,
     apply,
@@ -23,10 +25,17 @@ from services.processor.applications.video_views.view.folded import (
     take_late,
 )
 from services.processor.applications.video_views.view.seen import Ranges, add_key, add_number, count_of, key_of
-from services.processor.applications.video_views.view.set_back import SetBack, found_in, may_differ, ranged, shifted
+from services.processor.applications.video_views.view.set_back import (
+    SetBack,
+    found_in,
+    has_delay,
+    may_differ,
+    ranged,
+    shifted,
+)
 
 
-class ByTime(msgspec.Struct, array_like=True, tag=2):
+class ByTime(msgspec.Struct, array_like=True, gc=False, tag=2):
     """What is stored of the order."""
 
     #: Whether each beacon so far has a number.
@@ -59,7 +68,7 @@ class ByTime(msgspec.Struct, array_like=True, tag=2):
     def take(self, folded: Folded, dimensions: dict[str, Any], next_step: Step) -> Taken:
         """Takes a step in where it belongs, once."""
         is_reordered = self.is_numbered and not next_step.seq and self._order_by_time(folded, dimensions)
-        if not self.is_numbered:
+        if not self.is_numbered and not has_delay(self.delays_ms, next_step):
             self.delays_ms = ranged(self.delays_ms, [next_step])
         if self.delays_ms is not None and may_differ(self.delays_ms):
             taken = self._put_by_clocks(folded, dimensions, next_step)
@@ -108,7 +117,7 @@ class ByTime(msgspec.Struct, array_like=True, tag=2):
             return self._put(folded, dimensions, shifted(next_step, self.set_back))
         self._arrange(folded, dimensions, (next_step,))
         self._settle(folded, RECENT_STEPS_MAX)
-        return Taken(is_new=True, dimensions_changed=True)
+        return NEW_WITH_DIMENSIONS
 
     def _arrange(self, folded: Folded, dimensions: dict[str, Any], new: Sequence[Step]) -> bool:
         """Puts the steps that can be moved, and new ones, in order by the clocks that all of them show; whether that changed."""
@@ -128,24 +137,24 @@ class ByTime(msgspec.Struct, array_like=True, tag=2):
         place = self._place_of(next_step)
         recent = folded.recent
         at = len(recent)
-        while at and self._place_of(recent[at - 1]) > place:
+        before = self._place_of(recent[-1]) if at else None
+        while before is not None and before > place:
             at -= 1
+            before = self._place_of(recent[at - 1]) if at else None
         is_settled = not at and folded.settled is not None and place <= self.settled_at
-        if is_settled:
-            comes_again = not add_key(self.settled_keys, key_of(next_step))
-        else:
-            comes_again = at > 0 and self._place_of(recent[at - 1]) == place
+        comes_again = not add_key(self.settled_keys, key_of(next_step)) if is_settled else before == place
         if comes_again:
             taken = take_copy(folded, dimensions, next_step, [])
         elif is_settled:
             note_offset(folded, next_step.clock_offset_ms)
             taken = take_late(folded, dimensions, next_step)
         elif at == len(recent):
-            taken = Taken(is_new=True, dimensions_changed=apply(folded, dimensions, next_step))
+            taken = NEW_WITH_DIMENSIONS if apply(folded, dimensions, next_step) else NEW
         else:
             fold_again(folded, dimensions, [*recent[:at], next_step, *recent[at:]])
-            taken = Taken(is_new=True, dimensions_changed=True)
-        self._settle(folded, RECENT_STEPS_MAX)
+            taken = NEW_WITH_DIMENSIONS
+        if len(folded.recent) > RECENT_STEPS_MAX:
+            self._settle(folded, RECENT_STEPS_MAX)
         return taken
 
     def _settle(self, folded: Folded, steps_max: int) -> None:

@@ -22,7 +22,7 @@ RATE_PARTS_MIN: Final = 10
 _LIVE: Final = "live"
 
 
-class First(msgspec.Struct, array_like=True):
+class First(msgspec.Struct, array_like=True, gc=False):
     """The first timed beacon of a view: what identifies it, and the copy of it that was received first."""
 
     seq: int
@@ -32,7 +32,7 @@ class First(msgspec.Struct, array_like=True):
     server_ms: int
 
 
-class Level(msgspec.Struct, array_like=True):
+class Level(msgspec.Struct, array_like=True, gc=False):
     """Beacons in a row with one delay: corrected time to server time, ms."""
 
     since_ms: int
@@ -47,14 +47,14 @@ class Level(msgspec.Struct, array_like=True):
     is_sure: bool = False
 
 
-class Latest(msgspec.Struct, array_like=True):
+class Latest(msgspec.Struct, array_like=True, gc=False):
     """Of the beacons that end the view so far, the one that the server's clock puts last."""
 
     server_ms: int
     recv_ms: int
 
 
-class Clock(msgspec.Struct, array_like=True):
+class Clock(msgspec.Struct, array_like=True, gc=False):
     """What is known of a view's time after its last timed beacon."""
 
     first: First | None = None

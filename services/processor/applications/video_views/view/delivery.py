@@ -8,7 +8,7 @@ from services.processor.applications.video_views.bounds import STEP_MS_MAX
 from shared.schemas.view import NUMBER_MAX
 
 
-class Requests(msgspec.Struct, array_like=True):
+class Requests(msgspec.Struct, array_like=True, gc=False):
     """The player's requests for media."""
 
     count: int = 0
@@ -22,7 +22,7 @@ class Requests(msgspec.Struct, array_like=True):
     last: list[int | None] = []
 
 
-class Scale(msgspec.Struct, array_like=True):
+class Scale(msgspec.Struct, array_like=True, gc=False):
     """How much larger or smaller than the source the picture is shown; integrals in ratio x ms of playing."""
 
     sizes: dict[str, int] = {}

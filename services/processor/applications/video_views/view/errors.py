@@ -11,7 +11,7 @@ from services.processor.applications.video_views.beacons.step import Step
 _LEFT_BY_THE_VIEWER: Final = frozenset({step.PAUSED, step.SEEKING, step.ENDED})
 
 
-class Errors(msgspec.Struct, array_like=True):
+class Errors(msgspec.Struct, array_like=True, gc=False):
     """What is known of the errors of a view."""
 
     #: The client called an error fatal, and nothing since shows that it was not.

@@ -45,16 +45,18 @@ class FinishRules:
 
 def finishes_at_ms(view: ViewState, rules: FinishRules) -> int:
     """The clock time at which an open view finishes if nothing more comes."""
-    ended, state = view.folded.progress.ended, view.folded.progress.state
+    progress = view.folded.progress
+    ended, state, has_begun = progress.ended, progress.state, progress.has_begun
     # Steps that wait for a gap to close count, too.
     for held in view.order.waiting:
         ended |= held.ends
         state = held.state or state
+        has_begun = has_begun or held.begins
     if ended & step.CLEAN_EXIT or view.play.is_superseded:
         quiet_ms = rules.clean_ms
     elif state in _IS_OVER:
         quiet_ms = rules.ended_ms
-    elif state == step.PAUSED or not has_begun(view):
+    elif state == step.PAUSED or not has_begun:
         quiet_ms = rules.paused_ms
     else:
         quiet_ms = rules.silent_ms

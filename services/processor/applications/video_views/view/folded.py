@@ -25,7 +25,7 @@ from services.processor.applications.video_views.view.progress import (
 )
 
 
-class Folded(msgspec.Struct, array_like=True):
+class Folded(msgspec.Struct, array_like=True, gc=False):
     """What the folded steps amount to. Where the newest are kept, `progress` is `settled` and then `recent`."""
 
     progress: Progress = msgspec.field(default_factory=Progress)
@@ -56,6 +56,9 @@ class Taken(NamedTuple):
 
 #: A step that came before and changes nothing.
 DUPLICATE: Final = Taken(is_new=False, dimensions_changed=False)
+#: A step that came for the first time; one with which the dimensions changed.
+NEW: Final = Taken(is_new=True, dimensions_changed=False)
+NEW_WITH_DIMENSIONS: Final = Taken(is_new=True, dimensions_changed=True)
 
 
 def apply(folded: Folded, dimensions: dict[str, Any], next_step: Step) -> bool:

@@ -26,7 +26,7 @@ ON_WARNING: Final = 22
 ON_AD: Final = 30
 
 
-class Progress(msgspec.Struct, array_like=True):
+class Progress(msgspec.Struct, array_like=True, gc=False):
     """What the steps folded so far amount to."""
 
     state: int = 0
@@ -231,12 +231,13 @@ def _take_values(progress: Progress, next_step: Step) -> None:
     """Takes in what does not depend on the state."""
     progress.ended |= next_step.ends
     progress.signature = max(progress.signature, next_step.signature)
-    if next_step.playhead:
-        progress.playhead_ms = max(progress.playhead_ms, next_step.playhead)
-    if next_step.counters:
-        progress.counters.update(next_step.counters)
+    playhead_ms, counters = next_step.playhead, next_step.counters
+    if playhead_ms is not None and playhead_ms > progress.playhead_ms:
+        progress.playhead_ms = playhead_ms
+    if counters:
+        progress.counters.update(counters)
         if next_step.counts_session:
-            note_least(progress.least_counters, next_step.counters)
+            note_least(progress.least_counters, counters)
     if next_step.failure is not None:
         progress.failure = next_step.failure
     if next_step.is_error or next_step.is_warning:

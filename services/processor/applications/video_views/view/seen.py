@@ -18,7 +18,7 @@ from shared.sources import SOURCES, Ordering
 Ranges = list[list[int]]
 
 
-class Closed(msgspec.Struct, array_like=True):
+class Closed(msgspec.Struct, array_like=True, gc=False):
     """What is remembered of a view after its lateness window: its later beacons are late, and begin no second view."""
 
     revision: int

@@ -28,7 +28,7 @@ CLOCKS_MAX: Final = 16
 GROUPS_MAX: Final = 32
 
 
-class SetBack(msgspec.Struct, array_like=True):
+class SetBack(msgspec.Struct, array_like=True, gc=False):
     """The first step, by the client's clock, before which that was set back."""
 
     begun_ms: int
@@ -107,6 +107,11 @@ def _between_its_numbers(step: Step, known: Sequence[SetBack], places: Sequence[
 
 def _with_shift(step: Step, shift_ms: int) -> Step:
     return step if step.shift_ms == shift_ms else msgspec.structs.replace(step, shift_ms=shift_ms)
+
+
+def has_delay(delays_ms: tuple[int, int] | None, step: Step) -> bool:
+    """Whether the delay of a step is in this range."""
+    return delays_ms is not None and delays_ms[0] <= delay_ms(step) <= delays_ms[1]
 
 
 def ranged(delays_ms: tuple[int, int] | None, steps: Iterable[Step]) -> tuple[int, int] | None:

@@ -22,7 +22,7 @@ INTERVALS_MIN: Final = 3
 UNJUDGED_MAX: Final = 8
 
 
-class Unjudged(msgspec.Struct, frozen=True, array_like=True):
+class Unjudged(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """A silence while it played that is no gap as far as the client's rhythm is known: it may be, once that is.
 
     With it what it would take back: the part that is a gap then, and what was known of the picture.

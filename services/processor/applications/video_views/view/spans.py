@@ -15,7 +15,7 @@ SPANS_MAX: Final = 16
 _WIDTH_MIN: Final = 8
 
 
-class Span(msgspec.Struct, array_like=True):
+class Span(msgspec.Struct, array_like=True, gc=False):
     """Settled numbers that follow each other: from `first_seq` up to `until_seq`, sent from `from_ms` to `to_ms`."""
 
     first_seq: int

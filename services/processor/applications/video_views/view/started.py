@@ -20,7 +20,7 @@ _HAS_NOT_PLAYED: Final = frozenset({step.STARTING, step.REBUFFERING})
 _MAY_HAVE_PLAYED: Final = frozenset({step.REBUFFERING, step.PAUSED, step.SEEKING})
 
 
-class Started(msgspec.Struct, array_like=True):
+class Started(msgspec.Struct, array_like=True, gc=False):
     """What the steps show of the view's start."""
 
     has_played: bool = False

@@ -17,7 +17,7 @@ from services.processor.applications.video_views.view.seen import Closed
 from shared.sources import SOURCES, Ordering
 
 
-class Shown(msgspec.Struct, array_like=True):
+class Shown(msgspec.Struct, array_like=True, gc=False):
     """What the live gauges count the view as."""
 
     #: 0 nothing, 1 watching, 2 rebuffering; at which bitrate; in which cohort (of version 0.1.0: in which slices).
@@ -33,7 +33,7 @@ class Shown(msgspec.Struct, array_like=True):
     has_failed: bool = False
 
 
-class PlayOf(msgspec.Struct, array_like=True):
+class PlayOf(msgspec.Struct, array_like=True, gc=False):
     """Which play of its session the view is."""
 
     number: int = 1
@@ -46,7 +46,7 @@ class PlayOf(msgspec.Struct, array_like=True):
     delay_ms_before: int | None = None
 
 
-class ViewState(msgspec.Struct, array_like=True):
+class ViewState(msgspec.Struct, array_like=True, gc=False):
     """The stored row of a view that is not yet closed. Append times are the broker's, client times the player's."""
 
     source: str
