@@ -33,6 +33,7 @@ from services.processor.applications.users.settings import UserRules
 from services.processor.applications.users.user import UserRow
 from services.processor.engine.state.rows import META_KEY, Meta, encode_meta, pack
 from services.processor.runtime.kafka.clients import partition_producer
+from services.rim.http.credentials import entry
 from shared import topics
 from shared.partitioning import partition_of
 from shared.settings import Settings
@@ -74,7 +75,8 @@ class Slot:
             "PROCESSOR_LOOKUP_HOST": "127.0.0.1",
             "PROCESSOR_LOOKUP_PORT": str(self._port),
             "PROCESSOR_LOOKUP_URL": f"http://127.0.0.1:{self._port}",
-            "PROCESSOR_LOOKUP_TOKEN": _TOKEN,
+            "PROCESSOR_LOOKUP_TOKEN": secrets.token_hex(),
+            "PROCESSOR_LOOKUP_CREDENTIALS": entry("bench", ["read", "write", "operators"], _TOKEN),
             "PROCESSOR_REQUEST_MS_MAX": "60000",
         }
         self.child = Child("slot", [sys.executable, "-m", "services.processor"], log_file=self._log, env=environ)

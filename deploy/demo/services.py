@@ -15,6 +15,7 @@ from deploy.local.supervisor import Service
 from services.finalizer.settings import FinalizerSettings
 from services.processor.applications.video_views.settings import VideoViewsSettings
 from services.processor.settings import ApplicationName
+from services.rim.http.credentials import entry
 
 COLLECTOR_PORT: Final = 8080
 DASHBOARD_PORT: Final = 8090
@@ -126,6 +127,8 @@ class DemoServices:
         self._api_token = api_token
         self._part_ports = {part.application: free_port() for part in parts}
         self.lookup_token = secrets.token_urlsafe(24)
+        #: Of each service that asks slots, and of slots among themselves.
+        self._service_tokens = {name: secrets.token_urlsafe(24) for name in ("dashboard", "query", "slots")}
         self.collector_admin_ports = [free_port() for _ in range(COLLECTORS)]
         self._processor_admin_ports = [free_port() for _ in range(PROCESSORS)]
         self._finalizer_admin_port = free_port()
@@ -283,8 +286,19 @@ class DemoServices:
                 "QUERY_TRUSTED_PROXIES": f"{_HOST}/32",
                 "QUERY_EXPORTS_DIR": str(self._folder / "exports"),
                 "QUERY_LOOKUP_URL": f"http://{_HOST}:{self._lookup_ports[0]}",
-                "QUERY_LOOKUP_TOKEN": self.lookup_token,
+                "QUERY_LOOKUP_TOKEN": self._service_tokens["query"],
             },
+        )
+
+    def _lookup_credentials(self) -> str:
+        """Who may ask slots: the page and the API what they show, and who runs the demo everything."""
+        tokens = self._service_tokens
+        return " ".join(
+            (
+                entry("dashboard", ["lookups", "objects"], tokens["dashboard"]),
+                entry("query", ["lookups"], tokens["query"]),
+                entry("demo", ["lookups", "objects", "read", "write", "operators"], self.lookup_token),
+            )
         )
 
     def dashboard(self) -> Service:
@@ -307,7 +321,7 @@ class DemoServices:
                 "DASHBOARD_ADMIN_PORT": str(admin_port),
                 "DASHBOARD_POSTGRES_DSN": self.postgres_dsn,
                 "DASHBOARD_LOOKUP_URL": f"http://{_HOST}:{self._lookup_ports[0]}",
-                "DASHBOARD_LOOKUP_TOKEN": self.lookup_token,
+                "DASHBOARD_LOOKUP_TOKEN": self._service_tokens["dashboard"],
                 "DASHBOARD_QUERY_URL": f"http://{_HOST}:{self.query_port}",
                 **replay,
             },
@@ -343,7 +357,8 @@ class DemoServices:
                 "PROCESSOR_LOOKUP_HOST": _HOST,
                 "PROCESSOR_LOOKUP_PORT": str(lookup_port),
                 "PROCESSOR_LOOKUP_URL": f"http://{_HOST}:{lookup_port}",
-                "PROCESSOR_LOOKUP_TOKEN": self.lookup_token,
+                "PROCESSOR_LOOKUP_TOKEN": self._service_tokens["slots"],
+                "PROCESSOR_LOOKUP_CREDENTIALS": self._lookup_credentials(),
                 "PROCESSOR_ADMIN_HOST": _HOST,
                 "PROCESSOR_ADMIN_PORT": str(admin_port),
             },

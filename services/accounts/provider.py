@@ -18,6 +18,7 @@ from joserfc.errors import JoseError
 from joserfc.jwk import KeySet
 
 from services.accounts.store.external import Begun, Claims
+from services.rim.http.tls import connector
 
 log = structlog.get_logger(__name__)
 
@@ -155,7 +156,9 @@ class Provider:
         timeout = aiohttp.ClientTimeout(total=SECONDS_MAX)
         try:
             async with (
-                aiohttp.ClientSession(timeout=timeout, cookie_jar=aiohttp.DummyCookieJar()) as session,
+                aiohttp.ClientSession(
+                    connector=connector(), timeout=timeout, cookie_jar=aiohttp.DummyCookieJar()
+                ) as session,
                 session.request(method, url, allow_redirects=False, **options) as answer,
             ):
                 body = b""

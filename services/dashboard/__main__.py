@@ -15,6 +15,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 
 import psycopg
 import structlog
@@ -79,6 +80,7 @@ def main(arguments: Sequence[str] = ()) -> int:
         *certificate_files(settings.postgres_dsn),
         *certificate_files(settings.customers_dsn),
         *certificate_files(settings.accounts_dsn),
+        *([Path(settings.lookup_ca_file)] if settings.lookup_ca_file else []),
     )
     metrics.declare("dashboard")
     stop = stop_on_signals()
@@ -168,11 +170,12 @@ def _assemble(settings: DashboardSettings, fate: _Fate, stop: threading.Event) -
     views = None
     if settings.lookup_url and settings.lookup_token is not None:
         token = settings.lookup_token.get_secret_value()
-        views = ProcessorViews(Lookups(settings.lookup_url, token, seconds_max=settings.query_seconds_max))
+        seconds_max, ca_file = settings.query_seconds_max, settings.lookup_ca_file
+        views = ProcessorViews(Lookups(settings.lookup_url, token, seconds_max=seconds_max, ca_file=ca_file))
     replay = None
     if settings.recordings_lookup_url and settings.lookup_token is not None:
         token = settings.lookup_token.get_secret_value()
-        replay = Replay(settings.recordings_lookup_url, token, settings.rrweb_dir)
+        replay = Replay(settings.recordings_lookup_url, token, settings.rrweb_dir, settings.lookup_ca_file)
     accounts = Accounts(
         settings.accounts_address,
         connections_max=settings.postgres_connections_max,

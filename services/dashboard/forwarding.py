@@ -16,6 +16,7 @@ from yarl import URL
 from services.accounts.http.access import ELSEWHERE, PUBLIC, Routing
 from services.rim.http.openapi import Operation, document, merged
 from services.rim.http.problems import problem_response
+from services.rim.http.tls import connector
 from shared.codec import NO_JSON
 from shared.problems import Problem
 
@@ -58,7 +59,7 @@ class Forwarding:
     async def open(self) -> None:
         """Makes the client; opens no connection yet."""
         self._session = aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(limit=_CONNECTIONS_MAX),
+            connector=connector(limit=_CONNECTIONS_MAX),
             timeout=aiohttp.ClientTimeout(
                 total=None, sock_connect=self._wait_seconds_max, sock_read=self._wait_seconds_max
             ),

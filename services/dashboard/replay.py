@@ -14,6 +14,7 @@ from aiohttp import web
 from aiohttp.typedefs import Handler
 
 from services.accounts.http.access import PAGE, VIEWS_OF_ONE, Routing
+from services.rim.http.tls import connector
 from shared.schemas.beacon import CUSTOMER_ID
 from shared.schemas.recording import SESSION_ID
 
@@ -45,7 +46,8 @@ _PAGE_POLICY: Final = (
 class Replay:
     """The page and its two questions. `url` is where any slot of application `recordings` answers lookups."""
 
-    def __init__(self, url: str, token: str, rrweb: Path | None) -> None:
+    def __init__(self, url: str, token: str, rrweb: Path | None, ca_file: str = "") -> None:
+        self._ca_file = ca_file
         self._url = url.rstrip("/")
         self._token = token
         self._rrweb = rrweb
@@ -108,7 +110,9 @@ class Replay:
         timeout = aiohttp.ClientTimeout(total=None, sock_connect=SILENT_SECONDS_MAX, sock_read=SILENT_SECONDS_MAX)
         headers = {"Authorization": f"Bearer {self._token}"}
         # What is packed goes to the browser as it is.
-        self._session = aiohttp.ClientSession(timeout=timeout, headers=headers, auto_decompress=False)
+        self._session = aiohttp.ClientSession(
+            connector=connector(self._ca_file), timeout=timeout, headers=headers, auto_decompress=False
+        )
 
     async def _close(self, _: web.Application) -> None:
         if self._session is not None:

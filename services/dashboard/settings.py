@@ -59,7 +59,13 @@ class DashboardSettings(AccountsSettings):
         description="where lookups of any processor slot answer; without it and its token no single view can be shown",
     )
     lookup_token: pydantic.SecretStr | None = pydantic.Field(
-        default=None, min_length=16, description="PROCESSOR_LOOKUP_TOKEN of the slots"
+        default=None,
+        min_length=16,
+        description="this service's own at the lookups, an entry of PROCESSOR_LOOKUP_CREDENTIALS",
+    )
+    lookup_ca_file: str = pydantic.Field(
+        default="",
+        description="PEM file of the authorities that certificates of https lookups are checked with; empty: the system's",
     )
     recordings_lookup_url: str = pydantic.Field(
         default="",

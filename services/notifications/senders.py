@@ -4,7 +4,6 @@ import asyncio
 import ipaddress
 import smtplib
 import socket
-import ssl
 import time
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
@@ -20,6 +19,7 @@ from services.alerts.messages import bodies
 from services.alerts.store.deliveries import Claimed
 from services.notifications.settings import NotificationsSettings
 from services.rim.http.signing import headers, key_of
+from services.rim.http.tls import client_context, connector
 from shared.schemas.alerts.event import AlertEvent
 
 log = structlog.get_logger(__name__)
@@ -154,7 +154,7 @@ def session(settings: NotificationsSettings) -> aiohttp.ClientSession:
     """The client of all receivers. Redirects are not followed: who made a receiver named one."""
     resolver: Any = None if settings.private_receivers else PublicResolver()
     return aiohttp.ClientSession(
-        connector=aiohttp.TCPConnector(resolver=resolver, limit=settings.messages_max, limit_per_host=8),
+        connector=connector(resolver=resolver, limit=settings.messages_max, limit_per_host=8),
         timeout=aiohttp.ClientTimeout(total=settings.answer_ms_max / 1_000),
         cookie_jar=aiohttp.DummyCookieJar(),
     )
@@ -162,7 +162,7 @@ def session(settings: NotificationsSettings) -> aiohttp.ClientSession:
 
 def _send_mail(settings: NotificationsSettings, message: Any) -> None:
     seconds = settings.answer_ms_max / 1_000
-    context = ssl.create_default_context()
+    context = client_context()
     if settings.smtp_security == "tls":
         client: smtplib.SMTP = smtplib.SMTP_SSL(
             settings.smtp_host, settings.smtp_port, timeout=seconds, context=context

@@ -8,6 +8,7 @@ import dataclasses
 import logging
 import os
 import socket
+import ssl
 import sys
 from collections.abc import Mapping
 from typing import Final, NoReturn
@@ -32,6 +33,7 @@ from services.processor.runtime.telemetry.record_traces import RecordTraces
 from services.processor.settings import ProcessorSettings
 from services.processor.version import code_version
 from services.rim.admin.admin import AdminServer
+from services.rim.http.tls import client_context, server_context
 from services.rim.kafka.connection import TopicsWrong, silence_clients, verify_topics
 from services.rim.process import garbage, malloc
 from services.rim.process.crash_points import CrashPoints
@@ -57,7 +59,8 @@ def _application(settings: ProcessorSettings, environ: Mapping[str, str]) -> App
 
 
 def _plan(settings: ProcessorSettings, application: Application, traces: Traces | None) -> Plan:
-    lookup_url = settings.lookup_url or f"http://{socket.gethostname()}:{settings.lookup_port}"
+    scheme = "https" if settings.lookup_certificate_file else "http"
+    lookup_url = settings.lookup_url or f"{scheme}://{socket.gethostname()}:{settings.lookup_port}"
     return Plan(
         settings,
         application,
@@ -68,7 +71,9 @@ def _plan(settings: ProcessorSettings, application: Application, traces: Traces 
     )
 
 
-def _lookups(settings: ProcessorSettings, plan: Plan, replica: Replica) -> LookupServer | None:
+def _lookups(
+    settings: ProcessorSettings, plan: Plan, replica: Replica, tls: ssl.SSLContext | None
+) -> LookupServer | None:
     """The lookup endpoint; None without a token."""
     if settings.lookup_token is None or plan.lookup_url is None:
         return None
@@ -80,7 +85,14 @@ def _lookups(settings: ProcessorSettings, plan: Plan, replica: Replica) -> Looku
         first=Owners(plan.lookup_url, topic.partitions(settings.profile), {}),
         url_of=replica.url_of,
     )
-    endpoint = Endpoint(settings.lookup_host, settings.lookup_port, settings.lookup_token.get_secret_value())
+    endpoint = Endpoint(
+        settings.lookup_host,
+        settings.lookup_port,
+        settings.lookup_token.get_secret_value(),
+        settings.lookup_credentials_known,
+        tls,
+        settings.lookup_ca_file,
+    )
     requests = RequestLimits(seconds_max=settings.request_ms_max / 1000)
     return LookupServer(
         application,
@@ -92,6 +104,17 @@ def _lookups(settings: ProcessorSettings, plan: Plan, replica: Replica) -> Looku
         requests=requests,
         objects=plan.objects,
     )
+
+
+def _lookup_tls(settings: ProcessorSettings) -> ssl.SSLContext | None:
+    """Raises `SettingsError` where one of its files cannot be read."""
+    try:
+        client_context(settings.lookup_ca_file)
+        if not settings.lookup_certificate_file:
+            return None
+        return server_context(settings.lookup_certificate_file, settings.lookup_key_file)
+    except OSError as error:
+        raise SettingsError(f"PROCESSOR_LOOKUP_CERTIFICATE_FILE, _KEY_FILE, _CA_FILE: {error.strerror}") from error
 
 
 def _listen(admin: AdminServer, lookups: LookupServer | None) -> None:
@@ -112,7 +135,7 @@ def main() -> int:
         sys.stderr.write(f"processor: {error}\n")
         return 2
     logs.configure("processor", settings)
-    certificates.watch(*settings.certificate_files)
+    certificates.watch(*settings.certificate_files, *settings.lookup_certificate_files)
     metrics.declare("processor")
     disks.watch("state", settings.state_dir)
     log = structlog.get_logger("services.processor").bind(slot=settings.slot, application=application.name)
@@ -127,7 +150,7 @@ def main() -> int:
         return 3
     try:
         traces = tracing.start("processor", settings)
-        plan = _plan(settings, application, traces)
+        plan, lookup_tls = _plan(settings, application, traces), _lookup_tls(settings)
     except (ObjectsWrong, SettingsError) as error:
         log.error("settings_wrong", error=str(error))
         return 2
@@ -143,7 +166,7 @@ def main() -> int:
         is_alive=replica.is_alive,
         is_ready=replica.is_ready,
     )
-    lookups = _lookups(settings, plan, replica)
+    lookups = _lookups(settings, plan, replica, lookup_tls)
     try:
         _listen(admin, lookups)
     except OSError as error:

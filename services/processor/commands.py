@@ -25,6 +25,7 @@ from services.processor.runtime.corrections import (
 from services.processor.runtime.kafka.reading import ReadingFailed
 from services.processor.runtime.redrive import Wanted, redrive
 from services.processor.settings import ProcessorSettings
+from services.rim.http.tls import client_context
 from services.rim.kafka.connection import TopicsWrong, verify_topics
 from services.rim.process.secrets import with_secrets
 from services.rim.telemetry import logs
@@ -120,7 +121,8 @@ def _quarantine(settings: ProcessorSettings, release: str | None, *, release_all
         method="POST" if is_release else "GET",
     )
     try:
-        with urllib.request.urlopen(request, timeout=_ANSWER_SECONDS_MAX) as answer:  # noqa: S310
+        context = client_context(settings.lookup_ca_file) if base.startswith("https") else None
+        with urllib.request.urlopen(request, timeout=_ANSWER_SECONDS_MAX, context=context) as answer:  # noqa: S310
             body = answer.read().decode()
     except OSError as error:
         sys.stderr.write(f"processor: {base} did not answer: {error}\n")

@@ -6,6 +6,7 @@ from typing import ClassVar, Literal, Self
 import pydantic
 
 from services.processor.engine.application.failure_rules import FailureRules
+from services.rim.http.credentials import Credential, Credentials, digest_of, parse
 from services.rim.process.crash_points import ARMED_PATTERN
 from shared.settings import Settings
 
@@ -45,7 +46,19 @@ class ProcessorSettings(FailureRules, Settings):
     lookup_token: pydantic.SecretStr | None = pydantic.Field(
         default=None,
         min_length=16,
-        description="the bearer token of lookups, the same for all slots; without it they are off",
+        description="with which slots of one application pass requests on to each other; without it lookups are off",
+    )
+    lookup_credentials: pydantic.SecretStr = pydantic.Field(
+        default=pydantic.SecretStr(""),
+        description="who may ask lookups: name=scope,scope=SHA-256 of its token[=customer,customer], separated by spaces",
+    )
+    lookup_certificate_file: str = pydantic.Field(
+        default="", description="PEM file of the lookups' certificate and its chain; with it they are HTTPS alone"
+    )
+    lookup_key_file: str = pydantic.Field(default="", description="PEM file of that certificate's key")
+    lookup_ca_file: str = pydantic.Field(
+        default="",
+        description="PEM file of the authorities that other slots' certificates are checked with; empty: the system's",
     )
     request_ms_max: int = pydantic.Field(
         default=5_000,
@@ -170,3 +183,27 @@ class ProcessorSettings(FailureRules, Settings):
         if self.session_ms > self.poll_interval_ms_max:
             raise ValueError("PROCESSOR_SESSION_MS must be no more than PROCESSOR_POLL_INTERVAL_MS_MAX")
         return self
+
+    @pydantic.model_validator(mode="after")
+    def _lookups_fit_together(self) -> Self:
+        try:
+            parse(self.lookup_credentials.get_secret_value())
+        except ValueError as error:
+            raise ValueError(f"PROCESSOR_LOOKUP_CREDENTIALS: {error}") from None
+        if bool(self.lookup_certificate_file) != bool(self.lookup_key_file):
+            raise ValueError("PROCESSOR_LOOKUP_CERTIFICATE_FILE and PROCESSOR_LOOKUP_KEY_FILE go together")
+        return self
+
+    @property
+    def lookup_certificate_files(self) -> list[Path]:
+        """PEM files of certificates that lookups rest on."""
+        return [Path(name) for name in (self.lookup_certificate_file, self.lookup_ca_file) if name]
+
+    @property
+    def lookup_credentials_known(self) -> Credentials:
+        """Who may ask lookups: those of the setting, and the other slots of the application, operators' commands too."""
+        known = parse(self.lookup_credentials.get_secret_value())
+        if self.lookup_token is not None:
+            own = digest_of(self.lookup_token.get_secret_value())
+            known.append(Credential("slots", frozenset({"slots", "operators"}), own))
+        return Credentials(known)

@@ -10,6 +10,7 @@ import sys
 import threading
 import time
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Final
 
 import structlog
@@ -54,7 +55,11 @@ def main() -> int:
         sys.stderr.write(f"query: {error}\n")
         return EXIT_SETTINGS
     logs.configure("query", settings)
-    certificates.watch(*certificate_files(settings.postgres_dsn), *certificate_files(settings.accounts_dsn))
+    certificates.watch(
+        *certificate_files(settings.postgres_dsn),
+        *certificate_files(settings.accounts_dsn),
+        *([Path(settings.lookup_ca_file)] if settings.lookup_ca_file else []),
+    )
     metrics.declare("query")
     stop = stop_on_signals()
     try:
@@ -147,7 +152,8 @@ def _lookup(settings: QuerySettings) -> Processor | None:
     if not settings.lookup_url or settings.lookup_token is None:
         return None
     token = settings.lookup_token.get_secret_value()
-    return Processor(Lookups(settings.lookup_url, token, seconds_max=settings.seconds_max / 4))
+    seconds_max, ca_file = settings.seconds_max / 4, settings.lookup_ca_file
+    return Processor(Lookups(settings.lookup_url, token, seconds_max=seconds_max, ca_file=ca_file))
 
 
 def _exporting(settings: QuerySettings, answering: Answering) -> Exporting | None:

@@ -31,7 +31,13 @@ class QuerySettings(AccountsSettings):
         description="where lookups of any processor slot answer; without it and its token open views are not found",
     )
     lookup_token: pydantic.SecretStr | None = pydantic.Field(
-        default=None, min_length=16, description="PROCESSOR_LOOKUP_TOKEN of the slots"
+        default=None,
+        min_length=16,
+        description="this service's own at the lookups, an entry of PROCESSOR_LOOKUP_CREDENTIALS",
+    )
+    lookup_ca_file: str = pydantic.Field(
+        default="",
+        description="PEM file of the authorities that certificates of https lookups are checked with; empty: the system's",
     )
 
     threads: int = pydantic.Field(default=2, ge=1, le=256, description="of DuckDB, for all questions together")

@@ -14,6 +14,7 @@ from confluent_kafka import KafkaException
 
 from services.rim.admin.admin import AdminServer, Check
 from services.rim.http.signing import SecretWrong, key_of
+from services.rim.http.tls import connector
 from services.rim.kafka.connection import TopicsWrong, verify_topics
 from services.rim.process.secrets import with_secrets
 from services.rim.process.stopping import stop_on_signals
@@ -62,7 +63,7 @@ def main() -> int:
 async def _serve(settings: WebhooksSettings, key: bytes, stop: threading.Event) -> None:
     policy = Policy(settings.attempts_max, settings.backoff_ms, settings.backoff_ms_max)
     timeout = aiohttp.ClientTimeout(total=settings.answer_ms_max / 1000)
-    async with aiohttp.ClientSession(timeout=timeout) as session:
+    async with aiohttp.ClientSession(connector=connector(), timeout=timeout) as session:
         reading = Reading(settings, Delivery(session, settings.url.get_secret_value(), key, policy))
         admin = AdminServer(
             settings.admin_host,

@@ -10,12 +10,19 @@ from confluent_kafka import Producer
 
 from deploy.local.broker import Broker
 from deploy.local.ports import free_port
+from services.rim.http.credentials import entry
 from shared import codec, topics
 from shared.partitioning import partition_of, view_key
 from tests.integration.feed import PARTITIONS, beacon
 from tests.integration.slots import PROCESSOR, Slot
 
 TOKEN = "a token of sixteen or more"
+_SLOTS_TOKEN = "that slots have among themselves"
+#: The slots' own token, and a caller with `TOKEN` that may do everything but what slots alone may.
+LOOKUP_SECRETS = {
+    "PROCESSOR_LOOKUP_TOKEN": _SLOTS_TOKEN,
+    "PROCESSOR_LOOKUP_CREDENTIALS": entry("test", ["lookups", "objects", "read", "write", "operators"], TOKEN),
+}
 VIEW_IDS = [f"view-{number}" for number in range(40)]
 T0 = 1_790_000_000_000
 #: A slot's answer: status and body.
@@ -43,7 +50,7 @@ class LookupSlot:
             PROCESSOR_LOOKUP_HOST="127.0.0.1",
             PROCESSOR_LOOKUP_PORT=str(port),
             PROCESSOR_LOOKUP_URL=self.url,
-            PROCESSOR_LOOKUP_TOKEN=TOKEN,
+            **LOOKUP_SECRETS,
             **environ,
         )
 

@@ -24,6 +24,7 @@ from services.collector.customers.usage_reports import UsageReports
 from services.collector.intake.sender.customers import Customer
 from services.finalizer.serving.migrate import migrate
 from services.rim.database import migrations
+from services.rim.http.credentials import entry
 from services.rim.kafka.connection import client_config
 from shared import codec
 from shared.partitioning import partition_of, view_key
@@ -318,7 +319,8 @@ def test_the_page_draws_the_life_of_one_view(installation: Installation, page: P
         PROCESSOR_LOOKUP_HOST="127.0.0.1",
         PROCESSOR_LOOKUP_PORT=str(installation.lookup_port),
         PROCESSOR_LOOKUP_URL=f"http://127.0.0.1:{installation.lookup_port}",
-        PROCESSOR_LOOKUP_TOKEN=TOKEN,
+        PROCESSOR_LOOKUP_TOKEN="that slots have among themselves",
+        PROCESSOR_LOOKUP_CREDENTIALS=entry("dashboard", ["lookups"], TOKEN),
         VIDEO_VIEWS_FINISH_CLEAN_MS="1000",
     )
     try:

@@ -28,6 +28,8 @@ from services.accounts.store import schema
 from services.alerts.store import schema as alerts_schema
 from services.collector.customers.table import MIGRATIONS_DIR, CustomersTable, TableAway
 from services.rim.database.migrations import migrate
+from services.rim.http.credentials import entry
+from services.rim.http.tls import client_context
 from services.rim.kafka import connection
 from services.rim.kafka.connection import TopicsWrong, client_config, verify_topics
 from shared.settings import Settings
@@ -99,11 +101,12 @@ def rights_in_postgres() -> list[LiteralString]:
     return cast("list[LiteralString]", ours)
 
 
-def get(url: str, token: str = "") -> tuple[int, Any]:
-    """Status and body; status 0 where nobody listens."""
+def get(url: str, token: str = "", ca_file: Path | None = None) -> tuple[int, Any]:
+    """Status and body; status 0 where nobody listens, or nobody whose name `ca_file` knows."""
+    context = client_context("" if ca_file is None else str(ca_file))
     request = urllib.request.Request(url, headers={"Authorization": f"Bearer {token}"} if token else {})
     try:
-        with urllib.request.urlopen(request, timeout=15) as answer:
+        with urllib.request.urlopen(request, timeout=15, context=context) as answer:
             return answer.status, answer.read()
     except urllib.error.HTTPError as error:
         with error:
@@ -132,6 +135,7 @@ def dashboard_on(secured: SecuredBroker, front: TlsFront, folder: Path, port: in
             "DASHBOARD_POSTGRES_DSN": front.dsn("tls_dashboard", DATABASE),
             "DASHBOARD_LOOKUP_URL": lookups,
             "DASHBOARD_LOOKUP_TOKEN": LOOKUP_TOKEN,
+            "DASHBOARD_LOOKUP_CA_FILE": str(secured.authority.ca_file),
         },
     )
 
@@ -156,9 +160,9 @@ def test_from_beacon_to_row_over_tls_with_the_documented_rights_alone(
     secured: SecuredBroker, front: TlsFront, postgres: Postgres, tmp_path: Path
 ) -> None:
     lookup_port, page_port, serving_port = free_port(), free_port(), free_port()
-    lookups, page = f"http://127.0.0.1:{lookup_port}", f"http://127.0.0.1:{page_port}"
-    token_file = tmp_path / "lookup.token"
-    token_file.write_text(LOOKUP_TOKEN)
+    lookups, page = f"https://127.0.0.1:{lookup_port}", f"http://127.0.0.1:{page_port}"
+    entries_file = tmp_path / "lookup.entries"
+    entries_file.write_text(entry("dashboard", ["lookups"], LOOKUP_TOKEN) + "\n")
     slot = Slot(
         secured.bootstrap,
         tmp_path,
@@ -166,7 +170,11 @@ def test_from_beacon_to_row_over_tls_with_the_documented_rights_alone(
         PROCESSOR_LOOKUP_HOST="127.0.0.1",
         PROCESSOR_LOOKUP_PORT=str(lookup_port),
         PROCESSOR_LOOKUP_URL=lookups,
-        PROCESSOR_LOOKUP_TOKEN_FILE=str(token_file),
+        PROCESSOR_LOOKUP_TOKEN=f"{MARK}-of-the-slots",
+        PROCESSOR_LOOKUP_CREDENTIALS_FILE=str(entries_file),
+        PROCESSOR_LOOKUP_CERTIFICATE_FILE=str(secured.authority.server_file),
+        PROCESSOR_LOOKUP_KEY_FILE=str(secured.authority.server_file),
+        PROCESSOR_LOOKUP_CA_FILE=str(secured.authority.ca_file),
         VIDEO_VIEWS_FINISH_CLEAN_MS="500",
         **secured.environ("video_views"),
     )
@@ -182,13 +190,17 @@ def test_from_beacon_to_row_over_tls_with_the_documented_rights_alone(
     finalizer = Installation(
         tmp_path, secured.bootstrap, front.dsn("tls_finalizer", DATABASE), environ=secured.environ("finalizer")
     )
-    view = f"{lookups}/views/acme/view-1"
+    view, ca = f"{lookups}/views/acme/view-1", secured.authority.ca_file
     try:
         slot.start()
         with collector, reading(secured.broker.bootstrap, VIEWS.name) as reader:
             asyncio.run(play(collector, mux_event(e="viewstart", xsqno=1), mux_event(e="playing", xsqno=2)))
-            wait_until(lambda: get(view, LOOKUP_TOKEN)[0] == 200, SECONDS_MAX, "the open view is found")
-            assert get(view, "another token of 16")[0] == 401
+            wait_until(lambda: get(view, LOOKUP_TOKEN, ca)[0] == 200, SECONDS_MAX, "the open view is found")
+            assert get(view, "another token of 16", ca)[0] == 401
+            assert get(f"{lookups}/partitions", LOOKUP_TOKEN, ca)[0] == 403
+            # Nobody speaks plain HTTP there, and nobody trusts a name that the system's authorities do not know.
+            assert get(view.replace("https", "http", 1), LOOKUP_TOKEN)[0] == 0
+            assert get(view, LOOKUP_TOKEN)[0] == 0
             for admin in (collector.admin, f"http://127.0.0.1:{slot.admin_port}"):
                 assert [get(f"{admin}/metrics")[0], get(f"{admin}/metrics", ADMIN_TOKEN)[0]] == [401, 200]
             asyncio.run(play(collector, mux_event(e="viewend", xsqno=3)))

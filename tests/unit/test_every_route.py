@@ -14,15 +14,17 @@ from deploy.local.ports import free_port
 from services.collector.http import app as collector
 from services.dashboard import app as dashboard
 from services.processor.catalogue import APPLICATIONS
+from services.processor.runtime.http.hops import PROXIED
 from services.processor.runtime.http.queries import HOP_PATH
 from services.processor.runtime.http.routes import RequestLimits
-from services.processor.runtime.http.server import Endpoint, LookupServer
+from services.processor.runtime.http.server import LookupServer
 from services.query.http import app as query
 from services.rim.admin.admin import AdminServer, Check
 from services.rim.admin.guarded_runner import SERVER_NAME, GuardedRunner
 from services.rim.admin.probe import PORTS
+from services.rim.http.credentials import OF_CUSTOMERS, SCOPES, entry
 from shared.settings import Settings
-from tests.unit.processor.runtime.http.stand_ins import TOKEN, Group, Here
+from tests.unit.processor.runtime.http.stand_ins import SLOTS_TOKEN, TOKEN, Group, Here, endpoint
 
 SERVICES = Path(__file__).parents[2] / "services"
 #: Every module that makes an HTTP application, and who says there who may use its routes.
@@ -73,10 +75,10 @@ def test_every_module_that_makes_an_http_application_is_known() -> None:
             assert "app.router" not in text
 
 
-def server_of(name: Any, port: int) -> LookupServer:
+def server_of(name: Any, port: int, *entries: str) -> LookupServer:
     return LookupServer(
         APPLICATIONS[name]({}),
-        Endpoint("127.0.0.1", port, TOKEN),
+        endpoint(port, *entries),
         slot="test/0",
         ownership=Group(f"http://127.0.0.1:{port}", "me"),  # type: ignore[arg-type]
         replica=Here(),  # type: ignore[arg-type]
@@ -103,6 +105,62 @@ async def test_each_lookup_names_a_customer_and_each_route_of_a_slot_wants_a_bea
                     url = f"http://127.0.0.1:{port}{path.replace('{', '').replace('}', '')}"
                     async with client.request(method, url, headers=headers) as answer:
                         assert answer.status == 401, (method, path, header)
+    finally:
+        await asyncio.to_thread(server.stop)
+
+
+def scopes_of(name: Any, routes: set[tuple[str, str]]) -> dict[tuple[str, str], str]:
+    """What each route of a slot wants; said here once more, so that a change of it is seen."""
+    objects = {
+        re.sub(r"{(\w+):.*}", r"{\1}", one.path) for one in APPLICATIONS[name]({}).lookups if one.objects_of is not None
+    }
+    wanted = {}
+    for method, path in routes:
+        if (method, path) in OPERATORS:
+            wanted[method, path] = "operators"
+        elif path == HOP_PATH:
+            wanted[method, path] = "slots"
+        elif name == "users" and (method, path) in USERS:
+            wanted[method, path] = "read" if method == "GET" else "write"
+        else:
+            wanted[method, path] = "objects" if path in objects else "lookups"
+    return wanted
+
+
+@pytest.mark.parametrize("name", APPLICATIONS)
+async def test_each_route_of_a_slot_wants_its_scope_and_reads_no_other_customer(name: Any) -> None:
+    port = free_port()
+    alone = {scope: f"a token with scope {scope} alone" for scope in SCOPES}
+    entries = [entry(f"of-{scope}", [scope], token) for scope, token in alone.items()]
+    of_a = "a token of customer a alone"
+    server = server_of(name, port, *entries, entry("of-a", ["lookups", "objects"], of_a, ["a"]))
+    wanted = scopes_of(name, routes_of(server._app()))
+    server.start()
+    try:
+        async with aiohttp.ClientSession(f"http://127.0.0.1:{port}") as client:
+
+            async def status(method: str, path: str, token: str, *, customer: str = "a", **headers: str) -> int:
+                in_path = "{customer}" in path
+                path = re.sub(r"{\w+}", "x", path.replace("{customer}", customer).replace("{number}", "0"))
+                given = {"Authorization": f"Bearer {token}", **headers}
+                parameters = [] if in_path else [("customer", customer)]
+                async with client.request(method, path, params=parameters, headers=given) as answer:
+                    return answer.status
+
+            for (method, path), scope in wanted.items():
+                for each, token in alone.items():
+                    assert (await status(method, path, token) == 403) == (each != scope), (method, path, each)
+                # What another slot passes on is of slots alone.
+                passed_on = {PROXIED: "test/9"}
+                assert await status(method, path, alone[scope], **passed_on) == (403 if scope != "slots" else 400)
+                assert await status(method, path, SLOTS_TOKEN, **passed_on) != 403
+                if scope in OF_CUSTOMERS:
+                    # 503: it is asked, and no partition is here.
+                    assert await status(method, path, of_a) in {400, 503}, path
+                    assert await status(method, path, of_a, customer="b") == 404, path
+                    assert await status(method, f"{path}?customer=b", of_a, customer="a") == 404, path
+                else:
+                    assert await status(method, path, of_a) == 403, path
     finally:
         await asyncio.to_thread(server.stop)
 

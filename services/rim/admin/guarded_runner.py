@@ -16,7 +16,7 @@ HTTP_LOG.addFilter(lambda line: line.exc_info is None or not isinstance(line.exc
 
 #: What every answer says of the server that gives it, those to what is no HTTP too: aiohttp says its version and Python's.
 SERVER_NAME: Final = "Playhead"
-web_response.SERVER_SOFTWARE = SERVER_NAME
+web_response.SERVER_SOFTWARE = SERVER_NAME  # type: ignore[attr-defined]
 
 _Handler = Callable[[web.BaseRequest], Awaitable[Any]]
 

@@ -1,6 +1,7 @@
 """HttpThread: an aiohttp application on a thread of its own, so that a busy service still answers."""
 
 import asyncio
+import ssl
 import threading
 from collections.abc import Callable
 
@@ -12,9 +13,17 @@ START_SECONDS_MAX = 10.0
 
 
 class HttpThread:
-    """Serves what `make_app` makes; `make_app` runs on the server's own loop."""
+    """Serves what `make_app` makes, over TLS where there is a context; `make_app` runs on the server's own loop."""
 
-    def __init__(self, name: str, host: str, port: int, make_app: Callable[[], web.Application]) -> None:
+    def __init__(
+        self,
+        name: str,
+        host: str,
+        port: int,
+        make_app: Callable[[], web.Application],
+        tls: ssl.SSLContext | None = None,
+    ) -> None:
+        self._tls = tls
         self._name = name
         self._host = host
         self._port = port
@@ -49,7 +58,7 @@ class HttpThread:
         runner = GuardedRunner(self._make_app())
         try:
             loop.run_until_complete(runner.setup())
-            loop.run_until_complete(web.TCPSite(runner, self._host, self._port).start())
+            loop.run_until_complete(web.TCPSite(runner, self._host, self._port, ssl_context=self._tls).start())
         except OSError as error:
             loop.run_until_complete(runner.cleanup())
             loop.close()

@@ -9,6 +9,8 @@ import psycopg
 import pydantic
 from psycopg.conninfo import conninfo_to_dict
 
+#: libpq's least version is 1.2, unless the string says otherwise.
+_OLD_TLS: Final = frozenset({"TLSv1", "TLSv1.1"})
 _PORTS: Final = re.compile(r"[0-9,]*\Z")
 
 #: The connection is gone or of no use, and the same work on another one may succeed. A session that Postgres ended, because its
@@ -19,7 +21,14 @@ LOST: Final = (psycopg.OperationalError, psycopg.InterfaceError, psycopg.errors.
 def _checked(dsn: pydantic.SecretStr) -> pydantic.SecretStr:
     if not _is_readable(dsn.get_secret_value()):
         raise ValueError("no connection string that libpq can read; special characters must be percent-encoded")
+    if _is_old_tls(dsn.get_secret_value()):
+        raise ValueError("ssl_min_protocol_version and ssl_max_protocol_version are TLSv1.2 at least")
     return dsn
+
+
+def _is_old_tls(dsn: str) -> bool:
+    parts = conninfo_to_dict(dsn)
+    return any(parts.get(f"ssl_{end}_protocol_version") in _OLD_TLS for end in ("min", "max"))
 
 
 def _is_readable(dsn: str) -> bool:

@@ -6,6 +6,8 @@ from urllib.parse import quote
 import aiohttp
 import structlog
 
+from services.rim.http.tls import connector
+
 log = structlog.get_logger(__name__)
 
 #: A row has at most some 64 KiB in the store; as JSON with its timeline it is a few times that.
@@ -30,9 +32,10 @@ def view_path(customer_id: str, view_id: str) -> str:
 
 
 class Lookups:
-    """The lookups at `url`, with their token."""
+    """The lookups at `url`, with the token of who asks. Over TLS the slot proves its name to the authorities in `ca_file`."""
 
-    def __init__(self, url: str, token: str, *, seconds_max: float) -> None:
+    def __init__(self, url: str, token: str, *, seconds_max: float, ca_file: str = "") -> None:
+        self._ca_file = ca_file
         self._url = url.rstrip("/")
         self._headers = {"Authorization": f"Bearer {token}"}
         self._timeout = aiohttp.ClientTimeout(total=seconds_max)
@@ -40,7 +43,9 @@ class Lookups:
 
     async def open(self) -> None:
         """Makes the client; opens no connection yet."""
-        self._session = aiohttp.ClientSession(timeout=self._timeout, headers=self._headers)
+        self._session = aiohttp.ClientSession(
+            connector=connector(self._ca_file), timeout=self._timeout, headers=self._headers
+        )
 
     async def close(self) -> None:
         """Closes its connections."""

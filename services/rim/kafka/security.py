@@ -4,8 +4,13 @@ Names: librdkafka's CONFIGURATION.md; Kafka's documentation, "Consumer Configs" 
 """
 
 from pathlib import Path
+from typing import Final
 
+from services.rim.http.tls import SUITES
 from shared.settings import Settings
+
+#: Of the Java client, which knows versions.
+_JAVA_VERSIONS: Final = "TLSv1.2,TLSv1.3"
 
 
 def for_librdkafka(settings: Settings) -> dict[str, str]:
@@ -13,6 +18,8 @@ def for_librdkafka(settings: Settings) -> dict[str, str]:
     if settings.kafka_security_protocol == "plaintext":
         return {}
     config: dict[str, str] = {"security.protocol": settings.kafka_security_protocol}
+    if settings.kafka_security_protocol.endswith("ssl"):
+        config["ssl.cipher.suites"] = SUITES
     if settings.kafka_ca_file:
         config["ssl.ca.location"] = settings.kafka_ca_file
     if settings.kafka_certificate_file:
@@ -32,6 +39,8 @@ def for_java(settings: Settings) -> dict[str, str]:
     if settings.kafka_security_protocol == "plaintext":
         return {}
     config = {"security.protocol": settings.kafka_security_protocol.upper()}
+    if settings.kafka_security_protocol.endswith("ssl"):
+        config["ssl.enabled.protocols"] = _JAVA_VERSIONS
     if settings.kafka_ca_file:
         config |= {"ssl.truststore.type": "PEM", "ssl.truststore.location": settings.kafka_ca_file}
     if settings.kafka_certificate_file:

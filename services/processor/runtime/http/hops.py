@@ -13,6 +13,7 @@ from services.processor.runtime.kafka.ownership import Ownership
 from services.processor.runtime.questions import Unanswered
 from services.processor.runtime.slot.queries import SlotQueries
 from services.processor.runtime.slot.replica import Replica
+from services.rim.http.tls import connector
 from shared.codec import NO_JSON
 
 T = TypeVar("T")
@@ -27,11 +28,11 @@ PROXIED_AT_ONCE_MAX: Final = 64
 OWNERS_ASKED_MAX: Final = 256
 
 
-def passing_session(token: str, slot: str) -> aiohttp.ClientSession:
-    """A session for requests that `slot` passes on."""
+def passing_session(token: str, slot: str, ca_file: str) -> aiohttp.ClientSession:
+    """A session for requests that `slot` passes on; raises as `connector`."""
     return aiohttp.ClientSession(
+        connector=connector(ca_file, limit=PROXIED_AT_ONCE_MAX),
         timeout=aiohttp.ClientTimeout(total=PROXY_SECONDS_MAX),
-        connector=aiohttp.TCPConnector(limit=PROXIED_AT_ONCE_MAX),
         headers=passing_headers(token, slot),
     )
 

@@ -18,6 +18,7 @@ from services.processor.runtime.http.producer import Submitter
 from services.processor.runtime.http.queries import HOP_PATH, OwnerAnswer, OwnerQueries, OwnerQuery
 from services.processor.runtime.kafka.ownership import boot_seconds
 from services.processor.runtime.questions import Unanswered
+from services.rim.http.admission import Admission
 from services.rim.telemetry.metrics import counter, histogram
 from shared.codec import NO_JSON
 from shared.metrics import PROCESSOR_REQUEST_SECONDS, PROCESSOR_REQUESTS
@@ -172,7 +173,12 @@ def _response(reply: Reply) -> web.Response:
     return web.Response(status=reply.status, body=reply.body, headers=dict(reply.headers))
 
 
-def add_routes(router: web.UrlDispatcher, application: Application, routes: Callable[[], ApplicationRoutes]) -> None:
+def add_routes(
+    router: web.UrlDispatcher,
+    application: Application,
+    routes: Callable[[], ApplicationRoutes],
+    admission: Admission,
+) -> None:
     """Has what `routes` returns, once the server runs, serve the application's routes, and other slots."""
 
     async def serve(route: Route, request: web.Request) -> web.Response:
@@ -182,8 +188,9 @@ def add_routes(router: web.UrlDispatcher, application: Application, routes: Call
         return await routes().serve_query(request)
 
     for route in application.routes:
-        router.add_route(route.method, route.path, partial(serve, route))
-    router.add_post(HOP_PATH, serve_query)
+        added = router.add_route(route.method, route.path, partial(serve, route))
+        admission.want(added, "read" if route.method == "GET" else "write")
+    admission.want(router.add_post(HOP_PATH, serve_query), "slots")
 
 
 @web.middleware

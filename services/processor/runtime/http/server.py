@@ -1,12 +1,12 @@
 """The lookup endpoint: every slot answers for every key, itself or through the key's owner. Also serves the operator's view.
 
-On a port and thread of its own, behind a bearer token.
+On a port and thread of its own. Each caller has a bearer token of its own, and the scopes of its credential.
 """
 
 import asyncio
 import contextlib
-import hmac
-from collections.abc import AsyncIterator, Awaitable, Callable
+import ssl
+from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from functools import partial
 
@@ -16,7 +16,7 @@ from aiohttp import web
 from services.processor.engine.application.application import Application, Lookup
 from services.processor.runtime.http import quarantine
 from services.processor.runtime.http.confirmation import OwnershipConfirmation
-from services.processor.runtime.http.hops import passing_headers, passing_session
+from services.processor.runtime.http.hops import PROXIED, passing_headers, passing_session
 from services.processor.runtime.http.lookup_answers import LookupAnswers
 from services.processor.runtime.http.lookups import Lookups
 from services.processor.runtime.http.object_streams import ObjectAnswers
@@ -28,25 +28,24 @@ from services.processor.runtime.kafka.ownership import Ownership
 from services.processor.runtime.objects.object_store import ObjectStore
 from services.processor.runtime.slot.replica import Replica
 from services.rim.admin.http_thread import HttpThread
+from services.rim.http.admission import Admission
+from services.rim.http.credentials import Credentials
+from services.rim.http.tls import connector
 from shared.settings import Settings
-
-_Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 @dataclass(frozen=True)
 class Endpoint:
-    """Where the endpoint listens, and the token that it requires."""
+    """Where the endpoint listens, whom it admits, and with which token it passes requests on."""
 
     host: str
     port: int
     token: str
-
-    def admits(self, authorization: str) -> bool:
-        """Whether an Authorization header holds the token, as a bearer token."""
-        scheme, _, given = authorization.partition(" ")
-        if scheme.lower() != "bearer":
-            return False
-        return hmac.compare_digest(given.encode(errors="surrogateescape"), self.token.encode())
+    credentials: Credentials
+    #: Of the listener; None: plain HTTP.
+    tls: ssl.SSLContext | None = None
+    #: PEM file of the authorities that other slots' certificates are checked with; empty: the system's.
+    ca_file: str = ""
 
 
 class LookupServer(HttpThread):
@@ -64,7 +63,7 @@ class LookupServer(HttpThread):
         requests: RequestLimits,
         objects: ObjectStore | None = None,
     ) -> None:
-        super().__init__("lookups", endpoint.host, endpoint.port, self._app)
+        super().__init__("lookups", endpoint.host, endpoint.port, self._app, endpoint.tls)
         self._objects = None if objects is None else ObjectAnswers(objects)
         self._application = application
         self._endpoint = endpoint
@@ -76,19 +75,24 @@ class LookupServer(HttpThread):
 
     def _app(self) -> web.Application:
         has_routes = bool(self._application.routes)
+        admission = Admission(self._endpoint.credentials, PROXIED)
         app = web.Application(
-            middlewares=[as_problems, self._admit] if has_routes else [self._admit],
+            middlewares=[as_problems, admission.admit] if has_routes else [admission.admit],
             client_max_size=self._requests.body_bytes_max,
         )
         for lookup in self._application.lookups:
-            app.router.add_get(lookup.path, partial(self._look, lookup))
-        app.router.add_get("/partitions", self._show_partitions)
-        app.router.add_get(quarantine.PATH, self._show_quarantine)
-        app.router.add_post(quarantine.RELEASE_PATH, self._release_quarantined)
+            route = app.router.add_get(lookup.path, partial(self._look, lookup))
+            admission.want(route, "lookups" if lookup.objects_of is None else "objects")
+        for route in (
+            app.router.add_get("/partitions", self._show_partitions),
+            app.router.add_get(quarantine.PATH, self._show_quarantine),
+            app.router.add_post(quarantine.RELEASE_PATH, self._release_quarantined),
+        ):
+            admission.want(route, "operators")
         app.cleanup_ctx.append(self._connected)
         if has_routes:
             app.cleanup_ctx.append(self._serving)
-            add_routes(app.router, self._application, lambda: self._routes)
+            add_routes(app.router, self._application, lambda: self._routes, admission)
         return app
 
     async def _serving(self, _: web.Application) -> AsyncIterator[None]:
@@ -96,7 +100,7 @@ class LookupServer(HttpThread):
         submitter = Submitter(self._settings, self._application)
         # No total time-out: each request has its own deadline.
         session = aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(limit=self._requests.at_once_max),
+            connector=connector(self._endpoint.ca_file, limit=self._requests.at_once_max),
             headers=passing_headers(self._endpoint.token, self._slot),
         )
         queries = OwnerQueries(self._application, self._replica, self._ownership, self._confirmation, session)
@@ -109,7 +113,7 @@ class LookupServer(HttpThread):
     async def _connected(self, _: web.Application) -> AsyncIterator[None]:
         """What lookups and operators need."""
         loop = asyncio.get_running_loop()
-        session = passing_session(self._endpoint.token, self._slot)
+        session = passing_session(self._endpoint.token, self._slot, self._endpoint.ca_file)
         confirmation = self._confirmation = OwnershipConfirmation(self._ownership)
         answers = LookupAnswers(self._slot, self._replica, self._ownership, confirmation, session)
         self._lookups = Lookups(answers, self._ownership, self._objects)
@@ -125,13 +129,6 @@ class LookupServer(HttpThread):
         yield
         await session.close()
         self._ownership.stop()
-
-    @web.middleware
-    async def _admit(self, request: web.Request, handler: _Handler) -> web.StreamResponse:
-        if self._endpoint.admits(request.headers.get("Authorization", "")):
-            return await handler(request)
-        headers = {"WWW-Authenticate": 'Bearer realm="playhead lookups"'}
-        raise web.HTTPUnauthorized(headers=headers, text="a bearer token is wanted\n")
 
     # The objects that serve exist only while the server runs, and routes are added before.
 

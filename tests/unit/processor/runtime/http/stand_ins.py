@@ -6,11 +6,23 @@ from types import SimpleNamespace
 from typing import Any
 
 from services.processor.engine.routing import Owner, Owners
+from services.processor.runtime.http.server import Endpoint
 from services.processor.runtime.kafka.ownership import Described, boot_seconds
 from services.processor.runtime.questions import Questions
+from services.rim.http.credentials import Credentials, entry, parse
 
 TOKEN = "a token of sixteen or more"
+#: With which slots pass requests on.
+SLOTS_TOKEN = "that slots have among themselves"
 PARTITIONS = 8
+
+
+def endpoint(port: int, *entries: str, **options: Any) -> Endpoint:
+    """Admits a caller with `TOKEN` to everything but what slots alone may do, those of `entries`, and slots."""
+    own = entry("slots", ["slots", "operators"], SLOTS_TOKEN)
+    asking = entry("test", ["lookups", "objects", "read", "write", "operators"], TOKEN)
+    known = Credentials(parse(" ".join([own, asking, *entries])))
+    return Endpoint("127.0.0.1", port, SLOTS_TOKEN, known, **options)
 
 
 class Group:

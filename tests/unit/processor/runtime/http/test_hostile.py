@@ -12,13 +12,13 @@ from services.processor.engine.application.application import Lookup
 from services.processor.engine.application.requests import Query
 from services.processor.runtime.http.queries import HOP_PATH
 from services.processor.runtime.http.routes import RequestLimits
-from services.processor.runtime.http.server import Endpoint, LookupServer
+from services.processor.runtime.http.server import LookupServer
 from services.processor.runtime.questions import Looked
 from services.processor.runtime.slot.watches import Watches
 from services.processor.runtime.telemetry.status import PartitionStatus, SlotStatus
 from shared.settings import Settings
 from tests.unit.hostile_requests import hostile_bodies, hostile_requests, status_of
-from tests.unit.processor.runtime.http.stand_ins import TOKEN, Answering, Group, Here
+from tests.unit.processor.runtime.http.stand_ins import TOKEN, Answering, Group, Here, endpoint
 
 PATHS = {
     "video_views": [
@@ -94,7 +94,7 @@ async def test_no_request_to_a_slot_is_answered_500(name: str) -> None:
     here.worker = Loop()
     server = LookupServer(
         APPLICATIONS[name]({}),
-        Endpoint("127.0.0.1", port, TOKEN),
+        endpoint(port),
         slot="test/0",
         ownership=Group(f"http://127.0.0.1:{port}", "me"),  # type: ignore[arg-type]
         replica=here,  # type: ignore[arg-type]

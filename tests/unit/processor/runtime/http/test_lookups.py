@@ -16,13 +16,22 @@ from services.processor.engine.application.application import Application, Candi
 from services.processor.engine.routing import Owner, Owners
 from services.processor.runtime.http.hops import PROXIED
 from services.processor.runtime.http.routes import RequestLimits
-from services.processor.runtime.http.server import Endpoint, LookupServer
+from services.processor.runtime.http.server import LookupServer
 from services.processor.runtime.questions import Looked, LookedInCopy, Questions, Unanswered
 from services.processor.runtime.telemetry.status import PartitionStatus, SlotStatus
 from shared.partitioning import partition_of
 from shared.settings import Settings
 from tests.unit.processor.engine.counting import APPLICATION
-from tests.unit.processor.runtime.http.stand_ins import PARTITIONS, TOKEN, Answering, Group, Here, having
+from tests.unit.processor.runtime.http.stand_ins import (
+    PARTITIONS,
+    SLOTS_TOKEN,
+    TOKEN,
+    Answering,
+    Group,
+    Here,
+    endpoint,
+    having,
+)
 
 
 @pytest.mark.parametrize(
@@ -42,7 +51,7 @@ from tests.unit.processor.runtime.http.stand_ins import PARTITIONS, TOKEN, Answe
     ],
 )
 def test_the_token_opens_as_bearer_alone(authorization: str, expected: bool) -> None:
-    assert Endpoint("127.0.0.1", 1, TOKEN).admits(authorization) is expected
+    assert (endpoint(1).credentials.holder(authorization) is not None) is expected
 
 
 @dataclass
@@ -90,6 +99,24 @@ def standby(rows: dict[bytes, bytes]) -> SimpleNamespace:
     return SimpleNamespace(questions=Answering(), look=look)
 
 
+def counting() -> Application:
+    """The application that counts, with lookups of its own."""
+    names = ("name", "inputs", "outputs", "changelog", "stores", "start")
+    return Application(
+        **{name: getattr(APPLICATION, name) for name in names},
+        lookups=(
+            Lookup("/counts/{key}", candidates_of, lambda rows, key: None),
+            Lookup(
+                "/documents",
+                candidates_of,
+                lambda rows, key: None,
+                parameters=frozenset({"key"}),
+                is_document=True,
+            ),
+        ),
+    )
+
+
 @pytest.fixture
 def make() -> Iterator[Callable[[str], Setup]]:
     """Starts processes of the slots that the test names."""
@@ -99,23 +126,9 @@ def make() -> Iterator[Callable[[str], Setup]]:
         port = free_port()
         url = f"http://127.0.0.1:{port}"
         group, here = Group(url, "me"), Here()
-        names = ("name", "inputs", "outputs", "changelog", "stores", "start")
-        application = Application(
-            **{name: getattr(APPLICATION, name) for name in names},
-            lookups=(
-                Lookup("/counts/{key}", candidates_of, lambda rows, key: None),
-                Lookup(
-                    "/documents",
-                    candidates_of,
-                    lambda rows, key: None,
-                    parameters=frozenset({"key"}),
-                    is_document=True,
-                ),
-            ),
-        )
         server = LookupServer(
-            application,
-            Endpoint("127.0.0.1", port, TOKEN),
+            counting(),
+            endpoint(port),
             slot=slot,
             ownership=group,  # type: ignore[arg-type]
             replica=here,  # type: ignore[arg-type]
@@ -176,7 +189,7 @@ def test_a_full_queue_is_reported_as_such(setup: Setup) -> None:
 def test_a_request_that_was_passed_on_is_not_passed_on_again(setup: Setup) -> None:
     setup.here.worker = None
     setup.group.owners = owned_by("test/1", "http://127.0.0.1:1", asked=setup)
-    status, body, _ = setup.get("/counts/there", **{PROXIED: "test/2"})
+    status, body, _ = setup.get("/counts/there", **{PROXIED: "test/2", "Authorization": f"Bearer {SLOTS_TOKEN}"})
     assert (status, "does not have the partition" in body) == (503, True)
 
 

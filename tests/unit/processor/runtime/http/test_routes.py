@@ -18,14 +18,14 @@ from services.processor.engine.application.requests import Ask, Await, Handling,
 from services.processor.engine.routing import Owner, Owners
 from services.processor.runtime.http.queries import HOP_PATH, OwnerQuery
 from services.processor.runtime.http.routes import RequestLimits
-from services.processor.runtime.http.server import Endpoint, LookupServer
+from services.processor.runtime.http.server import LookupServer
 from services.processor.runtime.questions import Questions, Unanswered
 from services.processor.runtime.slot.watches import Watches
 from shared.partitioning import partition_of
 from shared.settings import Settings
 from shared.topics import BEACONS
 from tests.unit.processor.engine.counting import APPLICATION
-from tests.unit.processor.runtime.http.stand_ins import PARTITIONS, TOKEN, Answering, Group, Here
+from tests.unit.processor.runtime.http.stand_ins import PARTITIONS, SLOTS_TOKEN, TOKEN, Answering, Group, Here, endpoint
 
 THING = Query("thing", lambda rows, subject: None)
 
@@ -126,7 +126,7 @@ def make() -> Iterator[Callable[..., Process]]:
         group, here = Group(url, "me"), Here()
         server = LookupServer(
             ROUTED,
-            Endpoint("127.0.0.1", port, TOKEN),
+            endpoint(port),
             slot=slot,
             ownership=group,  # type: ignore[arg-type]
             replica=here,  # type: ignore[arg-type]
@@ -264,7 +264,7 @@ def test_everything_that_is_refused_is_a_problem(
 
 def test_a_hop_that_is_none_is_refused_and_an_unknown_question_waits_for_an_upgrade(process: Process) -> None:
     for body, status in ((b"\xc1", 400), (msgspec.msgpack.encode(OwnerQuery("newer", 0, b"", False, 1.0)), 503)):
-        request = urllib.request.Request(process.url + HOP_PATH, body, {"Authorization": f"Bearer {TOKEN}"})
+        request = urllib.request.Request(process.url + HOP_PATH, body, {"Authorization": f"Bearer {SLOTS_TOKEN}"})
         with pytest.raises(urllib.error.HTTPError) as refused:
             urllib.request.urlopen(request, timeout=60)
         with refused.value as error:
