@@ -11,6 +11,7 @@ from typing import Any, Final, Literal, NamedTuple, get_args, get_origin
 
 from pydantic.fields import FieldInfo
 
+from deploy.database import DatabaseSettings
 from services.collector.settings import CollectorSettings
 from services.dashboard.settings import DashboardSettings
 from services.finalizer.settings import FinalizerSettings
@@ -35,6 +36,7 @@ _SERVICES: Final[Mapping[str, type[SettingsGroup]]] = {
     "Dashboard": DashboardSettings,
     "Webhooks": WebhooksSettings,
     "Notifications": NotificationsSettings,
+    "Database (python -m deploy.database)": DatabaseSettings,
 }
 #: Words that count themselves.
 _COUNTED: Final = (

@@ -27,6 +27,8 @@ CONTEXT: Final = (
     "deploy/topics.py",
     "deploy/customers_table.py",
     "deploy/rights.py",
+    "deploy/rights.sql",
+    "deploy/database.py",
     "pyproject.toml",
     "requirements.lock",
     "LICENSE",
@@ -34,6 +36,8 @@ CONTEXT: Final = (
     "shared",
     "services",
 )
+#: What replaces the base image and the archive that the Dockerfile pins: where no registry is at hand.
+PINS: Final = ("PLAYHEAD_IMAGE_PYTHON", "PLAYHEAD_IMAGE_DEBIAN_SNAPSHOT")
 BUILD_SECONDS_MAX: Final = 1_800
 
 
@@ -52,6 +56,9 @@ def build(service: ServiceName, *, version: str = "0.1.0", environ: Mapping[str,
     arguments = ["--file", DOCKERFILE, "--network", "host"]
     for argument, value in (("SERVICE", service), ("VERSION", version), ("REVISION", _revision())):
         arguments += ["--build-arg", f"{argument}={value}"]
+    for variable in PINS:
+        if variable in environ:
+            arguments += ["--build-arg", f"{variable.removeprefix('PLAYHEAD_IMAGE_')}={environ[variable]}"]
     run_build(name, arguments, partial(send_context, service=service), environ)
     return name
 

@@ -14,6 +14,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
+from deploy.images.build import PINS
+from deploy.images.third_party import stand_in_variables
 from deploy.local.process import Child
 
 START_SECONDS_MAX: Final = 120.0
@@ -41,8 +43,9 @@ class Daemon:
 
     @property
     def environ(self) -> Mapping[str, str]:
-        """The environment in which `docker` speaks to this daemon."""
-        return dict(os.environ) | {"DOCKER_HOST": f"unix://{self._socket}"}
+        """The environment in which `docker` speaks to this daemon, and images are made of what is at hand instead of a registry."""
+        pins = dict(zip(PINS, (PYTHON, ""), strict=True))
+        return dict(os.environ) | {"DOCKER_HOST": f"unix://{self._socket}"} | pins | stand_in_variables()
 
     def start(self) -> None:
         """Starts it and waits until it answers. Raises `ProcessDied` or `DeadlinePassed`."""

@@ -5,7 +5,6 @@ Works with the docker at hand, with `docker compose` or, where only that is inst
 
 import json
 import os
-import secrets
 import shutil
 import subprocess
 import urllib.request
@@ -18,6 +17,7 @@ from typing import Any, Final
 import yaml
 
 from deploy.demo.services import FINISH_MS, TRIGGER_SECONDS
+from deploy.images import environment
 from deploy.images.third_party import COMPOSE_FILE
 from deploy.local.ports import preferred_or_free
 from deploy.local.process import DeadlinePassed, wait_until
@@ -67,7 +67,7 @@ class Stack:
     def __post_init__(self) -> None:
         self._ports = {name: preferred_or_free(port) for name, port in PORTS.items()}
         self._containers: dict[str, str] = {}
-        self._secrets = {"LOOKUP_TOKEN": secrets.token_hex(24), "POSTGRES_PASSWORD": secrets.token_hex(12)}
+        self._secrets = environment.made()
 
     @property
     def settings(self) -> Settings:

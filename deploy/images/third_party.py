@@ -3,6 +3,7 @@
 deploy/images/stand_ins has their sources. Debian has no package of Grafana, so it has no stand-in.
 """
 
+import re
 import tarfile
 from collections.abc import Mapping
 from typing import IO, Final
@@ -15,12 +16,22 @@ from deploy.local.paths import KAFKA_JARS, KAFKA_LOG4J, ROOT
 COMPOSE_FILE: Final = ROOT / "deploy/compose.yaml"
 #: Service of the compose file -> stage of the stand-ins' Dockerfile.
 STAGES: Final[Mapping[str, str]] = {"kafka-1": "kafka", "postgres": "postgres", "prometheus": "prometheus"}
+#: `${KAFKA_IMAGE:-apache/kafka:4.3.1@sha256:...}`, of which the compose file consists where the image is another's.
+_NAMED: Final = re.compile(r"^\$\{(?P<variable>\w+):-(?P<name>[^@}]+)(?:@sha256:[0-9a-f]{64})?\}$")
 _STAND_INS: Final = ROOT / "deploy/images/stand_ins"
 
 
 def image_of(service: str) -> str:
-    """The image that the compose file names for a service."""
-    return str(yaml.safe_load(COMPOSE_FILE.read_text(encoding="utf-8"))["services"][service]["image"])
+    """The image that the compose file names for a service, by its tag: a stand-in has another digest."""
+    named = yaml.safe_load(COMPOSE_FILE.read_text(encoding="utf-8"))["services"][service]["image"]
+    return str(_NAMED.sub(r"\g<name>", named))
+
+
+def stand_in_variables() -> dict[str, str]:
+    """The variables of the compose file that have it start the stand-ins: name -> image."""
+    services = yaml.safe_load(COMPOSE_FILE.read_text(encoding="utf-8"))["services"]
+    named = (_NAMED.match(services[service]["image"]) for service in STAGES)
+    return {one["variable"]: one["name"] for one in named if one is not None}
 
 
 def build_stand_in(service: str, environ: Mapping[str, str]) -> str:

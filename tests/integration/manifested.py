@@ -10,6 +10,7 @@ from services.collector.settings import CollectorSettings
 from services.dashboard.settings import DashboardSettings
 from services.finalizer.settings import FinalizerSettings
 from services.processor.settings import ProcessorSettings
+from services.rim.http.credentials import entry
 from services.serving.settings import ServingSettings
 from shared.settings import Settings
 
@@ -22,6 +23,11 @@ SETTINGS: dict[str, type[Settings]] = {
 }
 #: What the image itself sets (deploy/Dockerfile).
 OF_IMAGE = {"finalizer": {"FINALIZER_JARS_DIR": "/opt/playhead/jars"}}
+#: Keys of the Secret that are not just any text.
+SECRETS = {
+    "dashboard-lookup-token": "a token of the dashboard alone",
+    "lookup-credentials": entry("dashboard", ["lookups", "objects"], "a token of the dashboard alone"),
+}
 _UNITS = {"Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40}
 
 
@@ -85,7 +91,7 @@ def environment(overlay: str, name: str, container: dict[str, Any], index: int) 
     for variable in SETTINGS.get(name, Settings).secret_variables():
         if path := environ.pop(f"{variable}_FILE", None):
             key = mounted[path][1]
-            environ[variable] = "postgresql://u:p@db/x" if key.endswith("dsn") else "t" * 32
+            environ[variable] = SECRETS.get(key, "postgresql://u:p@db/x" if key.endswith("dsn") else "t" * 32)
     # What the shell of a standby works out; the finalizer's are its command.
     if "args" in container and name != "finalizer":
         assert container["args"] == [

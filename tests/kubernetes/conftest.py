@@ -15,7 +15,9 @@ from tests.kubernetes import stand_ins
 #: Keys of the Secret that docs/kubernetes.md has made.
 KEYS = (
     "admin-token",
-    "lookup-token",
+    "slots-token",
+    "lookup-credentials",
+    "dashboard-lookup-token",
     "collector-postgres-dsn",
     "finalizer-postgres-dsn",
     "serving-postgres-dsn",

@@ -6,9 +6,11 @@ from typing import Any
 
 import pytest
 import yaml
+from psycopg.conninfo import conninfo_to_dict
 
+from deploy.database import USERS, DatabaseSettings
 from deploy.demo.services import FINISH_MS
-from deploy.images import third_party
+from deploy.images import environment, third_party
 from deploy.images.stack import PORTS as OF_THIS_MACHINE
 from deploy.images.stack import Stack
 from deploy.local.paths import ROOT
@@ -48,8 +50,14 @@ def service_of(one: dict[str, Any]) -> str:
     return str(one["image"].removeprefix("playhead-").split(":")[0])
 
 
+SECRETS = environment.made()
+
+
 def environ_of(name: str) -> dict[str, str]:
-    variables = {key: re.sub(r"\$\{[^}]*\}", "x" * 32, str(value)) for key, value in ALL[name]["environment"].items()}
+    variables = {
+        key: re.sub(r"\$\{(\w+):\?\}", lambda found: SECRETS[found[1]], str(value))
+        for key, value in ALL[name]["environment"].items()
+    }
     return OF_IMAGE | variables
 
 
@@ -58,7 +66,7 @@ def settings(name: str) -> Settings:
 
 
 def working() -> list[str]:
-    return [name for name in ours() if name != "topics"]
+    return [name for name in ours() if name not in {"topics", "database"}]
 
 
 def test_it_is_what_an_installation_without_a_single_point_has() -> None:
@@ -118,17 +126,86 @@ def test_everything_waits_until_what_it_needs_is_healthy() -> None:
             assert all(waits[broker] == "service_healthy" for broker in BROKERS)
         wants_postgres = any("POSTGRES" in variable for variable in ALL[name]["environment"])
         assert (waits.get("postgres") == "service_healthy") == wants_postgres, name
+        assert (waits.get("database") == "service_completed_successfully") == wants_postgres, name
     for name in (*BROKERS, "postgres"):
         assert ALL[name]["healthcheck"]["test"]
 
 
 def test_no_secret_stands_in_it_and_nothing_listens_but_here() -> None:
+    used = set()
     for name, one in ALL.items():
         for variable, value in one.get("environment", {}).items():
-            if re.search(r"DSN|TOKEN|PASSWORD", variable):
-                known = r"\$\{((LOOKUP_TOKEN|POSTGRES_PASSWORD):\?|GRAFANA_POSTGRES_PASSWORD:-)\}"
-                assert re.search(known, str(value)), (name, variable)
+            if re.search(r"DSN|TOKEN|PASSWORD|CREDENTIALS", variable):
+                assert re.search(r"\$\{(\w+:\?|GRAFANA_POSTGRES_PASSWORD:-)\}", str(value)), (name, variable)
+            used |= set(re.findall(r"\$\{(\w+):\?\}", str(value)))
         assert all(port.startswith("127.0.0.1:") for port in one.get("ports", []))
+    assert used == SECRETS.keys(), "the command makes what the file wants, and nothing else"
+
+
+def test_each_caller_of_lookups_has_a_token_of_its_own() -> None:
+    slots = settings("processor-0-slot-0")
+    assert isinstance(slots, ProcessorSettings)
+    own = slots.lookup_token
+    assert own is not None
+    tokens = [own.get_secret_value()]
+    for name in ("dashboard", "query"):
+        token = settings(name).lookup_token.get_secret_value()  # type: ignore[attr-defined]
+        holder = slots.lookup_credentials_known.holder(f"Bearer {token}")
+        assert holder is not None
+        assert (holder.name, holder.scopes) == (name, {"lookups"})
+        tokens.append(token)
+    assert len(set(tokens)) == 3
+
+
+def test_each_service_has_a_user_of_its_own_in_postgres() -> None:
+    users = {}
+    for name in working():
+        for variable, value in environ_of(name).items():
+            if variable.endswith("_POSTGRES_DSN"):
+                users[name] = conninfo_to_dict(value)["user"]
+                assert conninfo_to_dict(value)["password"] == SECRETS[f"{name.upper()}_PASSWORD"]
+    assert users == {name: name for name in ("finalizer", "serving", "query", "dashboard")}
+    made = DatabaseSettings.load(environ_of("database"))
+    with_password = {user for user in USERS if getattr(made, f"{user}_password") is not None}
+    assert with_password == set(users)
+    # The superuser is Postgres' own, and that of the command which makes the others.
+    superuser = {name for name, one in ALL.items() if "${POSTGRES_PASSWORD:?}" in str(one.get("environment"))}
+    assert superuser == {"postgres", "database"}
+
+
+def test_every_container_has_a_limit_of_memory_and_of_processes() -> None:
+    for name, one in ALL.items():
+        assert re.fullmatch(r"\d+[mg]", one["mem_limit"]), name
+        assert 0 < one["pids_limit"] <= 2048, name
+    # docs/processor.md, Memory: all limits full at once.
+    assert ALL["processor-0-slot-0"]["mem_limit"] == "2560m"
+
+
+def test_nobody_sees_grafana_or_metrics_without_a_login() -> None:
+    grafana = ALL["grafana"]["environment"]
+    assert grafana["GF_AUTH_ANONYMOUS_ENABLED"] == "false"
+    assert grafana["GF_USERS_ALLOW_SIGN_UP"] == "false"
+    assert grafana["GF_SECURITY_ADMIN_PASSWORD"] == "${GRAFANA_PASSWORD:?}"
+    for name in working():
+        token = settings(name).admin_token
+        assert token is not None
+        assert token.get_secret_value() == SECRETS["ADMIN_TOKEN"]
+    config = yaml.safe_load((ROOT / "deploy/observability/compose/prometheus.yml").read_text())
+    (file,) = {job["authorization"]["credentials_file"] for job in config["scrape_configs"]}
+    prometheus = ALL["prometheus"]
+    assert prometheus["environment"] == {"ADMIN_TOKEN": "${ADMIN_TOKEN:?}"}
+    assert f'"$$ADMIN_TOKEN" > {file};' in prometheus["entrypoint"][2]
+
+
+def test_images_of_others_are_by_digest() -> None:
+    theirs = [one["image"] for one in ALL.values() if not one["image"].startswith("playhead-")]
+    for image in theirs:
+        assert re.fullmatch(r"\$\{\w+_IMAGE:-[\w./-]+:[\w.]+@sha256:[0-9a-f]{64}\}", image), image
+    assert third_party.stand_in_variables() == {
+        "KAFKA_IMAGE": "apache/kafka:4.3.1",
+        "POSTGRES_IMAGE": "postgres:17",
+        "PROMETHEUS_IMAGE": "prom/prometheus:v3.5.0",
+    }
 
 
 def test_prometheus_scrapes_every_service_under_the_job_that_rules_know() -> None:
@@ -169,6 +246,6 @@ def test_the_demos_shorter_settings_are_ones_that_the_services_take() -> None:
 def test_every_third_partys_image_that_can_be_had_has_a_stand_in() -> None:
     stages = re.findall(r"^FROM \S+ AS (\w+)$", (ROOT / "deploy/images/stand_ins/Dockerfile").read_text(), re.M)
     assert list(third_party.STAGES.values()) == stages
-    theirs = {one["image"] for one in ALL.values() if not one["image"].startswith("playhead-")}
+    theirs = {name for name, one in ALL.items() if not one["image"].startswith("playhead-")}
     stood_in = {third_party.image_of(service) for service in third_party.STAGES}
-    assert {image.split(":")[0] for image in theirs - stood_in} == {"grafana/grafana"}
+    assert {third_party.image_of(name) for name in theirs} - stood_in == {"grafana/grafana:11.6.0"}

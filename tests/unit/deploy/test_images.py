@@ -137,6 +137,24 @@ def test_the_dockerfile_installs_by_hash_and_runs_as_nobody() -> None:
     assert text.index("USER 10001") > text.index("COPY --from=build")
 
 
+def test_the_base_and_debians_packages_are_pinned_and_tests_can_replace_them() -> None:
+    text = (ROOT / build.DOCKERFILE).read_text()
+    assert re.findall(r"^FROM (\S+)", text, re.M) == ["${PYTHON}", "${PYTHON}"]
+    assert re.search(r"^ARG PYTHON=python:3\.11-slim-bookworm@sha256:[0-9a-f]{64}$", text, re.M)
+    assert re.search(r"^ARG DEBIAN_SNAPSHOT=20\d{6}T\d{6}Z$", text, re.M)
+    # The archive is set before anything is read of it.
+    assert text.index("snapshot.debian.org/archive/$1/$DEBIAN_SNAPSHOT") < text.index("apt-get update")
+    replaced = [variable.removeprefix("PLAYHEAD_IMAGE_") for variable in build.PINS]
+    assert replaced == re.findall(r"^ARG (PYTHON|DEBIAN_SNAPSHOT)=", text, re.M)
+
+
+def test_the_rights_of_postgres_are_those_of_the_document() -> None:
+    document = re.findall(r"```sql\n(.*?)```", (ROOT / "docs/security.md").read_text(), re.DOTALL)
+    statements = [line for block in document for line in block.splitlines() if line]
+    in_file = (ROOT / "deploy/rights.sql").read_text().splitlines()
+    assert [line for line in in_file if line and not line.startswith("--")] == statements
+
+
 def test_the_probe_knows_every_services_port() -> None:
     of_rows = (
         FinalizerSettings,

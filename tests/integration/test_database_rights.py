@@ -1,0 +1,87 @@
+"""`python -m deploy.database` makes users that may do what their service does, and nothing else; it may run again."""
+
+import secrets
+from collections.abc import Iterator
+
+import psycopg
+import pydantic
+import pytest
+from psycopg.conninfo import make_conninfo
+
+from deploy import database
+from deploy.database import DatabaseSettings
+from deploy.local.postgres import Postgres
+
+pytestmark = pytest.mark.integration
+
+PASSWORDS = {user: secrets.token_hex(16) for user in ("finalizer", "serving", "query", "dashboard", "notifications")}
+
+
+@pytest.fixture(scope="module")
+def made(postgres: Postgres) -> Iterator[str]:
+    """The superuser's address of a database that the command has made twice."""
+    dsn = postgres.create_database("rights")
+    passwords = {f"{user}_password": pydantic.SecretStr(password) for user, password in PASSWORDS.items()}
+    for _ in range(2):
+        database.make(DatabaseSettings(dsn=pydantic.SecretStr(dsn), **passwords))
+    yield dsn
+    # Users belong to the whole server, which other tests use too.
+    with psycopg.connect(postgres.dsn, autocommit=True) as connection:
+        connection.execute("DROP DATABASE rights WITH (FORCE)")
+        for user in database.USERS:
+            connection.execute(f"DROP ROLE {user}")  # type: ignore[arg-type]
+
+
+def as_user(dsn: str, user: str) -> psycopg.Connection:
+    return psycopg.connect(make_conninfo(dsn, user=user, password=PASSWORDS[user]), autocommit=True)
+
+
+MAY = [
+    ("dashboard", "SELECT FROM serving.views"),
+    ("dashboard", "SELECT FROM limits.defaults"),
+    ("dashboard", "INSERT INTO accounts.organisations SELECT * FROM accounts.organisations WHERE false"),
+    ("dashboard", "SELECT FROM accounts.audit"),
+    ("dashboard", "SELECT customer_id, keys FROM collector.customers"),
+    ("query", "SELECT FROM serving.views"),
+    ("query", "SELECT FROM finalizer.dirty_slices"),
+    ("serving", "DELETE FROM serving.views"),
+    ("finalizer", "CREATE TABLE serving.own (one int)"),
+    ("notifications", "SELECT FROM alerts.deliveries"),
+]
+MAY_NOT = [
+    ("dashboard", "INSERT INTO serving.sums SELECT * FROM serving.sums WHERE false"),
+    ("dashboard", "DELETE FROM serving.views"),
+    ("dashboard", "SELECT FROM finalizer.fence"),
+    ("dashboard", "SELECT * FROM collector.customers"),
+    ("dashboard", "UPDATE accounts.audit SET action = action"),
+    ("dashboard", "DELETE FROM accounts.audit"),
+    ("dashboard", "TRUNCATE accounts.audit"),
+    ("dashboard", "CREATE SCHEMA own"),
+    ("dashboard", "CREATE TABLE public.own (one int)"),
+    ("dashboard", "CREATE ROLE own"),
+    ("query", "DELETE FROM serving.views"),
+    ("query", "SELECT FROM collector.customers"),
+    ("query", "SELECT FROM alerts.receivers"),
+    ("query", "DELETE FROM accounts.tokens"),
+    ("serving", "SELECT FROM accounts.people"),
+    ("finalizer", "SELECT FROM accounts.people"),
+    ("notifications", "SELECT FROM accounts.people"),
+    ("notifications", "SELECT FROM serving.views"),
+]
+
+
+@pytest.mark.parametrize(("user", "statement"), MAY)
+def test_a_user_may_do_what_its_service_does(made: str, user: str, statement: str) -> None:
+    with as_user(made, user) as connection:
+        connection.execute(statement)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(("user", "statement"), MAY_NOT)
+def test_a_user_may_do_nothing_else(made: str, user: str, statement: str) -> None:
+    with as_user(made, user) as connection, pytest.raises(psycopg.errors.InsufficientPrivilege):
+        connection.execute(statement)  # type: ignore[arg-type]
+
+
+def test_a_user_without_a_password_cannot_log_in(made: str) -> None:
+    with pytest.raises(psycopg.OperationalError):
+        psycopg.connect(make_conninfo(made, user="collector"))
