@@ -9,7 +9,7 @@ from playwright.sync_api import Browser, expect, sync_playwright
 
 from deploy.local.paths import ROOT
 from services.accounts.commands import login_link
-from shared.topics import LIVE
+from shared.topics import BEACONS, LIVE, REJECTED
 from tests.integration.brokers import broker_with_topics
 from tests.integration.dashboard_parts import WATCHER
 from tests.integration.page_parts import CHROMIUM_ARGS, SOON_MS, Looked, looked_at, watch_now
@@ -21,6 +21,10 @@ SCREENS: Final = {
     "views": "views?customer=acme",
     "view": "view?customer=acme&view=view-of-x",
     "titles": "titles?customer=acme",
+    "title": "titles?customer=acme&video=id+of+Cup+final",
+    "alerts": "alerts?customer=acme",
+    "integration": "integration?customer=acme",
+    "settings": "settings?part=tokens",
 }
 _WIDTH: Final = 1280
 _PHONE: Final = 390
@@ -30,7 +34,7 @@ def main(arguments: list[str]) -> int:
     """Takes the pictures."""
     with (
         tempfile.TemporaryDirectory() as folder,
-        broker_with_topics(Path(folder) / "broker", [LIVE]) as broker,
+        broker_with_topics(Path(folder) / "broker", [LIVE, BEACONS, REJECTED]) as broker,
         looked_at(Path(folder), broker) as looked,
         sync_playwright() as playwright,
     ):

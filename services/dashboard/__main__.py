@@ -34,6 +34,8 @@ from services.accounts.store import schema
 from services.alerts.http.routes import AlertRoutes
 from services.alerts.service import Alerting
 from services.dashboard.app import Door, make_app, make_runner
+from services.dashboard.arrivals.reading import ArrivalReader
+from services.dashboard.arrivals.routes import ArrivalRoutes
 from services.dashboard.forwarding import Forwarding
 from services.dashboard.limits.queries import PostgresLimits
 from services.dashboard.live.board import LiveBoard
@@ -211,6 +213,7 @@ def _assemble(settings: DashboardSettings, fate: _Fate, stop: threading.Event) -
         past=PostgresPast(serving.postgres),
         forwarding=forwarding,
         alerts=AlertRoutes(Alerting(accounts.postgres), now_ms=_now_ms, proxies=settings.proxies),
+        arrivals=ArrivalRoutes(ArrivalReader(settings), _now_ms),
     )
     runner = make_runner(app, settings.drain_seconds_max)
     admin = AdminServer(settings.admin_host, settings.admin_port, settings, is_alive=fate.alive, is_ready=fate.ready)

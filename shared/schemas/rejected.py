@@ -1,7 +1,7 @@
 """Rejected input: the value of topic `rejected` is the original bytes; the headers hold the rest.
 
 Headers, all UTF-8: `reason` (one of `Reason`), `detail` (a sentence), `service`, `origin` (a request path, or
-`topic/partition/offset`), `content-type` and `content-encoding` where there was a request.
+`topic/partition/offset`), `customer` where the input names one, `content-type` and `content-encoding` where there was a request.
 """
 
 from typing import Literal

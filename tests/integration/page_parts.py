@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Final
 
 import psycopg
+from confluent_kafka import Producer
 from playwright.sync_api import Page
 
 from deploy.local.broker import Broker
@@ -18,10 +19,15 @@ from deploy.local.postgres import Postgres
 from deploy.local.process import Child
 from services.alerts.store import schema as alerts_schema
 from services.finalizer.serving.database import Serving
+from services.rim.kafka.connection import client_config
+from shared import codec
+from shared.partitioning import view_key
+from shared.schemas.beacon import Beacon
 from shared.schemas.live import BUCKET_MS
 from shared.schemas.live_minute import STEPS
 from shared.schemas.view import View
 from shared.settings import Settings
+from shared.topics import BEACONS, REJECTED
 from tests.integration.dashboard_parts import Installation, newest_bucket, start_dashboard, start_query
 from tests.integration.page_views import month, watched_by_x
 from tests.integration.querying import Installation as Data
@@ -144,6 +150,32 @@ def watched_before(installation: Installation) -> None:
                 f"INSERT INTO serving.{table} VALUES (%s, %s, %s, %s) ON CONFLICT DO NOTHING".encode(),
                 rows,
             )
+
+
+def arrives(installation: Installation, customer_id: str, view_id: str, *, reason: str = "", detail: str = "") -> None:
+    """Puts a beacon into its topic, or input with a reason into that of what is rejected, as the collector would."""
+    now_ms = int(time.time() * 1_000)
+    key = view_key(customer_id, view_id) if customer_id else None
+    beacon = Beacon(
+        schema_version=1,
+        source="mux",
+        customer_id=customer_id,
+        view_id=view_id,
+        event="playing",
+        source_event="playing",
+        recv_time_ms=now_ms,
+        client_time_ms=now_ms,
+        seq=1,
+        attrs={"video_title": "A title"},
+    )
+    producer = Producer(client_config(installation.settings, "test") | {"acks": "all"})
+    if reason:
+        producer.produce(
+            REJECTED.name, b'{"event": "?"}', key, headers={"reason": reason, "detail": detail, "origin": "/"}
+        )
+    else:
+        producer.produce(BEACONS.name, codec.BEACON.encode(beacon), key)
+    assert producer.flush(30) == 0
 
 
 def log_in(page: Page, looked: Looked) -> None:

@@ -17,13 +17,14 @@ from pyarrow import csv, parquet
 from deploy.local.paths import PLAYERS
 from services.accounts.commands import login_link, make_tenant
 from shared.schemas.view import View
-from shared.topics import LIVE
+from shared.topics import BEACONS, LIVE, REJECTED
 from tests.integration.brokers import broker_with_topics
 from tests.integration.dashboard_parts import WATCHER
 from tests.integration.page_parts import (
     CHROMIUM_ARGS,
     SOON_MS,
     Looked,
+    arrives,
     looked_at,
     viewers_at,
     watch_now,
@@ -36,14 +37,17 @@ pytestmark = pytest.mark.integration
 
 ZONE: Final = "Europe/Berlin"
 PHONE: Final = {"width": 390, "height": 844}
-SCREENS: Final = ("", "explore", "errors", "views", "titles", "view?customer=acme&view=view-of-x")
+SCREENS: Final = (
+    *("", "explore", "errors", "views", "titles", "view?customer=acme&view=view-of-x", "alerts", "settings"),
+    *("integration", "integration?customer=acme"),
+)
 _UNITS: Final = {"%": 0.01, "ms": 1.0, "s": 1_000.0, "min": 60_000.0, "Mbps": 1e6, "": 1.0}
 
 
 @pytest.fixture(scope="module")
 def looked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Looked]:
     folder = tmp_path_factory.mktemp("page")
-    with broker_with_topics(folder / "broker", [LIVE]) as broker, looked_at(folder, broker) as made:
+    with broker_with_topics(folder / "broker", [LIVE, BEACONS, REJECTED]) as broker, looked_at(folder, broker) as made:
         yield made
 
 
@@ -418,6 +422,37 @@ def test_a_login_for_one_team_sees_its_customer_alone(browser: Browser, looked: 
         expect(seen.page.locator("main .notice").first).to_contain_text("no such customer", timeout=SOON_MS)
     finally:
         context.close()
+
+
+def test_a_new_customer_is_led_to_its_first_beacon_and_sees_what_is_rejected(seen: Seen, looked: Looked) -> None:
+    seen.open("")
+    page = seen.page
+    page.get_by_role("link", name="Integration").click(timeout=SOON_MS)
+    page.locator("#choose-customer input").fill("fresh")
+    page.get_by_role("button", name="Show its beacons").click()
+    expect(page.locator("#verdict")).to_contain_text("No beacon in the last 10 minutes", timeout=SOON_MS)
+    page.locator("#player").select_option("hls.js")
+    page.locator("#collector").fill("collect.example.com")
+    page.locator("#collector").press("Enter")
+    expect(page.locator("#snippet")).to_contain_text("https://collect.example.com/cmcd/fresh")
+    expect(page.locator("#none-finished")).to_be_visible(timeout=SOON_MS)
+    # The first beacon shows as it comes; another customer's does not.
+    arrives(looked.installation, "fresh", "view-1")
+    arrives(looked.installation, "acme", "view-2")
+    expect(page.locator("#verdict")).to_contain_text("Beacons arrive. The last one, playing by mux", timeout=SOON_MS)
+    expect(page.locator("#beacons tbody tr")).to_have_count(1)
+    expect(page.locator("#beacons")).to_contain_text("view-1")
+    arrives(looked.installation, "fresh", "view-1", reason="invalid", detail="event is none that is known")
+    arrives(looked.installation, "", "", reason="unknown_customer", detail="no key freshh")
+    rejected = page.locator("#rejected tbody tr")
+    expect(rejected).to_have_count(1, timeout=SOON_MS)
+    expect(rejected).to_contain_text("event is none that is known")
+    expect(page.locator("#nobodys")).to_contain_text("no key freshh")
+    expect(page.locator("#verdict")).to_contain_text("1 of its inputs were rejected")
+    # What finished views do not say.
+    seen.open("integration?customer=acme")
+    row = page.locator("#missing tbody tr", has_text="CDN")
+    expect(row).to_contain_text("100.0%", timeout=SOON_MS)
 
 
 def test_a_link_shows_a_colleague_the_same_and_back_undoes_a_step(seen: Seen, context: BrowserContext) -> None:

@@ -107,6 +107,8 @@ def _rejected_record(rejected: Rejected, post: Post, partitions: int) -> Record:
         ("service", SERVICE),
         ("origin", _header(post.origin)),
     ]
+    if rejected.customer_id is not None:
+        headers.append(("customer", _header(rejected.customer_id)))
     if post.content_type:
         headers.append(("content-type", _header(post.content_type)))
     if post.content_encoding and rejected.encoded:

@@ -29,6 +29,8 @@ from services.accounts.http.access import (
     Routing,
 )
 from services.dashboard.app import ROUTING, Door, make_app
+from services.dashboard.arrivals.reading import Newest
+from services.dashboard.arrivals.routes import ArrivalRoutes
 from services.dashboard.live.board import LiveBoard
 from services.dashboard.live.history import LiveHistory
 from services.dashboard.replay import Replay
@@ -56,6 +58,7 @@ ROUTES: dict[tuple[str, str], Access] = {
     ("GET", "/v1/live"): METRICS,
     ("GET", "/v1/live/stream"): METRICS,
     ("GET", "/v1/live/history"): METRICS_OF_ONE,
+    ("GET", "/v1/arrivals"): VIEWS_OF_ONE,
     ("GET", "/api/quality"): METRICS,
     ("GET", "/api/view"): VIEWS_OF_ONE,
     ("GET", "/partitions"): INSTALLATION_PAGE,
@@ -111,12 +114,20 @@ ROUTES: dict[tuple[str, str], Access] = {
 #: What each route of one customer wants beside it.
 OF_ONE = {
     "/v1/live/history": "from_ms=0&until_ms=60000",
+    "/v1/arrivals": "",
     "/api/view": "view=v",
     "/api/recordings": "session=s",
     "/api/recordings/payload": "session=s&number=1",
     "/api/limits": "",
     "/v1/keys": "",
 }
+
+
+class NoArrivals:
+    """A reader that nothing came to."""
+
+    def newest(self, now_ms: int) -> Newest:
+        return Newest([], [], is_cut=False)
 
 
 class Desk:
@@ -138,6 +149,7 @@ class Desk:
             replay=Replay("http://127.0.0.1:1", "a token of sixteen or more", folder),
             limits=self.limits,
             past=self.past,
+            arrivals=ArrivalRoutes(NoArrivals(), lambda: NOW_MS),
         )
         self.client = TestClient(TestServer(self.app))
 

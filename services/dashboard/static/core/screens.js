@@ -19,6 +19,7 @@ export const SCREENS = [
   { name: "alerts", title: "Alerts", isListed: true, load: () => import("../screens/alerts.js") },
   { name: "incident", title: "Incident", isListed: false, load: () => import("../screens/incident.js") },
   { name: "view", title: "View", isListed: false, load: () => import("../screens/view.js") },
+  { name: "integration", title: "Integration", isListed: true, load: () => import("../screens/integration.js") },
   { name: "settings", title: "Settings", isListed: true, load: () => import("../screens/settings.js") },
 ];
 

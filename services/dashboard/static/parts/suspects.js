@@ -23,7 +23,7 @@ export function Suspects({ metric, within, isQuiet = false }) {
 function Table({ data }) {
   return html`<div class="scroll" tabindex="0" role="region" aria-label=${`Suspects for ${data.title}`}>
     <table class="suspects" data-metric=${data.metric}>
-      <thead><tr><th scope="col">Suspected for ${data.title}</th><th scope="col">Its figure</th><th scope="col">The rest</th><th scope="col">Usually</th><th scope="col">Beyond expectation</th></tr></thead>
+      <thead><tr><th scope="col">Suspected for ${data.title}</th><th scope="col">Its figure</th><th scope="col">The rest</th><th scope="col">Usually</th><th scope="col">Grew, beside the rest</th></tr></thead>
       <tbody>${data.suspects.map((/** @type {any} */ one) => html`<${Row} one=${one} unit=${data.unit} />`)}</tbody>
     </table>
   </div>`;
@@ -39,6 +39,6 @@ function Row({ one, unit }) {
     <td class="is-bad">${share(one.figure.value)} <span class="note">n ${countText(one.figure.n)}</span></td>
     <td>${share(one.rest.value)} <span class="note">n ${countText(one.rest.n)}</span></td>
     <td>${share(one.usual.value)} <span class="note">n ${countText(one.usual.n)}</span></td>
-    <td>${one.factor.toFixed(1)} × the rest</td>
+    <td>${one.factor.toFixed(1)} ×</td>
   </tr>`;
 }

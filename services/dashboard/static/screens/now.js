@@ -2,7 +2,7 @@
 // Now: viewers and their experience as it is, by every live dimension; what has finished in the last hour; who is suspected.
 
 import { liveSlice, narrowed } from "../core/filters.js";
-import { countText, durationText, NONE, valueText } from "../core/format.js";
+import { ageText, countText, NONE, valueText } from "../core/format.js";
 import { isBad, isShown } from "../core/figures.js";
 import { BACK, cellsOf, joined, TILES, valuesOf } from "../core/live.js";
 import { MINUTE_MS } from "../core/ranges.js";
@@ -13,6 +13,7 @@ import { Term } from "../parts/glossary.js";
 import { html } from "../parts/html.js";
 import { capital, metricOf, seen, titleOf } from "../parts/known.js";
 import { Spark, Status, useLive } from "../parts/live.js";
+import { WorldMap } from "../parts/map.js";
 import { go, Link, place } from "../parts/place.js";
 import { SUSPECTED, Suspects } from "../parts/suspects.js";
 
@@ -29,8 +30,8 @@ export default function Now() {
   return html`
     <${Controls} hasRange=${false} />
     <section aria-labelledby="now-title">
-      <div class="section-head"><h2 id="now-title">Now</h2><${Status} status=${status} /></div>
-      ${status.notice && html`<p class="notice" id="live-notice" role="status">${status.notice}</p>`}
+      <div class="section-head"><h2 id="now-title">Now</h2><${Status} status=${status} />${picture?.from_ms && html`<p class="note">What is counted is of the last ${ageText(picture.shown_until_ms - picture.from_ms)}.</p>`}</div>
+      ${status.notice && html`<p class="notice" id="live-notice" role="status">${status.notice}${picture?.state === "waiting" && html` <${Link} to=${{ screen: "integration" }}>Connect your player<//>`}</p>`}
       ${!isCountable && html`<p class="notice" id="not-live" role="status">Viewers of this moment are counted by one or two of the dimensions below: these filters hold for finished views alone.</p>`}
       ${isCountable && (picture ? html`<${Live} picture=${picture} chosen=${more.tile || "viewers"} isOld=${status.level !== "good"} slice=${slice ?? ""} />` : html`<${Skeleton} height=${330} />`)}
     </section>
@@ -55,9 +56,9 @@ function Live({ picture, chosen, isOld, slice }) {
       ${TILES.map((one) => html`<${Tile} key=${one.name} tile=${one} picture=${picture} span_ms=${span_ms} isChosen=${one === tile} />`)}
     </div>
     <span class="forms" id="back" role="group" aria-label="How far back">
-      ${[["", { title: durationText(span_ms) }], ...Object.entries(BACK)].map(([name, { title }]) => html`<button type="button" aria-pressed=${name === back} onClick=${() => go({ more: { back: name } }, { replace: true })}>${title}</button>`)}
+      ${[["", { title: ageText(span_ms) }], ...Object.entries(BACK)].map(([name, { title }]) => html`<button type="button" aria-pressed=${name === back} onClick=${() => go({ more: { back: name } }, { replace: true })}>${title}</button>`)}
     </span>
-    ${back ? html`<${Earlier} tile=${tile} picture=${picture} slice=${slice} back=${back} />` : html`<${Drawn} tile=${tile} found=${joined(tile, { from_ms: 0, step_ms: picture.bucket_ms, values: [] }, picture, "")} title=${`the last ${durationText(span_ms)} by 5 s`} />`}
+    ${back ? html`<${Earlier} tile=${tile} picture=${picture} slice=${slice} back=${back} />` : html`<${Drawn} tile=${tile} found=${joined(tile, { from_ms: 0, step_ms: picture.bucket_ms, values: [] }, picture, "")} title=${`the last ${ageText(span_ms)} by 5 s`} />`}
   </div>`;
 }
 
@@ -88,7 +89,7 @@ function Drawn({ tile, found, title }) {
 function Tile({ tile, picture, span_ms, isChosen }) {
   const figures = tile.isCount ? picture.totals : picture.now;
   const value = figures && Object.keys(figures).length ? tile.of(figures) : null;
-  const aside = [figures ? tile.aside(figures) : "", tile.isCount ? `last ${durationText(span_ms)}` : ""].filter(Boolean).join(" · ");
+  const aside = (figures ? tile.aside(figures) : "") || (tile.isCount ? `in ${ageText(span_ms)}` : "");
   return html`<article class="tile" id=${`tile-${tile.name}`} data-chosen=${isChosen}>
     <h3>${tile.term ? html`<${Term} title=${tile.title} term=${tile.term} />` : tile.title}</h3>
     <button type="button" class="pick-tile" aria-pressed=${isChosen} onClick=${() => go({ more: { tile: tile.name } }, { replace: true })}>
@@ -130,7 +131,7 @@ function Slices({ picture }) {
   const dimensions = Object.entries(picture.slices);
   if (!dimensions.length) return null;
   return html`<section aria-labelledby="slices-title">
-    <div class="section-head"><h2 id="slices-title">Viewers now, by dimension</h2><p class="note">failures: in the last ${durationText(picture.slices_ms)}</p></div>
+    <div class="section-head"><h2 id="slices-title">Viewers now, by dimension</h2><p class="note">failures: of the last ${ageText(picture.slices_ms)}</p></div>
     <div class="cards" id="slices">
       ${dimensions.map(([name, values]) => html`<${Slice} key=${name} name=${name} values=${values} />`)}
     </div>
@@ -142,6 +143,7 @@ function Slice({ name, values }) {
   const most = Math.max(1, ...values.map((one) => one.viewers_now));
   return html`<article class="card" id=${`slice-${name}`}>
     <h3>By ${titleOf(name)}</h3>
+    ${name === "country" && html`<${WorldMap} values=${values} isWarm=${isWarm} />`}
     <div class="scroll plain" tabindex="0" role="region" aria-label=${`Viewers by ${titleOf(name)}`}>
       <table>
         <thead><tr><th scope="col">${titleOf(name)}</th><th scope="col">Viewers</th><th scope="col">Rebuffering</th><th scope="col">Bitrate</th><th scope="col">Failures</th></tr></thead>
@@ -151,15 +153,17 @@ function Slice({ name, values }) {
   </article>`;
 }
 
+/** Whether a slice is marked. @param {any} one */
+const isWarm = (one) => (cellsOf(one).share ?? 0) > WARM.share && one.viewers_now >= WARM.viewers;
+
 /** @param {{name: string, one: any, most: number}} props */
 function SliceRow({ name, one, most }) {
   const cells = cellsOf(one);
-  const isWarm = cells.share !== null && cells.share > WARM.share && one.viewers_now >= WARM.viewers;
   const value = one.value === "(unknown)" ? null : one.value;
   return html`<tr>
     <th scope="row">${one.value === "(other)" ? one.value : html`<${Link} to=${{ filters: narrowed(place.value.filters, name, value) }}>${one.value}<//>`}
       <span class="bar" style=${{ width: `${(100 * one.viewers_now) / most}%` }}></span></th>
-    <td>${cells.viewers}</td><td class=${isWarm ? "is-warm" : ""}>${cells.rebuffering}</td><td>${cells.bitrate}</td>
+    <td>${cells.viewers}</td><td class=${isWarm(one) ? "is-warm" : ""}>${cells.rebuffering}</td><td>${cells.bitrate}</td>
     <td>${countText(one.failures)}</td>
   </tr>`;
 }

@@ -75,11 +75,11 @@ function Events({ row, tz }) {
   return html`<details open=${events.length <= 12}><summary>Every event (${events.length})</summary>
     <div class="scroll plain" tabindex="0" role="region" aria-label="Every event">
       <table>
-        <thead><tr><th scope="col">At</th><th scope="col">Clock</th><th scope="col">Event</th><th scope="col">Playhead</th><th scope="col">Bitrate</th></tr></thead>
+        <thead><tr><th scope="col">At</th><th scope="col">Clock</th><th scope="col" class="text">Event</th><th scope="col">Playhead</th><th scope="col">Bitrate</th></tr></thead>
         <tbody id="view-events">${events.map((/** @type {any} */ one) => html`<tr>
           <th scope="row">${durationText(one.at_ms)}</th>
           <td>${momentText(row.view_start_ms + one.at_ms, tz, { seconds: true })}</td>
-          <td>${one.event}</td>
+          <td class="text">${one.event}</td>
           <td>${one.playhead_ms === undefined ? NONE : durationText(one.playhead_ms)}</td>
           <td>${one.bitrate_bps === undefined ? NONE : bitrateText(one.bitrate_bps)}</td>
         </tr>`)}</tbody>

@@ -57,6 +57,9 @@ function Columns({ columns }) {
   </details>`;
 }
 
+/** Whether a column is sorted by, and stands at the right. @param {string} name */
+const isNumber = (name) => /_ms$|_count$|^score|_bps$/.test(name);
+
 /** The first page, and those that were asked for after it. @param {{first: any, columns: string[], params: any}} props */
 function Pages({ first, columns, params }) {
   const later = useSignal(/** @type {any[]} */ ([]));
@@ -84,11 +87,11 @@ function Pages({ first, columns, params }) {
         <thead><tr><th scope="col">View</th>${columns.map((name) => {
           const title = fieldTitle(name) ?? titleOf(name);
           const key = name === "view_start_ms" ? "time" : name;
-          return html`<th scope="col" aria-sort=${sort === key ? order || "descending" : undefined}>${/_ms$|_count$|^score|_bps$/.test(name) ? html`<button type="button" onClick=${() => sortBy(key)}>${title}</button>` : title}</th>`;
+          return html`<th scope="col" class=${isNumber(name) ? "" : "text"} aria-sort=${sort === key ? order || "descending" : undefined}>${isNumber(name) ? html`<button type="button" onClick=${() => sortBy(key)}>${title}</button>` : title}</th>`;
         })}</tr></thead>
         <tbody>${rows.map((row) => html`<tr key=${`${row.customer_id}/${row.view_id}/${row.day}`}>
           <th scope="row"><${Link} to=${{ screen: "view", customer: row.customer_id, more: { view: row.view_id, day: String(row.day) } }}>${row.view_id.length > 18 ? `${row.view_id.slice(0, 16)}…` : row.view_id}<//></th>
-          ${columns.map((name) => html`<td>${fieldText(name, row[name], place.value.tz)}</td>`)}
+          ${columns.map((name) => html`<td class=${isNumber(name) ? "" : "text"}>${fieldText(name, row[name], place.value.tz)}</td>`)}
         </tr>`)}</tbody>
       </table>
     </div>

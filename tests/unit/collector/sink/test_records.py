@@ -58,6 +58,7 @@ def test_a_rejected_input_says_why_and_whence() -> None:
         "detail": b"no",
         "service": b"collector",
         "origin": b"/cmcd/acme",
+        "customer": b"acme",
         "content-type": b"application/cmcd",
     }
     assert first.partition == partition_of(b"acme:s-1", 8)

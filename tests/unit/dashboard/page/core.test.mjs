@@ -2,11 +2,13 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { missingOf, NEEDED, snippetOf, SNIPPETS, verdictOf } from "../../../../services/dashboard/static/core/arrivals.js";
 import { chipOf, chipText, filterOf, liveSlice, narrowed } from "../../../../services/dashboard/static/core/filters.js";
 import { interval, isBad, isShown, viewsMin } from "../../../../services/dashboard/static/core/figures.js";
 import { ageText, changeText, valueText } from "../../../../services/dashboard/static/core/format.js";
 import { termOf } from "../../../../services/dashboard/static/core/glossary_lookup.js";
 import { joined, statusOf, TILES, valuesOf } from "../../../../services/dashboard/static/core/live.js";
+import { shapesOf, strengthOf } from "../../../../services/dashboard/static/core/map.js";
 import { addressOf, changed, placeOf } from "../../../../services/dashboard/static/core/place.js";
 import { HOUR_MS, localText, msOf, resolved } from "../../../../services/dashboard/static/core/ranges.js";
 import { linesOf } from "../../../../services/dashboard/static/core/series.js";
@@ -168,4 +170,37 @@ test("a slice that the past does not have is unknown there, and not zero", () =>
   const picture = { from_ms: 60_000, bucket_ms: 5_000, series: { viewers_now: [3] } };
   assert.deepEqual(joined(TILES[0], past, picture, "fastly"), { times: [60, 65], values: [null, 3] });
   assert.deepEqual(joined(TILES[0], past, { from_ms: null, bucket_ms: 5_000, series: {} }, "akamai"), { times: [60], values: [7] });
+});
+
+test("a checker says what arrives, and what views do not have", () => {
+  const none = { beacons: [], rejected_n: 0 };
+  const beacon = { event: "playing", source: "mux", appended_ms: 9_000 };
+  assert.equal(verdictOf(none, 10_000).level, "waiting");
+  assert.equal(verdictOf({ ...none, rejected_n: 2 }, 10_000).level, "broken");
+  assert.match(verdictOf({ beacons: [beacon], rejected_n: 0 }, 10_000).text, /playing by mux, came 1 s ago\.$/);
+  assert.equal(verdictOf({ beacons: [beacon], rejected_n: 1 }, 10_000).level, "old");
+  const found = Object.fromEntries(missingOf([{ cdn: "a", startup_ms: 0 }, { cdn: "" }]).map((one) => [one.name, one.has]));
+  assert.deepEqual([found.cdn, found.startup_ms, found.video_title], [1, 1, 0]);
+  assert.equal(missingOf([]).length, NEEDED.length);
+});
+
+test("the lines to paste have one's own collector and key", () => {
+  for (const name of Object.keys(SNIPPETS)) {
+    const text = snippetOf(name, "c.example:8080", "k-1");
+    assert.ok(text.includes("c.example:8080") && text.includes("k-1") && !/COLLECTOR|KEY/.test(text), name);
+  }
+});
+
+test("a country is found by its letters, and drawn in degrees from the north-west", () => {
+  const square = [[[0, 0], [10, 0], [10, 10], [0, 0]]];
+  const features = [
+    { id: "4", geometry: { type: "Polygon", coordinates: square } },
+    { id: "276", geometry: { type: "MultiPolygon", coordinates: [square, square] } },
+    { id: "999", geometry: null },
+  ];
+  const found = shapesOf(features, [["AF", "AFG", "004"], ["DE", "DEU", "276"]]);
+  assert.deepEqual(found[0], { code: "AF", path: "M180.0 85.0L190.0 85.0L190.0 75.0L180.0 85.0Z" });
+  assert.deepEqual([found[1].code, found[1].path.split("M").length], ["DE", 3]);
+  assert.deepEqual(found[2], { code: "", path: "" });
+  assert.ok(strengthOf(0, 5) === 0 && strengthOf(1, 1_000) > 0.2 && strengthOf(1_000, 1_000) === 1);
 });

@@ -1,0 +1,138 @@
+// @ts-check
+// Integration: "Are my beacons arriving?" Lines to paste, the newest beacons as they come, what was rejected and why, and what is missing.
+
+import { useSignal } from "@preact/signals";
+import { adviceOf, missingOf, NEEDED, snippetOf, SNIPPETS, verdictOf } from "../core/arrivals.js";
+import { countText, shareText } from "../core/format.js";
+import { momentText } from "../core/ranges.js";
+import { Answered, now_ms, useFetched, useQuestion } from "../parts/asking.js";
+import { Controls } from "../parts/controls.js";
+import { html } from "../parts/html.js";
+import { go, Link, place } from "../parts/place.js";
+
+const AGAIN_MS = 3_000;
+const VIEWS = 100;
+
+export default function Integration() {
+  const { customer } = place.value;
+  if (customer === "*") return html`<${Controls} hasRange=${false} /><section aria-labelledby="integration-title"><h2 id="integration-title">Integration</h2><${Choose} /></section>`;
+  return html`
+    <${Controls} hasRange=${false} />
+    <${Arriving} customer=${customer} />
+    <${Paste} customer=${customer} />
+    <${Missing} />`;
+}
+
+/** A customer without a view is in no list: its name is typed. */
+function Choose() {
+  const choose = (/** @type {any} */ event) => {
+    event.preventDefault();
+    const name = String(new FormData(event.target).get("name") ?? "").trim();
+    if (name) go({ customer: name });
+  };
+  return html`<p>Whose player is it? A customer is an environment of your organisation: its write keys are in <${Link} to=${{ screen: "settings", more: { part: "environments" } }}>Settings<//>.</p>
+    <form class="pick" id="choose-customer" onSubmit=${choose}><label>Customer <input name="name" required maxlength="64" autocomplete="off" /></label><button type="submit">Show its beacons</button></form>`;
+}
+
+/** @param {{customer: string}} props */
+function Arriving({ customer }) {
+  const address = `/v1/arrivals?${new URLSearchParams({ customer })}`;
+  const found = useFetched(address, () => address, AGAIN_MS);
+  return html`<section aria-labelledby="arriving-title">
+    <div class="section-head"><h2 id="arriving-title">Are my beacons arriving?</h2></div>
+    <${Answered} of=${found} height=${120} draw=${(/** @type {any} */ data) => html`<${Arrivals} data=${data} />`} />
+  </section>`;
+}
+
+/** @param {{data: any}} props */
+function Arrivals({ data }) {
+  const verdict = verdictOf(data, now_ms.value);
+  return html`
+    <p class="status" id="verdict" data-level=${verdict.level} role="status"><span class="dot" aria-hidden="true"></span>${verdict.text}</p>
+    <p class="note">${countText(data.beacons_n)} beacons of ${countText(data.views_n)} views and ${countText(data.rejected_n)} rejected inputs in the last ${data.seconds / 60} minutes${data.is_cut ? "; more came than are looked at" : ""}.</p>
+    ${data.beacons.length > 0 && html`<${Beacons} beacons=${data.beacons} />`}
+    ${data.rejected.length > 0 && html`<h3>Rejected</h3><${Rejected} id="rejected" rejected=${data.rejected} />`}
+    ${data.nobodys?.length > 0 && html`<h3>Input that names no customer</h3><p class="note">Seen by those alone who run the installation: a wrong write key ends here.</p><${Rejected} id="nobodys" rejected=${data.nobodys} />`}`;
+}
+
+/** @param {{beacons: any[]}} props */
+function Beacons({ beacons }) {
+  const { customer, tz } = place.value;
+  return html`<div class="scroll short" tabindex="0" role="region" aria-label="The newest beacons">
+    <table id="beacons">
+      <thead><tr><th scope="col">Came at</th><th scope="col" class="text">Event</th><th scope="col" class="text">Client's own name</th><th scope="col" class="text">View</th><th scope="col">Number</th><th scope="col" class="text">Client</th><th scope="col" class="text">Browser</th><th scope="col" class="text">Country</th><th scope="col">Fields</th></tr></thead>
+      <tbody>${beacons.map((one) => html`<tr key=${`${one.view_id}/${one.appended_ms}/${one.seq}/${one.source_event}`}>
+        <th scope="row">${momentText(one.appended_ms, tz, { seconds: true })}</th><td class="text">${one.event}</td><td class="text">${one.source_event}</td>
+        <td class="text"><${Link} to=${{ screen: "view", customer, more: { view: one.view_id } }}>${one.view_id.slice(0, 12)}<//></td><td>${one.seq ?? "–"}</td><td class="text">${one.source}</td><td class="text">${one.browser ?? "–"}</td><td class="text">${one.country ?? "–"}</td>
+        <td><details class="where"><summary>${one.fields.length}</summary><span class="note">${one.fields.join(", ")}</span></details></td>
+      </tr>`)}</tbody>
+    </table>
+  </div>`;
+}
+
+/** @param {{id: string, rejected: any[]}} props */
+function Rejected({ id, rejected }) {
+  const { tz } = place.value;
+  return html`<div class="scroll short" tabindex="0" role="region" aria-label="What was rejected">
+    <table id=${id}>
+      <thead><tr><th scope="col">Came at</th><th scope="col" class="text">Why</th><th scope="col" class="text">Where</th><th scope="col" class="text">What to do</th><th scope="col" class="text">Its beginning</th></tr></thead>
+      <tbody>${rejected.map((one) => html`<tr>
+        <th scope="row">${momentText(one.appended_ms, tz, { seconds: true })}</th>
+        <td class="text"><b>${one.reason}</b><span class="texts">${one.detail}</span></td><td class="text">${one.origin}</td><td class="text advice">${adviceOf(one.reason)}</td><td class="text"><code>${one.text.slice(0, 120)}</code></td>
+      </tr>`)}</tbody>
+    </table>
+  </div>`;
+}
+
+/** Lines for one's player, with the write key. @param {{customer: string}} props */
+function Paste({ customer }) {
+  const { more } = place.value;
+  const address = `/v1/keys?${new URLSearchParams({ customer, limit: "500" })}`;
+  const found = useFetched(address, () => address);
+  const isCopied = useSignal(false);
+  const keys = (found.data?.keys ?? []).filter((/** @type {any} */ one) => one.revoked_ms === null && (one.expires_ms ?? Infinity) > Date.now());
+  const key = keys.find((/** @type {any} */ one) => one.key === more.key)?.key ?? keys[0]?.key ?? customer;
+  const collector = more.collector || `${location.hostname}:8080`;
+  const player = SNIPPETS[more.player ?? ""] ? more.player : "mux-embed";
+  const text = snippetOf(player, collector, key);
+  const set = (/** @type {string} */ name) => (/** @type {any} */ event) => go({ more: { [name]: event.target.value.trim() } }, { replace: true });
+  const copy = async () => {
+    try {
+      await navigator.clipboard.writeText(text);
+      isCopied.value = true;
+    } catch {
+      // Without a secure context: the lines can be marked.
+    }
+  };
+  return html`<section aria-labelledby="paste-title">
+    <div class="section-head"><h2 id="paste-title">Lines for your player</h2></div>
+    <div class="controls">
+      <label class="pick">Player <select id="player" value=${player} onChange=${set("player")}>${Object.entries(SNIPPETS).map(([name, { title }]) => html`<option value=${name}>${title}</option>`)}</select></label>
+      <label class="pick">Collector <input id="collector" value=${collector} maxlength="253" size="24" onChange=${set("collector")} autocomplete="off" spellcheck=${false} /></label>
+      ${keys.length > 1 && html`<label class="pick">Write key <select id="key" value=${key} onChange=${set("key")}>${keys.map((/** @type {any} */ one) => html`<option value=${one.key}>${one.name || one.key}</option>`)}</select></label>`}
+      <button type="button" onClick=${copy}>${isCopied.value ? "Copied" : "Copy"}</button>
+    </div>
+    <pre class="code" id="snippet" tabindex="0"><code>${text}</code></pre>
+    <p class="note">${keys.length ? "" : "No write key was made: the customer's own id is one where it is not switched off. "}All other clients are in docs/clients.md. <${Link} to=${{ screen: "settings", more: { part: "environments", of: customer } }}>Write keys<//></p>
+  </section>`;
+}
+
+/** What finished views of the last hour do not say. */
+function Missing() {
+  const within = { ...place.value, range: "1h", from: "", to: "", filters: [] };
+  const found = useQuestion("/v1/views", within, { columns: NEEDED.map(({ name }) => name).join(","), limit: VIEWS }, 10_000);
+  return html`<section aria-labelledby="missing-title">
+    <div class="section-head"><h2 id="missing-title">What is missing for which figure</h2></div>
+    <${Answered} of=${found} height=${200} draw=${(/** @type {any} */ data) => html`<${Fields} rows=${data.views} />`} />
+  </section>`;
+}
+
+/** @param {{rows: any[]}} props */
+function Fields({ rows }) {
+  if (!rows.length) return html`<p class="empty" id="none-finished">No view finished in the last hour. A view finishes a minute after its end, or five minutes after its last beacon.</p>`;
+  return html`<p class="note">Of the newest ${countText(rows.length)} views of the last hour.</p>
+    <div class="scroll plain" tabindex="0" role="region" aria-label="What is missing"><table id="missing">
+      <thead><tr><th scope="col">Field</th><th scope="col">Views that have it</th><th scope="col" class="text">Without it</th></tr></thead>
+      <tbody>${missingOf(rows).map((one) => html`<tr key=${one.name}><th scope="row">${one.title}</th><td class=${one.has ? "" : "is-bad"}>${shareText(one.has / one.of)} <span class="note">n ${countText(one.of)}</span></td><td class="text">${one.has === one.of ? "" : one.loses}</td></tr>`)}</tbody>
+    </table></div>`;
+}
