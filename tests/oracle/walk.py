@@ -78,6 +78,9 @@ class Walk:
         self._rates: list[tuple[int, int]] = []
         self._playhead: tuple[int, int] | None = None
         self._live = self._begun = False
+        #: Whether the server's clock alone gave what elapsed last, and the corrected time of the newest beacon of which it did.
+        self._by_server = False
+        self._ahead_at = 0
         #: Silences in playing before the rhythm is known, and the gap that each of them is then.
         self._unjudged: list[tuple[Span, int, int]] = []
         for one in play:
@@ -167,9 +170,17 @@ class Walk:
         elapsed, last.stepped = self._elapsed(last, one, advance, counting=counting)
         elapsed = min(elapsed, DAY_MS)
         at_ms = last.at_ms + elapsed
+        heard = list(self._beats), list(self._intervals)
         self._note_heartbeat(one, at_ms)
         if counting:
-            last.gap_ms = self._gap(last, one, elapsed, advance)
+            last.gap_ms, slow = self._gap(last, one, elapsed, advance)
+            if slow is not None:
+                elapsed, self._by_server = min(elapsed, slow), False
+                at_ms = last.at_ms + elapsed
+                self._beats, self._intervals = heard
+                self._note_heartbeat(one, at_ms)
+        if self._by_server and elapsed <= 90_000 and last.step.own_name != "devicesleep":
+            self._ahead_at = at_ms
         last.ms = elapsed - last.gap_ms
         if advance and last.ms >= 5_000:
             self._rates.append((advance, last.ms))
@@ -244,12 +255,31 @@ class Walk:
             return None
         return advance * last_ms // last
 
+    def _is_slow(self, last: Span, one: Step, advance: int | None, most: int) -> bool:
+        """Whether a request took longer than the playhead's advance, by more than two seconds and so much at the most."""
+        server = one.at_ms + one.offset_ms - last.at_ms - self._usual(one)
+        played = self._rate_of(advance)
+        return played is not None and played >= 5_000 and 2_000 < server - played <= most
+
     def _elapsed(self, last: Span, one: Step, advance: int | None, *, counting: bool) -> tuple[int, bool]:
+        server = one.at_ms + one.offset_ms - last.at_ms - self._usual(one)
+        client = one.at_ms - last.step.at_ms
+        if last.at_ms == self._ahead_at and self._knows(one) and 8_000 < client - server <= 90_000:
+            self._by_server = True
+            return max(server, 0), False
+        elapsed, stepped = self._by_witnesses(last, one, advance, counting=counting)
+        self._by_server = stepped and elapsed == server
+        return elapsed, stepped
+
+    def _by_witnesses(self, last: Span, one: Step, advance: int | None, *, counting: bool) -> tuple[int, bool]:
         client = one.at_ms - last.step.at_ms
         server = one.at_ms + one.offset_ms - last.at_ms - self._usual(one)
         if client < 0 and server < 0:
             return advance if advance is not None else 0, True
         played = self._rate_of(advance)
+        longer = client >= 0 and not self._live and played is not None and played > client + 8_000
+        if longer and played is not None and self._is_slow(last, one, advance, DAY_MS):
+            return played, True
         witnessed = advance is not None and advance >= client / 2
         further = played or 0
         known, possible = self._knows(one), server >= -2_000 or client > 90_000
@@ -267,7 +297,7 @@ class Walk:
         )
         if not any(lines):
             return client, False
-        if played is not None and played >= 5_000 and 2_000 < server - played <= 30_000:
+        if played is not None and self._is_slow(last, one, advance, 30_000):
             return played, True
         return max(server, 0), True
 
@@ -300,6 +330,9 @@ class Walk:
 
     def _note_delay(self, own: Delay) -> None:
         """Notes a delay that may be the usual one."""
+        if self._lows and own.at_ms == self._ahead_at and own.ms < self._least:
+            # The request at which the clock stepped was slow: its corrected time is too late.
+            return
         if self._lows and self._is_early(own):
             if self._early is None or self._early.recv_ms == own.recv_ms:
                 self._early = own
@@ -332,9 +365,10 @@ class Walk:
             return 300_000
         return 600_000 if self._request_count >= 3 else None
 
-    def _gap(self, last: Span, one: Step, elapsed: int, advance: int | None) -> int:
+    def _gap(self, last: Span, one: Step, elapsed: int, advance: int | None) -> tuple[int, int | None]:
+        """The gap; and what elapsed by the playhead, where there is none and the request was slow."""
         if last.step.own_name == "devicesleep":
-            return elapsed
+            return elapsed, None
         silence, before = 0, last.at_ms
         shift = last.at_ms - last.step.at_ms
         for at_ms in [*(ended + shift for ended in self._requests), last.at_ms + elapsed]:
@@ -348,11 +382,13 @@ class Walk:
             gap = elapsed - advance if elapsed - advance > 10_000 else 0
         limit = self._limit_ms(last, one, advance)
         if limit is not None and silence > limit:
-            return gap
+            return gap, None
+        if last.stepped and self._is_slow(last, one, advance, DAY_MS):
+            return 0, self._rate_of(advance)
         playing = last.state == "playing" and not self._in_break and one.source != "mux"
         if silence > 90_000 and gap and playing and self._rhythm_ms() is None and len(self._unjudged) < 8:
             self._unjudged.append((last, silence, gap))
-        return 0
+        return 0, None
 
     def _shown(self, last: Span, one: Step, at_ms: int) -> int:
         """How long it played by the playhead alone, while the beacons still said that it was starting."""

@@ -31,6 +31,12 @@ def test_every_metric_of_the_table_can_be_asked_for() -> None:
     assert set(titles()) - LIVE <= asked
 
 
+def test_every_metric_that_can_be_asked_for_is_defined_in_the_table() -> None:
+    asked = {metric.title.partition(", ")[0] for metric in METRICS.values()}
+
+    assert asked <= set(titles())
+
+
 def test_parts_that_sums_have_are_the_measures_of_rollups() -> None:
     assert {*measures.COUNTED, *measures.SUMMED} == OF_SUMS
     assert set(PARTS) >= OF_SUMS

@@ -11,6 +11,22 @@ export const GLOSSARY = [
     "cta": "CTA-2066 counts sessions. CTA-5004-B: sid is a session too, which may hold several views"
   },
   {
+    "name": "viewers",
+    "formula": "number of distinct viewer_user_id, else viewer_id, that are not null; in rollups by a sketch, about 2 %",
+    "source": "Mux, unique viewers",
+    "clients": "mux, EPAS, native, where the page gives an id or mux-embed its cookie",
+    "mux": "same",
+    "cta": "– (neither has a viewer)"
+  },
+  {
+    "name": "views with a first frame",
+    "formula": "number of views that played",
+    "source": "Mux, views without exits before start and start-up failures",
+    "clients": "all",
+    "mux": "same, but any sign of playing counts",
+    "cta": "CTA-2066, sessions with playback. CTA-5004-B: sta=p, msd"
+  },
+  {
     "name": "video start-up time",
     "formula": "median, p95 of startup_ms",
     "source": "Mux, video startup time",
@@ -33,6 +49,22 @@ export const GLOSSARY = [
     "clients": "mux, native",
     "mux": "same",
     "cta": "– (no time of the page's or player's load in either)"
+  },
+  {
+    "name": "player start-up time",
+    "formula": "median of player_startup_ms",
+    "source": "Mux, player startup time",
+    "clients": "mux, native",
+    "mux": "same",
+    "cta": "–"
+  },
+  {
+    "name": "page load time",
+    "formula": "median of page_load_ms",
+    "source": "Mux, page load time",
+    "clients": "mux, native",
+    "mux": "same",
+    "cta": "–"
   },
   {
     "name": "exits before video start",
@@ -67,6 +99,14 @@ export const GLOSSARY = [
     "cta": "– (CTA-2066 knows playing time and rebuffering time apart)"
   },
   {
+    "name": "watch time of a view",
+    "formula": "median of watch_ms",
+    "source": "Mux, watch time, of one view",
+    "clients": "as watch time",
+    "mux": "Mux shows the sum and the mean",
+    "cta": "–"
+  },
+  {
     "name": "playing time",
     "formula": "Σ playing_ms",
     "source": "Mux, playing time; CTA-2066, playing time",
@@ -99,6 +139,14 @@ export const GLOSSARY = [
     "cta": "CTA-5004-B: bsa, of the session; the row has the play's part"
   },
   {
+    "name": "rebuffer events",
+    "formula": "Σ rebuffer_count",
+    "source": "Mux, rebuffer count",
+    "clients": "all",
+    "mux": "same",
+    "cta": "CTA-2066, number of rebuffering events: same. CTA-5004-B: bsa, of the session"
+  },
+  {
     "name": "rebuffer duration",
     "formula": "median, p95 of rebuffer_ms",
     "source": "Mux, rebuffer duration",
@@ -113,6 +161,14 @@ export const GLOSSARY = [
     "clients": "all",
     "mux": "same; mux-embed joins seeks within 2 s",
     "cta": "CTA-5004-B: the time with sta=k"
+  },
+  {
+    "name": "seeks",
+    "formula": "Σ seek_count",
+    "source": "Mux, seek latency (its count)",
+    "clients": "all",
+    "mux": "same; mux-embed joins seeks within 2 s",
+    "cta": "CTA-5004-B: entries into sta=k"
   },
   {
     "name": "weighted average bitrate",
@@ -184,6 +240,38 @@ export const GLOSSARY = [
     "source": "Mux, viewer experience score (parts); Conviva, SPI",
     "clients": "all",
     "mux": "the parts are Mux's, their combination is ours (scores)",
+    "cta": "–"
+  },
+  {
+    "name": "start-up score",
+    "formula": "mean of score_startup",
+    "source": "Mux, startup time score",
+    "clients": "all",
+    "mux": "its formula, of our start-up time",
+    "cta": "–"
+  },
+  {
+    "name": "smoothness score",
+    "formula": "mean of score_smooth",
+    "source": "Mux, smoothness score",
+    "clients": "all",
+    "mux": "its formula",
+    "cta": "–"
+  },
+  {
+    "name": "quality score",
+    "formula": "mean of score_quality",
+    "source": "Mux, video quality score",
+    "clients": "mux, native",
+    "mux": "its formula",
+    "cta": "–"
+  },
+  {
+    "name": "success score",
+    "formula": "mean of score_success",
+    "source": "Mux, playback success score",
+    "clients": "all",
+    "mux": "its formula; business exceptions have none",
     "cta": "–"
   }
 ];

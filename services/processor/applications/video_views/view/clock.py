@@ -102,6 +102,8 @@ class Clock(msgspec.Struct, array_like=True, gc=False):
     early: Level | None = None
     #: The delay of the first beacon is known to be the usual one.
     is_usual_at_first: bool = False
+    #: The corrected time of the last timed beacon, where that may be too late by as much as its request was slow. 0: it is not.
+    ahead_at_ms: int = 0
 
 
 def begin(clock: Clock, step: Step) -> None:

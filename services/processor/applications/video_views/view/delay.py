@@ -62,7 +62,9 @@ def take_delay(clock: Clock, step: Step) -> int:
     at_ms = step.at_ms + clock.shift_ms
     delay_ms = step.server_ms - at_ms
     usual = clock.usual
-    if not step.trusts_first:
+    # Else its corrected time is too late, by the delay of the request at which the clock stepped.
+    is_placed = usual is None or clock.ahead_at_ms != at_ms or delay_ms >= usual.least_ms
+    if not step.trusts_first and is_placed:
         if usual is not None and delay_ms < usual.most_ms - LEVEL_SPREAD_MS_MAX:
             if clock.early is None or clock.early.since_recv_ms == step.recv_ms:
                 # It may have waited for its request while the clock was set forward, and has an offset of after that. Then

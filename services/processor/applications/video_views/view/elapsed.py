@@ -40,6 +40,8 @@ class Elapsed(NamedTuple):
     #: A silence that may turn out to hold a gap, and that gap; 0: none.
     quiet_ms: int = 0
     later_gap_ms: int = 0
+    #: The server's clock alone says so: it is too long by as much as the request was slow.
+    by_server: bool = False
 
 
 class Times(NamedTuple):
@@ -61,13 +63,21 @@ class Between(NamedTuple):
 
 def elapsed(clock: Clock, at_ms: int, step: Step, between: Between) -> Elapsed:
     """The time from the last timed beacon, at corrected time `at_ms`, to `step`, which the client sends next."""
-    client_ms = step.at_ms + clock.shift_ms - at_ms
     shown_ms = of_clock.shown_ms(clock, step) if between.is_playing else None
-    took_ms = _stepped(clock, at_ms, step, shown_ms, is_counting=between.is_counting)
-    is_step = took_ms is not None
-    bounded_ms = max(0, min(client_ms if took_ms is None else took_ms, STEP_MS_MAX, NUMBER_MAX - at_ms))
+    times = _times(clock, at_ms, step, shown_ms)
+    is_ahead = clock.ahead_at_ms == at_ms and is_known(clock, step)
+    if is_ahead and STEP_MS_MIN < times.client_ms - times.server_ms <= SILENCE_MS_MIN:
+        # The request before was slow, and all of its delay has counted.
+        took_ms: int | None = times.server_ms
+        is_step = False
+    else:
+        took_ms = _stepped(clock, step, times, is_counting=between.is_counting)
+        is_step = took_ms is not None
+    by_server = took_ms == times.server_ms
+    bounded_ms = max(0, min(times.client_ms if took_ms is None else took_ms, STEP_MS_MAX, NUMBER_MAX - at_ms))
+    by_server = by_server and bounded_ms <= SILENCE_MS_MIN and not clock.sleeps
     if not between.is_counting:
-        return Elapsed(bounded_ms, 0, is_step)
+        return Elapsed(bounded_ms, 0, is_step, by_server=by_server)
     if clock.sleeps:
         return Elapsed(bounded_ms, bounded_ms, is_step)
     quiet_ms = bounded_ms
@@ -82,24 +92,48 @@ def elapsed(clock: Clock, at_ms: int, step: Step, between: Between) -> Elapsed:
         gap_ms = bounded_ms - shown_ms if bounded_ms - shown_ms > UNWITNESSED_MS_MAX else 0
     if quiet_ms > limit_ms(clock, at_ms + bounded_ms, step, has_witness=has_witness, is_waiting=between.is_waiting):
         return Elapsed(bounded_ms, gap_ms, is_step)
+    if is_step and has_witness and _was_slow(times, STEP_MS_MAX):
+        return Elapsed(times.played_ms or 0, 0, is_step)
     if quiet_ms > SILENCE_MS_MIN and gap_ms and between.is_playing:
         return Elapsed(bounded_ms, 0, is_step, quiet_ms, gap_ms)
-    return Elapsed(bounded_ms, 0, is_step)
+    return Elapsed(bounded_ms, 0, is_step, by_server=by_server)
 
 
-def _stepped(clock: Clock, at_ms: int, step: Step, shown_ms: int | None, *, is_counting: bool) -> int | None:
+def _times(clock: Clock, at_ms: int, step: Step, shown_ms: int | None) -> Times:
+    """The time from the last timed beacon to `step` by each witness."""
+    return Times(
+        step.at_ms + clock.shift_ms - at_ms,
+        step.server_ms - at_ms - usual_ms(clock, step),
+        shown_ms,
+        None if shown_ms is None else of_clock.played_ms(clock, shown_ms),
+    )
+
+
+def _stepped(clock: Clock, step: Step, times: Times, *, is_counting: bool) -> int | None:
     """The elapsed time by the witnesses, if they show that the client's clock stepped; else None."""
-    client_ms = step.at_ms + clock.shift_ms - at_ms
-    server_ms = step.server_ms - at_ms - usual_ms(clock, step)
-    played_ms = None if shown_ms is None else of_clock.played_ms(clock, shown_ms)
+    client_ms, server_ms, shown_ms, played_ms = times
     if client_ms < 0 and server_ms < 0:
         return shown_ms or 0
-    if not (client_ms < 0 or _is_denied(clock, step, Times(client_ms, server_ms, shown_ms, played_ms), is_counting)):
-        return None
-    if played_ms is not None and played_ms >= RATE_MS_MIN and AGREE_MS < server_ms - played_ms <= DENIED_MS:
-        # The request was slow.
+    if client_ms >= 0 and _is_longer(clock, step, times):
         return played_ms
-    return max(server_ms, 0)
+    if not (client_ms < 0 or _is_denied(clock, step, times, is_counting)):
+        return None
+    return played_ms if _was_slow(times, DENIED_MS) else max(server_ms, 0)
+
+
+def _was_slow(times: Times, by_ms_max: int) -> bool:
+    """Whether the playhead shows that the request was slow, by at most so much."""
+    played_ms = times.played_ms or 0
+    return played_ms >= RATE_MS_MIN and AGREE_MS < times.server_ms - played_ms <= by_ms_max
+
+
+def _is_longer(clock: Clock, step: Step, times: Times) -> bool:
+    """Whether the playhead and the server's clock show that more has elapsed than the client's clock says.
+
+    Where it is not by the same amount the request was slow. After a stall a live stream goes on at its edge by itself.
+    """
+    longer_ms = (times.played_ms or 0) - times.client_ms
+    return longer_ms > STEP_MS_MIN and _was_slow(times, STEP_MS_MAX) and not of_clock.is_live(clock, step)
 
 
 def _is_denied(clock: Clock, step: Step, times: Times, is_counting: bool) -> bool:  # as `Between` has it

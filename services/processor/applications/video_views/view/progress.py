@@ -172,6 +172,8 @@ def _judge(progress: Progress, next_step: Step) -> int:
     of_view.step_count += found.is_step
     # Corrected time passes by what has elapsed, also where the client's difference is out of bounds.
     of_view.shift_ms = progress.at_ms + found.elapsed_ms - next_step.at_ms
+    if found.by_server:
+        of_view.ahead_at_ms = progress.at_ms + found.elapsed_ms
     if found.gap_ms:
         clock.note_gap(of_view, found.gap_ms, has_played=_had_played(progress))
     is_open = found.quiet_ms and known_limit_ms(of_view) is None and not (progress.ads and progress.ads.state)
