@@ -16,7 +16,8 @@ PAUSED: list[Event] = [*BEFORE, (61_500, "pause", None, {})]
 
 @pytest.mark.parametrize("client", CLIENTS)
 @pytest.mark.parametrize(
-    ("before", "minutes", "is_late"), [(BEFORE, 64, False), (BEFORE, 66, True), (PAUSED, 119, False), (PAUSED, 121, True)]
+    ("before", "minutes", "is_late"),
+    [(BEFORE, 64, False), (BEFORE, 66, True), (PAUSED, 119, False), (PAUSED, 121, True)],
 )
 def test_a_silence_of_more_than_65_minutes_ends_the_row_and_the_rest_is_late(
     client: Client, before: list[Event], minutes: int, is_late: bool
