@@ -11,7 +11,7 @@ import yaml
 from deploy.local.paths import LOCAL
 
 FOLDER: Final = Path(__file__).parent
-OVERLAYS: Final = ("staging", "production", "production-spool", "production-lag-scaling")
+OVERLAYS: Final = ("staging", "production", "production-spool", "production-lag-scaling", "production-ingress")
 _SECONDS_MAX: Final = 120
 
 

@@ -10,6 +10,7 @@ from services.collector.settings import CollectorSettings
 from services.dashboard.settings import DashboardSettings
 from services.finalizer.settings import FinalizerSettings
 from services.processor.settings import ProcessorSettings
+from services.query.settings import QuerySettings
 from services.rim.http.credentials import entry
 from services.serving.settings import ServingSettings
 from shared.settings import Settings
@@ -20,13 +21,22 @@ SETTINGS: dict[str, type[Settings]] = {
     "finalizer": FinalizerSettings,
     "serving": ServingSettings,
     "dashboard": DashboardSettings,
+    "query": QuerySettings,
 }
+#: Reads nothing of Kafka.
+WITHOUT_KAFKA = frozenset({"query"})
 #: What the image itself sets (deploy/Dockerfile).
 OF_IMAGE = {"finalizer": {"FINALIZER_JARS_DIR": "/opt/playhead/jars"}}
 #: Keys of the Secret that are not just any text.
 SECRETS = {
     "dashboard-lookup-token": "a token of the dashboard alone",
-    "lookup-credentials": entry("dashboard", ["lookups", "objects"], "a token of the dashboard alone"),
+    "query-lookup-token": "a token of the questions alone",
+    "lookup-credentials": " ".join(
+        (
+            entry("dashboard", ["lookups", "objects"], "a token of the dashboard alone"),
+            entry("query", ["lookups"], "a token of the questions alone"),
+        )
+    ),
 }
 _UNITS = {"Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40}
 
@@ -74,13 +84,14 @@ def environment(overlay: str, name: str, container: dict[str, Any], index: int) 
     common = next(
         one for one in of_kind(overlay, "ConfigMap").values() if one["metadata"]["name"].startswith("playhead-")
     )
-    assert container["envFrom"] == [{"configMapRef": {"name": common["metadata"]["name"]}}]
+    if name not in WITHOUT_KAFKA:
+        assert container["envFrom"] == [{"configMapRef": {"name": common["metadata"]["name"]}}]
     fields = {
         "metadata.name": f"{name}-{index}",
         "metadata.namespace": "playhead",
         "metadata.labels['apps.kubernetes.io/pod-index']": str(index),
     }
-    environ: dict[str, str] = dict(common["data"]) | OF_IMAGE.get(name, {})
+    environ: dict[str, str] = (dict(common["data"]) if "envFrom" in container else {}) | OF_IMAGE.get(name, {})
     for variable in container.get("env", []):
         if "valueFrom" in variable:
             value = fields[variable["valueFrom"]["fieldRef"]["fieldPath"]]

@@ -8,9 +8,11 @@ from services.collector.settings import CollectorSettings
 from services.dashboard.settings import DashboardSettings
 from services.finalizer.settings import FinalizerSettings
 from services.processor.settings import ProcessorSettings
+from services.query.settings import QuerySettings
 from shared.topics import BEACONS, PROFILES
 from tests.integration.manifested import (
     SETTINGS,
+    WITHOUT_KAFKA,
     bytes_of,
     containers,
     objects,
@@ -34,7 +36,7 @@ def test_every_object_is_of_the_published_schema(overlay: str) -> None:
     for one in objects(overlay):
         if one["kind"] not in CUSTOM:
             kubernetes_validate.validate(one, SCHEMA, strict=True)
-    assert workloads(overlay).keys() == {"topics", "collector", "processor", "finalizer", "serving", "dashboard"}
+    assert workloads(overlay).keys() == {"topics", *SETTINGS}
 
 
 def test_an_object_with_a_misspelt_field_is_refused() -> None:
@@ -120,7 +122,7 @@ def test_ports_of_services_are_ports_of_containers(overlay: str) -> None:
         assert ports.items() >= {
             (f"{'standby-' if container['name'] == 'standby' else ''}admin", given.admin_port),  # type: ignore[attr-defined]
         }
-        if isinstance(given, CollectorSettings | DashboardSettings):
+        if isinstance(given, CollectorSettings | DashboardSettings | QuerySettings):
             assert ports["http"] == given.port
         if isinstance(given, ProcessorSettings):
             assert given.lookup_port in ports.values()
@@ -214,7 +216,7 @@ def test_what_is_not_named_is_forbidden_on_the_network(overlay: str) -> None:
     assert nothing == {"podSelector": {}, "policyTypes": ["Ingress", "Egress"]}
     for name, one in workloads(overlay).items():
         labels = one["spec"]["template"]["metadata"]["labels"]
-        assert labels["playhead.dev/kafka"] == "client", name
+        assert (labels.get("playhead.dev/kafka") == "client") == (name not in WITHOUT_KAFKA), name
         wants_postgres = any(
             str(v.get("value")).endswith("postgres-dsn")
             for _, c in containers(overlay)
@@ -228,12 +230,40 @@ def test_what_is_not_named_is_forbidden_on_the_network(overlay: str) -> None:
         if any("from" not in rule for rule in policy["spec"].get("ingress", []))
     ]
     assert sorted(open_to_all) == ["page", "players"]
+    # What goes out has a named end: pods, or a network that is not everything.
+    for name, policy in policies.items():
+        for rule in policy["spec"].get("egress", []):
+            assert rule["to"], name
+            for end in rule["to"]:
+                assert end.keys() <= {"podSelector", "namespaceSelector", "ipBlock"}, name
+                assert end.get("ipBlock", {}).get("cidr") != "0.0.0.0/0", name
+
+
+def test_players_and_people_come_in_by_tls_alone() -> None:
+    overlay = "production-ingress"
+    found = of_kind(overlay, "Ingress")
+    assert found.keys() == {"players", "page"}
+    services_of = of_kind(overlay, "Service")
+    for one in found.values():
+        (rule,), (tls,) = one["spec"]["rules"], one["spec"]["tls"]
+        assert tls["hosts"] == [rule["host"]]
+        assert tls["secretName"]
+        (path,) = rule["http"]["paths"]
+        named = path["backend"]["service"]
+        ports = {port["name"] for port in services_of[named["name"]]["spec"]["ports"]}
+        assert named["port"]["name"] in ports
+    (container,) = pods(overlay)["dashboard"]["containers"]
+    given = settings(overlay, "dashboard", container)
+    assert isinstance(given, DashboardSettings)
+    assert given.public_url == f"https://{found['page']['spec']['rules'][0]['host']}"
+    assert given.is_secure
+    assert given.proxies
 
 
 @overlays
 def test_disruptions_and_scaling_leave_enough(overlay: str) -> None:
     budgets = of_kind(overlay, "PodDisruptionBudget")
-    assert budgets.keys() == {"collector", "processor", "serving", "dashboard"}
+    assert budgets.keys() == set(SETTINGS)
     assert {budget["spec"]["maxUnavailable"] for budget in budgets.values()} == {1}
     scaler = of_kind(overlay, "HorizontalPodAutoscaler")["collector"]["spec"]
     assert scaler["minReplicas"] >= 2
@@ -267,6 +297,7 @@ def test_kafka_is_as_the_topics_need_it(overlay: str) -> None:
     assert brokers >= profile.replication_factor
     config = kafka["config"]
     assert config["auto.create.topics.enable"] is False
+    assert config["ssl.enabled.protocols"] == "TLSv1.2,TLSv1.3"
     assert config["unclean.leader.election.enable"] is False
     for name in ("default", "offsets.topic", "transaction.state.log"):
         assert config[f"{name}.replication.factor"] == profile.replication_factor

@@ -18,6 +18,8 @@ KEYS = (
     "slots-token",
     "lookup-credentials",
     "dashboard-lookup-token",
+    "query-lookup-token",
+    "query-postgres-dsn",
     "collector-postgres-dsn",
     "finalizer-postgres-dsn",
     "serving-postgres-dsn",
