@@ -76,7 +76,7 @@ class Slot:
             "PROCESSOR_LOOKUP_PORT": str(self._port),
             "PROCESSOR_LOOKUP_URL": f"http://127.0.0.1:{self._port}",
             "PROCESSOR_LOOKUP_TOKEN": secrets.token_hex(),
-            "PROCESSOR_LOOKUP_CREDENTIALS": entry("bench", ["read", "write", "operators"], _TOKEN),
+            "PROCESSOR_LOOKUP_CREDENTIALS": entry("bench", ["read", "write", "partitions"], _TOKEN),
             "PROCESSOR_REQUEST_MS_MAX": "60000",
         }
         self.child = Child("slot", [sys.executable, "-m", "services.processor"], log_file=self._log, env=environ)

@@ -295,9 +295,9 @@ class DemoServices:
         tokens = self._service_tokens
         return " ".join(
             (
-                entry("dashboard", ["lookups", "objects"], tokens["dashboard"]),
+                entry("dashboard", ["lookups", "objects", "partitions"], tokens["dashboard"]),
                 entry("query", ["lookups"], tokens["query"]),
-                entry("demo", ["lookups", "objects", "read", "write", "operators"], self.lookup_token),
+                entry("demo", ["lookups", "objects", "read", "write", "partitions", "operators"], self.lookup_token),
             )
         )
 

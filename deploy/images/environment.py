@@ -10,7 +10,7 @@ from typing import Final
 from services.rim.http.credentials import Scope, entry
 
 #: Who asks lookups, and for what.
-CALLERS: Final[dict[str, tuple[Scope, ...]]] = {"DASHBOARD": ("lookups",), "QUERY": ("lookups",)}
+CALLERS: Final[dict[str, tuple[Scope, ...]]] = {"DASHBOARD": ("lookups", "partitions"), "QUERY": ("lookups",)}
 #: Who logs in at Postgres; POSTGRES is its superuser.
 DATABASE_USERS: Final = ("POSTGRES", "FINALIZER", "SERVING", "QUERY", "DASHBOARD")
 

@@ -205,5 +205,5 @@ class ProcessorSettings(FailureRules, Settings):
         known = parse(self.lookup_credentials.get_secret_value())
         if self.lookup_token is not None:
             own = digest_of(self.lookup_token.get_secret_value())
-            known.append(Credential("slots", frozenset({"slots", "operators"}), own))
+            known.append(Credential("slots", frozenset({"slots", "operators", "partitions"}), own))
         return Credentials(known)

@@ -10,7 +10,7 @@ from confluent_kafka import Producer
 
 from deploy.local.broker import Broker
 from deploy.local.ports import free_port
-from services.rim.http.credentials import entry
+from services.rim.http.credentials import SCOPES, entry
 from shared import codec, topics
 from shared.partitioning import partition_of, view_key
 from tests.integration.feed import PARTITIONS, beacon
@@ -18,10 +18,10 @@ from tests.integration.slots import PROCESSOR, Slot
 
 TOKEN = "a token of sixteen or more"
 _SLOTS_TOKEN = "that slots have among themselves"
-#: The slots' own token, and a caller with `TOKEN` that may do everything but what slots alone may.
+#: The slots' own token, and a caller with `TOKEN` that may do everything.
 LOOKUP_SECRETS = {
     "PROCESSOR_LOOKUP_TOKEN": _SLOTS_TOKEN,
-    "PROCESSOR_LOOKUP_CREDENTIALS": entry("test", ["lookups", "objects", "read", "write", "operators"], TOKEN),
+    "PROCESSOR_LOOKUP_CREDENTIALS": entry("test", SCOPES, TOKEN),
 }
 VIEW_IDS = [f"view-{number}" for number in range(40)]
 T0 = 1_790_000_000_000

@@ -33,7 +33,7 @@ SECRETS = {
     "query-lookup-token": "a token of the questions alone",
     "lookup-credentials": " ".join(
         (
-            entry("dashboard", ["lookups", "objects"], "a token of the dashboard alone"),
+            entry("dashboard", ["lookups", "objects", "partitions"], "a token of the dashboard alone"),
             entry("query", ["lookups"], "a token of the questions alone"),
         )
     ),

@@ -320,7 +320,7 @@ def test_the_page_draws_the_life_of_one_view(installation: Installation, page: P
         PROCESSOR_LOOKUP_PORT=str(installation.lookup_port),
         PROCESSOR_LOOKUP_URL=f"http://127.0.0.1:{installation.lookup_port}",
         PROCESSOR_LOOKUP_TOKEN="that slots have among themselves",
-        PROCESSOR_LOOKUP_CREDENTIALS=entry("dashboard", ["lookups"], TOKEN),
+        PROCESSOR_LOOKUP_CREDENTIALS=entry("dashboard", ["lookups", "partitions"], TOKEN),
         VIDEO_VIEWS_FINISH_CLEAN_MS="1000",
     )
     try:

@@ -159,7 +159,7 @@ def test_each_caller_of_lookups_has_a_credential_of_its_own(overlay: str) -> Non
     known = settings(overlay, "processor", slot)
     assert isinstance(known, ProcessorSettings)
     tokens = {variables(overlay, slot)["PROCESSOR_LOOKUP_TOKEN_FILE"]}
-    for name, scopes in (("dashboard", {"lookups", "objects"}), ("query", {"lookups"})):
+    for name, scopes in (("dashboard", {"lookups", "objects", "partitions"}), ("query", {"lookups"})):
         (container,) = pods(overlay)[name]["containers"]
         path = variables(overlay, container)[f"{name.upper()}_LOOKUP_TOKEN_FILE"]
         assert secret_files(overlay, name, container)[path] == ("playhead", f"{name}-lookup-token")

@@ -117,7 +117,7 @@ def scopes_of(name: Any, routes: set[tuple[str, str]]) -> dict[tuple[str, str], 
     wanted = {}
     for method, path in routes:
         if (method, path) in OPERATORS:
-            wanted[method, path] = "operators"
+            wanted[method, path] = "partitions" if path == "/partitions" else "operators"
         elif path == HOP_PATH:
             wanted[method, path] = "slots"
         elif name == "users" and (method, path) in USERS:

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from typing import Final, Literal, get_args
 
 #: `lookups` reads rows of customers, `objects` what they name in the object store, `read` and `write` use the application's own
-#: API, `operators` sees partitions and releases keys, `slots` passes requests on.
-Scope = Literal["lookups", "objects", "read", "write", "operators", "slots"]
+#: API, `partitions` sees which slot works which, `operators` sees and releases quarantined keys, `slots` passes requests on.
+Scope = Literal["lookups", "objects", "read", "write", "partitions", "operators", "slots"]
 SCOPES: Final[tuple[Scope, ...]] = get_args(Scope)
 #: What an entry of single customers may do: all else is of the whole installation.
 OF_CUSTOMERS: Final[frozenset[Scope]] = frozenset({"lookups", "objects"})

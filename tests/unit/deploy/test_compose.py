@@ -148,11 +148,11 @@ def test_each_caller_of_lookups_has_a_token_of_its_own() -> None:
     own = slots.lookup_token
     assert own is not None
     tokens = [own.get_secret_value()]
-    for name in ("dashboard", "query"):
+    for name, scopes in (("dashboard", {"lookups", "partitions"}), ("query", {"lookups"})):
         token = settings(name).lookup_token.get_secret_value()  # type: ignore[attr-defined]
         holder = slots.lookup_credentials_known.holder(f"Bearer {token}")
         assert holder is not None
-        assert (holder.name, holder.scopes) == (name, {"lookups"})
+        assert (holder.name, holder.scopes) == (name, scopes)
         tokens.append(token)
     assert len(set(tokens)) == 3
 

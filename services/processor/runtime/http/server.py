@@ -83,8 +83,8 @@ class LookupServer(HttpThread):
         for lookup in self._application.lookups:
             route = app.router.add_get(lookup.path, partial(self._look, lookup))
             admission.want(route, "lookups" if lookup.objects_of is None else "objects")
+        admission.want(app.router.add_get("/partitions", self._show_partitions), "partitions")
         for route in (
-            app.router.add_get("/partitions", self._show_partitions),
             app.router.add_get(quarantine.PATH, self._show_quarantine),
             app.router.add_post(quarantine.RELEASE_PATH, self._release_quarantined),
         ):

@@ -19,8 +19,8 @@ PARTITIONS = 8
 
 def endpoint(port: int, *entries: str, **options: Any) -> Endpoint:
     """Admits a caller with `TOKEN` to everything but what slots alone may do, those of `entries`, and slots."""
-    own = entry("slots", ["slots", "operators"], SLOTS_TOKEN)
-    asking = entry("test", ["lookups", "objects", "read", "write", "operators"], TOKEN)
+    own = entry("slots", ["slots", "operators", "partitions"], SLOTS_TOKEN)
+    asking = entry("test", ["lookups", "objects", "read", "write", "partitions", "operators"], TOKEN)
     known = Credentials(parse(" ".join([own, asking, *entries])))
     return Endpoint("127.0.0.1", port, SLOTS_TOKEN, known, **options)
 
