@@ -4,6 +4,7 @@ import heapq
 import random
 import threading
 import time
+from collections import Counter
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -17,7 +18,7 @@ PARTITIONS: Final = topics.BEACONS.partitions(topics.PROFILES["laptop"])
 FLUSH_SECONDS_MAX: Final = 60.0
 #: How much faster the beacons of a hot key come.
 _HOT_PACE: Final = 20
-_HOSTILE: Final = (
+HOSTILE: Final = (
     b"",
     b"{garbage",
     b"null",
@@ -40,6 +41,8 @@ class Truth:
     dropped: int
     #: Records that are no beacons.
     rejected: int = 0
+    #: Of all these, records that Kafka has once more than they were sent.
+    doubled: int = 0
 
 
 class Feed(threading.Thread):
@@ -90,6 +93,10 @@ class Feed(threading.Thread):
             dropped=sum(story.beacons for story in self._begun if not story.row),
             rejected=self._hostile,
         )
+
+    def sent(self) -> Counter[bytes]:
+        """How many records of each view were sent, copies among them; ask once the feed has ended."""
+        return Counter({view_key(*story.key): len(story.sends) for story in self._begun})
 
     def check(self) -> None:
         """Raises what ended the feed, if anything did."""
@@ -151,7 +158,7 @@ class Feed(threading.Thread):
 
     def _send_hostile(self, key: bytes) -> None:
         """What no collector stores: under the key of a view that goes on, or under one of its own."""
-        value = self._chance.choice(_HOSTILE)
+        value = self._chance.choice(HOSTILE)
         key = self._chance.choice([key, b"acme:hostile", b"\xff\xfe", b""])
         self._producer.produce(
             topics.BEACONS.name, value, key, partition_of(key, PARTITIONS), on_delivery=self._delivered

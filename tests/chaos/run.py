@@ -14,6 +14,7 @@ from shared.settings import Settings
 from tests.chaos import logs
 from tests.chaos.faults import STANDBY_OF, Fleet
 from tests.chaos.feed import PARTITIONS, Feed, Truth
+from tests.chaos.inputs import standing, with_doubled
 from tests.chaos.outputs import Outputs
 from tests.chaos.schedule import run_faults
 from tests.chaos.verdict import Verdict, judge
@@ -94,6 +95,7 @@ class Result:
             f"{'beacons':<36}{self.truth.beacons:>9,}",
             f"{'beacons sent again':<36}{self.truth.copies:>9,}",
             f"{'hostile records':<36}{self.truth.rejected:>9,}",
+            f"{'of these doubled by Kafka':<36}{self.truth.doubled:>9,}",
             f"{'views':<36}{len(self.truth.rows):>9,}",
             f"{'revisions':<36}{verdict.revisions:>9,}",
             "",
@@ -196,7 +198,7 @@ def run(options: Options, folder: Path, stage: Stage = laptop) -> Result:
         wait_until(fleet.all_ready, "the slots are ready", READY_SECONDS_MAX)
         feed.start()
         faults = run_faults(fleet, options.seed, options.seconds, feed.check, options.faults_per_hour)
-        verdict = _settle(fleet, feed, outputs)
+        truth, verdict = _settle(fleet, feed, outputs, scene.bootstrap)
     log_files = [slot.log_file for slot in fleet.processes]
     taken, replayed_rows = logs.takeovers(log_files)
     return Result(
@@ -213,17 +215,18 @@ def run(options: Options, folder: Path, stage: Stage = laptop) -> Result:
         promotions=sum(
             logs.promotions(log_file) for log_file in log_files if log_file.stem == f"slot-{STANDBY_NUMBER}"
         ),
-        truth=feed.truth(),
+        truth=truth,
         verdict=verdict,
     )
 
 
-def _settle(fleet: Fleet, feed: Feed, outputs: Outputs) -> Verdict:
+def _settle(fleet: Fleet, feed: Feed, outputs: Outputs, bootstrap: str) -> tuple[Truth, Verdict]:
     """The feed ends, all is folded and finished, the slots end; what stands then is judged."""
     feed.join(SETTLE_SECONDS_MAX)
     feed.check()
     assert not feed.is_alive(), "the feed does not end"
-    truth = feed.truth()
+    sent = feed.truth()
+    truth = with_doubled(sent, standing(bootstrap).less(feed.sent(), sent.rejected))
     end = time.monotonic() + SETTLED_SECONDS_MAX
     deadline, seen = 0.0, -1
     looked_at = 0.0
@@ -240,4 +243,4 @@ def _settle(fleet: Fleet, feed: Feed, outputs: Outputs) -> Verdict:
                 break
     # Once right is not right for good: what the slots do on their way out counts too.
     fleet.stop()
-    return judge(outputs.read(), truth)
+    return truth, judge(outputs.read(), truth)

@@ -24,7 +24,8 @@ BOOT_SECONDS_MAX = 30.0
 
 #: Why a broker is not reached though it is there.
 _REFUSES = frozenset({KafkaError._AUTHENTICATION, KafkaError._SSL})
-_AWAY = frozenset({KafkaError._TIMED_OUT, KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN})
+#: `_DESTROY`: the client gave up its connection to a broker whose address is gone, with the request that waited there.
+_AWAY = frozenset({KafkaError._TIMED_OUT, KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN, KafkaError._DESTROY})
 #: Errors that come with a line in the client's log, which `kafka_outages` looks after.
 _IN_LOG = _REFUSES | {KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN, KafkaError._RESOLVE}
 _CLIENT_LOGGER = logging.getLogger("librdkafka")

@@ -24,6 +24,15 @@ _FENCED: Final = frozenset(
 )
 
 
+#: What `send_offsets_to_transaction` itself is refused with: the group has changed since the cut.
+_GROUP_CHANGED: Final = frozenset(
+    {
+        KafkaError.ILLEGAL_GENERATION,
+        KafkaError.UNKNOWN_MEMBER_ID,
+        KafkaError.FENCED_INSTANCE_ID,
+        KafkaError.REBALANCE_IN_PROGRESS,
+    }
+)
 _PURGED: Final = frozenset({KafkaError._PURGE_QUEUE, KafkaError._PURGE_INFLIGHT})
 
 #: What no repetition heals: the broker will not have these records, or not from us.
@@ -78,6 +87,8 @@ class Committer:
         #: The client reports a reason only by record, which costs time. It is asked for after a delivery has failed once.
         self._asks_why = False
         self._undelivered: KafkaError | None = None
+        #: Whether every record of the present transaction has been reported on.
+        self._is_acknowledged = False
 
     def commit(self, checkpoint: Checkpoint, group_metadata: Any, deadline: float) -> Durable:
         """Commits a checkpoint and returns its position. Raises `Aborted`, `Unclear`, `Fenced` or `KafkaRefused`.
@@ -87,11 +98,14 @@ class Committer:
         1. Begin. A crash right after costs nothing: nothing was written.
         2. Produce changes, outputs and, last, meta. A crash leaves an open transaction; the successor's `init_transactions`
            aborts it, and readers (read_committed) never see it.
-        3. Send the input offsets. A crash: as after 2.
-        4. Commit. A crash before the coordinator has it: as after 2. After it: all is durable, and the successor replays it
+        3. Wait until all are acknowledged. An abort before that purges what is on its way, also a record that the broker has:
+           the client gives its sequence number to a record of the next transaction, and the broker drops that as a copy.
+        4. Send the input offsets. A crash: as after 2.
+        5. Commit. A crash before the coordinator has it: as after 2. After it: all is durable, and the successor replays it
            from the changelog, meta included.
         """
         self._undelivered = None
+        self._is_acknowledged = False
         try:
             return self._commit(checkpoint, group_metadata, deadline)
         except KafkaException as exception:
@@ -124,13 +138,15 @@ class Committer:
         meta = (META_KEY, encode_meta(checkpoint.meta))
         self._produce(self._changelog, (meta,), deadline, self._partition, on_delivery=delivered)
         reach("produced")
+        # Delivery reports are served here, meta's among them.
+        if producer.flush(_left(deadline)):
+            raise Unclear("records were not acknowledged in time", "_TIMED_OUT")
+        self._is_acknowledged = True
         offsets = [
             TopicPartition(topic, self._partition, offset) for topic, offset in checkpoint.meta.next_offsets.items()
         ]
         if offsets:
             producer.send_offsets_to_transaction(offsets, group_metadata, _left(deadline))
-        # Delivery reports are served here, meta's among them.
-        producer.flush(_left(deadline))
         reach("offsets_sent")
         while True:
             try:
@@ -184,6 +200,10 @@ class Committer:
         if cause.code() in _NEVER_TAKEN:
             return KafkaRefused(f"Kafka will not take a commit of partition {self._partition}: {reason}")
         if error.fatal() or not error.txn_requires_abort():
+            return Unclear(reason, error.name())
+        # After any other error the client has purged records, of which the broker may have some: only a new producer may go on.
+        is_settled = self._is_acknowledged and error.code() in _GROUP_CHANGED
+        if not is_settled and error.code() != KafkaError._INCONSISTENT:
             return Unclear(reason, error.name())
         try:
             self._producer.abort_transaction(max(1.0, _left(deadline)))

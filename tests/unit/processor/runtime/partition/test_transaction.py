@@ -11,10 +11,10 @@ from services.processor.engine.record import Output
 from services.processor.engine.state.rows import Meta
 from services.processor.runtime.kafka.refusals import KafkaRefused
 from services.processor.runtime.partition.transaction import Aborted, Committer, Durable, Fenced, Unclear
-from shared.topics import ALL, VIEWS
+from shared.topics import ALL, BEACONS, VIEWS
 from tests.unit.processor.engine.counting import APPLICATION
 
-CHECKPOINT = Checkpoint({b"\x01a": b"row"}, [Output(VIEWS.name, b"a", b"1")], Meta({}, 0, 1), 1, {})
+CHECKPOINT = Checkpoint({b"\x01a": b"row"}, [Output(VIEWS.name, b"a", b"1")], Meta({BEACONS.name: 7}, 0, 1), 1, {})
 
 
 def error(code: int, **kind: bool) -> KafkaException:
@@ -43,6 +43,7 @@ class Client:
         self.raised = raised
         self.calls: list[str] = []
         self.undelivered: KafkaError | None = None
+        self.unacknowledged = 0
         self._reports: list[tuple[Any, KafkaError | None]] = []
 
     def _called(self, name: str) -> None:
@@ -60,11 +61,13 @@ class Client:
     def poll(self, _seconds: float) -> None:
         self._called("poll")
 
-    def flush(self, _seconds: float) -> None:
+    def flush(self, _seconds: float) -> int:
+        self._called("flush")
         reports, self._reports = self._reports, []
         for on_delivery, failed in reports:
             if on_delivery is not None:
                 on_delivery(failed, Message())
+        return self.unacknowledged
 
     def commit_transaction(self, _seconds: float) -> None:
         self._called("commit_transaction")
@@ -73,6 +76,9 @@ class Client:
 
     def abort_transaction(self, _seconds: float) -> None:
         self._called("abort_transaction")
+
+    def send_offsets_to_transaction(self, *_: Any) -> None:
+        self._called("send_offsets_to_transaction")
 
 
 def commit(client: Client, seconds: float = 60.0) -> tuple[int, int]:
@@ -92,12 +98,19 @@ def test_a_commit_says_where_it_stands() -> None:
     assert commit(Client()) == (42, 1_000)
 
 
-@pytest.mark.parametrize("call", ["begin_transaction", "produce", "commit_transaction"])
+_CALLS = ("begin_transaction", "produce", "flush", "send_offsets_to_transaction", "commit_transaction")
+#: Before these all records are acknowledged.
+_SETTLED = _CALLS[3:]
+
+
+@pytest.mark.parametrize("call", _CALLS)
 @pytest.mark.parametrize(
     ("code", "kind", "outcome"),
     [
         (KafkaError.ILLEGAL_GENERATION, ABORTABLE, Aborted),
         (KafkaError.UNKNOWN_MEMBER_ID, ABORTABLE, Aborted),
+        # Not of the group: the client has purged records, and the broker may have some of them.
+        (KafkaError.NOT_COORDINATOR, ABORTABLE, Unclear),
         (KafkaError._TIMED_OUT, {}, Unclear),
         (KafkaError.UNKNOWN_PRODUCER_ID, FATAL, Unclear),
         (KafkaError._FENCED, FATAL, Fenced),
@@ -112,11 +125,28 @@ def test_an_error_is_dealt_with_by_its_kind(
     call: str, code: int, kind: dict[str, bool], outcome: type[Exception]
 ) -> None:
     client = Client(**{call: [error(code, **kind)]})
+    if outcome is Aborted and call not in _SETTLED:
+        outcome = Unclear
     with pytest.raises(outcome) as raised:
         commit(client)
     # A fence is a kind of unclear outcome, and neither is aborted: that would be the business of who has the partition.
     assert type(raised.value) is outcome
     assert ("abort_transaction" in client.calls) == (outcome is Aborted)
+
+
+def test_offsets_are_sent_when_all_records_are_acknowledged() -> None:
+    client = Client()
+    commit(client)
+    assert client.calls[-3:] == ["flush", "send_offsets_to_transaction", "commit_transaction"]
+
+
+def test_a_producer_that_may_have_purged_a_record_is_not_used_again() -> None:
+    """It would give the record's sequence number to the next one, which a broker that has the first drops as its copy."""
+    client = Client()
+    client.unacknowledged = 1
+    with pytest.raises(Unclear, match="not acknowledged in time"):
+        commit(client)
+    assert client.calls[-1] == "flush", "neither offsets nor an abort"
 
 
 def test_what_may_be_repeated_is_repeated() -> None:
