@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import psycopg
 from confluent_kafka import Producer
@@ -23,11 +23,11 @@ from services.rim.kafka.connection import client_config
 from shared import codec
 from shared.partitioning import view_key
 from shared.schemas.beacon import Beacon
-from shared.schemas.live import BUCKET_MS
+from shared.schemas.live import BUCKET_MS, SLICE_VALUE_CHARS_MAX, Live
 from shared.schemas.live_minute import STEPS
 from shared.schemas.view import View
 from shared.settings import Settings
-from shared.topics import BEACONS, REJECTED
+from shared.topics import BEACONS, LIVE, REJECTED
 from tests.integration.dashboard_parts import Installation, newest_bucket, start_dashboard, start_query
 from tests.integration.page_views import month, watched_by_x
 from tests.integration.querying import Installation as Data
@@ -150,6 +150,25 @@ def watched_before(installation: Installation) -> None:
                 f"INSERT INTO serving.{table} VALUES (%s, %s, %s, %s) ON CONFLICT DO NOTHING".encode(),
                 rows,
             )
+
+
+#: As long as a title of a slice may be.
+LONG_TITLE: Final = "The film whose title takes all the room that a title may ever use up"[:SLICE_VALUE_CHARS_MAX]
+
+
+def watched_by_many_customers(installation: Installation, count: int) -> None:
+    """Viewers of this moment of so many more customers; one of them has a title as long as can be."""
+    zeros: dict[str, Any] = dict.fromkeys(Live.__struct_fields__, 0)
+    producer = Producer(client_config(installation.settings, "test") | {"acks": "all"})
+    for number in range(count):
+        slices = {f"video_title={LONG_TITLE}": slice_of(viewers_now=9)} if number == 0 else {}
+        live = Live(
+            **zeros
+            | {"schema_version": 1, "customer_id": f"customer-{number:03}", "bucket_ms": newest_bucket()}
+            | {"viewers_now": 1_000 - number, "slices": slices}
+        )
+        producer.produce(LIVE.name, codec.LIVE.encode(live), f"0:{live.customer_id}:{live.bucket_ms}", 0)
+    assert producer.flush(30) == 0
 
 
 def arrives(installation: Installation, customer_id: str, view_id: str, *, reason: str = "", detail: str = "") -> None:

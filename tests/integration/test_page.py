@@ -22,6 +22,7 @@ from tests.integration.brokers import broker_with_topics
 from tests.integration.dashboard_parts import WATCHER
 from tests.integration.page_parts import (
     CHROMIUM_ARGS,
+    LONG_TITLE,
     SOON_MS,
     Looked,
     arrives,
@@ -29,6 +30,7 @@ from tests.integration.page_parts import (
     viewers_at,
     watch_now,
     watched_before,
+    watched_by_many_customers,
 )
 from tests.integration.page_views import BROWSERS, INCIDENT, NEW_ERROR, TITLES, VERSIONS, VIEWER
 from tests.unit.query.recounting import DAY_MS, FIGURES, HOUR_MS, counts_at
@@ -267,6 +269,10 @@ def test_two_player_versions_beside_each_other(seen: Seen, looked: Looked) -> No
     page.locator(".plot").focus()
     page.keyboard.press("ArrowRight")
     expect(page.locator(".chart .legend")).to_contain_text("n ")
+    page.get_by_role("button", name="Small multiples").click()
+    expect(page.locator("#multiples .plot")).to_have_count(len(VERSIONS) + 1, timeout=SOON_MS)
+    page.locator("#multiples").get_by_role("link", name="2.4.0").click()
+    expect(page.locator(".chip")).to_contain_text("Player version is 2.4.0")
 
 
 def test_title_and_cdn_at_once(seen: Seen, looked: Looked) -> None:
@@ -283,6 +289,13 @@ def test_title_and_cdn_at_once(seen: Seen, looked: Looked) -> None:
         return within(looked, bounds, video_title=title, cdn=cdn)
 
     expect_rows(rows, of, "rebuffer_fraction", least=10)
+    # The number of views leads to them.
+    first = next(head for head in rows)
+    page.locator("#groups tbody tr").first.locator("td").nth(1).get_by_role("link").click()
+    expect(page.locator(".chip")).to_have_count(2)
+    expect(page.locator("#views tbody tr").first).to_be_visible(timeout=SOON_MS)
+    expect(page.locator("#views tbody tr").first).to_contain_text(first.split(" / ")[0])
+    page.go_back()
     # A click on a cell's head narrows to it.
     page.locator("#groups tbody tr").first.get_by_role("link").nth(1).click()
     expect(page.locator(".chip")).to_have_count(1)
@@ -514,6 +527,30 @@ def test_every_screen_is_accessible_and_fits_a_phone(seen: Seen, looked: Looked,
         found = page.evaluate("axe.run({resultTypes: ['violations']})")
         serious = [one for one in found["violations"] if one["impact"] in {"serious", "critical"}]
         assert [(one["id"], [node["html"][:200] for node in one["nodes"]]) for one in serious] == [], screen
+
+
+def test_a_range_without_views_says_so_on_every_screen(seen: Seen, looked: Looked) -> None:
+    long_ago = f"from={looked.now_ms - 300 * DAY_MS}&to={looked.now_ms - 299 * DAY_MS}"
+    for screen in ("explore", "explore?by=cdn&as=table&", "errors", "views", "titles"):
+        seen.open(f"{screen}{'' if '?' in screen else '?'}{long_ago}")
+        expect(seen.page.locator("main .empty").first).to_contain_text(re.compile("^No view"), timeout=SOON_MS)
+        expect(seen.page.locator(".skeleton, .notice")).to_have_count(0, timeout=SOON_MS)
+
+
+def test_five_hundred_customers_and_the_longest_title_fit_a_phone(seen: Seen, looked: Looked) -> None:
+    # Near the end: from here on customers are typed instead of chosen from a list.
+    watched_by_many_customers(looked.installation, 500)
+    page = seen.page
+    page.set_viewport_size({"width": PHONE["width"], "height": PHONE["height"]})
+    seen.open("")
+    expect(page.locator("#customers-table tbody tr")).to_have_count(50, timeout=SOON_MS)
+    expect(page.locator("main")).to_contain_text(re.compile(r"4\d\d more customers are not listed"))
+    expect(page.locator("#slices-note")).to_contain_text("too many customers")
+    assert page.evaluate("document.querySelectorAll('*').length") < 2_500
+    page.locator("input#customer").fill("customer-000")
+    page.locator("input#customer").press("Enter")
+    expect(page.locator("#slice-video_title")).to_contain_text(LONG_TITLE, timeout=SOON_MS)
+    assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
 
 
 def test_a_query_service_that_is_away_is_named_and_what_was_shown_stays_with_its_age(

@@ -14,9 +14,14 @@ export function pathOf(feature) {
   return polygons.map((/** @type {number[][][]} */ rings) => rings.map(ringOf).join("")).join("");
 }
 
-/** @param {number[][]} ring */
+/** A ring that crosses the date line goes on beyond the drawing's edge, instead of back through it. @param {number[][]} ring */
 function ringOf(ring) {
-  const points = ring.map(([east, north]) => `${(east + 180).toFixed(1)} ${(BOX.north - north).toFixed(1)}`);
+  let turns = 0;
+  const points = ring.map(([east, north], at) => {
+    const step = at ? east - ring[at - 1][0] : 0;
+    if (Math.abs(step) > 180) turns -= 360 * Math.sign(step);
+    return `${(east + turns + 180).toFixed(1)} ${(BOX.north - north).toFixed(1)}`;
+  });
   return `M${points.join("L")}Z`;
 }
 

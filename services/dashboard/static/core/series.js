@@ -28,6 +28,9 @@ export function linesOf(answer, metric, title) {
   return { times, lines };
 }
 
+/** The largest value of all lines: one scale for charts beside each other. @param {Line[]} lines */
+export const topOf = (lines) => Math.max(0, ...lines.flatMap((line) => line.values.map((value) => value ?? 0)));
+
 /**
  * @param {string} title
  * @param {Group} group

@@ -57,6 +57,7 @@ export async function fetchJson(address, how = {}) {
 
 /**
  * The parameters that every question of a place has.
+ * @param {string} path
  * @param {import("../core/place.js").Place} place
  * @param {Record<string, string | number>} params
  */
@@ -81,7 +82,7 @@ export function addressFor(path, place, params) {
 export function useQuestion(path, place, params, every_ms = 0) {
   const { customer, range, from, to, tz, filters } = place;
   const key = path && JSON.stringify([path, customer, range, from, to, tz, filters, params]);
-  return useFetched(key, () => addressFor(path, place, params), every_ms);
+  return useFetched(key, () => addressFor(path ?? "", place, params), every_ms);
 }
 
 /**

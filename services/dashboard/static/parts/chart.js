@@ -22,18 +22,19 @@ const style = (of, name) => getComputedStyle(of).getPropertyValue(name).trim();
 
 /**
  * @param {{times: number[], lines: import("../core/series.js").Line[], unit: string, tz: string, title: string, height?: number,
- *   zoom?: (from_ms: number, to_ms: number) => void, hasCounts?: boolean}} props - Times in seconds.
+ *   zoom?: (from_ms: number, to_ms: number) => void, hasCounts?: boolean, top?: number, isSmall?: boolean}} props - Times in seconds. `top`: the least that
+ *   the scale reaches up to. Small: the figure under the pointer alone.
  */
-export function Chart({ times, lines, unit, tz, title, height = 240, zoom, hasCounts = true }) {
+export function Chart({ times, lines, unit, tz, title, height = 240, zoom, hasCounts = true, top = 0, isSmall = false }) {
   const box = useRef(/** @type {HTMLElement | null} */ (null));
   const plot = useRef(/** @type {uPlot | null} */ (null));
   const at = useSignal(/** @type {number | null} */ (null));
-  const form = JSON.stringify([lines.map((line) => [line.title, line.isBefore]), unit, tz, title, height, Boolean(zoom), isDark.value]);
+  const form = JSON.stringify([lines.map((line) => [line.title, line.isBefore]), unit, tz, title, height, Boolean(zoom), isDark.value, top]);
   const data = /** @type {any} */ ([times, ...lines.map((line) => line.values)]);
 
   useEffect(() => {
     const into = /** @type {HTMLElement} */ (box.current);
-    const made = new uPlot(options(into, { lines, unit, tz, height, zoom, at }), data, into);
+    const made = new uPlot(options(into, { lines, unit, tz, height, zoom, at, top }), data, into);
     plot.current = made;
     const watch = new ResizeObserver(() => made.setSize({ width: into.clientWidth, height }));
     watch.observe(into);
@@ -56,8 +57,8 @@ export function Chart({ times, lines, unit, tz, title, height = 240, zoom, hasCo
   const shown = at.value !== null && at.value < times.length ? at.value : null;
   return html`<figure class="chart">
     <div class="plot" ref=${box} tabindex="0" role="group" aria-label=${`${title}. Left and right arrow keys read the figures.`} onKeyDown=${step}></div>
-    <${Legend} lines=${lines} unit=${unit} at=${shown} hasCounts=${hasCounts} />
-    <figcaption class="note" aria-live="polite">${shown === null ? `Times are of ${tz}` : momentText(times[shown] * 1_000, tz, { seconds: true })}</figcaption>
+    ${(!isSmall || shown !== null) && html`<${Legend} lines=${lines} unit=${unit} at=${shown} hasCounts=${hasCounts} />`}
+    <figcaption class="note" aria-live="polite">${shown === null ? (isSmall ? "\u00a0" : `Times are of ${tz}`) : momentText(times[shown] * 1_000, tz, { seconds: true })}</figcaption>
   </figure>`;
 }
 
@@ -72,7 +73,7 @@ function Legend({ lines, unit, at, hasCounts }) {
 }
 
 /** @param {HTMLElement} into @param {any} what @returns {uPlot.Options} */
-function options(into, { lines, unit, tz, height, zoom, at }) {
+function options(into, { lines, unit, tz, height, zoom, at, top }) {
   const ink = style(into, "--soft");
   const grid = style(into, "--edge");
   const axis = { stroke: ink, grid: { stroke: grid, width: 1 }, ticks: { stroke: grid, width: 1 } };
@@ -82,7 +83,7 @@ function options(into, { lines, unit, tz, height, zoom, at }) {
     tzDate: (seconds) => uPlot.tzDate(new Date(seconds * 1_000), tz),
     legend: { show: false },
     cursor: { drag: { x: Boolean(zoom), y: false, setScale: false }, points: { size: 6 } },
-    scales: { y: { range: (_, low, high) => [Math.min(0, low ?? 0), high > 0 ? high * 1.08 : 1] } },
+    scales: { y: { range: (_, low, high) => [Math.min(0, low ?? 0), Math.max(high ?? 0, top) > 0 ? Math.max(high ?? 0, top) * 1.08 : 1] } },
     axes: [
       { ...axis, space: 74, values: (_, ticks, __, ___, step) => ticks.map((tick, at) => tickText(tick * 1_000, tz, step, at === 0)) },
       { ...axis, size: 78, values: (_, ticks) => ticks.map((tick) => valueText(unit, tick)) },

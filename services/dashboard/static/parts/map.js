@@ -25,7 +25,7 @@ async function load() {
       fetchJson("/static/vendor/countries-110m.json"),
       fetchJson("/static/vendor/codes.json"),
     ]);
-    shapes.value = shapesOf(feature(atlas, "countries").features, codes);
+    shapes.value = shapesOf(/** @type {any} */ (feature(atlas, "countries")).features, codes);
   } catch {
     // The table beside it has the same; the next time it is drawn it is tried again.
     isAsked = false;

@@ -2,9 +2,10 @@
 // Explore: a metric over a range, by up to two dimensions, under filters, beside another range; as lines, a table or a distribution.
 
 import { ruleMetricOf } from "../core/alerts.js";
+import { narrowed } from "../core/filters.js";
 import { changeText, countText, NONE, valueText } from "../core/format.js";
 import { isBad, isShown, viewsMin } from "../core/figures.js";
-import { linesOf } from "../core/series.js";
+import { linesOf, topOf } from "../core/series.js";
 import { Answered, useQuestion } from "../parts/asking.js";
 import { Chart } from "../parts/chart.js";
 import { Controls, DimensionSelect, narrowTo } from "../parts/controls.js";
@@ -16,6 +17,7 @@ import { MetricName } from "../parts/glossary.js";
 
 const DEFAULT = { metric: "rebuffer_fraction", as: "line" };
 const LINES_MAX = 8;
+const MULTIPLES_MAX = 12;
 const ROWS = 20;
 
 export default function Explore() {
@@ -41,8 +43,9 @@ export default function Explore() {
     <section aria-labelledby="explore-title">
       <h2 id="explore-title"><${MetricName} name=${metric} />${by && ` by ${titleOf(by)}`}${second && ` and ${titleOf(second)}`}</h2>
       <${Overall} metric=${metric} compare=${more.compare ?? ""} />
+      ${as === "multiples" && (by ? html`<${Multiples} metric=${metric} by=${by} />` : html`<p class="empty">Choose a dimension: each of its values has a chart of its own.</p>`)}
       ${as === "line" && html`<${Lines} metric=${metric} by=${by} compare=${by ? "" : (more.compare ?? "")} />`}
-      ${as === "distribution" ? html`<${Distribution} metric=${metric} />` : by && html`<${Groups} metric=${metric} by=${second ? `${by},${second}` : by} compare=${more.compare ?? ""} />`}
+      ${as === "distribution" ? html`<${Distribution} metric=${metric} />` : as !== "multiples" && by && html`<${Groups} metric=${metric} by=${second ? `${by},${second}` : by} compare=${more.compare ?? ""} />`}
     </section>`;
 }
 
@@ -57,7 +60,7 @@ function MetricSelect({ value }) {
 
 /** @param {{as: string}} props */
 function Forms({ as }) {
-  const forms = { line: "Line", table: "Table", distribution: "Distribution" };
+  const forms = { line: "Line", multiples: "Small multiples", table: "Table", distribution: "Distribution" };
   return html`<span class="forms" role="group" aria-label="Form">
     ${Object.entries(forms).map(([name, title]) => html`<button type="button" aria-pressed=${name === as} onClick=${() => go({ more: { as: name } })}>${title}</button>`)}
   </span>`;
@@ -92,6 +95,22 @@ function Lines({ metric, by, compare }) {
   }} />`;
 }
 
+/** A chart for each value, all on one scale: what differs is seen without a legend. @param {{metric: string, by: string}} props */
+function Multiples({ metric, by }) {
+  const found = useQuestion("/v1/timeseries", place.value, { metrics: metric, by, limit: MULTIPLES_MAX }, 30_000);
+  const { unit } = metricOf(metric);
+  const zoom = (/** @type {number} */ from, /** @type {number} */ to) => go({ from: String(from), to: String(to), range: "" });
+  return html`<${Answered} of=${found} height=${420} draw=${(/** @type {any} */ data) => {
+    const { times, lines } = linesOf(data, metric, "");
+    const top = topOf(lines);
+    if (!lines.length) return html`<p class="empty">No view in this range.</p>`;
+    return html`<div class="multiples" id="multiples">${lines.map((line) => html`<article class="card" key=${line.title}>
+      <h3>${line.kind === "other" ? line.title : html`<${Link} to=${narrowTo(by, line.key[0])}>${line.title}<//>`} <span class="note">n ${countText(line.counts.reduce((sum, n) => sum + n, 0))}</span></h3>
+      <${Chart} times=${times} lines=${[line]} unit=${unit} tz=${place.value.tz} title=${line.title} height=${120} zoom=${zoom} top=${top} isSmall />
+    </article>`)}</div>`;
+  }} />`;
+}
+
 /** @param {{metric: string, by: string, compare: string}} props */
 function Groups({ metric, by, compare }) {
   const { order = "", sort = "" } = place.value.more;
@@ -121,6 +140,13 @@ function Groups({ metric, by, compare }) {
     </div>`} />`;
 }
 
+/** The place of the views behind a group. @param {string[]} by @param {(string | null)[]} key */
+function viewsOf(by, key) {
+  const at = by.indexOf("customer");
+  const filters = by.reduce((found, name, n) => (n === at ? found : narrowed(found, name, key[n])), place.value.filters);
+  return at >= 0 && key[at] !== null ? { customer: String(key[at]), filters } : { filters };
+}
+
 /** @param {{group: any, by: string[], metric: string, unit: string, isCompared: boolean, hasBase: boolean}} props */
 function Row({ group, by, metric, unit, isCompared, hasBase }) {
   const figure = group.metrics[metric];
@@ -131,7 +157,7 @@ function Row({ group, by, metric, unit, isCompared, hasBase }) {
       ${group.kind === "other" ? html`${group.labels[at]} <span class="note">${countText(group.groups)} more</span>` : html`<${Link} to=${narrowTo(name, group.key[at])}>${group.labels[at]}<//>`}
     </th>`)}
     <td class=${isBad(metric, figure) ? "is-bad" : ""} title=${isShownNow ? "" : `not shown below ${viewsMin(metric)} views`}>${isShownNow ? valueText(unit, figure.value) : NONE}</td>
-    ${metric !== "views" && html`<td>${countText(group.n)}</td>`}
+    ${metric !== "views" && html`<td>${group.kind === "other" ? countText(group.n) : html`<${Link} to=${{ screen: "views", ...viewsOf(by, group.key), more: {} }} title="the views behind it">${countText(group.n)}<//>`}</td>`}
     ${hasBase && html`<td class="note">${countText(figure.n)}</td>`}
     ${isCompared && html`<td>${before && isShown(metric, before) ? valueText(unit, before.value) : NONE}${before && html` <span class="note">n ${countText(before.n)}</span>`}</td>
       <td>${isShownNow && before ? (changeText(unit, figure.value, before.value) ?? NONE) : NONE}</td>`}

@@ -56,7 +56,7 @@ function Live({ picture, chosen, isOld, slice }) {
       ${TILES.map((one) => html`<${Tile} key=${one.name} tile=${one} picture=${picture} span_ms=${span_ms} isChosen=${one === tile} />`)}
     </div>
     <span class="forms" id="back" role="group" aria-label="How far back">
-      ${[["", { title: ageText(span_ms) }], ...Object.entries(BACK)].map(([name, { title }]) => html`<button type="button" aria-pressed=${name === back} onClick=${() => go({ more: { back: name } }, { replace: true })}>${title}</button>`)}
+      ${Object.entries({ "": { title: ageText(span_ms) }, ...BACK }).map(([name, { title }]) => html`<button type="button" aria-pressed=${name === back} onClick=${() => go({ more: { back: name } }, { replace: true })}>${title}</button>`)}
     </span>
     ${back ? html`<${Earlier} tile=${tile} picture=${picture} slice=${slice} back=${back} />` : html`<${Drawn} tile=${tile} found=${joined(tile, { from_ms: 0, step_ms: picture.bucket_ms, values: [] }, picture, "")} title=${`the last ${ageText(span_ms)} by 5 s`} />`}
   </div>`;
@@ -122,7 +122,7 @@ function Fact({ name, figure, before }) {
   return html`<li>
     <span class="note"><${Link} to=${{ screen: "explore", range: "1h", from: "", to: "", more: { metrics: name } }}>${capital(title)}<//></span>
     <b class=${isBad(name, figure) ? "is-bad" : ""}>${shown}</b>
-    <span class="note">n ${countText(figure.n)} · hour before ${was}</span>
+    <span class="note"><${Link} to=${{ screen: "views", range: "1h", from: "", to: "", more: {} }} title="the views behind it">n ${countText(figure.n)}<//> · hour before ${was}</span>
   </li>`;
 }
 

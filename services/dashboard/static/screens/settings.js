@@ -37,7 +37,7 @@ function useList(path) {
   const version = useSignal(0);
   const problem = useSignal("");
   const found = useFetched(path && `${path} ${version.value}`, () => /** @type {string} */ (path));
-  const act = async (/** @type {string} */ method, /** @type {string} */ to, /** @type {any} */ body) => {
+  const act = async (/** @type {string} */ method, /** @type {string} */ to, /** @type {any} */ body = undefined) => {
     try {
       problem.value = "";
       const answer = await change(method, to, body);

@@ -11,7 +11,7 @@ import { joined, statusOf, TILES, valuesOf } from "../../../../services/dashboar
 import { shapesOf, strengthOf } from "../../../../services/dashboard/static/core/map.js";
 import { addressOf, changed, placeOf } from "../../../../services/dashboard/static/core/place.js";
 import { HOUR_MS, localText, msOf, resolved } from "../../../../services/dashboard/static/core/ranges.js";
-import { linesOf } from "../../../../services/dashboard/static/core/series.js";
+import { linesOf, topOf } from "../../../../services/dashboard/static/core/series.js";
 
 test("an address and its place are the same thing", () => {
   const filters = [filterOf("cdn", ["fastly", null]), filterOf("country", ["DE"], true)];
@@ -202,5 +202,13 @@ test("a country is found by its letters, and drawn in degrees from the north-wes
   assert.deepEqual(found[0], { code: "AF", path: "M180.0 85.0L190.0 85.0L190.0 75.0L180.0 85.0Z" });
   assert.deepEqual([found[1].code, found[1].path.split("M").length], ["DE", 3]);
   assert.deepEqual(found[2], { code: "", path: "" });
+  const across = [[[179, 0], [-179, 0], [-179, 5], [179, 5], [179, 0]]];
+  assert.equal(shapesOf([{ id: "643", geometry: { type: "Polygon", coordinates: across } }], [])[0].path, "M359.0 85.0L361.0 85.0L361.0 80.0L359.0 80.0L359.0 85.0Z");
   assert.ok(strengthOf(0, 5) === 0 && strengthOf(1, 1_000) > 0.2 && strengthOf(1_000, 1_000) === 1);
+});
+
+test("charts beside each other have one scale", () => {
+  const line = (/** @type {(number | null)[]} */ ...values) => ({ title: "", kind: "value", key: [], values, counts: [] });
+  assert.equal(topOf([line(1, null), line(3, 2)]), 3);
+  assert.equal(topOf([line(null)]), 0);
 });
