@@ -33,7 +33,7 @@ PAIR_SEPARATOR: Final = "\x1f"
 SLICE_VALUE_CHARS_MAX: Final = 64
 
 
-class LiveSlice(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class LiveSlice(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     """The views of one value of one dimension, or of one pair of values; fields as in `Live`."""
 
     viewers_now: int = 0

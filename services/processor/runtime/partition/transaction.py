@@ -134,7 +134,8 @@ class Committer:
             partitions = self._partitions[output.topic]
             partition = partition_of(output.key, partitions) if output.by_key else self._partition % partitions
             pair = (output.key, output.value)
-            self._produce(output.topic, (pair,), deadline, partition, headers=list(output.headers), **reports)
+            more = {"headers": list(output.headers), **reports} if output.headers else reports
+            self._produce(output.topic, (pair,), deadline, partition, **more)
         meta = (META_KEY, encode_meta(checkpoint.meta))
         self._produce(self._changelog, (meta,), deadline, self._partition, on_delivery=delivered)
         reach("produced")

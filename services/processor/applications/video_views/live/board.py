@@ -91,14 +91,14 @@ class LiveBoard:
         row = self._rows.get(key)
         if row is None:
             return
-        customer_id = key.decode()
+        customer_id, cohorts = key.decode(), self._cohorts.all_of(key, row.cohorts)
         live = Live(
             schema_version=SCHEMA_VERSION,
             partition=self._context.partition,
             customer_id=customer_id,
             slices=slices_of(
                 self._dimensions,
-                self._cohorts.figures_of(key, row.cohorts, row.bucket_ms),
+                self._cohorts.figures_of(cohorts, row.bucket_ms),
                 [getattr(row, field) for field in FIELDS],
             ),
             **{field: getattr(row, field) for field in _SHARED_FIELDS},
@@ -114,7 +114,7 @@ class LiveBoard:
         for field in _COUNTS:
             setattr(row, field, 0)
         row.former_slices = {}
-        row.cohorts -= self._cohorts.forget_idle(key, row.cohorts, clock_ms)
+        row.cohorts -= self._cohorts.forget_idle(key, cohorts, clock_ms)
         self._rows.put(key, row, row.bucket_ms + BUCKET_MS)
 
 

@@ -5,7 +5,7 @@ cohorts when a bucket is emitted (`slicing.py`).
 """
 
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
 import msgspec
@@ -108,24 +108,24 @@ class Cohorts:
         self._rows.put(owner, entry, row)
         return row, is_new
 
+    def all_of(self, owner: bytes, count: int) -> list[tuple[bytes, CohortRow]]:
+        """The names and rows of a customer's cohorts, which are `count`, as they are now."""
+        return self._rows.items(owner, count)
+
     def figures_of(
-        self, owner: bytes, count: int, bucket_ms: int
+        self, cohorts: Iterable[tuple[bytes, CohortRow]], bucket_ms: int
     ) -> Iterator[tuple[list[str] | None, tuple[int, ...]]]:
         """Of each cohort its values (None: of other dimensions) and its figures in this bucket, as `FIELDS`."""
-        for entry, row in self._rows.items(owner, count):
+        for entry, row in cohorts:
             figures = msgspec.structs.astuple(row)[2:]
             if row.bucket_ms != bucket_ms:
                 figures = figures[:_GAUGES] + _NO_COUNTS
             name = entry.decode()
             yield self.values_of(name) if self.is_name(name) else None, figures
 
-    def forget_idle(self, owner: bytes, count: int, clock_ms: int) -> int:
-        """Deletes cohorts without viewers of which nothing was seen for long; how many these were."""
-        idle = [
-            entry
-            for entry, row in self._rows.items(owner, count)
-            if not row.viewers_now and clock_ms - row.active_ms > IDLE_MS
-        ]
+    def forget_idle(self, owner: bytes, cohorts: Iterable[tuple[bytes, CohortRow]], clock_ms: int) -> int:
+        """Deletes those of a customer's cohorts without viewers of which nothing was seen for long; how many these were."""
+        idle = [entry for entry, row in cohorts if not row.viewers_now and clock_ms - row.active_ms > IDLE_MS]
         for entry in idle:
             self._rows.delete(owner, entry)
         return len(idle)

@@ -1,5 +1,6 @@
 """Slices from cohorts: by each dimension and each pair of them, the largest values by name, the rest together. Pure."""
 
+import functools
 from collections.abc import Iterable, Sequence
 from itertools import combinations
 from typing import Final
@@ -23,34 +24,47 @@ def slices_of(
     The slices of each dimension, and of each pair, add up to `whole`.
     """
     rest = list(whole)
-    groups: list[tuple[int, ...]] = [(at,) for at in range(len(dimensions))]
-    groups += combinations(range(len(dimensions)), 2)
+    groups = _groups(dimensions)
     sums: list[dict[str, list[int]]] = [{} for _ in groups]
     unknown = [UNKNOWN] * len(dimensions)
     for values, figures in cohorts:
-        for at, figure in enumerate(figures):
-            rest[at] -= figure
-        _add(sums, groups, unknown if values is None else [value or UNKNOWN for value in values], figures)
-    _add(sums, groups, unknown, rest)
+        # Most cohorts of most buckets have none.
+        changes = [(at, figure) for at, figure in enumerate(figures) if figure]
+        if changes:
+            for at, figure in changes:
+                rest[at] -= figure
+            _add(sums, groups, unknown if values is None else [value or UNKNOWN for value in values], changes)
+    _add(sums, groups, unknown, [(at, figure) for at, figure in enumerate(rest) if figure])
     found: dict[str, LiveSlice] = {}
-    for group, values_of_group in zip(groups, sums, strict=True):
-        name = ",".join(dimensions[at] for at in group)
+    for (group, name), values_of_group in zip(groups, sums, strict=True):
+        if not values_of_group:
+            continue
         of_none = PAIR_SEPARATOR.join([UNKNOWN] * len(group))
         of_others = PAIR_SEPARATOR.join([OTHER] * len(group))
         limit = SLICE_VALUES_MAX if len(group) == 1 else PAIR_VALUES_MAX
         for value, total in _largest(values_of_group, limit, of_none, of_others).items():
             if any(total):
-                found[f"{name}={value}"] = LiveSlice(**dict(zip(FIELDS, total, strict=True)))
+                found[f"{name}={value}"] = LiveSlice(*total)
     return found
 
 
+@functools.cache
+def _groups(dimensions: tuple[str, ...]) -> list[tuple[tuple[int, ...], str]]:
+    """Each dimension and each pair of them: where they stand, and their name."""
+    places: list[tuple[int, ...]] = [(at,) for at in range(len(dimensions))]
+    places += combinations(range(len(dimensions)), 2)
+    return [(group, ",".join(dimensions[at] for at in group)) for group in places]
+
+
 def _add(
-    sums: list[dict[str, list[int]]], groups: list[tuple[int, ...]], values: Sequence[str], figures: Figures
+    sums: list[dict[str, list[int]]],
+    groups: list[tuple[tuple[int, ...], str]],
+    values: Sequence[str],
+    changes: list[tuple[int, int]],
 ) -> None:
-    changes = [(at, figure) for at, figure in enumerate(figures) if figure]
     if not changes:
         return
-    for group, of_group in zip(groups, sums, strict=True):
+    for (group, _), of_group in zip(groups, sums, strict=True):
         value = values[group[0]] if len(group) == 1 else values[group[0]] + PAIR_SEPARATOR + values[group[1]]
         total = of_group.get(value)
         if total is None:

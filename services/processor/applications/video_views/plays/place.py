@@ -19,7 +19,7 @@ from services.processor.applications.video_views.plays.arrangement import (
 from services.processor.applications.video_views.plays.rearrange import PLACED_LATE, movable, rearrange, rearrange_all
 from services.processor.applications.video_views.plays.session import Placed, Play, Session, Shelf
 from services.processor.applications.video_views.view.by_number import Place, place_of, sent_ms
-from services.processor.applications.video_views.view.folded import DUPLICATE, know_delay
+from services.processor.applications.video_views.view.folded import DUPLICATE, know_delay, newest_step
 from services.processor.applications.video_views.view.seen import Closed, add_key, has_number, numbered_key_of
 from services.processor.applications.video_views.view.set_back import (
     has_slow,
@@ -215,7 +215,7 @@ def _is_admitted(session: Session, step: Step) -> bool:
 def _falls(view: ViewState, step: Step) -> bool:
     """Whether a step may not be of the view's run: its number does not rise with the time."""
     order = by_number(view)
-    newest = order.held[-1] if order.held else view.folded.recent[-1] if view.folded.recent else None
+    newest = order.held[-1] if order.held else newest_step(view.folded)
     if newest is None or (step.seq > newest.seq and not are_of_two_runs(step, newest)):
         return False
     return any(are_of_two_runs(step, one) for one in movable(view))

@@ -17,7 +17,7 @@ from services.processor.applications.video_views.plays.arrangement import (
 )
 from services.processor.applications.video_views.plays.session import Placed, Play, Session, Shelf
 from services.processor.applications.video_views.view.by_number import Place, place_of
-from services.processor.applications.video_views.view.folded import NEW_WITH_DIMENSIONS, take_late
+from services.processor.applications.video_views.view.folded import NEW_WITH_DIMENSIONS, recent_steps, take_late
 from services.processor.applications.video_views.view.seen import add_key, numbered_key_of
 from services.processor.applications.video_views.view.set_back import all_shifted, found_in
 from services.processor.applications.video_views.view.spans import Span
@@ -98,7 +98,7 @@ def _rearranged(session: Session, shelf: Shelf, new: list[Step], stretch: slice,
 
 def movable(view: ViewState) -> tuple[Step, ...]:
     """The steps of a play that can still be moved to another one."""
-    return (*view.folded.recent, *by_number(view).held)
+    return (*recent_steps(view.folded), *by_number(view).held)
 
 
 def _by_its_clock(
@@ -188,7 +188,7 @@ def _carry_out(shelf: Shelf, found: list[Arranged], ordinals: list[int], steps: 
         before = steps.get(ordinal)
         view, dimensions = _stands(shelf, ordinal) if before is not None else shelf.new(ordinal, one.first_seq)
         order = by_number(view)
-        of_view, of_play = list(map(id, movable(view))), list(map(id, one.steps))
+        of_view, of_play = list(movable(view)), one.steps
         is_longer = before is not None and order.first_seq == one.first_seq and of_view == of_play[: len(of_view)]
         if is_longer and len(of_view) == len(of_play):
             continue

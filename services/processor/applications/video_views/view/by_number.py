@@ -25,6 +25,7 @@ from services.processor.applications.video_views.view.folded import (
     back_to_settled,
     bytes_of,
     newest_within,
+    recent_steps,
     settle,
     take_copy,
     take_late,
@@ -158,7 +159,7 @@ class ByNumber(msgspec.Struct, array_like=True, gc=False, tag=1):
             held = [one.seq for one in self.held]
             return numbers_of(self.first_seq, self.next_seq, self.gaps, held), []
         numbers = numbers_of(self.first_seq, self.settled_next_seq, self.gaps, ())
-        return numbers, [*map(numbered_key_of, (*folded.recent, *self.held))]
+        return numbers, [*map(numbered_key_of, (*recent_steps(folded), *self.held))]
 
     def _take_copy(self, folded: Folded, dimensions: dict[str, Any], copy: Step) -> Taken:
         taken = take_copy(folded, dimensions, copy, self.held)

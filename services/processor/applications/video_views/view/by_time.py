@@ -18,8 +18,10 @@ from services.processor.applications.video_views.view.folded import (
     Taken,
     apply,
     fold_again,
+    newest_step,
     newest_within,
     note_offset,
+    recent_steps,
     settle,
     take_copy,
     take_late,
@@ -88,7 +90,7 @@ class ByTime(msgspec.Struct, array_like=True, gc=False, tag=2):
 
     def remembered(self, folded: Folded, *, in_session: bool) -> tuple[Ranges, list[int]]:  # noqa: ARG002  # as above
         """The numbers, and the keys, by which a beacon that comes again is known after the view has closed."""
-        return [], [*self.settled_keys, *map(key_of, folded.recent)]
+        return [], [*self.settled_keys, *map(key_of, recent_steps(folded))]
 
     def _place_of(self, one: Step) -> tuple[int, int, int]:
         return (one.seq if self.is_numbered else 0, one.at_ms + one.shift_ms, one.tie)
@@ -97,9 +99,10 @@ class ByTime(msgspec.Struct, array_like=True, gc=False, tag=2):
         """Puts the view in order by time alone: a beacon without a number has come. Returns whether that changed the order."""
         self.is_numbered = False
         self.settled_at = (0, *self.settled_at[1:])
-        self.delays_ms = ranged(None, folded.recent)
-        in_order = sorted(folded.recent, key=self._place_of)
-        is_changed = in_order != folded.recent
+        recent = recent_steps(folded)
+        self.delays_ms = ranged(None, recent)
+        in_order = sorted(recent, key=self._place_of)
+        is_changed = in_order != recent
         if is_changed:
             fold_again(folded, dimensions, in_order)
         return is_changed
@@ -107,7 +110,7 @@ class ByTime(msgspec.Struct, array_like=True, gc=False, tag=2):
     def _put_by_clocks(self, folded: Folded, dimensions: dict[str, Any], next_step: Step) -> Taken:
         """As `_put`, where a step may change what is known of the client's clocks."""
         original = next(
-            (one for one in folded.recent if one.at_ms == next_step.at_ms and one.tie == next_step.tie), None
+            (one for one in recent_steps(folded) if one.at_ms == next_step.at_ms and one.tie == next_step.tie), None
         )
         if original is not None:
             # A copy has a delay of its own: it stands where its original does.
@@ -121,7 +124,7 @@ class ByTime(msgspec.Struct, array_like=True, gc=False, tag=2):
 
     def _arrange(self, folded: Folded, dimensions: dict[str, Any], new: Sequence[Step]) -> bool:
         """Puts the steps that can be moved, and new ones, in order by the clocks that all of them show; whether that changed."""
-        before = folded.recent
+        before = recent_steps(folded)
         steps = [*before, *new]
         self.set_back = found_in(steps, self.set_back, are_numbered=False)
         in_order = sorted((shifted(one, self.set_back) for one in steps), key=self._place_of)
@@ -134,28 +137,36 @@ class ByTime(msgspec.Struct, array_like=True, gc=False, tag=2):
         return is_changed
 
     def _put(self, folded: Folded, dimensions: dict[str, Any], next_step: Step) -> Taken:
-        place = self._place_of(next_step)
-        recent = folded.recent
-        at = len(recent)
-        before = self._place_of(recent[-1]) if at else None
-        while before is not None and before > place:
-            at -= 1
-            before = self._place_of(recent[at - 1]) if at else None
-        is_settled = not at and folded.settled is not None and place <= self.settled_at
-        comes_again = not add_key(self.settled_keys, key_of(next_step)) if is_settled else before == place
-        if comes_again:
-            taken = take_copy(folded, dimensions, next_step, [])
-        elif is_settled:
-            note_offset(folded, next_step.clock_offset_ms)
-            taken = take_late(folded, dimensions, next_step)
-        elif at == len(recent):
+        newest = newest_step(folded)
+        if newest is not None and self._place_of(newest) < self._place_of(next_step):
             taken = NEW_WITH_DIMENSIONS if apply(folded, dimensions, next_step) else NEW
         else:
-            fold_again(folded, dimensions, [*recent[:at], next_step, *recent[at:]])
-            taken = NEW_WITH_DIMENSIONS
+            taken = self._put_before(folded, dimensions, next_step)
         if len(folded.recent) > RECENT_STEPS_MAX:
             self._settle(folded, RECENT_STEPS_MAX)
         return taken
+
+    def _put_before(self, folded: Folded, dimensions: dict[str, Any], next_step: Step) -> Taken:
+        """As `_put`, of a step that does not come after all recent ones, or where there are none."""
+        place = self._place_of(next_step)
+        recent = recent_steps(folded)
+        at = len(recent)
+        while at and self._place_of(recent[at - 1]) > place:
+            at -= 1
+        is_settled = not at and folded.settled is not None and place <= self.settled_at
+        if is_settled:
+            comes_again = not add_key(self.settled_keys, key_of(next_step))
+        else:
+            comes_again = at > 0 and self._place_of(recent[at - 1]) == place
+        if comes_again:
+            return take_copy(folded, dimensions, next_step, [])
+        if is_settled:
+            note_offset(folded, next_step.clock_offset_ms)
+            return take_late(folded, dimensions, next_step)
+        if at == len(recent):
+            return NEW_WITH_DIMENSIONS if apply(folded, dimensions, next_step) else NEW
+        fold_again(folded, dimensions, [*recent[:at], next_step, *recent[at:]])
+        return NEW_WITH_DIMENSIONS
 
     def _settle(self, folded: Folded, steps_max: int) -> None:
         for oldest in settle(folded, steps_max):

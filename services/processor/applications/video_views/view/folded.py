@@ -31,7 +31,8 @@ class Folded(msgspec.Struct, array_like=True, gc=False):
     progress: Progress = msgspec.field(default_factory=Progress)
     #: Whether the newest steps are kept: always, if the client's steps can move; else from the first clock step on.
     keeps: bool = False
-    recent: list[Step] = []
+    #: Packed, as the row stores them: they are written with every change of the view, and read only where the order changes.
+    recent: list[msgspec.Raw] = []
     settled: Progress | None = None
     settled_dimensions: dict[str, Any] = {}
     #: The smallest clock offset of the steps that are not in `recent`, and of the copies of any.
@@ -71,7 +72,7 @@ def apply(folded: Folded, dimensions: dict[str, Any], next_step: Step) -> bool:
         folded.keeps = keeps = True
     fold(progress, next_step)
     if keeps:
-        folded.recent.append(next_step)
+        folded.recent.append(_packed(next_step))
     else:
         note_offset(folded, next_step.clock_offset_ms)
     return bool(next_step.dimensions) and not folded.is_full and merge(dimensions, next_step)
@@ -82,16 +83,33 @@ def bytes_of(one: Step) -> int:
     return len(msgspec.msgpack.encode(one))
 
 
-def newest_within(steps: list[Step]) -> int:
+def recent_steps(folded: Folded) -> list[Step]:
+    """The newest steps, in their order; always new objects."""
+    return list(map(_unpacked, folded.recent))
+
+
+def newest_step(folded: Folded) -> Step | None:
+    """The last one of them, if there are any."""
+    return _unpacked(folded.recent[-1]) if folded.recent else None
+
+
+def _packed(one: Step) -> msgspec.Raw:
+    return msgspec.Raw(msgspec.msgpack.encode(one))
+
+
+_unpacked: Final = msgspec.msgpack.Decoder(Step).decode
+
+
+def newest_within(steps: list[msgspec.Raw]) -> int:
     """How many of the newest steps take at most `RECENT_BYTES_MAX` together."""
-    sums = accumulate(map(bytes_of, reversed(steps)))
+    sums = accumulate(len(memoryview(one)) for one in reversed(steps))
     return sum(1 for _ in takewhile(lambda total: total <= RECENT_BYTES_MAX, sums))
 
 
 def settle(folded: Folded, steps_max: int) -> Iterator[Step]:
     """Settles the oldest kept steps while there are more than `steps_max`, and yields each."""
     while len(folded.recent) > steps_max:
-        oldest = folded.recent.pop(0)
+        oldest = _unpacked(folded.recent.pop(0))
         if folded.settled is None:
             folded.settled = _nothing(folded)
         fold(folded.settled, oldest)
@@ -132,7 +150,7 @@ def know_delay(folded: Folded, dimensions: dict[str, Any], delay_ms: int | None)
     if is_usual == folded.is_usual_at_first or folded.settled is not None:
         return False
     folded.is_usual_at_first = is_usual
-    fold_again(folded, dimensions, folded.recent)
+    fold_again(folded, dimensions, recent_steps(folded))
     return True
 
 
@@ -198,7 +216,7 @@ def clock_offset_ms(folded: Folded, progress: Progress, waiting: list[Step]) -> 
 
 def offsets(folded: Folded, waiting: list[Step]) -> list[int]:
     """The clock offsets that count for the view."""
-    known = [one.clock_offset_ms for one in (*folded.recent, *waiting) if one.clock_offset_ms is not None]
+    known = [one.clock_offset_ms for one in (*recent_steps(folded), *waiting) if one.clock_offset_ms is not None]
     if folded.settled_offset_ms is not None:
         known.append(folded.settled_offset_ms)
     return known
@@ -223,13 +241,16 @@ def _depends_on_receipt(progress: Progress, next_step: Step) -> bool:
 
 def _put_copy(folded: Folded, dimensions: dict[str, Any], copy: Step, waiting: list[Step]) -> bool:
     """Notes what a copy of a step shows. Returns whether it was received before the one that is known."""
-    for steps in (folded.recent, waiting):
+    recent = recent_steps(folded)
+    for steps in (recent, waiting):
         for at, one in enumerate(steps):
             if one.seq == copy.seq and one.tie == copy.tie and one.at_ms == copy.at_ms:
                 is_first = is_nearer_copy(copy, one.recv_ms, one.server_ms)
                 steps[at] = _of_both(one, copy, is_first=is_first)
-                if is_first and steps is folded.recent:
-                    fold_again(folded, dimensions, steps)
+                if steps is recent:
+                    folded.recent[at] = _packed(steps[at])
+                    if is_first:
+                        fold_again(folded, dimensions, recent)
                 return is_first
     note_offset(folded, copy.clock_offset_ms)
     derive_from_copy(folded.settled_dimensions, copy)
@@ -249,7 +270,7 @@ def _put_first_copy(folded: Folded, dimensions: dict[str, Any], copy: Step) -> b
             progress.clock.first = First(copy.seq, copy.tie, copy.at_ms, copy.recv_ms, copy.server_ms)
             progress.clock.usual_ms = usual_ms(progress.clock, copy)
     if folded.recent:
-        fold_again(folded, dimensions, folded.recent)
+        fold_again(folded, dimensions, recent_steps(folded))
     return True
 
 

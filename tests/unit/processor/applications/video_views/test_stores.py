@@ -6,12 +6,14 @@ from typing import Any, get_args, get_type_hints
 import msgspec
 import pytest
 
+from services.processor.applications.video_views.beacons.step import Step
 from services.processor.applications.video_views.live.board import LiveRow
 from services.processor.applications.video_views.live.cohorts import CohortRow
 from services.processor.applications.video_views.plays.session import Session
 from services.processor.applications.video_views.stores import Dimensions
+from services.processor.applications.video_views.view.folded import newest_step, recent_steps
 from services.processor.applications.video_views.view.seen import Closed
-from services.processor.applications.video_views.view.state import ViewState
+from services.processor.applications.video_views.view.state import ViewState, new_view
 
 
 def structs_in(held: Any) -> Iterator[type[msgspec.Struct]]:
@@ -29,3 +31,17 @@ def test_the_garbage_collector_looks_at_no_struct_of_a_row(row: type[msgspec.Str
     # They hold JSON values and each other, in no cycle. A partition keeps tens of thousands of them.
     looked_at = {struct.__name__ for struct in structs_in(row) if struct.__struct_config__.gc}
     assert not looked_at
+
+
+def test_steps_that_can_still_move_stay_packed_as_the_row_has_them() -> None:
+    view, dimensions = new_view("native", 1_000), dict[str, Any]()
+    steps = [Step(0, at_ms, at_ms + 40, at_ms + 40, 40, True, tie=1) for at_ms in (1_000, 2_000, 3_000)]
+    for step in steps:
+        view.order.take(view.folded, dimensions, step)
+    stored = msgspec.msgpack.encode(view)
+    found = msgspec.msgpack.Decoder(ViewState).decode(stored)
+    assert [type(one) for one in found.folded.recent] == [msgspec.Raw] * 3
+    assert recent_steps(found.folded) == steps
+    assert newest_step(found.folded) == steps[-1]
+    assert msgspec.msgpack.encode(found) == stored
+    assert msgspec.msgpack.decode(stored)[4][2] == msgspec.to_builtins(steps)
