@@ -73,11 +73,23 @@ class Topic:
             "unclean.leader.election.enable": "false",
             "max.message.bytes": str(RECORD_BYTES_MAX + 100_000),
         }
+        if self.cleanup == "delete":
+            # A record stays until the newest one of its segment is old enough: a day longer at the most.
+            settings["segment.ms"] = str(_DAY_MS)
         if self.retention_ms is not None:
             settings["retention.ms"] = str(self.retention_ms)
         if self.retention_bytes is not None:
             settings["retention.bytes"] = str(self.retention_bytes)
         return settings | dict(self.extra)
+
+    def kept_ms_max(self, profile: Profile) -> int | None:
+        """How long a record may stay at the most, ms: of a compacted topic one that was deleted. None: for ever."""
+        config = {name: int(value) for name, value in self.config(profile).items() if value.isdecimal()}
+        if self.cleanup == "delete":
+            return None if self.retention_ms is None else config["retention.ms"] + config["segment.ms"]
+        if "max.compaction.lag.ms" not in config:
+            return None
+        return config["max.compaction.lag.ms"] + config["segment.ms"] + config["delete.retention.ms"]
 
 
 #: No record's value is larger, bytes.
@@ -89,6 +101,8 @@ _CHANGELOG: Final = {
     "segment.ms": str(10 * _MINUTE_MS),
     "min.cleanable.dirty.ratio": "0.1",
     "delete.retention.ms": str(_DAY_MS),
+    # Also of a quiet partition: else what was deleted would stay there without end.
+    "max.compaction.lag.ms": str(_DAY_MS),
 }
 
 BEACONS: Final = Topic(

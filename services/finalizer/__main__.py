@@ -5,7 +5,7 @@ import json
 import os
 import sys
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -15,7 +15,11 @@ from services.finalizer import commands, folding
 from services.finalizer.driver import Driver, clock_ms, writing
 from services.finalizer.failures import JobFailed
 from services.finalizer.health import Health
+from services.finalizer.jobs import asking
+from services.finalizer.jobs.deletions import Deletions
 from services.finalizer.jobs.maintenance import Maintenance
+from services.finalizer.jobs.open_state import OpenState
+from services.finalizer.serving.deletion_requests import DeletionRequests
 from services.finalizer.settings import FinalizerSettings
 from services.finalizer.streaming import raw, stream
 from services.finalizer.streaming.batches import Batches
@@ -24,6 +28,7 @@ from services.finalizer.streaming.rows import RowLanding
 from services.finalizer.streaming.stalls import Stalls
 from services.finalizer.streaming.upkeep import Upkeep
 from services.finalizer.warehouse import identity
+from services.finalizer.warehouse.checkpoint_lock import CheckpointInUse
 from services.finalizer.warehouse.locations import is_local
 from services.finalizer.warehouse.row_topics import RowTopic
 from services.finalizer.warehouse.tables import ALL, OF_VIEWS, RAW, ROWS, UNPARSED_ROWS, layout_of
@@ -40,6 +45,7 @@ from shared.topics import BEACONS, LATE, REJECTED, VIEWS
 log = structlog.get_logger("services.finalizer")
 
 EXIT_SETTINGS: Final = 2
+_LOOK_SECONDS: Final = 1.0
 
 #: What ends a job with a message that says what to do, and needs no trace.
 EXPECTED: Final = (JobFailed, DatabaseNewer, OSError, TopicsWrong)
@@ -62,13 +68,15 @@ def main(arguments: Sequence[str], environ: Mapping[str, str]) -> int:
         return EXIT_SETTINGS
     logs.configure("finalizer", settings)
     kafka = {*settings.certificate_files, *settings.views_kafka.certificate_files}
-    databases = (settings.postgres_dsn, settings.customers_dsn)
+    databases = (settings.postgres_dsn, settings.customers_dsn, settings.accounts_dsn)
     certificates.watch(*kafka, *(file for dsn in databases for file in certificate_files(dsn)))
     metrics.declare("finalizer")
     stop = stop_on_signals()
     try:
         if given.run is land:
             land(settings, stop, once=given.once)
+        elif given.run is forget:
+            forget(settings, stop, given)
         else:
             given.run(commands.Job(settings, stop, given, environ))
     except EXPECTED as error:
@@ -89,6 +97,7 @@ def parser() -> argparse.ArgumentParser:
     landing.add_argument("--once", action="store_true", help="land what there is now, then end: for cron")
     landing.set_defaults(run=land)
     commands.add_to(jobs)
+    asking.add_to(jobs, forget)
     jobs.add_parser("schema", help="print every table's columns as JSON").set_defaults(run=None)
     return parser
 
@@ -98,8 +107,22 @@ def schema() -> None:
     print(json.dumps({table.name: layout_of(table) for table in ALL}, indent=1))  # noqa: T201 - its output
 
 
-def land(settings: FinalizerSettings, stop: threading.Event, *, once: bool) -> None:
-    """Lands until `stop` is set; `once`: until all that there is has landed."""
+def forget(settings: FinalizerSettings, stop: threading.Event, given: argparse.Namespace) -> None:
+    """Asks for a deletion, and has it done: by the stream that runs, or by one that is run until it is done."""
+    asked = asking.Asked(settings, asking.ask(settings, given))
+    try:
+        land(settings, stop, once=False, until=asked.is_over)
+    except CheckpointInUse:
+        while not asked.is_over() and not stop.wait(_LOOK_SECONDS):
+            pass
+    for line in asked.lines():
+        print(line)  # noqa: T201 - its output
+
+
+def land(
+    settings: FinalizerSettings, stop: threading.Event, *, once: bool, until: Callable[[], bool] = lambda: False
+) -> None:
+    """Lands until `stop` is set, or until what is given; `once`: until all that there is has landed."""
     health = Health()
     for name, location in (("warehouse", settings.warehouse_dir), ("checkpoint", settings.checkpoint_dir)):
         if is_local(location):
@@ -114,8 +137,14 @@ def land(settings: FinalizerSettings, stop: threading.Event, *, once: bool) -> N
         verify_topics(settings, [BEACONS, LATE, REJECTED, *of_rows])
         with writing(settings, stop) as driver:
             streams, maintained = _start(driver, once=once)
+            deletions = _deletions(driver, streams)
             upkeep = Upkeep(
-                driver.spark, driver.rebuilding, maintained, every_seconds=settings.rollup_seconds, stop=driver.stop
+                driver.spark,
+                driver.rebuilding,
+                maintained,
+                every_seconds=settings.rollup_seconds,
+                stop=driver.stop,
+                also=deletions.advance,
             )
             upkeep.start()
             health.watch([*(one.batches for one in streams), upkeep])
@@ -129,6 +158,8 @@ def land(settings: FinalizerSettings, stop: threading.Event, *, once: bool) -> N
                 upkeep.watch()
                 for one in stalls:
                     one.look()
+                if until():
+                    stop.set()
 
             try:
                 stream.run(streams, stop, drain_seconds_max=settings.drain_seconds_max, watch=watch)
@@ -137,8 +168,20 @@ def land(settings: FinalizerSettings, stop: threading.Event, *, once: bool) -> N
             upkeep.watch()
             if once:
                 driver.rebuilding.rebuild_dirty(driver.spark, upkeep.stream)
+                deletions.advance(although_stopping=True)
     finally:
         admin.stop()
+
+
+def _deletions(driver: Driver, streams: Sequence[stream.Stream]) -> Deletions:
+    settings = driver.settings
+    has_recordings = any(topic.application == "recordings" for topic in settings.row_topics)
+    return Deletions(
+        driver,
+        DeletionRequests(settings.accounts_database),
+        OpenState(settings, has_recordings=has_recordings),
+        turns=[turn for one in streams for turn in one.batches.turns],
+    )
 
 
 def _start(driver: Driver, *, once: bool) -> tuple[list[stream.Stream], list[Maintenance]]:
@@ -188,7 +231,7 @@ def _start_views(driver: Driver, *, once: bool) -> tuple[stream.Stream, Maintena
         # Streams only append to it, which conflicts with no other writer.
         kept.append(UNPARSED_ROWS)
     maintenance = Maintenance.of(settings, kept, clock_ms, driver.stop, turn=landing.turn, serving=driver.serving)
-    batches = Batches("views", landing, driver.stop)
+    batches = Batches("views", landing, driver.stop, turns=[landing.turn])
     return stream.start(records, batches, settings, trigger_seconds=settings.trigger_seconds, once=once), maintenance
 
 
@@ -199,8 +242,8 @@ def _start_raw(
     offsets_max = settings.raw_offsets_per_trigger_max
     records = stream.read(driver.spark, settings, topic, offsets_max=offsets_max, starting=starting)
     landing = RawLanding(settings.warehouse_dir, topic, topic_id, clock_ms=clock_ms, crash_points=driver.crash_points)
-    batches = Batches(RAW[topic].name, landing, driver.stop)
-    # Appends conflict with no maintenance: they wait for no turn.
+    batches = Batches(RAW[topic].name, landing, driver.stop, turns=[landing.turn])
+    # Appends conflict with no maintenance: that waits for no turn.
     maintenance = Maintenance.of(settings, [RAW[topic]], clock_ms, driver.stop)
     return stream.start(
         records, batches, settings, trigger_seconds=settings.raw_trigger_seconds, once=once
@@ -214,7 +257,7 @@ def _start_rows(driver: Driver, topic: RowTopic, *, once: bool) -> tuple[stream.
     records = stream.read(driver.spark, settings, topic.name, offsets_max=offsets_max, starting="earliest")
     landing = RowLanding(settings.warehouse_dir, topic, clock_ms=clock_ms, crash_points=driver.crash_points)
     maintenance = Maintenance.of(settings, [ROWS[topic.name]], clock_ms, driver.stop, turn=landing.turn)
-    batches = Batches(topic.name, landing, driver.stop)
+    batches = Batches(topic.name, landing, driver.stop, turns=[landing.turn])
     return stream.start(
         records, batches, settings, trigger_seconds=settings.raw_trigger_seconds, once=once
     ), maintenance

@@ -12,13 +12,13 @@ from typing import Any, Final
 from services.finalizer.driver import clock_ms, spark_session, writing
 from services.finalizer.jobs import reprocess, swap
 from services.finalizer.jobs.compare import compare
+from services.finalizer.jobs.deletions import reprocessing
 from services.finalizer.jobs.export import FORMATS, TABLES, export
-from services.finalizer.jobs.forget import forget
 from services.finalizer.jobs.maintenance import Maintenance, MaintenanceFailed
 from services.finalizer.jobs.publish import publish
 from services.finalizer.jobs.reprocess import day_of
 from services.finalizer.settings import FinalizerSettings
-from services.finalizer.warehouse import tables
+from services.finalizer.warehouse import checkpoint_lock, tables
 
 
 @dataclass(frozen=True)
@@ -48,9 +48,6 @@ def add_to(jobs: Any) -> None:
         ("swap-back", _swap_back, "take a swap back"),
     ):
         _add(jobs, name, run, about).add_argument("--generation", type=_generation, required=True)
-    gone = _add(jobs, "forget", _forget, "delete one viewer's data from every table, and report")
-    gone.add_argument("--customer", required=True)
-    gone.add_argument("--viewer", required=True, help="viewer_id or viewer_user_id")
     out = _add(jobs, "export", _export, "write a day of a table to CSV or Parquet")
     out.add_argument("--table", choices=sorted(TABLES), default=tables.VIEWS.name)
     out.add_argument("--day", type=_day, required=True, help="of views: of their first beacon (UTC)")
@@ -91,7 +88,7 @@ def _print(lines: Iterable[str]) -> None:
 
 
 def _reprocess(job: Job) -> None:
-    with spark_session(job.settings) as spark:
+    with checkpoint_lock.hold(reprocessing(job.settings)), spark_session(job.settings) as spark:
         # Only its own table is written: the stream may go on.
         days = (job.given.first, job.given.last)
         made = reprocess.make(spark, job.settings.warehouse_dir, days, job.given.generation, job.environ)
@@ -123,11 +120,6 @@ def _swap_back(job: Job) -> None:
                 f"{swap.swap_back(driver, job.given.generation):,} views stand as without generation {job.given.generation}"
             ]
         )
-
-
-def _forget(job: Job) -> None:
-    with writing(job.settings, job.stop) as driver:
-        _print(forget(driver, job.given.customer, job.given.viewer).lines())
 
 
 def _export(job: Job) -> None:

@@ -48,6 +48,18 @@ class FinalizerSettings(Settings):
     customers_dsn: Dsn | None = pydantic.Field(
         default=None, description="postgresql://... of the customers' database, if it is not the serving one"
     )
+    accounts_dsn: Dsn | None = pydantic.Field(
+        default=None, description="postgresql://... of the accounts' database, if it is not the serving one"
+    )
+    objects: str = pydantic.Field(
+        default="", description="PROCESSOR_OBJECTS of recordings: where a deletion finds them; empty: there are none"
+    )
+    deletion_settle_seconds: float = pydantic.Field(
+        default=600.0,
+        ge=0,
+        le=86_400,
+        description="after a request to delete data, for what is on its way: spooled beacons, traces that are open",
+    )
     postgres_away_seconds_max: float = pydantic.Field(default=60.0, gt=0, le=3600, description="then the batch fails")
     views_bootstrap: str | None = pydantic.Field(
         default=None, min_length=1, description="host:port of the cluster that has topic views, where it is another one"
@@ -214,6 +226,11 @@ class FinalizerSettings(Settings):
     def customers_database(self) -> str:
         """Where limits that customers have of their own are."""
         return (self.customers_dsn or self.postgres_dsn).get_secret_value()
+
+    @property
+    def accounts_database(self) -> str:
+        """Where requests to delete data are."""
+        return (self.accounts_dsn or self.postgres_dsn).get_secret_value()
 
     @property
     def row_topics(self) -> list[RowTopic]:

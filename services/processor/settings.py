@@ -72,6 +72,12 @@ class ProcessorSettings(FailureRules, Settings):
     flush_interval_ms: int = pydantic.Field(
         default=15_000, ge=100, le=60_000, description="time between two writes of a partition's local store"
     )
+    rewrite_interval_ms: int = pydantic.Field(
+        default=86_400_000,
+        ge=100,
+        le=30 * 86_400_000,
+        description="after so long a local store's files are written again without what was deleted",
+    )
     session_ms: int = pydantic.Field(
         default=6_000, ge=1_000, le=20_000, description="silence after which the group gives its partitions to others"
     )

@@ -21,6 +21,7 @@ from services.accounts.http.hosts import Hosts
 from services.accounts.http.identities import Identities
 from services.accounts.looks import AccountsAudit
 from services.query.answering import Answering
+from services.query.deleting import Deleting
 from services.query.exporting import Exporting
 from services.query.http.app import Door, Sources, make_app, make_runner
 from services.query.rim.engine import Engine
@@ -85,6 +86,7 @@ class _Parts:
     lookup: Processor | None
     #: None: there is no folder for exports.
     exporting: Exporting | None
+    deleting: Deleting
     runner: web.AppRunner
     admin: AdminServer
 
@@ -145,7 +147,7 @@ def _assemble(settings: QuerySettings, stop: threading.Event) -> _Parts:
         is_ready=lambda: Check(not stop.is_set(), "draining" if stop.is_set() else "ok"),
     )
     runner = make_runner(app, settings.drain_seconds_max)
-    return _Parts(postgres, accounts, engine, lookup, exporting, runner, admin)
+    return _Parts(postgres, accounts, engine, lookup, exporting, Deleting(accounts, exporting), runner, admin)
 
 
 def _lookup(settings: QuerySettings) -> Processor | None:
@@ -179,17 +181,20 @@ async def _serve(settings: QuerySettings, stop: threading.Event) -> None:
     if parts.lookup is not None:
         await parts.lookup.open()
     stopping = asyncio.create_task(asyncio.to_thread(stop.wait))
-    keeping = None if parts.exporting is None else asyncio.create_task(parts.exporting.keep())
+    keeping = [asyncio.create_task(parts.deleting.keep())]
+    if parts.exporting is not None:
+        keeping.append(asyncio.create_task(parts.exporting.keep()))
     try:
         await parts.runner.setup()
         await web.TCPSite(parts.runner, settings.host, settings.port).start()
         parts.admin.start()
         log.info("ready", host=settings.host, port=settings.port, admin_port=settings.admin_port)
-        await asyncio.wait({stopping, *([keeping] if keeping else [])}, return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait({stopping, *keeping}, return_when=asyncio.FIRST_COMPLETED)
     finally:
         stop.set()
         await parts.runner.cleanup()
-        await _end(keeping)
+        for task in keeping:
+            await _end(task)
         await stopping
         parts.engine.close()
         await parts.postgres.close()
@@ -199,10 +204,8 @@ async def _serve(settings: QuerySettings, stop: threading.Event) -> None:
         parts.admin.stop()
 
 
-async def _end(keeping: "asyncio.Task[None] | None") -> None:
-    """Ends the exports: one that is under way begins again after the restart. Raises what they died of."""
-    if keeping is None:
-        return
+async def _end(keeping: "asyncio.Task[None]") -> None:
+    """Ends exports, or deletions: one that is under way begins again after the restart. Raises what they died of."""
     keeping.cancel()
     with contextlib.suppress(asyncio.CancelledError):
         await keeping

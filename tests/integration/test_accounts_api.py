@@ -1,18 +1,23 @@
 """`/v1` of people, organisations, customers, tokens and the audit log, over HTTP on a real Postgres."""
 
+import asyncio
 import csv
+import hashlib
 import io
 import json
 from collections.abc import AsyncIterator
 from uuid import uuid4
 
+import psycopg
 import pyotp
 import pytest
 from openapi_spec_validator import validate
 
 from deploy.local.postgres import Postgres
 from services.accounts.core.credentials import Credential
+from services.accounts.core.deletions import STEPS
 from services.accounts.store import schema
+from services.query.deleting import Deleting
 from services.rim.http.openapi import document
 from tests.integration.accounts_parts import PASSWORD, Site, site
 
@@ -279,3 +284,60 @@ async def test_the_document_describes_every_route_of_the_api(home: Site) -> None
     assert operations == {
         (method, path) for method, path in routes if path.startswith("/v1/") and method not in {"HEAD", "*"}
     }
+
+
+async def test_a_deletion_is_asked_for_once_seen_by_its_organisation_alone_and_ended_by_exports(home: Site) -> None:
+    owner = await home.owner()
+    stranger = await globex(home, owner)
+    viewer = await invited(home, owner, "looker@example.com", "viewer")
+    wanted = {"customer": "acme", "viewer": "somebody", "sessions": ["s-2", "s-1", "s-1"]}
+    assert (await home.ask("POST", "/v1/deletions", viewer, wanted))[0] == 403
+    # What is nobody's belongs to who runs the installation: not to another organisation.
+    assert (await home.ask("POST", "/v1/deletions", stranger, wanted))[0] == 404
+    for wrong in (
+        {"customer": "acme"},
+        {"customer": "acme", "viewer": "x", "whole_customer": True},
+        {"customer": "acme", "whole_customer": True, "sessions": ["s"]},
+        {"customer": "acme", "viewer": "x", "sessions": ["../x"]},
+        {"customer": "acme", "viewer": "x" * 501},
+    ):
+        assert (await home.ask("POST", "/v1/deletions", owner, wrong))[0] == 400, wrong
+    status, made = await home.ask("POST", "/v1/deletions", owner, wanted)
+    assert status == 202
+    assert (made["state"], made["viewer"], made["asked_by"]) == ("pending", "somebody", "owner@example.com")
+    assert made["viewer_sha256"] == hashlib.sha256(b"somebody").hexdigest()
+    assert [one["step"] for one in made["steps"]] == [step.value for step in STEPS]
+    assert (await home.ask("POST", "/v1/deletions", owner, wanted))[1]["id"] == made["id"]
+    whole = (await home.ask("POST", "/v1/deletions", owner, {"customer": "acme", "whole_customer": True}))[1]
+    assert (whole["viewer"], whole["viewer_sha256"]) == (None, None)
+    first = await home.got("GET", "/v1/deletions?limit=1", owner)
+    rest = await home.got("GET", f"/v1/deletions?limit=1&cursor={first['next']}", owner)
+    assert [one["id"] for one in (*first["deletions"], *rest["deletions"])] == [whole["id"], made["id"]]
+    assert rest["next"] is None
+    # For others there is none.
+    assert (await home.got("GET", "/v1/deletions", stranger))["deletions"] == []
+    for path, who in ((f"/v1/deletions/{made['id']}", stranger), ("/v1/deletions/none", owner)):
+        assert (await home.ask("GET", path, who))[0] == 404
+    some = await home.got("POST", "/v1/tokens", owner, {"name": "some", "scopes": ["manage"], "customers": ["other"]})
+    assert (await home.got("GET", "/v1/deletions", some["token"]))["deletions"] == []
+    assert (await home.ask("GET", f"/v1/deletions/{made['id']}", some["token"]))[0] == 404
+    assert (await home.ask("POST", "/v1/deletions", some["token"], wanted))[0] == 404
+    # The log says that it was asked for, and not for whom.
+    log = await home.got("GET", "/v1/audit?action=asked_for_deletion", owner)
+    assert [one["target"] for one in log["entries"]] == ["acme", "acme"]
+    assert "somebody" not in json.dumps(log)
+    # The last step is not done before the others; with it the request is over, and the id is gone.
+    deleting = Deleting(home.accounts.postgres, None)
+    await deleting.look()
+    assert (await home.got("GET", f"/v1/deletions/{made['id']}", owner))["state"] == "pending"
+    with psycopg.connect(home.dsn, autocommit=True) as connection:
+        done = "UPDATE accounts.deletion_steps SET state = 'done' WHERE deletion_id = %s AND step <> 'exports'"
+        connection.execute(done, (made["id"],))
+    await deleting.keep(wait=lambda _: asyncio.sleep(0), rounds_max=1)
+    over = await home.got("GET", f"/v1/deletions/{made['id']}", owner)
+    assert (over["state"], over["viewer"], over["viewer_sha256"]) == ("done", None, made["viewer_sha256"])
+    assert over["steps"][-1]["found"] == {"exports": 0}
+    with psycopg.connect(home.dsn) as connection:
+        assert connection.execute(
+            "SELECT sessions FROM accounts.deletions WHERE id = %s", (made["id"],)
+        ).fetchone() == ([],)

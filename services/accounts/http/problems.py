@@ -11,6 +11,7 @@ from services.accounts.core.roles import ScopesWrong
 from services.accounts.core.totp import CodeWrong
 from services.accounts.http.requests import BodyWrong
 from services.accounts.service import CodeNeeded, LoginsTooMany, LoginWrong, TextWrong
+from services.accounts.store.deletions import TooManyDeletions
 from services.accounts.store.factors import FactorExists, FactorMissing
 from services.accounts.store.invitations import MemberAlready, TooManyInvitations
 from services.accounts.store.keys import KeyUnknown, TooManyKeys
@@ -51,6 +52,7 @@ _PROBLEMS: Final[Mapping[type[Exception], Problem]] = {
     CustomerTaken: Problem(409, "This customer exists, or there are as many as may be", "customer"),
     KeyUnknown: Problem(404, "There is no such key", "unknown"),
     TooManyKeys: Problem(409, "The customer has as many keys as it may", "keys", "Revoke some."),
+    TooManyDeletions: Problem(409, "The organisation has as many deletions under way as it may", "deletions"),
     FactorExists: Problem(409, "There is a second factor already", "factor"),
     FactorMissing: Problem(409, "No second factor was begun", "factor"),
     PermissionError: Problem(403, "Only who runs the installation may do this", "permission"),

@@ -20,6 +20,7 @@ from services.finalizer.serving.published import (
     Rebuilt,
     Slice,
     as_columns,
+    delete_customer,
     delete_views,
     expire_rollups,
     expire_views,
@@ -213,6 +214,16 @@ class Serving:
                 " OR (view_id, day) IN (SELECT * FROM unnest(%s::text[], %s::bigint[])))",
                 (customer_id, texts, texts, [view_id for view_id, _ in views], [day for _, day in views]),
             ).rowcount
+
+        return self._retrying(write)
+
+    def forget_customer(self, customer_id: str) -> dict[str, int]:
+        """Deletes all rows of a customer but that it is refused; returns how many of each table there were, by name."""
+
+        def write(connection: psycopg.Connection) -> dict[str, int]:
+            self._hold_fence(connection)
+            lock_views(connection)
+            return delete_customer(connection, customer_id)
 
         return self._retrying(write)
 

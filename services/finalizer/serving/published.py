@@ -102,6 +102,26 @@ def delete_views(connection: psycopg.Connection, keys: Sequence[Sequence[Any]]) 
     connection.execute(_FORGET, tuple([key[part] for key in keys] for part in range(3)))
 
 
+#: Every table that has rows of customers, where this user may delete them. Hot views come first: their triggers write sums.
+_OF_CUSTOMERS: Final = """
+    SELECT c.table_schema, c.table_name FROM information_schema.columns AS c
+    JOIN information_schema.tables AS t USING (table_schema, table_name)
+    WHERE c.column_name = 'customer_id' AND t.table_type = 'BASE TABLE' AND c.table_schema IN ('serving', 'finalizer', 'limits')
+      AND (c.table_schema, c.table_name) <> ('serving', 'forgotten')
+      AND has_table_privilege(format('%I.%I', c.table_schema, c.table_name), 'DELETE')
+    ORDER BY (c.table_schema, c.table_name) <> ('serving', 'views'), 1, 2
+"""
+
+
+def delete_customer(connection: psycopg.Connection, customer_id: str) -> dict[str, int]:
+    """Deletes all rows of a customer; returns how many of each table there were."""
+    deleted = {}
+    for schema, table in connection.execute(_OF_CUSTOMERS).fetchall():
+        statement = sql.SQL("DELETE FROM {} WHERE customer_id = %s").format(sql.Identifier(schema, table))
+        deleted[f"{schema}.{table}"] = connection.execute(statement, (customer_id,)).rowcount
+    return deleted
+
+
 def first_kept_hour(now_ms: int, days: float) -> int | None:
     """The hour (since 1970) from which on views are kept for so many days; None where none are."""
     return int(now_ms - days * DAY_MS) // HOUR_MS if days else None

@@ -2,8 +2,9 @@
 
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from typing import Any
 
 import structlog
 from pyspark.sql import DataFrame
@@ -21,9 +22,17 @@ class StopRequested(Exception):
 class Batches:
     """Calls `work` for every batch, and knows how it goes. One a stream."""
 
-    def __init__(self, stream: str, work: Callable[[DataFrame, int], int], stop: threading.Event) -> None:
-        """`work` gets the batch and its number, and returns how many records it held."""
+    def __init__(
+        self,
+        stream: str,
+        work: Callable[[DataFrame, int], int],
+        stop: threading.Event,
+        *,
+        turns: Sequence[AbstractContextManager[Any]] = (),
+    ) -> None:
+        """`work` gets the batch and its number, and returns how many records it held. `turns`: what it holds while it writes."""
         self.stream = stream
+        self.turns = tuple(turns)
         self._work = work
         self._stop = stop
         #: Set when a batch was refused because the service stops.

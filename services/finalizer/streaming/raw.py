@@ -1,6 +1,7 @@
 """Lands topics `beacons`, `late` and `rejected` unchanged: append-only tables, each record once, one stream per topic."""
 
 import json
+import threading
 import time
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -38,6 +39,8 @@ class RawLanding:
         self._topic_id = topic_id
         self._clock_ms = clock_ms
         self._crash_points = crash_points
+        #: Held while the table's files are written: a file that no commit names yet looks like one that nobody needs.
+        self.turn = threading.Lock()
 
     def __call__(self, batch: DataFrame, batch_id: int) -> int:
         """Appends the batch; returns how many records it held."""
@@ -50,7 +53,7 @@ class RawLanding:
             with timed("read", table.name):
                 count = rows.count()
             if count:
-                with timed("append", table.name):
+                with self.turn, timed("append", table.name):
                     self._append(rows, table, checkpoint_id(batch), batch_id)
                 counter(FINALIZER_RAW_RECORDS).labels(self._topic).inc(count)
                 self._crash_points.reach("raw_appended")

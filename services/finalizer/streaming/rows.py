@@ -42,7 +42,7 @@ class RowLanding:
                 counts = {row["reason"]: row["count"] for row in rows.groupBy("reason").count().collect()}
             aside = {reason: count for reason, count in counts.items() if reason is not None}
             if aside:
-                with timed("unparsed", topic.name):
+                with self.turn, timed("unparsed", topic.name):
                     self._append_unparsed(rows, checkpoint_id(batch), batch_id)
                 self._crash_points.reach("unparsed")
             if counts.get(None):

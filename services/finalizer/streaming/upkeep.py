@@ -6,7 +6,7 @@ next round. Batches and this thread take turns (`Landing.turn`), a transaction o
 
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
 import structlog
@@ -18,6 +18,7 @@ from services.finalizer.streaming.rebuilding import Rebuilding
 log = structlog.get_logger(__name__)
 
 _POLL_SECONDS: Final = 0.2
+ALSO_SECONDS: Final = 2.0
 
 
 class Upkeep:
@@ -33,8 +34,13 @@ class Upkeep:
         *,
         every_seconds: float,
         stop: threading.Event,
+        also: Callable[[], object] = lambda: None,
     ) -> None:
-        """`every_seconds` lie between two rounds that count hours again; maintenance has times of its own."""
+        """`every_seconds` lie between two rounds that count hours again; maintenance has times of its own.
+
+        `also` is called every `ALSO_SECONDS`, and may take long.
+        """
+        self._also = also
         self._spark = spark
         self._rebuilding = rebuilding
         self._maintained = maintained
@@ -62,7 +68,7 @@ class Upkeep:
             log.warning("upkeep_cut_off", seconds=seconds_max)
 
     def _run(self) -> None:
-        next_round = 0.0
+        next_round = next_also = 0.0
         try:
             while not self._stop.wait(_POLL_SECONDS):
                 if time.monotonic() >= next_round:
@@ -73,6 +79,9 @@ class Upkeep:
                         self.busy_since = time.monotonic()
                         maintenance.run_if_due(self._spark)
                 self.busy_since = None
+                if time.monotonic() >= next_also and not self._stop.is_set():
+                    self._also()
+                    next_also = time.monotonic() + ALSO_SECONDS
         except Exception as error:
             # The thread's top: the process ends with it.
             self._died = error

@@ -12,7 +12,7 @@ class Forgotten(NamedTuple):
     """Whose views are refused: those of this customer and viewer that began up to `forgotten_ms` (ms since 1970)."""
 
     customer_id: str
-    #: SHA-256 of the id, as `rim.database.view_rows.as_text` has it.
+    #: SHA-256 of the id, as `rim.database.view_rows.as_text` has it; empty: every viewer of the customer.
     viewer: bytes
     forgotten_ms: int
 
@@ -41,7 +41,7 @@ def without_forgotten(rows: DataFrame, forgotten: DataFrame) -> DataFrame:
     for name in _IDS:
         same = (
             (rows["customer_id"] == gone["customer_id"])
-            & (_hash(rows[name]) == gone["viewer"])
+            & ((_hash(rows[name]) == gone["viewer"]) | (sf.octet_length(gone["viewer"]) == 0))
             & (rows["first_append_ms"] <= gone["forgotten_ms"])
         )
         rows = rows.join(gone, same, "left_anti")

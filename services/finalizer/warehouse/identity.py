@@ -66,19 +66,19 @@ def hold_to(spark: SparkSession, folder: str, *, warehouse: str, topic: str, top
 
 def _has_begun(spark: SparkSession, folder: str) -> bool:
     """Whether any batch was ever planned: Spark notes its offsets before it is run."""
-    _, files, where = _file(spark, f"{folder}/offsets")
+    _, files, where = hadoop_file(spark, f"{folder}/offsets")
     return bool(files.exists(where)) and any(
         status.getPath().getName().isdecimal() for status in files.listStatus(where)
     )
 
 
 def _recreate(spark: SparkSession, folder: str, identity: str) -> None:
-    _, files, where = _file(spark, folder)
+    _, files, where = hadoop_file(spark, folder)
     if files.exists(where):
         log.info("checkpoint_recreated", folder=folder)
         files.delete(where, True)
     # A crash in here leaves a checkpoint without offsets: the next start creates it again.
-    _, files, where = _file(spark, f"{folder}/identity.json")
+    _, files, where = hadoop_file(spark, f"{folder}/identity.json")
     stream = files.create(where, True)
     try:
         stream.write(bytearray(identity.encode()))
@@ -88,7 +88,7 @@ def _recreate(spark: SparkSession, folder: str, identity: str) -> None:
 
 def _read(spark: SparkSession, path: str) -> Any:
     """A JSON file; None where it is absent or empty."""
-    jvm, files, where = _file(spark, path)
+    jvm, files, where = hadoop_file(spark, path)
     if not files.exists(where):
         return None
     stream = files.open(where)
@@ -99,7 +99,7 @@ def _read(spark: SparkSession, path: str) -> Any:
     return json.loads(text) if text else None
 
 
-def _file(spark: SparkSession, path: str) -> tuple[Any, Any, Any]:
+def hadoop_file(spark: SparkSession, path: str) -> tuple[Any, Any, Any]:
     """Hadoop's file system of the path: local or an object store's."""
     context: Any = spark.sparkContext
     where = context._jvm.org.apache.hadoop.fs.Path(path)

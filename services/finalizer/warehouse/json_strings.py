@@ -2,11 +2,13 @@
 
 import json
 import re
+from collections.abc import Collection
 from typing import Final
 
 #: A string with its quotes. Possessive, so that one without an end costs no second try.
 _STRING: Final = re.compile(rb'"((?:[^"\\]++|\\.)*+)"', re.DOTALL)
 _AFTER_A_NAME: Final = re.compile(rb"\s*:")
+_VALUE: Final = re.compile(rb"\s*")
 
 
 def holds_value(text: bytes, wanted: str) -> bool:
@@ -19,6 +21,19 @@ def holds_value(text: bytes, wanted: str) -> bool:
         content = found[1]
         is_it = _decoded(content) == wanted if b"\\" in content else content == plain
         if is_it and _AFTER_A_NAME.match(text, found.end()) is None:
+            return True
+    return False
+
+
+def holds_member(text: bytes, names: Collection[str], wanted: str) -> bool:
+    """Whether a member of one of these names has the string value `wanted`, at any depth of the JSON text."""
+    value_at = -1
+    for found in _STRING.finditer(text):
+        colon = _AFTER_A_NAME.match(text, found.end())
+        if colon is not None:
+            is_named = _decoded(found[1]) in names
+            value_at = _VALUE.match(text, colon.end()).end() if is_named else -1  # type: ignore[union-attr]
+        elif found.start() == value_at and _decoded(found[1]) == wanted:
             return True
     return False
 

@@ -191,6 +191,9 @@ def _rows_of(topic: RowTopic) -> Table:
 ROWS: Final[Mapping[str, Table]] = {topic.name: _rows_of(topic) for topic in row_topics.ALL}
 
 
+#: Of recordings, its rows.
+RECORDING_INDEX: Final = topics.RECORDING_INDEX.name
+
 #: The same of applications' topics as `unparsed` of topic `views`. All their streams append to it.
 UNPARSED_ROWS: Final = Table(
     name="unparsed_rows", schema=StructType([StructField("topic", StringType()), *UNPARSED.schema.fields])

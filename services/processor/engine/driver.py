@@ -94,7 +94,7 @@ class Driver:
         self,
         topic: Topic,
         key: bytes | None,
-        value: bytes,
+        value: bytes | None,
         *,
         at_ms: int,
         headers: tuple[tuple[str, bytes | None], ...] = (),
@@ -139,7 +139,7 @@ class Driver:
         self,
         topic: Topic,
         key: bytes | None,
-        value: bytes,
+        value: bytes | None,
         at_ms: int,
         headers: tuple[tuple[str, bytes | None], ...] = (),
     ) -> None:

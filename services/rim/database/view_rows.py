@@ -53,7 +53,7 @@ _UPSERT: Final = f"""
     )) AND NOT EXISTS (
         SELECT FROM serving.forgotten AS f
         WHERE f.customer_id = i.customer_id AND i.first_append_ms <= f.forgotten_ms
-          AND f.viewer IN (sha256(convert_to(i.viewer_id, 'UTF8')), sha256(convert_to(i.viewer_user_id, 'UTF8')))
+          AND f.viewer IN ('', sha256(convert_to(i.viewer_id, 'UTF8')), sha256(convert_to(i.viewer_user_id, 'UTF8')))
     )
     ORDER BY customer_id, view_id, day, generation DESC, revision DESC
     ON CONFLICT (customer_id, view_id, day) DO UPDATE SET {_NEW}, written_at = clock_timestamp()

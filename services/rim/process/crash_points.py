@@ -22,6 +22,8 @@ CrashPoint = Literal[
     "rebuilt",
     "published",
     "raw_appended",
+    # Finalizer, in a deletion: after the work of a step, before it is noted.
+    "deletion_step",
     # Processor, in a commit, after each of its steps (`runtime.checkpoints`).
     "begun",
     "produced",

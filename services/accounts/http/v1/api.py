@@ -6,6 +6,7 @@ from services.accounts.http.access import Routing
 from services.accounts.http.identities import Identities
 from services.accounts.http.requests import Place
 from services.accounts.http.v1.audit import AuditOperations
+from services.accounts.http.v1.deletions import DeletionOperations
 from services.accounts.http.v1.keys import KeyOperations
 from services.accounts.http.v1.operations import Operation, add
 from services.accounts.http.v1.people import PeopleOperations
@@ -21,7 +22,9 @@ from services.rim.http import openapi
 
 
 class AccountsApi:
-    """`/v1` of people, tokens, keys, audit. `page_url` is where browsers reach the page, `customers` the customers' database."""
+    """`/v1` of people, tokens, keys, audit, deletions.
+
+    `page_url` is where browsers reach the page, `customers` the customers' database."""
 
     def __init__(
         self, accounts: Accounts, identities: Identities, place: Place, page_url: str, customers: Postgres
@@ -35,6 +38,7 @@ class AccountsApi:
             *KeyOperations(WriteKeys(accounts, customers)).operations(),
             *AuditOperations(accounts, management).operations(),
             *ProfileOperations(Profile(accounts)).operations(),
+            *DeletionOperations(accounts).operations(),
         ]
 
     def add_to(self, routing: Routing) -> None:

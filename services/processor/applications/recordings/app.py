@@ -203,6 +203,7 @@ def application(rules: SessionRules) -> Application:
         stores=(SESSIONS, REQUESTS, STORED, WAITING, NUMBERS),
         start=start,
         by_headers=True,
+        is_forgetting=True,
         media=REQUESTS,
         lookups=lookups(),
         tallies=("stored_payloads", "stored_bytes", "missing_payloads", "repeated_payloads", "torn_chunks"),

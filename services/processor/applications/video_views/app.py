@@ -40,6 +40,7 @@ def application(
         changelog=topics.VIDEO_VIEWS_CHANGELOG,
         stores=(VIEWS, DIMENSIONS, board.STORE, CLOSED_VIEWS, SESSIONS, cohorts.STORE),
         start=start,
+        is_forgetting=True,
         tallies=(OPEN_VIEWS,),
         lookups=(view_lookup(VIEWS, DIMENSIONS, CLOSED_VIEWS, SESSIONS, good),),
     )

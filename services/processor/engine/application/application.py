@@ -231,6 +231,8 @@ class Application:
     #: Whether the application gets only the headers of its records. Large values stay in Kafka, and a rejected record names its
     #: place there.
     by_headers: bool = False
+    #: Whether its inputs have records that delete all that it holds of their key (`shared.forgetting`).
+    is_forgetting: bool = False
     #: The one of its stores that holds its media requests (`engine.media_requests`); its processor is `MediaHandler`.
     media: StoreSpec[MediaRequest] | None = None
     lookups: tuple[Lookup, ...] = ()

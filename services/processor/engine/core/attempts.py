@@ -78,9 +78,16 @@ class Attempts:
         """Folds a record, or rejects it."""
         error = self.attempt(lambda: fold(record))
         if isinstance(error, Undecodable):
-            self._context.reject(record, "undecodable", str(error))
+            self.take_undecodable(record, error)
         elif error is not None:
             self.reject(record, error, at)
+
+    def take_undecodable(self, record: Record, error: Undecodable) -> None:
+        """Rejects a record that the application cannot read, unless it deletes what is held of its key."""
+        if self._quarantine.forgets(record):
+            self._quarantine.forget(record.key or b"", self.attempt)
+        else:
+            self._context.reject(record, "undecodable", str(error))
 
     def reject(self, record: Record, error: Exception, at: int) -> None:
         """Rejects a record on which the application raised `error`."""

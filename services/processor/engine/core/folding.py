@@ -90,11 +90,11 @@ class Folding:
                     return taken
                 try:
                     if is_quarantined:
-                        self._quarantine.reject(record)
+                        self._reject_quarantined(record)
                     else:
                         fold(record)
                 except Undecodable as error:
-                    self._context.reject(record, "undecodable", str(error))
+                    self._attempts.take_undecodable(record, error)
                 except NOT_THE_APPLICATION:
                     raise
                 except Exception as error:
@@ -126,7 +126,7 @@ class Folding:
                 return taken
             # A row that fired may have been quarantined with its key.
             if record.key in self._quarantine.keys:
-                self._quarantine.reject(record)
+                self._reject_quarantined(record)
             elif failed is not None:
                 self._attempts.reject(record, failed, position.total)
             else:
@@ -135,6 +135,12 @@ class Folding:
             draft.records += 1
             draft.bytes += len(record.value or b"")
         return len(records)
+
+    def _reject_quarantined(self, record: Record) -> None:
+        if self._quarantine.forgets(record):
+            self._quarantine.forget(record.key or b"", self._attempts.attempt)
+        else:
+            self._quarantine.reject(record)
 
     def _time_of(self, record: Record, is_quarantined: bool) -> int:
         assert self._event_times is not None

@@ -19,6 +19,7 @@ from services.processor.engine.state.layers import Layers
 from services.processor.engine.state.map_spec import MapSpec
 from services.processor.engine.state.rows import Meta, unpack
 from services.processor.engine.state.store_spec import QUARANTINE_STORE_ID, ROW_BYTES_MAX, StoreSpec
+from shared.forgetting import forgets
 
 #: Rows of one key that are kept aside; more are rejected.
 ROWS_PER_KEY_MAX: Final = 10_000
@@ -94,6 +95,27 @@ class Quarantine:
     def failing(self) -> dict[bytes, tuple[int, int]]:
         """Recent failures, as `Meta` keeps them."""
         return self._failing.keys
+
+    def forgets(self, record: Record) -> bool:
+        """Whether the record, which the application cannot read, deletes what is held of its key."""
+        application = self._application
+        return application.is_forgetting and forgets(record.value, record.headers, by_headers=application.by_headers)
+
+    def forget(self, key: bytes, attempt: Callable[[Callable[[], None]], object]) -> None:
+        """Deletes all rows of the key, also those that are kept aside; its later records are folded as those of a new key."""
+        for spec in self._application.stores:
+            for row_key in self._rows_of(spec, key):
+                self._release_row(spec, row_key, attempt)
+                if not self._layers.stands(row_key):
+                    continue
+                self._layers.discard(row_key)
+                if spec is self._application.media:
+                    self._context.pending_media.forget(row_key[1:])
+        if self.keys.pop(key, None) is not None:
+            for kept in self._layers.keys(_row_prefix(key), ROWS_PER_KEY_MAX):
+                self._layers.delete(kept)
+            self._layers.delete(_KEY_PREFIX + key)
+        self._failing.forget(digest_of(key))
 
     def reject(self, record: Record) -> None:
         """Rejects a record of a quarantined key."""

@@ -50,6 +50,8 @@ _TIMER_END: Final = b"u"
 _POSITION: Final = b"p"
 _BLOOM_BITS: Final = 10
 _OPEN_RETRY_SECONDS: Final = 0.1
+#: A day, s.
+REWRITE_SECONDS: Final = 86_400.0
 
 
 #: How RocksDB's own texts begin, or what they hold, by what they mean (rocksdict raises them as bare `Exception`).
@@ -75,9 +77,19 @@ class RocksStore:
     """
 
     def __init__(
-        self, path: Path, memory: Memory, *, open_seconds_max: float, crash_points: CrashPoints | None = None
+        self,
+        path: Path,
+        memory: Memory,
+        *,
+        open_seconds_max: float,
+        rewrite_seconds: float = REWRITE_SECONDS,
+        crash_points: CrashPoints | None = None,
     ) -> None:
+        """Every `rewrite_seconds` its files are written again without what was deleted."""
         self._path = path
+        self._rewrite_seconds = rewrite_seconds
+        self._rewritten_at = time.monotonic()
+        self._has_deleted = False
         self._crash_points = crash_points or CrashPoints()
         try:
             path.mkdir(parents=True, exist_ok=True)
@@ -154,6 +166,7 @@ class RocksStore:
         for key, row in rows.items():
             if row is None:
                 batch.delete(_ROW + key)
+                self._has_deleted = True
             else:
                 batch.put(_ROW + key, row)
                 deadline_ms = deadline_of(row)
@@ -173,6 +186,14 @@ class RocksStore:
             self._db.write(batch, self._no_wal)
             self._db.flush()
             self._crash_points.reach("flushed")
+            self._rewrite_when_due()
+
+    def _rewrite_when_due(self) -> None:
+        """A deleted row stays in a file until that is compacted: of a quiet store, for ever."""
+        if self._has_deleted and time.monotonic() - self._rewritten_at >= self._rewrite_seconds:
+            self._db.compact_range(None, None)
+            self._rewritten_at = time.monotonic()
+            self._has_deleted = False
 
     def position(self) -> LocalMeta | None:
         with _failures(self._path):

@@ -58,7 +58,13 @@ class Stores:
         with self._lock:
             self._opened_at[partition] = time.monotonic()
         path, seconds_max = plan.store_path(partition), plan.settings.store_open_ms_max / 1000
-        return RocksStore(path, self._memory, open_seconds_max=seconds_max, crash_points=plan.crash_points)
+        return RocksStore(
+            path,
+            self._memory,
+            open_seconds_max=seconds_max,
+            rewrite_seconds=plan.settings.rewrite_interval_ms / 1000,
+            crash_points=plan.crash_points,
+        )
 
     def discard(self, partition: int, why: str) -> None:
         """Deletes the closed store of a partition: the changelog has everything. Logged and counted."""

@@ -52,3 +52,25 @@ def test_a_position_never_stands_without_its_rows(tmp_path: Path, point: CrashPo
     assert left.position() == (later if point == "flushed" else former)
     assert point == "slice_written" or [left.get(key) for key in ROWS] == list(ROWS.values())
     left.close()
+
+
+def test_what_was_deleted_is_gone_from_the_files_once_they_are_written_again(tmp_path: Path) -> None:
+    marker = b"somebody's own words"
+    deleted = {b"\x01gone": pack(0, marker)}
+
+    def has_marker() -> bool:
+        return any(marker in file.read_bytes() for file in (tmp_path / "store").glob("*.sst"))
+
+    def at(offset: int) -> LocalMeta:
+        return LocalMeta(Meta({"beacons": offset}, clock_ms=1, commit_number=offset), offset)
+
+    for rewrite_seconds, is_left in ((3600.0, True), (0.0, False)):
+        folder = tmp_path / "store"
+        shutil.rmtree(folder, ignore_errors=True)
+        store = RocksStore(folder, MEMORY, open_seconds_max=5, rewrite_seconds=rewrite_seconds)
+        store.write(deleted, at(1))
+        assert has_marker()
+        store.write({b"\x01gone": None}, at(2))
+        assert has_marker() == is_left
+        assert store.get(b"\x01gone") is None
+        store.close()

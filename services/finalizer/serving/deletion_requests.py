@@ -1,0 +1,97 @@
+"""Requests that data be deleted (schema `accounts`), as the finalizer takes them up: which are open, and what is noted of each."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, TypeVar
+
+import psycopg
+from psycopg.rows import class_row
+from psycopg.types.json import Jsonb
+
+from services.accounts.core.deletions import Step
+
+T = TypeVar("T")
+
+_CONNECT_SECONDS_MAX: Final = 5
+_STATEMENT_MS: Final = 60_000
+_IS_THERE: Final = "SELECT to_regclass('accounts.deletion_steps') IS NOT NULL"
+_OPEN: Final = """
+    SELECT d.id::text AS id, d.customer_id, d.viewer, d.sessions, (extract(epoch FROM d.asked_at) * 1000)::bigint AS asked_ms,
+        array(SELECT step FROM accounts.deletion_steps AS s WHERE s.deletion_id = d.id AND s.state = 'done') AS done
+    FROM accounts.deletions AS d WHERE d.state IN ('pending', 'running') ORDER BY d.number LIMIT 100
+"""
+_BEGIN: Final = """
+    WITH begun AS (UPDATE accounts.deletions SET state = 'running' WHERE id::text = %(id)s AND state = 'pending')
+    UPDATE accounts.deletion_steps SET state = 'running', began_at = coalesce(began_at, now())
+    WHERE deletion_id::text = %(id)s AND step = %(step)s AND state = 'pending'
+"""
+_END_STEP: Final = """
+    UPDATE accounts.deletion_steps SET state = 'done', found = %s, ended_at = now()
+    WHERE deletion_id::text = %s AND step = %s AND state <> 'done'
+"""
+#: The hash still says whose request it was.
+_FAIL: Final = """
+    UPDATE accounts.deletions SET state = 'failed', problem = %s, ended_at = now(), viewer = NULL, sessions = '{}'
+    WHERE id::text = %s
+"""
+_PROBLEM: Final = "UPDATE accounts.deletions SET problem = %s WHERE id::text = %s AND problem <> %s"
+_SESSIONS: Final = "UPDATE accounts.deletions SET sessions = %s WHERE id::text = %s"
+
+
+@dataclass(frozen=True)
+class Work:
+    """An open request. `viewer` None: the whole customer."""
+
+    id: str
+    customer_id: str
+    viewer: str | None = field(repr=False)
+    sessions: list[str] = field(repr=False)
+    asked_ms: int
+    done: list[str]
+
+
+class DeletionRequests:
+    """The requests in one database. Each call is one transaction; all raise psycopg's errors."""
+
+    def __init__(self, dsn: str) -> None:
+        self._dsn = dsn
+
+    def open(self) -> list[Work]:
+        """Those that are not over, the oldest first; none where the database has no accounts."""
+
+        def read(connection: psycopg.Connection) -> list[Work]:
+            if connection.execute(_IS_THERE).fetchone() != (True,):
+                return []
+            with connection.cursor(row_factory=class_row(Work)) as cursor:
+                return cursor.execute(_OPEN).fetchall()
+
+        return self._do(read)
+
+    def begin(self, work: Work, step: Step) -> None:
+        """The step is being done."""
+        self._do(lambda connection: connection.execute(_BEGIN, {"id": work.id, "step": step}))
+
+    def end_step(self, work: Work, step: Step, found: Mapping[str, int]) -> None:
+        """The step is done."""
+        self._do(lambda connection: connection.execute(_END_STEP, (Jsonb(dict(found)), work.id, step)))
+
+    def keep_sessions(self, work: Work, sessions: Sequence[str]) -> None:
+        """Recorded sessions that were found: once the views are deleted, nothing names them."""
+        self._do(lambda connection: connection.execute(_SESSIONS, (list(sessions), work.id)))
+
+    def waits(self, work: Work, problem: str) -> None:
+        """Why it does not go on; empty: it does."""
+        self._do(lambda connection: connection.execute(_PROBLEM, (problem, work.id, problem)))
+
+    def fail(self, work: Work, problem: str) -> None:
+        """It cannot be done."""
+        self._do(lambda connection: connection.execute(_FAIL, (problem, work.id)))
+
+    def _do(self, work: Callable[[psycopg.Connection], T]) -> T:
+        options: dict[str, Any] = {
+            "connect_timeout": _CONNECT_SECONDS_MAX,
+            "application_name": "playhead-finalizer-deletions",
+            "options": f"-c statement_timeout={_STATEMENT_MS}",
+        }
+        with psycopg.connect(self._dsn, **options) as connection:
+            return work(connection)
