@@ -137,8 +137,14 @@ def _await_leaders(admin: AdminClient, settings: Settings, fresh: list[Topic]) -
             time.sleep(_RETRY_SECONDS)
 
 
+#: How long at most a record stays beyond its retention, or its deletion.
+_OF_DELETION: Final = ("segment.ms", "max.compaction.lag.ms")
+
+
 def mend_topics(settings: Settings, declared: Iterable[Topic] = topics.ALL) -> list[str]:
-    """Sets what services verify at boot to what is declared; returns `topic: setting=value` for each that was changed.
+    """Sets what services verify at boot, and what bounds how long deleted data stays, to what is declared.
+
+    Returns `topic: setting=value` for each that was changed.
 
     A larger `min.insync.replicas` than declared stays. Raises `TopicsWrong` when the broker refuses or does not answer.
     """
@@ -148,7 +154,8 @@ def mend_topics(settings: Settings, declared: Iterable[Topic] = topics.ALL) -> l
     changes: dict[str, dict[str, str]] = {}
     for name, answer in describe_topics(admin, wanted, seconds_max=_REQUEST_SECONDS).items():
         found = _result(name, answer.result)
-        differs = {one: wanted[name][one] for one in VERIFIED_SETTINGS if found[one] != wanted[name][one]}
+        mended = [one for one in (*VERIFIED_SETTINGS, *_OF_DELETION) if one in wanted[name]]
+        differs = {one: wanted[name][one] for one in mended if found[one] != wanted[name][one]}
         if int(found[MIN_INSYNC]) < int(wanted[name][MIN_INSYNC]):
             differs[MIN_INSYNC] = wanted[name][MIN_INSYNC]
         if differs:

@@ -22,6 +22,7 @@ SHARING_SPARK: Final = (
     "test_hanging_batch.py",
     "test_one_owner.py",
     "test_query_warehouse.py",
+    "test_deletions_steps.py",
 )
 _APART: Final = ("test_finalizer.py",)
 #: By the CPU time that they take, the largest first. All other files follow in their own order.

@@ -75,7 +75,7 @@ def find(driver: Driver, subject: Subject) -> Found:
         theirs = read(spark, warehouse, table).where(subject.is_theirs)
         for row in theirs.select(*_OF_VIEW).limit(VIEWS_MAX + 1).collect():
             found.views.add((row["view_id"], row["day"]))
-            found.keys |= _keys(subject.customer_id, row)
+            found.keys |= keys_of_view(subject.customer_id, row)
             found.slices.add(Slice(row["hour"], subject.customer_id))
             if row["session_id"]:
                 found.sessions.add(row["session_id"])
@@ -121,7 +121,7 @@ def is_keyed(customer_id: str) -> Column:
     return sf.startswith(sf.col("key"), sf.lit(bytearray(f"{customer_id}:".encode())))
 
 
-def _keys(customer_id: str, view: Row) -> set[bytes]:
+def keys_of_view(customer_id: str, view: Row) -> set[bytes]:
     """The keys of a view's beacons."""
     keys = {view_key(customer_id, view["view_id"])}
     if SOURCES[view["source"]].has_plays and view["view_epoch"] > 1:

@@ -5,7 +5,7 @@ from typing import get_args
 import pytest
 from pyspark.sql import Row
 
-from services.finalizer.jobs.forget import _keys
+from services.finalizer.jobs.finding import keys_of_view
 from services.processor.applications.video_views.beacons.sources import to_step
 from shared.schemas.beacon import Beacon, SourceName
 from shared.sources import SOURCES, Ordering
@@ -44,5 +44,5 @@ def test_a_beacon_of_every_source_is_read(name: SourceName) -> None:
 
 def test_a_viewer_is_forgotten_by_the_key_of_the_session_where_a_view_id_has_plays() -> None:
     for name, source in SOURCES.items():
-        keys = _keys("acme", Row(view_id="s1.2", view_epoch=2, source=name))
+        keys = keys_of_view("acme", Row(view_id="s1.2", view_epoch=2, source=name))
         assert (len(keys) == 2) == source.has_plays
