@@ -341,3 +341,20 @@ async def test_a_deletion_is_asked_for_once_seen_by_its_organisation_alone_and_e
         assert connection.execute(
             "SELECT sessions FROM accounts.deletions WHERE id = %s", (made["id"],)
         ).fetchone() == ([],)
+
+
+async def test_a_customers_retention_is_changed_by_its_managers_alone(home: Site) -> None:
+    owner = await home.owner()
+    stranger = await globex(home, owner)
+    path = "/v1/customers/acme/retention"
+    nothing = {"views": None, "beacons": None, "recordings": None, "applications": None}
+    assert await home.got("GET", path, owner) == nothing
+    assert (await home.got("PATCH", path, owner, {"views": 30, "recordings": 7}))["views"] == 30
+    changed = await home.got("PATCH", path, owner, {"views": None, "beacons": 2})
+    assert changed == {**nothing, "beacons": 2, "recordings": 7}
+    assert await home.got("GET", path, owner) == changed
+    for wrong in ({"views": 7}, {"beacons": 1}, {"recordings": 0}, {"exports": 1}):
+        assert (await home.ask("PATCH", path, owner, wrong))[0] == 400, wrong
+    assert (await home.ask("GET", path, stranger))[0] == (await home.ask("PATCH", path, stranger, {}))[0] == 404
+    log = await home.got("GET", "/v1/audit?action=changed_retention", owner)
+    assert [one["details"] for one in log["entries"]] == [{"views": None, "beacons": 2}, {"views": 30, "recordings": 7}]

@@ -54,7 +54,11 @@ class Feed:
         """A view of a viewer; one that is not whole stays open."""
         key = view_key("acme", view_id)
         for one in watch() if is_whole else watch()[:2]:
-            named = {"mux_viewer_id": viewer, "video_title": words} if one.event == "viewstart" else {}
+            named = (
+                {"mux_viewer_id": viewer, "page_url": f"https://example.com/{words}"}
+                if one.event == "viewstart"
+                else {}
+            )
             beacon = mux(one.seq or 0, one.event, one.seq or 0, view_id=view_id, **one.attrs | named)
             self._send(topics.BEACONS, key, BEACON.encode(beacon))
 

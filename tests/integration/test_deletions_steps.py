@@ -3,6 +3,7 @@
 import argparse
 import json
 import re
+import threading
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -17,14 +18,17 @@ from services.accounts.core.deletions import STEPS, Step
 from services.accounts.store import schema
 from services.finalizer.jobs import asking, deletions
 from services.finalizer.jobs.deletions import Deletions
+from services.finalizer.jobs.maintenance import Maintenance
 from services.finalizer.serving.deletion_requests import DeletionRequests
-from services.finalizer.warehouse import checkpoint_lock, landed
+from services.finalizer.warehouse import checkpoint_lock, landed, tables
 from services.finalizer.warehouse.landed import Ends
 from shared import codec
 from shared.schemas.recording import RecordingRow
+from shared.schemas.view import View
 from shared.topics import BEACONS, LATE
-from tests.integration.finalizing import expect_truth, newest
-from tests.integration.warehousing import Died, Warehouse, beacons_of, finished, viewer_of
+from tests.integration.finalizing import a_view, expect_truth, newest
+from tests.integration.warehousing import DAY_MS, NOW_MS, Died, Warehouse, beacons_of, finished, viewer_of
+from tests.unit.processor.applications.video_views.beacons import T0, mux
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(1200)]
 
@@ -71,14 +75,20 @@ def steps_of(warehouse: Warehouse, request_id: str) -> dict[str, tuple[str, dict
     return {step: (state, found) for step, state, found in rows}
 
 
-def texts(folder: Path) -> str:
-    """Every row of every file of a warehouse, and the bytes of its logs."""
-    found = []
+def texts(folder: Path) -> dict[str, str]:
+    """Every row of every file of a warehouse, and the bytes of its logs, by path."""
+    found = {}
     for path in folder.rglob("*.parquet"):
         with duckdb.connect() as connection:
-            found.append(repr(connection.execute("SELECT * FROM read_parquet(?)", [str(path)]).fetchall()))
-    found += [path.read_bytes().decode(errors="replace") for path in folder.rglob("_delta_log/*.json")]
-    return "\n".join(found)
+            rows = connection.execute("SELECT * FROM read_parquet(?)", [str(path)]).fetchall()
+        found[str(path.relative_to(folder))] = repr(rows)
+    logs = folder.rglob("_delta_log/*.json")
+    return found | {str(path.relative_to(folder)): path.read_bytes().decode(errors="replace") for path in logs}
+
+
+def holding(folder: Path, pattern: str) -> list[str]:
+    """The files in which something matches."""
+    return [path for path, text in texts(folder).items() if re.search(pattern, text)]
 
 
 def test_a_request_goes_on_after_a_death_behind_each_of_its_steps(
@@ -135,10 +145,10 @@ def test_a_request_goes_on_after_a_death_behind_each_of_its_steps(
 
     kept = [one for one in live if one.view_id != "b"]
     expect_truth(warehouse.installation, newest(kept))
-    everything = texts(Path(warehouse.settings.warehouse_dir))
-    assert not re.search("viewer b(?! and)", everything)
-    assert "viewer b and a" in everything
-    assert '"hers"' not in everything
+    place = Path(warehouse.settings.warehouse_dir)
+    assert holding(place, "viewer b(?! and)") == []
+    assert holding(place, "viewer b and a")
+    assert [path for path in holding(place, "['\"]hers['\"]") if "_delta_log" not in path] == []
     assert not (objects / "acme" / "hers").exists()
     assert (objects / "acme" / "another" / "000000-aa").read_bytes() == b"another"
     with psycopg.connect(warehouse.installation.dsn) as connection:
@@ -176,9 +186,11 @@ def test_a_whole_customer_is_deleted_and_nobody_else(
     assert executor.advance() == 0
     assert slots.sessions == ["s"]
     expect_truth(warehouse.installation, newest(one for one in live if one.customer_id == "acme_2"))
-    everything = texts(Path(warehouse.settings.warehouse_dir))
-    assert not re.search(r"acme(?!_2)[:'\"]", everything.replace("'acme', b", ""))
-    assert "acme_2" in everything
+    place = Path(warehouse.settings.warehouse_dir)
+    # Tables' logs have bounds of keys; who is refused is listed.
+    left = [path for path in holding(place, r"acme(?!_2)[:'\"]") if "_delta_log" not in path]
+    assert [path for path in left if not path.startswith("forgotten/")] == []
+    assert holding(place, "acme_2")
     assert not (objects / "acme").exists()
     assert (objects / "acme_2" / "s" / "000000-aa").exists()
     with psycopg.connect(warehouse.installation.dsn) as connection:
@@ -198,7 +210,7 @@ def _note_landed(folder: Path, batch: int, ends: dict[str, dict[str, int]]) -> N
     (folder / "commits" / str(batch)).write_text("v1\n{}")
 
 
-def _recorded(session: str, customer: str = "acme") -> bytes:
+def _recorded(session: str, customer: str = "acme", at_ms: int = 1) -> bytes:
     return codec.RECORDING.encode(
         RecordingRow(
             schema_version=1,
@@ -208,7 +220,60 @@ def _recorded(session: str, customer: str = "acme") -> bytes:
             sequence_last=0,
             state="stored",
             revision=1,
-            at_ms=1,
+            at_ms=at_ms,
             object=f"{customer}/{session}/000000-{uuid4().hex}",
         )
     )
+
+
+def test_a_customer_may_have_its_data_kept_for_less_long_recordings_too(warehouse: Warehouse, tmp_path: Path) -> None:
+    days_ago = {name: NOW_MS - number * DAY_MS for name, number in (("old", 40), ("new", 2))}
+
+    def landed_in(customer: str) -> list[View]:
+        return [
+            a_view(
+                f"{customer}-{name}",
+                customer=customer,
+                day=at_ms // DAY_MS,
+                first_append_ms=at_ms,
+                last_append_ms=at_ms,
+                view_end_ms=at_ms,
+            )
+            for name, at_ms in days_ago.items()
+        ]
+
+    warehouse.land([*landed_in("acme"), *landed_in("other")])
+    beacons = [mux(1, "viewstart", at_ms - T0, view_id=name) for name, at_ms in days_ago.items()]
+    warehouse.land_raw([*beacons, *(msgspec.structs.replace(one, customer_id="other") for one in beacons)])
+    objects = tmp_path / "objects"
+    rows = [_recorded(name, customer, at_ms) for customer in ("acme", "other") for name, at_ms in days_ago.items()]
+    for row in rows:
+        path = objects / codec.RECORDING.decode(row).object
+        path.parent.mkdir(parents=True)
+        path.write_bytes(b"x")
+    driver = warehouse.with_settings(applications="recordings", objects=str(objects), recent_days=10_000.0)
+    (index,) = driver.settings.row_topics
+    warehouse.land_rows(index, rows)
+    dsn = warehouse.installation.dsn
+    schema.migrate(dsn)
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        for kind, days in (("views", 20), ("beacons", 30), ("recordings", 10)):
+            connection.execute("INSERT INTO accounts.retention VALUES ('acme', %s, %s)", (kind, days))
+    kept = tables.those_of(driver.settings.row_topics)
+    stop = threading.Event()
+    assert (
+        Maintenance.of(driver.settings, kept, lambda: NOW_MS, stop, serving=driver.serving).run(warehouse.spark) == []
+    )
+
+    def found(table: str, column: str) -> set[str]:
+        return {row[0] for row in warehouse.installation.table(table, f"SELECT {column} FROM t")}
+
+    assert found("views", "view_id") == {"acme-new", "other-old", "other-new"}
+    assert found("bronze", "decode(key)") == {"acme:new", "other:old", "other:new"}
+    assert found("recording_index", "customer_id || session_id") == {"acmenew", "otherold", "othernew"}
+    stored = {str(path.parent.relative_to(objects)) for path in objects.rglob("*") if path.is_file()}
+    assert stored == {"acme/new", "other/old", "other/new"}
+    served = warehouse.installation.serving("SELECT view_id FROM serving.views ORDER BY 1")
+    assert served == [("acme-new",), ("other-new",), ("other-old",)]
+    sums = "SELECT customer_id, sum(views)::int FROM serving.rollups_hourly GROUP BY 1 ORDER BY 1"
+    assert warehouse.installation.serving(sums) == [("acme", 1), ("other", 2)]

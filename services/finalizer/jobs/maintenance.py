@@ -13,12 +13,14 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from services.finalizer.failures import JobFailed
+from services.finalizer.jobs.own_retention import Days, OwnRetention, condition
 from services.finalizer.serving.database import Serving
 from services.finalizer.serving.published import first_kept_hour
 from services.finalizer.settings import FinalizerSettings
 from services.finalizer.transforms.views import DAY_MS
 from services.finalizer.warehouse import tables
 from services.finalizer.warehouse.tables import Table
+from services.finalizer.warehouse.views_table import read
 from services.rim.telemetry.metrics import counter, histogram
 from shared.metrics import FINALIZER_MAINTENANCE_FAILURES, FINALIZER_MAINTENANCE_SECONDS
 
@@ -87,15 +89,17 @@ class Maintenance:
         stop: threading.Event,
         turn: AbstractContextManager[Any] | None = None,
         serving: Serving | None = None,
+        own: OwnRetention | None = None,
     ) -> None:
         """`turn` is held while these tables' files are rewritten that batches merge into, as they do: neither overtakes the other.
 
-        `serving` is for the tables of views: what is too old goes there, too.
+        `serving` is for the tables of views: what is too old goes there, too. `own` is what customers have set, for once a day.
         """
         self._turn = turn or nullcontext()
         self._location = location
         self._tables = kept
         self._serving = serving
+        self._own = own
         self._retention = retention
         self._every_seconds = every_seconds
         self._vacuum_hours = vacuum_hours
@@ -104,6 +108,8 @@ class Maintenance:
         self._last = time.monotonic()
         #: The day on which each table was last clustered.
         self._clustered: dict[str, int] = {}
+        #: The day on which customers' own retention was last seen to, by table; Postgres's under an empty name.
+        self._seen_to: dict[str, int] = {}
 
     @staticmethod
     def of(
@@ -126,6 +132,7 @@ class Maintenance:
             stop=stop,
             turn=turn,
             serving=serving,
+            own=OwnRetention(settings),
         )
 
     def run_if_due(self, spark: SparkSession) -> bool:
@@ -143,12 +150,13 @@ class Maintenance:
         """
         now_ms = self._clock_ms()
         failed: list[str] = []
+        own = self._own.days() if self._own is not None else {}
         for table in self._tables:
             if self._stop.is_set():
                 return failed
             try:
                 with histogram(FINALIZER_MAINTENANCE_SECONDS).labels(table.name).time():
-                    self._keep(spark, table, now_ms)
+                    self._keep(spark, table, own, now_ms)
             except (PySparkException, Py4JJavaError) as error:
                 # A disk that is full, files that a reader has removed, a writer that was quicker: records come first.
                 failed.append(table.name)
@@ -157,6 +165,9 @@ class Maintenance:
         if self._serving is not None:
             with self._turn:
                 self._expire_served(self._serving, now_ms)
+                if self._own is not None and self._seen_to.get("") != now_ms // DAY_MS:
+                    self._own.expire_served(self._serving, own, now_ms)
+                    self._seen_to[""] = now_ms // DAY_MS
         log.info("maintained", tables=[table.name for table in self._tables], failed=failed)
         return failed
 
@@ -167,8 +178,9 @@ class Maintenance:
             views_since_hour=first_kept_hour(now_ms, self._retention.recent_days),
         )
 
-    def _keep(self, spark: SparkSession, table: Table, now_ms: int) -> None:
+    def _keep(self, spark: SparkSession, table: Table, own: Days, now_ms: int) -> None:
         name = table.sql_name(self._location)
+        self._keep_own(spark, table, own, now_ms)
         too_old = self._retention.condition(table, now_ms)
         if too_old:
             self._rewrite(spark, f"DELETE FROM {name} WHERE {too_old}")  # noqa: S608 - names and integers of ours
@@ -180,6 +192,18 @@ class Maintenance:
             self._rewrite(spark, f"OPTIMIZE {name} WHERE day = {today - 2} ZORDER BY ({columns})")
             self._clustered[table.name] = today
         vacuum(spark, self._location, table, hours=self._vacuum_hours)
+
+    def _keep_own(self, spark: SparkSession, table: Table, own: Days, now_ms: int) -> None:
+        """Deletes what is too old for its customer, and rewrites the files that have it."""
+        too_old = condition(table, own, now_ms)
+        if self._own is None or too_old is None or self._seen_to.get(table.name) == now_ms // DAY_MS:
+            return
+        if not read(spark, self._location, table).where(too_old).isEmpty():
+            if not self._own.may_delete(spark, table, too_old):
+                return
+            self._rewrite(spark, f"DELETE FROM {table.sql_name(self._location)} WHERE {too_old}")  # noqa: S608 - as above
+            self._rewrite(spark, f"REORG TABLE {table.sql_name(self._location)} APPLY (PURGE)")
+        self._seen_to[table.name] = now_ms // DAY_MS
 
     def _rewrite(self, spark: SparkSession, statement: str) -> None:
         with self._turn:

@@ -22,6 +22,7 @@ from services.finalizer.serving.published import (
     as_columns,
     delete_customer,
     delete_views,
+    expire_of_customer,
     expire_rollups,
     expire_views,
     replace_slices,
@@ -262,6 +263,18 @@ class Serving:
         self.keep_views(views_since_hour)
         while self._retrying(expire_some):
             pass
+
+    def expire_customer(self, customer_id: str, *, views_before_day: int, rollups_before_ms: int) -> None:
+        """Deletes what is older than this customer has it kept: views by the day that they are stored under, sums by time."""
+
+        def write(connection: psycopg.Connection) -> None:
+            self._hold_fence(connection)
+            lock_views(connection)
+            expire_of_customer(
+                connection, customer_id, views_before_day=views_before_day, rollups_before_ms=rollups_before_ms
+            )
+
+        self._retrying(write)
 
     def swapped(self) -> list[int]:
         """The generations that have been swapped in and can be taken back."""

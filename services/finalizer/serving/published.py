@@ -102,6 +102,20 @@ def delete_views(connection: psycopg.Connection, keys: Sequence[Sequence[Any]]) 
     connection.execute(_FORGET, tuple([key[part] for key in keys] for part in range(3)))
 
 
+def expire_of_customer(
+    connection: psycopg.Connection, customer_id: str, *, views_before_day: int, rollups_before_ms: int
+) -> None:
+    """As `expire_rollups` and `expire_views`, of one customer: hot rows of earlier days, sums of earlier times."""
+    connection.execute("DELETE FROM serving.views WHERE customer_id = %s AND day < %s", (customer_id, views_before_day))
+    hour = rollups_before_ms // HOUR_MS
+    deleted = "DELETE FROM serving.rollups WHERE customer_id = %s AND start < %s::timestamptz"
+    connection.execute(deleted, (customer_id, _time(rollups_before_ms)))
+    connection.execute(
+        "DELETE FROM serving.blocks WHERE customer_id = %s AND (block + 1) << level <= %s", (customer_id, hour)
+    )
+    connection.execute(_REFRESH_BLOCKS, as_columns([Slice(hour - 1, customer_id)]))
+
+
 #: Every table that has rows of customers, where this user may delete them. Hot views come first: their triggers write sums.
 _OF_CUSTOMERS: Final = """
     SELECT c.table_schema, c.table_name FROM information_schema.columns AS c

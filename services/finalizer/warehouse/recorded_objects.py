@@ -1,5 +1,6 @@
 """Deletes objects of recordings. The processor stores them as `<customer>/<session>/<payload>`, in a folder or in S3."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
@@ -30,6 +31,18 @@ def delete_objects(where: str, prefix: str) -> int:
     except (BaseError, ValueError, OSError) as error:
         raise ObjectsFailed(f"objects under {prefix} were not deleted: {error}") from error
     return deleted
+
+
+def delete_named(where: str, names: Sequence[str]) -> None:
+    """Deletes objects by their names; one that is not there is as good as deleted. Raises `ObjectsFailed`."""
+    client = _client(where)
+    for name in names:
+        try:
+            obstore.delete(client, name)
+        except FileNotFoundError:
+            continue
+        except (BaseError, ValueError, OSError) as error:
+            raise ObjectsFailed(f"{name} was not deleted: {error}") from error
 
 
 def _client(where: str) -> Client:

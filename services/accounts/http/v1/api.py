@@ -11,6 +11,7 @@ from services.accounts.http.v1.keys import KeyOperations
 from services.accounts.http.v1.operations import Operation, add
 from services.accounts.http.v1.people import PeopleOperations
 from services.accounts.http.v1.profile import ProfileOperations
+from services.accounts.http.v1.retention import RetentionOperations
 from services.accounts.http.v1.tenants import TenantOperations
 from services.accounts.http.v1.tokens import TokenOperations
 from services.accounts.keys import WriteKeys
@@ -39,6 +40,7 @@ class AccountsApi:
             *AuditOperations(accounts, management).operations(),
             *ProfileOperations(Profile(accounts)).operations(),
             *DeletionOperations(accounts).operations(),
+            *RetentionOperations(accounts).operations(),
         ]
 
     def add_to(self, routing: Routing) -> None:

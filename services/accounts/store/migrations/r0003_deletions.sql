@@ -32,3 +32,11 @@ CREATE TABLE accounts.deletion_steps (
     ended_at    timestamptz,
     PRIMARY KEY (deletion_id, step)
 );
+
+-- For how many days a customer's data is kept, by kind, where that is fewer than the installation keeps it.
+CREATE TABLE accounts.retention (
+    customer_id text    NOT NULL CHECK (length(customer_id) BETWEEN 1 AND 64),
+    kind        text    NOT NULL CHECK (kind IN ('views', 'beacons', 'recordings', 'applications')),
+    days        integer NOT NULL CHECK (days BETWEEN 1 AND 36500),
+    PRIMARY KEY (customer_id, kind)
+);
