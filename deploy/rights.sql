@@ -36,6 +36,11 @@ GRANT USAGE ON SCHEMA accounts TO query;
 GRANT SELECT ON accounts.ownership, accounts.organisations, accounts.customers, accounts.people, accounts.members TO query;
 GRANT SELECT, UPDATE ON accounts.sessions, accounts.tokens TO query;
 GRANT INSERT ON accounts.audit TO query;
+GRANT SELECT, INSERT ON accounts.deletions, accounts.deletion_steps TO dashboard;
+GRANT SELECT, UPDATE ON accounts.deletions, accounts.deletion_steps TO query, finalizer;
+GRANT SELECT, INSERT, UPDATE, DELETE ON accounts.retention TO dashboard;
+GRANT SELECT ON accounts.retention TO finalizer;
+GRANT USAGE ON SCHEMA accounts TO finalizer;
 
 GRANT USAGE ON SCHEMA alerts TO dashboard, notifications;
 GRANT SELECT ON public.alerts_revision TO notifications;

@@ -247,6 +247,7 @@ class DemoServices:
                 "FINALIZER_RAW_TRIGGER_SECONDS": str(TRIGGER_SECONDS),
                 "FINALIZER_ROLLUP_SECONDS": str(TRIGGER_SECONDS),
                 "FINALIZER_DRIVER_MEMORY": "1g",
+                "FINALIZER_OBJECTS": str(self._folder / "objects"),
                 "FINALIZER_APPLICATIONS": ",".join(part.application for part in self._parts),
                 "FINALIZER_ADMIN_HOST": _HOST,
                 "FINALIZER_ADMIN_PORT": str(self._finalizer_admin_port),
