@@ -141,8 +141,12 @@ test("metrics of the API are found in the table of docs/view.md by their titles"
     ["downscale percentage", "upscale, downscale percentage"],
     ["experience, good views", "experience"],
     ["exits before video start", "exits before video start"],
+    ["page load time, median", "page load time"],
+    ["watch time of a view, p75", "watch time of a view"],
+    ["viewers", "viewers"],
+    ["smoothness score", "smoothness score"],
   ]) assert.equal(termOf(title)?.name, name, title);
-  assert.equal(termOf("page load time, median"), null);
+  assert.equal(termOf("time of no metric, median"), null);
 });
 
 test("what was earlier comes before the stream, each at the end of its step, and counts have one step all along", () => {
