@@ -155,7 +155,7 @@ def mend_topics(settings: Settings, declared: Iterable[Topic] = topics.ALL) -> l
     for name, answer in describe_topics(admin, wanted, seconds_max=_REQUEST_SECONDS).items():
         found = _result(name, answer.result)
         mended = [one for one in (*VERIFIED_SETTINGS, *_OF_DELETION) if one in wanted[name]]
-        differs = {one: wanted[name][one] for one in mended if found[one] != wanted[name][one]}
+        differs: dict[str, str] = {one: wanted[name][one] for one in mended if found[one] != wanted[name][one]}
         if int(found[MIN_INSYNC]) < int(wanted[name][MIN_INSYNC]):
             differs[MIN_INSYNC] = wanted[name][MIN_INSYNC]
         if differs:

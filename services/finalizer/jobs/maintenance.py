@@ -60,7 +60,8 @@ class Retention:
 
     def condition(self, table: Table, now_ms: int) -> str | None:
         """Which rows are too old; None when none ever is."""
-        days = self.days[table.name]
+        # Who is refused is listed for ever.
+        days = self.days.get(table.name, 0)
         conditions = []
         if days:
             first_day = now_ms // DAY_MS - days
