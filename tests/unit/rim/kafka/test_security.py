@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Producer
 
+from services.rim.http.tls import SUITES
 from services.rim.kafka.connection import client_config
 from services.rim.kafka.security import for_java, for_librdkafka
 from shared.settings import Settings, SettingsError
@@ -25,6 +26,7 @@ def test_a_password_over_tls_is_given_to_each_client_under_its_names() -> None:
     settings = Settings.load(SCRAM | {"PLAYHEAD_KAFKA_CA_FILE": "/etc/ca.pem"})
     assert for_librdkafka(settings) == {
         "security.protocol": "sasl_ssl",
+        "ssl.cipher.suites": SUITES,
         "ssl.ca.location": "/etc/ca.pem",
         "sasl.mechanism": "SCRAM-SHA-512",
         "sasl.username": "collector",
@@ -32,6 +34,7 @@ def test_a_password_over_tls_is_given_to_each_client_under_its_names() -> None:
     }
     assert for_java(settings) == {
         "security.protocol": "SASL_SSL",
+        "ssl.enabled.protocols": "TLSv1.2,TLSv1.3",
         "ssl.truststore.type": "PEM",
         "ssl.truststore.location": "/etc/ca.pem",
         "sasl.mechanism": "SCRAM-SHA-512",
@@ -63,12 +66,14 @@ def test_a_certificate_of_ones_own_is_given_too(tmp_path: Path) -> None:
     )
     assert for_librdkafka(settings) == {
         "security.protocol": "ssl",
+        "ssl.cipher.suites": SUITES,
         "ssl.certificate.location": str(certificate),
         "ssl.key.location": str(key),
         "ssl.key.password": "open sesame",
     }
     assert for_java(settings) == {
         "security.protocol": "SSL",
+        "ssl.enabled.protocols": "TLSv1.2,TLSv1.3",
         "ssl.keystore.type": "PEM",
         "ssl.keystore.certificate.chain": "certificate",
         "ssl.keystore.key": "key",
