@@ -1,10 +1,10 @@
 """Alerts on traffic with matches, ad breaks and deploys: `python -m bench.alerts [--environments N] [--incidents N]`.
 
-Each environment learns for two weeks; the third is judged. Nothing happens in it, so every alert is false. Then incidents of twice
-the rebuffering begin at a time of their own, with 500 viewers, in the environments as they are by then. The core of the application
-takes buckets as it takes them from topic `live`, so the figures are those of its rules; what the way to a receiver takes besides is
-assumed, and added (`--way`, ms): it is not measured here. Beside it, on the same buckets: a fixed threshold and an EWMA chart, each
-with the limit that gave no more than one false alert in the two weeks before.
+Each environment learns for two weeks; the third is judged. Nothing happens in it, so every alert is false. From moments anywhere in
+that week on, each incident is tried by itself: twice the rebuffering, with 500 viewers, in the environment as it is by then. The
+core of the application takes buckets as it takes them from topic `live`, so the figures are those of its rules; what the way to a
+receiver takes besides is assumed, and added (`--way`, ms): it is not measured here. Beside it, on the same buckets: a fixed
+threshold and an EWMA chart, each with the limit that gave no more than one false alert in the two weeks before.
 """
 
 import argparse
@@ -59,8 +59,17 @@ def environment(kind: Kind, seed: int, incidents: int) -> Found:
     ewma = {limit: Ewma(limit) for limit in _EWMA}
     learned_ms, end_ms = LEARNED_DAYS * _DAY_MS, (LEARNED_DAYS + JUDGED_DAYS) * _DAY_MS
     counts: dict[str, dict[float, list[int]]] = {"fixed": {}, "ewma": {}}
+    makers = _makers(playhead, kind, calendar, seed, counts)
+    found.delays = {name: [] for name in makers}
+    moments = _moments(seed, incidents, learned_ms, end_ms)
     for closed in buckets(kind, calendar, rng, 0, end_ms):
-        is_judged = closed.start_ms - T0 >= learned_ms
+        at_ms = closed.start_ms - T0
+        is_judged = at_ms >= learned_ms
+        while moments and moments[0] <= at_ms:
+            moments.pop(0)
+            number = seed * 100_000 + len(moments)
+            for name, delay in _incident(kind, calendar, number, at_ms, makers).items():
+                found.delays[name].append(delay)
         if closed.start_ms - T0 == learned_ms:
             found.cold, playhead.opened = playhead.opened, {}
         playhead.take(closed)
@@ -69,18 +78,28 @@ def environment(kind: Kind, seed: int, incidents: int) -> Found:
                 counts[name].setdefault(limit, [0, 0])[is_judged] += one.take(closed)
     found.windows = JUDGED_DAYS * _DAY_MS // BUCKET_MS * sum(3 if rule.by else 1 for rule in RULES)
     found.false = {rule.id: playhead.opened.get(rule.id, 0) for rule in RULES}
-    chosen = {name: _chosen(limits) for name, limits in counts.items()}
-    found.false |= {f"peer {name}": counts[name][limit][1] for name, limit in chosen.items()}
-    makers: dict[str, Callable[[], Detector]] = {
-        "anomaly": lambda: playhead.copy((REBUFFERING,)),
-        "peer fixed": lambda: FixedThreshold(kind.rebuffering * chosen["fixed"]),
-        "peer ewma": lambda: _warm(Ewma(chosen["ewma"]), kind, calendar, seed, end_ms),
-    }
-    found.delays = {name: [] for name in makers}
-    for number in range(incidents):
-        for name, delay in _incident(kind, calendar, seed * 100_000 + number, end_ms, makers).items():
-            found.delays[name].append(delay)
+    found.false |= {f"peer {name}": limits[_chosen(limits)][1] for name, limits in counts.items()}
     return found
+
+
+Makers = dict[str, Callable[[int], Detector]]
+
+
+def _makers(
+    playhead: Playhead, kind: Kind, calendar: Calendar, seed: int, counts: dict[str, dict[float, list[int]]]
+) -> Makers:  # fmt: skip
+    """Each detector as it is at a moment of the judged week (ms since `T0`): by then limits are chosen."""
+    return {
+        "anomaly": lambda _: playhead.copy((REBUFFERING,)),
+        "peer fixed": lambda _: FixedThreshold(kind.rebuffering * _chosen(counts["fixed"])),
+        "peer ewma": lambda at_ms: _warm(Ewma(_chosen(counts["ewma"])), kind, calendar, seed, at_ms),
+    }
+
+
+def _moments(seed: int, incidents: int, from_ms: int, to_ms: int) -> list[int]:
+    """When incidents are tried: anywhere in the judged week, each by itself."""
+    last_ms = to_ms - _BEFORE_MS - _AFTER_MS - BUCKET_MS
+    return sorted(int(one) for one in default_rng(seed + 1_000).integers(from_ms, last_ms, incidents))
 
 
 def _chosen(limits: dict[float, list[int]]) -> float:
@@ -94,13 +113,11 @@ def _warm(chart: Ewma, kind: Kind, calendar: Calendar, seed: int, end_ms: int) -
     return chart
 
 
-def _incident(
-    kind: Kind, calendar: Calendar, seed: int, at_ms: int, makers: dict[str, Callable[[], Detector]]
-) -> dict[str, float | None]:
+def _incident(kind: Kind, calendar: Calendar, seed: int, at_ms: int, makers: Makers) -> dict[str, float | None]:
     """Seconds until each detector alerts; those that alert before it has begun have not found it."""
     rng = default_rng(seed)
     begin_ms = at_ms + _BEFORE_MS + int(rng.integers(0, BUCKET_MS))
-    detectors = {name: make() for name, make in makers.items()}
+    detectors = {name: make(at_ms) for name, make in makers.items()}
     delays: dict[str, float | None] = dict.fromkeys(makers)
     incident = Incident(begin_ms, 2.0)
     for closed in buckets(

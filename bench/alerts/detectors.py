@@ -5,11 +5,13 @@ from typing import Final, Protocol
 
 import msgspec
 
-from services.alerts.core.environment import Environment, Season, apply_rules, take_bucket
+from services.alerts.core.environment import Environment, apply_rules, take_bucket
 from services.alerts.core.gathering import Closed
+from services.alerts.core.learning import Season
 from services.alerts.core.metrics import METRICS
 from services.alerts.core.slices import WHOLE
 from shared.schemas.alerts.rule import AlertRule
+from shared.statistics.weeks import hour_of_week
 
 REBUFFERING: Final = AlertRule(
     id="anomaly", version=1, name="Rebuffering", metric="rebuffering", condition="anomaly", viewers_min=50
@@ -50,11 +52,15 @@ class Playhead:
         return len(opened)
 
     def copy(self, rules: tuple[AlertRule, ...]) -> "Playhead":
-        """Another that has learned the same; seasons are shared, and not changed within an hour."""
+        """Another that has learned the same, and goes its own way for less than an hour."""
         other = Playhead(rules)
         other.environment = msgspec.msgpack.decode(msgspec.msgpack.encode(self.environment), type=Environment)
         other.environment.incidents, other.environment.opened_under, other.environment.beyond = {}, {}, {}
         other.seasons = dict(self.seasons)
+        # The only one that the other may change within an hour.
+        hour = hour_of_week(self.environment.hour_ms)
+        if hour in other.seasons:
+            other.seasons[hour] = msgspec.msgpack.decode(msgspec.msgpack.encode(other.seasons[hour]), type=Season)
         return other
 
 

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Final
 
 from deploy.demo import accounts, addresses, asking, places
+from deploy.demo.alerting import Alert
 from deploy.demo.applications import catalogue
 from deploy.demo.applications.part import Part, Refused
 from deploy.demo.applications.playing import play_all
@@ -88,6 +89,7 @@ class Demo:
         self._broker = Broker(folder / "broker")
         self._postgres = Postgres(folder / "postgres")
         self._supervisor = Supervisor(folder, cwd=ROOT)
+        self._alert = Alert(play.incident) if play.incident is not None else None
 
     def run(self, *, keep: bool) -> int:
         """Everything but the stopping; the exit code. Raises `ProcessDied`, `DeadlinePassed`, `TopicsWrong`."""
@@ -98,6 +100,10 @@ class Demo:
             self._display.say(
                 "Send no views of your own yet: the comparison counts them. Wait until its table is printed."
             )
+        api = asking.Api(services.dashboard_port, services.addresses()["API_TOKEN"])
+        if self._alert is not None:
+            self._alert.prepare(api)
+            self._display.step("a rule waits for the incident; this process is its receiver")
         with Watch(settings, services, self._postgres.dsn) as watch:
             playing = Playing(self._supervisor, watch, self._display)
             if self._how.waits_for_all:
@@ -107,9 +113,10 @@ class Demo:
             playing.land(lambda: self._supervisor.wait_ready("finalizer"))
             verdict = watch.compare()
             if self._incident is not None:
-                api = asking.Api(services.dashboard_port, accounts.token(self._postgres.dsn))
                 truth = watch.truth
                 verdict = verdict.beside(asking.lines(api, truth.views, self._incident, truth.began_ms))
+                if self._alert is not None:
+                    verdict = verdict.beside([self._alert.line(api, truth.views, truth.began_ms)])
         self._display.step("the comparison is over: what is sent from now on changes nothing of it")
         self._judged(verdict)
         verdict.show(self._display)
@@ -125,6 +132,8 @@ class Demo:
         self._display.settle()
         self._display.step("stopping")
         endings = self._supervisor.stop()
+        if self._alert is not None:
+            self._alert.stop()
         self._postgres.remove()
         unclean = [ending for ending in endings if not ending.clean]
         for ending in unclean:
@@ -160,7 +169,8 @@ class Demo:
         )
         services.places_file.write_bytes(places.database())
         processors, collectors = services.processors(), services.collectors()
-        early = [*processors, *collectors, services.dashboard()]
+        notifying = services.alerting() if self._incident is not None else []
+        early = [*processors, *collectors, services.dashboard(), *notifying]
         # Players need these first; Spark, the slowest, may come up while they play.
         # The finalizer makes the tables of hot rows before it starts Spark.
         for service in (*early, services.finalizer(), services.serving(), services.query()):

@@ -48,18 +48,24 @@ class Api:
 
     def ask(self, path: str, **parameters: str) -> dict[str, Any]:
         """The answer. Raises `NotAnswered`."""
+        return self._call("GET", f"{path}?{urlencode(parameters)}", None, (http.HTTPStatus.OK,))
+
+    def send(self, path: str, body: Mapping[str, Any]) -> dict[str, Any]:
+        """The answer to what is made. Raises `NotAnswered`."""
+        return self._call("POST", path, json.dumps(body), (http.HTTPStatus.CREATED,))
+
+    def _call(self, method: str, path: str, body: str | None, expected: Sequence[int]) -> dict[str, Any]:
+        given = {"Authorization": f"Bearer {self.token}", "Content-Type": "application/json"}
         with closing(http.client.HTTPConnection("127.0.0.1", self.port, timeout=_SECONDS_MAX)) as connection:
             try:
-                connection.request(
-                    "GET", f"{path}?{urlencode(parameters)}", headers={"Authorization": f"Bearer {self.token}"}
-                )
+                connection.request(method, path, body, given)
                 answer = connection.getresponse()
-                body = answer.read()
+                content = answer.read()
             except (OSError, http.client.HTTPException) as error:
                 raise NotAnswered(f"{path}: {error}") from error
-        if answer.status != http.HTTPStatus.OK:
-            raise NotAnswered(f"{path}: {answer.status} {body[:500]!r}")
-        found: dict[str, Any] = json.loads(body)
+        if answer.status not in expected:
+            raise NotAnswered(f"{path}: {answer.status} {content[:500]!r}")
+        found: dict[str, Any] = json.loads(content)
         return found
 
 
@@ -95,13 +101,14 @@ def _first_suspect(api: Api, rows: Sequence[Row], incident: Incident, began_ms: 
     is_named = first == incident.cohort
     return Line(
         "first suspect",
-        _described(first),
-        _described(incident.cohort),
+        described(first),
+        described(incident.cohort),
         is_named if len(rows) >= VIEWS_MIN or is_named else None,
     )
 
 
-def _described(cohort: Mapping[str, str | None]) -> str:
+def described(cohort: Mapping[str, str | None]) -> str:
+    """Values of dimensions, as a line has them."""
     return " ".join(f"{name}={value}" for name, value in sorted(cohort.items())) or "none"
 
 

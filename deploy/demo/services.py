@@ -302,6 +302,27 @@ class DemoServices:
             )
         )
 
+    def alerting(self) -> list[Service]:
+        """What judges live numbers, and what notifies of it."""
+        admin_port = free_port()
+        notifications = self._service(
+            "notifications",
+            ("-m", "services.notifications"),
+            admin_port,
+            {
+                "NOTIFICATIONS_POSTGRES_DSN": self.postgres_dsn,
+                "NOTIFICATIONS_PAGE_URL": self.page_url.rstrip("/"),
+                # The receiver is this machine's.
+                "NOTIFICATIONS_PRIVATE_RECEIVERS": "true",
+                "NOTIFICATIONS_ADMIN_HOST": _HOST,
+                "NOTIFICATIONS_ADMIN_PORT": str(admin_port),
+            },
+        )
+        slot = self._slot(
+            "alerts", "alerts", slot="demo/0", lookup_port=free_port(), admin_port=free_port(), env={}
+        )  # fmt: skip
+        return [notifications, slot]
+
     def dashboard(self) -> Service:
         """The page."""
         admin_port = free_port()

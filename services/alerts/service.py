@@ -71,14 +71,23 @@ class Alerting:
 
     async def add_rule(self, scope: CustomerScope, body: RuleBody, actor: Actor) -> str:
         """Adds a rule; its id. Raises `NotThere`, `RuleWrong`, `TooManyRules`."""
-        await self._check_rule(scope, body, actor)
+        await self.check_rule(scope, body, actor)
         return await self._ask(rules.add_rule, body=body, actor=actor)
+
+    async def check_rule(self, scope: CustomerScope, body: RuleBody, actor: Actor) -> None:
+        """Whether the actor may have this rule. Raises `NotThere`, `RuleWrong`."""
+        if not scope.has(body.customer):
+            raise NotThere
+        check(body)
+        found = await self._ask(receivers.find_receivers, receiver_ids=[_uuid(one) for one in body.receivers])
+        if sum(one.organisation_id == actor.organisation_id for one in found) != len(body.receivers):
+            raise RuleWrong("receivers", "there is no such receiver")
 
     async def change_rule(
         self, scope: CustomerScope, rule_id: str, body: RuleBody, actor: Actor, *, version: int
     ) -> int:  # fmt: skip
         """Changes a rule; its new version. Raises `NotThere`, `RuleWrong`, `RuleChanged`."""
-        await self._check_rule(scope, body, actor)
+        await self.check_rule(scope, body, actor)
         changed = await self._ask(rules.change_rule, rule_id=_uuid(rule_id), body=body, actor=actor, version=version)
         if changed is None:
             raise NotThere
@@ -98,16 +107,23 @@ class Alerting:
         self, actor: Actor, *, name: str, kind: str, target: Mapping[str, Any], template: str | None
     ) -> str:  # fmt: skip
         """Adds a receiver; its id. Raises `ReceiverWrong`, `TooManyReceivers`."""
-        if not 0 < len(name.strip()) <= 200 or not name.isprintable():
-            raise ReceiverWrong("a name has 1 to 200 characters that can be shown")
         checked = checked_target(kind, target)
-        if template is not None:
-            try:
-                check_template(template)
-            except TemplateWrong as error:
-                raise ReceiverWrong(str(error)) from None
+        _check_words(name, template)
         add = partial(receivers.add_receiver, name=name.strip(), kind=kind, target=checked, template=template)
         return await self._ask(add, actor=actor)
+
+    async def change_receiver(
+        self, receiver_id: str, actor: Actor, *, name: str, target: Mapping[str, Any] | None, template: str | None
+    ) -> None:  # fmt: skip
+        """Changes a receiver; without `target` its address stays. Raises `NotThere`, `ReceiverWrong`."""
+        found = await self._ask(receivers.find_receivers, receiver_ids=[_uuid(receiver_id)])
+        if not found or found[0].organisation_id != actor.organisation_id:
+            raise NotThere
+        checked = found[0].target if target is None else checked_target(found[0].kind, target)
+        _check_words(name, template)
+        change = partial(receivers.change_receiver, name=name.strip(), target=checked, template=template)
+        if not await self._ask(change, receiver_id=receiver_id, actor=actor):
+            raise NotThere
 
     async def delete_receiver(self, receiver_id: str, actor: Actor) -> None:
         """Deletes a receiver. Raises `NotThere`."""
@@ -178,14 +194,6 @@ class Alerting:
         found = await self.incident(scope, incident_id)
         return await self._ask(incidents.comment, incident=found, text=text, actor=actor)
 
-    async def _check_rule(self, scope: CustomerScope, body: RuleBody, actor: Actor) -> None:
-        if not scope.has(body.customer):
-            raise NotThere
-        check(body)
-        found = await self._ask(receivers.find_receivers, receiver_ids=[_uuid(one) for one in body.receivers])
-        if sum(one.organisation_id == actor.organisation_id for one in found) != len(body.receivers):
-            raise RuleWrong("receivers", "there is no such receiver")
-
     async def _ask(self, read: Callable[..., Awaitable[T]], **values: Any) -> T:
         return await self._postgres.ask(partial(read, **values))
 
@@ -207,6 +215,15 @@ def checked_target(kind: str, target: Mapping[str, Any]) -> dict[str, Any]:
     if kind == "webhook" and len(target["secret"]) < _SECRET_CHARS_MIN:
         raise ReceiverWrong(f"a secret has at least {_SECRET_CHARS_MIN} characters")
     return dict(target)
+
+
+def _check_words(name: str, template: str | None) -> None:
+    if not 0 < len(name.strip()) <= 200 or not name.isprintable():
+        raise ReceiverWrong("a name has 1 to 200 characters that can be shown")
+    try:
+        check_template(template or "")
+    except TemplateWrong as error:
+        raise ReceiverWrong(str(error)) from None
 
 
 def _check_url(url: str) -> None:

@@ -33,6 +33,7 @@ from services.accounts.service import Accounts
 from services.accounts.store import schema
 from services.alerts.http.routes import AlertRoutes
 from services.alerts.service import Alerting
+from services.alerts.trying.running import Trying
 from services.dashboard.app import Door, make_app, make_runner
 from services.dashboard.arrivals.reading import ArrivalReader
 from services.dashboard.arrivals.routes import ArrivalRoutes
@@ -212,7 +213,12 @@ def _assemble(settings: DashboardSettings, fate: _Fate, stop: threading.Event) -
         limits=PostgresLimits(customers or serving.postgres, serving.postgres),
         past=PostgresPast(serving.postgres),
         forwarding=forwarding,
-        alerts=AlertRoutes(Alerting(accounts.postgres), now_ms=_now_ms, proxies=settings.proxies),
+        alerts=AlertRoutes(
+            Alerting(accounts.postgres),
+            Trying(serving.postgres, _now_ms),
+            now_ms=_now_ms,
+            proxies=settings.proxies,
+        ),
         arrivals=ArrivalRoutes(ArrivalReader(settings), _now_ms),
     )
     runner = make_runner(app, settings.drain_seconds_max)

@@ -144,11 +144,17 @@ def rate_of(learning: Learning) -> float | None:
     return learning.expected.rate * min(max(level, 1 / _LEVEL_MAX), _LEVEL_MAX)
 
 
-def likelihood(kind: Rate, learning: Learning, hits: int, of: int) -> tuple[float, float] | None:
-    """(probability, usual rate): how likely hits as far out, or farther, on the side of anomalies; None while nothing is known."""
+def likelihood(
+    kind: Rate, learning: Learning, hits: int, of: int, *, times: float = 1.0
+) -> tuple[float, float] | None:  # fmt: skip
+    """(probability, usual rate): how likely hits as far out, or farther, on the side of anomalies; None while nothing is known.
+
+    With `times` it is asked of a rate that is already so many times as far out as the usual one.
+    """
     rate = rate_of(learning)
     if rate is None or learning.expected is None or not of:
         return None
+    rate *= times if kind.is_above else 1 / times
     rate = min(rate, 0.999) if kind.is_share else rate
     known = learning.expected
     # Who stalls is counted in more than one bucket: so many hits are worth fewer.

@@ -10,7 +10,7 @@ import sys
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -39,14 +39,18 @@ from services.accounts.http.hosts import Hosts
 from services.accounts.store import schema as accounts_schema
 from services.accounts.store.audit import Actor
 from services.alerts.core.rules import RuleBody
+from services.alerts.core.trial import Tried
 from services.alerts.http.bodies import NewReceiver
 from services.alerts.http.routes import AlertRoutes
-from services.alerts.service import Alerting
+from services.alerts.service import Alerting, NotThere, ReceiverWrong
 from services.alerts.store import schema
+from services.alerts.trying.running import Trying
+from services.finalizer.serving.database import Serving
 from services.rim.database.pool import Postgres as Pool
 from shared import codec
 from shared.partitioning import partition_of
 from shared.schemas.alerts.event import AlertEvent
+from shared.schemas.live_minute import LiveMinute
 from shared.topics import ALERT_EVENTS, ALERT_RULES, ALERTS_CHANGELOG, LIVE, PRESENCE, PROFILES, REJECTED, Topic
 from tests.documents import blocks
 from tests.integration.collecting import SECONDS_MAX
@@ -274,7 +278,7 @@ def page(dsn: str) -> Iterator[tuple[str, str]]:
             away_page=lambda: web.Response(status=503),
         )  # fmt: skip
         app.middlewares.append(guard.answer)
-        AlertRoutes(Alerting(pool), now_ms=lambda: T0).add_to(routing)
+        AlertRoutes(Alerting(pool), Trying(pool, lambda: T0), now_ms=lambda: T0).add_to(routing)
         async with TestServer(app) as server:
             started.append(str(server.make_url("")).rstrip("/"))
             ready.set()
@@ -291,15 +295,55 @@ def page(dsn: str) -> Iterator[tuple[str, str]]:
         thread.join()
 
 
+def bad_minutes(dsn: str) -> None:
+    """An hour of minutes before `T0` as they are landed; in three of them viewers of CDN b rebuffer."""
+    with closing(Serving(dsn, away_seconds_max=20, stop=threading.Event())) as serving:
+        serving.open()
+        serving.keep_views(0)
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        for minute in range(60):
+            hits = 600 if minute % 20 == 0 else 6
+            whole = LiveMinute(steps=12, values={"": {"viewers_now": 4_800, "rebuffering_now": hits}})
+            cdns = LiveMinute(
+                values={"a": {"viewers_now": 2_400}, "b": {"viewers_now": 2_400, "rebuffering_now": hits}}
+            )
+            for dimension, document in (("", whole), ("cdn", cdns)):
+                row = ("acme", dimension, T0 // 60_000 - 60 + minute, msgspec.json.encode(document).decode())
+                connection.execute("INSERT INTO serving.live_minutes VALUES (%s, %s, %s, %s)", row)
+
+
+def test_a_receiver_is_changed_and_keeps_the_address_that_is_not_given(dsn: str) -> None:
+    async def change(made: Alerting, actor: Actor) -> None:
+        assert actor.organisation_id is not None
+        one = await made.add_receiver(actor, name="a", kind="email", target={"to": ["a@x.example"]}, template=None)
+        await made.change_receiver(one, actor, name="b", target=None, template="$title")
+        found = await made.receivers(actor.organisation_id)
+        assert [(each.name, each.target, each.template) for each in found] == [("b", {"to": ["a@x.example"]}, "$title")]
+        await made.change_receiver(one, actor, name="b", target={"to": ["c@x.example"]}, template=None)
+        assert (await made.receivers(actor.organisation_id))[0].target == {"to": ["c@x.example"]}
+        with pytest.raises(ReceiverWrong):
+            await made.change_receiver(one, actor, name="b", target={"url": "https://x.example"}, template=None)
+        stranger = replace(actor, organisation_id=str(uuid4()))
+        with pytest.raises(NotThere):
+            await made.change_receiver(one, stranger, name="mine", target=None, template=None)
+
+    alerting(dsn, change)
+
+
 def test_the_documents_commands_make_a_rule_and_a_receiver(dsn: str) -> None:
+    bad_minutes(dsn)
     with page(dsn) as (url, bearer):
         environ = os.environ | {"PAGE": url, "TOKEN": bearer}
         answers = [
             subprocess.run(["bash", "-ec", text], env=environ, capture_output=True, text=True, check=True).stdout
             for text in snippets("sh")
         ]
-    made, tested = answers
+    made, tried, tested = answers
     assert '"version":1' in made
+    found = msgspec.json.decode(tried, type=Tried)
+    assert (found.fired, found.known_minutes) == (3, 60)
+    assert [one.opened_ms for one in found.incidents] == [T0 - minute * 60_000 for minute in (19, 39, 59)]
+    assert [one.event.slices[0].slice for one in found.incidents] == [{"cdn": "b"}] * 3
     assert '"state":"waiting"' in tested
     assert asked(dsn, "SELECT version, body->>'by' FROM alerts.rules") == [(1, "cdn")]
     actions = asked(dsn, "SELECT action FROM accounts.audit ORDER BY id")

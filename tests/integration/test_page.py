@@ -16,8 +16,10 @@ from pyarrow import csv, parquet
 
 from deploy.local.paths import PLAYERS
 from services.accounts.commands import login_link, make_tenant
+from shared.schemas.alerts.event import AlertEvent
 from shared.schemas.view import View
 from shared.topics import BEACONS, LIVE, REJECTED
+from tests.integration import page_alerts
 from tests.integration.brokers import broker_with_topics
 from tests.integration.dashboard_parts import WATCHER
 from tests.integration.page_parts import (
@@ -43,6 +45,10 @@ SCREENS: Final = (
     *("", "explore", "errors", "views", "titles", "view?customer=acme&view=view-of-x", "alerts", "settings"),
     *("integration", "integration?customer=acme"),
 )
+#: What reaches beyond the screen.
+_TOO_WIDE: Final = """(width) => document.documentElement.scrollWidth <= width ? [] : [...document.querySelectorAll("main *")]
+    .filter((one) => one.getBoundingClientRect().right > width && !one.closest(".scroll"))
+    .map((one) => one.outerHTML.slice(0, 80))"""
 _UNITS: Final = {"%": 0.01, "ms": 1.0, "s": 1_000.0, "min": 60_000.0, "Mbps": 1e6, "": 1.0}
 
 
@@ -510,18 +516,91 @@ def test_a_figure_has_its_meaning_behind_its_name(seen: Seen) -> None:
     expect(seen.page.locator(".meaning")).to_have_count(0)
 
 
+@pytest.fixture(scope="module")
+def incident(looked: Looked) -> AlertEvent:
+    """An incident of this hour."""
+    return page_alerts.landed(looked.installation.postgres.dsn, looked.now_ms)
+
+
+def test_a_receiver_and_a_rule_are_made_tried_and_changed(seen: Seen, looked: Looked, incident: AlertEvent) -> None:
+    seen.open("alerts?customer=acme")
+    page = seen.page
+    page.get_by_text("New receiver").click(timeout=SOON_MS)
+    made = page.locator("#new-receiver")
+    made.locator("[name=name]").fill("Video team")
+    made.locator("[name=to]").fill("a@x.example, b@x.example")
+    made.get_by_role("button", name="Save").click()
+    page.locator("#receivers").get_by_role("button", name="Change").click(timeout=SOON_MS)
+    page.locator("#change-receiver [name=name]").fill("On call")
+    page.locator("#change-receiver").get_by_role("button", name="Save").click()
+    expect(page.locator("#receivers")).to_contain_text("On call", timeout=SOON_MS)
+    page.get_by_text("New rule").click()
+    rule = page.locator("#new-rule")
+    rule.locator("[name=name]").fill("A CDN waits")
+    rule.locator("[name=condition]").select_option("threshold")
+    rule.locator("[name=figure]").fill("5")
+    rule.locator("[name=filter_dimension]").first.select_option("cdn")
+    rule.locator("[name=filter_value]").first.fill("fastly")
+    rule.locator("[name=receivers]").select_option(label="On call")
+    rule.get_by_role("button", name="Try it").click()
+    expect(page.locator("#new-rule-trial")).to_contain_text("It would have fired once", timeout=SOON_MS)
+    expect(page.locator("#new-rule-trial li")).to_contain_text("20.00 % in cdn fastly")
+    rule.locator("[name=time_zone]").select_option(ZONE)
+    rule.get_by_role("button", name="Add quiet hours").click()
+    rule.locator("[name=quiet_days_0]").last.uncheck()
+    rule.get_by_role("button", name="Save").click()
+    expect(page.locator("#rules")).to_contain_text(
+        f"On call; quiet 22:00 to 06:00 Mon Tue Wed Thu Fri Sat ({ZONE})", timeout=SOON_MS
+    )
+    page.locator("#rules tr", has_text="A CDN waits").get_by_role("button", name="Change").click()
+    page.locator("#change-rule [name=figure]").fill("7.5")
+    page.locator("#change-rule").get_by_role("button", name="Save").click()
+    expect(page.locator("#rules")).to_contain_text("above 7.50 %", timeout=SOON_MS)
+    found = page_alerts.rules_of(looked.installation.postgres.dsn)
+    (stored,) = [one for one in found if one.rule.name == "A CDN waits"]
+    assert (stored.version, stored.rule.threshold, stored.rule.filter) == (2, 0.075, {"cdn": "fastly"})
+    assert stored.rule.quiet.spans[0].days == [0, 1, 2, 3, 4, 5]
+
+
+def test_an_incident_shows_its_course_and_what_people_do_with_it(
+    seen: Seen, looked: Looked, incident: AlertEvent
+) -> None:
+    seen.open("alerts?customer=acme")
+    page = seen.page
+    page.locator("#incidents").get_by_role("link", name="Rebuffering").click(timeout=SOON_MS)
+    expect(page.locator("#course canvas")).to_have_count(2, timeout=SOON_MS)
+    expect(page.locator("#suspects li").first).to_contain_text("cdn fastly: 97 %")
+    expect(page.locator("#incident-views b")).to_have_text(re.compile(r"\d"), timeout=SOON_MS)
+    views = int(page.locator("#incident-views b").inner_text().replace(",", ""))
+    begin, end = seen.range("/v1/overall")
+    assert begin <= incident.opened_ms < end
+    assert views == len(within(looked, (begin, end), customer_id="acme", cdn="fastly"))
+    page.get_by_role("button", name="Acknowledge").click()
+    page.get_by_role("button", name="Mute for a day").click()
+    facts = page.locator("#incident-facts")
+    expect(facts).to_contain_text(f"by {WATCHER}", timeout=SOON_MS)
+    expect(facts).to_contain_text(f"muted by {WATCHER}", timeout=SOON_MS)
+    page.locator("#new-comment [name=text]").fill("We called the CDN.")
+    page.locator("#new-comment").get_by_role("button", name="Save").click()
+    expect(page.locator("#comments")).to_contain_text("We called the CDN.", timeout=SOON_MS)
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_every_screen_is_accessible_and_fits_a_phone(seen: Seen, looked: Looked, scheme: str) -> None:
+def test_every_screen_is_accessible_and_fits_a_phone(
+    seen: Seen, looked: Looked, incident: AlertEvent, scheme: str
+) -> None:
     watch_now(looked.installation)
     axe = (PLAYERS / "axe-core" / "axe.min.js").read_text()
     page = seen.page
     page.emulate_media(color_scheme="dark" if scheme == "dark" else "light", reduced_motion="reduce")
-    for screen in SCREENS:
+    for screen in (*SCREENS, f"incident?id={incident.incident_id}"):
         page.set_viewport_size({"width": PHONE["width"], "height": PHONE["height"]})
         seen.open(screen)
         expect(page.locator("main h2").first).to_be_visible(timeout=SOON_MS)
         expect(page.locator(".skeleton")).to_have_count(0, timeout=SOON_MS)
-        assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"], screen
+        # Forms that are folded are checked as well.
+        page.evaluate("document.querySelectorAll('main details').forEach((one) => { one.open = true; })")
+        assert page.evaluate(_TOO_WIDE, PHONE["width"]) == [], screen
         # By the debugger's protocol, which no content policy holds up.
         page.evaluate(f"{axe}; undefined")
         found = page.evaluate("axe.run({resultTypes: ['violations']})")

@@ -1,6 +1,6 @@
 """Environment: one customer. Takes closed buckets, learns what is usual, applies rules and follows incidents. Pure."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 import msgspec
@@ -9,7 +9,18 @@ from services.alerts.core import bounds, incidents
 from services.alerts.core.gathering import Closed
 from services.alerts.core.incidents import Incident
 from services.alerts.core.judging import judge
-from services.alerts.core.metrics import LEARNED, METRICS, NOTHING, Metric
+from services.alerts.core.learning import (
+    SHORT_MS,
+    SLICES_MAX,
+    Season,
+    SeasonOf,
+    Seasons,
+    begin_hour,
+    end_hour,
+    learn_minute,
+    learn_short,
+)
+from services.alerts.core.metrics import METRICS, NOTHING, Metric
 from services.alerts.core.series import BUCKETS_MAX, Bucket, Series, add, window
 from services.alerts.core.slices import WHOLE, is_judged
 from services.alerts.core.suspects import rank
@@ -17,23 +28,9 @@ from shared.schemas.alerts.event import AlertEvent, Evidence, Suspect
 from shared.schemas.alerts.rule import AlertRule
 from shared.schemas.live import BUCKET_MS, IDLE_MS
 from shared.statistics import rates
-from shared.statistics.rates import Hour
-from shared.statistics.weeks import HOUR_MS, hour_of_week
+from shared.statistics.weeks import HOUR_MS
 
-#: Slices of one customer that are followed; beyond them only the whole is.
-SLICES_MAX: Final = 200
 _MINUTE_MS: Final = 60_000
-_SHORT_MS: Final = rates.SHORT * BUCKET_MS
-
-
-class Season(msgspec.Struct, array_like=True):
-    """One hour of the week of one customer: by slice and metric the hours that were learned, the newest last."""
-
-    hours: dict[str, dict[str, list[Hour]]] = {}
-
-
-#: What is stored of an hour of the week.
-SeasonOf = Callable[[int], Season | None]
 
 
 class Environment(msgspec.Struct, array_like=True):
@@ -53,12 +50,15 @@ class Environment(msgspec.Struct, array_like=True):
 def take_bucket(environment: Environment, closed: Closed, season_of: SeasonOf) -> dict[int, Season]:
     """Adds a bucket to its series and learns. Returns the seasons that have changed, by hour of the week."""
     hour_ms, end_ms = closed.start_ms - closed.start_ms % HOUR_MS, closed.start_ms + BUCKET_MS
-    seasons = _Seasons(season_of)
-    changed = _end_hour(environment, hour_ms, seasons) if hour_ms != environment.hour_ms else {}
+    seasons = Seasons(season_of)
+    changed: dict[int, Season] = {}
+    if hour_ms != environment.hour_ms:
+        changed = end_hour(environment.series, environment.hour_ms, hour_ms, seasons)
+        environment.hour_ms = hour_ms
     for name in closed.counts:
         if name not in environment.series and len(environment.series) < SLICES_MAX:
             environment.series[name] = Series()
-            _begin_hour(environment, name, seasons)
+            begin_hour(name, environment.series[name], hour_ms, seasons)
         if name in environment.series:
             environment.series[name].seen_ms = closed.start_ms
     environment.series = {
@@ -67,9 +67,10 @@ def take_bucket(environment: Environment, closed: Closed, season_of: SeasonOf) -
     for name, one in environment.series.items():
         # A slice that no partition names is one of zeros.
         add(one, Bucket(closed.start_ms, closed.counts.get(name, NOTHING), closed.is_whole))
-    if end_ms % _SHORT_MS == 0:
-        for name, one in environment.series.items():
-            _learn(name, one, end_ms, is_minute=end_ms % _MINUTE_MS == 0)
+    for name, one in environment.series.items() if end_ms % SHORT_MS == 0 else ():
+        learn_short(name, one, end_ms)
+        if end_ms % _MINUTE_MS == 0:
+            learn_minute(name, one, end_ms)
     return changed
 
 
@@ -148,72 +149,3 @@ def _close(environment: Environment, rule_id: str, customer_id: str, end_ms: int
 def _measures(rule: AlertRule) -> tuple[object, ...]:
     """What an incident of a rule is about: a rule that measures something else has other incidents."""
     return rule.metric, rule.condition, rule.direction, rule.by, tuple(sorted(rule.filter.items()))
-
-
-class _Seasons:
-    """The seasons that one bucket needs, each read once."""
-
-    def __init__(self, season_of: SeasonOf) -> None:
-        self._season_of = season_of
-        self._read: dict[int, Season] = {}
-
-    def of(self, hour: int) -> Season:
-        """That of an hour of the week, to be changed in place."""
-        if hour not in self._read:
-            self._read[hour] = self._season_of(hour) or Season()
-        return self._read[hour]
-
-    def past(self, name: str, metric: str) -> Callable[[int], Sequence[Hour]]:
-        """What is known of a metric of a slice, by hour of the week."""
-        return lambda hour: self.of(hour).hours.get(name, {}).get(metric, ())
-
-
-def _end_hour(environment: Environment, hour_ms: int, seasons: _Seasons) -> dict[int, Season]:
-    """Puts the hour that has ended into its season, and takes from the seasons what is usual in the next one."""
-    ended_ms, environment.hour_ms = environment.hour_ms, hour_ms
-    if ended_ms == 0:
-        return {}
-    ended = hour_of_week(ended_ms)
-    into = seasons.of(ended)
-    for name, series in environment.series.items():
-        for metric, learning in series.learning.items():
-            hours = rates.remember(into.hours.get(name, {}).get(metric, ()), learning.hour)
-            if hours:
-                into.hours.setdefault(name, {})[metric] = hours
-    _forget_old(into, hour_ms)
-    for name in environment.series:
-        _begin_hour(environment, name, seasons)
-    return {ended: into}
-
-
-def _begin_hour(environment: Environment, name: str, seasons: _Seasons) -> None:
-    learning = environment.series[name].learning
-    for metric in LEARNED:
-        if name == WHOLE or metric.is_of_slices:
-            past = seasons.past(name, metric.name)
-            learning[metric.name] = rates.begin_hour(learning.get(metric.name), metric.rate, environment.hour_ms, past)
-
-
-def _forget_old(season: Season, now_ms: int) -> None:
-    """Slices that did not come for two months, and the oldest beyond the limit."""
-    oldest_ms = now_ms - rates.OCCURRENCES_MAX * 7 * 24 * HOUR_MS
-    newest = {
-        name: max((hours[-1].start_ms for hours in metrics.values()), default=0)
-        for name, metrics in season.hours.items()
-    }
-    kept = sorted((name for name in newest if newest[name] > oldest_ms), key=lambda name: -newest[name])[:SLICES_MAX]
-    season.hours = {name: season.hours[name] for name in kept}
-
-
-def _learn(name: str, series: Series, end_ms: int, *, is_minute: bool) -> None:
-    short, minute = window(series.buckets, end_ms, rates.SHORT), window(series.buckets, end_ms, BUCKETS_MAX)
-    for metric in LEARNED:
-        if name != WHOLE and not metric.is_of_slices:
-            continue
-        learning = series.learning[metric.name]
-        if short.is_whole:
-            of = metric.exposure(short.counts, short.buckets)
-            rates.learn_short(metric.rate, learning, short.counts[metric.hits], of)
-        if is_minute and minute.is_whole:
-            of = metric.exposure(minute.counts, minute.buckets)
-            rates.learn_minute(metric.rate, learning, minute.counts[metric.hits], of)

@@ -17,6 +17,11 @@ from shared.statistics.rates import likelihood, rate_of
 LENGTHS: Final = (1, 2, 3, 4, 6, 9, 12)
 #: Of each comparison. A series has 120,960 buckets a week, whose windows overlap.
 PROBABILITY_MAX: Final = 1e-6
+#: What is not less likely than this must also be unlikely (`BUMP_PROBABILITY_MAX`) where the rate is `BUMP` times the usual one, as
+#: in an ad break or after a deploy. Such bumps are the rate's own, and come too seldom for its variance to hold them.
+SURE_PROBABILITY: Final = 1e-7
+BUMP: Final = 1.25
+BUMP_PROBABILITY_MAX: Final = 1e-3
 
 
 def judge(rule: AlertRule, name: str, series: Series, end_ms: int) -> Evidence | None:
@@ -59,6 +64,10 @@ def _anomaly(rule: AlertRule, metric: Metric, name: str, series: Series, end_ms:
         if likely is None or likely[0] >= PROBABILITY_MAX:
             continue
         probability, rate = likely
+        if probability >= SURE_PROBABILITY:
+            bump = likelihood(kind, learning, hits, of, times=BUMP)
+            if bump is None or bump[0] >= BUMP_PROBABILITY_MAX:
+                continue
         if best is None or probability < (best.probability or 0.0):
             value = metric.figure(found.counts, found.buckets)
             assert value is not None

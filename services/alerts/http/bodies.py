@@ -51,6 +51,14 @@ class NewReceiver(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     template: str | None = None
 
 
+class ReceiverChange(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A receiver as it is to be; its kind stays. Without `target` its address stays."""
+
+    name: str
+    target: dict[str, Any] | None = None
+    template: str | None = None
+
+
 class ReceiverInfo(msgspec.Struct, frozen=True, kw_only=True):
     """A receiver without its address."""
 

@@ -3,6 +3,7 @@
 from typing import Final, Literal
 
 from services.alerts.core.rules import RuleBody
+from services.alerts.core.trial import Tried
 from services.alerts.http import bodies
 from services.rim.http.openapi import GUARDED, Operation
 
@@ -18,8 +19,9 @@ def _operation(
     *,
     takes: type | None = None,
     asks: type | None = None,
+    further: tuple[int, ...] = (),
 ) -> Operation:
-    made = 201 if method == "post" else 200
+    made = 201 if method == "post" and answers is bodies.Made else 200
     return Operation(
         f"/v1/alerts/{path}",
         summary,
@@ -28,7 +30,7 @@ def _operation(
         takes,
         method,
         status=made if answers is not None else 204,
-        statuses=_STATUSES[method],
+        statuses=(*_STATUSES[method], *further),
         tag="alerts",
     )
 
@@ -36,12 +38,16 @@ def _operation(
 OPERATIONS: Final = [
     _operation("get", "rules", "Alert rules", bodies.RuleList, asks=bodies.AskedRules),
     _operation("post", "rules", "Add an alert rule", bodies.Made, takes=RuleBody),
+    _operation(
+        "post", "rules/trial", "What a rule would have found in the last 7 days", Tried, takes=RuleBody, further=(504,)
+    ),
     _operation("get", "rules/{id}", "An alert rule", bodies.Rule),
     _operation("put", "rules/{id}", "Change an alert rule", bodies.Made, takes=bodies.RuleChange),
     _operation("delete", "rules/{id}", "Delete an alert rule"),
     _operation("get", "rules/{id}/versions", "All versions of an alert rule", bodies.RuleList),
     _operation("get", "receivers", "Receivers of messages", bodies.ReceiverList),
     _operation("post", "receivers", "Add a receiver", bodies.Made, takes=bodies.NewReceiver),
+    _operation("put", "receivers/{id}", "Change a receiver", takes=bodies.ReceiverChange),
     _operation("delete", "receivers/{id}", "Delete a receiver"),
     _operation("post", "receivers/{id}/test", "Send a test to a receiver", bodies.Made),
     _operation(

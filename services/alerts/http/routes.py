@@ -2,8 +2,7 @@
 
 import secrets
 from collections.abc import Awaitable, Callable, Sequence
-from datetime import datetime
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 from aiohttp import web
@@ -15,13 +14,13 @@ from services.accounts.http.guard import principal_of
 from services.accounts.store.audit import Actor
 from services.alerts.core.rules import RuleBody, RuleWrong
 from services.alerts.http import bodies
+from services.alerts.http.answers import comment_of, delivery_of, incident_of, json_answer, receiver_of, rule_of
 from services.alerts.http.operations import OPERATIONS
 from services.alerts.http.requests import Refused, asked_of, body_of, id_of, rows_of, time_of, wrong
 from services.alerts.service import COMMENT_CHARS_MAX, MUTE_HOURS_MAX, Alerting, NotThere, ReceiverWrong
-from services.alerts.store.deliveries import Delivery
-from services.alerts.store.incidents import StoredIncident
 from services.alerts.store.receivers import TooManyReceivers
-from services.alerts.store.rules import RuleChanged, StoredRule, TooManyRules
+from services.alerts.store.rules import RuleChanged, TooManyRules
+from services.alerts.trying.running import TooManyTrials, TrialTooLong, Trying
 from services.rim.database.pool import NotPublished, PostgresAway, QueryRefused
 from services.rim.http.problems import problem_response
 from shared.peer import Network, client_address
@@ -32,10 +31,13 @@ Handler = Callable[["AlertRoutes", web.Request], Awaitable[web.Response]]
 
 
 class AlertRoutes:
-    """The routes; `proxies` are the networks whose X-Forwarded-For is read."""
+    """The routes; `proxies` are the networks whose X-Forwarded-For is read. `trying` runs trials of rules."""
 
-    def __init__(self, alerting: Alerting, *, now_ms: Callable[[], int], proxies: Sequence[Network] = ()) -> None:
+    def __init__(
+        self, alerting: Alerting, trying: Trying, *, now_ms: Callable[[], int], proxies: Sequence[Network] = ()
+    ) -> None:
         self._alerting = alerting
+        self._trying = trying
         self._now_ms = now_ms
         self._proxies = tuple(proxies)
 
@@ -51,22 +53,29 @@ class AlertRoutes:
         """The rules of a customer, or of all."""
         asked = asked_of(request, bodies.AskedRules)
         found = await self._alerting.rules(principal_of(request).scope, asked.customer)
-        return _json(bodies.RuleList(rules=[_rule(one) for one in found]))
+        return json_answer(bodies.RuleList(rules=[rule_of(one) for one in found]))
 
     async def rule(self, request: web.Request) -> web.Response:
         """One rule."""
-        return _json(_rule(await self._alerting.rule(principal_of(request).scope, id_of(request))))
+        return json_answer(rule_of(await self._alerting.rule(principal_of(request).scope, id_of(request))))
 
     async def versions(self, request: web.Request) -> web.Response:
         """All versions of a rule."""
         found = await self._alerting.versions(principal_of(request).scope, id_of(request))
-        return _json(bodies.RuleList(rules=[_rule(one) for one in found]))
+        return json_answer(bodies.RuleList(rules=[rule_of(one) for one in found]))
 
     async def make_rule(self, request: web.Request) -> web.Response:
         """Adds a rule."""
         principal, actor = self._editor(request)
         body = await body_of(request, RuleBody)
-        return _json(bodies.Made(id=await self._alerting.add_rule(principal.scope, body, actor)), status=201)
+        return json_answer(bodies.Made(id=await self._alerting.add_rule(principal.scope, body, actor)), status=201)
+
+    async def try_rule(self, request: web.Request) -> web.Response:
+        """What a rule would have found, before it is saved."""
+        principal, actor = self._editor(request)
+        body = await body_of(request, RuleBody)
+        await self._alerting.check_rule(principal.scope, body, actor)
+        return json_answer(await self._trying.run(body))
 
     async def change_rule(self, request: web.Request) -> web.Response:
         """Changes a rule."""
@@ -75,7 +84,7 @@ class AlertRoutes:
         version = await self._alerting.change_rule(
             principal.scope, id_of(request), body.rule, actor, version=body.version
         )
-        return _json(bodies.Made(id=id_of(request), version=version))
+        return json_answer(bodies.Made(id=id_of(request), version=version))
 
     async def delete_rule(self, request: web.Request) -> web.Response:
         """Deletes a rule."""
@@ -88,17 +97,7 @@ class AlertRoutes:
     async def receivers(self, request: web.Request) -> web.Response:
         """The receivers of the organisation."""
         found = await self._alerting.receivers(principal_of(request).organisation_id)
-        listed: list[bodies.ReceiverInfo] = [
-            msgspec.convert(
-                {
-                    **{name: getattr(one, name) for name in ("id", "name", "kind", "template", "changed_by")},
-                    "changed_ms": _ms(one.changed_at),
-                },
-                bodies.ReceiverInfo,
-            )
-            for one in found
-        ]
-        return _json(bodies.ReceiverList(receivers=listed))
+        return json_answer(bodies.ReceiverList(receivers=[receiver_of(one) for one in found]))
 
     async def make_receiver(self, request: web.Request) -> web.Response:
         """Adds a receiver."""
@@ -107,7 +106,16 @@ class AlertRoutes:
         made = await self._alerting.add_receiver(
             actor, name=body.name, kind=body.kind, target=body.target, template=body.template
         )
-        return _json(bodies.Made(id=made), status=201)
+        return json_answer(bodies.Made(id=made), status=201)
+
+    async def change_receiver(self, request: web.Request) -> web.Response:
+        """Changes a receiver."""
+        _, actor = self._editor(request)
+        body = await body_of(request, bodies.ReceiverChange)
+        await self._alerting.change_receiver(
+            id_of(request), actor, name=body.name, target=body.target, template=body.template
+        )
+        return web.Response(status=204)
 
     async def delete_receiver(self, request: web.Request) -> web.Response:
         """Deletes a receiver."""
@@ -119,14 +127,14 @@ class AlertRoutes:
         """Sends a test to a receiver."""
         _, actor = self._editor(request)
         delivery_id = await self._alerting.test_receiver(id_of(request), actor, number=secrets.token_hex(12))
-        return _json(bodies.Made(id=delivery_id), status=201)
+        return json_answer(bodies.Made(id=delivery_id), status=201)
 
     async def deliveries(self, request: web.Request) -> web.Response:
         """Messages to the organisation's receivers."""
         asked = asked_of(request, bodies.AskedDeliveries)
         principal = principal_of(request)
         found = await self._alerting.deliveries(principal.organisation_id, asked.state, rows_of(asked.limit))
-        return _json(bodies.DeliveryList(deliveries=[_delivery(one) for one in found]))
+        return json_answer(bodies.DeliveryList(deliveries=[delivery_of(one) for one in found]))
 
     async def deliver_again(self, request: web.Request) -> web.Response:
         """Tries a dead message again."""
@@ -147,21 +155,18 @@ class AlertRoutes:
             before=before,
             rows_max=rows_of(asked.limit),
         )
-        return _json(bodies.IncidentList(incidents=[_incident(one) for one in found]))
+        return json_answer(bodies.IncidentList(incidents=[incident_of(one) for one in found]))
 
     async def incident(self, request: web.Request) -> web.Response:
         """One incident with all that it went through."""
         found = await self._alerting.incident(principal_of(request).scope, id_of(request))
         changes, comments, sent = await self._alerting.story(found.id)
-        return _json(
+        return json_answer(
             bodies.IncidentStory(
-                incident=_incident(found),
+                incident=incident_of(found),
                 changes=msgspec.convert(changes, list[AlertEvent]),
-                comments=[
-                    bodies.CommentInfo(id=one.id, at_ms=_ms(one.at), author=one.author, text=one.text)
-                    for one in comments
-                ],
-                deliveries=[_delivery(one) for one in sent],
+                comments=[comment_of(one) for one in comments],
+                deliveries=[delivery_of(one) for one in sent],
             )
         )
 
@@ -221,6 +226,11 @@ class AlertRoutes:
                 return problem_response(
                     Problem(409, "The organisation has as many receivers as it may", "receivers-full")
                 )
+            except TooManyTrials:
+                busy = Problem(429, "Too many trials at a time", "too-many-trials")
+                return problem_response(busy, retry_seconds=10)
+            except TrialTooLong:
+                return problem_response(Problem(504, "The trial took too long: try fewer slices", "trial-too-long"))
             except PostgresAway:
                 return problem_response(Problem(503, "Postgres does not answer", "postgres-away"))
             except NotPublished:
@@ -234,12 +244,14 @@ class AlertRoutes:
 _HANDLERS: Final[dict[str, Handler]] = {
     "alerts-rules": AlertRoutes.rules,
     "post-alerts-rules": AlertRoutes.make_rule,
+    "post-alerts-rules-trial": AlertRoutes.try_rule,
     "alerts-rules-id": AlertRoutes.rule,
     "put-alerts-rules-id": AlertRoutes.change_rule,
     "delete-alerts-rules-id": AlertRoutes.delete_rule,
     "alerts-rules-id-versions": AlertRoutes.versions,
     "alerts-receivers": AlertRoutes.receivers,
     "post-alerts-receivers": AlertRoutes.make_receiver,
+    "put-alerts-receivers-id": AlertRoutes.change_receiver,
     "delete-alerts-receivers-id": AlertRoutes.delete_receiver,
     "post-alerts-receivers-id-test": AlertRoutes.test_receiver,
     "alerts-deliveries": AlertRoutes.deliveries,
@@ -250,42 +262,3 @@ _HANDLERS: Final[dict[str, Handler]] = {
     "post-alerts-incidents-id-mute": AlertRoutes.mute,
     "post-alerts-incidents-id-comments": AlertRoutes.comment,
 }
-
-
-def _ms(at: datetime) -> int:
-    return round(at.timestamp() * 1_000)
-
-
-def _maybe_ms(at: datetime | None) -> int | None:
-    return None if at is None else _ms(at)
-
-
-def _rule(one: StoredRule) -> bodies.Rule:
-    return bodies.Rule(
-        id=one.id, version=one.version, changed_ms=_ms(one.changed_at), changed_by=one.changed_by, rule=one.rule
-    )
-
-
-def _incident(one: StoredIncident) -> bodies.Incident:
-    return bodies.Incident(
-        id=one.id,
-        customer=one.customer_id,
-        opened_ms=_ms(one.opened_at),
-        closed_ms=_maybe_ms(one.closed_at),
-        acknowledged_ms=_maybe_ms(one.acknowledged_at),
-        acknowledged_by=one.acknowledged_by,
-        muted_until_ms=_maybe_ms(one.muted_until),
-        muted_by=one.muted_by,
-        event=msgspec.convert(one.event, AlertEvent),
-    )
-
-
-def _delivery(one: Delivery) -> bodies.DeliveryInfo:
-    same = ("id", "receiver", "kind", "incident_id", "revision", "state", "attempts", "problem")
-    values: dict[str, Any] = {name: getattr(one, name) for name in same}
-    times = {"due_ms": _ms(one.due_at), "made_ms": _ms(one.made_at), "ended_ms": _maybe_ms(one.ended_at)}
-    return msgspec.convert(values | times, bodies.DeliveryInfo)
-
-
-def _json(content: msgspec.Struct, *, status: int = 200) -> web.Response:
-    return web.Response(body=msgspec.json.encode(content), content_type="application/json", status=status)

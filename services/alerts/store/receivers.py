@@ -83,6 +83,29 @@ async def add_receiver(
     return str(row[0])
 
 
+async def change_receiver(
+    connection: psycopg.AsyncConnection,
+    receiver_id: str,
+    actor: Actor,
+    *,
+    name: str,
+    target: Mapping[str, Any],
+    template: str | None,
+) -> bool:
+    """Changes a receiver of the actor's organisation; False where there is none. Messages that wait go to the new address."""
+    changed = await connection.execute(
+        """
+        UPDATE alerts.receivers SET name = %s, target = %s, template = %s, changed_by = %s, changed_at = now()
+        WHERE id = %s AND organisation_id = %s AND deleted_at IS NULL
+        """,
+        (name, Jsonb(dict(target)), template, actor.name, receiver_id, actor.organisation_id),
+    )
+    if changed.rowcount != 1:
+        return False
+    await audit.add(connection, actor, "changed_alert_receiver", name)
+    return True
+
+
 async def delete_receiver(connection: psycopg.AsyncConnection, receiver_id: str, actor: Actor) -> bool:
     """Deletes a receiver of the actor's organisation, with its address; False where there is none."""
     row = await (

@@ -35,7 +35,8 @@ export const sliceText = (slice) => Object.entries(slice).map(([name, value]) =>
 /** A rule as a sentence. @param {any} rule */
 export function ruleText(rule) {
   const { title, anomaly } = metricOf(rule.metric);
-  const where = [sliceText(rule.filter ?? {}), rule.by && `each ${rule.by}`].filter(Boolean).join(", ");
+  const within = Object.keys(rule.filter ?? {}).length || !rule.by ? sliceText(rule.filter ?? {}) : "";
+  const where = [within, rule.by && `each ${rule.by}`].filter(Boolean).join(", ");
   const lasting = rule.for_seconds ? ` for ${durationText(rule.for_seconds * 1_000)}` : "";
   if (rule.condition === "threshold") return `${title} ${rule.direction} ${figureText(rule.metric, rule.threshold)}${lasting} (${where})`;
   const times = anomaly === "below" ? `less than 1/${rule.ratio} of` : `${rule.ratio} times`;
@@ -63,25 +64,122 @@ export function aroundOf(incident, now_ms) {
   return { from_ms: incident.opened_ms - 1_800_000, to_ms };
 }
 
-/** A rule out of the form. Shares are typed in percent. @param {FormData} form @param {Record<string, string>} [filter] */
-export function ruleOf(form, filter = {}) {
+const DAYS = ["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"];
+
+/** Days of quiet hours as the form names them. */
+export const dayNames = () => DAYS;
+
+/** Minutes of a day as a time. @param {number} minutes */
+export const clockText = (minutes) => `${String(Math.floor(minutes / 60)).padStart(2, "0")}:${String(minutes % 60).padStart(2, "0")}`;
+
+/** A time as minutes of a day. @param {string} text */
+function minutesOf(text) {
+  const [hours, minutes] = text.split(":").map(Number);
+  return 60 * hours + (minutes || 0);
+}
+
+/** Quiet hours in words. @param {{time_zone: string, spans: any[]} | undefined} quiet */
+export function quietText(quiet) {
+  if (!quiet?.spans.length) return "";
+  const spans = quiet.spans.map((one) => {
+    const days = one.days.length === 7 ? "" : ` ${one.days.map((/** @type {number} */ day) => DAYS[day]).join(" ")}`;
+    return `${clockText(one.from_minute)} to ${clockText(one.to_minute)}${days}`;
+  });
+  return `quiet ${spans.join(", ")} (${quiet.time_zone})`;
+}
+
+/** A rule out of the form. Shares are typed in percent. @param {FormData} form @param {Record<string, string>} [within] */
+export function ruleOf(form, within = {}) {
   const text = (/** @type {string} */ name) => String(form.get(name) ?? "").trim();
   const metric = metricOf(text("metric"));
   const condition = text("condition");
+  const dimensions = form.getAll("filter_dimension").map(String);
+  const values = form.getAll("filter_value").map(String);
+  const filter = { ...within, ...Object.fromEntries(dimensions.map((name, at) => [name, values[at]?.trim() ?? ""]).filter(([name]) => name)) };
   const rule = {
     customer: text("customer"),
     name: text("name"),
     metric: metric.name,
     condition,
     direction: condition === "anomaly" ? (metric.anomaly ?? "above") : text("direction"),
+    filter,
     for_seconds: Number(text("for_seconds") || 0),
     viewers_min: Number(text("viewers_min") || 0),
     severity: text("severity"),
+    is_enabled: form.get("is_enabled") !== null,
+    quiet: quietOf(form),
     receivers: form.getAll("receivers").map(String),
-    filter,
   };
   const by = text("by") ? { by: text("by") } : {};
   const typed = Number(text("figure"));
   if (condition === "anomaly") return { ...rule, ...by, ratio: typed };
   return { ...rule, ...by, threshold: metric.unit === "share" ? typed / 100 : typed };
+}
+
+/** @param {FormData} form */
+function quietOf(form) {
+  const from = form.getAll("quiet_from").map(String);
+  const to = form.getAll("quiet_to").map(String);
+  const spans = from.flatMap((text, at) => {
+    if (!text || !to[at]) return [];
+    const days = form.getAll(`quiet_days_${at}`).map(Number);
+    return [{ from_minute: minutesOf(text), to_minute: minutesOf(to[at]), days }];
+  });
+  return { time_zone: String(form.get("time_zone") || "UTC"), spans };
+}
+
+/** The figure of a rule as the form shows it: a percentage, where it is a share. @param {any} rule */
+export function figureOf(rule) {
+  if (rule.condition === "anomaly") return String(rule.ratio);
+  if (rule.threshold === null || rule.threshold === undefined) return "";
+  return String(metricOf(rule.metric).unit === "share" ? Number((100 * rule.threshold).toPrecision(12)) : rule.threshold);
+}
+
+/** What a trial found, as a sentence. @param {any} tried */
+export function triedText(tried) {
+  const days = Math.round((tried.until_ms - tried.from_ms) / 86_400_000);
+  const times = tried.fired === 1 ? "once" : `${tried.fired} times`;
+  const all = (tried.until_ms - tried.from_ms) / 60_000;
+  const part = tried.known_minutes < 0.99 * all ? ` Only ${countText(tried.known_minutes)} of ${countText(all)} minutes are known.` : "";
+  return `It would have fired ${times} in the last ${days} days.${part}`;
+}
+
+/** Of a live field of topic `live`, as a rule's metric counts it: what is divided by what, and what the quotient is multiplied by. */
+const FIELDS = /** @type {Record<string, [string, string | null]>} */ ({
+  rebuffering: ["rebuffering_now", "viewers_now"],
+  failures: ["failures", "views_started"],
+  playback_failures: ["playback_failures", "views_finished"],
+  startup_failures: ["startup_failures", "views_finished"],
+  exits_before_start: ["exits_before_start", "views_finished"],
+  startup_ms: ["startup_ms", "startups"],
+  bitrate: ["bitrate_bps_now", "bitrate_viewers_now"],
+  viewers: ["viewers_now", null],
+  views_started: ["views_started", null],
+  beacons: ["beacons", null],
+});
+
+/** The parameters of `/v1/live/history` that draw a slice of an incident, by minute. @param {any} incident @param {Record<string, string>} slice @param {number} now_ms @param {string[]} order */
+export function historyOf(incident, slice, now_ms, order) {
+  const { from_ms, to_ms } = aroundOf(incident, now_ms);
+  const fields = [...new Set([...FIELDS[incident.event.metric].filter(Boolean), "viewers_now"])];
+  const names = Object.keys(slice).sort((a, b) => order.indexOf(a) - order.indexOf(b));
+  const step_ms = Math.max(1, Math.ceil((to_ms - from_ms) / 60_000 / 1_000)) * 60_000;
+  return {
+    parameters: { customer: incident.customer, from_ms, until_ms: Math.max(to_ms, from_ms + step_ms), step_ms, dimension: names.join(","), fields: fields.join(",") },
+    value: names.map((name) => slice[name]).join("\u001f"),
+  };
+}
+
+/** The lines of that answer: of the metric, and of viewers. @param {any} picture @param {string} metric @param {string} value */
+export function historyLines(picture, metric, value) {
+  const found = picture.values.find((/** @type {any} */ one) => one.value === value)?.series ?? {};
+  const [hits, of] = FIELDS[metric];
+  const length = found.viewers_now?.length ?? 0;
+  const times = Array.from({ length }, (_, at) => (picture.from_ms + at * picture.step_ms) / 1_000);
+  const values = times.map((_, at) => {
+    const top = found[hits]?.[at] ?? null;
+    if (top === null || of === null) return top;
+    return found[of]?.[at] ? top / found[of][at] : null;
+  });
+  return { times, values, viewers: found.viewers_now ?? [] };
 }

@@ -2,14 +2,16 @@
 // One incident: what was found, since when, where and who is suspected; what people did with it, and who was notified.
 
 import { useSignal } from "@preact/signals";
-import { aroundOf, figureText, filtersOf, metricOf, sliceText } from "../core/alerts.js";
+import { aroundOf, figureText, filtersOf, historyLines, historyOf, metricOf, sliceText } from "../core/alerts.js";
 import { countText, durationText } from "../core/format.js";
 import { localText, momentText } from "../core/ranges.js";
-import { Answered, now_ms, useFetched } from "../parts/asking.js";
+import { addressFor, Answered, now_ms, useFetched } from "../parts/asking.js";
+import { Chart } from "../parts/chart.js";
+import { Act, Form } from "../parts/forms.js";
 import { html } from "../parts/html.js";
+import { dimensions } from "../parts/known.js";
 import { Link, place } from "../parts/place.js";
 import { change } from "../parts/session.js";
-import { Act, Form } from "./alerts.js";
 
 const AGAIN_MS = 5_000;
 
@@ -36,14 +38,18 @@ function Drawn({ story, done }) {
       <p class="note" id="incident-state">${incident.closed_ms ? `over, lasted ${lasted}` : `open for ${lasted}`} · ${event.severity}</p></div>
     <ul class="facts" id="incident-facts">
       <li><span class="note">Since</span><b>${momentText(incident.opened_ms, tz, { seconds: true })}</b></li>
-      <li><span class="note">Viewers or views at most</span><b>${countText(event.affected_max)}</b></li>
-      <li><span class="note">Acknowledged</span><b>${incident.acknowledged_by ?? "by nobody"}</b></li>
-      <li><span class="note">Messages</span><b>${incident.muted_until_ms > now_ms.value ? `muted by ${incident.muted_by}` : "on"}</b></li>
+      <li><span class="note">Hit at a time, at most</span><b>${countText(event.affected_max)}</b></li>
+      <${Views} incident=${incident} />
+      <li><span class="note">Acknowledged</span><b>${incident.acknowledged_by ? `by ${incident.acknowledged_by}` : "by nobody"}</b>
+        ${incident.acknowledged_ms && html`<span class="note">${momentText(incident.acknowledged_ms, tz)}</span>`}</li>
+      <li><span class="note">Messages</span><b>${incident.muted_until_ms > now_ms.value ? `muted by ${incident.muted_by}` : "on"}</b>
+        ${incident.muted_until_ms > now_ms.value && html`<span class="note">until ${momentText(incident.muted_until_ms, tz)}</span>`}</li>
     </ul>
     <p><${Act} title="Acknowledge" act=${() => change("POST", `${path}/acknowledge`)} done=${done} />
       <${Act} title="Mute for a day" act=${() => change("POST", `${path}/mute`, { hours: 24 })} done=${done} />
       <${Act} title="Messages again" act=${() => change("POST", `${path}/mute`, { hours: 0 })} done=${done} /></p>
   </section>
+  <${Course} incident=${incident} />
   <${Found} incident=${incident} />
   <${Suspects} incident=${incident} />
   <${Told} story=${story} />
@@ -52,6 +58,40 @@ function Drawn({ story, done }) {
     <${Form} id="new-comment" send=${(/** @type {FormData} */ form) => change("POST", `${path}/comments`, { text: String(form.get("text")) })} done=${done}>
       <label>Comment <input name="text" required maxlength="4000" size="60" /></label>
     <//>
+  </section>`;
+}
+
+/** Views that finished in the slice while it lasted, and those of them that were hit. @param {{incident: any}} props */
+function Views({ incident }) {
+  const { event } = incident;
+  const { tz } = place.value;
+  const to_ms = incident.closed_ms ?? now_ms.value - (now_ms.value % 60_000);
+  const where = { ...place.value, customer: incident.customer, range: "", from: localText(incident.opened_ms - 60_000, tz), to: localText(Math.max(to_ms, incident.opened_ms) + 60_000, tz), filters: filtersOf(event.slices[0]?.slice ?? {}) };
+  const found = useFetched(`incident views ${incident.id} ${to_ms}`, () => addressFor("/v1/overall", where, { metrics: "views,playback_failures" }));
+  const figures = found.data?.metrics;
+  return html`<li id="incident-views"><span class="note">Views that finished there</span><b>${figures ? countText(figures.views.value) : "…"}</b>
+    ${figures?.playback_failures && html`<span class="note">${countText(figures.playback_failures.value)} failed</span>`}</li>`;
+}
+
+/** The metric and the viewers of the worst slice, from half an hour before. @param {{incident: any}} props */
+function Course({ incident }) {
+  const { event } = incident;
+  const slice = event.slices[0]?.slice ?? {};
+  const minute_ms = now_ms.value - (now_ms.value % 60_000);
+  const { parameters, value } = historyOf(incident, slice, minute_ms, Object.keys(dimensions.value));
+  const found = useFetched(`incident course ${JSON.stringify(parameters)}`, () => `/v1/live/history?${new URLSearchParams(/** @type {any} */ (parameters))}`);
+  const { title, unit } = metricOf(event.metric);
+  const drawn = (/** @type {any} */ picture) => {
+    const { times, values, viewers } = historyLines(picture, event.metric, value);
+    if (!times.length) return html`<p class="empty">Nothing has been landed of this time yet.</p>`;
+    const line = (/** @type {string} */ name, /** @type {any[]} */ numbers) => [{ title: name, kind: "value", key: [], values: numbers, counts: [] }];
+    return html`<div class="charts">
+      <${Chart} times=${times} lines=${line(title, values)} unit=${unit === "share" ? "fraction" : unit} tz=${place.value.tz} height=${180} title=${`${title} by minute`} hasCounts=${false} />
+      <${Chart} times=${times} lines=${line("Viewers", viewers)} unit="count" tz=${place.value.tz} height=${140} title="Viewers by minute" hasCounts=${false} /></div>`;
+  };
+  return html`<section aria-labelledby="course-title">
+    <div class="section-head"><h2 id="course-title">Course</h2><p class="note">${sliceText(slice)}</p></div>
+    <div id="course"><${Answered} of=${found} height=${340} draw=${drawn} /></div>
   </section>`;
 }
 

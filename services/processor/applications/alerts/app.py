@@ -4,8 +4,9 @@ from typing import Any, Final
 
 import msgspec
 
-from services.alerts.core.environment import SLICES_MAX, Environment, Season, apply_rules, take_bucket
+from services.alerts.core.environment import Environment, apply_rules, take_bucket
 from services.alerts.core.gathering import Gathering, close_next, due_ms, take
+from services.alerts.core.learning import SLICES_MAX, Season
 from services.alerts.core.slices import pairs_of
 from services.processor.applications.alerts.settings import AlertsSettings
 from services.processor.engine.application.application import Application, Context, Processor, Store, StoreSpec

@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import test from "node:test";
-import { aroundOf, figureText, filtersOf, ruleMetricOf, ruleOf, ruleText, sliceOf, sliceText } from "../../../../services/dashboard/static/core/alerts.js";
+import { aroundOf, figureOf, figureText, filtersOf, historyLines, historyOf, quietText, ruleMetricOf, ruleOf, ruleText, sliceOf, sliceText, triedText } from "../../../../services/dashboard/static/core/alerts.js";
 
 const form = (values) => {
   const found = new FormData();
@@ -33,6 +33,50 @@ test("a slice is named, and leads to its views", () => {
 test("the views around an incident end now where it goes on", () => {
   assert.deepEqual(aroundOf({ opened_ms: 10_000_000, closed_ms: null }, 11_000_000), { from_ms: 8_200_000, to_ms: 11_000_000 });
   assert.deepEqual(aroundOf({ opened_ms: 10_000_000, closed_ms: 10_300_000 }, 99_000_000).to_ms, 10_900_000);
+});
+
+test("a pair, quiet hours of days in a zone, and who is notified are read from the form", () => {
+  const given = form({ name: "N", customer: "acme", metric: "rebuffering", condition: "anomaly", figure: "1.5", severity: "info", time_zone: "Europe/Berlin", is_enabled: "on" });
+  for (const [name, value] of [["cdn", "a"], ["", "unused"]]) {
+    given.append("filter_dimension", name);
+    given.append("filter_value", value);
+  }
+  for (const [from, to] of [["22:30", "06:00"], ["", ""]]) {
+    given.append("quiet_from", from);
+    given.append("quiet_to", to);
+  }
+  for (const day of ["0", "4"]) given.append("quiet_days_0", day);
+  given.append("receivers", "r1");
+  given.append("receivers", "r2");
+  const rule = ruleOf(given);
+  assert.deepEqual(rule.filter, { cdn: "a" });
+  assert.deepEqual(rule.quiet, { time_zone: "Europe/Berlin", spans: [{ from_minute: 1_350, to_minute: 360, days: [0, 4] }] });
+  assert.deepEqual(rule.receivers, ["r1", "r2"]);
+  assert.equal(rule.is_enabled, true);
+  assert.equal(quietText(rule.quiet), "quiet 22:30 to 06:00 Mon Fri (Europe/Berlin)");
+  assert.equal(quietText({ time_zone: "UTC", spans: [] }), "");
+});
+
+test("a rule is shown in the form as it was typed", () => {
+  assert.equal(figureOf({ condition: "threshold", metric: "rebuffering", threshold: 0.07 }), "7");
+  assert.equal(figureOf({ condition: "threshold", metric: "startup_ms", threshold: 2_000 }), "2000");
+  assert.equal(figureOf({ condition: "anomaly", metric: "rebuffering", ratio: 1.5 }), "1.5");
+  assert.equal(figureOf({ condition: "anomaly", metric: "rebuffering", threshold: null, ratio: 2 }), "2");
+});
+
+test("a trial says how often it would have fired, and of how much time nothing is known", () => {
+  const week = { from_ms: 0, until_ms: 7 * 86_400_000, known_minutes: 10_080, fired: 3 };
+  assert.equal(triedText(week), "It would have fired 3 times in the last 7 days.");
+  assert.match(triedText({ ...week, fired: 1, known_minutes: 60 }), /fired once .* Only 60 of 10,080 minutes are known\./);
+});
+
+test("the course of an incident is that of its metric in its slice", () => {
+  const incident = { customer: "acme", opened_ms: 10_000_000, closed_ms: 10_300_000, event: { metric: "rebuffering" } };
+  const { parameters, value } = historyOf(incident, { country: "DE", cdn: "a" }, 99_000_000, ["cdn", "country"]);
+  assert.deepEqual([parameters.dimension, parameters.fields, parameters.step_ms, value], ["cdn,country", "rebuffering_now,viewers_now", 60_000, "a\u001fDE"]);
+  const picture = { from_ms: 60_000, step_ms: 60_000, values: [{ value, series: { rebuffering_now: [5, null, 1], viewers_now: [100, null, 0] } }] };
+  assert.deepEqual(historyLines(picture, "rebuffering", value), { times: [60, 120, 180], values: [0.05, null, null], viewers: [100, null, 0] });
+  assert.deepEqual(historyLines(picture, "rebuffering", "another"), { times: [], values: [], viewers: [] });
 });
 
 test("a rule is of the slice that the page's filters name, and measures what was looked at", () => {

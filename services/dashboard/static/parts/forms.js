@@ -1,0 +1,39 @@
+// @ts-check
+// A form and a button, each of which waits for the answer and says what is wrong.
+
+import { useSignal } from "@preact/signals";
+import { html } from "./html.js";
+
+/** A form whose answer is waited for. @param {{id: string, send: (form: FormData) => Promise<any>, done: () => void, children?: any, title?: string, hasReset?: boolean}} props */
+export function Form({ id, send, done, children, title = "Save", hasReset = true }) {
+  const problem = useSignal("");
+  const submit = async (/** @type {any} */ event) => {
+    event.preventDefault();
+    try {
+      await send(new FormData(event.target));
+      problem.value = "";
+      if (hasReset) event.target.reset();
+      done();
+    } catch (wrong) {
+      const found = /** @type {any} */ (wrong);
+      problem.value = `${found.title}. ${found.detail}`;
+    }
+  };
+  return html`<form class="pick" id=${id} onSubmit=${submit}>${children}<button type="submit">${title}</button>
+    ${problem.value && html`<p class="notice" role="alert">${problem.value}</p>`}</form>`;
+}
+
+/** A button that does one thing. @param {{title: string, act: () => Promise<any>, done: () => void}} props */
+export function Act({ title, act, done }) {
+  const state = useSignal("");
+  const press = async () => {
+    try {
+      await act();
+      state.value = "done";
+      done();
+    } catch (wrong) {
+      state.value = /** @type {any} */ (wrong).title;
+    }
+  };
+  return html`<button type="button" onClick=${press}>${title}</button> <span class="note" role="status">${state.value}</span>`;
+}

@@ -1,0 +1,68 @@
+"""What the alerts' screens show: minutes in which viewers of one CDN wait, and an incident of them, as the services land both."""
+
+import asyncio
+from collections.abc import Coroutine
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, Final, TypeVar
+
+import msgspec
+import psycopg
+
+from services.alerts.store import incidents, rules, schema
+from services.alerts.store.rules import StoredRule
+from shared.schemas.alerts.event import AlertEvent, Suspect
+from shared.schemas.live_minute import LiveMinute
+from tests.unit.alerts.events import EVIDENCE, event
+
+T = TypeVar("T")
+
+MINUTES: Final = 90
+#: Minutes before now in which a fifth of the viewers of fastly wait.
+BAD: Final = range(20, 25)
+
+
+def landed(dsn: str, now_ms: int) -> AlertEvent:
+    """Lands them; the incident's opening."""
+    schema.migrate(dsn)
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        for back in range(1, MINUTES + 1):
+            hits = 1_200 if back in BAD else 12
+            fastly = {"viewers_now": 6_000, "rebuffering_now": hits}
+            rows = {
+                "": LiveMinute(steps=12, values={"": {"viewers_now": 12_000, "rebuffering_now": hits}}),
+                "cdn": LiveMinute(values={"fastly": fastly, "akamai": {"viewers_now": 6_000}}),
+            }
+            for dimension, document in rows.items():
+                row = ("acme", dimension, now_ms // 60_000 - back, msgspec.json.encode(document).decode())
+                connection.execute(
+                    "INSERT INTO serving.live_minutes VALUES (%s, %s, %s, %s) ON CONFLICT DO NOTHING", row
+                )
+    opened_ms = (now_ms // 60_000 - BAD.stop) * 60_000
+    where = msgspec.structs.replace(EVIDENCE, slice={"cdn": "fastly"}, at_ms=opened_ms)
+    opened = event(
+        rule_name="Rebuffering", at_ms=opened_ms, opened_ms=opened_ms, last_ms=opened_ms, slices=[where],
+        suspects=[Suspect(slice={"cdn": "fastly"}, explains=0.97, share=0.5, value=0.2)],
+    )  # fmt: skip
+    _apart(_land(dsn, opened))
+    return opened
+
+
+def _apart(work: Coroutine[Any, Any, T]) -> T:
+    """Playwright has a loop of its own in this thread."""
+    with ThreadPoolExecutor(1) as thread:
+        return thread.submit(asyncio.run, work).result()
+
+
+async def _land(dsn: str, opened: AlertEvent) -> None:
+    async with await psycopg.AsyncConnection.connect(dsn, autocommit=True) as connection:
+        await incidents.land(connection, opened)
+
+
+def rules_of(dsn: str) -> list[StoredRule]:
+    """The rules that are stored."""
+
+    async def read() -> list[StoredRule]:
+        async with await psycopg.AsyncConnection.connect(dsn, autocommit=True) as connection:
+            return await rules.rules_of(connection, None)
+
+    return _apart(read())

@@ -1,0 +1,56 @@
+"""What a rule finds at the end of a bucket: a bump that comes and goes is no anomaly, twice the usual is one."""
+
+import pytest
+
+from services.alerts.core.judging import BUMP, BUMP_PROBABILITY_MAX, PROBABILITY_MAX, SURE_PROBABILITY, judge
+from services.alerts.core.metrics import FIELDS, METRICS
+from services.alerts.core.series import BUCKETS_MAX, Bucket, Series
+from shared.schemas.alerts.rule import AlertRule
+from shared.statistics.rates import Expected, Hour, Learning, likelihood
+from tests.unit.alerts.live import T0
+
+UNUSUAL = AlertRule(id="unusual", version=1, name="Unusual", metric="rebuffering", condition="anomaly")
+REBUFFERING = METRICS["rebuffering"]
+VIEWERS = 500
+USUAL = 0.03
+
+
+def learned() -> Learning:
+    """Three per cent rebuffer, as was counted for weeks; the rate itself varies by a tenth."""
+    season = Expected("hour_of_week", USUAL, 100_000, 1.3, 2.8, USUAL * VIEWERS * BUCKETS_MAX)
+    return Learning(Hour(T0), expected=season)
+
+
+def series(share: float, bad: int) -> Series:
+    """A minute, in whose last `bad` buckets so large a share rebuffers."""
+    buckets = []
+    for place in range(BUCKETS_MAX):
+        counts = [0] * len(FIELDS)
+        counts[REBUFFERING.of] = VIEWERS
+        counts[REBUFFERING.hits] = round(VIEWERS * (share if place >= BUCKETS_MAX - bad else USUAL))
+        buckets.append(Bucket(T0 + place * 5_000, counts, True))
+    return Series(buckets, T0, {"rebuffering": learned()})
+
+
+@pytest.mark.parametrize("bad", [6, 9, 12])
+def test_twice_the_usual_is_found_and_a_third_more_is_not(bad: int) -> None:
+    end_ms = T0 + 60_000
+    assert judge(UNUSUAL, "", series(2 * USUAL, bad), end_ms) is not None
+    assert judge(UNUSUAL, "", series(1.3 * USUAL, bad), end_ms) is None
+
+
+def test_what_is_hardly_unlikely_enough_must_be_unlikely_of_a_bump_as_well() -> None:
+    of, end_ms = 9 * VIEWERS, T0 + 60_000
+
+    def probability(hits: int, times: float) -> float:
+        found = likelihood(REBUFFERING.rate, learned(), hits, of, times=times)
+        assert found is not None
+        return found[0]
+
+    hits = next(one for one in range(of) if probability(one, 1.0) < PROBABILITY_MAX)
+    assert probability(hits, 1.0) >= SURE_PROBABILITY
+    assert probability(hits, BUMP) >= BUMP_PROBABILITY_MAX
+    assert hits / of > UNUSUAL.ratio * USUAL
+    assert judge(UNUSUAL, "", series(hits / of, 9), end_ms) is None
+    sure = next(one for one in range(of) if probability(one, 1.0) < SURE_PROBABILITY / 10)
+    assert judge(UNUSUAL, "", series(sure / of, 9), end_ms) is not None
