@@ -6,6 +6,7 @@ import re
 import threading
 from collections.abc import Sequence
 from contextlib import suppress
+from itertools import chain
 from pathlib import Path
 from uuid import uuid4
 
@@ -246,14 +247,17 @@ def test_a_customer_may_have_its_data_kept_for_less_long_recordings_too(warehous
     beacons = [mux(1, "viewstart", at_ms - T0, view_id=name) for name, at_ms in days_ago.items()]
     warehouse.land_raw([*beacons, *(msgspec.structs.replace(one, customer_id="other") for one in beacons)])
     objects = tmp_path / "objects"
-    rows = [_recorded(name, customer, at_ms) for customer in ("acme", "other") for name, at_ms in days_ago.items()]
-    for row in rows:
+    rows = {
+        at_ms: [_recorded(name, customer, at_ms) for customer in ("acme", "other")] for name, at_ms in days_ago.items()
+    }
+    for row in chain(*rows.values()):
         path = objects / codec.RECORDING.decode(row).object
         path.parent.mkdir(parents=True)
         path.write_bytes(b"x")
     driver = warehouse.with_settings(applications="recordings", objects=str(objects), recent_days=10_000.0)
     (index,) = driver.settings.row_topics
-    warehouse.land_rows(index, rows)
+    for at_ms, values in rows.items():
+        warehouse.land_rows(index, values, at_ms=at_ms)
     dsn = warehouse.installation.dsn
     schema.migrate(dsn)
     with psycopg.connect(dsn, autocommit=True) as connection:

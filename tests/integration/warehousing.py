@@ -137,10 +137,10 @@ class Warehouse:
         )
         raw(batch.withColumn("headers", sf.lit(None).cast("array<struct<key:string,value:binary>>")), self._batch)
 
-    def land_rows(self, topic: RowTopic, values: Iterable[bytes]) -> None:
-        """Lands records of an application's topic as one batch, its table made when it is not there."""
+    def land_rows(self, topic: RowTopic, values: Iterable[bytes], *, at_ms: int = NOW_MS) -> None:
+        """Lands records of an application's topic, appended at one time, as one batch; its table is made when it is not there."""
         tables.ensure(self.spark, self.settings.warehouse_dir, auto_compact=False, rows_of=[topic])
-        batch = self._records(topic.name, [(b"key", value, NOW_MS) for value in values])
+        batch = self._records(topic.name, [(b"key", value, at_ms) for value in values])
         self._batch += 1
         RowLanding(self.settings.warehouse_dir, topic, clock_ms=lambda: NOW_MS, crash_points=CrashPoints())(
             batch, self._batch
