@@ -16,7 +16,13 @@ from tests.unit.alerts.events import EVIDENCE, event
 
 T = TypeVar("T")
 
+CUSTOMER: Final = "acme"
 MINUTES: Final = 90
+#: Another test may have landed a day of minutes before.
+_LAND: Final = """
+    INSERT INTO serving.live_minutes VALUES (%s, %s, %s, %s)
+    ON CONFLICT (customer_id, dimension, minute) DO UPDATE SET document = excluded.document
+"""
 #: Minutes before now in which a fifth of the viewers of fastly wait.
 BAD: Final = range(20, 25)
 
@@ -33,14 +39,12 @@ def landed(dsn: str, now_ms: int) -> AlertEvent:
                 "cdn": LiveMinute(values={"fastly": fastly, "akamai": {"viewers_now": 6_000}}),
             }
             for dimension, document in rows.items():
-                row = ("acme", dimension, now_ms // 60_000 - back, msgspec.json.encode(document).decode())
-                connection.execute(
-                    "INSERT INTO serving.live_minutes VALUES (%s, %s, %s, %s) ON CONFLICT DO NOTHING", row
-                )
+                row = (CUSTOMER, dimension, now_ms // 60_000 - back, msgspec.json.encode(document).decode())
+                connection.execute(_LAND, row)
     opened_ms = (now_ms // 60_000 - BAD.stop) * 60_000
     where = msgspec.structs.replace(EVIDENCE, slice={"cdn": "fastly"}, at_ms=opened_ms)
     opened = event(
-        rule_name="Rebuffering", at_ms=opened_ms, opened_ms=opened_ms, last_ms=opened_ms, slices=[where],
+        customer_id=CUSTOMER, rule_name="Rebuffering", at_ms=opened_ms, opened_ms=opened_ms, last_ms=opened_ms, slices=[where],
         suspects=[Suspect(slice={"cdn": "fastly"}, explains=0.97, share=0.5, value=0.2)],
     )  # fmt: skip
     _apart(_land(dsn, opened))

@@ -523,7 +523,7 @@ def incident(looked: Looked) -> AlertEvent:
 
 
 def test_a_receiver_and_a_rule_are_made_tried_and_changed(seen: Seen, looked: Looked, incident: AlertEvent) -> None:
-    seen.open("alerts?customer=acme")
+    seen.open(f"alerts?customer={page_alerts.CUSTOMER}")
     page = seen.page
     page.get_by_text("New receiver").click(timeout=SOON_MS)
     made = page.locator("#new-receiver")
@@ -565,7 +565,7 @@ def test_a_receiver_and_a_rule_are_made_tried_and_changed(seen: Seen, looked: Lo
 def test_an_incident_shows_its_course_and_what_people_do_with_it(
     seen: Seen, looked: Looked, incident: AlertEvent
 ) -> None:
-    seen.open("alerts?customer=acme")
+    seen.open(f"alerts?customer={page_alerts.CUSTOMER}")
     page = seen.page
     page.locator("#incidents").get_by_role("link", name="Rebuffering").click(timeout=SOON_MS)
     expect(page.locator("#course canvas")).to_have_count(2, timeout=SOON_MS)
@@ -574,7 +574,7 @@ def test_an_incident_shows_its_course_and_what_people_do_with_it(
     views = int(page.locator("#incident-views b").inner_text().replace(",", ""))
     begin, end = seen.range("/v1/overall")
     assert begin <= incident.opened_ms < end
-    assert views == len(within(looked, (begin, end), customer_id="acme", cdn="fastly"))
+    assert views == len(within(looked, (begin, end), customer_id=page_alerts.CUSTOMER, cdn="fastly"))
     page.get_by_role("button", name="Acknowledge").click()
     page.get_by_role("button", name="Mute for a day").click()
     facts = page.locator("#incident-facts")
