@@ -207,7 +207,13 @@ class _Following:
 
 
 #: What passes by itself, though the client does not say so of all of it.
-_PASSING: Final = frozenset({KafkaError._TIMED_OUT, KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN})
+_PASSING: Final = frozenset(
+    {
+        *(KafkaError._TIMED_OUT, KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN),
+        # Of a topic that was made a moment ago, or whose leader has moved.
+        *(KafkaError.NOT_LEADER_FOR_PARTITION, KafkaError.LEADER_NOT_AVAILABLE),
+    }
+)
 
 
 def _consumer_config() -> dict[str, Any]:
