@@ -8,6 +8,7 @@ import { isBad, isShown, viewsMin } from "../core/figures.js";
 import { linesOf, topOf } from "../core/series.js";
 import { Answered, useQuestion } from "../parts/asking.js";
 import { Chart } from "../parts/chart.js";
+import { MixedClients } from "../parts/clients.js";
 import { Controls, DimensionSelect, narrowTo } from "../parts/controls.js";
 import { Export } from "../parts/exporting.js";
 import { html } from "../parts/html.js";
@@ -43,6 +44,7 @@ export default function Explore() {
     <section aria-labelledby="explore-title">
       <h2 id="explore-title"><${MetricName} name=${metric} />${by && ` by ${titleOf(by)}`}${second && ` and ${titleOf(second)}`}</h2>
       <${Overall} metric=${metric} compare=${more.compare ?? ""} />
+      <${MixedClients} metrics=${[metric]} within=${place.value} />
       ${as === "multiples" && (by ? html`<${Multiples} metric=${metric} by=${by} />` : html`<p class="empty">Choose a dimension: each of its values has a chart of its own.</p>`)}
       ${as === "line" && html`<${Lines} metric=${metric} by=${by} compare=${by ? "" : (more.compare ?? "")} />`}
       ${as === "distribution" ? html`<${Distribution} metric=${metric} />` : as !== "multiples" && by && html`<${Groups} metric=${metric} by=${second ? `${by},${second}` : by} compare=${more.compare ?? ""} />`}

@@ -8,6 +8,7 @@ import { BACK, cellsOf, joined, TILES, valuesOf } from "../core/live.js";
 import { MINUTE_MS } from "../core/ranges.js";
 import { Answered, Skeleton, useFetched, useQuestion } from "../parts/asking.js";
 import { Chart } from "../parts/chart.js";
+import { MixedClients } from "../parts/clients.js";
 import { Controls } from "../parts/controls.js";
 import { Term } from "../parts/glossary.js";
 import { html } from "../parts/html.js";
@@ -111,6 +112,7 @@ function Finished() {
       <ul class="facts" id="finished">
         ${FINISHED.map((name) => html`<${Fact} key=${name} name=${name} figure=${data.metrics[name]} before=${data.compared?.metrics[name]} />`)}
       </ul>`} />
+    <${MixedClients} metrics=${FINISHED} within=${lastHour()} />
   </section>`;
 }
 

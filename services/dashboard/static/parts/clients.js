@@ -1,0 +1,27 @@
+// @ts-check
+// Where a percentile of start-up times holds several clients, whose clocks begin at different moments: says so, and shows each alone.
+
+import { countText, NONE, valueText } from "../core/format.js";
+import { isShown } from "../core/figures.js";
+import { useQuestion } from "./asking.js";
+import { html } from "./html.js";
+import { metricOf } from "./known.js";
+import { narrowTo } from "./controls.js";
+import { Link } from "./place.js";
+
+/** Metrics whose clocks begin where the client's does. */
+const isOfStart = (/** @type {string} */ metric) => /startup_ms_p\d\d$/.test(metric);
+
+/** @param {{metrics: string[], within: import("../core/place.js").Place}} props */
+export function MixedClients({ metrics, within }) {
+  const own = metrics.filter(isOfStart);
+  const found = useQuestion(own.length ? "/v1/breakdown" : null, within, { by: "source", metrics: own.join(","), limit: 10 }, 30_000);
+  const groups = (found.data?.groups ?? []).filter((/** @type {any} */ one) => own.some((name) => one.metrics[name].n));
+  if (groups.length < 2) return null;
+  return html`<div class="notice" id="mixed-clients" role="status">
+    <p>Start-up times of ${groups.length} clients are in this figure, and their clocks begin at different moments. Each alone:</p>
+    <ul>${groups.map((/** @type {any} */ one) => html`<li key=${one.labels[0]}><${Link} to=${narrowTo("source", one.key[0])}>${one.labels[0]}<//>
+      ${own.map((name) => html` · ${metricOf(name).title} <b>${isShown(name, one.metrics[name]) ? valueText(metricOf(name).unit, one.metrics[name].value) : NONE}</b> <span class="note">n ${countText(one.metrics[name].n)}</span>`)}
+    </li>`)}</ul>
+  </div>`;
+}
