@@ -220,6 +220,21 @@ def test_viewers_of_the_last_day_by_minute_and_by_five_seconds_near_now(seen: Se
     expect(page.locator("#one-customer")).to_be_visible(timeout=SOON_MS)
 
 
+def test_a_start_up_time_of_several_clients_says_so_and_shows_each_alone(seen: Seen, looked: Looked) -> None:
+    seen.open("explore?customer=acme&metrics=startup_ms_p50&range=7d")
+    notice = seen.page.locator("#mixed-clients")
+    expect(notice).to_contain_text("Start-up times of 2 clients are in this figure", timeout=SOON_MS)
+    bounds = seen.range("/v1/breakdown")
+    for line in notice.locator("li").all():
+        source = line.get_by_role("link").inner_text()
+        views = within(looked, bounds, customer_id="acme", source=source)
+        shown = number(line.locator("b").inner_text())
+        assert shown == pytest.approx(FIGURES["startup_ms_p50"](views), rel=0.006), source
+    notice.get_by_role("link", name="cmcd").click()
+    expect(seen.page.locator(".chip")).to_contain_text("cmcd", timeout=SOON_MS)
+    expect(notice).to_have_count(0, timeout=SOON_MS)
+
+
 def test_which_titles_rebuffer_most_this_week_against_last(seen: Seen, looked: Looked) -> None:
     seen.open("explore")
     page = seen.page
