@@ -1,5 +1,7 @@
 """Slow requests just after the clock stepped: what the witnesses decide, and by how much a row is wrong where none can."""
 
+from typing import Final
+
 import pytest
 
 from shared.schemas.beacon import Beacon
@@ -25,12 +27,18 @@ def slow_after(
     ]
 
 
-@pytest.mark.parametrize("client", CLIENTS)
-@pytest.mark.parametrize("by_ms", [-HOUR_MS, -40_000, 2 * MINUTE_MS, 5 * HOUR_MS])
+#: The time orders the beacons of EPAS: one that is slow after a step back has another place.
+_STEPS: Final = tuple(
+    (client, by_ms)
+    for client in CLIENTS
+    for by_ms in (-HOUR_MS, -40_000, 2 * MINUTE_MS, 5 * HOUR_MS)
+    if client != "epas" or by_ms > 0
+)
+
+
+@pytest.mark.parametrize(("client", "by_ms"), _STEPS)
 @pytest.mark.parametrize("delay_ms", [5_000, 40_000, 55_000, 3 * MINUTE_MS])
 def test_the_playhead_says_what_elapsed_however_slow_the_request_was(client: Client, by_ms: int, delay_ms: int) -> None:
-    if client == "epas" and by_ms < 0:
-        pytest.skip("the time orders its beacons: the slow one has another place")
     row = row_of(slow_after(client, played(), ((140_000, by_ms),), delay_ms))
     # Where the request is slower than the step is long, the server's clock does not deny it: a gap, as far as is known.
     is_denied = not (by_ms == 2 * MINUTE_MS and delay_ms > by_ms)
