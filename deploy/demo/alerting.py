@@ -97,10 +97,12 @@ class Alert:
             and all(one.is_signed for one in messages)
         )
         is_checked = len(rows) >= VIEWS_MIN and incident.from_ms >= FROM_MS_MIN
-        told = [f"after {late / 1_000:.0f} s: {described(place)}" for late, place in zip(late_ms, where, strict=True)]
+        notified = [
+            f"after {late / 1_000:.0f} s: {described(place)}" for late, place in zip(late_ms, where, strict=True)
+        ]
         return Line(
             "alert of the incident; messages",
-            f"{', '.join(told) or 'none'}; {len(opened)}",
+            f"{', '.join(notified) or 'none'}; {len(opened)}",
             f"after 0 to {OPENED_WITHIN_MS // 1_000} s: {described(wanted)}; 1",
             is_right if is_checked or is_right else None,
         )

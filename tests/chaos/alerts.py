@@ -6,17 +6,15 @@ topic `alert_events` or at a receiver, or when messages of one come out of order
 
 import argparse
 import asyncio
-import os
 import random
-import shutil
 import sys
-import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from email import message_from_bytes
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -24,11 +22,9 @@ import psycopg
 from aiosmtpd.controller import Controller
 from confluent_kafka import Producer
 
-from bench import results
 from deploy.local.broker import Broker
 from deploy.local.ports import free_port
 from deploy.local.postgres import Postgres
-from deploy.local.process import Child
 from services.accounts.core.customer_scope import EVERYTHING
 from services.accounts.store import schema as accounts_schema
 from services.accounts.store.audit import Actor
@@ -42,8 +38,10 @@ from shared.partitioning import partition_of
 from shared.schemas.live import BUCKET_MS
 from shared.topics import ALERT_EVENTS, ALERT_RULES, ALERTS_CHANGELOG, LIVE, PRESENCE, PROFILES, REJECTED
 from tests.chaos.alerts_verdict import Arrival, Expected, wrong_events, wrong_messages
+from tests.chaos.command import carry_out
 from tests.integration.brokers import broker_with_topics
 from tests.integration.feed import committed
+from tests.integration.notifying import notifications
 from tests.integration.slots import Slot, wait_until
 from tests.unit.alerts.live import T0 as MONDAY
 from tests.unit.alerts.live import live
@@ -131,24 +129,8 @@ class Scene:
             Slot(broker.bootstrap, folder, number, PROCESSOR_APPLICATION="alerts", PROCESSOR_SESSION_MS=str(SESSION_MS))
             for number in range(options.slots)
         ]
-        self._log_file = folder / "notifications.log"
-        self._environ = os.environ | {
-            "PLAYHEAD_KAFKA_BOOTSTRAP": broker.bootstrap,
-            "NOTIFICATIONS_POSTGRES_DSN": postgres.dsn,
-            "NOTIFICATIONS_PRIVATE_RECEIVERS": "true",
-            "NOTIFICATIONS_SMTP_HOST": "127.0.0.1",
-            "NOTIFICATIONS_SMTP_PORT": str(smtp_port),
-            "NOTIFICATIONS_SMTP_SECURITY": "none",
-            "NOTIFICATIONS_BACKOFF_MS": "50",
-            "NOTIFICATIONS_ANSWER_MS_MAX": "1000",
-            "NOTIFICATIONS_ADMIN_HOST": "127.0.0.1",
-            "NOTIFICATIONS_ADMIN_PORT": "0",
-        }
+        self._notifications = partial(notifications, broker.bootstrap, postgres.dsn, smtp_port, folder)
         self.notifications = self._notifications()
-
-    def _notifications(self) -> Child:
-        command = [sys.executable, "-m", "services.notifications"]
-        return Child("notifications", command, log_file=self._log_file, env=self._environ)
 
     def start(self) -> None:
         """Starts what does not run, as an orchestrator does."""
@@ -334,29 +316,14 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=RESULT_ROUNDS)
     parser.add_argument("--seed", type=int, default=1)
     given = parser.parse_args()
-    folder = Path(tempfile.mkdtemp(prefix="playhead-alerts-"))
-    is_right = False
-    try:
-        result = run(Options(given.rounds, given.seed), folder)
-        is_right = not result.wrong
-        print(result.table())
-        if is_right and given.rounds >= RESULT_ROUNDS:
-            results.keep(
-                results.Part(
-                    name="chaos-alerts",
-                    title="Alerts: each change notified once through kills",
-                    command=f"python -m tests.chaos.alerts --rounds {given.rounds}",
-                    checked="every change of every incident is in the topic once, and at each receiver under one key, in order",
-                    compared=[],
-                    lines=results.fenced(result.table()),
-                )
-            )
-    finally:
-        if is_right:
-            shutil.rmtree(folder)
-        else:
-            print(f"logs: {folder}", file=sys.stderr)
-    return 0 if is_right else 1
+    return carry_out(
+        lambda folder: run(Options(given.rounds, given.seed), folder),
+        name="chaos-alerts",
+        title="Alerts: each change notified once through kills",
+        command=f"python -m tests.chaos.alerts --rounds {given.rounds}",
+        checked="every change of every incident is in the topic once, and at each receiver under one key, in order",
+        is_kept=given.rounds >= RESULT_ROUNDS,
+    )
 
 
 if __name__ == "__main__":

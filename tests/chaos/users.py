@@ -5,9 +5,7 @@ Exits 1 and keeps its folder when one is not, or the table ends in another state
 
 import argparse
 import random
-import shutil
 import sys
-import tempfile
 import time
 from collections import Counter
 from collections.abc import Sequence
@@ -17,11 +15,11 @@ from typing import Final
 
 from confluent_kafka import Consumer, TopicPartition
 
-from bench import results
 from deploy.local.broker import Broker
 from deploy.topics import create_topics
 from shared import topics
 from shared.settings import Settings
+from tests.chaos.command import carry_out
 from tests.chaos.users_clients import Client, Shared
 from tests.chaos.users_history import History
 from tests.integration.slots import wait_until
@@ -168,29 +166,14 @@ def main() -> int:
     parser.add_argument("--slots", type=int, default=3, choices=range(2, 6))
     parser.add_argument("--clients", type=int, default=8, metavar="1..64", choices=range(1, 65))
     given = parser.parse_args()
-    folder = Path(tempfile.mkdtemp(prefix="playhead-users-"))
-    is_right = False
-    try:
-        result = run(Options(given.minutes * 60, given.seed, given.slots, given.clients), folder)
-        is_right = not result.wrong
-        print(result.table())
-        if is_right and given.minutes >= RESULT_MINUTES:
-            results.keep(
-                results.Part(
-                    name="chaos-users",
-                    title="Users: linearizable through kills",
-                    command=f"python -m tests.chaos.users --minutes {given.minutes:g}",
-                    checked="every history is linearizable, and the table is the same on every slot",
-                    compared=[],
-                    lines=results.fenced(result.table()),
-                )
-            )
-    finally:
-        if is_right:
-            shutil.rmtree(folder)
-        else:
-            print(f"logs: {folder}", file=sys.stderr)
-    return 0 if is_right else 1
+    return carry_out(
+        lambda folder: run(Options(given.minutes * 60, given.seed, given.slots, given.clients), folder),
+        name="chaos-users",
+        title="Users: linearizable through kills",
+        command=f"python -m tests.chaos.users --minutes {given.minutes:g}",
+        checked="every history is linearizable, and the table is the same on every slot",
+        is_kept=given.minutes >= RESULT_MINUTES,
+    )
 
 
 if __name__ == "__main__":

@@ -6,12 +6,12 @@ An HTTP server fails at first, and an SMTP server takes e-mails. Each incident o
 import asyncio
 import os
 import subprocess
-import sys
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import replace
+from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -29,7 +29,6 @@ from deploy.local.broker import Broker
 from deploy.local.paths import ROOT
 from deploy.local.ports import free_port
 from deploy.local.postgres import Postgres
-from deploy.local.process import Child
 from services.accounts.core.credentials import Kind
 from services.accounts.core.customer_scope import EVERYTHING
 from services.accounts.core.roles import Permission
@@ -55,6 +54,7 @@ from shared.topics import ALERT_EVENTS, ALERT_RULES, ALERTS_CHANGELOG, LIVE, PRE
 from tests.documents import blocks
 from tests.integration.collecting import SECONDS_MAX
 from tests.integration.feed import committed
+from tests.integration.notifying import notifications
 from tests.integration.slots import Slot, wait_until
 from tests.unit.alerts.live import T0 as MONDAY
 from tests.unit.alerts.live import live
@@ -152,24 +152,8 @@ class Notifications:
     """The process."""
 
     def __init__(self, bootstrap: str, dsn: str, smtp_port: int, folder: Path) -> None:
-        self._log_file = folder / "notifications.log"
-        self._environ = os.environ | {
-            "PLAYHEAD_KAFKA_BOOTSTRAP": bootstrap,
-            "NOTIFICATIONS_POSTGRES_DSN": dsn,
-            "NOTIFICATIONS_PRIVATE_RECEIVERS": "true",
-            "NOTIFICATIONS_SMTP_HOST": "127.0.0.1",
-            "NOTIFICATIONS_SMTP_PORT": str(smtp_port),
-            "NOTIFICATIONS_SMTP_SECURITY": "none",
-            "NOTIFICATIONS_BACKOFF_MS": "50",
-            "NOTIFICATIONS_ANSWER_MS_MAX": "1000",
-            "NOTIFICATIONS_ADMIN_HOST": "127.0.0.1",
-            "NOTIFICATIONS_ADMIN_PORT": "0",
-        }
+        self._make = partial(notifications, bootstrap, dsn, smtp_port, folder)
         self.child = self._make()
-
-    def _make(self) -> Child:
-        command = [sys.executable, "-m", "services.notifications"]
-        return Child("notifications", command, log_file=self._log_file, env=self._environ)
 
     def start(self) -> None:
         self.child = self._make()
