@@ -1,7 +1,7 @@
 """What viewers experience, for Grafana: the panels of one dashboard over the serving copy in Postgres, as SQL.
 
 A slice is a customer's hour. Sums of hot rows answer for slices that changed lately, rollups for all others, as on the page: no
-view counts twice. A person with access to this dashboard sees all customers, and no viewer's id; docs/observability.md has its user's rights.
+view counts twice. This dashboard shows all customers, and no viewer's id; docs/observability.md has its user's rights.
 """
 
 from typing import Final, NamedTuple
