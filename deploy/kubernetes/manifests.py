@@ -11,7 +11,14 @@ import yaml
 from deploy.local.paths import LOCAL
 
 FOLDER: Final = Path(__file__).parent
-OVERLAYS: Final = ("staging", "production", "production-spool", "production-lag-scaling", "production-ingress")
+OVERLAYS: Final = (
+    "staging",
+    "production",
+    "production-spool",
+    "production-lag-scaling",
+    "production-ingress",
+    "production-applications",
+)
 _SECONDS_MAX: Final = 120
 
 

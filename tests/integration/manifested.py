@@ -13,6 +13,7 @@ from services.processor.settings import ProcessorSettings
 from services.query.settings import QuerySettings
 from services.rim.http.credentials import entry
 from services.serving.settings import ServingSettings
+from services.webhooks.settings import WebhooksSettings
 from shared.settings import Settings
 
 SETTINGS: dict[str, type[Settings]] = {
@@ -23,6 +24,11 @@ SETTINGS: dict[str, type[Settings]] = {
     "dashboard": DashboardSettings,
     "query": QuerySettings,
 }
+#: Of overlay production-applications alone.
+APPLICATIONS = ("traces", "api_schemas", "api_baselines", "recordings", "users", "alerts")
+SLOTS = {f"processor-{application.replace('_', '-')}": application for application in APPLICATIONS}
+OF_APPLICATIONS: dict[str, type[Settings]] = {**dict.fromkeys(SLOTS, ProcessorSettings), "webhooks": WebhooksSettings}
+SETTINGS_OF = SETTINGS | OF_APPLICATIONS
 #: Reads nothing of Kafka.
 WITHOUT_KAFKA = frozenset({"query"})
 #: What the image itself sets (deploy/Dockerfile).
@@ -30,6 +36,7 @@ OF_IMAGE = {"finalizer": {"FINALIZER_JARS_DIR": "/opt/playhead/jars"}}
 #: Keys of the Secret that are not just any text.
 SECRETS = {
     "dashboard-lookup-token": "a token of the dashboard alone",
+    "webhooks-url": "https://receiver.example.com/hook",
     "query-lookup-token": "a token of the questions alone",
     "lookup-credentials": " ".join(
         (
@@ -99,23 +106,29 @@ def environment(overlay: str, name: str, container: dict[str, Any], index: int) 
             value = re.sub(r"\$\((\w+)\)", lambda match: environ[match[1]], variable["value"])
         environ[variable["name"]] = value
     mounted = secret_files(overlay, name, container)
-    for variable in SETTINGS.get(name, Settings).secret_variables():
+    for variable in SETTINGS_OF.get(name, Settings).secret_variables():
         if path := environ.pop(f"{variable}_FILE", None):
             key = mounted[path][1]
             environ[variable] = SECRETS.get(key, "postgresql://u:p@db/x" if key.endswith("dsn") else "t" * 32)
     # What the shell of a standby works out; the finalizer's are its command.
     if "args" in container and name != "finalizer":
         assert container["args"] == [
-            'PROCESSOR_SLOT="processor-$(( (POD_INDEX + 1) % SLOTS ))/0" exec python -m services.processor'
+            'PROCESSOR_SLOT="$SERVICE-$(( (POD_INDEX + 1) % SLOTS ))/0" exec python -m services.processor'
         ]
-        environ["PROCESSOR_SLOT"] = f"processor-{(int(environ['POD_INDEX']) + 1) % int(environ['SLOTS'])}/0"
+        environ["PROCESSOR_SLOT"] = f"{environ['SERVICE']}-{(int(environ['POD_INDEX']) + 1) % int(environ['SLOTS'])}/0"
     return environ
 
 
 def settings(overlay: str, name: str, container: dict[str, Any], index: int = 0) -> Settings:
     """The settings that the service makes of it: it refuses what it does not know."""
-    return SETTINGS[name].load(environment(overlay, name, container, index))
+    # Where a slot's own name is: for its shell, and no setting.
+    return SETTINGS_OF[name].load(environment(overlay, name, container, index))
 
 
 def services(overlay: str) -> list[tuple[str, dict[str, Any]]]:
-    return [(name, container) for name, container in containers(overlay) if name in SETTINGS]
+    return [(name, container) for name, container in containers(overlay) if name in SETTINGS_OF]
+
+
+def all_of(overlay: str) -> dict[str, type[Settings]]:
+    """The services of an overlay."""
+    return SETTINGS_OF if overlay == "production-applications" else SETTINGS

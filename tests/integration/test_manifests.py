@@ -7,12 +7,15 @@ from deploy.kubernetes import manifests
 from services.collector.settings import CollectorSettings
 from services.dashboard.settings import DashboardSettings
 from services.finalizer.settings import FinalizerSettings
+from services.processor.catalogue import APPLICATIONS as CATALOGUE
 from services.processor.settings import ProcessorSettings
 from services.query.settings import QuerySettings
 from shared.topics import BEACONS, PROFILES
 from tests.integration.manifested import (
-    SETTINGS,
+    OF_APPLICATIONS,
+    SLOTS,
     WITHOUT_KAFKA,
+    all_of,
     bytes_of,
     containers,
     objects,
@@ -36,7 +39,7 @@ def test_every_object_is_of_the_published_schema(overlay: str) -> None:
     for one in objects(overlay):
         if one["kind"] not in CUSTOM:
             kubernetes_validate.validate(one, SCHEMA, strict=True)
-    assert workloads(overlay).keys() == {"topics", *SETTINGS}
+    assert workloads(overlay).keys() == {"topics", *all_of(overlay)}
 
 
 def test_an_object_with_a_misspelt_field_is_refused() -> None:
@@ -129,7 +132,11 @@ def test_ports_of_services_are_ports_of_containers(overlay: str) -> None:
             assert given.lookup_url.endswith(f":{given.lookup_port}")
         of_workload.setdefault(name, {}).update(ports)
     for service in of_kind(overlay, "Service").values():
-        (name,) = service["spec"]["selector"].values()
+        selector = dict(service["spec"]["selector"])
+        if "playhead.dev/application" in selector:
+            assert workloads(overlay)[service["metadata"]["name"]]["spec"]["selector"]["matchLabels"] == selector
+            continue
+        (name,) = selector.values()
         for port in service["spec"]["ports"]:
             assert port["targetPort"] in of_workload[name], service["metadata"]["name"]
 
@@ -236,7 +243,11 @@ def test_what_is_not_named_is_forbidden_on_the_network(overlay: str) -> None:
             assert rule["to"], name
             for end in rule["to"]:
                 assert end.keys() <= {"podSelector", "namespaceSelector", "ipBlock"}, name
-                assert end.get("ipBlock", {}).get("cidr") != "0.0.0.0/0", name
+                block = end.get("ipBlock", {})
+                # The Internet is a place only without every network of one's own.
+                assert block.get("cidr") != "0.0.0.0/0" or {"10.0.0.0/8", "169.254.0.0/16"} <= set(block["except"]), (
+                    name
+                )
 
 
 def test_players_and_people_come_in_by_tls_alone() -> None:
@@ -263,7 +274,7 @@ def test_players_and_people_come_in_by_tls_alone() -> None:
 @overlays
 def test_disruptions_and_scaling_leave_enough(overlay: str) -> None:
     budgets = of_kind(overlay, "PodDisruptionBudget")
-    assert budgets.keys() == set(SETTINGS)
+    assert budgets.keys() == all_of(overlay).keys()
     assert {budget["spec"]["maxUnavailable"] for budget in budgets.values()} == {1}
     scaler = of_kind(overlay, "HorizontalPodAutoscaler")["collector"]["spec"]
     assert scaler["minReplicas"] >= 2
@@ -274,7 +285,8 @@ def test_disruptions_and_scaling_leave_enough(overlay: str) -> None:
 @overlays
 def test_every_service_is_scraped_under_the_job_that_rules_know(overlay: str) -> None:
     monitors = of_kind(overlay, "ServiceMonitor")
-    assert monitors.keys() == SETTINGS.keys()
+    # One of all slots: their Services have the name in common.
+    assert monitors.keys() == all_of(overlay).keys() - SLOTS.keys()
     by_label = {
         one["metadata"]["labels"]["app.kubernetes.io/name"]: one
         for one in of_kind(overlay, "Service").values()
@@ -312,3 +324,40 @@ def test_slots_follow_the_lag_of_the_applications_group() -> None:
     (trigger,) = scaled["triggers"]
     assert trigger["metadata"]["consumerGroup"] == "video_views"
     assert trigger["metadata"]["topic"] == BEACONS.name
+
+
+def test_every_application_has_slots_of_its_own_by_the_one_description() -> None:
+    overlay = "production-applications"
+    views = workloads(overlay)["processor"]["spec"]
+    for name, application in SLOTS.items():
+        spec = workloads(overlay)[name]["spec"]
+        assert spec["serviceName"] == name
+        by_name = {container["name"]: container for one, container in services(overlay) if one == name}
+        for kind in ("slot", "standby"):
+            given = settings(overlay, name, by_name[kind], 1)
+            assert isinstance(given, ProcessorSettings)
+            assert (given.application, given.standbys, given.replica) == (application, 1, int(kind == "standby"))
+            assert given.slot == f"{name}-{1 if kind == 'slot' else 2}/0"
+            port = 9103 if kind == "slot" else 9113
+            assert given.lookup_url == f"http://{name}-1.{name}.playhead.svc:{port}"
+            assert given.kafka_username == application.replace("_", "-")
+            assert {k: v for k, v in by_name[kind].items() if k not in {"env", "volumeMounts"}} == {
+                k: v
+                for container in views["template"]["spec"]["containers"]
+                if container["name"] == kind
+                for k, v in container.items()
+                if k not in {"env", "volumeMounts"}
+            } | {"resources": by_name[kind]["resources"]}
+        # No Service, budget or set takes pods of another application for its own.
+        label = {"playhead.dev/application": application.replace("_", "-")}
+        assert label.items() <= spec["selector"]["matchLabels"].items()
+        assert label.items() <= of_kind(overlay, "PodDisruptionBudget")[name]["spec"]["selector"]["matchLabels"].items()
+    assert sorted([*SLOTS.values(), "video_views"]) == sorted(CATALOGUE)
+    assert OF_APPLICATIONS.keys() == {*SLOTS, "webhooks"}
+    (mounts,) = {
+        mount["mountPath"]
+        for container in pods(overlay)["processor-recordings"]["containers"]
+        for mount in container["volumeMounts"]
+        if mount["name"] == "objects"
+    }
+    assert mounts == "/objects"

@@ -13,6 +13,8 @@ from services.rim.process.secrets import with_secrets
 from shared.settings import Settings, SettingsError
 from tests.integration.manifested import (
     SETTINGS,
+    SETTINGS_OF,
+    SLOTS,
     WITHOUT_KAFKA,
     containers,
     environment,
@@ -39,6 +41,14 @@ USERS = {
 #: What the operator makes of a cluster `playhead`: the certificate that its brokers' are checked with.
 KAFKA_CA = ("playhead-cluster-ca-cert", "ca.crt")
 _RESOURCES = {"topic": "topic", "group": "group", "transactionalId": "transactional id"}
+
+#: Of overlay production-applications alone.
+USERS_OF_APPLICATIONS = SLOTS | {"webhooks": "webhooks"}
+
+
+def users_of(overlay: str) -> dict[str, str]:
+    return USERS | (USERS_OF_APPLICATIONS if overlay == "production-applications" else {})
+
 
 overlays = pytest.mark.parametrize("overlay", manifests.OVERLAYS)
 
@@ -81,24 +91,27 @@ def rights(user: dict[str, Any]) -> list[Right]:
 
 @overlays
 def test_every_service_comes_to_kafka_by_tls_with_a_password_of_its_own(overlay: str) -> None:
-    assert {name for name, _ in containers(overlay)} == USERS.keys() | WITHOUT_KAFKA
+    assert {name for name, _ in containers(overlay)} == users_of(overlay).keys() | WITHOUT_KAFKA
     for name, container in containers(overlay):
         if name in WITHOUT_KAFKA:
             continue
-        given = SETTINGS.get(name, Settings).load(environment(overlay, name, container, 0))
+        given = SETTINGS_OF.get(name, Settings).load(environment(overlay, name, container, 0))
         assert given.kafka_security_protocol == "sasl_ssl", name
         assert given.kafka_sasl_mechanism == "SCRAM-SHA-512"
-        assert given.kafka_username == named(USERS[name])
+        assert given.kafka_username == named(users_of(overlay)[name])
         files = secret_files(overlay, name, container)
         assert files[given.kafka_ca_file] == KAFKA_CA
-        assert files[variables(overlay, container)["PLAYHEAD_KAFKA_PASSWORD_FILE"]] == (named(USERS[name]), "password")
+        assert files[variables(overlay, container)["PLAYHEAD_KAFKA_PASSWORD_FILE"]] == (
+            named(users_of(overlay)[name]),
+            "password",
+        )
 
 
 @overlays
 def test_kafkas_users_are_those_that_log_in_with_the_documented_rights_and_no_others(overlay: str) -> None:
     users = of_kind(overlay, "KafkaUser")
-    assert users.keys() == {named(user) for user in USERS.values()}
-    for user in USERS.values():
+    assert users.keys() == {named(user) for user in users_of(overlay).values()}
+    for user in users_of(overlay).values():
         one = users[named(user)]
         assert one["metadata"]["labels"]["strimzi.io/cluster"] == "playhead"
         assert one["spec"]["authentication"] == {"type": "scram-sha-512"}
@@ -129,7 +142,7 @@ def test_brokers_let_nobody_in_without_tls_and_a_password(overlay: str) -> None:
 def test_no_secret_stands_in_a_manifest_or_an_environment(overlay: str) -> None:
     assert not of_kind(overlay, "Secret")
     for name, container in containers(overlay):
-        secret = set(SETTINGS.get(name, Settings).secret_variables())
+        secret = set(SETTINGS_OF.get(name, Settings).secret_variables())
         assert not secret & variables(overlay, container).keys(), name
         assert not any("secretKeyRef" in one.get("valueFrom", {}) for one in container.get("env", [])), name
         assert not any("secretRef" in one for one in container.get("envFrom", [])), name
@@ -181,7 +194,7 @@ def test_metrics_are_scraped_with_the_token_that_services_want(overlay: str) -> 
     for name, container in services(overlay):
         path = variables(overlay, container)["PLAYHEAD_ADMIN_TOKEN_FILE"]
         secret, key = secret_files(overlay, name, container)[path]
-        for endpoint in of_kind(overlay, "ServiceMonitor")[name]["spec"]["endpoints"]:
+        for endpoint in of_kind(overlay, "ServiceMonitor")["processor" if name in SLOTS else name]["spec"]["endpoints"]:
             assert endpoint["authorization"] == {"credentials": {"name": secret, "key": key}}
 
 

@@ -19,6 +19,8 @@ KEYS = (
     "lookup-credentials",
     "dashboard-lookup-token",
     "query-lookup-token",
+    "webhooks-url",
+    "webhooks-secret",
     "query-postgres-dsn",
     "collector-postgres-dsn",
     "finalizer-postgres-dsn",
