@@ -35,7 +35,7 @@ def steps() -> dict[str, list[str]]:
 
 def objects() -> list[dict[str, Any]]:
     """What the base of the manifests declares."""
-    files = (each for each in sorted(BASE.glob("*.yaml")) if each.name != "kustomization.yaml")
+    files = (each for each in sorted(BASE.rglob("*.yaml")) if each.name != "kustomization.yaml")
     return [each for file in files for each in yaml.safe_load_all(file.read_text()) if each]
 
 
