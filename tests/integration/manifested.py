@@ -9,6 +9,7 @@ from deploy.kubernetes import manifests
 from services.collector.settings import CollectorSettings
 from services.dashboard.settings import DashboardSettings
 from services.finalizer.settings import FinalizerSettings
+from services.notifications.settings import NotificationsSettings
 from services.processor.settings import ProcessorSettings
 from services.query.settings import QuerySettings
 from services.rim.http.credentials import entry
@@ -27,7 +28,11 @@ SETTINGS: dict[str, type[Settings]] = {
 #: Of overlay production-applications alone.
 APPLICATIONS = ("traces", "api_schemas", "api_baselines", "recordings", "users", "alerts")
 SLOTS = {f"processor-{application.replace('_', '-')}": application for application in APPLICATIONS}
-OF_APPLICATIONS: dict[str, type[Settings]] = {**dict.fromkeys(SLOTS, ProcessorSettings), "webhooks": WebhooksSettings}
+OF_APPLICATIONS: dict[str, type[Settings]] = {
+    **dict.fromkeys(SLOTS, ProcessorSettings),
+    "webhooks": WebhooksSettings,
+    "notifications": NotificationsSettings,
+}
 SETTINGS_OF = SETTINGS | OF_APPLICATIONS
 #: Reads nothing of Kafka.
 WITHOUT_KAFKA = frozenset({"query"})

@@ -1,15 +1,19 @@
 """The manifests are what Kubernetes publishes as its schema, what services' settings take, and no more than they need."""
 
+from typing import get_args
+
 import kubernetes_validate
 import pytest
 
 from deploy.kubernetes import manifests
+from deploy.local.paths import ROOT
 from services.collector.settings import CollectorSettings
 from services.dashboard.settings import DashboardSettings
 from services.finalizer.settings import FinalizerSettings
 from services.processor.catalogue import APPLICATIONS as CATALOGUE
 from services.processor.settings import ProcessorSettings
 from services.query.settings import QuerySettings
+from shared.metrics import ServiceName
 from shared.topics import BEACONS, PROFILES
 from tests.integration.manifested import (
     OF_APPLICATIONS,
@@ -40,6 +44,14 @@ def test_every_object_is_of_the_published_schema(overlay: str) -> None:
         if one["kind"] not in CUSTOM:
             kubernetes_validate.validate(one, SCHEMA, strict=True)
     assert workloads(overlay).keys() == {"topics", *all_of(overlay)}
+
+
+def test_every_service_of_this_project_has_a_manifest() -> None:
+    overlay = "production-applications"
+    images = {container["image"].partition(":")[0] for _, container in containers(overlay)}
+    assert images == {f"playhead-{service}" for service in get_args(ServiceName)}
+    programs = {path.parent.name for path in (ROOT / "services").glob("*/__main__.py")}
+    assert programs == set(get_args(ServiceName))
 
 
 def test_an_object_with_a_misspelt_field_is_refused() -> None:
@@ -353,7 +365,7 @@ def test_every_application_has_slots_of_its_own_by_the_one_description() -> None
         assert label.items() <= spec["selector"]["matchLabels"].items()
         assert label.items() <= of_kind(overlay, "PodDisruptionBudget")[name]["spec"]["selector"]["matchLabels"].items()
     assert sorted([*SLOTS.values(), "video_views"]) == sorted(CATALOGUE)
-    assert OF_APPLICATIONS.keys() == {*SLOTS, "webhooks"}
+    assert OF_APPLICATIONS.keys() == {*SLOTS, "webhooks", "notifications"}
     (mounts,) = {
         mount["mountPath"]
         for container in pods(overlay)["processor-recordings"]["containers"]

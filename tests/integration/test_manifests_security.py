@@ -43,7 +43,7 @@ KAFKA_CA = ("playhead-cluster-ca-cert", "ca.crt")
 _RESOURCES = {"topic": "topic", "group": "group", "transactionalId": "transactional id"}
 
 #: Of overlay production-applications alone.
-USERS_OF_APPLICATIONS = SLOTS | {"webhooks": "webhooks"}
+USERS_OF_APPLICATIONS = SLOTS | {"webhooks": "webhooks", "notifications": "notifications"}
 
 
 def users_of(overlay: str) -> dict[str, str]:
@@ -201,7 +201,8 @@ def test_metrics_are_scraped_with_the_token_that_services_want(overlay: str) -> 
 @overlays
 def test_postgres_has_to_prove_its_name(overlay: str) -> None:
     clients = [name for name, one in workloads(overlay).items() if "postgres" in str(one["spec"]["template"]["spec"])]
-    assert sorted(clients) == ["collector", "dashboard", "finalizer", "query", "serving"]
+    more = ["notifications"] if overlay == "production-applications" else []
+    assert sorted(clients) == sorted(["collector", "dashboard", "finalizer", "query", "serving", *more])
     for name in clients:
         (container,) = pods(overlay)[name]["containers"]
         assert variables(overlay, container)["PGSSLMODE"] == "verify-full"

@@ -21,6 +21,7 @@ KEYS = (
     "query-lookup-token",
     "webhooks-url",
     "webhooks-secret",
+    "notifications-postgres-dsn",
     "query-postgres-dsn",
     "collector-postgres-dsn",
     "finalizer-postgres-dsn",
