@@ -15,9 +15,9 @@ from services.collector.intake.mux import mux
 from services.collector.intake.otlp import otlp
 from services.collector.intake.post import ParsedBody, Post, Rules
 from tests.fuzz.values import STRANGE, mutated
-from tests.oracle import cmcd_client, json_clients, mux_client
-from tests.oracle.requests import Request
-from tests.oracle.viewer import CLIENTS, Session, session
+from tests.oracle.rows.requests import Request
+from tests.oracle.sessions import cmcd_client, json_clients, mux_client
+from tests.oracle.sessions.viewer import CLIENTS, Session, session
 
 #: Few keys, so that hostile requests meet what earlier ones left behind.
 KEYS: Final = 6

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Final
 
 from services.processor.applications.video_views.stores import VIEWS
-from services.processor.applications.video_views.view.by_number import ByNumber
-from services.processor.applications.video_views.view.progress import Progress
+from services.processor.applications.video_views.view.order.by_number import ByNumber
+from services.processor.applications.video_views.view.progress.progress import Progress
 from services.processor.applications.video_views.view.state import new_view
 from services.processor.engine.state.local import LocalMeta
 from services.processor.engine.state.rows import pack

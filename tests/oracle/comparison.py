@@ -14,9 +14,9 @@ from services.processor.applications.video_views.view.finish import FinishRules
 from services.processor.engine.driver import Driver
 from shared import codec, topics
 from shared.schemas.view import View
-from tests.oracle.definitions import Row, expected
-from tests.oracle.delivery import Delivered, delivered
-from tests.oracle.viewer import Session, session
+from tests.oracle.rows.definitions import Row, expected
+from tests.oracle.sessions.delivery import Delivered, delivered
+from tests.oracle.sessions.viewer import Session, session
 
 HOUR_MS: Final = 3_600_000
 #: Sessions whose records go to one partition of the fold, in the order of their append times.

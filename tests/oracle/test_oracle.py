@@ -7,7 +7,7 @@ from hypothesis import settings
 from shared.schemas.view import View
 from tests.oracle.__main__ import report
 from tests.oracle.comparison import ALLOWED, NOT_COMPARED, SKIPPED_SHARE_MAX, Tally, differences, expected_rows
-from tests.oracle.viewer import CLIENTS, session
+from tests.oracle.sessions.viewer import CLIENTS, session
 
 SEED = 1
 CHUNKS = 10

@@ -11,7 +11,7 @@ from services.processor.applications.video_views.sessions import Sessions
 from services.processor.applications.video_views.stores import CLOSED_VIEWS, SESSIONS, VIEWS, Dimensions, Stores, reopen
 from services.processor.applications.video_views.view.finish import due_ms as due_of
 from services.processor.applications.video_views.view.finish import finishes_at_ms, has_begun, writes_at_ms
-from services.processor.applications.video_views.view.seen import is_late
+from services.processor.applications.video_views.view.order.seen import is_late
 from services.processor.applications.video_views.view.state import (
     ViewState,
     bound,

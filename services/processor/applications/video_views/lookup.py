@@ -17,7 +17,7 @@ from services.processor.applications.video_views.row.scores import GoodRules
 from services.processor.applications.video_views.shelf import play_key
 from services.processor.applications.video_views.stores import Dimensions
 from services.processor.applications.video_views.view.finish import has_begun
-from services.processor.applications.video_views.view.seen import Closed
+from services.processor.applications.video_views.view.order.seen import Closed
 from services.processor.applications.video_views.view.state import ViewState
 from services.processor.engine.application.application import Candidate, Lookup, LookupWrong, Rows, StoreSpec
 from shared.partitioning import view_key

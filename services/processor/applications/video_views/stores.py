@@ -8,7 +8,7 @@ from services.processor.applications.video_views.live.board import LiveBoard, Li
 from services.processor.applications.video_views.live.gauges import Gauges
 from services.processor.applications.video_views.plays.session import Session
 from services.processor.applications.video_views.view.finish import FinishRules, due_ms
-from services.processor.applications.video_views.view.seen import Closed
+from services.processor.applications.video_views.view.order.seen import Closed
 from services.processor.applications.video_views.view.state import ViewState
 from services.processor.engine.application.application import Context, Store, StoreSpec
 

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
 from services.processor.applications.video_views.beacons.step import Step
-from services.processor.applications.video_views.view.by_number import (
+from services.processor.applications.video_views.view.order.by_number import (
     MISSING_SLACK_MS,
     NOWHERE,
     Place,
@@ -20,8 +20,8 @@ from services.processor.applications.video_views.view.by_number import (
     place_of,
     sent_ms,
 )
-from services.processor.applications.video_views.view.seen import Ranges
-from services.processor.applications.video_views.view.set_back import (
+from services.processor.applications.video_views.view.order.seen import Ranges
+from services.processor.applications.video_views.view.order.set_back import (
     LEVEL_SPREAD_MS_MAX,
     SET_BACK_MS_MIN,
     SetBack,
@@ -29,7 +29,7 @@ from services.processor.applications.video_views.view.set_back import (
     shifted_delay_ms,
     shifts_ms,
 )
-from services.processor.applications.video_views.view.spans import Span, may_be_sent
+from services.processor.applications.video_views.view.order.spans import Span, may_be_sent
 
 #: Numbers rise with the time, but within one request of a clock that is set back by less.
 FALLS_MS_MIN: Final = SET_BACK_MS_MIN

@@ -18,10 +18,10 @@ from services.processor.applications.video_views.plays.arrangement import (
 )
 from services.processor.applications.video_views.plays.rearrange import PLACED_LATE, movable, rearrange, rearrange_all
 from services.processor.applications.video_views.plays.session import Placed, Play, Session, Shelf
-from services.processor.applications.video_views.view.by_number import Place, place_of, sent_ms
 from services.processor.applications.video_views.view.folded import DUPLICATE, know_delay, newest_step
-from services.processor.applications.video_views.view.seen import Closed, add_key, has_number, numbered_key_of
-from services.processor.applications.video_views.view.set_back import (
+from services.processor.applications.video_views.view.order.by_number import Place, place_of, sent_ms
+from services.processor.applications.video_views.view.order.seen import Closed, add_key, has_number, numbered_key_of
+from services.processor.applications.video_views.view.order.set_back import (
     has_slow,
     is_delayed,
     may_differ,
@@ -29,7 +29,7 @@ from services.processor.applications.video_views.view.set_back import (
     shifted,
     shifts_ms,
 )
-from services.processor.applications.video_views.view.spans import may_be_sent
+from services.processor.applications.video_views.view.order.spans import may_be_sent
 from services.processor.applications.video_views.view.state import ViewState, by_number, counters_after, delay_after
 
 

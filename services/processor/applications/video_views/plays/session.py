@@ -4,9 +4,9 @@ from typing import Any, NamedTuple, Protocol
 
 import msgspec
 
-from services.processor.applications.video_views.view.by_number import Place
 from services.processor.applications.video_views.view.folded import Taken
-from services.processor.applications.video_views.view.set_back import SetBack
+from services.processor.applications.video_views.view.order.by_number import Place
+from services.processor.applications.video_views.view.order.set_back import SetBack
 from services.processor.applications.video_views.view.state import ViewState
 
 

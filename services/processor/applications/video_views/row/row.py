@@ -9,12 +9,12 @@ from services.processor.applications.video_views.beacons.step import Failure
 from services.processor.applications.video_views.bounds import RANGES_MAX
 from services.processor.applications.video_views.row.scores import GoodRules, Measures, scores
 from services.processor.applications.video_views.row.startup import startup_fields, startup_of
-from services.processor.applications.video_views.view.ads import Ads
-from services.processor.applications.video_views.view.delivery import Requests, Scale
 from services.processor.applications.video_views.view.dimensions import stated
-from services.processor.applications.video_views.view.errors import has_failed
 from services.processor.applications.video_views.view.finish import end_reason
-from services.processor.applications.video_views.view.progress import (
+from services.processor.applications.video_views.view.progress.ads import Ads
+from services.processor.applications.video_views.view.progress.delivery import Requests, Scale
+from services.processor.applications.video_views.view.progress.errors import has_failed
+from services.processor.applications.video_views.view.progress.progress import (
     ON_AD,
     ON_ERROR,
     ON_RENDITION,

@@ -3,7 +3,7 @@
 from typing import Any, NamedTuple
 
 from services.processor.applications.video_views.bounds import STEP_MS_MAX
-from services.processor.applications.video_views.view.progress import Progress
+from services.processor.applications.video_views.view.progress.progress import Progress
 from shared.schemas.view import NUMBER_MAX, StartupUnknown
 
 

@@ -4,7 +4,7 @@ from typing import Any
 
 from services.processor.applications.video_views.beacons.step import DERIVED, Step
 from services.processor.applications.video_views.bounds import CUSTOM_VALUES_MAX
-from services.processor.applications.video_views.view.clock import is_nearer_copy
+from services.processor.applications.video_views.view.timing.clock import is_nearer_copy
 
 
 def stated(dimensions: dict[str, Any]) -> dict[str, Any]:

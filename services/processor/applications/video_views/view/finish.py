@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from services.processor.applications.video_views.beacons import step
-from services.processor.applications.video_views.view.errors import has_failed
-from services.processor.applications.video_views.view.progress import Progress, last_seen
+from services.processor.applications.video_views.view.progress.errors import has_failed
+from services.processor.applications.video_views.view.progress.progress import Progress, last_seen
 from services.processor.applications.video_views.view.state import ViewState
 from shared.schemas.view import EndReason
 

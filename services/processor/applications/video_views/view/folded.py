@@ -12,17 +12,17 @@ import msgspec
 
 from services.processor.applications.video_views.beacons.step import DERIVED, PLAYED_OUT, PLAYING, Step
 from services.processor.applications.video_views.bounds import RECENT_BYTES_MAX
-from services.processor.applications.video_views.view import started
-from services.processor.applications.video_views.view.clock import Clock, First, is_nearer_copy
-from services.processor.applications.video_views.view.delay import is_near, usual_ms
 from services.processor.applications.video_views.view.dimensions import add_missing, derive_from_copy, derived, merge
-from services.processor.applications.video_views.view.elapsed import depends_on_receipt
-from services.processor.applications.video_views.view.progress import (
+from services.processor.applications.video_views.view.progress import started
+from services.processor.applications.video_views.view.progress.fold import fold
+from services.processor.applications.video_views.view.progress.progress import (
     Progress,
     copied,
-    fold,
     note_least,
 )
+from services.processor.applications.video_views.view.timing.clock import Clock, First, is_nearer_copy
+from services.processor.applications.video_views.view.timing.delay import is_near, usual_ms
+from services.processor.applications.video_views.view.timing.elapsed import depends_on_receipt
 
 
 class Folded(msgspec.Struct, array_like=True, gc=False):

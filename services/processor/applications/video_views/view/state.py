@@ -7,13 +7,14 @@ import msgspec
 from services.processor.applications.video_views.beacons.step import Step
 from services.processor.applications.video_views.bounds import MEASURED_BYTES, VIEW_BYTES_MAX
 from services.processor.applications.video_views.view import folded as of_folded
-from services.processor.applications.video_views.view.by_number import ByNumber
-from services.processor.applications.video_views.view.by_time import ByTime
-from services.processor.applications.video_views.view.delay import known_delay_ms
 from services.processor.applications.video_views.view.dimensions import merge
 from services.processor.applications.video_views.view.folded import Folded, Taken
-from services.processor.applications.video_views.view.progress import Progress, copied, fold, note_least
-from services.processor.applications.video_views.view.seen import Closed
+from services.processor.applications.video_views.view.order.by_number import ByNumber
+from services.processor.applications.video_views.view.order.by_time import ByTime
+from services.processor.applications.video_views.view.order.seen import Closed
+from services.processor.applications.video_views.view.progress.fold import fold
+from services.processor.applications.video_views.view.progress.progress import Progress, copied, note_least
+from services.processor.applications.video_views.view.timing.delay import known_delay_ms
 from shared.sources import SOURCES, Ordering
 
 

@@ -12,7 +12,7 @@ from services.processor.applications.video_views.live.cohorts import CohortRow
 from services.processor.applications.video_views.plays.session import Session
 from services.processor.applications.video_views.stores import Dimensions
 from services.processor.applications.video_views.view.folded import newest_step, recent_steps
-from services.processor.applications.video_views.view.seen import Closed
+from services.processor.applications.video_views.view.order.seen import Closed
 from services.processor.applications.video_views.view.state import ViewState, new_view
 
 

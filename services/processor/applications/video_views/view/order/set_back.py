@@ -1,0 +1,300 @@
+"""The clock of a client that is set back: the order of plays, and of beacons without numbers, follows the times of receipt then.
+
+The *delay* of a step is its server time less its client time. A step that was received after a quicker one, which was sent
+after it, was either delayed, or the clock was set back. After a clock was set back delays stay as they are; a step that
+was delayed is followed by quick ones (docs/view.md, "Plays of a CMCD session"). Times in ms.
+"""
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise
+from typing import Final
+
+import msgspec
+
+from services.processor.applications.video_views.beacons.step import Step
+from services.processor.applications.video_views.view.order.by_number import Place, place_of
+from services.processor.applications.video_views.view.order.spans import Span
+
+#: A smaller difference of delays is that of slow requests.
+SET_BACK_MS_MIN: Final = 30_000
+#: Steps over so long have delays that differ by no more than this.
+LEVEL_MS_MIN: Final = 10_000
+LEVEL_SPREAD_MS_MAX: Final = 5_000
+#: The range of a session's delays is widened by so much at once, so that it seldom changes.
+_RANGE_MS: Final = 5_000
+#: Clocks of one session, and groups of slow steps that may show one.
+CLOCKS_MAX: Final = 16
+GROUPS_MAX: Final = 32
+
+
+class SetBack(msgspec.Struct, array_like=True, gc=False):
+    """The first step, by the client's clock, before which that was set back."""
+
+    begun_ms: int
+    #: From this delay on steps are of the clock after it, and are moved by so much.
+    delay_ms: int
+    shift_ms: int
+    #: When the first step by the clock after it was received.
+    recv_ms: int
+    #: What identifies that step beside its time.
+    seq: int = 0
+    tie: int = 0
+
+
+def delay_ms(step: Step) -> int:
+    """The server time of a step less its client time."""
+    return step.server_ms - step.at_ms
+
+
+def shifted_delay_ms(step: Step) -> int:
+    """The delay of a step by the session's first clock."""
+    return delay_ms(step) - step.shift_ms
+
+
+def shifted(step: Step, known: Sequence[SetBack]) -> Step:
+    """The step with the shift of the clock that it was sent by; the same object if it has that."""
+    of_clock = _clock_of(step, known)
+    return _with_shift(step, 0 if of_clock is None else of_clock.shift_ms)
+
+
+def shifts_ms(step: Step, known: Sequence[SetBack]) -> tuple[int, ...]:
+    """The shifts of the clocks that the step may have been sent by: of any that was known, if it was delayed."""
+    if not is_delayed(step, known):
+        return (step.shift_ms,)
+    return (0, *(one.shift_ms for one in known))
+
+
+def all_shifted(steps: Sequence[Step], known: Sequence[SetBack]) -> list[Step]:
+    """The steps with the shifts of the clocks that they were sent by.
+
+    A step that was also delayed may be of any clock before the one that its delay shows. It is of the one by which its number is
+    between those around it.
+    """
+    moved = [shifted(one, known) for one in steps]
+    places = sorted(place_of(one) for one, of_step in zip(moved, steps, strict=True) if not is_delayed(of_step, known))
+    return [
+        _between_its_numbers(one, known, places) if is_delayed(of_step, known) else one
+        for one, of_step in zip(moved, steps, strict=True)
+    ]
+
+
+def is_delayed(step: Step, known: Sequence[SetBack]) -> bool:
+    """Whether the delay of a step is not a clock's: it may have been sent by an earlier one, or before all of them."""
+    of_clock = _clock_of(step, known)
+    return of_clock is not None and delay_ms(step) - of_clock.delay_ms > LEVEL_SPREAD_MS_MAX
+
+
+def _clock_of(step: Step, known: Sequence[SetBack]) -> SetBack | None:
+    """The last clock that the step may have been sent by."""
+    delay = delay_ms(step) + LEVEL_SPREAD_MS_MAX
+    of_step = (one for one in known if one.delay_ms <= delay and one.recv_ms <= step.recv_ms)
+    return max(of_step, key=_by_delay, default=None)
+
+
+def _between_its_numbers(step: Step, known: Sequence[SetBack], places: Sequence[Place]) -> Step:
+    """The delayed step by the clock by which it comes before a greater number and, unless a run begins with it, after a smaller."""
+    shifts_ms = {one.shift_ms for one in known if one.shift_ms < step.shift_ms}
+    for shift_ms in [step.shift_ms, *sorted(shifts_ms | {0}, reverse=True)]:
+        by_clock = _with_shift(step, shift_ms)
+        at = bisect_left(places, place_of(by_clock))
+        is_before_greater = at < len(places) and places[at][1] > step.seq
+        is_after_smaller = not step.seq or (at > 0 and places[at - 1][1] < step.seq)
+        if is_before_greater and is_after_smaller and (step.seq or not at or places[at - 1][1] >= places[at][1]):
+            return by_clock
+    return step
+
+
+def _with_shift(step: Step, shift_ms: int) -> Step:
+    return step if step.shift_ms == shift_ms else msgspec.structs.replace(step, shift_ms=shift_ms)
+
+
+def has_delay(delays_ms: tuple[int, int] | None, step: Step) -> bool:
+    """Whether the delay of a step is in this range."""
+    return delays_ms is not None and delays_ms[0] <= delay_ms(step) <= delays_ms[1]
+
+
+def ranged(delays_ms: tuple[int, int] | None, steps: Iterable[Step]) -> tuple[int, int] | None:
+    """The range of delays with those of these steps."""
+    least_ms, most_ms = delays_ms or (1 << 62, -1 << 62)
+    for one in steps:
+        delay = delay_ms(one)
+        if not least_ms <= delay <= most_ms:
+            begin_ms = delay // _RANGE_MS * _RANGE_MS
+            least_ms, most_ms = min(least_ms, begin_ms), max(most_ms, begin_ms + _RANGE_MS)
+    return (least_ms, most_ms) if least_ms <= most_ms else None
+
+
+def may_differ(delays_ms: tuple[int, int]) -> bool:
+    """Whether delays in this range may be by several clocks."""
+    return delays_ms[1] - delays_ms[0] >= SET_BACK_MS_MIN
+
+
+def has_slow(steps: Iterable[Step]) -> bool:
+    """Whether one of them was received after a quicker one that was sent after it: without that no clock was set back."""
+    return bool(_slow(steps))
+
+
+def _denies(one: SetBack, step: Step) -> bool:
+    """Whether a step shows that the first one was only delayed: it was sent after it, by the clock before it."""
+    is_quick = one.delay_ms - delay_ms(step) >= SET_BACK_MS_MIN
+    return is_quick and step.at_ms - one.begun_ms >= one.shift_ms
+
+
+def found_in(
+    steps: Iterable[Step], known: Sequence[SetBack], settled: Sequence[Span] = (), *, are_numbered: bool = True
+) -> list[SetBack]:
+    """The steps among these at which the clock was set back, beside those that are known.
+
+    Each is the first one by its clock. `settled` says when steps were sent that cannot be moved. `are_numbered`: the steps have
+    numbers, which show which of them were only delayed.
+    """
+    in_order = sorted(steps, key=_by_time)
+    found = [one for one in known if not _is_judged_again(one, in_order)][-CLOCKS_MAX:]
+    slow = _slow(in_order)
+    slow_ids = set(map(id, slow))
+    ends = [place for one in settled for place in ((one.from_ms, one.first_seq, 0), (one.to_ms, one.until_seq - 1, 0))]
+    places = sorted(ends + [place_of(_with_shift(one, 0)) for one in in_order if id(one) not in slow_ids])
+    by_delay = sorted(in_order, key=delay_ms)
+    # The clock that was set back least first: what was delayed lies between steps by it.
+    for alike in _groups(slow):
+        first = min((one for one in alike if one.is_timed), key=_by_time, default=None)
+        if first is None:
+            continue
+        level = _level(first, by_delay)
+        if any(one.begun_ms <= first.at_ms and _is_level(delay_ms(first), one.delay_ms) for one in found):
+            continue
+        of_clock = _judged(first, in_order, level, found, are_numbered=are_numbered)
+        if of_clock is not None and are_numbered:
+            delayed = [one for one in level if id(one) in slow_ids]
+            if _was_delayed(delayed, [0, *(one.shift_ms for one in found)], places, settled):
+                of_clock = None
+        if of_clock is not None:
+            found.append(of_clock)
+            if len(found) >= CLOCKS_MAX:
+                break
+        shift_ms = 0 if of_clock is None else of_clock.shift_ms
+        places = sorted([*places, *(place_of(_with_shift(one, shift_ms)) for one in level)])
+    return found
+
+
+def _is_judged_again(one: SetBack, in_order: Sequence[Step]) -> bool:
+    """Whether the steps show again what they showed of a clock, or deny it.
+
+    They do as long as its first step and one that was sent before it can be moved. After that it stays known.
+    """
+    if any(_denies(one, step) for step in in_order):
+        return True
+    # Its delay may be another one: that of a copy that was received before.
+    first = (one.begun_ms, one.seq, one.tie)
+    begun = any((step.at_ms, step.seq, step.tie) == first for step in in_order)
+    return begun and any(
+        step.at_ms > one.begun_ms and one.delay_ms - delay_ms(step) >= SET_BACK_MS_MIN for step in in_order
+    )
+
+
+def _groups(slow: Sequence[Step]) -> Iterator[Sequence[Step]]:
+    """The slow steps, which are sorted by delay, by groups with about one delay; at most `GROUPS_MAX` of them."""
+    at = 0
+    for _ in range(GROUPS_MAX):
+        if at == len(slow):
+            return
+        end = bisect_right(slow, delay_ms(slow[at]) + LEVEL_SPREAD_MS_MAX, key=delay_ms)
+        yield slow[at:end]
+        at = end
+
+
+def _level(first: Step, by_delay: Sequence[Step]) -> list[Step]:
+    """The steps with the delay of this one, from it on, in order of time."""
+    delay = delay_ms(first)
+    begin = bisect_left(by_delay, delay - LEVEL_SPREAD_MS_MAX, key=delay_ms)
+    end = bisect_right(by_delay, delay + LEVEL_SPREAD_MS_MAX, key=delay_ms)
+    return sorted((one for one in by_delay[begin:end] if one.at_ms >= first.at_ms), key=_by_time)
+
+
+def _slow(steps: Iterable[Step]) -> list[Step]:
+    """The steps that were received after a quicker one that was sent after them, the quickest first."""
+    slow: list[Step] = []
+    #: The steps received so far of which none is both later and quicker: with the time the delay rises.
+    quickest: list[Step] = []
+    for one in sorted(steps, key=_by_receipt):
+        at = bisect_right(quickest, one.at_ms, key=_by_time)
+        if at < len(quickest) and delay_ms(one) - delay_ms(quickest[at]) >= SET_BACK_MS_MIN:
+            slow.append(one)
+        if at == len(quickest) or delay_ms(quickest[at]) > delay_ms(one):
+            first = at
+            while first and delay_ms(quickest[first - 1]) >= delay_ms(one):
+                first -= 1
+            quickest[first:at] = [one]
+    return sorted(slow, key=delay_ms)
+
+
+def _was_delayed(
+    level: Sequence[Step], shifts_ms: Sequence[int], places: Sequence[Place], settled: Sequence[Span]
+) -> bool:
+    """Whether steps were only delayed, by a clock with one of these shifts: one lies, by number and time, between two others.
+
+    Or their numbers, with those around them, rise with the time up to that of another: they are of its run.
+    """
+    for shift_ms in shifts_ms:
+        own = [place_of(_with_shift(one, shift_ms)) for one in level]
+        if _rises(own, places):
+            return True
+        for place in own:
+            at = bisect_left(places, place)
+            lies_between = 0 < at < len(places) and places[at - 1][1] < place[1] < places[at][1]
+            # Where its number is settled, the step is of another run.
+            if lies_between and not any(
+                span.has(place[1]) and span.from_ms <= place[0] <= span.to_ms for span in settled
+            ):
+                return True
+    return False
+
+
+def _rises(own: Sequence[Place], places: Sequence[Place]) -> bool:
+    """Whether the numbers from the first of these places to the place after the last one rise with the time."""
+    begin, end = bisect_left(places, own[0]), bisect_right(places, own[-1])
+    if end == len(places) or (own[0][1] and begin and places[begin - 1][1] >= own[0][1]):
+        return False
+    numbers = [number for _, number, _ in sorted([*own, *places[begin : end + 1]])]
+    return all(one < following for one, following in pairwise(numbers))
+
+
+def _judged(
+    first: Step, in_order: Sequence[Step], level: Sequence[Step], known: Sequence[SetBack], *, are_numbered: bool
+) -> SetBack | None:
+    """What the steps show of the first one by a clock, if they show one; `level` have its delay.
+
+    `known` are the clocks that were set back by less.
+    """
+    later = in_order[bisect_right(in_order, first.at_ms, key=_by_time) :]
+    quick = [one for one in later if delay_ms(first) - delay_ms(one) >= SET_BACK_MS_MIN]
+    before = [one for one in quick if one.recv_ms < first.recv_ms]
+    if not before:
+        return None
+    base_ms = min(delay_ms(one) - shifted(one, known).shift_ms for one in before)
+    # Beginnings that were delayed alike are no clock.
+    beginnings = (one.at_ms for one in later if not one.seq and _is_level(delay_ms(one), delay_ms(first)))
+    until_ms = next(beginnings, None) if are_numbered else None
+    from_ms = first.at_ms + LEVEL_MS_MIN
+    own = [one for one in level if one.at_ms >= from_ms and (until_ms is None or one.at_ms < until_ms)]
+    recv_ms = min([first.recv_ms, *(one.recv_ms for one in own)])
+    found = SetBack(first.at_ms, delay_ms(first), delay_ms(first) - base_ms, recv_ms, first.seq, first.tie)
+    return found if own and not any(_denies(found, one) for one in quick) else None
+
+
+def _is_level(delay: int, other: int) -> bool:
+    """Whether two delays are about the same."""
+    return abs(delay - other) <= LEVEL_SPREAD_MS_MAX
+
+
+def _by_time(step: Step) -> int:
+    return step.at_ms
+
+
+def _by_receipt(step: Step) -> int:
+    return step.recv_ms
+
+
+def _by_delay(one: SetBack) -> int:
+    return one.delay_ms

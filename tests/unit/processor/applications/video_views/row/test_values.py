@@ -1,0 +1,185 @@
+"""Values of any kind: what is no measurement is not reported, and no value or clock makes a row that nobody can read."""
+
+from collections.abc import Callable
+
+import msgspec
+import pytest
+
+from services.processor.applications.video_views.app import application
+from services.processor.applications.video_views.beacons import mux as mux_source
+from services.processor.applications.video_views.beacons import native_epas
+from services.processor.engine.driver import Driver
+from shared import codec, topics
+from shared.partitioning import view_key
+from shared.schemas.beacon import Beacon
+from tests.unit.processor.applications.video_views.beacons import (
+    HOUR_MS,
+    RULES,
+    SKEW_MS,
+    T0,
+    Drive,
+    cmcd,
+    driver_of,
+    mux,
+    pipe,
+    rows,
+    watch,
+)
+from tests.unit.processor.applications.video_views.view.order.test_by_time import timed
+
+
+@pytest.mark.parametrize("nonsense", [-5, 1 << 62, 1 << 64, 1e300, "1e999", "nan", "-inf", "x", None, True, [], {}])
+def test_numbers_that_are_no_measurement_never_stop_a_partition(drive: Drive, nonsense: object) -> None:
+    driver = driver_of(drive)
+    names = ("video_source_bitrate", "view_watch_time", "view_start", "player_width")
+    pipe(driver, watch()[0])
+    pipe(driver, mux(2, "playing", 10, **dict.fromkeys(names, nonsense)))
+    pipe(driver, mux(3, "heartbeat", 10_000))
+    driver.advance_to(T0 + HOUR_MS)
+    (row,) = rows(driver)
+    assert row.watch_ms >= 0
+    assert row.bitrate_integral < 1 << 62
+
+
+def native(seq: int, event: str, at_ms: int, **attrs: object) -> Beacon:
+    return msgspec.structs.replace(timed("native", event, at_ms, **attrs), seq=seq)
+
+
+def epas(seq: int, event: str, at_ms: int, **attrs: object) -> Beacon:
+    return timed("epas", event, at_ms + seq, **attrs)
+
+
+NO_MEASUREMENT = [None, -5, "", "soon", "nan", True, [], {}, [[None, None]]]
+
+
+@pytest.mark.parametrize("nothing", NO_MEASUREMENT)
+def test_what_is_no_measurement_is_not_reported(drive: Drive, nothing: object) -> None:
+    """A startup of 0 ms would be the best there is."""
+    counters = (
+        "view_time_to_first_frame", "view_watch_time", "view_rebuffer_count", "player_startup_time", "page_load_time",
+        "view_dropped_frame_count", "view_total_upscaling", "view_max_upscale_percentage", "video_source_duration",
+        "player_width", "request_response_start",
+    )  # fmt: skip
+    driver = driver_of(drive)
+    pipe(driver, watch()[0])
+    pipe(driver, mux(2, "request", 10, request_start=T0, request_response_start=T0 + 40, player_width=640))
+    pipe(driver, mux(3, "playing", 400, view_watch_time=400, page_load_time=90))
+    pipe(driver, mux(4, "request", 500, **dict.fromkeys(counters, nothing)))
+    driver.advance_to(T0 + HOUR_MS)
+    (row,) = rows(driver)
+    assert (row.startup_ms, row.player_startup_ms, row.dropped_frames, row.video_duration_ms) == (None,) * 4
+    assert (row.upscale_integral, row.max_upscale, row.score_quality) == (None, None, None)
+    # What was emitted before still stands.
+    assert (row.watch_ms, row.page_load_ms, row.player_width, row.ttfb_sum_ms) == (400, 90, 640, 80)
+    assert row.player_measured == ["page_load_ms", "view_start_ms", "watch_ms"]
+
+
+@pytest.mark.parametrize("nothing", NO_MEASUREMENT)
+def test_what_is_no_measurement_of_the_others_is_not_reported(drive: Drive, nothing: object) -> None:
+    names = (
+        "startup_ms", "player_startup_ms", "page_load_ms", "dropped_frames", "live_latency_ms", "video_duration_ms",
+        "player_width", "asn", "request_ms", "request_ttfb_ms", "request_bytes",
+    )  # fmt: skip
+    driver = driver_of(drive)
+    pipe(driver, native(1, "viewstart", 0, **dict.fromkeys(names, nothing)))
+    pipe(driver, native(2, "playing", 700))
+    pipe(driver, native(3, "request", 800, **dict.fromkeys(names, nothing)))
+    for number, event in enumerate(("viewstart", "playing", "request")):
+        fields = dict.fromkeys(("msd", "bsa", "bsda", "dfa", "ltc", "ttfb", "ttlb"), nothing)
+        pipe(driver, cmcd(number, event, 700 * number, sta="p" if number else "s", **fields))
+    driver.advance_to(T0 + HOUR_MS)
+    measured = {
+        name: getattr(row, name)
+        for row in rows(driver)
+        for name in ("startup_ms", "player_startup_ms", "page_load_ms", "dropped_frames", "live_latency_ms_avg",
+                     "video_duration_ms", "player_width", "asn", "req_time_ms", "req_bytes", "ttfb_sum_ms")
+    }  # fmt: skip
+    assert measured.pop("startup_ms") == 700
+    assert set(measured.values()) == {None}
+    assert {tuple(row.player_measured) for row in rows(driver)} == {()}
+
+
+#: What JSON, or CMCD's syntax, can write for a value.
+ANYTHING = [
+    None, True, 0, -1, 0.5, 1 << 60, "", "x", "x" * 3_000, [], [1], {}, {"a": 1},
+    [["v", None]], [[5, "v"]], [["x", {"y": 1}]], [[[1], None]],
+]  # fmt: skip
+
+
+NAMES = {
+    mux: {*mux_source.FIELDS, "request_start", "player_program_time", "player_live_edge_program_time", "player_error_code",
+          "player_error_severity", "player_error_message", "player_error_business_exception"},
+    cmcd: {"sta", "e", "cid", "h", "cdn", "st", "br", "pb", "msd", "bsa", "bsda", "bsd", "dfa", "ec", "cen", "ltc", "rc",
+           "ttfb", "ttlb"},
+    native: {*native_epas.NATIVE_FIELDS, "error_code", "error_message", "business_exception", "ad_event",
+             "request_outcome", "request_ms"},
+    epas: {"contentId", "contentTitle", "contentUrl", "userId", "deviceId", "deviceModel", "live", "duration", "bitrate",
+           "width", "height", "code", "category", "message", "payload"},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("make", NAMES, ids=lambda make: make.__name__)
+@pytest.mark.parametrize("event", ["viewstart", "request", "error", "ad"])
+def test_no_value_of_any_attribute_is_rejected_or_makes_a_row_that_nobody_reads(
+    make: Callable[..., Beacon], event: str
+) -> None:
+    """What the collector has answered with success must fold: where the fold raises, its beacon is in no row."""
+    driver = Driver(application(RULES))
+    view_ids = [f"{name}-{number}" for name in NAMES[make] for number in range(len(ANYTHING))]
+    records = []
+    for name in sorted(NAMES[make]):
+        for number, value in enumerate(ANYTHING):
+            view_id = f"{name}-{number}"
+            for seq, what in enumerate(("viewstart", event, "playing"), make is not cmcd):
+                attrs = {"sta": "s", name: value} if what == event else {"sta": "p"}
+                beacon = msgspec.structs.replace(make(seq, what, 10 * seq, **attrs), view_id=view_id)
+                key = view_key(beacon.customer_id, view_id)
+                records.append((topics.BEACONS, key, codec.BEACON.encode(beacon), beacon.client_time_ms + SKEW_MS))
+    driver.pipe_all(records, commit_every=100)
+    driver.advance_to(T0 + HOUR_MS)
+    assert driver.outputs(topics.REJECTED) == []
+    # Reading them checks every type and bound.
+    assert sorted(row.view_id for row in rows(driver)) == sorted(view_ids)
+
+
+def test_a_players_clock_that_leaps_by_years_counts_a_day_at_the_most(drive: Drive) -> None:
+    driver = driver_of(drive)
+    for seq, event, at_ms in (
+        (0, "viewstart", 0),
+        (1, "playing", 5),
+        (2, "heartbeat", 1 << 50),
+        (3, "heartbeat", 1 << 51),
+    ):
+        sta = "s" if event == "viewstart" else "p"
+        pipe(driver, cmcd(seq, event, at_ms, sta=sta, br=[[1 << 62, "v"]]), seq)
+    driver.advance_to(T0 + HOUR_MS)
+    (row,) = rows(driver)
+    assert row.playing_ms <= 86_400_000
+    assert row.bitrate_integral <= 86_400_000 * 10_000_000_000
+
+
+@pytest.mark.parametrize("make", [mux, cmcd, native])
+@pytest.mark.parametrize("clock_ms", [0, 1 << 53])
+@pytest.mark.parametrize("leaps", [False, True])
+def test_with_any_clock_of_a_player_the_row_is_within_its_bounds(
+    drive: Drive, make: Callable[..., Beacon], clock_ms: int, leaps: bool
+) -> None:
+    """A row out of its bounds is read by nobody: the view would be lost."""
+
+    def beacon_at(seq: int, event: str, sta: str, now_ms: int) -> Beacon:
+        beacon = make(seq, event, 10 * seq, sta=sta)
+        # As the collector makes it: receive time - client time.
+        offset_ms = beacon.recv_time_ms - now_ms
+        return msgspec.structs.replace(beacon, client_time_ms=now_ms, clock_offset_ms=offset_ms)
+
+    driver = driver_of(drive)
+    first = 0 if make is cmcd else 1
+    story = [("viewstart", "s"), ("playing", "p"), ("seekstart", "k"), ("seekend", "p"), ("ended", "e")]
+    for number, (event, sta) in enumerate(story):
+        now_ms = T0 + number if leaps and number % 2 == 0 else clock_ms
+        pipe(driver, beacon_at(first + number, event, sta, now_ms), number)
+    driver.advance_to(T0 + HOUR_MS)
+    # Reading it checks every bound.
+    (row,) = rows(driver)
+    assert row.beacon_count == len(story)
+    assert max(row.startup_ms or 0, row.content_startup_ms or 0, row.max_seek_ms, row.seek_ms) <= 86_400_000
