@@ -107,11 +107,12 @@ def test_a_view_that_played_has_started_without_a_startup_time_and_sources_are_k
 
 
 def test_views_whose_value_is_unknown_are_a_row_of_their_own_in_rollups(spark: SparkSession) -> None:
-    views = [a_view(f"v{n}", cdn="fast" if n < 4 else None, watch_ms=10) for n in range(10)]
+    cdns = ["fast"] * 141 + [None] * 25
+    views = [a_view(f"v{n}", cdn=cdn, watch_ms=10) for n, cdn in enumerate(cdns)]
     rows = wide(coarser(minutes(counted(parsed(spark, *views)), ((), ("cdn",))), "hour")).collect()
     found = {(row["dimensions"], *row["members"]): (row["views"], row["watch_ms"]) for row in rows}
     # The API labels the member null "(unknown)".
-    assert found == {("",): (10, 100), ("cdn", "fast"): (4, 40), ("cdn", None): (6, 60)}
+    assert found == {("",): (166, 1_660), ("cdn", "fast"): (141, 1_410), ("cdn", None): (25, 250)}
 
 
 def test_the_members_with_the_most_views_are_kept_apart_and_the_rest_adds_up(spark: SparkSession) -> None:

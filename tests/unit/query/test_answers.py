@@ -8,14 +8,14 @@ from pathlib import Path
 import pytest
 
 from services.query.core import answer as answers
-from services.query.core.answer import About, Answer, Span
-from services.query.core.question import Question
+from services.query.core.answer import About, Answer, Breakdown, Span
+from services.query.core.question import AskedBreakdown, Question
 from services.query.core.sql import statements
 from services.query.rim.engine import Engine
 from shared.schemas.view import View
 from tests.unit.query.asking import asked, expect, question
 from tests.unit.query.reading import in_memory
-from tests.unit.query.recounting import a_view
+from tests.unit.query.recounting import DAY_MS, T0_MS, a_view
 
 ABOUT = About(Span(0, 0), None, [], None, is_exact=True, has_hot_rows=True)
 
@@ -39,3 +39,19 @@ def test_any_question_over_any_views_is_answered_as_a_recount_says(engine: Engin
     for _ in range(8):
         one = question(asked(chance))
         expect(one, answered(engine, one, views), views)
+
+
+def test_the_cdns_of_166_views_of_which_25_have_none_add_up_to_166(engine: Engine) -> None:
+    cdns = ["akamai"] * 80 + ["fastly"] * 40 + ["cloudfront"] * 21 + [None] * 25
+    views = [
+        a_view(random.Random(number), f"view-{number}", cdn=cdn, customer_id="acme", deleted=False)
+        for number, cdn in enumerate(cdns)
+    ]
+    range_ = {"customer": "acme", "from_": str(T0_MS - DAY_MS), "to": str(T0_MS + 6 * DAY_MS)}
+    one = question(AskedBreakdown(metrics="views", by="cdn", limit=2, order_by="views", order="descending", **range_))
+    answer = answered(engine, one, views)
+    assert isinstance(answer, Breakdown)
+    found = [(group.labels, group.n, group.metrics["views"].value) for group in answer.groups]
+    # "(other)" is what the limit leaves over.
+    assert found == [(["akamai"], 80, 80), (["fastly"], 40, 40), (["(unknown)"], 25, 25), (["(other)"], 21, 21)]
+    assert answer.n == sum(group.n for group in answer.groups) == 166

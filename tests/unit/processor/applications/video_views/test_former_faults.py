@@ -23,7 +23,7 @@ from tests.unit.processor.applications.video_views.beacons import (
 )
 from tests.unit.processor.applications.video_views.counted import newest
 from tests.unit.processor.applications.video_views.row.test_definitions import row_of
-from tests.unit.processor.applications.video_views.view.timing.test_time import CLIENTS, Client, Event, Steps, story
+from tests.unit.processor.applications.video_views.view.timing.stories import CLIENTS, Client, Event, Steps, story
 
 
 def rows_of(views: Iterable[list[Beacon]]) -> list[View]:

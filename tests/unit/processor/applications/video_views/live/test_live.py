@@ -4,11 +4,12 @@ from collections import Counter
 
 import msgspec
 
+from services.dashboard.live.slices import slices_of
 from services.processor.applications.video_views.app import application
 from services.processor.applications.video_views.live import board
 from services.processor.applications.video_views.live.cohorts import COHORTS_MAX
 from services.processor.engine.driver import Driver
-from shared.schemas.live import Live, LiveSlice
+from shared.schemas.live import BUCKET_MS, Live, LiveSlice
 from tests.unit.processor.applications.video_views.beacons import (
     HOUR_MS,
     RULES,
@@ -225,6 +226,21 @@ def test_viewers_and_finished_views_are_sliced_by_client(drive: Drive) -> None:
     for bucket in live(driver):
         finished.update({name: one.views_finished for name, one in bucket.slices.items()})
     assert finished["source=mux"] == 1
+
+
+def test_the_cdns_of_166_viewers_of_whom_25_have_none_add_up_to_166(drive: Drive) -> None:
+    """The page once showed CDNs that added up to 141 of 166 viewers: views without one were in no slice."""
+    cdns = ["akamai"] * 80 + ["fastly"] * 40 + ["cloudfront"] * 21 + [None] * 20 + [""] * 5
+    driver = drive(application(RULES, live_dimensions=("cdn",)))
+    for number, cdn in enumerate(cdns):
+        attrs = {} if cdn is None else {"video_cdn": cdn}
+        pipe(driver, mux(1, "viewstart", 10 + number, view_id=f"v{number}", **attrs))
+    driver.advance_to(T0 + 10_000)
+    records = live(driver)[-1:]
+    assert records[0].viewers_now == 166
+    shown = {one["value"]: one["viewers_now"] for one in slices_of([records], BUCKET_MS)["cdn"]}
+    assert shown == {"akamai": 80, "fastly": 40, "cloudfront": 21, "(unknown)": 25}
+    assert sum(shown.values()) == 166
 
 
 def test_a_view_without_a_value_counts_as_unknown_so_that_each_dimension_adds_up(drive: Drive) -> None:

@@ -6,6 +6,7 @@ import pytest
 
 from shared.schemas.beacon import Beacon
 from tests.unit.processor.applications.video_views.beacons import HOUR_MS, T0, Drive, cmcd, driver_of, mux, pipe, rows
+from tests.unit.processor.applications.video_views.row import test_definitions
 from tests.unit.processor.applications.video_views.test_real_players import row_of
 from tests.unit.processor.applications.video_views.view.order.test_by_time import timed
 
@@ -90,3 +91,16 @@ def test_a_seek_before_anything_else_was_reported_leads_back_to_nothing(drive: D
     ]
     # Times count from the start of the view.
     assert events(drive, story) == [(-1_000, "seekstart"), (0, "viewstart"), (1_000, "playing")]
+
+
+def test_the_timeline_is_the_beginning_of_a_life_without_end(drive: Drive) -> None:
+    story = [mux(1, "viewstart", 0)]
+    story += [mux(2 + n, "pause" if n % 2 else "playing", 1_000 * (n + 1)) for n in range(300)]
+    row = test_definitions.row_of(drive, story)
+    assert len(row.events) == 200
+    assert [(event.at_ms, event.event) for event in row.events[:3]] == [
+        (0, "viewstart"),
+        (1_000, "playing"),
+        (2_000, "pause"),
+    ]
+    assert row.beacon_count == 301

@@ -7,8 +7,8 @@ import pytest
 
 from tests.unit.processor.applications.video_views.beacons import HOUR_MS, MINUTE_MS
 from tests.unit.processor.applications.video_views.test_any_order import row_of
+from tests.unit.processor.applications.video_views.view.timing.stories import RATE, Event, story
 from tests.unit.processor.applications.video_views.view.timing.test_clock_witnesses import delayed
-from tests.unit.processor.applications.video_views.view.timing.test_time import RATE, Event, story
 
 Client = Literal["epas", "native"]
 CLIENTS: tuple[Client, ...] = ("epas", "native")

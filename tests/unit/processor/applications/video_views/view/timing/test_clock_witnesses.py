@@ -9,7 +9,7 @@ import pytest
 from shared.schemas.beacon import Beacon
 from tests.unit.processor.applications.video_views.beacons import HOUR_MS, MINUTE_MS, SKEW_MS, T0
 from tests.unit.processor.applications.video_views.test_any_order import row_of
-from tests.unit.processor.applications.video_views.view.timing.test_time import (
+from tests.unit.processor.applications.video_views.view.timing.stories import (
     CLIENTS,
     RATE,
     Client,

@@ -7,7 +7,7 @@ from services.processor.engine.driver import Driver
 from shared import topics
 from tests.unit.processor.applications.video_views.beacons import HOUR_MS, MINUTE_MS, RULES, SKEW_MS, T0, pipe
 from tests.unit.processor.applications.video_views.counted import assert_each_is_counted_once, newest
-from tests.unit.processor.applications.video_views.view.timing.test_time import (
+from tests.unit.processor.applications.video_views.view.timing.stories import (
     CLIENTS,
     RATE,
     Client,

@@ -8,7 +8,7 @@ import pytest
 
 from tests.unit.processor.applications.video_views.beacons import MINUTE_MS
 from tests.unit.processor.applications.video_views.test_any_order import row_of
-from tests.unit.processor.applications.video_views.view.timing.test_time import RATE, Event, beats, story
+from tests.unit.processor.applications.video_views.view.timing.stories import RATE, Event, beats, story
 
 Client = Literal["cmcd", "epas", "native"]
 CLIENTS: tuple[Client, ...] = ("cmcd", "epas", "native")

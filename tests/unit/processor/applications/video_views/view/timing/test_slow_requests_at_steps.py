@@ -7,9 +7,9 @@ import pytest
 from shared.schemas.beacon import Beacon
 from tests.unit.processor.applications.video_views.beacons import HOUR_MS, MINUTE_MS
 from tests.unit.processor.applications.video_views.test_any_order import row_of
+from tests.unit.processor.applications.video_views.view.timing.stories import CLIENTS, Client, Event, Steps, story
 from tests.unit.processor.applications.video_views.view.timing.test_clock_witnesses import delayed, played
 from tests.unit.processor.applications.video_views.view.timing.test_steps_in_requests import BLIND, counted
-from tests.unit.processor.applications.video_views.view.timing.test_time import CLIENTS, Client, Event, Steps, story
 
 PLAYED_MS = 302_100
 #: Plays on, with heartbeats of 30 s and no playhead.

@@ -8,8 +8,7 @@ import pytest
 from shared.schemas.beacon import Beacon
 from tests.unit.processor.applications.video_views.beacons import HOUR_MS, MINUTE_MS
 from tests.unit.processor.applications.video_views.test_any_order import row_of
-from tests.unit.processor.applications.video_views.view.timing.test_clock_witnesses import delayed, played
-from tests.unit.processor.applications.video_views.view.timing.test_time import (
+from tests.unit.processor.applications.video_views.view.timing.stories import (
     CLIENTS,
     RATE,
     SLEPT,
@@ -18,6 +17,7 @@ from tests.unit.processor.applications.video_views.view.timing.test_time import 
     beats,
     story,
 )
+from tests.unit.processor.applications.video_views.view.timing.test_clock_witnesses import delayed, played
 
 #: Plays, and gives no playhead: the times alone say what elapsed.
 BLIND: list[Event] = [
