@@ -19,11 +19,25 @@ GUIDE = Path(__file__).parents[3] / "CONTRIBUTING.md"
 
 @pytest.fixture
 def counts(monkeypatch: pytest.MonkeyPatch) -> Application:
-    """The guide's code, run beside the topics that its first step declares."""
-    for name, cleanup in (("COUNTS", "delete"), ("COUNTS_CHANGELOG", "compact")):
+    """The guide's first application."""
+    return guides("counts", {"COUNTS": "delete", "COUNTS_CHANGELOG": "compact"}, monkeypatch)
+
+
+@pytest.fixture
+def reports(monkeypatch: pytest.MonkeyPatch) -> Application:
+    """The guide's application with one of each."""
+    declared = {"REPORTS": "delete", "REPORTED": "delete", "REPORTS_CHANGELOG": "compact"}
+    return guides("reports", declared, monkeypatch)
+
+
+def guides(wanted: str, declared: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> Application:
+    """The guide's code, run beside the topics that it declares."""
+    for name, cleanup in declared.items():
         topic = Topic(name=name.lower(), key="k", schema="s", owner="test", cleanup=cleanup)  # type: ignore[arg-type]
         monkeypatch.setattr(topics, name, topic, raising=False)
-    (code,) = re.findall(r"```python\n(# services/.*?)```", GUIDE.read_text(), re.DOTALL)
+    (code,) = re.findall(
+        rf"```python\n(# services/processor/applications/{wanted}/.*?)```", GUIDE.read_text(), re.DOTALL
+    )
     names: dict[str, Any] = {}
     exec(compile(code, str(GUIDE), "exec"), names)
     application = names["APPLICATION"]
@@ -47,6 +61,23 @@ def test_it_sets_a_record_without_a_key_aside(counts: Application, drive: Callab
     driver = drive(counts)
     driver.pipe(BEACONS, None, b"x", at_ms=1_000)
     assert [output.value for output in driver.outputs(REJECTED)] == [b"x"]
+
+
+def test_the_guides_reports_are_joined_with_what_players_sent_in_the_minute_before(
+    reports: Application, drive: Callable[[Application], Driver]
+) -> None:
+    driver = drive(reports)
+    _, told = reports.inputs
+    for at_ms, value in ((1_000, b"old"), (70_000, b"stalled"), (80_000, b"error")):
+        driver.pipe(BEACONS, b"a", value, at_ms=at_ms)
+    driver.pipe(BEACONS, b"b", b"another", at_ms=85_000)
+    driver.pipe(told, b"a", b"it froze:", at_ms=90_000)
+    assert [(one.key, one.value) for one in driver.outputs(reports.outputs[0])] == [(b"a", b"it froze: stalled error")]
+    assert driver.rows == {"viewers": 2, "recent": 4, "viewer_timers": 4}
+    driver.advance_to(130_000)
+    assert driver.rows["recent"] == 3, "the timer `trim` has deleted what is old"
+    driver.advance_to(85_000 + 600_000)
+    assert driver.rows == {"viewers": 0, "recent": 0, "viewer_timers": 0}
 
 
 class Counting:

@@ -10,6 +10,7 @@ from services.processor.engine.state.failures import NOT_THE_APPLICATION
 from services.processor.engine.state.layers import Layers
 from services.processor.engine.state.map_spec import MapSpec
 from services.processor.engine.state.store_spec import Row, StoreSpec
+from services.processor.engine.state.timers_spec import TimersSpec
 
 
 class Clocked(Protocol):
@@ -87,13 +88,42 @@ class BoundMap:
         return self._row_key
 
     def items(
-        self, owner: bytes, limit: int, *, prefix: bytes = b"", after: bytes | None = None
+        self,
+        owner: bytes,
+        limit: int,
+        *,
+        prefix: bytes = b"",
+        after: bytes | None = None,
+        before: bytes | None = None,
     ) -> list[tuple[bytes, Any]]:
-        entries = self._spec.range_of(owner, prefix, after)
+        entries = self._spec.range_of(owner, prefix, after, before)
         return [(key[len(entries.owner) :], row) for key, row in self._layers.entries(entries, limit)]
 
     def clear(self, owner: bytes, limit: int, *, prefix: bytes = b"") -> int:
         return self._layers.clear(self._spec.range_of(owner, prefix), limit)
+
+
+class BoundTimers:
+    """The `NamedTimers` of one spec over a core's layers."""
+
+    def __init__(self, spec: TimersSpec, clocked: Clocked, layers: Layers) -> None:
+        self._spec = spec
+        self._clocked = clocked
+        self._layers = layers
+
+    def set(self, key: bytes, name: bytes, at_ms: int) -> None:
+        # As in `BoundStore.put`.
+        self._layers.put(self._spec.row_key(key, name), b"", max(at_ms, self._clocked.clock_ms + 1))
+
+    def at_ms(self, key: bytes, name: bytes) -> int:
+        entry = self._layers.entry(self._spec.row_key(key, name))
+        return 0 if entry is None else entry.deadline_ms
+
+    def cancel(self, key: bytes, name: bytes) -> None:
+        self._layers.delete(self._spec.row_key(key, name))
+
+    def clear(self, key: bytes, limit: int) -> int:
+        return self._layers.clear(self._spec.range_of(key), limit)
 
 
 class LookFailed(RuntimeError):
@@ -111,9 +141,16 @@ class CommittedReading:
         return row
 
     def items(
-        self, spec: MapSpec[Row], owner: bytes, limit: int, *, prefix: bytes = b"", after: bytes | None = None
+        self,
+        spec: MapSpec[Row],
+        owner: bytes,
+        limit: int,
+        *,
+        prefix: bytes = b"",
+        after: bytes | None = None,
+        before: bytes | None = None,
     ) -> list[tuple[bytes, Row]]:
-        entries = spec.range_of(owner, prefix, after)
+        entries = spec.range_of(owner, prefix, after, before)
         return [(key[len(entries.owner) :], row) for key, row in self._layers.committed_entries(entries, limit)]
 
     def page(self, spec: StoreSpec[Row], after: bytes, limit: int) -> list[tuple[bytes, Row]]:

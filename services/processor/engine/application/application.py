@@ -16,6 +16,7 @@ from services.processor.engine.record import Record
 from services.processor.engine.state.map_spec import MapSpec, RowMap
 from services.processor.engine.state.rows import Meta, NewerFormat
 from services.processor.engine.state.store_spec import QUARANTINE_STORE_ID, Row, Store, StoreSpec
+from services.processor.engine.state.timers_spec import NamedTimers, TimersSpec, timers_of
 from shared.topics import Profile, Topic
 
 __all__ = [
@@ -24,9 +25,11 @@ __all__ = [
     "Candidate",
     "Context",
     "EventTime",
+    "FiringTimers",
     "Lookup",
     "LookupWrong",
     "MapSpec",
+    "NamedTimers",
     "NotCoPartitioned",
     "Objects",
     "Processor",
@@ -37,7 +40,9 @@ __all__ = [
     "Store",
     "StoreSpec",
     "StoredObject",
+    "TimersSpec",
     "media_store",
+    "timers_of",
 ]
 
 #: How long an input that is behind, or whose leader is silent, holds the others back, ms; see `engine.inbox`.
@@ -79,6 +84,10 @@ class Context(Protocol):
         """The core's rows of a map that the application declared."""
         ...
 
+    def timers(self, spec: TimersSpec) -> NamedTimers:
+        """The core's named timers of a spec that the application declared."""
+        ...
+
     def emit(
         self,
         topic: Topic,
@@ -118,6 +127,18 @@ class Processor(Protocol):
 
 
 @runtime_checkable
+class FiringTimers(Protocol):
+    """A processor of an application that declares named timers."""
+
+    def fire_timer(self, spec: TimersSpec, key: bytes, name: bytes) -> None:
+        """The clock has reached the timer `name` of the row of `key`. It is cancelled already: set it to have it again.
+
+        If this raises, the row is rejected, with its timers and all that goes with it.
+        """
+        ...
+
+
+@runtime_checkable
 class ReleasingRows(Protocol):
     """A processor that has more to do when one of its rows is rejected or quarantined."""
 
@@ -137,7 +158,14 @@ class Rows(Protocol):
         ...
 
     def items(
-        self, spec: MapSpec[Row], owner: bytes, limit: int, *, prefix: bytes = b"", after: bytes | None = None
+        self,
+        spec: MapSpec[Row],
+        owner: bytes,
+        limit: int,
+        *,
+        prefix: bytes = b"",
+        after: bytes | None = None,
+        before: bytes | None = None,
     ) -> list[tuple[bytes, Row]]:
         """The first `limit` entries of an owner in a map that the application declared: as `RowMap.items`, of committed rows."""
         ...
@@ -248,6 +276,10 @@ class Application:
     def __post_init__(self) -> None:
         if any(store.id == QUARANTINE_STORE_ID for store in self.stores):
             raise ValueError(f"store id {QUARANTINE_STORE_ID} is the engine's own")
+        names = {store.name for store in self.stores}
+        for store in self.stores:
+            if isinstance(store, TimersSpec) and store.goes_with not in names:
+                raise ValueError(f"timers {store.name} are of store {store.goes_with}, which is not declared")
 
     @property
     def topics(self) -> tuple[Topic, ...]:

@@ -22,7 +22,14 @@ class CommittedRows(Protocol):
         ...
 
     def items(
-        self, spec: MapSpec[Row], owner: bytes, limit: int, *, prefix: bytes = b"", after: bytes | None = None
+        self,
+        spec: MapSpec[Row],
+        owner: bytes,
+        limit: int,
+        *,
+        prefix: bytes = b"",
+        after: bytes | None = None,
+        before: bytes | None = None,
     ) -> list[tuple[bytes, Row]]:
         """The first `limit` entries of an owner in a map that the application declared: as `RowMap.items`, of committed rows."""
         ...

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from services.processor.engine.application.access import BoundMap, BoundStore
+from services.processor.engine.application.access import BoundMap, BoundStore, BoundTimers
 from services.processor.engine.application.application import Application
 from services.processor.engine.application.media_requests import MediaRequest
 from services.processor.engine.core.checkpoint import Draft
@@ -11,6 +11,7 @@ from services.processor.engine.record import Record
 from services.processor.engine.state.layers import Layers
 from services.processor.engine.state.map_spec import MapSpec
 from services.processor.engine.state.store_spec import StoreSpec
+from services.processor.engine.state.timers_spec import TimersSpec
 from shared.topics import Topic
 
 
@@ -39,8 +40,15 @@ class CoreContext:
 
     def map(self, spec: MapSpec[Any]) -> BoundMap:
         """The core's rows of a map that the application declared; raises ValueError for another."""
+        if isinstance(spec, TimersSpec):
+            raise ValueError(f"store {spec.name} is of timers")
         self._check_declared(spec)
         return BoundMap(spec, self._layers)
+
+    def timers(self, spec: TimersSpec) -> BoundTimers:
+        """The core's timers of a spec that the application declared; raises ValueError for another."""
+        self._check_declared(spec)
+        return BoundTimers(spec, self, self._layers)
 
     def _check_declared(self, spec: StoreSpec[Any]) -> None:
         if not any(declared is spec for declared in self._application.stores):

@@ -116,10 +116,17 @@ class StoredRows:
         return None if row is None else self._decoded(spec, row)
 
     def items(
-        self, spec: MapSpec[Row], owner: bytes, limit: int, *, prefix: bytes = b"", after: bytes | None = None
+        self,
+        spec: MapSpec[Row],
+        owner: bytes,
+        limit: int,
+        *,
+        prefix: bytes = b"",
+        after: bytes | None = None,
+        before: bytes | None = None,
     ) -> list[tuple[bytes, Row]]:
-        of_owner, first, before = spec.range_of(owner, prefix, after)
-        return [(key[len(of_owner) :], self._decoded(spec, row)) for key, row in self._store.page(first, before, limit)]
+        of_owner, first, end = spec.range_of(owner, prefix, after, before)
+        return [(key[len(of_owner) :], self._decoded(spec, row)) for key, row in self._store.page(first, end, limit)]
 
     def _decoded(self, spec: StoreSpec[Row], row: bytes) -> Row:
         _, store_format, payload = unpack(row)

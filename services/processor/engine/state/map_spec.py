@@ -33,22 +33,31 @@ class MapSpec(StoreSpec[Row]):
         """The key of an entry's row."""
         return bytes([self.id]) + owner.replace(b"\x00", b"\x00\xff") + _OWNER_END + entry
 
-    def range_of(self, owner: bytes, prefix: bytes = b"", after: bytes | None = None) -> EntryRange:
-        """The owner's entries that begin with `prefix` and are greater than `after`."""
+    def range_of(
+        self, owner: bytes, prefix: bytes = b"", after: bytes | None = None, before: bytes | None = None
+    ) -> EntryRange:
+        """The owner's entries that begin with `prefix`, are greater than `after` and less than `before`."""
         of_owner = self.row_key(owner, b"")
         first = of_owner + prefix
         if after is not None:
             # The least key that is greater.
             first = max(first, of_owner + after + b"\x00")
-        return EntryRange(of_owner, first, end_of(of_owner + prefix))
+        end = end_of(of_owner + prefix)
+        return EntryRange(of_owner, first, end if before is None else max(first, min(end, of_owner + before)))
 
     def record_key_of(self, key: bytes) -> bytes:
-        owner = key[: key.index(_OWNER_END)].replace(b"\x00\xff", b"\x00")
+        owner, _ = owner_and_entry(key)
         return owner if self.record_key is None else self.record_key(owner)
 
     def prefix_of(self, record_key: bytes) -> bytes:
         escaped = record_key.replace(b"\x00", b"\x00\xff")
         return escaped + _OWNER_END if self.record_key is None else escaped
+
+
+def owner_and_entry(key: bytes) -> tuple[bytes, bytes]:
+    """The owner and the entry of a row's key, without the store's id."""
+    owner, _, entry = key.partition(_OWNER_END)
+    return owner.replace(b"\x00\xff", b"\x00"), entry
 
 
 def owner_of(row_key: bytes) -> bytes:
@@ -72,11 +81,18 @@ class RowMap(Protocol[Row]):
         ...
 
     def items(
-        self, owner: bytes, limit: int, *, prefix: bytes = b"", after: bytes | None = None
+        self,
+        owner: bytes,
+        limit: int,
+        *,
+        prefix: bytes = b"",
+        after: bytes | None = None,
+        before: bytes | None = None,
     ) -> list[tuple[bytes, Row]]:
         """The owner's first `limit` entries with their rows, in the order of their bytes, as they are now.
 
-        Only entries that begin with `prefix` and are greater than `after`. What is put or deleted later does not change the list.
+        Only entries that begin with `prefix`, are greater than `after` and less than `before`. What is put or deleted later does
+        not change the list.
         For any limit, costs a look at each entry of the owner that is not yet in the local store.
         """
         ...

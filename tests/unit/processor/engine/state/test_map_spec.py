@@ -48,6 +48,14 @@ def test_a_range_has_what_begins_with_the_prefix(owner: bytes, entry: bytes, pre
     assert (first <= key < before) == (entry.startswith(prefix) and entry > after)
 
 
+@given(near, near, near, near, near)
+def test_a_range_ends_before_an_entry(owner: bytes, entry: bytes, prefix: bytes, after: bytes, end: bytes) -> None:
+    key = NUMBERS.row_key(owner, entry)
+    _, first, before = NUMBERS.range_of(owner, prefix, after, end)
+    assert (first <= key < before) == (entry.startswith(prefix) and after < entry < end)
+    assert first <= before
+
+
 class Story:
     """A map over a local store, beside a model of it."""
 
