@@ -19,7 +19,7 @@ from services.accounts.commands import login_link, make_tenant
 from shared.schemas.alerts.event import AlertEvent
 from shared.schemas.view import View
 from shared.topics import BEACONS, LIVE, REJECTED
-from tests.integration import page_alerts
+from tests.integration import page_alerts, page_settings
 from tests.integration.brokers import broker_with_topics
 from tests.integration.dashboard_parts import WATCHER
 from tests.integration.page_parts import (
@@ -43,7 +43,7 @@ ZONE: Final = "Europe/Berlin"
 PHONE: Final = {"width": 390, "height": 844}
 SCREENS: Final = (
     *("", "explore", "errors", "views", "titles", "view?customer=acme&view=view-of-x", "alerts", "settings"),
-    *("integration", "integration?customer=acme"),
+    *("integration", "integration?customer=acme", *page_settings.SCREENS),
 )
 #: What reaches beyond the screen.
 _TOO_WIDE: Final = """(width) => document.documentElement.scrollWidth <= width ? [] : [...document.querySelectorAll("main *")]
@@ -598,6 +598,24 @@ def test_an_incident_shows_its_course_and_what_people_do_with_it(
     page.locator("#new-comment [name=text]").fill("We called the CDN.")
     page.locator("#new-comment").get_by_role("button", name="Save").click()
     expect(page.locator("#comments")).to_contain_text("We called the CDN.", timeout=SOON_MS)
+
+
+def test_a_write_keys_origins_and_limits_are_changed_on_the_screen(seen: Seen, looked: Looked) -> None:
+    seen.open("settings?part=environments&of=acme")
+    page_settings.makes_changes_and_revokes_a_key(seen.page, looked.installation.postgres.dsn)
+
+
+def test_somebody_of_two_organisations_goes_from_one_to_the_other(browser: Browser, looked: Looked) -> None:
+    dsn, email = looked.installation.postgres.dsn, "both@initech.example"
+    make_tenant(dsn, organisation="Initech", email=email, customers=("initech",))
+    context = logged_in(browser, looked, email)
+    try:
+        seen = Seen(context.new_page(), looked.url)
+        seen.open("settings")
+        expect(seen.page.locator("main")).to_contain_text("Initech · owner", timeout=SOON_MS)
+        page_settings.works_in_another_organisation(seen.page, dsn, email)
+    finally:
+        context.close()
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

@@ -13,10 +13,11 @@ from services.accounts.core.roles import Permission
 #: public: anybody; nothing of anybody's is in the answer.
 #: account: anybody who is logged in, about the own account.
 #: organisation: the answer is cut to the customers that the asker may see; the handler does that.
+#: team: what belongs to the organisation itself (people, its tokens, its log), not to a token for some of its customers.
 #: customer: the query's parameter `customer` names one that the asker may see; the guard answers 404 for every other.
 #: installation: what belongs to no customer, for those who run the installation.
 #: elsewhere: the request is passed on to a service that has the same guard; it finds out who asks.
-Whose = Literal["public", "account", "organisation", "customer", "installation", "elsewhere"]
+Whose = Literal["public", "account", "organisation", "team", "customer", "installation", "elsewhere"]
 
 
 @dataclass(frozen=True)
@@ -39,10 +40,12 @@ METRICS: Final = Access("organisation", Permission.READ_METRICS)
 METRICS_OF_ONE: Final = Access("customer", Permission.READ_METRICS)
 VIEWS: Final = Access("organisation", Permission.READ_VIEWS)
 VIEWS_OF_ONE: Final = Access("customer", Permission.READ_VIEWS)
-OWNERS: Final = Access("organisation", Permission.OWN)
+OWNERS: Final = Access("team", Permission.OWN)
 #: The handler looks at the permission: it depends on what is asked for.
 ORGANISATION: Final = Access("organisation")
 MANAGEMENT: Final = Access("organisation", Permission.MANAGE)
+TEAM: Final = Access("team", Permission.READ_METRICS)
+TEAM_MANAGEMENT: Final = Access("team", Permission.MANAGE)
 INSTALLATION: Final = Access("installation")
 INSTALLATION_PAGE: Final = Access("installation", is_page=True)
 

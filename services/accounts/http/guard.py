@@ -166,6 +166,8 @@ def _denied(
         return _nothing(access)
     if access.permission is not None and not principal.may(access.permission):
         return refused(403, "permission", f"this needs the permission {access.permission}")
+    if access.whose == "team" and not principal.scope.is_whole:
+        return refused(403, "permission", "a token for some customers has no business with the organisation")
     if access.whose == "customer":
         customer_ids: list[Any] = request.query.getall("customer", [])
         if len(customer_ids) != 1 or not CUSTOMER_ID.fullmatch(customer_ids[0]):

@@ -25,6 +25,7 @@ class Identities:
         self._clock = clock
         self._ownership = Ownership()
         self._known: dict[_Key, tuple[float, Principal]] = {}
+        self._changes = 0
 
     async def principal(self, credential: Credential) -> Principal | None:
         """Whose it is; None for nobody's. Raises `PostgresAway`, `NotPublished` or `QueryRefused`: then nothing is known."""
@@ -32,10 +33,11 @@ class Identities:
         known = self._known.get(key)
         if known is not None and self._clock() - known[0] < FRESH_SECONDS:
             return known[1]
-        asked_at = self._clock()
+        asked_at, changes = self._clock(), self._changes
         found = await self._postgres.ask(partial(principal_of, ownership=self._ownership, credential=credential))
         self._known.pop(key, None)
-        if found is not None:
+        # What was read before a change of here may be from before it: it is used once, and not remembered.
+        if found is not None and changes == self._changes:
             while len(self._known) >= REMEMBERED_MAX:
                 del self._known[next(iter(self._known))]
             self._known[key] = asked_at, found
@@ -44,3 +46,4 @@ class Identities:
     def forget(self) -> None:
         """Asks Postgres again for everybody: something has changed here."""
         self._known.clear()
+        self._changes += 1

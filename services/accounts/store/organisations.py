@@ -16,7 +16,8 @@ CUSTOMERS_MAX: Final = 10_000
 _ORGANISATIONS: Final = """
     SELECT o.id::text AS id, o.name, o.owns_rest AS runs_installation, o.created_at,
         (SELECT count(*) FROM accounts.members AS m WHERE m.organisation_id = o.id) AS people,
-        (SELECT count(*) FROM accounts.customers AS c WHERE c.organisation_id = o.id) AS customers
+        (SELECT count(*) FROM accounts.customers AS c WHERE c.organisation_id = o.id) AS customers,
+        EXISTS (SELECT FROM accounts.members AS m WHERE m.organisation_id = o.id AND m.person_id = %(person_id)s::uuid) AS is_member
     FROM accounts.organisations AS o
     WHERE o.id::text > %(after)s AND (%(all)s OR o.id = %(organisation_id)s::uuid
         OR EXISTS (SELECT FROM accounts.members AS m WHERE m.organisation_id = o.id AND m.person_id = %(person_id)s::uuid))
@@ -67,6 +68,8 @@ class Organisation:
     created_at: datetime
     people: int
     customers: int
+    #: Whether the asker is a person in it.
+    is_member: bool
 
 
 @dataclass(frozen=True)

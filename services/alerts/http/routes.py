@@ -101,7 +101,7 @@ class AlertRoutes:
 
     async def make_receiver(self, request: web.Request) -> web.Response:
         """Adds a receiver."""
-        _, actor = self._editor(request)
+        _, actor = self._editor(request, of_all=True)
         body = await body_of(request, bodies.NewReceiver)
         made = await self._alerting.add_receiver(
             actor, name=body.name, kind=body.kind, target=body.target, template=body.template
@@ -110,7 +110,7 @@ class AlertRoutes:
 
     async def change_receiver(self, request: web.Request) -> web.Response:
         """Changes a receiver."""
-        _, actor = self._editor(request)
+        _, actor = self._editor(request, of_all=True)
         body = await body_of(request, bodies.ReceiverChange)
         await self._alerting.change_receiver(
             id_of(request), actor, name=body.name, target=body.target, template=body.template
@@ -119,13 +119,13 @@ class AlertRoutes:
 
     async def delete_receiver(self, request: web.Request) -> web.Response:
         """Deletes a receiver."""
-        _, actor = self._editor(request)
+        _, actor = self._editor(request, of_all=True)
         await self._alerting.delete_receiver(id_of(request), actor)
         return web.Response(status=204)
 
     async def test_receiver(self, request: web.Request) -> web.Response:
         """Sends a test to a receiver."""
-        _, actor = self._editor(request)
+        _, actor = self._editor(request, of_all=True)
         delivery_id = await self._alerting.test_receiver(id_of(request), actor, number=secrets.token_hex(12))
         return json_answer(bodies.Made(id=delivery_id), status=201)
 
@@ -133,12 +133,13 @@ class AlertRoutes:
         """Messages to the organisation's receivers."""
         asked = asked_of(request, bodies.AskedDeliveries)
         principal = principal_of(request)
+        _check_whole(principal)
         found = await self._alerting.deliveries(principal.organisation_id, asked.state, rows_of(asked.limit))
         return json_answer(bodies.DeliveryList(deliveries=[delivery_of(one) for one in found]))
 
     async def deliver_again(self, request: web.Request) -> web.Response:
         """Tries a dead message again."""
-        principal, _ = self._editor(request)
+        principal, _ = self._editor(request, of_all=True)
         await self._alerting.deliver_again(id_of(request), principal.organisation_id)
         return web.Response(status=204)
 
@@ -195,9 +196,11 @@ class AlertRoutes:
             raise Refused(Problem(409, "An incident has no more comments", "comments-full"))
         return web.Response(status=204)
 
-    def _editor(self, request: web.Request) -> tuple[Principal, Actor]:
-        """Who changes something: a person who may edit, or a token that may manage."""
+    def _editor(self, request: web.Request, *, of_all: bool = False) -> tuple[Principal, Actor]:
+        """Who changes something: a person who may edit, or a token that may manage; `of_all`: what all customers share."""
         principal = principal_of(request)
+        if of_all:
+            _check_whole(principal)
         if not (principal.may(Permission.EDIT) or principal.may(Permission.MANAGE)):
             raise Refused(Problem(403, "This needs the permission edit, or manage", "permission"))
         address = client_address(request.remote or "", request.headers.getall("X-Forwarded-For", []), self._proxies)
@@ -239,6 +242,12 @@ class AlertRoutes:
                 return problem_response(Problem(502, "Postgres refuses the query", "postgres-refuses"))
 
         return answer
+
+
+def _check_whole(principal: Principal) -> None:
+    """Receivers have messages of all customers of an organisation: they are none of a token's for some of them."""
+    if not principal.scope.is_whole:
+        raise Refused(Problem(403, "A token for some customers has no business with receivers", "permission"))
 
 
 _HANDLERS: Final[dict[str, Handler]] = {

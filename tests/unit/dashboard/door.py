@@ -6,7 +6,7 @@ from typing import Final
 from services.accounts.core.credentials import ID_BYTES, SECRET_BYTES, Credential, Kind, new_credential
 from services.accounts.core.customer_scope import EVERYTHING, CustomerScope
 from services.accounts.core.principal import Principal
-from services.accounts.core.roles import Permission, Role, permissions_of
+from services.accounts.core.roles import TOKEN_SCOPES, Permission, Role, permissions_of
 from services.accounts.http.guard import Cookie
 from services.accounts.http.hosts import Hosts
 from services.accounts.http.identities import Identities
@@ -48,6 +48,9 @@ GLOBEX_VIEWER: Final = credential(Kind.SESSION, 3)
 ENDED: Final = credential(Kind.SESSION, 4)
 METRICS_TOKEN: Final = credential(Kind.TOKEN, 5)
 VIEWS_TOKEN: Final = credential(Kind.TOKEN, 6)
+#: Every scope, for one customer, and for all of globex.
+TEAM_TOKEN: Final = credential(Kind.TOKEN, 7)
+WHOLE_TOKEN: Final = credential(Kind.TOKEN, 8)
 _GLOBEX: Final = CustomerScope(own=frozenset({"globex", "globex-tv"}))
 
 
@@ -63,6 +66,8 @@ class Known(Identities):
             GLOBEX_VIEWER: person(Role.VIEWER, _GLOBEX, organisation="globex"),
             METRICS_TOKEN: token(frozenset({Permission.READ_METRICS}), _GLOBEX),
             VIEWS_TOKEN: token(frozenset({Permission.READ_VIEWS}), _GLOBEX),
+            TEAM_TOKEN: token(frozenset(TOKEN_SCOPES), _GLOBEX.restricted_to(["globex"])),
+            WHOLE_TOKEN: token(frozenset(TOKEN_SCOPES), _GLOBEX),
         }
 
     async def principal(self, credential: Credential) -> Principal | None:

@@ -9,7 +9,7 @@ import msgspec
 from aiohttp import web
 
 from services.accounts.core.pages import CursorWrong, cut
-from services.accounts.http.access import MANAGEMENT
+from services.accounts.http.access import TEAM_MANAGEMENT
 from services.accounts.http.v1.operations import Call, Operation, PageAsked, ms
 from services.accounts.management import Management
 from services.accounts.service import Accounts
@@ -66,7 +66,7 @@ class AuditOperations:
                 "get",
                 "/v1/audit",
                 "The audit log, the newest rows first",
-                MANAGEMENT,
+                TEAM_MANAGEMENT,
                 self.entries,
                 Entries,
                 query=EntriesAsked,
@@ -75,7 +75,7 @@ class AuditOperations:
                 "get",
                 "/v1/audit/export",
                 "The whole audit log as CSV or JSON lines",
-                MANAGEMENT,
+                TEAM_MANAGEMENT,
                 self.export,
                 Entry,
                 query=ExportAsked,

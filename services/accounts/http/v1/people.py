@@ -7,7 +7,7 @@ import msgspec
 
 from services.accounts.core.pages import cut
 from services.accounts.core.roles import Role, may_give
-from services.accounts.http.access import MANAGEMENT, METRICS
+from services.accounts.http.access import TEAM, TEAM_MANAGEMENT
 from services.accounts.http.identities import Identities
 from services.accounts.http.problems import forbidden, unknown
 from services.accounts.http.v1.operations import Call, Done, Operation, PageAsked, ms, ms_or_none
@@ -95,14 +95,14 @@ class PeopleOperations:
     def operations(self) -> list[Operation]:
         """All of them."""
         return [
-            Operation("get", "/v1/people", "Members", METRICS, self.people, People, query=PageAsked),
-            Operation("patch", "/v1/people/{id}", "Another role", MANAGEMENT, self.change, body=RoleChange),
-            Operation("delete", "/v1/people/{id}", "Removes a member", MANAGEMENT, self.remove),
+            Operation("get", "/v1/people", "Members", TEAM, self.people, People, query=PageAsked),
+            Operation("patch", "/v1/people/{id}", "Another role", TEAM_MANAGEMENT, self.change, body=RoleChange),
+            Operation("delete", "/v1/people/{id}", "Removes a member", TEAM_MANAGEMENT, self.remove),
             Operation(
                 "post",
                 "/v1/people/{id}/end-sessions",
                 "Logs a member out everywhere",
-                MANAGEMENT,
+                TEAM_MANAGEMENT,
                 self.end_sessions,
                 Ended,
             ),
@@ -110,7 +110,7 @@ class PeopleOperations:
                 "get",
                 "/v1/invitations",
                 "Open invitations",
-                MANAGEMENT,
+                TEAM_MANAGEMENT,
                 self.invitations,
                 Invitations,
                 query=PageAsked,
@@ -119,13 +119,13 @@ class PeopleOperations:
                 "post",
                 "/v1/invitations",
                 "Invites somebody; one that is open for the same address ends",
-                MANAGEMENT,
+                TEAM_MANAGEMENT,
                 self.invite,
                 MadeInvitation,
                 body=NewInvitation,
                 status=201,
             ),
-            Operation("delete", "/v1/invitations/{id}", "Withdraws it", MANAGEMENT, self.withdraw),
+            Operation("delete", "/v1/invitations/{id}", "Withdraws it", TEAM_MANAGEMENT, self.withdraw),
         ]
 
     async def people(self, call: Call) -> People:

@@ -20,7 +20,10 @@ Name = Annotated[str, msgspec.Meta(min_length=1, max_length=200)]
 
 
 class OneOrganisation(msgspec.Struct, frozen=True):
-    """An organisation. `customers` counts the listed ones: who runs the installation owns all others too."""
+    """An organisation. `customers` counts the listed ones: who runs the installation owns all others too.
+
+    `is_member`: whether the asker is a person in it, and may enter it.
+    """
 
     id: str
     name: str
@@ -28,6 +31,7 @@ class OneOrganisation(msgspec.Struct, frozen=True):
     created_ms: int
     people: int
     customers: int
+    is_member: bool
 
 
 class Organisations(msgspec.Struct, frozen=True):
@@ -172,7 +176,9 @@ class TenantOperations:
         )
         page, after = cut(rows, call.query.limit, lambda row: row.id)
         listed = [
-            OneOrganisation(row.id, row.name, row.runs_installation, ms(row.created_at), row.people, row.customers)
+            OneOrganisation(
+                row.id, row.name, row.runs_installation, ms(row.created_at), row.people, row.customers, row.is_member
+            )
             for row in page
         ]
         return Organisations(listed, after)

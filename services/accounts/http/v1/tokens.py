@@ -7,7 +7,7 @@ import msgspec
 
 from services.accounts.core.pages import cut
 from services.accounts.core.roles import Permission, token_scopes
-from services.accounts.http.access import MANAGEMENT
+from services.accounts.http.access import MANAGEMENT, TEAM_MANAGEMENT
 from services.accounts.http.identities import Identities
 from services.accounts.http.problems import forbidden, unknown
 from services.accounts.http.v1.operations import DAYS_MAX, Call, Done, Operation, PageAsked, ms, ms_or_none
@@ -63,7 +63,7 @@ class TokenOperations:
     def operations(self) -> list[Operation]:
         """All of them."""
         return [
-            Operation("get", "/v1/tokens", "API tokens", MANAGEMENT, self.tokens, Tokens, query=PageAsked),
+            Operation("get", "/v1/tokens", "API tokens", TEAM_MANAGEMENT, self.tokens, Tokens, query=PageAsked),
             Operation(
                 "post",
                 "/v1/tokens",
@@ -74,7 +74,7 @@ class TokenOperations:
                 body=NewToken,
                 status=201,
             ),
-            Operation("delete", "/v1/tokens/{id}", "Revokes it", MANAGEMENT, self.revoke),
+            Operation("delete", "/v1/tokens/{id}", "Revokes it", TEAM_MANAGEMENT, self.revoke),
         ]
 
     async def tokens(self, call: Call) -> Tokens:

@@ -20,7 +20,7 @@ export const SCREENS = [
   { name: "incident", title: "Incident", isListed: false, load: () => import("../screens/incident.js") },
   { name: "view", title: "View", isListed: false, load: () => import("../screens/view.js") },
   { name: "integration", title: "Integration", isListed: true, load: () => import("../screens/integration.js") },
-  { name: "settings", title: "Settings", isListed: true, load: () => import("../screens/settings.js") },
+  { name: "settings", title: "Settings", isListed: true, load: () => import("../screens/settings/settings.js") },
 ];
 
 /** @param {string} name */

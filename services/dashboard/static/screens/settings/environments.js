@@ -1,0 +1,28 @@
+// @ts-check
+// Settings: environments of the organisation, and the write keys of one.
+
+import { Answered } from "../../parts/asking.js";
+import { html } from "../../parts/html.js";
+import { go, Link, place } from "../../parts/place.js";
+import { session } from "../../parts/session.js";
+import Keys from "./keys.js";
+import { given, may, Table, useList, when } from "./lists.js";
+
+export default function Environments() {
+  const { found, act, wrong } = useList("/v1/customers?limit=500");
+  const { more } = place.value;
+  const make = (/** @type {Event} */ event) => {
+    const { id, name } = given(event);
+    act("POST", "/v1/customers", id ? { id, name } : { name });
+  };
+  const show = (/** @type {Event} */ event) => go({ more: { ...more, of: String(given(event).of).trim() } });
+  return html`${wrong}
+    ${may("manage") && html`<form class="pick" onSubmit=${make}>
+      <label>Name <input name="name" maxlength="200" required /></label>
+      ${session.value?.operates && html`<label>Id <input name="id" maxlength="64" pattern="[A-Za-z0-9_\\-]+" placeholder="chosen" /></label>`}
+      <button type="submit">Make an environment</button></form>`}
+    <${Answered} of=${found} draw=${(/** @type {any} */ data) => (data.customers.length === 0 ? html`<p class="empty">No environment is listed: every customer that no other organisation owns is yours.</p>` : html`<${Table} label="Environments" heads=${["Id", "Name", "Since"]}>${data.customers.map((/** @type {any} */ one) => html`<tr key=${one.id}><th scope="row"><${Link} to=${{ more: { ...more, of: one.id } }}>${one.id}<//></th><td>${one.name}</td><td>${when(one.created_ms)}</td></tr>`)}<//>`)} />
+    <h3>Write keys</h3>
+    <form class="pick" onSubmit=${show}><label>Of environment <input name="of" value=${more.of ?? ""} maxlength="64" required /></label><button type="submit">Show</button></form>
+    ${more.of && html`<${Keys} key=${more.of} customer=${more.of} />`}`;
+}

@@ -1,0 +1,52 @@
+// @ts-check
+// What the parts of Settings have in common: lists that are changed, tables, and what is shown once.
+
+import { useSignal } from "@preact/signals";
+import { momentText } from "../../core/ranges.js";
+import { useFetched } from "../../parts/asking.js";
+import { html } from "../../parts/html.js";
+import { place } from "../../parts/place.js";
+import { change, session } from "../../parts/session.js";
+
+export const ROLES = ["viewer", "editor", "admin", "owner"];
+
+export const may = (/** @type {string} */ permission) => session.value?.permissions.includes(permission) ?? false;
+export const when = (/** @type {number | null} */ at_ms) => (at_ms === null ? "–" : momentText(at_ms, place.value.tz));
+
+/** A list of the API that is read again after each change, and the changes: what went wrong is said beside it. @param {string | null} path */
+export function useList(path) {
+  const version = useSignal(0);
+  const problem = useSignal("");
+  const found = useFetched(path && `${path} ${version.value}`, () => /** @type {string} */ (path));
+  const act = async (/** @type {string} */ method, /** @type {string} */ to, /** @type {any} */ body = undefined) => {
+    try {
+      problem.value = "";
+      const answer = await change(method, to, body);
+      version.value += 1;
+      return answer;
+    } catch (error) {
+      const { title, detail } = /** @type {any} */ (error);
+      problem.value = `${title}. ${detail}`;
+      return null;
+    }
+  };
+  const wrong = problem.value && html`<p class="notice" role="alert">${problem.value}</p>`;
+  return { found, act, wrong };
+}
+
+/** What a form holds, by name. @param {Event} event */
+export function given(event) {
+  event.preventDefault();
+  return Object.fromEntries(new FormData(/** @type {HTMLFormElement} */ (event.target)));
+}
+
+/** What is shown once. @param {{title: string, text: string}} props */
+export function Once({ title, text }) {
+  return html`<p class="notice" role="status">${title} It is shown this once: <code id="once">${text}</code></p>`;
+}
+
+/** @param {{heads: string[], label: string, children?: any}} props */
+export function Table({ heads, label, children }) {
+  return html`<div class="scroll plain" tabindex="0" role="region" aria-label=${label}><table>
+    <thead><tr>${heads.map((head) => html`<th scope="col">${head}</th>`)}</tr></thead><tbody>${children}</tbody></table></div>`;
+}

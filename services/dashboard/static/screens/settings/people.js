@@ -1,0 +1,29 @@
+// @ts-check
+// Settings: who is in the organisation, as what, and who is invited.
+
+import { useSignal } from "@preact/signals";
+import { Answered } from "../../parts/asking.js";
+import { html } from "../../parts/html.js";
+import { given, may, Once, ROLES, Table, useList, when } from "./lists.js";
+
+export default function People() {
+  const { found, act, wrong } = useList("/v1/people?limit=500");
+  const link = useSignal("");
+  const invitations = useList(may("manage") ? "/v1/invitations?limit=500" : null);
+  const invite = async (/** @type {Event} */ event) => {
+    const { email, role } = given(event);
+    link.value = (await invitations.act("POST", "/v1/invitations", { email, role }))?.link ?? "";
+  };
+  const row = (/** @type {any} */ one) => html`<tr key=${one.id}><th scope="row">${one.email}</th><td>${one.name}</td>
+    <td>${may("manage") ? html`<select aria-label=${`Role of ${one.email}`} value=${one.role} onChange=${(/** @type {any} */ event) => act("PATCH", `/v1/people/${one.id}`, { role: event.target.value })}>${ROLES.map((role) => html`<option>${role}</option>`)}</select>` : one.role}</td>
+    <td>${one.has_second_factor ? "yes" : "no"}</td><td>${when(one.seen_ms)}</td>
+    <td>${may("manage") && html`<button type="button" onClick=${() => act("POST", `/v1/people/${one.id}/end-sessions`)}>Log out</button> <button type="button" onClick=${() => confirm(`Remove ${one.email}?`) && act("DELETE", `/v1/people/${one.id}`)}>Remove</button>`}</td></tr>`;
+  return html`${wrong}${invitations.wrong}
+    ${may("manage") && html`<form class="pick" onSubmit=${invite}>
+      <label>E-mail address <input name="email" type="email" maxlength="254" required /></label>
+      <label>Role <select name="role">${ROLES.map((role) => html`<option>${role}</option>`)}</select></label>
+      <button type="submit">Invite</button></form>`}
+    ${link.value && html`<${Once} title="Send this link to who is invited." text=${link.value} />`}
+    <${Answered} of=${found} draw=${(/** @type {any} */ data) => html`<${Table} label="People" heads=${["Address", "Name", "Role", "Second factor", "Last seen", ""]}>${data.people.map(row)}<//>`} />
+    ${may("manage") && html`<h3>Open invitations</h3><${Answered} of=${invitations.found} draw=${(/** @type {any} */ data) => (data.invitations.length === 0 ? html`<p class="empty">None is open.</p>` : html`<${Table} label="Invitations" heads=${["Address", "Role", "By", "Until", ""]}>${data.invitations.map((/** @type {any} */ one) => html`<tr key=${one.id}><th scope="row">${one.email}</th><td>${one.role}</td><td>${one.made_by}</td><td>${when(one.expires_ms)}</td><td><button type="button" onClick=${() => invitations.act("DELETE", `/v1/invitations/${one.id}`)}>Withdraw</button></td></tr>`)}<//>`)} />`}`;
+}

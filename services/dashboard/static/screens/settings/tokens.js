@@ -1,0 +1,29 @@
+// @ts-check
+// Settings: tokens of programs.
+
+import { useSignal } from "@preact/signals";
+import { Answered } from "../../parts/asking.js";
+import { html } from "../../parts/html.js";
+import { given, Once, Table, useList, when } from "./lists.js";
+
+const SCOPES = ["read_metrics", "read_views", "ingest", "manage"];
+
+export default function Tokens() {
+  const { found, act, wrong } = useList("/v1/tokens?limit=500");
+  const text = useSignal("");
+  const make = async (/** @type {Event} */ event) => {
+    const { name, days, ...scopes } = given(event);
+    const body = { name, scopes: Object.keys(scopes), days: days ? Number(days) : null };
+    text.value = (await act("POST", "/v1/tokens", body))?.token ?? "";
+  };
+  const row = (/** @type {any} */ one) => html`<tr key=${one.id}><th scope="row">${one.name}</th><td>${one.scopes.join(", ")}</td><td>${one.customers?.join(", ") ?? "all"}</td>
+    <td>${one.made_by}</td><td>${when(one.used_ms)}</td><td>${one.revoked_ms ? "revoked" : when(one.expires_ms)}</td>
+    <td>${!one.revoked_ms && html`<button type="button" onClick=${() => act("DELETE", `/v1/tokens/${one.id}`)}>Revoke</button>`}</td></tr>`;
+  return html`${wrong}<form class="pick" onSubmit=${make}>
+      <label>Name <input name="name" maxlength="200" required /></label>
+      ${SCOPES.map((scope) => html`<label><input type="checkbox" name=${scope} /> ${scope}</label>`)}
+      <label>Days <input name="days" type="number" min="1" max="3650" placeholder="no end" /></label>
+      <button type="submit">Make a token</button></form>
+    ${text.value && html`<${Once} title="Keep this token." text=${text.value} />`}
+    <${Answered} of=${found} draw=${(/** @type {any} */ data) => html`<${Table} label="API tokens" heads=${["Name", "Scopes", "Customers", "By", "Last use", "End", ""]}>${data.tokens.map(row)}<//>`} />`;
+}
