@@ -1,6 +1,6 @@
 # The words of this project; each is one command. `make` lists them.
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-test demo check unit integration test oracle fuzz chaos rolling bench loadtest pictures images images-test compose-demo compose-test kubernetes-test lock clean
+.PHONY: help setup setup-test demo check unit integration test oracle fuzz chaos rolling bench loadtest pictures images scan sign images-test compose-demo compose-test kubernetes-test lock clean
 
 PYTHON := .venv/bin/python
 # Processes by the hundred import the same modules: what Python compiled is kept.
@@ -57,6 +57,12 @@ pictures: setup-test ## take docs/page.png, of the page over generated views [FO
 
 images: setup ## build the services' images with the docker at hand
 	@$(PYTHON) -m deploy.images.build
+
+scan: setup ## known vulnerabilities of the lock, the jars and images, by OSV's archives in a folder: DATABASE=folder [IMAGES=version]
+	@$(PYTHON) -m deploy.scan $(if $(DATABASE),$(DATABASE),"") $(if $(IMAGES),--images $(IMAGES))
+
+sign: setup ## sign the pushed images by digest with cosign: REGISTRY=registry.example.com/playhead KEY=cosign.key [VERSION=tag]
+	@$(PYTHON) -m deploy.images.sign $(if $(REGISTRY),$(REGISTRY),"") --key $(if $(KEY),$(KEY),"") $(if $(VERSION),--version $(VERSION))
 
 images-test: setup ## as root: build and run the images in a docker daemon of their own
 	@deploy/local/setup.sh containers
