@@ -1,7 +1,7 @@
 """Signs the pushed images by their digests with cosign: `python -m deploy.images.sign REGISTRY --key cosign.key [--version TAG]`.
 
-Exit codes: 0 all are signed, 1 cosign refused one, 2 a program, the key or an image is not there. cosign reads the key's password from
-COSIGN_PASSWORD. A signature is of a digest, so an image is pushed first: only a registry gives it the digest that others pull.
+Exit codes: 0 all are signed, 1 cosign refused one, 2 a program, the key or an image is not there. cosign reads the key's password
+from COSIGN_PASSWORD. A signature is of a digest, so an image is pushed first: only a registry gives it the digest that others pull.
 """
 
 import argparse
