@@ -44,10 +44,10 @@ def of_status(text: str, release: str, at: str) -> list[Package]:
     ecosystem = f"{DEBIAN}:{found[1] if found else 'unknown'}"
     packages = set()
     for paragraph in text.split("\n\n"):
-        fields = dict(re.findall(r"^([A-Za-z-]+): (.*)$", paragraph, re.MULTILINE))
+        fields: dict[str, str] = dict(re.findall(r"^([A-Za-z-]+): (.*)$", paragraph, re.MULTILINE))
         if fields.get("Status", "").endswith(" installed"):
             # `Source: name (version)` where either differs from the binary package's.
-            source, _, version = fields.get("Source", fields["Package"]).partition(" ")
+            source, _, version = (fields.get("Source") or fields["Package"]).partition(" ")
             packages.add(Package(ecosystem, source, version.strip("()") or fields["Version"], at))
     return sorted(packages)
 

@@ -121,6 +121,8 @@ def is_affected(package: Package, affected: _Affected) -> bool:
 
 def _is_in(package: Package, events: Iterable[dict[str, str]]) -> bool:
     version = _parsed(package.ecosystem, package.version)
+    if version is None:
+        return False
     known: list[tuple[Version, str]] = []
     is_in = False
     for event in events:
