@@ -194,6 +194,25 @@ fetch_provider() {
     touch "$stamp"
 }
 
+# The S3 server of tests, in an environment of its own: what it needs contradicts the lock.
+make_s3_server() {
+    local -r folder=.local/s3
+    local stamp
+    # The path is part of it: an environment holds its own folder's name.
+    stamp=$STAMPS/s3-$({
+        printf '%s\n' "$ROOT"
+        cat deploy/local/s3.txt
+    } | sha256sum | cut -c1-16)
+    if [[ -e $stamp ]] && [[ -x $folder/bin/moto_server ]]; then
+        return
+    fi
+    say "making the S3 server that tests run (30 MB)"
+    rm -rf "$STAMPS"/s3-* "$folder"
+    $PYTHON -m uv venv --quiet "$folder"
+    UV_LINK_MODE=${UV_LINK_MODE:-copy} $PYTHON -m uv pip sync --quiet --compile-bytecode --python "$folder/bin/python" --require-hashes deploy/local/s3.txt
+    touch "$stamp"
+}
+
 # Prometheus' server and promtool: those on the PATH, or those of Debian's package, taken out of it without its service.
 fetch_prometheus() {
     local -r folder=.local/prometheus
@@ -333,6 +352,8 @@ main() {
         fetch_players
         fetch_provider
         fetch_jars mirrormaker
+        fetch_jars s3
+        make_s3_server
         fetch_prometheus
         find_kustomize
     fi

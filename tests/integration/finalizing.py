@@ -200,11 +200,14 @@ class Installation:
 
     def table(self, name: str, query: str) -> list[tuple[Any, ...]]:
         """Rows of a Delta table, read without Spark: delta-rs reads the files, DuckDB answers `query` over `t`."""
-        delta = DeltaTable(self.folder / "warehouse" / name)
-        t = QueryBuilder().register("t", delta).execute("SELECT * FROM t").read_all()
+        t = QueryBuilder().register("t", self.delta(name)).execute("SELECT * FROM t").read_all()
         with duckdb.connect() as connection:
             connection.register("t", t)
             return connection.execute(query).fetchall()
+
+    def delta(self, name: str) -> DeltaTable:
+        """A table of the warehouse."""
+        return DeltaTable(self.folder / "warehouse" / name)
 
     def serving(self, query: str) -> list[tuple[Any, ...]]:
         """Rows of the serving database."""

@@ -89,9 +89,10 @@ class Checkout:
         for folder in (self.bin, root / "deploy" / "local"):
             folder.mkdir(parents=True)
         shutil.copy(ROOT / "deploy/local/setup.sh", root / "deploy/local")
-        (root / "deploy/local/uv.txt").touch()
+        for name in ("uv.txt", "s3.txt"):
+            (root / "deploy/local" / name).touch()
         (root / "requirements.lock").touch()
-        for name in ("kafka", "spark", "mirrormaker"):
+        for name in ("kafka", "spark", "mirrormaker", "s3"):
             jar = root / ".local" / "jars" / name / "one.jar"
             sums = root / "deploy" / "jars" / name / "SHA256SUMS"
             for file in (jar, sums):
