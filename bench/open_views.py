@@ -5,7 +5,7 @@ import sys
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final
 
@@ -64,10 +64,12 @@ _METADATA: Final[dict[str, object]] = {
 class Slot:
     """The slot's process, seen from outside."""
 
-    def __init__(self, broker: Broker, folder: Path, profile: ProfileName) -> None:
+    def __init__(
+        self, broker: Broker, folder: Path, profile: ProfileName, environ: Mapping[str, str] | None = None
+    ) -> None:
         self._port = free_port()
         self._state = folder / "state"
-        environ = {
+        whole = {
             **os.environ,
             **_OPEN,
             "PLAYHEAD_KAFKA_BOOTSTRAP": broker.bootstrap,
@@ -75,9 +77,10 @@ class Slot:
             "PROCESSOR_STATE_DIR": str(self._state),
             "PROCESSOR_ADMIN_HOST": "127.0.0.1",
             "PROCESSOR_ADMIN_PORT": str(self._port),
+            **(environ or {}),
         }
         argv = [sys.executable, "-m", "services.processor"]
-        self.child = Child("slot", argv, log_file=folder / "slot.log", env=environ)
+        self.child = Child("slot", argv, log_file=folder / "slot.log", env=whole)
 
     def _get(self, path: str) -> str | None:
         try:
@@ -97,6 +100,10 @@ class Slot:
     def open_views(self) -> int:
         """Views that have begun and not finished, as it says."""
         return int(self._sum('playhead_processor_tally{name="open_views"'))
+
+    def lag(self) -> int:
+        """Beacons that it has not folded, as it says."""
+        return int(self._sum("playhead_processor_lag_records"))
 
     def disk_bytes(self) -> int:
         """What its stores take on disk."""
@@ -199,17 +206,22 @@ def _by_partition(views: int, partitions: int) -> dict[int, list[int]]:
     return numbers
 
 
-def produce(broker: Broker, views: int, partitions: int, *, beacons: int | None = None) -> None:
-    """Beacons of the views in turn, each the next one of its view: one of each, or so many in all."""
+def produce(
+    broker: Broker, views: int, partitions: int, *, beacons: int | None = None, rate: int | None = None
+) -> None:
+    """Beacons of the views in turn, each the next one of its view: one of each, or so many in all; `rate` a second at most."""
     producer = Producer({"bootstrap.servers": broker.bootstrap, "linger.ms": 50, "compression.codec": "lz4"})
     at = [partition_of.__wrapped__(_key(number), partitions) for number in range(views)]
     ids = [f"{number:032x}".encode() for number in range(views)]
     wanted = views if beacons is None else beacons
+    began = time.monotonic()
     for begin in range(0, wanted, views):
         template = _beacon(FOLDED + 1 + begin // views)
         for number in range(min(views, wanted - begin)):
             value = template.replace(_ID.encode(), ids[number])
             _send(producer, topics.BEACONS.name, value, _key(number), at[number])
+            if rate is not None and number % 100 == 0:
+                time.sleep(max(0.0, began + (begin + number) / rate - time.monotonic()))
     if producer.flush(300):
         raise RuntimeError("the broker does not take the beacons")
 

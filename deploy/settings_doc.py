@@ -103,7 +103,7 @@ def variables(group: type[SettingsGroup]) -> Iterator[Variable]:
 
 def unit_of(field: str, info: FieldInfo) -> str:
     """The unit of a number, from the variable's name; empty where the field is no number or counts nothing."""
-    if info.annotation not in {int, float}:
+    if info.annotation not in {int, float, int | None, float | None}:
         return ""
     words = (_UNITS.get(word, word if word in _COUNTED.split() else "") for word in reversed(field.split("_")))
     unit = next(filter(None, words), "")

@@ -1,7 +1,8 @@
 """Creates the topics that `shared.topics` declares: `python -m deploy.topics`, or `--check` to verify only.
 
 Existing topics are not changed; if one differs from its declaration, the command reports the difference and exits 1. `--mend` sets
-those settings of existing topics that services verify at boot. Partitions and replicas are not changed.
+those settings of existing topics that services verify at boot. Partitions and replicas are not changed; `grow` raises the number of
+partitions (`deploy.growing`).
 """
 
 import argparse
@@ -19,6 +20,7 @@ from confluent_kafka.admin._listoffsets import OffsetSpec
 from confluent_kafka.admin._resource import ResourceType
 from confluent_kafka.cimpl import NewTopic
 
+from deploy import growing
 from services.rim.kafka.connection import (
     MIN_INSYNC,
     VERIFIED_SETTINGS,
@@ -186,6 +188,8 @@ def _result(name: str, result: Callable[[], _T]) -> _T:
 
 def main(arguments: Sequence[str]) -> int:
     """The command; 0 when every topic is as declared."""
+    if arguments[:1] == ["grow"]:
+        return growing.main(arguments[1:])
     parser = argparse.ArgumentParser(prog="python -m deploy.topics", description=__doc__)
     parser.add_argument("--check", action="store_true", help="create nothing, only verify")
     parser.add_argument("--mend", action="store_true", help="set what services verify at boot to what is declared")

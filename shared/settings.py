@@ -6,6 +6,7 @@ the settings of secure connections.
 """
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import ClassVar, Literal, Self
 
@@ -90,6 +91,12 @@ class Settings(SettingsGroup):
     topics_profile: ProfileName = pydantic.Field(
         default="laptop", description="laptop, trial or production, see shared/topics.py"
     )
+    beacon_partitions: int | None = pydantic.Field(
+        default=None,
+        ge=1,
+        le=4096,
+        description="partitions of topic beacons after `python -m deploy.topics grow`; without it as many as the profile creates",
+    )
     kafka_security_protocol: Literal["plaintext", "ssl", "sasl_plaintext", "sasl_ssl"] = pydantic.Field(
         default="plaintext", description="plaintext, ssl, sasl_plaintext or sasl_ssl"
     )
@@ -150,6 +157,15 @@ class Settings(SettingsGroup):
             raise ValueError("PLAYHEAD_TRACE_SHARE wants PLAYHEAD_TRACE_URL")
         return self
 
+    @pydantic.model_validator(mode="after")
+    def _partitions_are_multiplied(self) -> Self:
+        first = PROFILES[self.topics_profile].view_partitions
+        if self.beacon_partitions is not None and self.beacon_partitions % first:
+            raise ValueError(
+                f"PLAYHEAD_BEACON_PARTITIONS must be a multiple of {first}, with which the profile creates them"
+            )
+        return self
+
     @property
     def certificate_files(self) -> list[Path]:
         """PEM files of certificates that connections rest on."""
@@ -158,4 +174,5 @@ class Settings(SettingsGroup):
     @property
     def profile(self) -> Profile:
         """The installation's size."""
-        return PROFILES[self.topics_profile]
+        profile = PROFILES[self.topics_profile]
+        return profile if self.beacon_partitions is None else replace(profile, beacon_partitions=self.beacon_partitions)

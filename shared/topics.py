@@ -26,10 +26,12 @@ class Profile:
     replication_factor: int
     #: Never equal to the replication factor where there is more than one broker: one slow replica would stop every write.
     min_insync_replicas: int
-    #: Partitions of everything keyed by view. They never change in a topic's life.
+    #: Partitions of everything keyed by view, when it is created.
     view_partitions: int
     #: Partitions of session recordings: their bytes are hundreds of times those of everything else.
     recording_partitions: int
+    #: Partitions of topic `beacons` and its application's changelog once they have grown (docs/growing.md); None: as created.
+    beacon_partitions: int | None = None
 
 
 PROFILES: Final[Mapping[ProfileName, Profile]] = {
@@ -58,9 +60,13 @@ class Topic:
     partitions_fixed: int | None = None
     #: For topics that are spread as recordings are.
     as_recordings: bool = False
+    #: For topics whose partitions can grow, all of these together.
+    as_beacons: bool = False
 
     def partitions(self, profile: Profile) -> int:
-        """How many partitions the topic has for life in an installation of this profile."""
+        """How many partitions the topic has in an installation of this profile."""
+        if self.as_beacons and profile.beacon_partitions is not None:
+            return profile.beacon_partitions
         keyed = profile.recording_partitions if self.as_recordings else profile.view_partitions
         return self.partitions_fixed or keyed
 
@@ -113,6 +119,7 @@ BEACONS: Final = Topic(
     cleanup="delete",
     retention_ms=7 * _DAY_MS,
     retention_bytes=50 * _GIB,
+    as_beacons=True,
 )
 VIEWS: Final = Topic(
     name="views",
@@ -179,6 +186,7 @@ VIDEO_VIEWS_CHANGELOG: Final = Topic(
     # Compacted alone: time-based deletion would expire `meta` on a quiet partition and open views in an outage.
     cleanup="compact",
     extra=_CHANGELOG,
+    as_beacons=True,
 )
 
 SPANS: Final = Topic(

@@ -8,18 +8,16 @@ from collections.abc import Callable, Iterable
 from typing import Final
 
 import msgspec
-from confluent_kafka import TopicPartition
 
 from services.processor.engine.application.application import Application
-from services.processor.engine.state.rows import META_KEY, Meta, decode_meta, encode_meta
-from services.processor.runtime.kafka.clients import changelog_consumer, partition_producer
-from services.processor.runtime.kafka.reading import ReadingFailed, ends, to_the_end
+from services.processor.engine.state.rows import META_KEY, Meta, encode_meta
+from services.processor.runtime.kafka.clients import partition_producer
+from services.processor.runtime.kafka.metas import last_meta
+from services.processor.runtime.kafka.reading import ReadingFailed
 from services.processor.runtime.kafka.topic_ids import TopicIds, replaced
 from shared.settings import Settings
 
 TRANSACTION_SECONDS_MAX: Final = 30.0
-#: The last `meta` row is looked for among so many records from the end at first, then among ten times as many, and so on.
-TAIL_RECORDS: Final = 1_000
 
 
 class NothingToCorrect(RuntimeError):
@@ -39,7 +37,7 @@ class Position(msgspec.Struct, frozen=True):
 def positions(settings: Settings, application: Application) -> list[Position]:
     """The position of every partition. Raises `ReadingFailed`, `KafkaException`, `NewerFormat`."""
     numbers = range(application.partitions(settings.profile))
-    return [_position(number, _last_meta(settings, application, number)) for number in numbers]
+    return [_position(number, last_meta(settings, application, number)) for number in numbers]
 
 
 def begin_topic(settings: Settings, application: Application, topic: str) -> list[Position]:
@@ -124,14 +122,14 @@ def _correct(
 ) -> list[Position]:
     changed = []
     for partition in partitions:
-        before = _last_meta(settings, application, partition)
+        before = last_meta(settings, application, partition)
         if before is None or change(before) is None:
             # Not fenced: the slot that works it is left alone.
             continue
         producer = partition_producer(settings, application, partition)
         # After this no other process commits: the last `meta` row stays the last one.
         producer.init_transactions(TRANSACTION_SECONDS_MAX)
-        before = _last_meta(settings, application, partition)
+        before = last_meta(settings, application, partition)
         after = None if before is None else change(before)
         if after is None:
             continue
@@ -145,21 +143,3 @@ def _correct(
 
 def _position(partition: int, meta: Meta | None) -> Position:
     return Position(partition, None if meta is None else meta.clock_ms, {} if meta is None else meta.next_offsets)
-
-
-def _last_meta(settings: Settings, application: Application, partition: int) -> Meta | None:
-    """The position of the last commit; None before the first."""
-    consumer = changelog_consumer(settings, application, partition, "read_committed")
-    try:
-        at = TopicPartition(application.changelog.name, partition)
-        low, end = ends(consumer, at)
-        records = TAIL_RECORDS
-        while True:
-            at.offset = max(low, end - records)
-            rows = [message.value() for message in to_the_end(consumer, at) if message.key() == META_KEY]
-            last = next((row for row in reversed(rows) if row is not None), None)
-            if last is not None or at.offset <= low:
-                return None if last is None else decode_meta(last)
-            records *= 10
-    finally:
-        consumer.close()

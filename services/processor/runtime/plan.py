@@ -9,11 +9,18 @@ from services.processor.runtime.objects.object_store import ObjectStore
 from services.processor.runtime.telemetry.record_traces import RecordTraces
 from services.processor.settings import ProcessorSettings
 from services.rim.process.crash_points import CrashPoints
+from shared.settings import Settings
+from shared.topics import PROFILES
 
 _MIB: Final = 1024 * 1024
 #: Of a partition: small, for a slot may have all 768 of recordings.
 _SHARE_BYTES_MIN: Final = 64 * 1024
 _SHARE_ROWS_MIN: Final = 100
+
+
+def first_partitions(settings: Settings, application: Application) -> int:
+    """The number of an application's partitions before any growth. Raises `NotCoPartitioned`."""
+    return application.partitions(PROFILES[settings.topics_profile])
 
 
 @dataclass(frozen=True)
@@ -50,6 +57,16 @@ class Plan:
     def slot(self) -> str:
         """The slot's static id in the group, `<host>/<slot>`."""
         return self.settings.slot
+
+    @property
+    def partitions(self) -> int:
+        """The number of the application's partitions. Raises `NotCoPartitioned`."""
+        return self.application.partitions(self.settings.profile)
+
+    @property
+    def has_grown(self) -> bool:
+        """Whether there are more partitions than the profile creates."""
+        return self.partitions != first_partitions(self.settings, self.application)
 
     def limits(self, partitions: int) -> Limits:
         """Each partition's share for this number of partitions: of each part at least a little, so that it gets on.

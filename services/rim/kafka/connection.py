@@ -136,6 +136,21 @@ def describe_topics(admin: AdminClient, names: Iterable[str], *, seconds_max: fl
     return {resource.name: TopicAnswer(answer) for resource, answer in answers.items()}
 
 
+def _of_another_count(topic: Topic, profile: Profile, found: int) -> str:
+    """What is to be done about a topic with another number of partitions than declared."""
+    if not topic.as_beacons:
+        return "(the count of this topic never changes)"
+    first = profile.view_partitions
+    # State is divided by multiplication alone.
+    wanted = max(topic.partitions(profile), -(-found // first) * first)
+    if found < topic.partitions(profile):
+        return f"(stop the slots, then `python -m deploy.topics grow beacons {wanted}`: docs/growing.md)"
+    return (
+        f"(stop the slots, run `python -m deploy.topics grow beacons {wanted}`, which moves what has not moved yet, then set"
+        f" PLAYHEAD_BEACON_PARTITIONS={wanted} for every service: docs/growing.md)"
+    )
+
+
 def _differences(
     topic: Topic, profile: Profile, partitions: Mapping[int, PartitionMetadata], config: Mapping[str, str]
 ) -> list[str]:
@@ -143,7 +158,7 @@ def _differences(
     if len(partitions) != topic.partitions(profile):
         problems.append(
             f"topic {topic.name} has {len(partitions)} partitions, profile {profile.name} declares"
-            f" {topic.partitions(profile)} (the count never changes in a topic's life)"
+            f" {topic.partitions(profile)} {_of_another_count(topic, profile, len(partitions))}"
         )
     replicas = min((len(one.replicas) for one in partitions.values()), default=profile.replication_factor)
     if replicas < profile.replication_factor:

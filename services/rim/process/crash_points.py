@@ -39,6 +39,11 @@ CrashPoint = Literal[
     "fenced",
     "replaying",
     "position_noted",
+    # Processor, in a growth (`runtime.growing`): topics have grown; in the transaction of a partition, after rows were produced
+    # and after it.
+    "grow_raised",
+    "grow_produced",
+    "grow_moved",
     # Serving, in the transaction of some records: after positions were moved, after rows were written; `committed` after it.
     "moved",
     "written",

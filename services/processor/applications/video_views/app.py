@@ -1,14 +1,15 @@
 """video_views: topics, stores and the fold that makes finished rows and live gauges of beacons."""
 
 from services.processor.applications.video_views.folding import VideoViews
-from services.processor.applications.video_views.live import board, cohorts
+from services.processor.applications.video_views.live import board, cohorts, division
 from services.processor.applications.video_views.live.gauges import OPEN_VIEWS
 from services.processor.applications.video_views.lookup import view_lookup
 from services.processor.applications.video_views.outputs import Outputs
 from services.processor.applications.video_views.row.scores import GoodRules
+from services.processor.applications.video_views.shelf import session_key
 from services.processor.applications.video_views.stores import CLOSED_VIEWS, DIMENSIONS, SESSIONS, VIEWS, Stores
 from services.processor.applications.video_views.view.finish import FinishRules
-from services.processor.engine.application.application import Application, Context, Processor
+from services.processor.engine.application.application import Application, Context, Growth, Processor
 from shared import topics
 
 
@@ -43,4 +44,5 @@ def application(
         is_forgetting=True,
         tallies=(OPEN_VIEWS,),
         lookups=(view_lookup(VIEWS, DIMENSIONS, CLOSED_VIEWS, SESSIONS, good),),
+        growth=Growth(lambda _, key: session_key(key), division.SUMS, division.divide),
     )

@@ -10,6 +10,7 @@ from typing import Any, Final, NamedTuple, Protocol, runtime_checkable
 import msgspec
 
 from services.processor.engine.application.failure_rules import DEFAULT_RULES, FailureRules
+from services.processor.engine.application.growth import Growth
 from services.processor.engine.application.media_requests import MediaRequest
 from services.processor.engine.application.requests import Query, Route
 from services.processor.engine.record import Record
@@ -26,6 +27,7 @@ __all__ = [
     "Context",
     "EventTime",
     "FiringTimers",
+    "Growth",
     "Lookup",
     "LookupWrong",
     "MapSpec",
@@ -272,6 +274,8 @@ class Application:
     #: The release that runs: any text that another release does not have.
     version: str = ""
     failure_rules: FailureRules = DEFAULT_RULES
+    #: How its state is divided when its partitions grow; None: they cannot.
+    growth: Growth | None = None
 
     def __post_init__(self) -> None:
         if any(store.id == QUARANTINE_STORE_ID for store in self.stores):

@@ -14,6 +14,7 @@ from services.processor.engine.core.attempts import Attempts
 from services.processor.engine.core.checkpoint import Checkpoint
 from services.processor.engine.core.context import CoreContext
 from services.processor.engine.core.folding import Folding
+from services.processor.engine.core.handing_on import HandingOn
 from services.processor.engine.core.position import Position
 from services.processor.engine.core.quarantine import QUARANTINE, Quarantine, QuarantinedKey
 from services.processor.engine.core.row_callbacks import RowCallbacks
@@ -34,11 +35,24 @@ CACHE_BYTES_MAX = 32 * 1024 * 1024
 class Core:
     """One application on one partition."""
 
-    def __init__(self, application: Application, partition: int, local: LocalStore) -> None:
-        """Begins at the position of `local`. Raises `NewerFormat` when a newer version of the application wrote it."""
+    def __init__(
+        self,
+        application: Application,
+        partition: int,
+        local: LocalStore,
+        *,
+        partitions: int = 0,
+        hands_on: bool = False,
+    ) -> None:
+        """Begins at the position of `local`. Raises `NewerFormat` when a newer version of the application wrote it.
+
+        `partitions` is their number; 0: not known here. With `hands_on`, records of keys of other partitions are produced to
+        these: their number has grown, and not every producer may know.
+        """
         stored = local.position()
         meta = stored.meta if stored is not None else None
         self._application = application
+        self._partitions = partitions
         self._cache = Cache(rows_max=CACHE_ROWS_MAX, bytes_max=CACHE_BYTES_MAX)
         self._layers = Layers((*application.stores, QUARANTINE), local, self._cache)
         self._context = CoreContext(application, partition, self._layers)
@@ -61,6 +75,7 @@ class Core:
             quarantine=self._quarantine,
             attempts=self._attempts,
             row_callbacks=self._row_callbacks,
+            handing_on=HandingOn(application, self._context, partitions) if hands_on else None,
         )
         self._begin()
 
@@ -211,6 +226,7 @@ class Core:
             version_at=self._quarantine.version_at,
             topic_ids=dict(self.topic_ids),
             leader_epochs=dict(self.leader_epochs),
+            partitions=self._partitions or self.committed.partitions,
         )
         rows = self._layers.cut()
         draft = context.begin_checkpoint()

@@ -7,6 +7,7 @@ from services.processor.engine.application.application import Application, Proce
 from services.processor.engine.core.attempts import Attempts
 from services.processor.engine.core.context import CoreContext
 from services.processor.engine.core.event_time import EventTimes
+from services.processor.engine.core.handing_on import HandingOn
 from services.processor.engine.core.position import Position
 from services.processor.engine.core.quarantine import Quarantine
 from services.processor.engine.core.row_callbacks import RowCallbacks
@@ -37,15 +38,20 @@ class Folding:
         quarantine: Quarantine,
         attempts: Attempts,
         row_callbacks: RowCallbacks,
+        handing_on: HandingOn | None = None,
     ) -> None:
         self._event_times = None if application.event_time is None else EventTimes(application.event_time)
         self._processor = processor
+        self._handing_on = handing_on
         self._context = context
         self._layers = layers
         self._position = position
         self._quarantine = quarantine
         self._attempts = attempts
         self._row_callbacks = row_callbacks
+        #: What each record is given to: with as few calls as it takes.
+        self._fold_own = processor.fold if self._event_times is None else self._fold_in_event_time
+        self._fold = self._fold_own if handing_on is None else self._fold_or_hand_on
         #: At so many `dirty_bytes` the checkpoint must be cut.
         self.dirty_bytes_max = DIRTY_BYTES_MAX
 
@@ -71,7 +77,7 @@ class Folding:
             return 0
         if self._attempts.is_on(position.total):
             return self._fold_carefully(records)
-        fold = self._processor.fold if event_times is None else self._fold_in_event_time
+        fold = self._fold
         next_offsets, quarantined = position.next_offsets, self._quarantine.keys
         room_bytes = self.dirty_bytes_max - self.dirty_bytes
         taken = folded = folded_bytes = 0
@@ -111,7 +117,7 @@ class Folding:
     def _fold_carefully(self, records: Sequence[Record]) -> int:
         """As `fold`, but each record alone: one on which the application raises is rejected at once."""
         position, event_times, draft = self._position, self._event_times, self._context.draft
-        fold = self._processor.fold if event_times is None else self._fold_in_event_time
+        fold = self._fold
         for taken, record in enumerate(records):
             if record.offset < position.next_offsets.get(record.topic, 0):
                 continue
@@ -151,6 +157,11 @@ class Folding:
         assert self._event_times is not None
         self._context.is_late = self._event_times.is_late(self._context.clock_ms)
         self._processor.fold(record)
+
+    def _fold_or_hand_on(self, record: Record) -> None:
+        assert self._handing_on is not None
+        if not self._handing_on.takes(record):
+            self._fold_own(record)
 
     def advance_to(self, clock_ms: int) -> bool:
         """Advances the clock to `clock_ms`. Rows that become due fire, each with the clock at its own deadline.

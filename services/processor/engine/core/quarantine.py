@@ -215,6 +215,14 @@ class Quarantine:
         self._layers.put(_KEY_PREFIX + key, msgspec.msgpack.encode(held), 0)
 
 
+def record_key_of(row_key: bytes) -> bytes:
+    """The record key of a row of the quarantine's own store."""
+    if row_key.startswith(_KEY_PREFIX):
+        return row_key[len(_KEY_PREFIX) :]
+    begins = len(_ROW_PREFIX) + 2
+    return row_key[begins : begins + int.from_bytes(row_key[len(_ROW_PREFIX) : begins], "big")]
+
+
 def digest_of(key: bytes) -> bytes:
     """The short form of a key under which its failures are counted."""
     return hashlib.blake2b(key, digest_size=8).digest()

@@ -89,6 +89,8 @@ class Meta(msgspec.Struct, frozen=True, array_like=True):
     topic_ids: dict[str, str] = {}
     #: By input topic, the leader epoch of the last record folded, or a later one that was read.
     leader_epochs: dict[str, int] = {}
+    #: Among how many partitions the application's keys were divided; 0: as many as the profile creates.
+    partitions: int = 0
 
 
 class _MetaFormat(msgspec.Struct, frozen=True, array_like=True):

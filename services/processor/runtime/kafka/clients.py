@@ -56,14 +56,16 @@ def group_consumer(
     )
 
 
-def partition_producer(settings: Settings, application: Application, partition: int) -> Producer:
+def partition_producer(
+    settings: Settings, application: Application, partition: int, *, transaction_ms_max: int = TRANSACTION_MS_MAX
+) -> Producer:
     """The producer of one partition. Its stable id lets a successor's `init_transactions` fence this one."""
     return Producer(
         {
             **client_config(settings, f"{application.name}.{partition}"),
             "error_cb": log_client_error("producer"),
             "transactional.id": f"{application.name}.{partition}",
-            "transaction.timeout.ms": TRANSACTION_MS_MAX,
+            "transaction.timeout.ms": transaction_ms_max,
             "linger.ms": 0,
             "compression.codec": "lz4",
             "message.max.bytes": RECORD_BYTES_MAX + 100_000,

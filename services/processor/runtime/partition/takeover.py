@@ -13,9 +13,11 @@ from confluent_kafka import KafkaException, Producer
 
 from services.processor.engine.state.local import StoreCorrupt
 from services.processor.runtime.kafka.clients import partition_producer
+from services.processor.runtime.kafka.reading import ReadingFailed
 from services.processor.runtime.kafka.refusals import Refusals
 from services.processor.runtime.kafka.topic_ids import check
 from services.processor.runtime.partition.changelog import GivenUp, ReplayFailed, RestoreProgress, replay
+from services.processor.runtime.partition.division import check_division
 from services.processor.runtime.plan import Plan
 from services.processor.runtime.store.rocksdb import RocksStore
 from services.processor.runtime.store.stores import Stores, StoreTooOld
@@ -49,7 +51,8 @@ def take_over(
 ) -> TakenPartition:
     """Takes the partition, retrying while Kafka cannot answer.
 
-    Raises `GivenUp` once `given_up` is set, `KafkaRefused` when Kafka says no for long, `TopicReplaced` when a topic is another.
+    Raises `GivenUp` once `given_up` is set, `KafkaRefused` when Kafka says no for long, `TopicReplaced` when a topic is another,
+    `NotDivided` when the state is that of another number of partitions.
 
     `warm` is a standby's copy, still open; it is used, or closed.
 
@@ -135,15 +138,16 @@ def _replay(
                     given_up=given_up,
                     progress=progress,
                 )
+            meta = replayed.position.meta if replayed.position is not None else None
+            check_division(plan, partition, meta)
             topic_ids = stores.topic_ids.now()
-        except (KafkaException, ReplayFailed) as error:
+        except (KafkaException, ReplayFailed, ReadingFailed) as error:
             log.warning("replay_failed", partition=partition, error=str(error))
             if isinstance(error, KafkaException):
                 refusals.note(what, error.args[0])
         else:
             if given_up.is_set():
                 raise GivenUp
-            meta = replayed.position.meta if replayed.position is not None else None
             known_ids = {} if meta is None else meta.topic_ids
             if topic_ids is not None:
                 check(plan.application, partition, known_ids, topic_ids)

@@ -78,7 +78,7 @@ class Working:
         self._limits = plan.limits(1)
         self._store = taken.store
         self._rewind = rewind
-        self._core = Core(application, partition, taken.store)
+        self._core = Core(application, partition, taken.store, partitions=plan.partitions, hands_on=plan.has_grown)
         self._core.topic_ids = taken.topic_ids
         profile = plan.settings.profile
         partitions = {topic.name: topic.partitions(profile) for topic in (*application.topics, REJECTED)}

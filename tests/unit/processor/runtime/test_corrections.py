@@ -34,7 +34,7 @@ class Changelog:
         self.fenced: list[int] = []
         self.present = "new"
         monkeypatch.setattr(corrections, "partition_producer", lambda _settings, _application, one: Producer(self, one))
-        monkeypatch.setattr(corrections, "_last_meta", lambda _settings, _application, one: self.metas.get(one))
+        monkeypatch.setattr(corrections, "last_meta", lambda _settings, _application, one: self.metas.get(one))
         monkeypatch.setattr(TopicIds, "now", lambda _: {INPUT: self.present, "c": "d"})
 
 

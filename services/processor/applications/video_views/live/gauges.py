@@ -21,7 +21,7 @@ _NOT_WATCHED: Final = frozenset({step.PAUSED, step.ENDED, step.FAILED})
 _SOURCE: Final = "source"
 _NOT_SHOWN: Final = 0
 _WATCHING: Final = 1
-_REBUFFERING: Final = 2
+REBUFFERING: Final = 2
 
 
 class Gauges:
@@ -44,7 +44,7 @@ class Gauges:
             self._note_outcome(view, row, dimensions)
             self._show(view, row, _NOT_SHOWN, 0, [])
             return
-        viewer = _REBUFFERING if state == step.REBUFFERING else _WATCHING
+        viewer = REBUFFERING if state == step.REBUFFERING else _WATCHING
         bitrate_bps = progress.bitrate_bps if state == step.PLAYING else 0
         known = shown.slices
         if dimensions_changed or not known or not self._board.is_cohort(known[0]):
@@ -142,12 +142,12 @@ class Gauges:
             return
         for counts in self._both(row, shown.slices):
             counts.viewers_now -= shown.viewer > 0
-            counts.rebuffering_now -= shown.viewer == _REBUFFERING
+            counts.rebuffering_now -= shown.viewer == REBUFFERING
             counts.bitrate_bps_now -= shown.bitrate_bps
             counts.bitrate_viewers_now -= shown.bitrate_bps > 0
         for counts in self._both(row, named):
             counts.viewers_now += viewer > 0
-            counts.rebuffering_now += viewer == _REBUFFERING
+            counts.rebuffering_now += viewer == REBUFFERING
             counts.bitrate_bps_now += bitrate_bps
             counts.bitrate_viewers_now += bitrate_bps > 0
         shown.viewer, shown.bitrate_bps, shown.slices = viewer, bitrate_bps, named

@@ -1,0 +1,120 @@
+"""Division: what one partition's state becomes when the application's keys are divided among more partitions.
+
+The number of partitions is multiplied. So a key of partition p of n stays, or moves to p + n, p + 2n, ...: a new partition gets
+rows of one former partition alone, and a former partition gets none.
+"""
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import msgspec
+
+from services.processor.engine.application.application import Application
+from services.processor.engine.core.quarantine import record_key_of
+from services.processor.engine.state.rows import Meta
+from services.processor.engine.state.store_spec import QUARANTINE_STORE_ID
+from shared.partitioning import partition_of
+
+
+class CannotGrow(ValueError):
+    """The state cannot be divided so; the text says why."""
+
+
+class Divided(NamedTuple):
+    """What is to be written, together: by partition, rows (None: a tombstone) and position."""
+
+    rows: dict[int, dict[bytes, bytes | None]]
+    metas: dict[int, Meta]
+
+
+def sources_of(partition: int, partitions: int, first: int) -> list[int]:
+    """The partitions that one of `partitions` may have been divided from, where there were `first` in the beginning."""
+    counts = [count for count in range(first, partitions, first) if partitions % count == 0 and count <= partition]
+    return sorted({partition % count for count in counts})
+
+
+def targets_of(partition: int, former: int, partitions: int) -> range:
+    """The new partitions that get rows of one of the `former`. Raises `CannotGrow` unless their number is multiplied."""
+    if partitions <= former or partitions % former:
+        raise CannotGrow(f"{former} partitions can grow to a multiple of {former} alone, not to {partitions}")
+    return range(partition + former, partitions, former)
+
+
+def divide(
+    application: Application, rows: Mapping[bytes, bytes], meta: Meta, *, partition: int, former: int, partitions: int
+) -> Divided:
+    """Divides the committed rows of a partition of `former` among `partitions`. Raises `CannotGrow`; `NewerFormat`.
+
+    Rows of a key that is not the partition's own (its records were produced to another partition than that of their key) stay.
+    """
+    growth = application.growth
+    if growth is None:
+        raise CannotGrow(f"{application.name} has state that cannot be divided")
+    targets = targets_of(partition, former, partitions)
+    application.row_formats(meta)
+    specs = {spec.id: spec for spec in application.stores}
+    moved: dict[int, dict[bytes, bytes]] = {target: {} for target in targets}
+    sums = {}
+    for key, row in rows.items():
+        store_id = key[0]
+        if store_id in growth.sums:
+            sums[key] = row
+            continue
+        of_record = (
+            record_key_of(key) if store_id == QUARANTINE_STORE_ID else growth.record_key_of(specs[store_id], key[1:])
+        )
+        # Not the remembering one: each key comes a few times, and there are a million.
+        home = partition_of.__wrapped__(of_record, partitions)
+        if home in targets:
+            moved[home][key] = row
+    divided = growth.divide_sums(sums, moved)
+    changes: dict[int, dict[bytes, bytes | None]] = {partition: {}}
+    for target in targets:
+        changes[partition].update(dict.fromkeys(moved[target]))
+        changes[target] = {**moved[target], **divided.moved.get(target, {})}
+    changes[partition].update(divided.stays)
+    return Divided(changes, _metas(meta, partition, partitions, changes, divided.tallies))
+
+
+def _metas(
+    meta: Meta,
+    partition: int,
+    partitions: int,
+    changes: Mapping[int, Mapping[bytes, bytes | None]],
+    tallies: Mapping[int, Mapping[str, int]],
+) -> dict[int, Meta]:
+    metas = {}
+    stay = dict(meta.tallies)
+    counts = dict(meta.rows)
+    for target, rows in changes.items():
+        if target == partition:
+            continue
+        for name, number in tallies.get(target, {}).items():
+            stay[name] = stay.get(name, 0) - number
+        metas[target] = msgspec.structs.replace(
+            meta,
+            # Its inputs are read from their beginning; what was appended to them is not older than this clock.
+            next_offsets={},
+            leader_epochs={},
+            commit_number=1,
+            rows=_counted(rows),
+            tallies=dict(tallies.get(target, {})),
+            # Where the application failed is said in sums of offsets: they begin again.
+            failing={},
+            version_at=None,
+            partitions=partitions,
+        )
+    for key, row in changes[partition].items():
+        if row is None:
+            counts[key[0]] = counts.get(key[0], 0) - 1
+    metas[partition] = msgspec.structs.replace(
+        meta, commit_number=meta.commit_number + 1, rows=counts, tallies=stay, partitions=partitions
+    )
+    return metas
+
+
+def _counted(rows: Mapping[bytes, object]) -> dict[int, int]:
+    counts: dict[int, int] = {}
+    for key in rows:
+        counts[key[0]] = counts.get(key[0], 0) + 1
+    return counts
