@@ -20,14 +20,16 @@ PRODUCTION = Settings(kafka_bootstrap="none:1", topics_profile="production")
 class FakeAdmin:
     """A broker with topic `beacons` that answers the question for its settings with `answer`, or an error."""
 
-    def __init__(self, answer: dict[str, str] | KafkaError, settings: Settings, replicas: int) -> None:
+    def __init__(
+        self, answer: dict[str, str] | KafkaError, settings: Settings, replicas: int, count: int | None = None
+    ) -> None:
+        self._count = count or BEACONS.partitions(settings.profile)
         self._answer = answer
-        self._settings = settings
         self._replicas = replicas
 
     def list_topics(self, timeout: float) -> Any:
         partition = SimpleNamespace(replicas=list(range(self._replicas)))
-        partitions = dict.fromkeys(range(BEACONS.partitions(self._settings.profile)), partition)
+        partitions = dict.fromkeys(range(self._count), partition)
         return SimpleNamespace(topics={BEACONS.name: SimpleNamespace(partitions=partitions)})
 
     def describe_configs(self, resources: Iterable[Any], request_timeout: float) -> dict[Any, Future[Any]]:
@@ -44,8 +46,9 @@ def verify(
     answer: dict[str, str] | KafkaError,
     settings: Settings = SETTINGS,
     replicas: int = 1,
+    count: int | None = None,
 ) -> None:
-    monkeypatch.setattr(connection, "AdminClient", lambda _: FakeAdmin(answer, settings, replicas))
+    monkeypatch.setattr(connection, "AdminClient", lambda _: FakeAdmin(answer, settings, replicas, count))
     verify_topics(settings, [BEACONS])
 
 
@@ -73,6 +76,24 @@ def test_a_topic_with_fewer_replicas_than_the_profile_declares_is_refused(monkey
         TopicsWrong, match=r"has 2 replicas, profile production declares 3: .*kafka-reassign-partitions"
     ):
         verify(monkeypatch, BEACONS.config(PRODUCTION.profile), PRODUCTION, 2)
+
+
+@pytest.mark.parametrize(("count", "wanted"), [(16, 16), (11, 16), (17, 24)])
+def test_partitions_that_were_raised_are_refused_with_the_command_that_moves_the_state(
+    monkeypatch: pytest.MonkeyPatch, count: int, wanted: int
+) -> None:
+    says = f"has {count} partitions, profile laptop declares 8 .*grow beacons {wanted}`.*BEACON_PARTITIONS={wanted} "
+    with pytest.raises(TopicsWrong, match=says):
+        verify(monkeypatch, BEACONS.config(SETTINGS.profile), count=count)
+
+
+def test_partitions_that_have_grown_pass_with_their_setting_and_are_to_grow_without_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    grown = Settings(kafka_bootstrap="none:1", beacon_partitions=16)
+    verify(monkeypatch, BEACONS.config(grown.profile), grown)
+    with pytest.raises(TopicsWrong, match="has 8 partitions, profile laptop declares 16 .*grow beacons 16"):
+        verify(monkeypatch, BEACONS.config(grown.profile), grown, count=8)
 
 
 def test_a_setting_that_operators_tune_may_differ(monkeypatch: pytest.MonkeyPatch) -> None:
