@@ -92,7 +92,7 @@ def test_partitions_that_have_grown_pass_with_their_setting_and_are_to_grow_with
 ) -> None:
     grown = Settings(kafka_bootstrap="none:1", beacon_partitions=16)
     verify(monkeypatch, BEACONS.config(grown.profile), grown)
-    with pytest.raises(TopicsWrong, match="has 8 partitions, profile laptop declares 16 .*grow beacons 16"):
+    with pytest.raises(TopicsWrong, match=r"has 8 partitions, profile laptop declares 16 .*grow beacons 16"):
         verify(monkeypatch, BEACONS.config(grown.profile), grown, count=8)
 
 
