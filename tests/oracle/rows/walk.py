@@ -170,8 +170,9 @@ class Walk:
     @property
     def delay_after_ms(self) -> int | None:
         """The usual delay by the client's clock after the play; that of before where the play does not show it."""
-        last = self.spans[-1]
-        return self._delays.after_ms(last.at_ms - last.step.at_ms)
+        # A play may have requests alone.
+        shift_ms = self.spans[-1].at_ms - self.spans[-1].step.at_ms if self.spans else 0
+        return self._delays.after_ms(shift_ms)
 
     @staticmethod
     def _advance(last: Span, one: Step) -> int | None:

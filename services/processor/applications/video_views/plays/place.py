@@ -174,7 +174,7 @@ def carry(session: Session, shelf: Shelf) -> set[int]:
             view.play.counters_before = before
             changed.add(play.ordinal)
         view.play.delay_ms_before = delay_ms
-        if know_delay(view.folded, opened[1], delay_ms):
+        if know_delay(view.folded, opened[1], view.order.waiting, delay_ms):
             changed.add(play.ordinal)
         delay_ms = delay_after(view)
         if play is not session.plays[-1]:

@@ -135,17 +135,23 @@ def back_to_settled(folded: Folded, dimensions: dict[str, Any]) -> None:
     folded.recent = []
 
 
+def first_timed(folded: Folded, waiting: list[Step]) -> First | Step | None:
+    """The view's first timed step, which waits while those before it are missing."""
+    first = folded.progress.clock.first
+    return first if first is not None else next((one for one in waiting if one.is_timed), None)
+
+
 def _nothing(folded: Folded) -> Progress:
     """What no step amounts to."""
     return Progress(clock=Clock(is_usual_at_first=folded.is_usual_at_first))
 
 
-def know_delay(folded: Folded, dimensions: dict[str, Any], delay_ms: int | None) -> bool:
+def know_delay(folded: Folded, dimensions: dict[str, Any], waiting: list[Step], delay_ms: int | None) -> bool:
     """Takes in the usual delay before the view, by the client's clock as it was then. Returns whether that changed the view.
 
-    It does not as soon as steps are settled.
+    It does not as soon as steps are settled. `waiting` are the steps that are not folded yet.
     """
-    first = folded.progress.clock.first
+    first = first_timed(folded, waiting)
     is_usual = first is not None and delay_ms is not None and is_near(first.server_ms - first.at_ms, delay_ms)
     if is_usual == folded.is_usual_at_first or folded.settled is not None:
         return False

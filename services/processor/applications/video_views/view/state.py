@@ -170,7 +170,7 @@ def counters_after(view: ViewState, before: dict[str, int]) -> dict[str, int]:
 
 def begins_with(view: ViewState, step: Step) -> bool:
     """Whether a step, or a copy of it, is the view's first timed one."""
-    first = view.folded.progress.clock.first
+    first = of_folded.first_timed(view.folded, view.order.waiting)
     return first is not None and (first.seq, first.tie, first.at_ms) == (step.seq, step.tie, step.at_ms)
 
 

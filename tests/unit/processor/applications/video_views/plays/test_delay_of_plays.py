@@ -45,3 +45,15 @@ def test_a_clock_set_between_two_plays_shows_nothing_of_the_later_one() -> None:
 def test_a_slow_first_request_of_a_later_play_is_no_step() -> None:
     beacons = [*FIRST, delayed(SECOND[0], 50_000), *SECOND[1:]]
     assert watched(beacons) == [("s1", 290_000, 0, 0), ("s1.2", 190_000, 0, 0)]
+
+
+def test_a_play_whose_beginning_was_lost_knows_the_delay_of_those_before_it() -> None:
+    """All of its beacons wait for the first ones, which never come."""
+    lost = stepped_from(SECOND, 4, MINUTE_MS)[3:]
+    expected = [("s1", 290_000, 0, 0), ("s1.2", 160_000, 0, 1)]
+    assert watched([*FIRST, *lost]) == expected
+    assert watched([*lost, *FIRST]) == expected
+    for seed in range(5):
+        beacons = [*FIRST, *lost]
+        random.Random(seed).shuffle(beacons)
+        assert watched(beacons) == expected
