@@ -6,11 +6,10 @@ from typing import Final
 
 from services.accounts.core import totp
 from services.accounts.core.credentials import Credential
-from services.accounts.core.passwords import PASSWORD_CHARS_MAX, check_password
+from services.accounts.core.passwords import check_password
 from services.accounts.core.principal import Principal
-from services.accounts.core.throttle import allowances
-from services.accounts.service import Accounts, LoginsTooMany, LoginWrong, checked_name
-from services.accounts.store import factors, sessions
+from services.accounts.service import Accounts, LoginWrong, checked_name
+from services.accounts.store import factors
 from services.accounts.store.audit import Actor
 from services.accounts.store.factors import Factors
 
@@ -84,13 +83,8 @@ class Profile:
 
         A person without a password logs in by a provider or a link alone, and has nothing to confirm with.
         """
-        allowed = allowances(actor.address, principal.name)
-        wait_seconds = await self._ask(partial(sessions.count_attempt, allowed=allowed))
-        if wait_seconds > 0:
-            raise LoginsTooMany(wait_seconds)
         found = await self.of(principal)
-        if found.password_hash is not None and not await self._accounts.passwords.is_right(
-            found.password_hash, password[: PASSWORD_CHARS_MAX + 1]
+        if found.password_hash is not None and not await self._accounts.is_password(
+            found.password_hash, password, email=principal.name, address=actor.address
         ):
             raise LoginWrong
-        await self._ask(partial(sessions.forgive_attempt, allowed=allowed))

@@ -19,7 +19,7 @@ from services.accounts.core.totp import CodeWrong
 from services.accounts.hashing import Passwords
 from services.accounts.store import audit, factors, links, sessions, tokens
 from services.accounts.store.audit import Actor
-from services.accounts.store.links import Link, LinkSpent, Newcomer
+from services.accounts.store.links import AccountExists, Link, LinkSpent, Newcomer
 from services.rim.database.pool import Postgres
 
 _EMAIL: Final = re.compile(r"[^\s@]{1,64}@[^\s@]{1,189}")
@@ -198,30 +198,36 @@ class Accounts:
         address: str | None,
         agent: str,
     ) -> Credential | None:
-        """Makes the person that a link is for, and logs in; None where the person has an account, and is to log in.
+        """Makes the person that a link is for, and logs in.
 
-        Raises `LinkSpent`, `TextWrong`, `PasswordWeak`.
+        None where the person has an account, whose password this must be, and is to log in. Raises `LinkSpent`, `TextWrong`,
+        `PasswordWeak`, `AccountExists` or `LoginsTooMany`.
         """
         link = await self.link(credential)
         if link.kind == "login":
             raise LinkSpent
         is_first = link.kind == "first_owner"
         wanted = checked_email(email if is_first else link.email or "")
-        check_password(password, email=wanted)
+        person = None if is_first else await self.postgres.ask(partial(sessions.person_of, email=wanted))
+        if person is None:
+            check_password(password, email=wanted)
+        elif not await self.is_password(person.password_hash, password, email=wanted, address=address):
+            await self._note_failed(person, address, "invitation")
+            raise AccountExists
         newcomer = Newcomer(
             email=wanted,
             name=checked_name(name or wanted, "a name"),
-            password_hash=await self.passwords.hash(password),
+            password_hash=await self.passwords.hash(password) if person is None else None,
             organisation=checked_name(organisation, "an organisation's name") if is_first else "",
         )
         session = self.new(Kind.SESSION)
 
         async def make(connection: psycopg.AsyncConnection) -> bool:
-            knew = await sessions.person_of(connection, wanted) is not None
-            whose = await links.accept(connection, credential, newcomer, address)
-            if not knew:
+            confirmed = None if person is None else person.id
+            whose = await links.accept(connection, credential, newcomer, address, confirmed=confirmed)
+            if person is None:
                 await self.open_session(connection, session, whose, address, agent)
-            return not knew
+            return person is None
 
         return session if await self.postgres.ask(make) else None
 
@@ -269,6 +275,17 @@ class Accounts:
     async def clean(self) -> None:
         """Deletes what is over."""
         await self.postgres.ask(sessions.clean)
+
+    async def is_password(self, stored: str | None, password: str, *, email: str, address: str | None) -> bool:
+        """Whether it is the password of this address; counted as logins are. Raises `LoginsTooMany`."""
+        allowed = allowances(address, email)
+        wait_seconds = await self.postgres.ask(partial(sessions.count_attempt, allowed=allowed))
+        if wait_seconds > 0:
+            raise LoginsTooMany(wait_seconds)
+        if len(password) > PASSWORD_CHARS_MAX or not await self.passwords.is_right(stored, password):
+            return False
+        await self.postgres.ask(partial(sessions.forgive_attempt, allowed=allowed))
+        return True
 
     async def _note_failed(self, person: sessions.Person, address: str | None, by: str) -> None:
         actor = Actor("nobody", None, person.email, address, person.organisation_id)

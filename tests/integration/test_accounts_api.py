@@ -16,6 +16,7 @@ from openapi_spec_validator import validate
 from deploy.local.postgres import Postgres
 from services.accounts.core.credentials import Credential
 from services.accounts.core.deletions import STEPS
+from services.accounts.service import LoginWrong
 from services.accounts.store import schema
 from services.query.deleting import Deleting
 from services.rim.http.openapi import document
@@ -39,6 +40,19 @@ async def invited(home: Site, by: Credential, email: str, role: str) -> Credenti
     made = await home.got("POST", "/v1/invitations", by, {"email": email, "role": role})
     assert made["link"].startswith("https://playhead.example/login#phl_")
     return await home.join(made["link"], email)
+
+
+async def invited_at_once(home: Site, email: str) -> Credential:
+    """An owner of the first organisation who was made past the invitation, as by a login at a provider."""
+    hashed = await home.accounts.passwords.hash(PASSWORD)
+    with psycopg.connect(home.dsn) as connection:
+        connection.execute(
+            "WITH made AS (INSERT INTO accounts.people (email, name, password_hash) VALUES (%s, 'L', %s) RETURNING id)"
+            " INSERT INTO accounts.members (person_id, organisation_id, role)"
+            " SELECT made.id, o.id, 'owner' FROM made, accounts.organisations AS o WHERE owns_rest",
+            (email, hashed),
+        )
+    return await home.accounts.log_in(email, PASSWORD, address=None, agent="")
 
 
 async def globex(home: Site, owner: Credential) -> Credential:
@@ -157,12 +171,47 @@ async def test_somebody_of_two_organisations_works_in_one_at_a_time(home: Site) 
     boss = await globex(home, owner)
     invitation = await home.got("POST", "/v1/invitations", boss, {"email": "owner@example.com", "role": "viewer"})
     body = {"link": invitation["link"].partition("#")[2], "password": "another password 8"}
-    # Who has an account keeps its password, and logs in with it.
+    # Who invites knows the link: only the account's own password lets it into another organisation.
+    status, problem = await home.ask("POST", "/api/link/use", None, body)
+    assert (status, problem["type"].rpartition(":")[2]) == (401, "account-exists")
+    body["password"] = PASSWORD
     assert await home.got("POST", "/api/link/use", None, body) == {"done": True, "session": False}
+    assert (await home.ask("POST", "/api/link/use", None, body))[0] == 410
     (its_id,) = [one["id"] for one in (await home.got("GET", "/v1/organisations", boss))["organisations"]]
     await home.got("POST", f"/v1/organisations/{its_id}/enter", owner)
     session = await home.got("GET", "/api/session", owner)
     assert (session["organisation"], session["role"], session["operates"]) == ("Globex", "viewer", False)
+
+
+async def test_an_account_that_another_organisation_has_made_brings_its_maker_nowhere(home: Site) -> None:
+    """An admin of one organisation makes an account of somebody's address, and waits until another one invites that address."""
+    owner = await home.owner()
+    boss = await globex(home, owner)
+    victim = "victim@example.com"
+    await invited(home, boss, victim, "viewer")
+    invitation = await home.got("POST", "/v1/invitations", owner, {"email": victim, "role": "admin"})
+    body = {"link": invitation["link"].partition("#")[2], "name": "V", "password": "a password of the victim 9"}
+    # The account has members' rights elsewhere: it joins with its password alone, which the victim does not have.
+    assert (await home.ask("POST", "/api/link/use", None, body))[0] == 401
+    emails = {one["email"] for one in (await home.got("GET", "/v1/people", owner))["people"]}
+    assert victim not in emails
+    # Of no organisation any more, it begins again: the maker's password opens nothing.
+    (there,) = [one for one in (await home.got("GET", "/v1/people", boss))["people"] if one["email"] == victim]
+    await home.got("DELETE", f"/v1/people/{there['id']}", boss)
+    assert (await home.got("POST", "/api/link/use", None, body))["session"] is True
+    with pytest.raises(LoginWrong):
+        await home.accounts.log_in(victim, PASSWORD, address=None, agent="")
+    session = await home.accounts.log_in(victim, body["password"], address=None, agent="")
+    assert (await home.got("GET", "/api/session", session))["role"] == "admin"
+
+
+async def test_an_invitation_that_was_open_takes_no_role_away(home: Site) -> None:
+    owner = await home.owner()
+    invitation = await home.got("POST", "/v1/invitations", owner, {"email": "late@example.com", "role": "viewer"})
+    late = await invited_at_once(home, "late@example.com")
+    body = {"link": invitation["link"].partition("#")[2], "password": PASSWORD}
+    await home.got("POST", "/api/link/use", None, body)
+    assert (await home.got("GET", "/api/session", late))["role"] == "owner"
 
 
 async def test_a_password_is_changed_with_the_present_one_and_other_sessions_end(home: Site) -> None:
@@ -215,7 +264,8 @@ async def test_tokens_are_made_listed_and_revoked_by_who_may(home: Site) -> None
         "POST", "/v1/tokens", owner, {"name": "ops", "scopes": ["manage"], "customers": ["acme"], "days": 9}
     )
     token = made["token"]
-    (listed,) = (await home.got("GET", "/v1/tokens", token))["tokens"]
+    assert (await home.ask("GET", "/v1/tokens", token))[0] == 403
+    (listed,) = (await home.got("GET", "/v1/tokens", owner))["tokens"]
     assert (listed["id"], listed["scopes"], listed["customers"]) == (made["id"], ["manage"], ["acme"])
     assert listed["used_ms"] is not None
     for body, status in (

@@ -70,7 +70,8 @@ class Feed:
 
     def rejected(self, viewer: str) -> None:
         """What no service understood."""
-        self._send(topics.REJECTED, None, b'{"viewer": "%s"' % viewer.encode(), [("reason", b"undecodable")])
+        for value in (b'{"viewer": "%s"', b"\x0a\x10viewer=%s\xff"):
+            self._send(topics.REJECTED, None, value % viewer.encode(), [("reason", b"undecodable")])
 
     def _send(self, topic: topics.Topic, key: bytes | None, value: bytes, headers=()) -> None:  # type: ignore[no-untyped-def]
         number = partition_of(key or b"", topic.partitions(PROFILES["laptop"]))
@@ -203,7 +204,7 @@ def test_nothing_of_a_viewer_is_left_on_any_disk_through_a_kill(
     assert found[Step.STATE] == {"beacons": 2, "recordings": 1}
     assert found[Step.RECORDINGS] == {"objects": 1}
     assert found[Step.EXPORTS] == {"exports": 1}
-    assert found[Step.WAREHOUSE]["views"] == found[Step.WAREHOUSE]["rejected"] == 1
+    assert (found[Step.WAREHOUSE]["views"], found[Step.WAREHOUSE]["rejected"]) == (1, 2)
     # Where it may still be is shown, with the time at which it is gone.
     assert {"beacons", "views", "rejected", "recordings", "video_views.changelog"} <= set(found[Step.TOPICS])
     # No row is made of the open view that was deleted, nor of what its player sent before.

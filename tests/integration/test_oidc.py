@@ -18,9 +18,10 @@ from services.accounts.core.credentials import Kind
 from services.accounts.http.external import CALLBACK_PATH, External
 from services.accounts.http.guard import Cookie
 from services.accounts.provider import Provider, ProviderRefused
+from services.accounts.service import LoginWrong
 from services.accounts.store import schema
 from services.accounts.store.external import Begun
-from tests.integration.accounts_parts import Site, site
+from tests.integration.accounts_parts import PASSWORD, Site, site
 
 pytestmark = pytest.mark.integration
 
@@ -103,13 +104,24 @@ async def test_an_invited_person_joins_by_a_login_at_the_provider_and_comes_back
 
 
 async def test_a_verified_address_is_the_person_who_has_it_and_an_unverified_one_is_nobody(home: Site) -> None:
-    await home.owner()
+    made = await home.owner()
     assert await log_in("liar") == ("/login?failed=unknown", None)
     assert await log_in("stranger") == ("/login?failed=unknown", None)
     place, session = await log_in("owner", "//evil.example/")
     assert place == "/"
     assert session is not None
     assert (await home.got("GET", "/api/session", home.session_in(session)))["role"] == "owner"
+    # Whoever made the account may not be who has the address: its password and sessions have ended.
+    assert (await home.ask("GET", "/api/session", made))[0] == 401
+    with pytest.raises(LoginWrong):
+        await home.accounts.log_in("owner@example.com", PASSWORD, address=None, agent="")
+    # A later invitation is accepted by the next login at the provider.
+    boss = home.session_in(session)
+    other = await home.got("POST", "/v1/organisations", boss, {"name": "Globex", "owner": "owner@example.com"})
+    assert other["link"]
+    await log_in("owner")
+    organisations = (await home.got("GET", "/v1/organisations", boss))["organisations"]
+    assert {one["name"]: one["is_member"] for one in organisations} == {"Home": True, "Globex": True}
 
 
 async def test_an_answer_counts_once_in_the_browser_that_asked(home: Site) -> None:

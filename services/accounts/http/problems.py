@@ -15,7 +15,7 @@ from services.accounts.store.deletions import TooManyDeletions
 from services.accounts.store.factors import FactorExists, FactorMissing
 from services.accounts.store.invitations import MemberAlready, TooManyInvitations
 from services.accounts.store.keys import KeyUnknown, TooManyKeys
-from services.accounts.store.links import LinkSpent
+from services.accounts.store.links import AccountExists, LinkSpent
 from services.accounts.store.members import MemberUnknown, RoleRefused
 from services.accounts.store.organisations import CustomerTaken, CustomerUnknown, OrganisationUnknown
 from services.accounts.store.tokens import TooManyTokens
@@ -39,6 +39,9 @@ _PROBLEMS: Final[Mapping[type[Exception], Problem]] = {
     NotPublished: Problem(503, "The database has no accounts yet", "accounts"),
     QueryRefused: Problem(500, "Postgres refuses the query", "refused"),
     LinkSpent: Problem(410, "The link is unknown, was used, or has expired", "link"),
+    AccountExists: Problem(
+        401, "This address has an account: give its password, or log in at your provider", "account-exists"
+    ),
     LoginWrong: Problem(401, "The address or the password is wrong", "login"),
     CodeNeeded: Problem(401, "This account asks for a code of its second factor too", "code-needed"),
     CodeWrong: Problem(401, "The code is wrong, old, or was used already", "code"),

@@ -8,7 +8,7 @@ import psycopg
 from psycopg.rows import class_row
 
 from services.accounts.core.credentials import Credential
-from services.accounts.store import audit, invitations
+from services.accounts.store import audit, factors, invitations
 from services.accounts.store.audit import Actor
 
 #: From the page of logins to the provider and back.
@@ -26,7 +26,9 @@ _KNOWN: Final = """
     SELECT p.id::text FROM accounts.external_identities AS e JOIN accounts.people AS p ON p.id = e.person_id
     WHERE e.issuer = %s AND e.subject = %s AND p.disabled_at IS NULL
 """
-_BY_EMAIL: Final = "SELECT id::text, disabled_at IS NULL FROM accounts.people WHERE email = %s"
+_BY_EMAIL: Final = (
+    "SELECT id::text, disabled_at IS NULL, password_hash IS NOT NULL FROM accounts.people WHERE email = %s"
+)
 _NEW: Final = "INSERT INTO accounts.people (email, name) VALUES (%s, %s) RETURNING id::text"
 _LINK: Final = "INSERT INTO accounts.external_identities (issuer, subject, person_id) VALUES (%s, %s, %s)"
 _MEMBER: Final = """
@@ -79,11 +81,14 @@ async def take(connection: psycopg.AsyncConnection, credential: Credential) -> B
 async def log_in(connection: psycopg.AsyncConnection, claims: Claims, address: str | None) -> tuple[str, str]:
     """The person that these claims are of, and the organisation. Raises `NoAccount`.
 
-    An invitation of the verified address makes one. A person of that address is the same person from now on.
+    An invitation of the verified address makes one, and is accepted. A person of that address is the same person from now on; a
+    password that it had ends, since who has made the account may not be who has the address.
     """
     await connection.execute(_LOCK)
     row = await (await connection.execute(_KNOWN, (claims.issuer, claims.subject))).fetchone()
-    person_id = str(row[0]) if row is not None else await _first_login(connection, claims, address)
+    person_id = str(row[0]) if row is not None else await _first_login(connection, claims)
+    if claims.email is not None:
+        await _join(connection, person_id, claims.email.lower(), address)
     found = await (await connection.execute(_ORGANISATION, (person_id,))).fetchone()
     if found is None:
         raise NoAccount
@@ -92,24 +97,29 @@ async def log_in(connection: psycopg.AsyncConnection, claims: Claims, address: s
     return person_id, str(found[0])
 
 
-async def _first_login(connection: psycopg.AsyncConnection, claims: Claims, address: str | None) -> str:
+async def _first_login(connection: psycopg.AsyncConnection, claims: Claims) -> str:
     if claims.email is None:
         raise NoAccount
     email = claims.email.lower()
-    invited = await invitations.open_for(connection, email)
     row = await (await connection.execute(_BY_EMAIL, (email,))).fetchone()
     if row is not None and not row[1]:
         raise NoAccount
     if row is None:
-        if not invited:
+        if not await invitations.open_for(connection, email):
             raise NoAccount
         row = await (await connection.execute(_NEW, (email, claims.name[:200]))).fetchone()
         assert row is not None
+    elif row[2]:
+        await factors.begin_again(connection, str(row[0]), None)
     person_id = str(row[0])
     await connection.execute(_LINK, (claims.issuer, claims.subject, person_id))
-    for link_id, organisation_id, role in invited:
+    return person_id
+
+
+async def _join(connection: psycopg.AsyncConnection, person_id: str, email: str, address: str | None) -> None:
+    """Accepts the open invitations of an address that the provider has verified."""
+    for link_id, organisation_id, role in await invitations.open_for(connection, email):
         await connection.execute(_USE, (link_id,))
         await connection.execute(_MEMBER, (person_id, organisation_id, role))
         actor = Actor("person", person_id, email, address, organisation_id)
         await audit.add(connection, actor, "joined", details={"role": role, "by": "provider"})
-    return person_id

@@ -19,6 +19,7 @@ _FIND: Final = """
 """
 _SET_PASSWORD: Final = "UPDATE accounts.people SET password_hash = %s WHERE id = %s"  # noqa: S105 - SQL
 _END_OTHERS: Final = "DELETE FROM accounts.sessions WHERE person_id = %s AND id <> %s"
+_END_SESSIONS: Final = "DELETE FROM accounts.sessions WHERE person_id = %s"
 _SET_NAME: Final = "UPDATE accounts.people SET name = %s WHERE id = %s"
 _BEGIN_TOTP: Final = "UPDATE accounts.people SET totp_secret = %s, totp_step = 0 WHERE id = %s AND totp_since IS NULL"
 _CONFIRM_TOTP: Final = "UPDATE accounts.people SET totp_since = now(), totp_step = %s WHERE id = %s"
@@ -79,6 +80,14 @@ async def set_password(connection: psycopg.AsyncConnection, actor: Actor, passwo
     await connection.execute(_SET_PASSWORD, (password_hash, actor.id))
     ended = (await connection.execute(_END_OTHERS, (actor.id, keep.id))).rowcount
     await audit.add(connection, actor, "changed_password", details={"sessions_ended": ended})
+
+
+async def begin_again(connection: psycopg.AsyncConnection, person_id: str, password_hash: str | None) -> None:
+    """Ends every way in that the account had by itself: password, second factor, sessions; `password_hash` is the only one now."""
+    await connection.execute(_SET_PASSWORD, (password_hash, person_id))
+    await connection.execute(_END_TOTP, (person_id,))
+    await connection.execute(_FORGET_CODES, (person_id,))
+    await connection.execute(_END_SESSIONS, (person_id,))
 
 
 async def set_name(connection: psycopg.AsyncConnection, actor: Actor, name: str) -> None:

@@ -9,7 +9,7 @@ from psycopg.rows import class_row
 
 from services.accounts.core.credentials import Credential
 from services.accounts.core.roles import Role
-from services.accounts.store import audit
+from services.accounts.store import audit, factors
 from services.accounts.store.audit import Actor
 
 FIRST_OWNER_FOR: Final = timedelta(days=1)
@@ -36,15 +36,23 @@ _NEW_PERSON: Final = """
     INSERT INTO accounts.people (email, name, password_hash) VALUES (lower(%s), %s, %s)
     ON CONFLICT (email) DO NOTHING RETURNING id::text
 """
-_KNOWN_PERSON: Final = "SELECT id::text FROM accounts.people WHERE email = lower(%s) AND disabled_at IS NULL"
+_KNOWN_PERSON: Final = """
+    SELECT id::text, EXISTS (SELECT FROM accounts.members AS m WHERE m.person_id = p.id)
+    FROM accounts.people AS p WHERE email = lower(%s) AND disabled_at IS NULL
+"""
+_NAME: Final = "UPDATE accounts.people SET name = %s WHERE id = %s"
 _MEMBER: Final = """
     INSERT INTO accounts.members (person_id, organisation_id, role) VALUES (%s, %s, %s)
-    ON CONFLICT (person_id, organisation_id) DO UPDATE SET role = excluded.role
+    ON CONFLICT (person_id, organisation_id) DO NOTHING
 """
 
 
 class LinkSpent(ValueError):
     """The link is unknown, was used, or has expired."""
+
+
+class AccountExists(ValueError):
+    """The invited address has an account, and its password was not given."""
 
 
 @dataclass(frozen=True)
@@ -61,11 +69,11 @@ class Link:
 
 @dataclass(frozen=True)
 class Newcomer:
-    """What somebody gives who follows a link: the hash of a password, and the name of the organisation that begins."""
+    """What somebody gives who follows a link; no hash: the account's own password was given."""
 
     email: str
     name: str
-    password_hash: str
+    password_hash: str | None
     organisation: str = ""
 
 
@@ -123,9 +131,17 @@ async def log_in_by_link(
 
 
 async def accept(
-    connection: psycopg.AsyncConnection, credential: Credential, newcomer: Newcomer, address: str | None
+    connection: psycopg.AsyncConnection,
+    credential: Credential,
+    newcomer: Newcomer,
+    address: str | None,
+    *,
+    confirmed: str | None = None,
 ) -> tuple[str, str]:
-    """Makes the first owner or an invited person; returns who it is and of which organisation. Raises `LinkSpent`."""
+    """Makes the first owner or an invited person; returns who it is and of which organisation.
+
+    `confirmed` is the person whose own password was given. Raises `LinkSpent` or `AccountExists`: then the link stays unused.
+    """
     await connection.execute(_LOCK)
     link = await use_link(connection, credential)
     if link.kind == "first_owner":
@@ -133,15 +149,29 @@ async def accept(
     if link.kind != "invitation" or link.organisation_id is None or link.email is None or link.role is None:
         raise LinkSpent
     made = await (await connection.execute(_NEW_PERSON, (link.email, newcomer.name, newcomer.password_hash))).fetchone()
-    if made is None:
-        # Who has an account keeps its password: the link proves the mailbox, and no more.
-        made = await (await connection.execute(_KNOWN_PERSON, (link.email,))).fetchone()
-    if made is None:
-        raise LinkSpent
-    await connection.execute(_MEMBER, (made[0], link.organisation_id, link.role))
-    actor = Actor("person", made[0], link.email, address, link.organisation_id)
+    person_id = await _known(connection, link.email, newcomer, confirmed) if made is None else str(made[0])
+    await connection.execute(_MEMBER, (person_id, link.organisation_id, link.role))
+    actor = Actor("person", person_id, link.email, address, link.organisation_id)
     await audit.add(connection, actor, "joined", details={"role": link.role})
-    return made[0], link.organisation_id
+    return person_id, link.organisation_id
+
+
+async def _known(connection: psycopg.AsyncConnection, email: str, newcomer: Newcomer, confirmed: str | None) -> str:
+    """The person of this address, who joins.
+
+    Another organisation's admin may have made the account and know its password: without that password it joins nothing. An account
+    that is of no organisation any more begins again, with the password that is given now.
+    """
+    row = await (await connection.execute(_KNOWN_PERSON, (email,))).fetchone()
+    if row is None:
+        raise LinkSpent
+    person_id, is_member = str(row[0]), bool(row[1])
+    if is_member and person_id != confirmed:
+        raise AccountExists
+    if person_id != confirmed:
+        await factors.begin_again(connection, person_id, newcomer.password_hash)
+        await connection.execute(_NAME, (newcomer.name, person_id))
+    return person_id
 
 
 async def _make_owner(connection: psycopg.AsyncConnection, newcomer: Newcomer, address: str | None) -> tuple[str, str]:

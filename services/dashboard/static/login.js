@@ -121,7 +121,7 @@ byId("form").addEventListener("submit", async (event) => {
   if (answer.status === 200) {
     delete byId("form").dataset.link;
     show("login");
-    say("You have an account already: log in with its password.");
+    say("You have joined with the account that you have: log in");
     return;
   }
   say(problem(answer));

@@ -1,7 +1,8 @@
 """Finds what is a viewer's, or a customer's, in the warehouse: views, keys of beacons, recorded sessions, records that name one."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Final
 
 from pyspark.sql import Column, DataFrame, Row
@@ -13,7 +14,7 @@ from services.finalizer.serving.database import hash_of
 from services.finalizer.serving.published import Slice
 from services.finalizer.transforms.forgotten import Forgotten
 from services.finalizer.transforms.views import DAY_MS
-from services.finalizer.warehouse import tables
+from services.finalizer.warehouse import json_strings, tables
 from services.finalizer.warehouse.views_table import read
 from shared.partitioning import view_key
 from shared.sources import SOURCES
@@ -26,6 +27,9 @@ VIEWS_MAX = 100_000
 _STATE_DAYS: Final = 8
 #: Under which beacons name a viewer: members of every client's.
 _VIEWER_MEMBERS: Final = ("viewer_id", "viewer_user_id", "mux_viewer_id", "userId", "deviceId")
+
+#: With one of these a JSON string may be the text without its bytes.
+_ESCAPES: Final = (b"\\",)
 
 
 class TooManyViews(JobFailed):
@@ -132,22 +136,28 @@ def keys_of_view(customer_id: str, view: Row) -> set[bytes]:
 
 def holding(records: DataFrame, wanted: str) -> DataFrame:
     """The records whose JSON holds the text as a whole string value."""
-    return _whose_json(records, wanted, None)
+    return _whose_bytes(records, wanted, partial(json_strings.holds_value, wanted=wanted), _ESCAPES)
+
+
+def holding_anywhere(records: DataFrame, wanted: str) -> DataFrame:
+    """The same, and those whose bytes are no JSON text and hold it."""
+    return _whose_bytes(records, wanted, partial(json_strings.holds_anywhere, wanted=wanted), (*_ESCAPES, b"%", b"+"))
 
 
 def _naming(records: DataFrame, viewer_id: str) -> DataFrame:
     """The beacons that name this viewer."""
-    return _whose_json(records, viewer_id, _VIEWER_MEMBERS)
+    return _whose_bytes(
+        records, viewer_id, partial(json_strings.holds_member, names=_VIEWER_MEMBERS, wanted=viewer_id), _ESCAPES
+    )
 
 
-def _whose_json(records: DataFrame, wanted: str, members: Sequence[str] | None) -> DataFrame:
+def _whose_bytes(
+    records: DataFrame, wanted: str, holds: Callable[[bytes], bool], escapes: Sequence[bytes]
+) -> DataFrame:
+    """The records whose value `holds`; it is asked for values that have the text's bytes, or one of `escapes`."""
+
     def kept(batches: Iterator[Any]) -> Iterator[Any]:
         import pyarrow as pa  # noqa: PLC0415 - where the function runs
-
-        from services.finalizer.warehouse.json_strings import holds_member, holds_value  # noqa: PLC0415
-
-        def holds(value: bytes) -> bool:
-            return holds_value(value, wanted) if members is None else holds_member(value, members, wanted)
 
         for batch in batches:
             values = batch.column("value").to_pylist()
@@ -155,7 +165,9 @@ def _whose_json(records: DataFrame, wanted: str, members: Sequence[str] | None) 
 
     # Others need no look at every string: an id has its own bytes, or an escape somewhere.
     value = sf.col("value")
-    may = sf.contains(value, sf.lit(bytearray(wanted.encode()))) | sf.contains(value, sf.lit(bytearray(b"\\")))
+    may = sf.contains(value, sf.lit(bytearray(wanted.encode())))
+    for escape in escapes:
+        may |= sf.contains(value, sf.lit(bytearray(escape)))
     columns = [name for name in (*PLACE, "topic", "day", "key", "value") if name in records.columns]
     few = records.where(sf.coalesce(may, sf.lit(False))).select(columns)
     return few.mapInArrow(kept, few.schema)

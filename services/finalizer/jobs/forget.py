@@ -1,8 +1,9 @@
 """Deletes one viewer's data, or all of a customer's, from every table, and reports what was deleted from each."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final
 
 import structlog
@@ -10,7 +11,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 
 from services.finalizer.driver import Driver, clock_ms
-from services.finalizer.jobs.finding import PLACE, Subject, find, holding, is_keyed
+from services.finalizer.jobs.finding import PLACE, Subject, find, holding, holding_anywhere, is_keyed
 from services.finalizer.jobs.maintenance import vacuum
 from services.finalizer.transforms.forgotten import frame_of
 from services.finalizer.transforms.rows import columns_of
@@ -81,7 +82,9 @@ def _forget_viewer(driver: Driver, subject: Subject, viewer_id: str, at_ms: int)
     driver.serving.mark_dirty(found.slices)
     rows = {}
     for table in (tables.BRONZE, tables.LATE_RECORDS, tables.REJECTED):
-        theirs = _of_raw(read(spark, warehouse, table), customer_id, viewer_id, found.keys)
+        # What was rejected may be no JSON; beacons are, and hold ids as values.
+        holds = holding_anywhere if table is tables.REJECTED else holding
+        theirs = _of_raw(read(spark, warehouse, table), customer_id, found.keys, partial(holds, wanted=viewer_id))
         rows[table.name] = _delete_records(driver, table, theirs, ["day"])
     of_applications = driver.settings.row_topics
     for table in (tables.UNPARSED, *([tables.UNPARSED_ROWS] if of_applications else [])):
@@ -128,10 +131,12 @@ _VIEW_KEYS: Final = {
 }
 
 
-def _of_raw(records: DataFrame, customer_id: str, viewer_id: str, keys: Collection[bytes]) -> DataFrame:
+def _of_raw(
+    records: DataFrame, customer_id: str, keys: Collection[bytes], holding_id: Callable[[DataFrame], DataFrame]
+) -> DataFrame:
     of_views = records.sparkSession.createDataFrame([(bytearray(key),) for key in keys], "key binary")
     # What was rejected may have no key; then only its bytes show whose it is.
-    by_id = holding(records.where(sf.col("key").isNull() | is_keyed(customer_id)), viewer_id)
+    by_id = holding_id(records.where(sf.col("key").isNull() | is_keyed(customer_id)))
     return (
         records.join(sf.broadcast(of_views), "key", "left_semi")
         .select(*PLACE, "day")

@@ -1,14 +1,18 @@
-"""Finds a string in JSON bytes as a whole value, with any escaping of its characters. Pure."""
+"""Finds a string in JSON bytes as a whole value, with any escaping of its characters; or in bytes that are no JSON. Pure."""
 
 import json
 import re
 from collections.abc import Collection
 from typing import Final
+from urllib.parse import unquote_to_bytes
 
 #: A string with its quotes. Possessive, so that one without an end costs no second try.
 _STRING: Final = re.compile(rb'"((?:[^"\\]++|\\.)*+)"', re.DOTALL)
 _AFTER_A_NAME: Final = re.compile(rb"\s*:")
 _VALUE: Final = re.compile(rb"\s*")
+#: An id with fewer bytes may be part of anything: it counts where no letter or digit is beside it.
+_TELLING_BYTES: Final = 8
+_WORD: Final = rb"[A-Za-z0-9]"
 
 
 def holds_value(text: bytes, wanted: str) -> bool:
@@ -22,6 +26,20 @@ def holds_value(text: bytes, wanted: str) -> bool:
         is_it = _decoded(content) == wanted if b"\\" in content else content == plain
         if is_it and _AFTER_A_NAME.match(text, found.end()) is None:
             return True
+    return False
+
+
+def holds_anywhere(text: bytes, wanted: str) -> bool:
+    """Whether `holds_value`; or, of bytes that are no JSON text, whether they hold `wanted` as they are or percent-encoded."""
+    if holds_value(text, wanted):
+        return True
+    try:
+        json.loads(text)
+    except (ValueError, RecursionError):
+        whole = re.escape(wanted.encode("utf-8", "surrogatepass"))
+        if len(whole) < _TELLING_BYTES:
+            whole = b"(?<!%b)%b(?!%b)" % (_WORD, whole, _WORD)
+        return any(re.search(whole, one) is not None for one in (text, unquote_to_bytes(text.replace(b"+", b" "))))
     return False
 
 

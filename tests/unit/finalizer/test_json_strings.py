@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.finalizer.warehouse.json_strings import holds_value
+from services.finalizer.warehouse.json_strings import holds_anywhere, holds_value
 
 
 @pytest.mark.parametrize(
@@ -42,6 +42,30 @@ def test_a_value_is_found(text: bytes, wanted: str) -> None:
 )
 def test_what_only_looks_like_it_is_not(text: bytes) -> None:
     assert not holds_value(text, "7")
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        (b'{"viewer":"7"}', "7"),
+        (b"viewer=7&title=x", "7"),
+        (b"[7,", "7"),
+        (b"\x0a\x0dviewer-1234567\xff", "viewer-1234567"),
+        # A length that is a letter stands before a string of protobuf.
+        (b"\x0aAviewer-1234567", "viewer-1234567"),
+        (b"viewer=zo%C3%AB+%f0%9f%98%80", "zo\u00eb \U0001f600"),
+        ("viewer=zo\u00eb".encode(), "zo\u00eb"),
+    ],
+)
+def test_what_is_no_json_is_searched_as_bytes(text: bytes, wanted: str) -> None:
+    assert holds_anywhere(text, wanted)
+
+
+@pytest.mark.parametrize(
+    "text", [b'{"viewer":"17","beacons":7}', b'{"title":"no. 7"}', b"viewer=17", b"viewer=7a", b"7", b"%377", b""]
+)
+def test_json_without_the_value_and_longer_words_do_not_count(text: bytes) -> None:
+    assert not holds_anywhere(text, "7")
 
 
 def test_what_stands_between_two_strings_is_no_value() -> None:
