@@ -12,7 +12,7 @@ PARTS: Final[dict[str, tuple[str, ...]]] = {
     "recover": ("bench.recover", "--minutes", "2"),
     "finalizer": ("bench.finalizer",),
     "hot-rows": ("bench.hot_rows",),
-    "query": ("bench.query", "--clickhouse"),
+    "query": ("bench.query", "--clickhouse", "--postgres"),
     "suspects": ("bench.suspects",),
     "e2e": ("bench.e2e",),
     "alerts": ("bench.alerts", "--environments", "1"),

@@ -1,4 +1,4 @@
-"""Questions over millions of views: `python -m bench.query [--views N] [--rounds N] [--clickhouse]`.
+"""Questions over millions of views: `python -m bench.query [--views N] [--rounds N] [--clickhouse] [--postgres]`.
 
 The service's own code answers in this process, without HTTP, from a Delta table on the local disk; Postgres owns nothing. Every
 question of every round is another one, so no answer is one of before. With `--clickhouse` the same questions go to chdb, in
@@ -18,6 +18,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from bench.query.inputs import DAYS, generate
+from bench.query.postgres import PostgresTable
 from bench.query.questions import LAST_MS, Asked, all_questions
 from bench.results import HOME, Compared, Part, keep, table
 from deploy.demo.compare import nearest_rank
@@ -33,6 +34,8 @@ THREADS: Final = 2
 AT_ONCE: Final = 10
 #: Rounds that are not counted: files come into the page cache.
 WARM_ROUNDS: Final = 2
+#: A question takes Postgres seconds.
+_POSTGRES_ROUNDS: Final = 3
 _CHDB: Final = "chdb==4.4.0"
 
 
@@ -141,12 +144,28 @@ async def measure_together(answering: Answering, rounds: int) -> list[float]:
     return found
 
 
+def measure_postgres(folder: Path) -> dict[str, list[float]]:
+    """By question that has a goal, the ms of a few rounds in Postgres."""
+    peer = PostgresTable(HOME / "postgres-of-views", folder / "views")
+    times: dict[str, list[float]] = {}
+    try:
+        for number in range(1 + _POSTGRES_ROUNDS):
+            for asked in all_questions(number):
+                if asked.p50_goal_ms is not None:
+                    ms, _ = peer.ask(asked)
+                    times.setdefault(asked.name, []).extend([ms] if number else [])
+    finally:
+        peer.close()
+    return times
+
+
 def main() -> int:
     """0 when every answer was right."""
     parser = argparse.ArgumentParser(prog="python -m bench.query", description=__doc__)
     parser.add_argument("--views", type=int, default=10_000_000)
     parser.add_argument("--rounds", type=int, default=20)
     parser.add_argument("--clickhouse", action="store_true", help="ask chdb the same; it is fetched from PyPI")
+    parser.add_argument("--postgres", action="store_true", help="ask the same table in a Postgres of its own, too")
     given = parser.parse_args()
     folder = HOME / "query"
     generate(folder, given.views)
@@ -160,19 +179,28 @@ def main() -> int:
             return 1
         times = asyncio.run(measure(answering, given.rounds, peer))
         together = asyncio.run(measure_together(answering, max(1, given.rounds // 4)))
+        rows = measure_postgres(folder) if given.postgres else {}
     finally:
         engine.close()
         if peer is not None:
             peer.close()
-    result = _part(times, together, given)
+    result = _part(times, together, rows, given)
     keep(result)
     print("\n".join([*table([result]), "", *result.lines]))
     return 0
 
 
-def _part(times: dict[str, tuple[list[float], list[float]]], together: list[float], given: argparse.Namespace) -> Part:
+def _part(
+    times: dict[str, tuple[list[float], list[float]]],
+    together: list[float],
+    of_rows: dict[str, list[float]],
+    given: argparse.Namespace,
+) -> Part:
     goals = {asked.name: asked for asked in all_questions(0)}
-    compared, lines = [], ["| question | p50 | p95 | ClickHouse p50 | to ClickHouse |", "|---|---|---|---|---|"]
+    compared, lines = (
+        [],
+        ["| question | p50 | p95 | ClickHouse p50 | to ClickHouse | Postgres p50 |", "|---|---|---|---|---|---|"],
+    )
     for name, (ours, theirs) in times.items():
         p50, p95 = _rank(ours, 0.5), _rank(ours, 0.95)
         goal = goals[name]
@@ -182,7 +210,14 @@ def _part(times: dict[str, tuple[list[float], list[float]]], together: list[floa
             compared.append(Compared(f"{name}, p50 / p95", f"{p50:.0f} ms / {p95:.0f} ms", wanted, is_met))
         peer = _rank(theirs, 0.5)
         beside = f"{peer:.0f} ms | {p50 / peer:.2f}×" if peer else "– | –"
-        lines.append(f"| {name} | {p50:.0f} ms | {p95:.0f} ms | {beside} |")
+        rows_ms = _rank(of_rows.get(name, []), 0.5)
+        in_rows = f"{rows_ms:,.0f} ms" if rows_ms else "–"
+        lines.append(f"| {name} | {p50:.0f} ms | {p95:.0f} ms | {beside} | {in_rows} |")
+        if rows_ms:
+            times_faster = rows_ms / p50
+            compared.append(
+                Compared(f"{name}, beside Postgres", f"{times_faster:.0f}× faster", "≥ 5×", times_faster >= 5)
+            )
         if peer and goal.p50_goal_ms is not None:
             compared.append(Compared(f"{name}, to ClickHouse", f"{p50 / peer:.2f}×", "≤ 2×", p50 <= 2 * peer))
     slow = _rank(together, 0.95)
@@ -190,7 +225,9 @@ def _part(times: dict[str, tuple[list[float], list[float]]], together: list[floa
     return Part(
         name="query",
         title="Questions to the query layer",
-        command=f"python -m bench.query --views {given.views}" + (" --clickhouse" if given.clickhouse else ""),
+        command=f"python -m bench.query --views {given.views}"
+        + (" --clickhouse" if given.clickhouse else "")
+        + (" --postgres" if given.postgres else ""),
         checked="each answer has as many groups or points as ClickHouse's" if given.clickhouse else "nothing",
         compared=compared,
         lines=[

@@ -4,6 +4,7 @@ import json
 import random
 import re
 import threading
+from collections import Counter
 from contextlib import nullcontext
 from itertools import zip_longest
 from pathlib import Path
@@ -198,6 +199,9 @@ def test_what_the_documents_show_can_be_run(warehouse: Warehouse, monkeypatch: p
     assert isinstance(quantiles, dict)
     exact = sorted(one.startup_ms for one in views if one.startup_ms is not None)
     assert quantiles[0.5] == pytest.approx(exact[(len(exact) - 1) // 2], rel=0.011)
+    by_cdn = names["startup_by_cdn"]
+    assert isinstance(by_cdn, list)
+    assert {row["cdn"]: row["views"] for row in by_cdn} == Counter(one.cdn for one in views)
 
 
 def test_the_commands_that_the_documents_show_do_what_they_say(

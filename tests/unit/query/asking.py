@@ -161,6 +161,12 @@ def _expect_distribution(one: Question, answer: Distribution, wanted: list[View]
             low, high = (round(math.log(bound) / math.log(1.02)) for bound in (found.from_value, found.to_value))
             assert found.n == sum(counts[bucket] for bucket in range(low, high))
     assert sum(found.n for found in answer.bins) == answer.n
+    # Of buckets, and within 1 % of the exact ones.
+    values = recounting.known(wanted, one.field or "")
+    for name, value in answer.quantiles.items():
+        exact = recounting.ranked(values, int(name[1:]) / 100)
+        assert (value is None) == (exact is None)
+        assert value is None or abs(value - exact) <= 0.01 * exact + 1e-9, (name, value, exact)
 
 
 def _same(found: dict[str, Figure], expected: dict[str, Any]) -> None:
