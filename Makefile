@@ -18,10 +18,12 @@ setup-test: ## setup, and what only tests need (a browser, an encoder, players a
 demo: $(if $(or $(filter all,$(APPS)),$(findstring recordings,$(APPS))),setup-test,setup) ## run everything with simulated players, compare with their truth [APPS=all] [VIEWS=n] [SEED=n] [KEEP=1 [LIVE=n]]
 	@$(PYTHON) -m deploy.demo $(if $(VIEWS),--views $(VIEWS)) $(if $(SEED),--seed $(SEED)) $(if $(APPS),--apps $(APPS)) $(if $(KEEP),--keep) $(if $(LIVE),--live $(LIVE))
 
-check: setup ## lint, format, types, layers
+check: setup ## lint, format, types (the page's too), layers
+	@deploy/local/setup.sh types
 	$(PYTHON) -m ruff check .
 	$(PYTHON) -m ruff format --check .
 	$(PYTHON) -m mypy
+	node .local/types/node_modules/typescript/bin/tsc --project deploy/types/tsconfig.json
 	$(PYTHON) -c 'import sys; from importlinter.cli import lint_imports; sys.exit(lint_imports())'
 
 unit: setup ## the tests that need nothing but Python, with few generated cases: the run between two changes

@@ -1,8 +1,9 @@
 """Which tests run one after another in a worker, and which begin first.
 
 A worker takes a group at a time. A group is a file, so that what a file shares is started once. The files that share the Spark
-session are one group: a second session costs more than most of them. The tests of `_APART` share nothing and take minutes each,
-so each is a group. The longest begin first: one that begins last would keep one worker busy while the other has nothing left.
+session are one group, and so are those of the page: a second session, or another dashboard and browser, costs more than most of
+them. The tests of `_APART` share nothing and take minutes each, so each is a group. The longest begin first: one that begins last
+would keep one worker busy while the other has nothing left.
 """
 
 from typing import Final
@@ -24,6 +25,8 @@ SHARING_SPARK: Final = (
     "test_query_warehouse.py",
     "test_deletions_steps.py",
 )
+#: A folder whose files share a dashboard and a browser; they run in the order of their names.
+PAGE: Final = "page"
 _APART: Final = ("test_finalizer.py",)
 #: By the CPU time that they take, the largest first. All other files follow in their own order.
 LONGEST: Final = (
@@ -35,13 +38,13 @@ LONGEST: Final = (
     "test_second_cluster.py",
     "test_players.py",
     "test_query_sources.py",
-    "test_page.py",
+    PAGE,
 )
 
 
 def rank(nodeid: str) -> int:
     """Where a test stands in the run: tests of equal rank keep their order."""
-    name = _integration_file(nodeid)
+    name = _integration_file(nodeid).split("/")[0]
     return LONGEST.index(name) if name in LONGEST else len(LONGEST)
 
 
@@ -50,6 +53,8 @@ def group_of(nodeid: str) -> str:
     name = _integration_file(nodeid)
     if name in SHARING_SPARK:
         return "spark"
+    if name.startswith(f"{PAGE}/"):
+        return PAGE
     return nodeid if name in _APART else nodeid.split("::", 1)[0]
 
 

@@ -173,6 +173,27 @@ fetch_page_modules() {
     touch "$stamp"
 }
 
+# The compiler that checks the page's types, and the types of its modules.
+fetch_types() {
+    local -r manifest=deploy/types/packages.txt folder=.local/types/node_modules
+    local stamp name version sha512 archive
+    stamp=$STAMPS/types-$(sha256sum "$manifest" | cut -c1-16)
+    if [[ -e $stamp ]] && [[ -d $folder ]]; then
+        return
+    fi
+    say "fetching the compiler that checks the page's types (5 MB)"
+    rm -rf "$STAMPS"/types-* "$folder" "$folder.new"
+    mkdir -p "$folder.new/archives"
+    while read -r name version sha512; do
+        archive=$(fetch_package "$name" "$version" "$sha512" "$manifest" "$folder.new/archives")
+        mkdir -p "$folder.new/$name"
+        tar --extract --gzip --file "$archive" --directory "$folder.new/$name" --strip-components=1 package
+    done < <(grep -v '^#' "$manifest")
+    rm -rf "$folder.new/archives"
+    mv "$folder.new" "$folder"
+    touch "$stamp"
+}
+
 # The OpenID provider that tests run, with what it needs: a package may have one of its own within it, of another version.
 fetch_provider() {
     local -r manifest=deploy/oidc/packages.txt folder=.local/oidc/node_modules
@@ -330,6 +351,9 @@ main() {
     fetch_jars spark
     make_environment
     fetch_page_modules
+    if [[ ${1:-} == types ]]; then
+        fetch_types
+    fi
     if [[ ${1:-} == containers ]]; then
         if [[ -n $(missing_commands dockerd docker-compose debootstrap iptables) ]]; then
             install_packages "${CONTAINER_PACKAGES[@]}"

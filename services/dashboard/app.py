@@ -19,7 +19,9 @@ from services.accounts.looks import Audit
 from services.accounts.store.audit import Actor
 from services.alerts.http.operations import OPERATIONS as ALERT_OPERATIONS
 from services.alerts.http.routes import AlertRoutes
+from services.dashboard.arrivals import open_routes
 from services.dashboard.arrivals import routes as arriving
+from services.dashboard.arrivals.open_routes import OpenViewRoutes
 from services.dashboard.arrivals.routes import ArrivalRoutes
 from services.dashboard.forwarding import Forwarding
 from services.dashboard.limits.queries import LimitsSource
@@ -47,7 +49,12 @@ HOURS_MAX: Final = 366 * 24
 #: A later play of a session is named by its number, too.
 VIEW_CHARS_MAX: Final = VIEW_ID_CHARS_MAX + 4
 #: What is served here of the public API; all else under /v1 is passed on.
-OPERATIONS: Final[list[Operation]] = [*live.OPERATIONS, *past_routes.OPERATIONS, *arriving.OPERATIONS]
+OPERATIONS: Final[list[Operation]] = [
+    *live.OPERATIONS,
+    *past_routes.OPERATIONS,
+    *arriving.OPERATIONS,
+    *open_routes.OPERATIONS,
+]
 #: A question that is passed on may have a long filter in its address.
 LINE_BYTES_MAX: Final = 65_536
 _AWAY: Final = STATIC / "away.html"
@@ -129,6 +136,8 @@ def make_app(
         alerts.add_to(routing)
     if arrivals is not None:
         arrivals.add_to(routing)
+        if views is not None:
+            OpenViewRoutes(arrivals.newest, views, door.audit, door.routes.place.address).add_to(routing)
     if forwarding is not None:
         # The last: what has a route of its own here is answered here.
         forwarding.add_to(routing, [*OPERATIONS, *door.routes.api.described, *(ALERT_OPERATIONS if alerts else [])])

@@ -33,9 +33,6 @@ ROOT = Path(__file__).parents[2]
 TOKEN = "a token of sixteen or more"
 
 
-QUESTION = "api/view?customer=cust123&view="
-
-
 #: The owner of everything, whose browser tests look through.
 WATCHER = "watcher@tests.localhost"
 

@@ -147,7 +147,8 @@ def watched_before(installation: Installation) -> None:
                         document = {"heard": [1] * STEPS, "values": steps}
                     rows.append(("acme", dimension, minute, json.dumps(document)))
             cursor.executemany(
-                f"INSERT INTO serving.{table} VALUES (%s, %s, %s, %s) ON CONFLICT DO NOTHING".encode(),
+                f"INSERT INTO serving.{table} VALUES (%s, %s, %s, %s)"
+                " ON CONFLICT (customer_id, dimension, minute) DO UPDATE SET document = excluded.document".encode(),
                 rows,
             )
 

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import msgspec
 import psycopg
 import pytest
 from confluent_kafka import Producer
@@ -35,7 +36,6 @@ from tests.integration.brokers import OF_VIEWS, broker_with_topics
 from tests.integration.dashboard_parts import (
     LIFE,
     PARTITIONS,
-    QUESTION,
     TOKEN,
     WATCHER,
     Installation,
@@ -326,13 +326,15 @@ def test_the_page_draws_the_life_of_one_view(installation: Installation, page: P
     try:
         slot.start()
         producer = Producer(client_config(installation.settings, "test") | {"acks": "all"})
-        for beacon in beacons:
+        # Of a view that goes on, the first half.
+        opened = [msgspec.structs.replace(one, view_id="still-open") for one in beacons[: len(beacons) // 2]]
+        for beacon in (*beacons, *opened):
             key = view_key(beacon.customer_id, beacon.view_id)
             producer.produce(BEACONS.name, codec.BEACON.encode(beacon), key, partition_of(key, PARTITIONS))
         assert producer.flush(30) == 0
         wait_until(slot.is_ready, "the slot is ready")
         wait_until(
-            lambda: answers(f"{installation.url}{QUESTION}{beacons[0].view_id}", installation.token),
+            lambda: answers(f"{installation.url}v1/views/{beacons[0].view_id}?customer=cust123", installation.token),
             "the view is known",
         )
         expect(page.locator("#view-title")).to_contain_text("A film", timeout=SOON_MS)
@@ -343,6 +345,15 @@ def test_the_page_draws_the_life_of_one_view(installation: Installation, page: P
         expect(operators.locator("#partitions tbody tr").first).to_contain_text("working", timeout=SOON_MS)
         expect(operators.locator("#slots tbody tr")).to_have_count(1)
         operators.close()
+        found = page.context.new_page()
+        found.goto(f"{installation.url}views?customer=cust123&title=film")
+        found.locator("#show-open").click(timeout=SOON_MS)
+        expect(found.locator("#open-views tbody th")).to_have_text(["still-open"], timeout=SOON_MS)
+        expect(found.locator("#open-views tbody")).to_contain_text("A film")
+        found.get_by_label("Title has").fill("another")
+        found.get_by_role("button", name="Search").click()
+        expect(found.locator("main")).to_contain_text("No open view matches", timeout=SOON_MS)
+        found.close()
         # An open view is asked for again until it has finished.
         expect(page.locator("#view-title")).to_contain_text("ended by the viewer", timeout=SOON_MS)
         expect(page.locator("#view-facts")).to_contain_text("478 ms")

@@ -29,6 +29,7 @@ def test_a_group_is_a_file_unless_its_tests_are_apart() -> None:
         "tests/integration/test_broker.py",
         "tests/unit/test_whole.py",
     ]
+    assert {scheduling.group_of(nodeid(f"page/test_{one}.py")) for one in ("now", "views")} == {"page"}
     first, second = nodeid("test_finalizer.py"), nodeid("test_finalizer.py", "test_two")
     assert scheduling.group_of(first) != scheduling.group_of(second)
 
@@ -36,4 +37,5 @@ def test_a_group_is_a_file_unless_its_tests_are_apart() -> None:
 def test_the_longest_begin_first_and_exist() -> None:
     assert all((INTEGRATION / name).exists() for name in scheduling.LONGEST)
     given = [nodeid("test_broker.py"), "tests/unit/test_rows.py::test_one", nodeid("test_warehouse.py")]
-    assert sorted(given, key=scheduling.rank) == [given[2], given[0], given[1]]
+    given.append(nodeid("page/test_now.py"))
+    assert sorted(given, key=scheduling.rank) == [given[2], given[3], given[0], given[1]]

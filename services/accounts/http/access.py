@@ -43,6 +43,7 @@ VIEWS_OF_ONE: Final = Access("customer", Permission.READ_VIEWS)
 OWNERS: Final = Access("team", Permission.OWN)
 #: The handler looks at the permission: it depends on what is asked for.
 ORGANISATION: Final = Access("organisation")
+EDITING: Final = Access("organisation", Permission.EDIT)
 MANAGEMENT: Final = Access("organisation", Permission.MANAGE)
 TEAM: Final = Access("team", Permission.READ_METRICS)
 TEAM_MANAGEMENT: Final = Access("team", Permission.MANAGE)

@@ -8,6 +8,7 @@ from aiohttp import web
 from services.accounts.core.pages import CursorWrong
 from services.accounts.core.passwords import PasswordWeak
 from services.accounts.core.roles import ScopesWrong
+from services.accounts.core.thresholds import ThresholdWrong
 from services.accounts.core.totp import CodeWrong
 from services.accounts.http.requests import BodyWrong
 from services.accounts.service import CodeNeeded, LoginsTooMany, LoginWrong, TextWrong
@@ -18,6 +19,7 @@ from services.accounts.store.keys import KeyUnknown, TooManyKeys
 from services.accounts.store.links import AccountExists, LinkSpent
 from services.accounts.store.members import MemberUnknown, RoleRefused
 from services.accounts.store.organisations import CustomerTaken, CustomerUnknown, OrganisationUnknown
+from services.accounts.store.saved_views import SavedViewUnknown, TooManySavedViews
 from services.accounts.store.tokens import TooManyTokens
 from services.rim.database.pool import NotPublished, PostgresAway, QueryRefused
 from services.rim.http.problems import RETRY_SECONDS, problem_response
@@ -33,7 +35,7 @@ class Refused(Exception):
 
 
 #: Those whose text is written for the one who asks.
-_TEXTS: Final = (TextWrong, PasswordWeak, ScopesWrong, BodyWrong, CursorWrong)
+_TEXTS: Final = (TextWrong, PasswordWeak, ScopesWrong, ThresholdWrong, BodyWrong, CursorWrong)
 _PROBLEMS: Final[Mapping[type[Exception], Problem]] = {
     PostgresAway: Problem(503, "Postgres does not answer", "away"),
     NotPublished: Problem(503, "The database has no accounts yet", "accounts"),
@@ -56,6 +58,8 @@ _PROBLEMS: Final[Mapping[type[Exception], Problem]] = {
     KeyUnknown: Problem(404, "There is no such key", "unknown"),
     TooManyKeys: Problem(409, "The customer has as many keys as it may", "keys", "Revoke some."),
     TooManyDeletions: Problem(409, "The organisation has as many deletions under way as it may", "deletions"),
+    SavedViewUnknown: Problem(404, "There is no such saved view", "unknown"),
+    TooManySavedViews: Problem(409, "There are as many saved views as may be", "saved-views", "Delete some."),
     FactorExists: Problem(409, "There is a second factor already", "factor"),
     FactorMissing: Problem(409, "No second factor was begun", "factor"),
     PermissionError: Problem(403, "Only who runs the installation may do this", "permission"),

@@ -57,7 +57,7 @@ class ArrivalRoutes:
         except msgspec.ValidationError as error:
             return problem_response(Problem(400, "The question is wrong", "wrong-question", str(error)))
         try:
-            at_ms, found = await self._newest()
+            at_ms, found = await self.newest()
         except ArrivalsAway:
             return problem_response(Problem(503, "Kafka does not answer", "kafka-away"))
         drawn = picture(
@@ -73,7 +73,8 @@ class ArrivalRoutes:
         answer.enable_compression()
         return answer
 
-    async def _newest(self) -> tuple[int, Newest]:
+    async def newest(self) -> tuple[int, Newest]:
+        """When the newest records were read, and they: shared by all who ask within a second. Raises `ArrivalsAway`."""
         async with self._reading:
             now_ms = self._now_ms()
             if self._read is None or now_ms - self._read[0] > _FRESH_MS:

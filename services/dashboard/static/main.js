@@ -8,6 +8,7 @@ import { SCREENS, screenOf } from "./core/screens.js";
 import { Skeleton } from "./parts/asking.js";
 import { html } from "./parts/html.js";
 import { go, Link, place } from "./parts/place.js";
+import { Saved } from "./parts/saved.js";
 import { Account, session } from "./parts/session.js";
 
 /** Modules of screens that have come. @type {Map<string, Function>} */
@@ -41,6 +42,7 @@ function Page() {
         ${SCREENS.filter((one) => one.isListed).map((one) => html`<${Link} to=${{ screen: one.name }} aria-current=${one.name === name ? "page" : undefined}>${one.title}<//>`)}
         ${session.value?.operates && html`<a href="/partitions">Partitions</a>`}
       </nav>
+      <${Saved} />
       <${CopyLink} />
       <${Account} />
     </header>

@@ -14,6 +14,7 @@ from services.accounts.core.credentials import Credential
 from services.accounts.core.customer_scope import CustomerScope
 from services.accounts.http.access import (
     ACCOUNT,
+    EDITING,
     INSTALLATION,
     INSTALLATION_PAGE,
     MANAGEMENT,
@@ -31,12 +32,14 @@ from services.accounts.http.access import (
     Routing,
 )
 from services.dashboard.app import ROUTING, Door, make_app
+from services.dashboard.arrivals.picture import Read
 from services.dashboard.arrivals.reading import Newest
 from services.dashboard.arrivals.routes import ArrivalRoutes
 from services.dashboard.live.board import LiveBoard
 from services.dashboard.live.history import LiveHistory
 from services.dashboard.replay import Replay
 from services.rim.database.pool import PostgresAway
+from services.rim.http.lookups import LookupsAway, LookupsRefused
 from tests.unit.dashboard.door import (
     ENDED,
     GLOBEX_ADMIN,
@@ -63,6 +66,7 @@ ROUTES: dict[tuple[str, str], Access] = {
     ("GET", "/v1/live/stream"): METRICS,
     ("GET", "/v1/live/history"): METRICS_OF_ONE,
     ("GET", "/v1/arrivals"): VIEWS_OF_ONE,
+    ("GET", "/v1/open-views"): VIEWS_OF_ONE,
     ("GET", "/api/quality"): METRICS,
     ("GET", "/api/view"): VIEWS_OF_ONE,
     ("GET", "/partitions"): INSTALLATION_PAGE,
@@ -93,6 +97,11 @@ ROUTES: dict[tuple[str, str], Access] = {
     ("PATCH", "/v1/customers/{id}"): MANAGEMENT,
     ("GET", "/v1/customers/{id}/retention"): MANAGEMENT,
     ("PATCH", "/v1/customers/{id}/retention"): MANAGEMENT,
+    ("GET", "/v1/saved-views"): METRICS,
+    ("POST", "/v1/saved-views"): METRICS,
+    ("DELETE", "/v1/saved-views/{id}"): METRICS,
+    ("GET", "/v1/thresholds"): METRICS,
+    ("PATCH", "/v1/thresholds"): EDITING,
     ("GET", "/v1/deletions"): MANAGEMENT,
     ("POST", "/v1/deletions"): MANAGEMENT,
     ("GET", "/v1/deletions/{id}"): MANAGEMENT,
@@ -124,6 +133,7 @@ ROUTES: dict[tuple[str, str], Access] = {
 OF_ONE = {
     "/v1/live/history": "from_ms=0&until_ms=60000",
     "/v1/arrivals": "",
+    "/v1/open-views": "viewer=x",
     "/api/view": "view=v",
     "/api/recordings": "session=s",
     "/api/recordings/payload": "session=s&number=1",
@@ -132,11 +142,14 @@ OF_ONE = {
 }
 
 
-class NoArrivals:
-    """A reader that nothing came to."""
+class FakeArrivals:
+    """A reader of what the test puts here."""
+
+    def __init__(self) -> None:
+        self.beacons: list[Read] = []
 
     def newest(self, now_ms: int) -> Newest:
-        return Newest([], [], is_cut=False)
+        return Newest(self.beacons, [], is_cut=False)
 
 
 class Desk:
@@ -144,7 +157,7 @@ class Desk:
 
     def __init__(self, folder: Path) -> None:
         self.serving, self.views, self.limits = FakeServing(), FakeViews(), FakeLimits()
-        self.past = FakePast()
+        self.past, self.came = FakePast(), FakeArrivals()
         self.door: Door = door()
         self.board = LiveBoard(LiveHistory(history_ms=600_000, settle_ms=0, customers_max=10), now_ms=lambda: NOW_MS)
         self.app = make_app(
@@ -158,7 +171,7 @@ class Desk:
             replay=Replay("http://127.0.0.1:1", "a token of sixteen or more", folder),
             limits=self.limits,
             past=self.past,
-            arrivals=ArrivalRoutes(NoArrivals(), lambda: NOW_MS),
+            arrivals=ArrivalRoutes(self.came, lambda: NOW_MS),
         )
         self.client = TestClient(TestServer(self.app))
 
@@ -166,6 +179,11 @@ class Desk:
     def known(self) -> Known:
         assert isinstance(self.door.identities, Known)
         return self.door.identities
+
+    @property
+    def noted(self) -> NotedLooks:
+        assert isinstance(self.door.audit, NotedLooks)
+        return self.door.audit
 
     async def get(self, path: str, who: Credential | None, **headers: str) -> tuple[int, bytes]:
         async with self.client.get(path, headers=_headers(who) | headers, allow_redirects=False) as answer:
@@ -294,6 +312,25 @@ async def test_the_table_is_asked_for_the_customers_of_the_organisation_alone(de
     desk.board.take_records([live(100, views_finished=1)])
     assert (await desk.json("/api/quality", OWNER))["missing_since_ms"] is not None
     assert (await desk.json("/api/quality", GLOBEX_VIEWER))["missing_since_ms"] is None
+
+
+async def test_open_views_are_those_of_the_customer_that_one_may_see_and_a_search_for_a_viewer_is_noted(
+    desk: Desk,
+) -> None:
+    desk.came.beacons = [Read(1, key, b"", {}) for key in (b"acme:a", b"globex:g", b"globex-tv:t")]
+    desk.views.answer = b'{"found":{"state":"open","row":{"view_id":"g","viewer_user_id":"x","events":[]}}}'
+    assert (await desk.get("/v1/open-views?customer=acme", GLOBEX_VIEWER))[0] == 404
+    found = await desk.json("/v1/open-views?customer=globex&viewer=x", GLOBEX_VIEWER)
+    assert found["views"] == [{"view_id": "g", "viewer_user_id": "x", "viewer": "x"}]
+    assert desk.views.asked == [("globex", "g")]
+    assert desk.noted.noted == [("viewer@globex", "looked_at_viewer", "x")]
+    assert (await desk.get("/v1/open-views?customer=globex", METRICS_TOKEN))[0] == 403
+    # What cannot be noted is not shown.
+    desk.noted.problem = PostgresAway("away")
+    assert (await desk.get("/v1/open-views?customer=globex&viewer=x", GLOBEX_VIEWER))[0] == 503
+    for problem, status in ((LookupsAway("no"), 503), (LookupsRefused("no", 400), 502)):
+        desk.views.answer = problem
+        assert (await desk.get("/v1/open-views?customer=globex", GLOBEX_VIEWER))[0] == status
 
 
 async def test_only_who_runs_the_installation_sees_its_partitions(desk: Desk) -> None:

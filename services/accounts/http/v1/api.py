@@ -12,7 +12,9 @@ from services.accounts.http.v1.operations import Operation, add
 from services.accounts.http.v1.people import PeopleOperations
 from services.accounts.http.v1.profile import ProfileOperations
 from services.accounts.http.v1.retention import RetentionOperations
+from services.accounts.http.v1.saved_views import SavedViewOperations
 from services.accounts.http.v1.tenants import TenantOperations
+from services.accounts.http.v1.thresholds import ThresholdOperations
 from services.accounts.http.v1.tokens import TokenOperations
 from services.accounts.keys import WriteKeys
 from services.accounts.management import Management
@@ -23,7 +25,7 @@ from services.rim.http import openapi
 
 
 class AccountsApi:
-    """`/v1` of people, tokens, keys, audit, deletions.
+    """`/v1` of people, tokens, keys, audit, deletions, saved views and thresholds.
 
     `page_url` is where browsers reach the page, `customers` the customers' database."""
 
@@ -41,6 +43,8 @@ class AccountsApi:
             *ProfileOperations(Profile(accounts)).operations(),
             *DeletionOperations(accounts).operations(),
             *RetentionOperations(accounts).operations(),
+            *SavedViewOperations(accounts).operations(),
+            *ThresholdOperations(accounts).operations(),
         ]
 
     def add_to(self, routing: Routing) -> None:

@@ -38,24 +38,22 @@ export function interval(share, n) {
   return [Math.max(0, (middle - reach) / whole), Math.min(1, (middle + reach) / whole)];
 }
 
-/** From which figure on a metric is bad; below `n` views nothing is judged but shares. @type {Record<string, {bad: number, n: number}>} */
-export const THRESHOLDS = {
-  rebuffer_fraction: { bad: 0.02, n: 30 },
-  playback_failure_fraction: { bad: 0.02, n: 1 },
-  startup_failure_fraction: { bad: 0.02, n: 1 },
-  exit_before_start_fraction: { bad: 0.08, n: 1 },
-  startup_ms_p50: { bad: 3_000, n: 30 },
-  startup_ms_p95: { bad: 8_000, n: 100 },
-};
+/** Up to `good` a figure is good, above `bad` it is bad, of fewer than `n` views it is neither. @typedef {{good: number, bad: number, n: number}} Threshold */
+
+/** Shares of views (or viewers), not of time: n says how sure they are. */
+const OF_VIEWS = new Set(["playback_failure_fraction", "startup_failure_fraction", "exit_before_start_fraction", "live_rebuffering_fraction"]);
 
 /**
- * Whether a figure is bad beyond doubt: of a share of views, the whole interval must be beyond the threshold.
+ * Whether a figure is good or bad beyond doubt: of a share of views, the whole interval must be on one side of the threshold.
+ * @param {Threshold | undefined} threshold
  * @param {string} metric
  * @param {{value: number | null, n: number} | undefined} figure
+ * @returns {"" | "good" | "bad"}
  */
-export function isBad(metric, figure) {
-  const threshold = THRESHOLDS[metric];
-  if (!threshold || !figure || figure.value === null || figure.n < threshold.n) return false;
-  const isOfViews = metric.endsWith("_fraction") && threshold.n === 1;
-  return (isOfViews ? interval(figure.value, figure.n)[0] : figure.value) > threshold.bad;
+export function levelOf(threshold, metric, figure) {
+  if (!threshold || !figure || figure.value === null || figure.n < threshold.n) return "";
+  const isOfViews = OF_VIEWS.has(metric);
+  const [low, high] = isOfViews ? interval(figure.value, figure.n) : [figure.value, figure.value];
+  if (low > threshold.bad) return "bad";
+  return high <= threshold.good ? "good" : "";
 }

@@ -57,6 +57,20 @@ export function chipText(chip, titleOf) {
   return `${titleOf(chip.dimension)} ${chip.isNot ? "is not" : "is"} ${values}`;
 }
 
+/**
+ * Whether a row of a view is within the filters that are plain: of others the API alone knows what they mean.
+ * @param {string[]} filters
+ * @param {Record<string, any>} row
+ */
+export function holds(filters, row) {
+  return filters.map(chipOf).every(({ dimension, values, isNot }) => {
+    if (!dimension) return true;
+    const value = dimension.startsWith("custom.") ? row.custom?.[dimension.slice("custom.".length)] : row[dimension];
+    const text = value === undefined || value === null || value === "" ? null : String(value);
+    return values.includes(text) !== isNot;
+  });
+}
+
 /** Texts of live slices are cut. */
 const SLICE_CHARACTERS_MAX = 64;
 

@@ -15,7 +15,22 @@ const SLOW_MS = 4_000;
 const KEPT_MAX = 60;
 
 /** @typedef {{title: string, detail: string, status: number}} Problem */
-/** @typedef {{data: any, at_ms: number, problem: Problem | null, isAsking: boolean, since_ms: number}} Answer */
+/** `what` names the question. @typedef {{what: string, data: any, at_ms: number, problem: Problem | null, isAsking: boolean, since_ms: number}} Answer */
+
+/** What people call the answer of a path; others are "The answer". @type {Record<string, string>} */
+const WORDS = {
+  "/v1/overall": "The figure",
+  "/v1/timeseries": "The course",
+  "/v1/breakdown": "The breakdown",
+  "/v1/distribution": "The distribution",
+  "/v1/errors": "The list of errors",
+  "/v1/views": "The list of views",
+  "/v1/open-views": "The list of open views",
+  "/v1/titles": "The list of titles",
+  "/v1/suspects": "The search for suspects",
+  "/v1/live/history": "What was earlier",
+  "/v1/arrivals": "The list of beacons",
+};
 
 /** Ticks once a second, for ages. */
 export const now_ms = signal(Date.now());
@@ -94,7 +109,7 @@ export function useQuestion(path, place, params, every_ms = 0) {
  */
 export function useFetched(key, addressOf, every_ms = 0) {
   /** @type {import("@preact/signals").Signal<Answer & {key: string | null}>} */
-  const state = useSignal(begun(key));
+  const state = useSignal(begun(key, addressOf));
   useEffect(() => {
     if (key === null) return undefined;
     const stop = new AbortController();
@@ -104,13 +119,13 @@ export function useFetched(key, addressOf, every_ms = 0) {
         timer = setTimeout(ask, 1_000);
         return;
       }
-      state.value = { ...begun(key), problem: state.value.key === key ? state.value.problem : null };
+      state.value = { ...begun(key, addressOf), problem: state.value.key === key ? state.value.problem : null };
       try {
         keep(key, await fetchJson(addressOf(), { signal: stop.signal }));
-        state.value = { ...begun(key), isAsking: false };
+        state.value = { ...begun(key, addressOf), isAsking: false };
       } catch (problem) {
         if (stop.signal.aborted) return;
-        state.value = { ...begun(key), isAsking: false, problem: /** @type {Problem} */ (problem) };
+        state.value = { ...begun(key, addressOf), isAsking: false, problem: /** @type {Problem} */ (problem) };
       }
       const isBroken = state.value.problem && ![400, 403, 404, 422].includes(state.value.problem.status);
       if (every_ms || isBroken) timer = setTimeout(ask, isBroken ? 5_000 : every_ms);
@@ -121,13 +136,14 @@ export function useFetched(key, addressOf, every_ms = 0) {
       clearTimeout(timer);
     };
   }, [key, every_ms]);
-  return state.value.key === key ? state.value : begun(key);
+  return state.value.key === key ? state.value : begun(key, addressOf);
 }
 
-/** @param {string | null} key */
-function begun(key) {
+/** @param {string | null} key @param {() => string} addressOf */
+function begun(key, addressOf) {
   const known = key === null ? undefined : kept.get(key);
-  return { key, data: known?.data ?? null, at_ms: known?.at_ms ?? 0, problem: null, isAsking: key !== null, since_ms: Date.now() };
+  const what = key === null ? "" : (WORDS[addressOf().split("?")[0]] ?? "The answer");
+  return { key, what, data: known?.data ?? null, at_ms: known?.at_ms ?? 0, problem: null, isAsking: key !== null, since_ms: Date.now() };
 }
 
 /** @param {string} key @param {any} data */
@@ -144,9 +160,9 @@ function keep(key, data) {
 export function Answered({ of, draw, height = 160 }) {
   const age_ms = now_ms.value - of.at_ms;
   const isSlow = of.isAsking && now_ms.value - of.since_ms > SLOW_MS;
-  const wrong = of.problem && html`<p class="notice" role="status">${of.problem.title}. ${of.problem.detail}
-    ${of.data ? ` What is shown is ${ageText(age_ms)} old.` : ""}</p>`;
-  const slow = isSlow && html`<p class="note" role="status">The answer takes longer than usual (${ageText(now_ms.value - of.since_ms)}).</p>`;
+  const kept = of.data ? ` What is shown is ${ageText(age_ms)} old.` : "";
+  const wrong = of.problem && html`<p class="notice" role="status">${of.problem.title}. ${of.problem.detail}${kept}</p>`;
+  const slow = isSlow && html`<p class="note slow" role="status">${of.what} takes longer than usual (${ageText(now_ms.value - of.since_ms)}).${kept}</p>`;
   if (of.data) return html`${wrong}${slow}<div class=${of.problem ? "is-old" : ""}>${draw(of.data)}</div>`;
   return html`${wrong}${slow}${!of.problem && html`<${Skeleton} height=${height} />`}`;
 }

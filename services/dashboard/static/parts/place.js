@@ -29,6 +29,13 @@ export function go(change, how = {}) {
   if (change.screen !== undefined && !how.replace) scrollTo(0, 0);
 }
 
+/** Opens an address of this page. @param {string} address */
+export function goTo(address) {
+  history.pushState(null, "", address);
+  place.value = here();
+  scrollTo(0, 0);
+}
+
 /**
  * A link to the place after a change: opened here on a click, elsewhere as any link.
  * @param {{to: Partial<import("../core/place.js").Place>, children?: any, class?: string, [name: string]: any}} props

@@ -4,7 +4,7 @@
 import { ruleMetricOf } from "../core/alerts.js";
 import { narrowed } from "../core/filters.js";
 import { changeText, countText, NONE, valueText } from "../core/format.js";
-import { isBad, isShown, viewsMin } from "../core/figures.js";
+import { isShown, viewsMin } from "../core/figures.js";
 import { linesOf, topOf } from "../core/series.js";
 import { Answered, useQuestion } from "../parts/asking.js";
 import { Chart } from "../parts/chart.js";
@@ -14,6 +14,7 @@ import { Export } from "../parts/exporting.js";
 import { html } from "../parts/html.js";
 import { capital, metricOf, metrics, titleOf } from "../parts/known.js";
 import { go, Link, place } from "../parts/place.js";
+import { classOf } from "../parts/thresholds.js";
 import { MetricName } from "../parts/glossary.js";
 
 const DEFAULT = { metric: "rebuffer_fraction", as: "line" };
@@ -76,7 +77,7 @@ function Overall({ metric, compare }) {
     const figure = data.metrics[metric];
     const before = data.compared?.metrics[metric];
     return html`<p class="figure" id="overall">
-      <span class=${isBad(metric, figure) ? "value is-bad" : "value"}>${isShown(metric, figure) ? valueText(unit, figure.value) : NONE}</span>
+      <span class=${`value ${classOf(metric, figure)}`}>${isShown(metric, figure) ? valueText(unit, figure.value) : NONE}</span>
       <span class="note">n ${countText(figure.n)}${before ? html` · before ${valueText(unit, before.value)}, n ${countText(before.n)} · ${changeText(unit, figure.value, before.value) ?? ""}` : ""}</span>
     </p>
     <p class="note"><${Link} to=${{ screen: "views", more: {} }}>The views behind it<//>${ruleMetricOf(metric) && html` · <${Link} to=${{ screen: "alerts", more: { rule: metric } }}>Alert on it<//>`}</p>
@@ -158,7 +159,7 @@ function Row({ group, by, metric, unit, isCompared, hasBase }) {
     ${by.map((name, at) => html`<th scope="row">
       ${group.kind === "other" ? html`${group.labels[at]} <span class="note">${countText(group.groups)} more</span>` : html`<${Link} to=${narrowTo(name, group.key[at])}>${group.labels[at]}<//>`}
     </th>`)}
-    <td class=${isBad(metric, figure) ? "is-bad" : ""} title=${isShownNow ? "" : `not shown below ${viewsMin(metric)} views`}>${isShownNow ? valueText(unit, figure.value) : NONE}</td>
+    <td class=${classOf(metric, figure)} title=${isShownNow ? "" : `not shown below ${viewsMin(metric)} views`}>${isShownNow ? valueText(unit, figure.value) : NONE}</td>
     ${metric !== "views" && html`<td>${group.kind === "other" ? countText(group.n) : html`<${Link} to=${{ screen: "views", ...viewsOf(by, group.key), more: {} }} title="the views behind it">${countText(group.n)}<//>`}</td>`}
     ${hasBase && html`<td class="note">${countText(figure.n)}</td>`}
     ${isCompared && html`<td>${before && isShown(metric, before) ? valueText(unit, before.value) : NONE}${before && html` <span class="note">n ${countText(before.n)}</span>`}</td>

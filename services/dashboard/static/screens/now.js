@@ -3,7 +3,7 @@
 
 import { liveSlice, narrowed } from "../core/filters.js";
 import { ageText, countText, NONE, valueText } from "../core/format.js";
-import { isBad, isShown } from "../core/figures.js";
+import { isShown } from "../core/figures.js";
 import { BACK, cellsOf, joined, TILES, valuesOf } from "../core/live.js";
 import { MINUTE_MS } from "../core/ranges.js";
 import { Answered, Skeleton, useFetched, useQuestion } from "../parts/asking.js";
@@ -12,14 +12,14 @@ import { MixedClients } from "../parts/clients.js";
 import { Controls } from "../parts/controls.js";
 import { Term } from "../parts/glossary.js";
 import { html } from "../parts/html.js";
+import { RecentIncidents } from "../parts/incidents.js";
 import { capital, metricOf, seen, titleOf } from "../parts/known.js";
 import { Spark, Status, useLive } from "../parts/live.js";
 import { WorldMap } from "../parts/map.js";
 import { go, Link, place } from "../parts/place.js";
 import { SUSPECTED, Suspects } from "../parts/suspects.js";
+import { classOf } from "../parts/thresholds.js";
 
-/** A share of viewers of a slice that is marked; the slice must have this many. */
-const WARM = { share: 0.1, viewers: 10 };
 const FINISHED = ["rebuffer_fraction", "startup_ms_p50", "startup_ms_p95", "playback_failure_fraction", "exit_before_start_fraction", "bitrate_bps"];
 
 export default function Now() {
@@ -36,6 +36,7 @@ export default function Now() {
       ${!isCountable && html`<p class="notice" id="not-live" role="status">Viewers of this moment are counted by one or two of the dimensions below: these filters hold for finished views alone.</p>`}
       ${isCountable && (picture ? html`<${Live} picture=${picture} chosen=${more.tile || "viewers"} isOld=${status.level !== "good"} slice=${slice ?? ""} />` : html`<${Skeleton} height=${330} />`)}
     </section>
+    <${RecentIncidents} />
     ${SUSPECTED.map((metric) => html`<${Suspects} key=${metric} metric=${metric} within=${lastHour()} isQuiet />`)}
     <${Finished} />
     ${picture?.slices === null && html`<p class="note" id="slices-note">There are too many customers to show slices of all: choose one above.</p>`}
@@ -123,7 +124,7 @@ function Fact({ name, figure, before }) {
   const was = before && isShown(name, before) ? valueText(unit, before.value) : NONE;
   return html`<li>
     <span class="note"><${Link} to=${{ screen: "explore", range: "1h", from: "", to: "", more: { metrics: name } }}>${capital(title)}<//></span>
-    <b class=${isBad(name, figure) ? "is-bad" : ""}>${shown}</b>
+    <b class=${classOf(name, figure)}>${shown}</b>
     <span class="note"><${Link} to=${{ screen: "views", range: "1h", from: "", to: "", more: {} }} title="the views behind it">n ${countText(figure.n)}<//> · hour before ${was}</span>
   </li>`;
 }
@@ -156,7 +157,7 @@ function Slice({ name, values }) {
 }
 
 /** Whether a slice is marked. @param {any} one */
-const isWarm = (one) => (cellsOf(one).share ?? 0) > WARM.share && one.viewers_now >= WARM.viewers;
+const isWarm = (one) => classOf("live_rebuffering_fraction", { value: cellsOf(one).share ?? null, n: one.viewers_now }) === "is-bad";
 
 /** @param {{name: string, one: any, most: number}} props */
 function SliceRow({ name, one, most }) {

@@ -2,7 +2,7 @@
 // Titles: videos by audience and quality; and one of them over time: how many watched, which parts, and how well.
 
 import { changeText, countText, durationText, NONE, valueText } from "../core/format.js";
-import { isBad, isShown } from "../core/figures.js";
+import { isShown } from "../core/figures.js";
 import { momentText } from "../core/ranges.js";
 import { linesOf } from "../core/series.js";
 import { addressFor, Answered, useFetched, useQuestion } from "../parts/asking.js";
@@ -11,6 +11,7 @@ import { Controls } from "../parts/controls.js";
 import { html } from "../parts/html.js";
 import { capital, metricOf } from "../parts/known.js";
 import { go, Link, place } from "../parts/place.js";
+import { classOf } from "../parts/thresholds.js";
 
 const METRICS = ["viewers", "views", "watch_ms", "rebuffer_fraction", "startup_ms_p50"];
 const QUALITY = ["rebuffer_fraction", "startup_ms_p50", "bitrate_bps"];
@@ -49,7 +50,7 @@ function Row({ one, isCompared }) {
     <th scope="row"><${Link} to=${{ more: { video: one.video_id } }}>${one.title ?? one.video_id}<//></th>
     ${METRICS.map((name) => {
       const figure = one.metrics[name];
-      return html`<td class=${isBad(name, figure) ? "is-bad" : ""}>${isShown(name, figure) ? valueText(metricOf(name).unit, figure.value) : NONE}${figure && figure.n !== one.n ? html` <span class="note">n ${countText(figure.n)}</span>` : ""}</td>`;
+      return html`<td class=${classOf(name, figure)}>${isShown(name, figure) ? valueText(metricOf(name).unit, figure.value) : NONE}${figure && figure.n !== one.n ? html` <span class="note">n ${countText(figure.n)}</span>` : ""}</td>`;
     })}
     ${isCompared && html`<td>${before ? html`${valueText("fraction", before.value)} <span class="note">n ${countText(before.n)}</span>` : NONE}</td>
       <td>${changeText("fraction", one.metrics.rebuffer_fraction?.value, before?.value) ?? NONE}</td>`}

@@ -3,8 +3,10 @@
 
 import { useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
+import { holds } from "../core/filters.js";
+import { countText } from "../core/format.js";
 import { fieldText, fieldTitle, SEARCHED, VIEW_COLUMNS } from "../core/view_fields.js";
-import { addressFor, Answered, fetchJson, useQuestion } from "../parts/asking.js";
+import { addressFor, Answered, fetchJson, useFetched, useQuestion } from "../parts/asking.js";
 import { Controls } from "../parts/controls.js";
 import { Export } from "../parts/exporting.js";
 import { html } from "../parts/html.js";
@@ -22,14 +24,34 @@ export default function Views() {
   return html`
     <${Controls} />
     <${Search} />
+    <${OpenViews} asked=${asked} columns=${columns} />
     <section aria-labelledby="views-title">
       <div class="section-head"><h2 id="views-title">Views</h2>
         <${Export} of="views" params=${exported(params)} />
         <${Columns} columns=${columns} />
       </div>
       <${Answered} of=${found} height=${420} draw=${(/** @type {any} */ data) => html`<${Pages} first=${data} columns=${columns} params=${params} />`} />
-      <p class="note">Finished views. One that is still open is found by its id: <${Link} to=${{ screen: "view", more: {} }}>look it up<//>.</p>
+      <p class="note">Finished views. Any view is found <${Link} to=${{ screen: "view", more: {} }}>by its id<//>.</p>
     </section>`;
+}
+
+/** Views that are still open: they have no row yet, and are looked up. @param {{asked: Record<string, string>, columns: string[]}} props */
+function OpenViews({ asked, columns }) {
+  const { customer, filters } = place.value;
+  const isOpen = place.value.more.open === "1";
+  const params = Object.fromEntries(Object.entries({ ...asked, customer }).filter(([, value]) => value !== ""));
+  const isAsked = isOpen && customer !== "*";
+  const found = useFetched(isAsked ? JSON.stringify(["open", params]) : null, () => `/v1/open-views?${new URLSearchParams(params)}`, 10_000);
+  const draw = (/** @type {any} */ data) => {
+    const rows = data.views.filter((/** @type {any} */ row) => holds(filters, row));
+    return html`<p class="note">Of the ${countText(data.looked_up_n)} views with the newest beacons${data.is_cut ? "; more have come, which a viewer id or a title finds" : ""}.</p>
+      ${rows.length ? html`<${Rows} id="open-views" rows=${rows} columns=${columns} />` : html`<p class="empty">No open view matches.</p>`}`;
+  };
+  return html`<section aria-labelledby="open-title">
+    <div class="section-head"><h2 id="open-title">Open now</h2>
+      <button type="button" id="show-open" aria-expanded=${isOpen} onClick=${() => go({ more: { open: isOpen ? "" : "1" } })}>${isOpen ? "Hide" : "Show open views"}</button></div>
+    ${isOpen && (customer === "*" ? html`<p class="note">Open views are looked up for one customer: choose one above.</p>` : html`<${Answered} of=${found} draw=${draw} />`)}
+  </section>`;
 }
 
 /** All rows instead of a page. @param {Record<string, string | number>} params */
@@ -82,19 +104,26 @@ function Pages({ first, columns, params }) {
   const { sort = "time", order = "descending" } = place.value.more;
   const sortBy = (/** @type {string} */ name) => go({ more: { sort: name, order: sort === name && order === "descending" ? "ascending" : "" } });
   return html`
-    <div class="scroll" tabindex="0" role="region" aria-label="Views">
-      <table id="views">
-        <thead><tr><th scope="col">View</th>${columns.map((name) => {
-          const title = fieldTitle(name) ?? titleOf(name);
-          const key = name === "view_start_ms" ? "time" : name;
-          return html`<th scope="col" class=${isNumber(name) ? "" : "text"} aria-sort=${sort === key ? order || "descending" : undefined}>${isNumber(name) ? html`<button type="button" onClick=${() => sortBy(key)}>${title}</button>` : title}</th>`;
-        })}</tr></thead>
-        <tbody>${rows.map((row) => html`<tr key=${`${row.customer_id}/${row.view_id}/${row.day}`}>
-          <th scope="row"><${Link} to=${{ screen: "view", customer: row.customer_id, more: { view: row.view_id, day: String(row.day) } }}>${row.view_id.length > 18 ? `${row.view_id.slice(0, 16)}…` : row.view_id}<//></th>
-          ${columns.map((name) => html`<td class=${isNumber(name) ? "" : "text"}>${fieldText(name, row[name], place.value.tz)}</td>`)}
-        </tr>`)}</tbody>
-      </table>
-    </div>
+    <${Rows} id="views" rows=${rows} columns=${columns} sort=${sort} order=${order} sortBy=${sortBy} />
     ${problem.value && html`<p class="notice" role="status">${problem.value}</p>`}
     ${next && html`<button type="button" id="more" onClick=${more}>More views</button>`}`;
+}
+
+/** @param {{id: string, rows: any[], columns: string[], sort?: string, order?: string, sortBy?: (name: string) => void}} props */
+function Rows({ id, rows, columns, sort = "", order = "", sortBy }) {
+  const head = (/** @type {string} */ name) => {
+    const title = fieldTitle(name) ?? titleOf(name);
+    const key = name === "view_start_ms" ? "time" : name;
+    const isSorted = sortBy && isNumber(name);
+    return html`<th scope="col" class=${isNumber(name) ? "" : "text"} aria-sort=${sort === key ? order || "descending" : undefined}>${isSorted ? html`<button type="button" onClick=${() => sortBy(key)}>${title}</button>` : title}</th>`;
+  };
+  return html`<div class="scroll" tabindex="0" role="region" aria-label=${id === "views" ? "Views" : "Open views"}>
+    <table id=${id}>
+      <thead><tr><th scope="col">View</th>${columns.map(head)}</tr></thead>
+      <tbody>${rows.map((row) => html`<tr key=${`${row.customer_id}/${row.view_id}/${row.day}`}>
+        <th scope="row"><${Link} to=${{ screen: "view", customer: row.customer_id, more: { view: row.view_id, day: String(row.day) } }}>${row.view_id.length > 18 ? `${row.view_id.slice(0, 16)}…` : row.view_id}<//></th>
+        ${columns.map((name) => html`<td class=${isNumber(name) ? "" : "text"}>${fieldText(name, row[name], place.value.tz)}</td>`)}
+      </tr>`)}</tbody>
+    </table>
+  </div>`;
 }

@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { missingOf, NEEDED, snippetOf, SNIPPETS, verdictOf } from "../../../../services/dashboard/static/core/arrivals.js";
 import { chipOf, chipText, filterOf, liveSlice, narrowed } from "../../../../services/dashboard/static/core/filters.js";
-import { interval, isBad, isShown, viewsMin } from "../../../../services/dashboard/static/core/figures.js";
+import { interval, isShown, levelOf, viewsMin } from "../../../../services/dashboard/static/core/figures.js";
 import { ageText, changeText, valueText } from "../../../../services/dashboard/static/core/format.js";
 import { termOf } from "../../../../services/dashboard/static/core/glossary_lookup.js";
 import { joined, statusOf, TILES, valuesOf } from "../../../../services/dashboard/static/core/live.js";
@@ -83,12 +83,21 @@ test("a percentile is shown where five views lie beyond it", () => {
 });
 
 test("one failure of 83 is no disaster, and 20 of 100 are", () => {
-  assert.equal(isBad("playback_failure_fraction", { value: 1 / 83, n: 83 }), false);
-  assert.equal(isBad("playback_failure_fraction", { value: 1 / 3, n: 3 }), true);
-  assert.equal(isBad("playback_failure_fraction", { value: 1 / 10, n: 10 }), false);
-  assert.equal(isBad("playback_failure_fraction", { value: 0.2, n: 100 }), true);
-  assert.equal(isBad("rebuffer_fraction", { value: 0.5, n: 3 }), false);
-  assert.equal(isBad("rebuffer_fraction", { value: 0.35, n: 80 }), true);
+  const judged = (/** @type {string} */ metric, /** @type {number} */ value, /** @type {number} */ n) => levelOf({ good: 0.005, bad: 0.02, n: metric === "rebuffer_fraction" ? 30 : 1 }, metric, { value, n });
+  const cases = [
+    ["playback_failure_fraction", 1 / 83, 83, ""],
+    ["playback_failure_fraction", 1 / 3, 3, "bad"],
+    ["playback_failure_fraction", 1 / 10, 10, ""],
+    ["playback_failure_fraction", 0.2, 100, "bad"],
+    // No failure of ten is no proof; of a thousand it is.
+    ["playback_failure_fraction", 0, 10, ""],
+    ["playback_failure_fraction", 0, 1000, "good"],
+    ["rebuffer_fraction", 0.5, 3, ""],
+    ["rebuffer_fraction", 0.35, 80, "bad"],
+    ["rebuffer_fraction", 0.001, 80, "good"],
+  ];
+  for (const [metric, value, n, level] of cases) assert.equal(judged(metric, value, n), level, `${metric} ${value} of ${n}`);
+  assert.equal(levelOf(undefined, "startup_ms_p50", { value: 9, n: 9 }), "");
   const [low, high] = interval(0.5, 100);
   assert.ok(Math.abs(low - 0.4038) < 1e-4 && Math.abs(high - 0.5962) < 1e-4, `${low} ${high}`);
 });

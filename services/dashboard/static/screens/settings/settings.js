@@ -1,5 +1,5 @@
 // @ts-check
-// Settings: people and invitations, API tokens, environments with their write keys, the audit log, and the own login.
+// Settings: people and invitations, API tokens, environments with their write keys, thresholds, the audit log, and the own login.
 
 import { html } from "../../parts/html.js";
 import { Link, place } from "../../parts/place.js";
@@ -8,6 +8,7 @@ import Environments from "./environments.js";
 import { may } from "./lists.js";
 import People from "./people.js";
 import Profile from "./profile.js";
+import Thresholds from "./thresholds.js";
 import Tokens from "./tokens.js";
 
 /** @type {Record<string, {title: string, needs: string | null, draw: Function}>} */
@@ -15,6 +16,7 @@ const PARTS = {
   profile: { title: "Profile", needs: null, draw: Profile },
   people: { title: "People", needs: null, draw: People },
   environments: { title: "Environments", needs: null, draw: Environments },
+  thresholds: { title: "Thresholds", needs: null, draw: Thresholds },
   tokens: { title: "API tokens", needs: "manage", draw: Tokens },
   audit: { title: "Audit log", needs: "manage", draw: Audit },
 };

@@ -1,0 +1,98 @@
+"""`/v1/open-views?customer=...`: views that are still open, found by their newest beacons and looked up at the processor."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any, Final
+
+import msgspec
+from aiohttp import web
+
+from services.accounts.http.access import VIEWS_OF_ONE, Routing
+from services.accounts.http.guard import principal_of
+from services.accounts.looks import Audit
+from services.accounts.store.audit import Actor
+from services.dashboard.arrivals import open_views
+from services.dashboard.arrivals.open_views import PLAYS_MAX, AskedOpenViews, OpenViews
+from services.dashboard.arrivals.reading import BACK_SECONDS, ArrivalsAway, Newest
+from services.dashboard.views import Views
+from services.rim.database.pool import NotPublished, PostgresAway, QueryRefused
+from services.rim.http.lookups import LookupsAway, LookupsRefused
+from services.rim.http.openapi import GUARDED, Operation
+from services.rim.http.problems import problem_response
+from shared.problems import Problem
+
+#: Lookups under way of all who ask.
+_AT_ONCE_MAX: Final = 8
+OPERATIONS: Final = [
+    Operation(
+        "/v1/open-views",
+        "Views of a customer that are still open, of those with the newest beacons",
+        OpenViews,
+        AskedOpenViews,
+        statuses=(400, *GUARDED),
+        tag="views",
+    )
+]
+
+
+class OpenViewRoutes:
+    """HTTP to and from what has just come, and the processor. `newest` raises `ArrivalsAway`."""
+
+    def __init__(
+        self,
+        newest: Callable[[], Awaitable[tuple[int, Newest]]],
+        views: Views,
+        audit: Audit,
+        address: Callable[[web.Request], str | None],
+    ) -> None:
+        self._newest = newest
+        self._views = views
+        self._audit = audit
+        self._address = address
+        self._turns = asyncio.Semaphore(_AT_ONCE_MAX)
+
+    def add_to(self, routing: Routing) -> None:
+        """Adds the route."""
+        routing.get("/v1/open-views", self.listed, VIEWS_OF_ONE, name="open-views")
+
+    async def listed(self, request: web.Request) -> web.Response:
+        """The open views of one `customer`. A search for a viewer is noted before it is answered."""
+        try:
+            asked = msgspec.convert(dict(request.query), AskedOpenViews, strict=False)
+        except msgspec.ValidationError as error:
+            return problem_response(Problem(400, "The question is wrong", "wrong-question", str(error)))
+        try:
+            if asked.viewer:
+                actor = Actor.of(principal_of(request), self._address(request))
+                await self._audit.note(actor, "looked_at_viewer", asked.viewer)
+            now_ms, found = await self._newest()
+            ids, is_cut = open_views.candidates(asked, found.beacons)
+            plays = await asyncio.gather(*(self._open_plays(asked.customer, one) for one in ids))
+        except (PostgresAway, NotPublished, QueryRefused):
+            return problem_response(Problem(503, "Postgres does not answer", "away"))
+        except ArrivalsAway:
+            return problem_response(Problem(503, "Kafka does not answer", "kafka-away"))
+        except LookupsAway:
+            return problem_response(Problem(503, "No slot of the processor answers", "lookups-away"))
+        except LookupsRefused:
+            return problem_response(Problem(502, "The processor refuses the question", "lookups-refused"))
+        rows = [row for of_one in plays for row in of_one if open_views.matches(asked, row)]
+        drawn = OpenViews(now_ms, BACK_SECONDS, len(ids), is_cut or found.is_cut, rows)
+        answer = web.Response(body=msgspec.json.encode(drawn), content_type="application/json")
+        answer.enable_compression()
+        return answer
+
+    async def _open_plays(self, customer_id: str, view_id: str) -> list[dict[str, Any]]:
+        """The open view of this id; of a session with several plays, those of its plays that are open."""
+        rows = []
+        for number in range(1, PLAYS_MAX + 1):
+            async with self._turns:
+                answer = await self._views.view(customer_id, view_id if number == 1 else f"{view_id}.{number}")
+            if answer is None:
+                break
+            is_over, row = open_views.row_of(answer)
+            if row is not None:
+                rows.append(row)
+            if not is_over:
+                break
+        return rows

@@ -1,0 +1,34 @@
+// @ts-check
+// Incidents that are open, or were within the last hour: what the alerting rules found, and where.
+
+import { figureText, sliceText } from "../core/alerts.js";
+import { ageText } from "../core/format.js";
+import { HOUR_MS } from "../core/ranges.js";
+import { now_ms, useFetched } from "./asking.js";
+import { html } from "./html.js";
+import { Link, place } from "./place.js";
+
+const AGAIN_MS = 5_000;
+const LISTED_MAX = 5;
+
+/** Nothing is drawn where there are none. */
+export function RecentIncidents() {
+  const { customer } = place.value;
+  const of = customer === "*" ? "" : `&customer=${encodeURIComponent(customer)}`;
+  const found = useFetched(`recent incidents ${of}`, () => `/v1/alerts/incidents?limit=${LISTED_MAX}${of}`, AGAIN_MS);
+  const recent = (found.data?.incidents ?? []).filter((/** @type {any} */ one) => !one.closed_ms || now_ms.value - one.closed_ms < HOUR_MS);
+  if (!recent.length) return null;
+  return html`<ul class="recent" id="recent-incidents" aria-label="Incidents of this hour">${recent.map((/** @type {any} */ one) => html`<${One} key=${one.id} one=${one} />`)}</ul>`;
+}
+
+/** @param {{one: any}} props */
+function One({ one }) {
+  const { event } = one;
+  const worst = event.slices[0];
+  const state = one.closed_ms ? `over for ${ageText(now_ms.value - one.closed_ms)}` : `open for ${ageText(now_ms.value - one.opened_ms)}`;
+  return html`<li class=${one.closed_ms ? "notice is-over" : "notice"}>
+    <${Link} to=${{ screen: "incident", customer: one.customer, more: { id: one.id } }}><b>${event.rule_name}</b><//>
+    ${worst && html` ${figureText(event.metric, worst.value)}, ${sliceText(worst.slice)}${event.slices.length > 1 ? ` and ${event.slices.length - 1 + event.further_slices} more` : ""}`}
+    <span class="note"> ${one.customer} · ${state}</span>
+  </li>`;
+}

@@ -1,0 +1,44 @@
+// @ts-check
+// From which figure on a metric is good or bad, as somebody set it for the customer that is looked at.
+
+import { effect, signal } from "@preact/signals";
+import { levelOf } from "../core/figures.js";
+import { fetchJson } from "./asking.js";
+import { place } from "./place.js";
+
+/** @typedef {import("../core/figures.js").Threshold} Threshold */
+
+/** By metric; empty until they are known: then nothing is coloured. @type {import("@preact/signals").Signal<Record<string, Threshold>>} */
+export const thresholds = signal({});
+
+let asked = "";
+let timer = 0;
+
+/** Asks for those of the customer again: after a change too. @param {string} customer */
+export async function askThresholds(customer) {
+  clearTimeout(timer);
+  asked = customer;
+  try {
+    const found = await fetchJson(`/v1/thresholds?${new URLSearchParams({ customer: customer === "*" ? "" : customer })}`);
+    if (asked !== customer) return;
+    thresholds.value = Object.fromEntries(found.thresholds.map((/** @type {any} */ one) => [one.metric, one]));
+  } catch (problem) {
+    // A customer that one may not see: the screen says so.
+    if (/** @type {any} */ (problem).status !== 404) timer = setTimeout(() => askThresholds(customer), 5_000);
+  }
+}
+
+effect(() => {
+  const { customer } = place.value;
+  if (customer !== asked) askThresholds(customer);
+});
+
+/**
+ * The class of a figure: "is-good", "is-bad", or none.
+ * @param {string} metric
+ * @param {{value: number | null, n: number} | undefined} figure
+ */
+export function classOf(metric, figure) {
+  const level = levelOf(thresholds.value[metric], metric, figure);
+  return level && `is-${level}`;
+}

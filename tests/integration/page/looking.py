@@ -1,0 +1,99 @@
+"""A page of the browser that is looked at, and the truth of what it shows."""
+
+import re
+from collections.abc import Callable
+from typing import Any, Final
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+from playwright.sync_api import Browser, BrowserContext, Page, expect
+
+from services.accounts.commands import login_link
+from shared.schemas.view import View
+from tests.integration.page_parts import (
+    SOON_MS,
+    Looked,
+)
+from tests.unit.query.recounting import FIGURES, counts_at
+
+ZONE: Final = "Europe/Berlin"
+PHONE: Final = {"width": 390, "height": 844}
+SCREENS: Final = (
+    *("", "explore", "errors", "views", "titles", "view?customer=acme&view=view-of-x", "alerts", "settings"),
+    *("settings?part=thresholds", "integration", "integration?customer=acme"),
+)
+#: What reaches beyond the screen.
+TOO_WIDE: Final = """(width) => document.documentElement.scrollWidth <= width ? [] : [...document.querySelectorAll("main *")]
+    .filter((one) => one.getBoundingClientRect().right > width && !one.closest(".scroll"))
+    .map((one) => one.outerHTML.slice(0, 80))"""
+_UNITS: Final = {"%": 0.01, "ms": 1.0, "s": 1_000.0, "min": 60_000.0, "Mbps": 1e6, "": 1.0}
+
+
+def logged_in(browser: Browser, looked: Looked, email: str) -> BrowserContext:
+    context = browser.new_context(viewport={"width": 1280, "height": 900}, timezone_id=ZONE)
+    opened = context.new_page()
+    link = login_link(looked.installation.postgres.dsn, email)
+    opened.goto(f"{looked.url}login#{link}")
+    expect(opened.locator("#account")).to_contain_text(email, timeout=SOON_MS)
+    opened.close()
+    return context
+
+
+class Seen:
+    """A page, and what it asked the API last, by path."""
+
+    def __init__(self, page: Page, url: str) -> None:
+        self.page = page
+        self.url = url
+        self.asked: dict[str, dict[str, list[str]]] = {}
+        page.on("request", self._note)
+
+    def open(self, address: str) -> None:
+        self.page.goto(self.url + address)
+
+    def range(self, path: str) -> tuple[int, int]:
+        """The range of the last question at this path, ms."""
+        parameters = self.asked[path]
+        return int(parameters["from"][0]), int(parameters["to"][0])
+
+    def rows(self, table: str) -> dict[str, list[str]]:
+        """The cells of a table by the text of the row's heads, once it is drawn."""
+        rows = self.page.locator(f"{table} tbody tr")
+        expect(rows.first).to_be_visible(timeout=SOON_MS)
+        return {
+            " / ".join(row.locator("th").all_inner_texts()).strip(): row.locator("td").all_inner_texts()
+            for row in rows.all()
+        }
+
+    def _note(self, request: Any) -> None:
+        parts = urlsplit(request.url)
+        self.asked[parts.path] = parse_qs(parts.query)
+
+
+def within(looked: Looked, bounds: tuple[int, int], **fields: Any) -> list[View]:
+    """The views that count in a range and have these fields."""
+    return [
+        view
+        for view in looked.views
+        if bounds[0] <= counts_at(view) < bounds[1]
+        and all(getattr(view, name) == value for name, value in fields.items())
+    ]
+
+
+def number(text: str) -> float | None:
+    """A figure as the page words it."""
+    found = re.match(r"([\d,.]+)\s*(%|ms|s|min|Mbps)?", text)
+    return None if found is None else float(found[1].replace(",", "")) * _UNITS[found[2] or ""]
+
+
+def expect_rows(
+    rows: dict[str, list[str]], of: Callable[[str], list[View]], metric: str, *, n_column: int = 1, least: int = 1
+) -> None:
+    """Holds the first cell of each row, and its n, against the views that the row's head names."""
+    assert len(rows) >= least
+    for head, cells in rows.items():
+        views = of(head)
+        truth = FIGURES[metric](views)
+        found = number(cells[0])
+        assert found == pytest.approx(truth, rel=0.006, abs=6e-5), (head, cells, truth)
+        assert number(cells[n_column]) == len(views), (head, cells)

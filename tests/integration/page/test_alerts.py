@@ -1,0 +1,121 @@
+"""Alerts and incidents, in a real browser."""
+
+import json
+import re
+
+import psycopg
+import pytest
+from playwright.sync_api import expect
+
+from shared.schemas.alerts.event import AlertEvent
+from tests.integration import page_alerts
+from tests.integration.dashboard_parts import WATCHER
+from tests.integration.page.looking import ZONE, Seen, within
+from tests.integration.page_parts import (
+    SOON_MS,
+    Looked,
+    watch_now,
+)
+
+pytestmark = pytest.mark.integration
+
+
+def test_an_alert_above_two_percent_in_one_cdn_for_five_minutes(seen: Seen, looked: Looked) -> None:
+    watch_now(looked.installation)
+    seen.open("?customer=acme")
+    page = seen.page
+    page.locator("#slice-cdn").get_by_role("link", name="fastly").click(timeout=SOON_MS)
+    page.locator("#finished").get_by_role("link", name="Rebuffer percentage").click(timeout=SOON_MS)
+    page.get_by_role("link", name="Alert on it").click(timeout=SOON_MS)
+    expect(page.locator("#rule-where")).to_contain_text("Within: cdn fastly", timeout=SOON_MS)
+    form = page.locator("#new-rule")
+    form.locator("input[name=name]").fill("Fastly waits")
+    form.get_by_label("Figure (percent)").fill("2")
+    form.get_by_label("For seconds").fill("300")
+    form.get_by_role("button", name="Save").click()
+    row = page.locator("#rules tbody tr", has_text="Fastly waits")
+    expect(row).to_contain_text("Viewers rebuffering above 2.00 % for 5.0 min (cdn fastly)", timeout=SOON_MS)
+    # What the alerting application gets.
+    with psycopg.connect(looked.installation.postgres.dsn) as connection:
+        found = connection.execute("SELECT body::text FROM alerts.rules WHERE deleted_at IS NULL").fetchall()
+    (rule,) = [rule for (text,) in found if (rule := json.loads(text))["name"] == "Fastly waits"]
+    wanted = {"customer": "acme", "metric": "rebuffering", "condition": "threshold", "direction": "above"}
+    assert wanted.items() <= rule.items()
+    assert (rule["threshold"], rule["for_seconds"], rule["filter"]) == (0.02, 300, {"cdn": "fastly"})
+
+
+def test_a_receiver_and_a_rule_are_made_tried_and_changed(seen: Seen, looked: Looked, incident: AlertEvent) -> None:
+    seen.open(f"alerts?customer={page_alerts.CUSTOMER}")
+    page = seen.page
+    page.get_by_text("New receiver").click(timeout=SOON_MS)
+    made = page.locator("#new-receiver")
+    made.locator("[name=name]").fill("Video team")
+    made.locator("[name=to]").fill("a@x.example, b@x.example")
+    made.get_by_role("button", name="Save").click()
+    page.locator("#receivers").get_by_role("button", name="Change").click(timeout=SOON_MS)
+    page.locator("#change-receiver [name=name]").fill("On call")
+    page.locator("#change-receiver").get_by_role("button", name="Save").click()
+    expect(page.locator("#receivers")).to_contain_text("On call", timeout=SOON_MS)
+    page.get_by_text("New rule").click()
+    rule = page.locator("#new-rule")
+    rule.locator("[name=name]").fill("A CDN waits")
+    rule.locator("[name=condition]").select_option("threshold")
+    rule.locator("[name=figure]").fill("5")
+    rule.locator("[name=filter_dimension]").first.select_option("cdn")
+    rule.locator("[name=filter_value]").first.fill("fastly")
+    rule.locator("[name=receivers]").select_option(label="On call")
+    rule.get_by_role("button", name="Try it").click()
+    expect(page.locator("#new-rule-trial")).to_contain_text("It would have fired once", timeout=SOON_MS)
+    expect(page.locator("#new-rule-trial li")).to_contain_text("20.00 % in cdn fastly")
+    rule.locator("[name=time_zone]").select_option(ZONE)
+    rule.get_by_role("button", name="Add quiet hours").click()
+    rule.locator("[name=quiet_days_0]").last.uncheck()
+    rule.get_by_role("button", name="Save").click()
+    expect(page.locator("#rules")).to_contain_text(
+        f"On call; quiet 22:00 to 06:00 Mon Tue Wed Thu Fri Sat ({ZONE})", timeout=SOON_MS
+    )
+    page.locator("#rules tr", has_text="A CDN waits").get_by_role("button", name="Change").click()
+    page.locator("#change-rule [name=figure]").fill("7.5")
+    page.locator("#change-rule").get_by_role("button", name="Save").click()
+    expect(page.locator("#rules")).to_contain_text("above 7.50 %", timeout=SOON_MS)
+    found = page_alerts.rules_of(looked.installation.postgres.dsn)
+    (stored,) = [one for one in found if one.rule.name == "A CDN waits"]
+    assert (stored.version, stored.rule.threshold, stored.rule.filter) == (2, 0.075, {"cdn": "fastly"})
+    assert stored.rule.quiet.spans[0].days == [0, 1, 2, 3, 4, 5]
+
+
+def test_now_names_an_incident_that_is_open_and_leads_to_it(seen: Seen, incident: AlertEvent) -> None:
+    seen.open("?customer=acme")
+    listed = seen.page.locator("#recent-incidents")
+    expect(listed).to_contain_text(incident.rule_name, timeout=SOON_MS)
+    for value in incident.slices[0].slice.values():
+        expect(listed).to_contain_text(value)
+    expect(listed).to_contain_text("open for")
+    listed.get_by_role("link", name=incident.rule_name).click()
+    expect(seen.page.locator("h2").first).to_contain_text(incident.rule_name, timeout=SOON_MS)
+    seen.open("?customer=globex")
+    expect(seen.page.locator("#finished")).to_be_visible(timeout=SOON_MS)
+    expect(listed).to_have_count(0)
+
+
+def test_an_incident_shows_its_course_and_what_people_do_with_it(
+    seen: Seen, looked: Looked, incident: AlertEvent
+) -> None:
+    seen.open(f"alerts?customer={page_alerts.CUSTOMER}")
+    page = seen.page
+    page.locator("#incidents").get_by_role("link", name="Rebuffering").click(timeout=SOON_MS)
+    expect(page.locator("#course canvas")).to_have_count(2, timeout=SOON_MS)
+    expect(page.locator("#suspects li").first).to_contain_text("cdn fastly: 97 %")
+    expect(page.locator("#incident-views b")).to_have_text(re.compile(r"\d"), timeout=SOON_MS)
+    views = int(page.locator("#incident-views b").inner_text().replace(",", ""))
+    begin, end = seen.range("/v1/overall")
+    assert begin <= incident.opened_ms < end
+    assert views == len(within(looked, (begin, end), customer_id=page_alerts.CUSTOMER, cdn="fastly"))
+    page.get_by_role("button", name="Acknowledge").click()
+    page.get_by_role("button", name="Mute for a day").click()
+    facts = page.locator("#incident-facts")
+    expect(facts).to_contain_text(f"by {WATCHER}", timeout=SOON_MS)
+    expect(facts).to_contain_text(f"muted by {WATCHER}", timeout=SOON_MS)
+    page.locator("#new-comment [name=text]").fill("We called the CDN.")
+    page.locator("#new-comment").get_by_role("button", name="Save").click()
+    expect(page.locator("#comments")).to_contain_text("We called the CDN.", timeout=SOON_MS)

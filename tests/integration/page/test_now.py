@@ -1,0 +1,96 @@
+"""Now, in a real browser, beside the truth of the views."""
+
+import re
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.integration.page.looking import Seen, number, within
+from tests.integration.page_parts import (
+    SOON_MS,
+    Looked,
+    viewers_at,
+    watch_now,
+    watched_before,
+)
+from tests.integration.page_views import INCIDENT
+from tests.unit.query.recounting import FIGURES
+
+pytestmark = pytest.mark.integration
+
+
+def test_what_is_wrong_now_and_where(seen: Seen, looked: Looked) -> None:
+    watch_now(looked.installation)
+    seen.open("?customer=acme")
+    page = seen.page
+    fastly = page.locator("#slice-cdn tbody tr", has_text="fastly")
+    expect(fastly.locator("td").nth(1)).to_have_text("35.0%", timeout=SOON_MS)
+    suspect = page.locator(".suspects[data-metric=rebuffer_fraction] tbody tr").first
+    expect(suspect).to_contain_text("CDN fastly", timeout=SOON_MS)
+    expect(suspect).to_contain_text("Player version 2.4.0")
+    suspect.get_by_role("link").click()
+    chips = page.locator(".chip").all_inner_texts()
+    assert {"CDN is fastly", "Player version is 2.4.0"} <= {chip.split("\n")[0].strip(" ×") for chip in chips}
+    named = {key: value for key, value in INCIDENT.items() if any(str(value) in chip for chip in chips)}
+    fact = page.locator("#finished li").first
+    cohort = within(looked, seen.range("/v1/overall"), customer_id="acme", **named)
+    expect(fact).to_contain_text(f"n {len(cohort)}", timeout=SOON_MS)
+    shown = number(fact.locator("b").inner_text())
+    assert shown == pytest.approx(FIGURES["rebuffer_fraction"](cohort), rel=0.006)
+    # One CDN, by one click on its slice, and back.
+    page.go_back()
+    fastly.get_by_role("link", name="fastly").click()
+    expect(page.locator("#tile-viewers .value")).to_have_text("200", timeout=SOON_MS)
+    page.go_back()
+    expect(page.locator("#tile-viewers .value")).to_have_text("800", timeout=SOON_MS)
+
+
+def test_viewers_of_the_last_day_by_minute_and_by_five_seconds_near_now(seen: Seen, looked: Looked) -> None:
+    watched_before(looked.installation)
+    watch_now(looked.installation)
+    seen.open("?customer=acme")
+    page = seen.page
+
+    def first_and_last(back: str) -> tuple[str, str]:
+        with page.expect_response(re.compile("/v1/live/history")):
+            page.locator("#back").get_by_role("button", name=back, exact=True).click(timeout=SOON_MS)
+        plot = page.locator(".chart .plot").first
+        expect(plot).to_have_attribute("aria-label", re.compile(f"the last {back}"), timeout=SOON_MS)
+        read = []
+        for key in ("Home", "End"):
+            plot.focus()
+            page.keyboard.press(key)
+            read.append(page.locator(".chart .legend b").first.inner_text())
+        return read[0], read[1]
+
+    def minute_of_answer() -> int:
+        return int(seen.asked["/v1/live/history"]["from_ms"][0]) // 60_000
+
+    first, last = first_and_last("24 h")
+    assert (first, last) == (str(viewers_at(minute_of_answer())), "800")
+    assert seen.asked["/v1/live/history"]["step_ms"] == ["60000"]
+    first, last = first_and_last("1 h")
+    assert (first, last) == (str(viewers_at(minute_of_answer())), "800")
+    assert seen.asked["/v1/live/history"]["step_ms"] == ["5000"]
+    # The same of one slice, by one click.
+    page.locator("#slice-cdn").get_by_role("link", name="fastly").click()
+    expect(page.locator("#tile-viewers .value")).to_have_text("200", timeout=SOON_MS)
+    first, last = first_and_last("6 h")
+    assert (first, last) == (str(round(viewers_at(minute_of_answer()) * 0.25)), "200")
+    page.locator("#customer").select_option("*")
+    expect(page.locator("#one-customer")).to_be_visible(timeout=SOON_MS)
+
+
+def test_a_start_up_time_of_several_clients_says_so_and_shows_each_alone(seen: Seen, looked: Looked) -> None:
+    seen.open("explore?customer=acme&metrics=startup_ms_p50&range=7d")
+    notice = seen.page.locator("#mixed-clients")
+    expect(notice).to_contain_text("Start-up times of 2 clients are in this figure", timeout=SOON_MS)
+    bounds = seen.range("/v1/breakdown")
+    for line in notice.locator("li").all():
+        source = line.get_by_role("link").inner_text()
+        views = within(looked, bounds, customer_id="acme", source=source)
+        shown = number(line.locator("b").inner_text())
+        assert shown == pytest.approx(FIGURES["startup_ms_p50"](views), rel=0.006), source
+    notice.get_by_role("link", name="cmcd").click()
+    expect(seen.page.locator(".chip")).to_contain_text("cmcd", timeout=SOON_MS)
+    expect(notice).to_have_count(0, timeout=SOON_MS)

@@ -1,0 +1,125 @@
+"""What people may see, and what they chose to see, in a real browser."""
+
+import re
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+from playwright.sync_api import Browser, Locator, expect
+
+from services.accounts.commands import make_tenant
+from tests.integration.dashboard_parts import WATCHER
+from tests.integration.page.looking import Seen, logged_in, number, within
+from tests.integration.page_parts import (
+    SOON_MS,
+    Looked,
+    arrives,
+)
+
+pytestmark = pytest.mark.integration
+
+
+def test_a_login_for_one_team_sees_its_customer_alone(browser: Browser, looked: Looked) -> None:
+    make_tenant(
+        looked.installation.postgres.dsn, organisation="Globex", email="a@globex.example", customers=("globex",)
+    )
+    context = logged_in(browser, looked, "a@globex.example")
+    try:
+        seen = Seen(context.new_page(), looked.url)
+        seen.open("explore?range=30d&metrics=views&as=table")
+        seen.page.locator("#by").select_option("customer", timeout=SOON_MS)
+        rows = seen.rows("#groups")
+        assert list(rows) == ["globex"]
+        assert number(rows["globex"][0]) == len(within(looked, seen.range("/v1/breakdown"), customer_id="globex"))
+        expect(seen.page.locator("#customer option")).to_have_text(["All customers", "globex"], timeout=SOON_MS)
+        seen.open("explore?customer=acme")
+        expect(seen.page.locator("main .notice").first).to_contain_text("no such customer", timeout=SOON_MS)
+    finally:
+        context.close()
+
+
+def test_a_new_customer_is_led_to_its_first_beacon_and_sees_what_is_rejected(seen: Seen, looked: Looked) -> None:
+    seen.open("")
+    page = seen.page
+    page.get_by_role("link", name="Integration").click(timeout=SOON_MS)
+    page.locator("#choose-customer input").fill("fresh")
+    page.get_by_role("button", name="Show its beacons").click()
+    expect(page.locator("#verdict")).to_contain_text("No beacon in the last 10 minutes", timeout=SOON_MS)
+    page.locator("#player").select_option("hls.js")
+    page.locator("#collector").fill("collect.example.com")
+    page.locator("#collector").press("Enter")
+    expect(page.locator("#snippet")).to_contain_text("https://collect.example.com/cmcd/fresh")
+    expect(page.locator("#none-finished")).to_be_visible(timeout=SOON_MS)
+    # The first beacon shows as it comes; another customer's does not.
+    arrives(looked.installation, "fresh", "view-1")
+    arrives(looked.installation, "acme", "view-2")
+    expect(page.locator("#verdict")).to_contain_text("Beacons arrive. The last one, playing by mux", timeout=SOON_MS)
+    expect(page.locator("#beacons tbody tr")).to_have_count(1)
+    expect(page.locator("#beacons")).to_contain_text("view-1")
+    arrives(looked.installation, "fresh", "view-1", reason="invalid", detail="event is none that is known")
+    arrives(looked.installation, "", "", reason="unknown_customer", detail="no key freshh")
+    rejected = page.locator("#rejected tbody tr")
+    expect(rejected).to_have_count(1, timeout=SOON_MS)
+    expect(rejected).to_contain_text("event is none that is known")
+    expect(page.locator("#nobodys")).to_contain_text("no key freshh")
+    expect(page.locator("#verdict")).to_contain_text("1 of its inputs were rejected")
+    # What finished views do not say.
+    seen.open("integration?customer=acme")
+    row = page.locator("#missing tbody tr", has_text="CDN")
+    expect(row).to_contain_text("100.0%", timeout=SOON_MS)
+
+
+def test_what_is_shown_is_saved_for_oneself_or_for_everybody_opened_and_deleted(seen: Seen, looked: Looked) -> None:
+    page = seen.page
+    seen.open("explore?customer=acme&range=7d&by=cdn&as=table&tz=UTC")
+    expect(page.locator("table tbody tr").first).to_be_visible(timeout=SOON_MS)
+    address = urlsplit(page.url)
+    saved = page.locator("#saved")
+    saved.locator("summary").click()
+    expect(saved).to_contain_text("Nothing is saved yet", timeout=SOON_MS)
+    for name, is_shared in (("By CDN, mine", False), ("By CDN, ours", True)):
+        form = saved.locator("#save-view")
+        form.get_by_label("Name").fill(name)
+        form.get_by_label("for everybody").set_checked(is_shared)
+        form.get_by_role("button", name="Save").click()
+        expect(saved.get_by_role("link", name=name)).to_be_visible(timeout=SOON_MS)
+    expect(saved).to_contain_text(f"everybody's, by {WATCHER}")
+    page.keyboard.press("Escape")
+    seen.open("errors?range=1h")
+    saved.locator("summary").click()
+    saved.get_by_role("link", name="By CDN, ours").click(timeout=SOON_MS)
+    expect(page.locator("table tbody tr").first).to_be_visible(timeout=SOON_MS)
+    assert urlsplit(page.url).path == address.path
+    assert parse_qs(urlsplit(page.url).query) == parse_qs(address.query)
+    saved.locator("summary").click()
+    for name in ("mine", "ours"):
+        saved.get_by_role("button", name=f"Delete By CDN, {name}").click(timeout=SOON_MS)
+        expect(saved.get_by_role("link", name=f"By CDN, {name}")).to_have_count(0, timeout=SOON_MS)
+
+
+def test_a_threshold_that_is_set_colours_the_figures_of_its_environment(seen: Seen, looked: Looked) -> None:
+    page = seen.page
+
+    def colour() -> Locator:
+        seen.open("explore?customer=acme&range=1h&metrics=rebuffer_fraction")
+        value = page.locator("#overall .value")
+        expect(value).to_have_text(re.compile("%"), timeout=SOON_MS)
+        return value
+
+    # Of the incident's hour: far above what is bad as installed.
+    expect(colour()).to_have_class("value is-bad", timeout=SOON_MS)
+    seen.open("settings?part=thresholds&of=acme")
+    row = page.locator("[data-metric=rebuffer_fraction]")
+    expect(row).to_contain_text("as installed", timeout=SOON_MS)
+    row.get_by_label("Good to").fill("90")
+    row.get_by_label("Bad above").fill("95.5")
+    row.get_by_role("button", name="Save").click()
+    expect(row).to_contain_text("this environment's", timeout=SOON_MS)
+    expect(colour()).to_have_class("value is-good", timeout=SOON_MS)
+    seen.open("settings?part=thresholds&of=acme")
+    expect(row.get_by_label("Bad above")).to_have_value("95.5", timeout=SOON_MS)
+    row.get_by_label("Good to").fill("99")
+    row.get_by_role("button", name="Save").click()
+    expect(page.locator("main")).to_contain_text("good is at most bad", timeout=SOON_MS)
+    row.get_by_role("button", name="Back to before").click()
+    expect(row).to_contain_text("as installed", timeout=SOON_MS)
+    expect(colour()).to_have_class("value is-bad", timeout=SOON_MS)

@@ -1,0 +1,75 @@
+"""Titles, in a real browser, beside the truth of the views."""
+
+import re
+from datetime import datetime, timedelta
+from urllib.parse import urlsplit
+from zoneinfo import ZoneInfo
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.integration.page.looking import ZONE, Seen, expect_rows, number, within
+from tests.integration.page_parts import (
+    SOON_MS,
+    Looked,
+)
+from tests.integration.page_views import TITLES
+from tests.unit.query.recounting import FIGURES, counts_at
+
+pytestmark = pytest.mark.integration
+
+
+def test_which_titles_rebuffer_most_this_week_against_last(seen: Seen, looked: Looked) -> None:
+    seen.open("explore")
+    page = seen.page
+    page.locator("#range").select_option("7d")
+    page.locator("#by").select_option("video_title")
+    page.locator("#compare").select_option("previous")
+    page.get_by_role("button", name="Table").click()
+    expect(page.locator("#groups thead")).to_contain_text("Before", timeout=SOON_MS)
+    page.locator("#groups thead").get_by_role("button", name="Rebuffer percentage").click()
+    expect(page.locator("#groups thead th[aria-sort]")).to_contain_text("Rebuffer percentage", timeout=SOON_MS)
+    rows = seen.rows("#groups")
+    bounds = seen.range("/v1/breakdown")
+    expect_rows(rows, lambda title: within(looked, bounds, video_title=title), "rebuffer_fraction", least=5)
+    shares = [number(cells[0]) for cells in rows.values()]
+    assert shares == sorted(shares, key=lambda share: -(share or 0))
+    length = bounds[1] - bounds[0]
+    for title, cells in rows.items():
+        before = within(looked, (bounds[0] - length, bounds[0]), video_title=title)
+        assert number(cells[2]) == pytest.approx(FIGURES["rebuffer_fraction"](before), rel=0.006, abs=6e-5)
+
+
+def test_viewers_at_a_time_of_yesterdays_match(seen: Seen, looked: Looked) -> None:
+    seen.open("titles?customer=acme&range=24h")
+    page = seen.page
+    # Yesterday, by the clocks of the zone.
+    today = datetime.fromtimestamp(looked.now_ms / 1_000, ZoneInfo(ZONE)).replace(
+        hour=0, minute=0, second=0, microsecond=0
+    )
+    page.locator("#range").select_option("own", timeout=SOON_MS)
+    page.locator("#from").fill((today - timedelta(days=1)).strftime("%Y-%m-%dT%H:%M"))
+    page.locator("#to").fill(today.strftime("%Y-%m-%dT%H:%M"))
+    page.locator("#to").press("Enter")
+    with page.expect_response(re.compile("/v1/titles/id")) as found:
+        page.locator("#titles").get_by_role("link", name=TITLES[0]).click(timeout=SOON_MS)
+    expect(page.locator("#title-name")).to_contain_text(TITLES[0], timeout=SOON_MS)
+    path = urlsplit(found.value.url).path
+    assert seen.range(path)[0] == round((today - timedelta(days=1)).timestamp() * 1_000)
+    times = [one["at_ms"] for one in found.value.json()["concurrency"]]
+    match = [view for view in looked.views if view.customer_id == "acme" and view.video_title == TITLES[0]]
+    audience = [sum(view.view_start_ms <= at < counts_at(view) for view in match) for at in times]
+    assert max(audience) >= 3
+    heading = page.get_by_role("heading", name="Viewers at a time: most")
+    peak = datetime.fromtimestamp(times[audience.index(max(audience))] / 1_000, ZoneInfo(ZONE))
+    expect(heading).to_contain_text(f"most {max(audience)} at {peak.day} {peak:%b, %H:%M}")
+    # The arrow keys read the curve.
+    curve = page.locator(".chart").first
+    curve.locator(".plot").focus()
+    for count in audience[:4]:
+        page.keyboard.press("ArrowRight")
+        expect(curve.locator(".legend b")).to_have_text(str(count))
+    expect(curve.locator("figcaption")).to_contain_text(
+        f"{datetime.fromtimestamp(times[3] / 1_000, ZoneInfo(ZONE)):%H:%M}"
+    )
+    assert page.locator(".chart").count() == 4

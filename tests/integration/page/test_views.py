@@ -1,0 +1,59 @@
+"""Views, one view, and errors, in a real browser, beside the truth of the views."""
+
+import re
+
+import pytest
+from playwright.sync_api import expect
+from pyarrow import csv, parquet
+
+from tests.integration.page.looking import Seen, within
+from tests.integration.page_parts import (
+    SOON_MS,
+    Looked,
+)
+from tests.integration.page_views import NEW_ERROR, VIEWER
+from tests.unit.query.recounting import HOUR_MS
+
+pytestmark = pytest.mark.integration
+
+
+def test_what_happened_to_a_viewer_at_an_hour(seen: Seen, looked: Looked) -> None:
+    seen.open("views?customer=acme&range=7d")
+    page = seen.page
+    page.locator("#search input[name=viewer]").fill(VIEWER)
+    page.get_by_role("button", name="Search").click()
+    row = page.locator("#views tbody tr")
+    expect(row).to_have_count(1, timeout=SOON_MS)
+    expect(row).to_contain_text("MEDIA_ERR_NETWORK")
+    row.get_by_role("link").click()
+    expect(page.locator("#view-title")).to_contain_text("Cup final · mux · ended with an error", timeout=SOON_MS)
+    life = page.locator("#view-life svg").first
+    expect(life).to_have_attribute("aria-label", re.compile("rebuffering 8.00 s, playing 22.0 s, rebuffering 5.00 s"))
+    expect(page.locator("#view-facts")).to_contain_text("2 × · 13.0 s (13.7%)")
+    expect(page.locator("#view-facts")).to_contain_text("MEDIA_ERR_NETWORK: the segment never came")
+
+
+def test_which_errors_are_new_since_a_release(seen: Seen, looked: Looked) -> None:
+    seen.open(f"errors?customer=acme&range=7d&since={looked.now_ms - HOUR_MS}")
+    rows = seen.page.locator("#errors tbody tr")
+    new = rows.filter(has=seen.page.locator(".tag"))
+    expect(new).to_have_count(1, timeout=SOON_MS)
+    expect(new).to_contain_text(NEW_ERROR)
+    bounds = seen.range("/v1/errors")
+    codes = [view.error_code for view in within(looked, bounds, customer_id="acme") if view.error_code]
+    shown = {row.locator("th a").inner_text(): row.locator("td").first.inner_text() for row in rows.all()}
+    assert shown == {code: str(codes.count(code)) for code in set(codes)}
+    new.get_by_role("link", name=NEW_ERROR).click()
+    expect(seen.page.locator("#views tbody tr")).to_have_count(codes.count(NEW_ERROR), timeout=SOON_MS)
+
+
+@pytest.mark.parametrize("form", ["CSV", "Parquet"])
+def test_views_come_as_a_file(seen: Seen, looked: Looked, form: str) -> None:
+    seen.open("views?customer=acme&range=24h")
+    expect(seen.page.locator("#views tbody tr").first).to_be_visible(timeout=SOON_MS)
+    truth = {view.view_id for view in within(looked, seen.range("/v1/views"), customer_id="acme")}
+    with seen.page.expect_download(timeout=2 * SOON_MS) as download:
+        seen.page.locator(".export").get_by_role("button", name=form).click()
+    file = download.value.path()
+    found = csv.read_csv(file) if form == "CSV" else parquet.read_table(file)
+    assert set(found["view_id"].to_pylist()) == truth

@@ -1,0 +1,130 @@
+"""The whole page: links, phones, themes, accessibility, services that are slow or away. Runs last: it ends a service."""
+
+import re
+
+import pytest
+from playwright.sync_api import BrowserContext, Route, expect
+
+from deploy.local.paths import PLAYERS
+from shared.schemas.alerts.event import AlertEvent
+from tests.integration.page.looking import PHONE, SCREENS, TOO_WIDE, ZONE, Seen
+from tests.integration.page_parts import (
+    LONG_TITLE,
+    SOON_MS,
+    Looked,
+    watch_now,
+    watched_by_many_customers,
+)
+from tests.unit.query.recounting import DAY_MS
+
+pytestmark = pytest.mark.integration
+
+
+def test_a_link_shows_a_colleague_the_same_and_back_undoes_a_step(seen: Seen, context: BrowserContext) -> None:
+    seen.open("explore?range=30d&metrics=startup_ms_p50&as=table")
+    page = seen.page
+    page.locator("#by").select_option("country", timeout=SOON_MS)
+    page.locator("#add-filter").click()
+    page.locator("#filter-dimension").select_option("cdn")
+    page.locator("#filter-value").fill("fastly | akamai")
+    page.locator("#filter-value").press("Enter")
+    expect(page.locator(".chip")).to_contain_text("CDN is fastly or akamai")
+    page.locator("#tz").fill("Asia/Kathmandu")
+    page.locator("#tz").press("Enter")
+    rows = seen.rows("#groups")
+    other = context.new_page()
+    colleague = Seen(other, seen.url)
+    other.goto(page.url)
+    assert colleague.rows("#groups") == rows
+    expect(other.locator("#tz")).to_have_value("Asia/Kathmandu")
+    other.close()
+    page.go_back()
+    expect(page.locator("#tz")).to_have_value(ZONE)
+    page.go_back()
+    expect(page.locator(".chip")).to_have_count(0)
+    page.go_forward()
+    expect(page.locator(".chip")).to_have_count(1)
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_every_screen_is_accessible_and_fits_a_phone(
+    seen: Seen, looked: Looked, incident: AlertEvent, scheme: str
+) -> None:
+    watch_now(looked.installation)
+    axe = (PLAYERS / "axe-core" / "axe.min.js").read_text()
+    page = seen.page
+    page.emulate_media(color_scheme="dark" if scheme == "dark" else "light", reduced_motion="reduce")
+    for screen in (*SCREENS, f"incident?id={incident.incident_id}"):
+        page.set_viewport_size({"width": PHONE["width"], "height": PHONE["height"]})
+        seen.open(screen)
+        expect(page.locator("main h2").first).to_be_visible(timeout=SOON_MS)
+        expect(page.locator(".skeleton")).to_have_count(0, timeout=SOON_MS)
+        # Forms that are folded are checked as well.
+        page.evaluate("document.querySelectorAll('main details').forEach((one) => { one.open = true; })")
+        assert page.evaluate(TOO_WIDE, PHONE["width"]) == [], screen
+        # By the debugger's protocol, which no content policy holds up.
+        page.evaluate(f"{axe}; undefined")
+        found = page.evaluate("axe.run({resultTypes: ['violations']})")
+        serious = [one for one in found["violations"] if one["impact"] in {"serious", "critical"}]
+        assert [(one["id"], [node["html"][:200] for node in one["nodes"]]) for one in serious] == [], screen
+
+
+def test_a_range_without_views_says_so_on_every_screen(seen: Seen, looked: Looked) -> None:
+    long_ago = f"from={looked.now_ms - 300 * DAY_MS}&to={looked.now_ms - 299 * DAY_MS}"
+    for screen in ("explore", "explore?by=cdn&as=table&", "errors", "views", "titles"):
+        seen.open(f"{screen}{'' if '?' in screen else '?'}{long_ago}")
+        expect(seen.page.locator("main .empty").first).to_contain_text(re.compile("^No view"), timeout=SOON_MS)
+        expect(seen.page.locator(".skeleton, .notice")).to_have_count(0, timeout=SOON_MS)
+
+
+def test_five_hundred_customers_and_the_longest_title_fit_a_phone(seen: Seen, looked: Looked) -> None:
+    # Near the end: from here on customers are typed instead of chosen from a list.
+    watched_by_many_customers(looked.installation, 500)
+    page = seen.page
+    page.set_viewport_size({"width": PHONE["width"], "height": PHONE["height"]})
+    seen.open("")
+    expect(page.locator("#customers-table tbody tr")).to_have_count(50, timeout=SOON_MS)
+    expect(page.locator("main")).to_contain_text(re.compile(r"4\d\d more customers are not listed"))
+    expect(page.locator("#slices-note")).to_contain_text("too many customers")
+    assert page.evaluate("document.querySelectorAll('*').length") < 2_500
+    page.locator("input#customer").fill("customer-000")
+    page.locator("input#customer").press("Enter")
+    expect(page.locator("#slice-video_title")).to_contain_text(LONG_TITLE, timeout=SOON_MS)
+    assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
+
+
+def test_an_answer_that_takes_long_is_named_and_what_was_shown_stays_with_its_age(seen: Seen) -> None:
+    page = seen.page
+    held: list[Route] = []
+    seen.open("explore?customer=acme&range=1h&by=cdn&as=table")
+    first = page.locator("#overall .value")
+    expect(first).to_have_text(re.compile("%"), timeout=SOON_MS)
+    shown = first.inner_text()
+    # From now on these answers do not come until the test lets them.
+    page.route("**/v1/overall?*", held.append)
+    page.get_by_role("link", name="Errors", exact=True).click()
+    expect(page.locator("main h2").first).to_have_text(re.compile("Errors"), timeout=SOON_MS)
+    page.go_back()
+    expect(page.locator("main .slow").first).to_contain_text(
+        re.compile(r"The figure takes longer than usual \(\d+ s\)\. What is shown is \d+ s old"), timeout=SOON_MS
+    )
+    expect(first).to_have_text(shown)
+    page.unroute("**/v1/overall?*")
+    for route in held:
+        route.continue_()
+    expect(page.locator("main .slow")).to_have_count(0, timeout=SOON_MS)
+
+
+def test_a_query_service_that_is_away_is_named_and_what_was_shown_stays_with_its_age(
+    seen: Seen, looked: Looked
+) -> None:
+    # Last: it stops the service that answers questions.
+    seen.open("explore?range=1h")
+    value = seen.page.locator("#overall .value")
+    expect(value).to_have_text(re.compile("%"), timeout=SOON_MS)
+    shown = value.inner_text()
+    looked.query.stop(30)
+    expect(seen.page.locator("main .notice").first).to_contain_text(
+        re.compile(r"What is shown is \d+ s old"), timeout=3 * SOON_MS
+    )
+    expect(value).to_have_text(shown)
