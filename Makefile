@@ -1,6 +1,6 @@
 # The words of this project; each is one command. `make` lists them.
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-test demo check unit integration test oracle fuzz chaos rolling bench loadtest pictures images scan sign images-test compose-demo compose-test kubernetes-test lock clean
+.PHONY: help setup setup-test demo check unit integration test oracle fuzz chaos rolling bench loadtest pictures screenshots images scan sign images-test compose-demo compose-test kubernetes-test lock clean
 
 PYTHON := .venv/bin/python
 # Processes by the hundred import the same modules: what Python compiled is kept.
@@ -56,6 +56,9 @@ loadtest: setup ## locust's players against everything on this machine; fails on
 
 pictures: setup-test ## take docs/page.png, of the page over generated views [FOLDER=where every screen goes, in both schemes and on a phone]
 	@$(PYTHON) -m tests.pictures $(FOLDER)
+
+screenshots: setup-test ## run the demo and take the screenshots of its incident for docs/tutorial.md
+	@$(PYTHON) -m tests.screenshots
 
 images: setup ## build the services' images with the docker at hand
 	@$(PYTHON) -m deploy.images.build

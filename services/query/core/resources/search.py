@@ -64,7 +64,7 @@ class AskedViews(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_onl
 class ViewList(msgspec.Struct, frozen=True, omit_defaults=True):
     """A page of views, each with its columns; an unknown value is null.
 
-    A view that is still open has no row, and is not listed: `/v1/views/{view_id}` finds it by its id.
+    A view that is still open has no row, and is not listed: `/v1/open-views` has it, and `/v1/views/{view_id}` by its id.
     """
 
     about: About

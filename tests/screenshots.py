@@ -1,0 +1,84 @@
+"""`python -m tests.screenshots`: takes the pictures of docs/tutorial.md, of the incident in a demo that it starts and ends."""
+
+import re
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Final
+
+from playwright.sync_api import Page, expect, sync_playwright
+
+from deploy.demo.alerting import CUSTOMER
+from deploy.local.paths import ROOT
+from tests.integration.page_parts import CHROMIUM_ARGS, SOON_MS
+
+_DOCS: Final = ROOT / "docs"
+_VIEWPORT: Final = {"width": 1_100, "height": 760}
+#: From the start of the demo to its verdict; generous, for a busy machine.
+_VERDICT_SECONDS_MAX: Final = 900
+_END_SECONDS_MAX: Final = 120
+_VERDICT: Final = "everything is as the players know it"
+_LINK: Final = re.compile(r"Log in, once: (\S+)")
+
+
+def main() -> int:
+    """Takes the pictures; 1 if the demo does not come to its verdict."""
+    with tempfile.TemporaryDirectory() as folder:
+        output = Path(folder) / "output"
+        command = [sys.executable, "-m", "deploy.demo", "--folder", f"{folder}/demo", "--keep"]
+        with output.open("wb") as to, subprocess.Popen(command, cwd=ROOT, stdout=to, stderr=subprocess.STDOUT) as demo:
+            try:
+                link = _link(demo, output)
+                if link is None:
+                    sys.stderr.write(output.read_text()[-2_000:])
+                    return 1
+                _take(link)
+            finally:
+                demo.terminate()
+                demo.wait(_END_SECONDS_MAX)
+    return 0
+
+
+def _link(demo: subprocess.Popen[bytes], output: Path) -> str | None:
+    """The login link that follows the verdict; None where there is none."""
+    deadline = time.monotonic() + _VERDICT_SECONDS_MAX
+    while demo.poll() is None and time.monotonic() < deadline:
+        _, _, rest = output.read_text().partition(_VERDICT)
+        if found := _LINK.search(rest):
+            return found[1]
+        time.sleep(1)
+    return None
+
+
+def _take(link: str) -> None:
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path="/usr/bin/chromium", args=CHROMIUM_ARGS)
+        context = browser.new_context(
+            viewport=_VIEWPORT, timezone_id="UTC", color_scheme="light", reduced_motion="reduce"
+        )
+        page = context.new_page()
+        page.goto(link)
+        page.wait_for_selector("#account", timeout=SOON_MS)
+        url = link.partition("login#")[0]
+        page.goto(f"{url}?customer={CUSTOMER}")
+        page.wait_for_selector("#recent-incidents", timeout=SOON_MS)
+        _shoot(page, "now")
+        page.locator("#recent-incidents a").first.click()
+        page.wait_for_selector("#course canvas", timeout=SOON_MS)
+        _shoot(page, "incident")
+        question = "metrics=playback_failure_fraction&by=cdn,player_version&as=table&range=1h"
+        page.goto(f"{url}explore?customer={CUSTOMER}&{question}")
+        page.wait_for_selector("#groups tbody tr", timeout=SOON_MS)
+        _shoot(page, "explore")
+        browser.close()
+
+
+def _shoot(page: Page, name: str) -> None:
+    expect(page.locator(".skeleton")).to_have_count(0, timeout=SOON_MS)
+    page.screenshot(path=_DOCS / f"tutorial-{name}.png")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
