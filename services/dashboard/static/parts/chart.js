@@ -100,7 +100,8 @@ function options(into, { lines, unit, tz, height, zoom, at, top }) {
       })),
     ],
     hooks: {
-      setCursor: [(plot) => { at.value = plot.cursor.idx ?? null; }],
+      // Without an event nobody has moved it: a new answer, or a chart that is made again, leaves the place that is read.
+      setCursor: [(plot) => { at.value = plot.cursor.idx ?? (plot.cursor.event ? null : at.peek()); }],
       setSelect: [
         (plot) => {
           const { left, width } = plot.select;

@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { missingOf, NEEDED, snippetOf, SNIPPETS, verdictOf } from "../../../../services/dashboard/static/core/arrivals.js";
-import { chipOf, chipText, filterOf, liveSlice, narrowed } from "../../../../services/dashboard/static/core/filters.js";
+import { chipOf, chipText, filterOf, holds, liveSlice, narrowed } from "../../../../services/dashboard/static/core/filters.js";
 import { interval, isShown, levelOf, viewsMin } from "../../../../services/dashboard/static/core/figures.js";
 import { ageText, changeText, valueText } from "../../../../services/dashboard/static/core/format.js";
 import { termOf } from "../../../../services/dashboard/static/core/glossary_lookup.js";
@@ -224,4 +224,22 @@ test("charts beside each other have one scale", () => {
   const line = (/** @type {(number | null)[]} */ ...values) => ({ title: "", kind: "value", key: [], values, counts: [] });
   assert.equal(topOf([line(1, null), line(3, 2)]), 3);
   assert.equal(topOf([line(null)]), 0);
+});
+
+test("open views are within the plain filters of the page", () => {
+  const row = { cdn: "fastly", asn: 3320, country: null, custom: { team: "a" } };
+  const cases = [
+    [filterOf("cdn", ["fastly", "akamai"]), true],
+    [filterOf("cdn", ["akamai"]), false],
+    [filterOf("cdn", ["akamai"], true), true],
+    [filterOf("asn", ["3320"]), true],
+    [filterOf("country", [null]), true],
+    [filterOf("country", [null], true), false],
+    [filterOf("custom.team", ["a"]), true],
+    [filterOf("custom.team", ["b"]), false],
+    // What is not plain is not judged here.
+    ['{"or": []}', true],
+  ];
+  for (const [text, isWithin] of cases) assert.equal(holds([text], row), isWithin, text);
+  assert.equal(holds([filterOf("cdn", ["fastly"]), filterOf("asn", ["1"])], row), false);
 });
