@@ -9,7 +9,7 @@ import orjson
 from aiohttp import web
 from aiohttp.typedefs import Handler
 
-from services.accounts.http.access import INSTALLATION, METRICS, VIEWS_OF_ONE, Routing
+from services.accounts.http.access import INSTALLATION, METRICS, Routing
 from services.accounts.http.guard import Cookie, Guard, principal_of
 from services.accounts.http.hosts import Hosts
 from services.accounts.http.identities import Identities
@@ -43,11 +43,8 @@ from services.rim.http.lookups import LookupsAway, LookupsRefused
 from services.rim.http.openapi import Operation
 from services.rim.telemetry import metrics
 from shared.metrics import DASHBOARD_REQUESTS
-from shared.schemas.beacon import VIEW_ID_CHARS_MAX
 
 HOURS_MAX: Final = 366 * 24
-#: A later play of a session is named by its number, too.
-VIEW_CHARS_MAX: Final = VIEW_ID_CHARS_MAX + 4
 #: What is served here of the public API; all else under /v1 is passed on.
 OPERATIONS: Final[list[Operation]] = [
     *live.OPERATIONS,
@@ -123,7 +120,6 @@ def make_app(
     routes = Routes(board, serving, views, unpublished_ms_max=unpublished_ms_max, now_ms=now_ms)
     LiveRoutes(board, guard, streams_max=streams_max).add_to(routing)
     routing.get("/api/quality", routes.quality, METRICS, name="quality")
-    routing.get("/api/view", door.noting(routes.view, "looked_at_view", "view"), VIEWS_OF_ONE, name="view")
     routing.get("/api/partitions", routes.partitions, INSTALLATION, name="partitions")
     door.routes.add_to(routing)
     if replay is not None:
@@ -218,22 +214,7 @@ class Routes:
         try:
             found = await self._views.partitions()
         except (LookupsAway, LookupsRefused) as error:
-            return _not_looked_up(error, "its partitions")
-        return web.Response(body=found, content_type="application/json")
-
-    async def view(self, request: web.Request) -> web.Response:
-        """One `view` of a `customer`, as the processor reports it now: its row and its timeline."""
-        if self._views is None:
-            return _lookups_off()
-        customer_id, view_id = request.query.get("customer", ""), request.query.get("view", "")
-        if not 0 < len(view_id) <= VIEW_CHARS_MAX:
-            return _json({"error": "name", "detail": "customer and view name a view"}, status=400)
-        try:
-            found = await self._views.view(customer_id, view_id)
-        except (LookupsAway, LookupsRefused) as error:
-            return _not_looked_up(error, "this view")
-        if found is None:
-            return _json({"error": "unknown", "detail": "the processor knows no such view"}, status=404)
+            return _not_looked_up(error)
         return web.Response(body=found, content_type="application/json")
 
 
@@ -246,9 +227,9 @@ def _lookups_off() -> web.Response:
     return _json({"error": "off", "detail": detail}, status=404)
 
 
-def _not_looked_up(error: LookupsAway | LookupsRefused, what: str) -> web.Response:
+def _not_looked_up(error: LookupsAway | LookupsRefused) -> web.Response:
     if isinstance(error, LookupsAway):
-        return _json({"error": "away", "detail": f"no slot of the processor answers for {what}"}, status=503)
+        return _json({"error": "away", "detail": "no slot of the processor answers for its partitions"}, status=503)
     return _json({"error": "refused", "detail": "the processor refuses the question"}, status=502)
 
 

@@ -246,7 +246,7 @@ def _sees(page: str, customer_id: str, token: str) -> bool:
     values = {one["name"]: one["value"] for one in json.loads(limits)["limits"]}
     if (status, values["beacons_per_second"], values["members_max"]) != (200, 10_000.0, 1_000.0):
         return False
-    live, life = get(f"{page}/v1/live", token), get(f"{page}/api/view?customer={customer_id}&view=view-1", token)
+    live, life = get(f"{page}/v1/live", token), get(f"{page}/v1/open-views?customer={customer_id}", token)
     return (live[0], life[0]) == (200, 200) and bool(json.loads(live[1])["series"])
 
 

@@ -68,7 +68,6 @@ ROUTES: dict[tuple[str, str], Access] = {
     ("GET", "/v1/arrivals"): VIEWS_OF_ONE,
     ("GET", "/v1/open-views"): VIEWS_OF_ONE,
     ("GET", "/api/quality"): METRICS,
-    ("GET", "/api/view"): VIEWS_OF_ONE,
     ("GET", "/partitions"): INSTALLATION_PAGE,
     ("GET", "/api/partitions"): INSTALLATION,
     ("GET", "/static/{path}"): PUBLIC,
@@ -134,7 +133,6 @@ OF_ONE = {
     "/v1/live/history": "from_ms=0&until_ms=60000",
     "/v1/arrivals": "",
     "/v1/open-views": "viewer=x",
-    "/api/view": "view=v",
     "/api/recordings": "session=s",
     "/api/recordings/payload": "session=s&number=1",
     "/api/limits": "",
@@ -346,11 +344,11 @@ async def test_a_token_opens_what_its_scopes_say(desk: Desk) -> None:
     for who, path, status in (
         (METRICS_TOKEN, "/v1/live", 200),
         (METRICS_TOKEN, "/api/quality", 200),
-        (METRICS_TOKEN, "/api/view?customer=globex&view=v", 403),
+        (METRICS_TOKEN, "/v1/open-views?customer=globex", 403),
         (METRICS_TOKEN, "/v1/tokens", 403),
         (VIEWS_TOKEN, "/v1/live", 403),
-        (VIEWS_TOKEN, "/api/view?customer=globex&view=v", 200),
-        (VIEWS_TOKEN, "/api/view?customer=acme&view=v", 404),
+        (VIEWS_TOKEN, "/v1/open-views?customer=globex", 200),
+        (VIEWS_TOKEN, "/v1/open-views?customer=acme", 404),
     ):
         assert (await desk.get(path, who))[0] == status, path
     assert (await desk.get("/v1/audit", GLOBEX_VIEWER))[0] == 403
@@ -450,20 +448,14 @@ async def test_a_stream_ends_with_its_session(desk: Desk) -> None:
     assert b"data: {" not in rest
 
 
-async def test_each_look_at_a_single_view_is_noted_or_refused(desk: Desk) -> None:
-    desk.views.answer = b"{}"
-    audit = desk.door.audit
-    assert isinstance(audit, NotedLooks)
-    await desk.get("/api/view?customer=globex&view=v", GLOBEX_VIEWER)
+async def test_each_look_at_a_recording_is_noted_or_refused(desk: Desk) -> None:
+    audit = desk.noted
     await desk.get("/api/recordings?customer=globex&session=s", VIEWS_TOKEN)
     await desk.get("/api/recordings/payload?customer=globex&session=s&number=1", VIEWS_TOKEN)
-    await desk.get("/api/view?customer=acme&view=v", GLOBEX_VIEWER)
+    await desk.get("/api/recordings?customer=acme&session=s", GLOBEX_VIEWER)
     assert audit.noted == [
-        ("viewer@globex", "looked_at_view", "globex/v"),
         ("a token", "looked_at_recording", "globex/s"),
         ("a token", "looked_at_recording", "globex/s"),
     ]
     audit.problem = PostgresAway("test")
-    desk.views.asked.clear()
-    assert (await desk.get("/api/view?customer=globex&view=v", GLOBEX_VIEWER))[0] == 503
-    assert desk.views.asked == []
+    assert (await desk.get("/api/recordings?customer=globex&session=s", GLOBEX_VIEWER))[0] == 503

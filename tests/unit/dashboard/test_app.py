@@ -323,29 +323,6 @@ async def test_slices_are_of_the_customer_that_is_looked_at_and_follow_the_pictu
     assert (await desk.json("/v1/live?costumer=acme", 400))["type"].endswith("wrong-question")
 
 
-async def test_a_view_is_passed_on_as_the_processor_returns_it(desk: Desk) -> None:
-    desk.views.answer = b'{"found":{"state":"open"}}'
-    assert await desk.json("/api/view?customer=acme&view=s1.2") == {"found": {"state": "open"}}
-    assert desk.views.asked == [("acme", "s1.2")]
-
-
-@pytest.mark.parametrize(
-    ("problem", "status", "error"),
-    [(LookupsAway(), 503, "away"), (LookupsRefused(), 502, "refused"), (None, 404, "unknown")],
-)
-async def test_a_view_that_cannot_be_shown_has_a_reason(
-    desk: Desk, problem: Exception | None, status: int, error: str
-) -> None:
-    desk.views.answer = problem
-    assert (await desk.json("/api/view?customer=acme&view=v", status))["error"] == error
-
-
-@pytest.mark.parametrize("query", ["", "?customer=acme", "?customer=a:b&view=v", f"?customer=acme&view={'v' * 69}"])
-async def test_what_names_no_view_is_not_asked_for(desk: Desk, query: str) -> None:
-    assert (await desk.json(f"/api/view{query}", 400))["error"] == "name"
-    assert desk.views.asked == []
-
-
 async def test_no_request_is_answered_500(caplog: pytest.LogCaptureFixture) -> None:
     views = FakeViews()
     views.answer = b"{}"
@@ -363,7 +340,7 @@ async def test_no_request_is_answered_500(caplog: pytest.LogCaptureFixture) -> N
     await runner.setup()
     site = web.TCPSite(runner, "127.0.0.1", 0)
     await site.start()
-    known = ["/api/quality?hours=24", "/api/view?customer=a&view=v", "/api/limits?customer=a"]
+    known = ["/api/quality?hours=24", "/api/limits?customer=a"]
     paths = [*paths_of(app), *known, "/v1/customers?limit=1&cursor=a", "/static/", "/x"]
     bodies = [b"", b"{", *hostile_bodies(ACCOUNT_BODIES, 50)]
     logged_in = [cookie_header(OWNER), f"{CSRF_HEADER}: {OWNER.csrf}".encode()]
