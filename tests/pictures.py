@@ -25,6 +25,7 @@ SCREENS: Final = {
     "alerts": "alerts?customer=acme",
     "integration": "integration?customer=acme",
     "settings": "settings?part=tokens",
+    "thresholds": "settings?part=thresholds",
 }
 _WIDTH: Final = 1280
 _PHONE: Final = 390

@@ -15,7 +15,7 @@ from deploy.local.paths import ROOT
 from tests.integration.page_parts import CHROMIUM_ARGS, SOON_MS
 
 _DOCS: Final = ROOT / "docs"
-_VIEWPORT: Final = {"width": 1_100, "height": 760}
+_VIEWPORT: Final = {"width": 1_280, "height": 800}
 #: From the start of the demo to its verdict; generous, for a busy machine.
 _VERDICT_SECONDS_MAX: Final = 900
 _END_SECONDS_MAX: Final = 120

@@ -42,9 +42,7 @@ function Page() {
         ${SCREENS.filter((one) => one.isListed).map((one) => html`<${Link} to=${{ screen: one.name }} aria-current=${one.name === name ? "page" : undefined}>${one.title}<//>`)}
         ${session.value?.operates && html`<a href="/partitions">Partitions</a>`}
       </nav>
-      <${Saved} />
-      <${CopyLink} />
-      <${Account} />
+      <div class="right"><${Saved} /><${CopyLink} /><${Account} /></div>
     </header>
     <main id="main" tabindex="-1" data-screens=${drawn.value}>
       ${problem.value && html`<p class="notice" role="alert">${problem.value}</p>`}

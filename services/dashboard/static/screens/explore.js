@@ -129,7 +129,7 @@ function Groups({ metric, by, compare }) {
     <div class="scroll" tabindex="0" role="region" aria-label=${`${capital(title)} by ${data.by.map(titleOf).join(" and ")}`}>
       <table id="groups">
         <thead><tr>
-          ${data.by.map((/** @type {string} */ name) => html`<th scope="col">${titleOf(name)}</th>`)}
+          ${data.by.map((/** @type {string} */ name) => html`<th scope="col" class="text">${titleOf(name)}</th>`)}
           ${head(metric, capital(title))}
           ${metric !== "views" && head("views", hasBase ? "Views" : "n (views)")}
           ${(hasBase || metric === "views") && html`<th scope="col">n</th>`}

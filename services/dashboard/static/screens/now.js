@@ -30,13 +30,13 @@ export default function Now() {
   const isCountable = slice !== null && !(slice && picture && !isCounted(picture, slice));
   return html`
     <${Controls} hasRange=${false} />
+    <${RecentIncidents} />
     <section aria-labelledby="now-title">
       <div class="section-head"><h2 id="now-title">Now</h2><${Status} status=${status} />${picture?.from_ms && html`<p class="note">What is counted is of the last ${ageText(picture.shown_until_ms - picture.from_ms)}.</p>`}</div>
       ${status.notice && html`<p class="notice" id="live-notice" role="status">${status.notice}${picture?.state === "waiting" && html` <${Link} to=${{ screen: "integration" }}>Connect your player<//>`}</p>`}
       ${!isCountable && html`<p class="notice" id="not-live" role="status">Viewers of this moment are counted by one or two of the dimensions below: these filters hold for finished views alone.</p>`}
       ${isCountable && (picture ? html`<${Live} picture=${picture} chosen=${more.tile || "viewers"} isOld=${status.level !== "good"} slice=${slice ?? ""} />` : html`<${Skeleton} height=${330} />`)}
     </section>
-    <${RecentIncidents} />
     ${SUSPECTED.map((metric) => html`<${Suspects} key=${metric} metric=${metric} within=${lastHour()} isQuiet />`)}
     <${Finished} />
     ${picture?.slices === null && html`<p class="note" id="slices-note">There are too many customers to show slices of all: choose one above.</p>`}
