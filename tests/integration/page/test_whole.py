@@ -109,9 +109,9 @@ def test_an_answer_that_takes_long_is_named_and_what_was_shown_stays_with_its_ag
         re.compile(r"The figure takes longer than usual \(\d+ s\)\. What is shown is \d+ s old"), timeout=SOON_MS
     )
     expect(first).to_have_text(shown)
-    page.unroute("**/v1/overall?*")
     for route in held:
         route.continue_()
+    page.unroute("**/v1/overall?*")
     expect(page.locator("main .slow")).to_have_count(0, timeout=SOON_MS)
 
 

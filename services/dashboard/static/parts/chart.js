@@ -2,7 +2,7 @@
 // A chart of lines over time (uPlot): axes with units and the zone, gaps where nothing is known, and the figures under the pointer.
 
 import { signal, useSignal } from "@preact/signals";
-import { useEffect, useRef } from "preact/hooks";
+import { useLayoutEffect, useRef } from "preact/hooks";
 import uPlot from "uplot";
 import { countText, valueText } from "../core/format.js";
 import { momentText, tickText } from "../core/ranges.js";
@@ -32,7 +32,8 @@ export function Chart({ times, lines, unit, tz, title, height = 240, zoom, hasCo
   const form = JSON.stringify([lines.map((line) => [line.title, line.isBefore]), unit, tz, title, height, Boolean(zoom), isDark.value, top]);
   const data = /** @type {any} */ ([times, ...lines.map((line) => line.values)]);
 
-  useEffect(() => {
+  // Before the page is seen: a key that is pressed at once finds the plot.
+  useLayoutEffect(() => {
     const into = /** @type {HTMLElement} */ (box.current);
     const made = new uPlot(options(into, { lines, unit, tz, height, zoom, at, top }), data, into);
     plot.current = made;
@@ -44,7 +45,7 @@ export function Chart({ times, lines, unit, tz, title, height = 240, zoom, hasCo
       plot.current = null;
     };
   }, [form]);
-  useEffect(() => plot.current?.setData(data), [JSON.stringify(data)]);
+  useLayoutEffect(() => plot.current?.setData(data), [JSON.stringify(data)]);
 
   const step = (/** @type {KeyboardEvent} */ event) => {
     const by = { ArrowLeft: -1, ArrowRight: 1, Home: -Infinity, End: Infinity }[event.key];
