@@ -131,7 +131,8 @@ function Fact({ name, figure, before }) {
 
 /** The live dimensions, each value a filter. @param {{picture: any}} props */
 function Slices({ picture }) {
-  const dimensions = Object.entries(picture.slices);
+  // The map first: a tall card at the head of a column leaves no gap.
+  const dimensions = Object.entries(picture.slices).sort(([one], [other]) => Number(other === "country") - Number(one === "country"));
   if (!dimensions.length) return null;
   return html`<section aria-labelledby="slices-title">
     <div class="section-head"><h2 id="slices-title">Viewers now, by dimension</h2><p class="note">failures: of the last ${ageText(picture.slices_ms)}</p></div>

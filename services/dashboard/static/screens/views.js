@@ -113,9 +113,8 @@ function Pages({ first, columns, params }) {
 function Rows({ id, rows, columns, sort = "", order = "", sortBy }) {
   const head = (/** @type {string} */ name) => {
     const title = fieldTitle(name) ?? titleOf(name);
-    const key = name === "view_start_ms" ? "time" : name;
     const isSorted = sortBy && isNumber(name);
-    return html`<th scope="col" class=${isNumber(name) ? "" : "text"} aria-sort=${sort === key ? order || "descending" : undefined}>${isSorted ? html`<button type="button" onClick=${() => sortBy(key)}>${title}</button>` : title}</th>`;
+    return html`<th scope="col" class=${isNumber(name) ? "" : "text"} aria-sort=${sort === name ? order || "descending" : undefined}>${isSorted ? html`<button type="button" onClick=${() => sortBy(name)}>${title}</button>` : title}</th>`;
   };
   return html`<div class="scroll" tabindex="0" role="region" aria-label=${id === "views" ? "Views" : "Open views"}>
     <table id=${id}>
