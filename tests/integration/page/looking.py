@@ -10,6 +10,7 @@ from playwright.sync_api import Browser, BrowserContext, Page, expect
 
 from services.accounts.commands import login_link
 from shared.schemas.view import View
+from tests.integration import page_settings
 from tests.integration.page_parts import (
     SOON_MS,
     Looked,
@@ -20,7 +21,7 @@ ZONE: Final = "Europe/Berlin"
 PHONE: Final = {"width": 390, "height": 844}
 SCREENS: Final = (
     *("", "explore", "errors", "views", "titles", "view?customer=acme&view=view-of-x", "alerts", "settings"),
-    *("settings?part=thresholds", "integration", "integration?customer=acme"),
+    *("settings?part=thresholds", "integration", "integration?customer=acme", *page_settings.SCREENS),
 )
 #: What reaches beyond the screen.
 TOO_WIDE: Final = """(width) => document.documentElement.scrollWidth <= width ? [] : [...document.querySelectorAll("main *")]

@@ -7,6 +7,7 @@ import pytest
 from playwright.sync_api import Browser, Locator, expect
 
 from services.accounts.commands import make_tenant
+from tests.integration import page_settings
 from tests.integration.dashboard_parts import WATCHER
 from tests.integration.page.looking import Seen, logged_in, number, within
 from tests.integration.page_parts import (
@@ -123,3 +124,21 @@ def test_a_threshold_that_is_set_colours_the_figures_of_its_environment(seen: Se
     row.get_by_role("button", name="Back to before").click()
     expect(row).to_contain_text("as installed", timeout=SOON_MS)
     expect(colour()).to_have_class("value is-bad", timeout=SOON_MS)
+
+
+def test_a_write_keys_origins_and_limits_are_changed_on_the_screen(seen: Seen, looked: Looked) -> None:
+    seen.open("settings?part=environments&of=acme")
+    page_settings.makes_changes_and_revokes_a_key(seen.page, looked.installation.postgres.dsn)
+
+
+def test_somebody_of_two_organisations_goes_from_one_to_the_other(browser: Browser, looked: Looked) -> None:
+    dsn, email = looked.installation.postgres.dsn, "both@initech.example"
+    make_tenant(dsn, organisation="Initech", email=email, customers=("initech",))
+    context = logged_in(browser, looked, email)
+    try:
+        seen = Seen(context.new_page(), looked.url)
+        seen.open("settings")
+        expect(seen.page.locator("main")).to_contain_text("Initech · owner", timeout=SOON_MS)
+        page_settings.works_in_another_organisation(seen.page, dsn, email)
+    finally:
+        context.close()
