@@ -133,7 +133,7 @@ def make_app(
     if arrivals is not None:
         arrivals.add_to(routing)
         if views is not None:
-            OpenViewRoutes(arrivals.newest, views, door.audit, door.routes.place.address).add_to(routing)
+            OpenViewRoutes(arrivals.newest, views.view, door.audit, door.routes.place.address).add_to(routing)
     if forwarding is not None:
         # The last: what has a route of its own here is answered here.
         forwarding.add_to(routing, [*OPERATIONS, *door.routes.api.described, *(ALERT_OPERATIONS if alerts else [])])

@@ -14,7 +14,6 @@ from services.accounts.store.audit import Actor
 from services.dashboard.arrivals import open_views
 from services.dashboard.arrivals.open_views import PLAYS_MAX, AskedOpenViews, OpenViews
 from services.dashboard.arrivals.reading import BACK_SECONDS, ArrivalsAway, Newest
-from services.dashboard.views import Views
 from services.rim.database.pool import NotPublished, PostgresAway, QueryRefused
 from services.rim.http.lookups import LookupsAway, LookupsRefused
 from services.rim.http.openapi import GUARDED, Operation
@@ -36,17 +35,20 @@ OPERATIONS: Final = [
 
 
 class OpenViewRoutes:
-    """HTTP to and from what has just come, and the processor. `newest` raises `ArrivalsAway`."""
+    """HTTP to and from what has just come, and the processor.
+
+    `newest` raises `ArrivalsAway`; `view` is that of `Views`.
+    """
 
     def __init__(
         self,
         newest: Callable[[], Awaitable[tuple[int, Newest]]],
-        views: Views,
+        view: Callable[[str, str], Awaitable[bytes | None]],
         audit: Audit,
         address: Callable[[web.Request], str | None],
     ) -> None:
         self._newest = newest
-        self._views = views
+        self._view = view
         self._audit = audit
         self._address = address
         self._turns = asyncio.Semaphore(_AT_ONCE_MAX)
@@ -87,7 +89,7 @@ class OpenViewRoutes:
         rows = []
         for number in range(1, PLAYS_MAX + 1):
             async with self._turns:
-                answer = await self._views.view(customer_id, view_id if number == 1 else f"{view_id}.{number}")
+                answer = await self._view(customer_id, view_id if number == 1 else f"{view_id}.{number}")
             if answer is None:
                 break
             is_over, row = open_views.row_of(answer)
