@@ -6,17 +6,17 @@ import sys
 import urllib.parse
 import urllib.request
 from collections.abc import Sequence
-from datetime import datetime
+from typing import Any
 
 import msgspec
 from confluent_kafka import KafkaException
 
+from services.processor import state_commands
 from services.processor.catalogue import APPLICATIONS
 from services.processor.engine.application.application import Application
 from services.processor.engine.state.rows import NewerFormat
 from services.processor.runtime.corrections import (
     NothingToCorrect,
-    Position,
     begin_at,
     begin_topic,
     positions,
@@ -24,7 +24,10 @@ from services.processor.runtime.corrections import (
 )
 from services.processor.runtime.kafka.reading import ReadingFailed
 from services.processor.runtime.redrive import Wanted, redrive
+from services.processor.runtime.state.changing import Unsafe
+from services.processor.runtime.state.savepoint import SavepointWrong
 from services.processor.settings import ProcessorSettings
+from services.processor.state_commands import time_ms
 from services.rim.http.tls import client_context
 from services.rim.kafka.connection import TopicsWrong, verify_topics
 from services.rim.process.secrets import with_secrets
@@ -47,8 +50,8 @@ def run(arguments: Sequence[str]) -> int:
     again.add_argument(
         "--reason", action="append", help=f"may be given several times; by default {' and '.join(_REASONS)}"
     )
-    again.add_argument("--from", dest="from_ms", type=_time_ms, help="rejected at or after this time (ISO 8601)")
-    again.add_argument("--until", dest="until_ms", type=_time_ms, help="rejected before this time (ISO 8601)")
+    again.add_argument("--from", dest="from_ms", type=time_ms, help="rejected at or after this time (ISO 8601)")
+    again.add_argument("--until", dest="until_ms", type=time_ms, help="rejected before this time (ISO 8601)")
     held = commands.add_parser("quarantine", help="list quarantined keys of all slots, or release them")
     held.add_argument("--release", metavar="KEY", help="fold this key's records again, from its rows as they were kept")
     held.add_argument("--release-all", action="store_true")
@@ -57,11 +60,12 @@ def run(arguments: Sequence[str]) -> int:
     begun.add_argument("--partition", type=int, help="with --offset: a partition of which the end was cut off")
     begun.add_argument("--offset", type=int, help="where its log was cut off, as the slot's last line says")
     clock = commands.add_parser("clock", help="list the clocks of all partitions, or set them back")
-    clock.add_argument(
-        "--set-back", dest="clock_ms", type=_time_ms, help="to this time (ISO 8601) where they are later"
-    )
+    clock.add_argument("--set-back", dest="clock_ms", type=time_ms, help="to this time (ISO 8601) where they are later")
     clock.add_argument("--partition", type=int, action="append", help="only this one; may be given several times")
+    state_commands.add_to(commands)
     asked = parser.parse_args(arguments)
+    if asked.command == "state":
+        state_commands.check(parser, asked)
     if asked.command == "begin-topic" and (asked.partition is None) != (asked.offset is None):
         parser.error("--partition and --offset go together")
     try:
@@ -82,7 +86,7 @@ def run(arguments: Sequence[str]) -> int:
         return 3
     try:
         outcome = _outcome(asked, settings, application)
-    except (ReadingFailed, NothingToCorrect, NewerFormat) as error:
+    except (ReadingFailed, NothingToCorrect, NewerFormat, Unsafe, SavepointWrong, OSError) as error:
         sys.stderr.write(f"processor: {error}\n")
         return 1
     except KafkaException as error:
@@ -94,7 +98,9 @@ def run(arguments: Sequence[str]) -> int:
 
 def _outcome(
     asked: argparse.Namespace, settings: ProcessorSettings, application: Application
-) -> msgspec.Struct | list[Position]:
+) -> msgspec.Struct | list[Any]:
+    if asked.command == "state":
+        return state_commands.outcome(asked, settings, application)
     if asked.command == "begin-topic":
         if asked.partition is None or asked.offset is None:
             return begin_topic(settings, application, asked.topic)
@@ -129,10 +135,3 @@ def _quarantine(settings: ProcessorSettings, release: str | None, *, release_all
         return 1
     sys.stdout.write(body + "\n")
     return 0
-
-
-def _time_ms(text: str) -> int:
-    at = datetime.fromisoformat(text)
-    if at.tzinfo is None:
-        raise argparse.ArgumentTypeError(f"{text} names no time zone, as in 2026-11-23T04:00:00Z")
-    return round(at.timestamp() * 1000)

@@ -204,6 +204,10 @@ class Core:
         if error is not None:
             raise ApplicationFailed(f"key {key!r} stays quarantined: {type(error).__name__}: {error}") from error
 
+    def forget(self, key: bytes) -> None:
+        """Deletes all rows of a record key, quarantined ones too, with the next checkpoint; what they counted for is undone."""
+        self._quarantine.forget(key, self._attempts.attempt)
+
     # Checkpoints.
 
     def cut(self) -> Checkpoint:
