@@ -48,6 +48,10 @@ class LiveSlice(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     startups: int = 0
     startup_ms: int = 0
     failures: int = 0
+    finished_watch_ms: int = 0
+    finished_rebuffer_ms: int = 0
+    finished_rated: int = 0
+    finished_bad: int = 0
 
 
 class Live(msgspec.Struct, frozen=True, kw_only=True):
@@ -86,6 +90,12 @@ class Live(msgspec.Struct, frozen=True, kw_only=True):
     #: Views with a fatal error, counted with its beacon, long before they finish; taken back if playback goes on. An error that
     #: the client does not call fatal counts at the finish alone, as one of the failures above.
     failures: int = 0
+    #: Of the views that finished for the first time, as their rows of topic `views` have it: time watched and spent rebuffering;
+    #: how many have a verdict (`spi_good`), and of how many it is that they are not good.
+    finished_watch_ms: int = 0
+    finished_rebuffer_ms: int = 0
+    finished_rated: int = 0
+    finished_bad: int = 0
     #: By `<dimension>=<value>`, and by `<dimension>,<dimension>=<value>\x1f<value>` for pairs, for the dimensions that are chosen
     #: (VIDEO_VIEWS_LIVE_DIMENSIONS), in their order. The slices of a dimension, or of a pair, add up to the customer's figures.
     #: One that is not named is zero.

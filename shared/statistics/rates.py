@@ -28,8 +28,8 @@ UNLEARNED_BELOW: Final = 1e-5
 UNLEARNED_MINUTES_MAX: Final = 24 * 60
 #: An hour less likely than this beside the others of its season is left out.
 _OUTLIER: Final = 1e-4
-#: What one window may add to the dispersion, at the most 5 deviations squared: an incident that was not noticed.
-_SQUARE_MAX: Final = 25.0
+#: What one window may add to the dispersion, at the most 10 deviations squared: an incident that was not noticed.
+_SQUARE_MAX: Final = 100.0
 #: Windows that a dispersion is known from before anything is measured, and that dispersion.
 _PRIOR_WINDOWS: Final = 30.0
 _PRIOR_DISPERSION: Final = 1.3
@@ -53,12 +53,13 @@ class Rate(NamedTuple):
 
 
 class Hour(msgspec.Struct, array_like=True):
-    """One hour: minutes, hits and of how many; squared deviations from the forecast, in so many windows."""
+    """One hour: minutes, hits and of how many; squared deviations, in what chance alone gives, of so many windows."""
 
     start_ms: int
     minutes: int = 0
     hits: int = 0
     of: int = 0
+    #: Of windows of 15 s the squared differences from the one before, of windows of a minute those from the forecast.
     short_windows: int = 0
     short_squares: float = 0.0
     long_windows: int = 0
@@ -87,6 +88,9 @@ class Learning(msgspec.Struct, array_like=True):
     recent_expected: float = 0.0
     #: Minutes in a row that were not learned.
     unlearned: int = 0
+    #: The last window of 15 s: hits, and of how many.
+    short_hits: int = 0
+    short_of: int = 0
     #: Whether its level follows the last minutes: that of a count is its season's, or a slow silence would be usual.
     is_share: bool = True
 
@@ -160,7 +164,7 @@ def likelihood(
     # Who stalls is counted in more than one bucket: so many hits are worth fewer.
     worth = 1 / known.short
     wanted, seen = rate * of * worth, int(hits * worth)
-    # What long windows vary by more is the rate's own; so is what is not known of it. As a fraction of the rate, squared.
+    # What minutes vary by more is the rate's own; so is what is not known of it. As a fraction of the rate, squared.
     unsure = max(known.long - known.short, 0.0) / known.long_hits + 1 / (known.hits + 0.5) + _UNSURE[known.season] ** 2
     # Most windows are near what is usual: their exact probability is of no use.
     if (seen - wanted if kind.is_above else wanted - seen) < 2 * (wanted + wanted**2 * unsure) ** 0.5:
@@ -174,7 +178,8 @@ def likelihood(
 
 def learn_short(kind: Rate, learning: Learning, hits: int, of: int) -> None:
     """A window of 15 s has ended."""
-    square = _square(kind, learning, hits, of)
+    square = _difference(kind, (hits, of), (learning.short_hits, learning.short_of))
+    learning.short_hits, learning.short_of = hits, of
     if square is not None and not learning.unlearned:
         learning.hour.short_windows += 1
         learning.hour.short_squares += square
@@ -212,6 +217,20 @@ def _square(kind: Rate, learning: Learning, hits: int, of: int) -> float | None:
     wanted = rate * of
     variance = wanted * (1 - rate) if kind.is_share else wanted
     return min((hits - wanted) ** 2 / max(variance, 1e-9), _SQUARE_MAX)
+
+
+def _difference(kind: Rate, now: tuple[int, int], before: tuple[int, int]) -> float | None:
+    """The squared difference of two windows that follow each other, in what chance alone gives.
+
+    Source: J. von Neumann, Distribution of the Ratio of the Mean Square Successive Difference to the Variance (1941): what changes
+    slowly is not in it.
+    """
+    (hits, of), (hits_before, of_before) = now, before
+    if not of or not of_before or not hits + hits_before:
+        return None
+    rate = (hits + hits_before) / (of + of_before)
+    variance = (rate * (1 - rate) if kind.is_share else rate) * (1 / of + 1 / of_before)
+    return min((hits / of - hits_before / of_before) ** 2 / max(variance, 1e-12), _SQUARE_MAX)
 
 
 def _dispersion(squares: float, windows: int) -> float:

@@ -102,8 +102,9 @@ def _apply(environment: Environment, rule: AlertRule, customer_id: str, end_ms: 
     # A threshold's figure is of the last minute at the most: only what is longer must also last.
     lasting_ms = rule.for_seconds * 1_000 - (0 if rule.condition == "anomaly" else BUCKETS_MAX * BUCKET_MS)
     beyond, found = dict[str, int](), dict[str, Evidence]()
-    for name, series in environment.series.items():
-        evidence = judge(rule, name, series, end_ms) if is_judged(rule, name) else None
+    judged = {name: series for name, series in environment.series.items() if is_judged(rule, name)}
+    for name, series in judged.items():
+        evidence = judge(rule, name, series, end_ms, len(judged))
         if evidence is None:
             continue
         beyond[name] = since.get(name, end_ms)

@@ -7,7 +7,7 @@ from typing import Final
 
 import msgspec
 
-from services.alerts.core.metrics import added, counts_of
+from services.alerts.core.metrics import added, counts_of, padded
 from services.alerts.core.slices import WHOLE, is_followed
 from shared.schemas.live import BUCKET_MS, Live, LiveSlice
 
@@ -28,6 +28,9 @@ class Open(msgspec.Struct, array_like=True):
     partitions: list[int]
     #: By slice.
     counts: dict[str, list[int]]
+
+    def __post_init__(self) -> None:
+        self.counts = {name: padded(counts) for name, counts in self.counts.items()}
 
 
 class Gathering(msgspec.Struct, array_like=True):

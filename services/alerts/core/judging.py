@@ -14,22 +14,24 @@ from shared.statistics.rates import likelihood, rate_of
 
 #: Lengths of the windows that are compared with what is usual, in buckets: a large change shows in a short one, a small one in a
 #: long one.
-LENGTHS: Final = (1, 2, 3, 4, 6, 9, 12)
-#: Of each comparison. A series has 120,960 buckets a week, whose windows overlap.
-PROBABILITY_MAX: Final = 1e-6
-#: What is not less likely than this must also be unlikely (`BUMP_PROBABILITY_MAX`) where the rate is `BUMP` times the usual one, as
-#: in an ad break or after a deploy. Such bumps are the rate's own, and come too seldom for its variance to hold them.
-SURE_PROBABILITY: Final = 1e-7
+LENGTHS: Final = tuple(range(1, BUCKETS_MAX + 1))
+#: Of each comparison, for each bucket of its window: of long windows there are fewer that say something new. A series has 120,960
+#: buckets a week. Slices that a rule judges share it.
+PROBABILITY_MAX: Final = 4e-7
+#: It must also be unlikely where the rate is so many times the usual one for a while, as in an ad break or after a deploy. Such
+#: bumps are the rate's own, and come too seldom for its variance to hold them.
 BUMP: Final = 1.25
-BUMP_PROBABILITY_MAX: Final = 1e-3
+BUMP_PROBABILITY_MAX: Final = 0.02
 
 
-def judge(rule: AlertRule, name: str, series: Series, end_ms: int) -> Evidence | None:
-    """The evidence that the slice is beyond the rule in the time up to `end_ms`; None where it is not."""
+def judge(rule: AlertRule, name: str, series: Series, end_ms: int, slices: int = 1) -> Evidence | None:
+    """The evidence that the slice, one of so many, is beyond the rule in the time up to `end_ms`; None where it is not."""
     metric = METRICS[rule.metric]
     if name != WHOLE and not metric.is_of_slices:
         return None
-    return (_threshold if rule.condition == "threshold" else _anomaly)(rule, metric, name, series, end_ms)
+    if rule.condition == "threshold":
+        return _threshold(rule, metric, name, series, end_ms)
+    return _anomaly(rule, metric, name, series, end_ms, PROBABILITY_MAX / slices)
 
 
 def _threshold(rule: AlertRule, metric: Metric, name: str, series: Series, end_ms: int) -> Evidence | None:
@@ -46,7 +48,9 @@ def _threshold(rule: AlertRule, metric: Metric, name: str, series: Series, end_m
     return _evidence(metric, name, found, end_ms, value=value, usual=rule.threshold)
 
 
-def _anomaly(rule: AlertRule, metric: Metric, name: str, series: Series, end_ms: int) -> Evidence | None:
+def _anomaly(
+    rule: AlertRule, metric: Metric, name: str, series: Series, end_ms: int, probability_max: float
+) -> Evidence | None:
     learning = series.learning.get(metric.name)
     if learning is None or learning.expected is None:
         return None
@@ -61,13 +65,12 @@ def _anomaly(rule: AlertRule, metric: Metric, name: str, series: Series, end_ms:
         if times < rule.ratio if kind.is_above else times > 1 / rule.ratio:
             continue
         likely = likelihood(kind, learning, hits, of)
-        if likely is None or likely[0] >= PROBABILITY_MAX:
+        if likely is None or likely[0] >= probability_max * found.buckets:
             continue
         probability, rate = likely
-        if probability >= SURE_PROBABILITY:
-            bump = likelihood(kind, learning, hits, of, times=BUMP)
-            if bump is None or bump[0] >= BUMP_PROBABILITY_MAX:
-                continue
+        bump = likelihood(kind, learning, hits, of, times=BUMP)
+        if bump is None or bump[0] >= BUMP_PROBABILITY_MAX:
+            continue
         if best is None or probability < (best.probability or 0.0):
             value = metric.figure(found.counts, found.buckets)
             assert value is not None

@@ -24,6 +24,10 @@ FIELDS: Final = (
     "startups",
     "startup_ms",
     "failures",
+    "finished_watch_ms",
+    "finished_rebuffer_ms",
+    "finished_rated",
+    "finished_bad",
 )
 NOTHING: Final = [0] * len(FIELDS)
 VIEWERS: Final = FIELDS.index("viewers_now")
@@ -76,6 +80,10 @@ METRICS: Final[Mapping[MetricName, Metric]] = {
         Metric("playback_failures", "share", _field("playback_failures"), _FINISHED, "above"),
         Metric("startup_failures", "share", _field("startup_failures"), _FINISHED, "above"),
         Metric("exits_before_start", "share", _field("exits_before_start"), _FINISHED, "above"),
+        # Of what only rows of finished views have: those that are not good, time spent rebuffering of time watched, and watched a view.
+        Metric("bad_views", "share", _field("finished_bad"), _field("finished_rated"), "above"),
+        Metric("rebuffer_fraction", "mean", _field("finished_rebuffer_ms"), _field("finished_watch_ms")),
+        Metric("watch_ms", "mean", _field("finished_watch_ms"), _FINISHED),
         # As soon as they are reported, of the views that start meanwhile.
         Metric("failures", "share", _field("failures"), _field("views_started"), "above"),
         Metric("startup_ms", "mean", _field("startup_ms"), _field("startups")),
@@ -87,6 +95,11 @@ METRICS: Final[Mapping[MetricName, Metric]] = {
 }
 #: Those of which it is learned what is usual.
 LEARNED: Final = tuple(metric for metric in METRICS.values() if metric.anomaly is not None)
+
+
+def padded(counts: list[int]) -> list[int]:
+    """The counts, with 0 for those that an earlier release did not keep."""
+    return counts if len(counts) == len(FIELDS) else counts + [0] * (len(FIELDS) - len(counts))
 
 
 def counts_of(live: Live | LiveSlice) -> list[int]:

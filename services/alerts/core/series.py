@@ -6,7 +6,7 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from services.alerts.core.metrics import NOTHING
+from services.alerts.core.metrics import NOTHING, padded
 from shared.schemas.live import BUCKET_MS
 from shared.statistics.rates import Learning
 
@@ -20,6 +20,9 @@ class Bucket(msgspec.Struct, array_like=True):
     start_ms: int
     counts: list[int]
     is_whole: bool
+
+    def __post_init__(self) -> None:
+        self.counts = padded(self.counts)
 
 
 class Series(msgspec.Struct, array_like=True):

@@ -10,6 +10,7 @@ from shared.schemas.alerts.rule import MetricName
 
 _UNITS: Final[Mapping[MetricName, str]] = {
     "startup_ms": "ms",
+    "watch_ms": "ms",
     "bitrate": "bps",
     "views_started": "/min",
     "beacons": "/min",

@@ -1,11 +1,14 @@
 """What a rule finds at the end of a bucket: a bump that comes and goes is no anomaly, twice the usual is one."""
 
+import msgspec
 import pytest
+from msgspec.structs import replace
 
+from services.alerts.core.gathering import Open
 from services.alerts.core.judging import BUMP, BUMP_PROBABILITY_MAX, PROBABILITY_MAX, SURE_PROBABILITY, judge
 from services.alerts.core.metrics import FIELDS, METRICS
-from services.alerts.core.series import BUCKETS_MAX, Bucket, Series
-from shared.schemas.alerts.rule import AlertRule
+from services.alerts.core.series import BUCKETS_MAX, Bucket, Series, window
+from shared.schemas.alerts.rule import AlertRule, MetricName
 from shared.statistics.rates import Expected, Hour, Learning, likelihood
 from tests.unit.alerts.live import T0
 
@@ -54,3 +57,31 @@ def test_what_is_hardly_unlikely_enough_must_be_unlikely_of_a_bump_as_well() -> 
     assert judge(UNUSUAL, "", series(hits / of, 9), end_ms) is None
     sure = next(one for one in range(of) if probability(one, 1.0) < SURE_PROBABILITY / 10)
     assert judge(UNUSUAL, "", series(sure / of, 9), end_ms) is not None
+
+
+@pytest.mark.parametrize(
+    ("metric", "counts", "figure"),
+    [
+        ("bad_views", {"finished_bad": 6, "finished_rated": 8, "views_finished": 20}, 0.75),
+        ("rebuffer_fraction", {"finished_rebuffer_ms": 900, "finished_watch_ms": 3_600}, 0.25),
+        ("watch_ms", {"finished_watch_ms": 90_000, "views_finished": 3}, 30_000.0),
+    ],
+)
+def test_rules_measure_what_only_finished_views_have(metric: MetricName, counts: dict[str, int], figure: float) -> None:
+    bucket = [0] * len(FIELDS)
+    for name, count in {"viewers_now": VIEWERS, **counts}.items():
+        bucket[FIELDS.index(name)] = count
+    one = Series([Bucket(T0, bucket, True)], T0)
+    rule = AlertRule(id="r", version=1, name="R", metric=metric, condition="threshold", threshold=figure * 0.9)
+    found = judge(rule, "", one, T0 + 5_000)
+    assert found is not None
+    assert found.value == figure
+    assert judge(replace(rule, threshold=figure), "", one, T0 + 5_000) is None
+
+
+def test_buckets_that_an_earlier_release_stored_have_none_of_what_it_did_not_count() -> None:
+    former = msgspec.msgpack.encode([T0, [500, 30, *[0] * 11], True])
+    stored = msgspec.msgpack.decode(former, type=Bucket)
+    assert window([stored], T0 + 5_000, 1).counts == [500, 30, *[0] * (len(FIELDS) - 2)]
+    waiting = msgspec.msgpack.decode(msgspec.msgpack.encode([T0, [0], {"": [500, *[0] * 12]}]), type=Open)
+    assert waiting.counts == {"": [500, *[0] * (len(FIELDS) - 1)]}

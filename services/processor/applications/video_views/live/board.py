@@ -40,6 +40,10 @@ class LiveRow(msgspec.Struct, array_like=True, gc=False):
     #: Rows of its cohorts.
     cohorts: int = 0
     customer_id: str = ""
+    finished_watch_ms: int = 0
+    finished_rebuffer_ms: int = 0
+    finished_rated: int = 0
+    finished_bad: int = 0
 
 
 STORE: Final = StoreSpec(

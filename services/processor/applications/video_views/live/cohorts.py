@@ -42,6 +42,10 @@ class CohortRow(msgspec.Struct, array_like=True, gc=False):
     startups: int = 0
     startup_ms: int = 0
     failures: int = 0
+    finished_watch_ms: int = 0
+    finished_rebuffer_ms: int = 0
+    finished_rated: int = 0
+    finished_bad: int = 0
 
 
 #: Gauges come first.

@@ -102,6 +102,10 @@ class Gauges:
             counts.playback_failures += finished.playback_failed
             counts.startup_failures += finished.startup_failed
             counts.exits_before_start += finished.ebvs
+            counts.finished_watch_ms += finished.watch_ms
+            counts.finished_rebuffer_ms += finished.rebuffer_ms
+            counts.finished_rated += finished.spi_good is not None
+            counts.finished_bad += finished.spi_good is False
 
     def _note_outcome(self, view: ViewState, row: LiveRow, dimensions: dict[str, Any]) -> None:
         """Counts a start-up time once it is known, and a failure when it is reported; takes one back if playback goes on."""

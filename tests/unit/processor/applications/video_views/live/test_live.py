@@ -9,7 +9,9 @@ from services.processor.applications.video_views.app import application
 from services.processor.applications.video_views.live import board
 from services.processor.applications.video_views.live.cohorts import COHORTS_MAX
 from services.processor.engine.driver import Driver
+from shared import codec
 from shared.schemas.live import BUCKET_MS, Live, LiveSlice
+from shared.topics import VIEWS
 from tests.unit.processor.applications.video_views.beacons import (
     HOUR_MS,
     RULES,
@@ -296,3 +298,36 @@ def test_starts_failures_and_exits_are_counted_in_their_bucket_and_never_again(d
     driver.advance_to(T0 + 2 * HOUR_MS)
     buckets = live(driver)
     assert [sum(getattr(bucket, name) for bucket in buckets) for name in COUNTED] == [2, 2, 1, 1, 1, 1]
+
+
+def test_what_only_finished_views_have_is_in_the_bucket_and_its_slices_and_later_revisions_add_nothing(
+    drive: Drive,
+) -> None:
+    driver = drive(application(RULES, live_dimensions=("cdn",)))
+    for beacon in watch():
+        pipe(driver, beacon)
+    pipe(driver, mux(1, "viewstart", 0, view_id="good"))
+    pipe(driver, mux(2, "playing", 500, view_id="good", view_time_to_first_frame=500))
+    pipe(driver, mux(3, "viewend", 60_500, view_id="good", view_watch_time=60_500))
+    # A startup failure: no good view.
+    pipe(driver, mux(1, "viewstart", 0, view_id="failed", video_cdn="x"))
+    pipe(driver, mux(2, "error", 900, view_id="failed", player_error_code="2"))
+    driver.advance_to(T0 + HOUR_MS)
+    # A second revision of the row.
+    pipe(driver, mux(3, "viewend", 2_000, view_id="failed"), HOUR_MS)
+    driver.advance_to(T0 + 2 * HOUR_MS)
+    rows = [codec.VIEW.decode(output.value or b"") for output in driver.outputs(VIEWS)]
+    first = [row for row in rows if row.revision == 1]
+    assert len(rows) > len(first) == 3
+    wanted = {
+        "finished_watch_ms": sum(row.watch_ms for row in first),
+        "finished_rebuffer_ms": sum(row.rebuffer_ms for row in first),
+        "finished_rated": sum(row.spi_good is not None for row in first),
+        "finished_bad": sum(row.spi_good is False for row in first),
+    }
+    assert wanted["finished_watch_ms"] > 0
+    assert 0 < wanted["finished_bad"] < wanted["finished_rated"]
+    buckets = live(driver)
+    assert {name: sum(getattr(bucket, name) for bucket in buckets) for name in wanted} == wanted
+    of_x = [bucket.slices["cdn=x"] for bucket in buckets if "cdn=x" in bucket.slices]
+    assert (sum(one.finished_rated for one in of_x), sum(one.finished_bad for one in of_x)) == (1, 1)
