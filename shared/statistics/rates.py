@@ -1,8 +1,10 @@
 """Rates: what is usual of one, learned minute by minute and kept by hour of the week, and how unlikely is what is counted. Pure.
 
-A forecast is the rate of the season; of a share, times how far the last minutes were from it. The season is the same hour of former
-weeks; until that hour came twice, the same hour of former days; until then, the last hours. In the first hour nothing is known.
-How far figures are from their forecasts by more than chance is learned with them, at windows of 15 s and of a minute.
+A forecast is the rate of the season; of a share, times how far the last minutes were from it: it rises slowly and falls quickly.
+The season is the same hour of former weeks; until that hour came twice, the same hour of former days; until then, the last hours.
+In the first hour nothing is known.
+How far figures differ by more than chance is learned with them: windows of 15 s from their neighbours, which is what a viewer who
+is counted more than once does; minutes from their forecasts, which is what the rate itself does besides.
 """
 
 from collections.abc import Callable, Sequence
@@ -37,9 +39,13 @@ _PRIOR_DISPERSION: Final = 1.3
 _UNSURE: Final[dict[SeasonName, float]] = {"hour_of_week": 0.03, "hour_of_day": 0.05, "recent": 0.1}
 #: Of the last minutes, each counts for so much less than the next: half after ten minutes.
 _FADING: Final = 0.933
+#: The same of the very last minutes: half after two and a half.
+_FADING_QUICK: Final = 0.75
 #: Hits that the season counts for beside the last minutes.
 _LEVEL_HITS: Final = 15.0
 _LEVEL_MAX: Final = 3.0
+#: So many times the forecast, and what chance may add, is the most that a minute counts for in it.
+_STEP_MAX: Final = 1.2
 #: Buckets of a short window.
 SHORT: Final = 3
 
@@ -88,11 +94,14 @@ class Learning(msgspec.Struct, array_like=True):
     recent_expected: float = 0.0
     #: Minutes in a row that were not learned.
     unlearned: int = 0
+    #: Whether its level follows the last minutes: that of a count is its season's, or a slow silence would be usual.
+    is_share: bool = True
     #: The last window of 15 s: hits, and of how many.
     short_hits: int = 0
     short_of: int = 0
-    #: Whether its level follows the last minutes: that of a count is its season's, or a slow silence would be usual.
-    is_share: bool = True
+    #: As the recent ones, fading sooner.
+    quick_hits: float = 0.0
+    quick_expected: float = 0.0
 
 
 Past = Callable[[int], Sequence[Hour]]
@@ -106,6 +115,7 @@ def begin_hour(learning: Learning | None, kind: Rate, start_ms: int, past: Past)
     if former is not None and begun.expected is not None and "recent" in (former.season, begun.expected.season):
         # The last hours say how high it is, not how much higher than at other times: the level stays, in the new measure.
         begun.recent_expected *= begun.expected.rate / former.rate
+        begun.quick_expected *= begun.expected.rate / former.rate
     return begun
 
 
@@ -145,6 +155,9 @@ def rate_of(learning: Learning) -> float | None:
     if not learning.is_share:
         return learning.expected.rate
     level = (learning.recent_hits + _LEVEL_HITS) / (learning.recent_expected + _LEVEL_HITS)
+    quick_hits = learning.quick_hits + _LEVEL_HITS
+    # Down it follows the very last minutes, as far as they are surely lower: what comes after a bump is measured from there.
+    level = min(level, quick_hits / (learning.quick_expected + _LEVEL_HITS) * (1 + 2 / quick_hits**0.5))
     return learning.expected.rate * min(max(level, 1 / _LEVEL_MAX), _LEVEL_MAX)
 
 
@@ -202,9 +215,18 @@ def learn_minute(kind: Rate, learning: Learning, hits: int, of: int) -> None:
     hour.minutes += 1
     hour.hits += hits
     hour.of += of
-    if learning.expected is not None:
-        learning.recent_hits = learning.recent_hits * _FADING + hits
-        learning.recent_expected = learning.recent_expected * _FADING + learning.expected.rate * of
+    if learning.expected is not None and learning.is_share:
+        _learn_level(learning, learning.expected, hits, of)
+
+
+def _learn_level(learning: Learning, known: Expected, hits: int, of: int) -> None:
+    forecast, wanted = (rate_of(learning) or 0.0) * of, known.rate * of
+    # What is too much raises the level little by little: an incident that begins must not hide itself.
+    counted = min(hits, forecast * _STEP_MAX + 3 * forecast**0.5)
+    learning.recent_hits = learning.recent_hits * _FADING + counted
+    learning.recent_expected = learning.recent_expected * _FADING + wanted
+    learning.quick_hits = learning.quick_hits * _FADING_QUICK + hits
+    learning.quick_expected = learning.quick_expected * _FADING_QUICK + wanted
 
 
 def _square(kind: Rate, learning: Learning, hits: int, of: int) -> float | None:

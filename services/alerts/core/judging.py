@@ -15,13 +15,15 @@ from shared.statistics.rates import likelihood, rate_of
 #: Lengths of the windows that are compared with what is usual, in buckets: a large change shows in a short one, a small one in a
 #: long one.
 LENGTHS: Final = tuple(range(1, BUCKETS_MAX + 1))
-#: Of each comparison, for each bucket of its window: of long windows there are fewer that say something new. A series has 120,960
-#: buckets a week. Slices that a rule judges share it.
-PROBABILITY_MAX: Final = 4e-7
+#: Of each comparison, times the square of its window's buckets: of long windows fewer say something new, and they decide how late
+#: the last incidents are found. A series has 120,960 buckets a week. Slices that a rule judges share it.
+PROBABILITY_MAX: Final = 1e-7
 #: It must also be unlikely where the rate is so many times the usual one for a while, as in an ad break or after a deploy. Such
-#: bumps are the rate's own, and come too seldom for its variance to hold them.
+#: bumps are the rate's own, and come too seldom for its variance to hold them. The probability is that of a window of a minute;
+#: a bump has many more short windows in it, so of them it is less, by this power of their length.
 BUMP: Final = 1.25
 BUMP_PROBABILITY_MAX: Final = 0.02
+BUMP_POWER: Final = 5
 
 
 def judge(rule: AlertRule, name: str, series: Series, end_ms: int, slices: int = 1) -> Evidence | None:
@@ -31,7 +33,7 @@ def judge(rule: AlertRule, name: str, series: Series, end_ms: int, slices: int =
         return None
     if rule.condition == "threshold":
         return _threshold(rule, metric, name, series, end_ms)
-    return _anomaly(rule, metric, name, series, end_ms, PROBABILITY_MAX / slices)
+    return _anomaly(rule, metric, name, series, end_ms, probability_max=PROBABILITY_MAX / slices)
 
 
 def _threshold(rule: AlertRule, metric: Metric, name: str, series: Series, end_ms: int) -> Evidence | None:
@@ -49,7 +51,7 @@ def _threshold(rule: AlertRule, metric: Metric, name: str, series: Series, end_m
 
 
 def _anomaly(
-    rule: AlertRule, metric: Metric, name: str, series: Series, end_ms: int, probability_max: float
+    rule: AlertRule, metric: Metric, name: str, series: Series, end_ms: int, *, probability_max: float
 ) -> Evidence | None:
     learning = series.learning.get(metric.name)
     if learning is None or learning.expected is None:
@@ -65,11 +67,11 @@ def _anomaly(
         if times < rule.ratio if kind.is_above else times > 1 / rule.ratio:
             continue
         likely = likelihood(kind, learning, hits, of)
-        if likely is None or likely[0] >= probability_max * found.buckets:
+        if likely is None or likely[0] >= probability_max * found.buckets**2:
             continue
         probability, rate = likely
         bump = likelihood(kind, learning, hits, of, times=BUMP)
-        if bump is None or bump[0] >= BUMP_PROBABILITY_MAX:
+        if bump is None or bump[0] >= BUMP_PROBABILITY_MAX * (found.buckets / BUCKETS_MAX) ** BUMP_POWER:
             continue
         if best is None or probability < (best.probability or 0.0):
             value = metric.figure(found.counts, found.buckets)

@@ -80,7 +80,7 @@ METRICS: Final[Mapping[MetricName, Metric]] = {
         Metric("playback_failures", "share", _field("playback_failures"), _FINISHED, "above"),
         Metric("startup_failures", "share", _field("startup_failures"), _FINISHED, "above"),
         Metric("exits_before_start", "share", _field("exits_before_start"), _FINISHED, "above"),
-        # Of what only rows of finished views have: those that are not good, time spent rebuffering of time watched, and watched a view.
+        # Of what only rows of finished views have: those not good, time spent rebuffering of time watched, time watched of a view.
         Metric("bad_views", "share", _field("finished_bad"), _field("finished_rated"), "above"),
         Metric("rebuffer_fraction", "mean", _field("finished_rebuffer_ms"), _field("finished_watch_ms")),
         Metric("watch_ms", "mean", _field("finished_watch_ms"), _FINISHED),

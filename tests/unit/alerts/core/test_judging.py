@@ -5,7 +5,7 @@ import pytest
 from msgspec.structs import replace
 
 from services.alerts.core.gathering import Open
-from services.alerts.core.judging import BUMP, BUMP_PROBABILITY_MAX, PROBABILITY_MAX, SURE_PROBABILITY, judge
+from services.alerts.core.judging import BUMP, BUMP_POWER, BUMP_PROBABILITY_MAX, PROBABILITY_MAX, judge
 from services.alerts.core.metrics import FIELDS, METRICS
 from services.alerts.core.series import BUCKETS_MAX, Bucket, Series, window
 from shared.schemas.alerts.rule import AlertRule, MetricName
@@ -42,21 +42,28 @@ def test_twice_the_usual_is_found_and_a_third_more_is_not(bad: int) -> None:
     assert judge(UNUSUAL, "", series(1.3 * USUAL, bad), end_ms) is None
 
 
-def test_what_is_hardly_unlikely_enough_must_be_unlikely_of_a_bump_as_well() -> None:
-    of, end_ms = 9 * VIEWERS, T0 + 60_000
+def test_what_is_unlikely_enough_must_be_unlikely_of_a_bump_as_well() -> None:
+    length, end_ms = 6, T0 + 60_000
+    of = length * VIEWERS
 
     def probability(hits: int, times: float) -> float:
         found = likelihood(REBUFFERING.rate, learned(), hits, of, times=times)
         assert found is not None
         return found[0]
 
-    hits = next(one for one in range(of) if probability(one, 1.0) < PROBABILITY_MAX)
-    assert probability(hits, 1.0) >= SURE_PROBABILITY
-    assert probability(hits, BUMP) >= BUMP_PROBABILITY_MAX
+    hits = next(one for one in range(of) if probability(one, 1.0) < length**2 * PROBABILITY_MAX)
+    bump_max = BUMP_PROBABILITY_MAX * (length / BUCKETS_MAX) ** BUMP_POWER
+    assert probability(hits, BUMP) >= bump_max
     assert hits / of > UNUSUAL.ratio * USUAL
-    assert judge(UNUSUAL, "", series(hits / of, 9), end_ms) is None
-    sure = next(one for one in range(of) if probability(one, 1.0) < SURE_PROBABILITY / 10)
-    assert judge(UNUSUAL, "", series(sure / of, 9), end_ms) is not None
+    assert judge(UNUSUAL, "", series(hits / of, length), end_ms) is None
+    sure = next(one for one in range(of) if probability(one, BUMP) < bump_max)
+    assert judge(UNUSUAL, "", series((sure + length) / of, length), end_ms) is not None
+
+
+def test_slices_that_a_rule_judges_share_the_probability() -> None:
+    end_ms = T0 + 60_000
+    share = next(one / 1_000 for one in range(30, 100) if judge(UNUSUAL, "", series(one / 1_000, 12), end_ms))
+    assert judge(UNUSUAL, "", series(share, 12), end_ms, slices=1_000_000) is None
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,7 @@ from shared.statistics.rates import (
     begin_hour,
     expected,
     learn_minute,
+    learn_short,
     likelihood,
     rate_of,
     remember,
@@ -86,6 +87,44 @@ def test_the_level_of_the_last_minutes_stays_when_the_last_hours_measure_it_anew
     assert before == pytest.approx(0.026, rel=0.05)
     begin_hour(learning, SHARE, T0 + HOUR_MS, past_of(hour(T0 - HOUR_MS, 600), hour(T0, 780)))
     assert rate_of(learning) == pytest.approx(before, rel=0.05)
+
+
+def test_what_changes_slowly_is_the_rates_own_and_not_of_the_windows() -> None:
+    """The dispersion of short windows is that of neighbours, so it is the same however many viewers there are."""
+    found = {}
+    for viewers in (500, 5_000):
+        rng = np.random.default_rng(3)
+        learning = begin_hour(
+            None, SHARE, T0, past_of(hour(T0 - WEEK_MS, 1_800, 60_000), hour(T0 - 2 * WEEK_MS, 1_800, 60_000))
+        )
+        for minute in range(60):
+            hits = rng.binomial(3 * viewers, 0.03 * (1 + 0.3 * np.sin(minute / 5)), 4)
+            for one in hits:
+                learn_short(SHARE, learning, int(one), 3 * viewers)
+            learn_minute(SHARE, learning, int(hits.sum()), 12 * viewers)
+        of_hour = learning.hour
+        found[viewers] = of_hour.short_squares / of_hour.short_windows, of_hour.long_squares / of_hour.long_windows
+    assert found[5_000][0] == pytest.approx(found[500][0], rel=0.3) == pytest.approx(1.0, rel=0.35)
+    assert found[5_000][1] > 3 * found[500][1]
+
+
+def test_the_level_rises_slowly_and_falls_quickly() -> None:
+    # Its minutes differ so much that each is learned.
+    weeks = [Hour(T0 - week * WEEK_MS, 60, 18_000, 900_000, 240, 300.0, 60, 3_000.0) for week in (1, 2)]
+    learning = begin_hour(None, SHARE, T0, past_of(*weeks))
+
+    def level_after(minutes: int, hits: int) -> float:
+        for _ in range(minutes):
+            learn_minute(SHARE, learning, hits, 15_000)
+        rate = rate_of(learning)
+        assert rate is not None
+        return rate / 0.02
+
+    assert level_after(30, 300) == pytest.approx(1.0, rel=0.01)
+    # Twice as much counts as 1.2 times, and what chance may add.
+    assert level_after(3, 600) == pytest.approx(1.07, abs=0.02)
+    assert level_after(60, 450) > 1.4
+    assert level_after(5, 300) < 1.25
 
 
 def test_an_hour_of_few_minutes_tells_nothing() -> None:
