@@ -8,6 +8,7 @@ is counted more than once does; minutes from their forecasts, which is what the 
 """
 
 from collections.abc import Callable, Sequence
+from math import sqrt
 from typing import Final, Literal, NamedTuple
 
 import msgspec
@@ -157,7 +158,7 @@ def rate_of(learning: Learning) -> float | None:
     level = (learning.recent_hits + _LEVEL_HITS) / (learning.recent_expected + _LEVEL_HITS)
     quick_hits = learning.quick_hits + _LEVEL_HITS
     # Down it follows the very last minutes, as far as they are surely lower: what comes after a bump is measured from there.
-    level = min(level, quick_hits / (learning.quick_expected + _LEVEL_HITS) * (1 + 2 / quick_hits**0.5))
+    level = min(level, quick_hits / (learning.quick_expected + _LEVEL_HITS) * (1 + 2 / sqrt(quick_hits)))
     return learning.expected.rate * min(max(level, 1 / _LEVEL_MAX), _LEVEL_MAX)
 
 
@@ -222,7 +223,7 @@ def learn_minute(kind: Rate, learning: Learning, hits: int, of: int) -> None:
 def _learn_level(learning: Learning, known: Expected, hits: int, of: int) -> None:
     forecast, wanted = (rate_of(learning) or 0.0) * of, known.rate * of
     # What is too much raises the level little by little: an incident that begins must not hide itself.
-    counted = min(hits, forecast * _STEP_MAX + 3 * forecast**0.5)
+    counted = min(hits, forecast * _STEP_MAX + 3 * sqrt(forecast))
     learning.recent_hits = learning.recent_hits * _FADING + counted
     learning.recent_expected = learning.recent_expected * _FADING + wanted
     learning.quick_hits = learning.quick_hits * _FADING_QUICK + hits
