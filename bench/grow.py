@@ -16,6 +16,8 @@ import time
 from pathlib import Path
 from typing import Final
 
+from confluent_kafka import Consumer, TopicPartition
+
 from bench.open_views import FOLDED, Slot, create, fill, folded, produce, wait
 from bench.results import Compared, Part, keep, table
 from deploy.local.broker import Broker
@@ -74,14 +76,28 @@ def _run(broker: Broker, folder: Path, given: argparse.Namespace) -> int:
             raise Wrong("the load was over before the pause: give more --seconds")
         print(f"pause {paused:.1f} s: stopped after {stopped:.1f}, moved after {moved:.1f}", flush=True)
         load.join()
-        # The end of a transaction counts as a record that waits, where beacons were handed on.
-        wait(lambda: slot.lag() <= GROWN, slot, "everything is folded")
+        wait(lambda: _is_folded(broker), slot, "everything is folded")
         slot.child.stop(60)
     finally:
         slot.child.kill()
     _check(broker, views, views * FOLDED + beacons)
     _keep(given, stopped, moved, paused)
     return 0
+
+
+def _is_folded(broker: Broker) -> bool:
+    """Whether the group's offsets are at the ends of all partitions: of the former ones first, which hand beacons on."""
+    consumer = Consumer({"bootstrap.servers": broker.bootstrap, "group.id": "video_views", "enable.auto.commit": False})
+    try:
+        for partition in range(GROWN):
+            (at,) = consumer.committed([TopicPartition(topics.BEACONS.name, partition)], timeout=60)
+            _, end = consumer.get_watermark_offsets(at, timeout=60)
+            # After the last record that was handed on there is the end of its transaction.
+            if end - at.offset > (partition >= PARTITIONS):
+                return False
+        return True
+    finally:
+        consumer.close()
 
 
 def _grow(broker: Broker) -> None:
