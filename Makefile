@@ -1,6 +1,6 @@
 # The words of this project; each is one command. `make` lists them.
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-test demo check unit integration test oracle fuzz chaos rolling bench loadtest pictures screenshots images scan sign images-test compose-demo compose-test kubernetes-test lock clean
+.PHONY: help setup setup-test demo check compile unit integration test oracle fuzz chaos rolling bench loadtest pictures screenshots images scan sign images-test compose-demo compose-test kubernetes-test lock clean
 
 PYTHON := .venv/bin/python
 # Processes by the hundred import the same modules: what Python compiled is kept.
@@ -26,8 +26,11 @@ check: setup ## lint, format, types (the page's too), layers
 	node .local/types/node_modules/typescript/bin/tsc --project deploy/types/tsconfig.json
 	$(PYTHON) -c 'import sys; from importlinter.cli import lint_imports; sys.exit(lint_imports())'
 
-unit: setup ## the tests that need nothing but Python, with few generated cases: the run between two changes
-	$(PYTHON) -m pytest -n 2 --dist load tests/unit tests/contracts -m 'not integration' --hypothesis-profile quick
+compile: setup ## the processor's fold compiled from the same source, into .local/compiled; PROCESSOR_COMPILED_DIR names it to a slot
+	@$(PYTHON) -m deploy.compiled.build
+
+unit: $(if $(COMPILED),compile,setup) ## the tests that need nothing but Python, with few generated cases: the run between two changes [COMPILED=1: of the compiled fold]
+	$(if $(COMPILED),PROCESSOR_COMPILED=required PROCESSOR_COMPILED_DIR=.local/compiled )$(PYTHON) -m pytest -n 2 --dist load tests/unit tests/contracts -m 'not integration' --hypothesis-profile quick
 
 integration: setup-test ## the tests with a real broker, Spark, Postgres, browser
 	$(PYTHON) -m tests.class_archives

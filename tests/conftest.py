@@ -1,11 +1,12 @@
 """What all tests share: Hypothesis without deadlines, and how to run for longer than every change can wait.
 
-`--hypothesis-profile many` searches 10,000 cases, `quick` (of `make unit`) 8, and what continuous integration runs 100.
+`--hypothesis-profile many` searches 10,000 cases, `quick` (of `make unit`) 8, `same` the same 8 each time, and what continuous
+integration runs 100.
 `--outage-seconds 300` keeps the broker away for so long.
 """
 
 import os
-from typing import Any
+from typing import Any, Final
 
 import pytest
 from hypothesis import settings
@@ -13,13 +14,17 @@ from xdist.scheduler import Scheduling
 
 from deploy.local import process
 from deploy.local.ports import PORT_MAX, PORT_MIN, RANGE_VARIABLE
+from services.processor import compiled
 from tests import deferred, prefork, scheduling
 
 deferred.defer()
+#: Chosen before any test imports the fold: `make unit COMPILED=1` tests the compiled one.
+BUILD: Final = compiled.choose(os.environ)
 
 settings.register_profile("default", deadline=None)
 settings.register_profile("quick", deadline=None, max_examples=8)
 settings.register_profile("many", deadline=None, max_examples=10_000)
+settings.register_profile("same", deadline=None, max_examples=8, derandomize=True, database=None)
 settings.load_profile("default")
 
 
@@ -28,6 +33,8 @@ def pytest_configure(config: pytest.Config) -> None:
 
     Services start as forks of processes that have imported them.
     """
+    if os.environ.get("PROCESSOR_COMPILED") == "required" and not BUILD.is_compiled:
+        raise pytest.UsageError(f"PROCESSOR_COMPILED=required: {BUILD.reason}")
     process.launch = prefork.start
     worker = os.environ.get("PYTEST_XDIST_WORKER", "")
     if worker:

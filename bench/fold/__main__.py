@@ -1,102 +1,77 @@
-"""What a beacon costs in the core: `python -m bench.fold [--views N] [--runs N] [--input NAME ...]`.
+"""What a beacon costs in the core: `python -m bench.fold [--views N] [--runs N] [--input NAME ...] [--compiled FOLDER]`.
 
 Folds the same records in memory, commits after every 2,000 of them and flushes after ten commits, until every view has finished.
 The figure is the CPU time of the process between the first record and the last timer, without making the records. The hash is of
 everything that was written: each row of the changelog and each output, in order. Two builds of one fold must have the same hash.
+
+With a folder of `make compile` each run of the interpreted build is followed by one of the compiled build.
 """
 
 import argparse
-import gc
-import hashlib
+import json
+import os
+import pickle
+import platform
+import statistics
+import subprocess
 import sys
-import time
-from collections.abc import Sequence
-from typing import Final, NamedTuple
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Final
 
-from bench.fold.inputs import INPUTS, Input
+from bench.fold.inputs import INPUTS
+from bench.fold.run import Folded
 from bench.results import Compared, Part, keep
-from services.processor.catalogue import APPLICATIONS
-from services.processor.engine.core.core import Core
-from services.processor.engine.record import Record
-from services.processor.engine.state.local import LocalMeta, MemoryStore
-from shared import topics
+from deploy.local.paths import ROOT
 
-COMMIT_RECORDS: Final = 2_000
-FLUSH_COMMITS: Final = 10
-#: Every view has finished and closed after it, ms.
-_OVER_MS: Final = 30 * 3_600_000
-_STEP_MS: Final = 60_000
-#: Beacons a CPU-second in the core.
+#: Beacons a CPU-second in the core, of the build that images run.
 GOALS: Final = {"bench": 70_000, "mux": 45_000, "native": None}
+INTERPRETED: Final = "interpreted"
+COMPILED: Final = "compiled"
+_RUN_SECONDS_MAX: Final = 1_800
+
+#: Of an input, the runs of each build.
+Runs = Mapping[str, Sequence[Folded]]
 
 
-class Folded(NamedTuple):
-    """A run: beacons, CPU seconds in all, of these after the last record (finishes and rows), and the hash of what was written."""
-
-    beacons: int
-    cpu_seconds: float
-    end_seconds: float
-    written: str
-
-
-def folded(inputs: Sequence[Input]) -> Folded:
-    """Folds the records on one core, commits, and lets every view finish."""
-    records = [
-        Record(topics.BEACONS.name, 0, offset, one.at_ms, one.key, one.value, ()) for offset, one in enumerate(inputs)
-    ]
-    run = _Run()
-    gc.collect()
-    began = time.process_time()
-    for first in range(0, len(records), COMMIT_RECORDS):
-        run.fold(records[first : first + COMMIT_RECORDS])
-    last = time.process_time()
-    run.finish(inputs[-1].at_ms)
-    ended = time.process_time()
-    return Folded(len(records), ended - began, ended - last, run.hash.hexdigest())
+def builds(compiled: Path | None) -> dict[str, dict[str, str]]:
+    """The builds that are compared, each with its settings."""
+    found = {INTERPRETED: {"PROCESSOR_COMPILED": "off"}}
+    if compiled is not None:
+        found[COMPILED] = {"PROCESSOR_COMPILED": "required", "PROCESSOR_COMPILED_DIR": str(compiled.resolve())}
+    return found
 
 
-class _Run:
-    """A core with a local store in memory."""
+def measured(name: str, views: int, runs: int, compared: Mapping[str, Mapping[str, str]]) -> Runs:
+    """The runs of one input, the builds in turn."""
+    found: dict[str, list[Folded]] = {build: [] for build in compared}
+    with tempfile.NamedTemporaryFile(suffix=".pickle") as file:
+        made = INPUTS[name](views)
+        pickle.dump([tuple(one) for one in made], file)
+        file.flush()
+        for _ in range(runs):
+            for build, settings in compared.items():
+                run = _run(file.name, settings)
+                found[build].append(run)
+                print(
+                    f"{name:<7} {build:<11} {run.beacons:>8,} beacons, {run.cpu_seconds / run.beacons * 1e6:6.2f} µs each"
+                    f" ({run.end_seconds / run.beacons * 1e6:5.2f} of it at the end), {run.written[:16]}",
+                    flush=True,
+                )
+    return found
 
-    def __init__(self) -> None:
-        self._local = MemoryStore()
-        self._core = Core(APPLICATIONS["video_views"]({}), 0, self._local)
-        self._commits = 0
-        self.hash = hashlib.sha256()
 
-    def fold(self, records: Sequence[Record]) -> None:
-        taken = 0
-        while taken < len(records):
-            taken += self._core.fold(records[taken:])
-            self._commit()
-
-    def finish(self, clock_ms: int) -> None:
-        """Lets time pass until nothing is due any more."""
-        over_ms = clock_ms + _OVER_MS
-        while clock_ms < over_ms:
-            clock_ms = min(over_ms, clock_ms + _STEP_MS)
-            while not self._core.advance_to(clock_ms):
-                self._commit()
-            self._commit()
-
-    def _commit(self) -> None:
-        if not self._core.is_dirty:
-            return
-        checkpoint = self._core.cut()
-        update = self.hash.update
-        for key, row in checkpoint.changes.items():
-            update(key)
-            update(b"\x00" if row is None else row)
-        for output in checkpoint.outputs:
-            update(output.topic.encode())
-            update(output.key or b"")
-            update(output.value or b"\x00")
-        self._core.commit()
-        self._commits += 1
-        if self._commits % FLUSH_COMMITS == 0:
-            rows, meta = self._core.begin_flush()
-            self._local.write(rows, LocalMeta(meta, self._commits))
-            self._core.end_flush()
+def _run(file: str, settings: Mapping[str, str]) -> Folded:
+    ended = subprocess.run(
+        [sys.executable, "-m", "bench.fold.run", file],
+        cwd=ROOT,
+        env=os.environ | settings,
+        stdout=subprocess.PIPE,
+        timeout=_RUN_SECONDS_MAX,
+        check=True,
+    )
+    return Folded(*json.loads(ended.stdout))
 
 
 def main() -> int:
@@ -105,58 +80,64 @@ def main() -> int:
     parser.add_argument("--views", type=int, default=6_000)
     parser.add_argument("--runs", type=int, default=3)
     parser.add_argument("--input", choices=sorted(INPUTS), nargs="+", default=list(INPUTS))
+    parser.add_argument("--compiled", type=Path, metavar="FOLDER", help="a build of `make compile`")
     given = parser.parse_args()
-    best: dict[str, Folded] = {}
-    is_same = True
-    for name in given.input:
-        inputs = INPUTS[name](given.views)
-        runs = []
-        for _ in range(given.runs):
-            run = folded(inputs)
-            runs.append(run)
-            print(
-                f"{name:<7} {run.beacons:>8,} beacons, {run.cpu_seconds / run.beacons * 1e6:6.2f} µs each"
-                f" ({run.end_seconds / run.beacons * 1e6:5.2f} of it at the end), {run.written[:16]}",
-                flush=True,
-            )
-        best[name] = min(runs, key=lambda run: run.cpu_seconds)
-        is_same = is_same and len({run.written for run in runs}) == 1
-    if not is_same:
+    compared = builds(given.compiled)
+    found = {name: measured(name, given.views, given.runs, compared) for name in given.input}
+    if any(len({run.written for runs in of_input.values() for run in runs}) != 1 for of_input in found.values()):
         print("two runs of one input wrote different bytes", file=sys.stderr)
         return 1
-    keep(_part(best, given.views))
+    keep(_part(found, given.views, has_compiled=given.compiled is not None))
     return 0
 
 
-def _part(best: dict[str, Folded], views: int) -> Part:
-    rates = {name: run.beacons / run.cpu_seconds for name, run in best.items()}
+def best(runs: Sequence[Folded]) -> Folded:
+    """The run that took the least CPU time."""
+    return min(runs, key=lambda run: run.cpu_seconds)
+
+
+def ratio(of_input: Runs) -> float:
+    """How many times less CPU time the compiled build took: the median of the pairs."""
+    pairs = zip(of_input[INTERPRETED], of_input[COMPILED], strict=True)
+    return statistics.median(one.cpu_seconds / other.cpu_seconds for one, other in pairs)
+
+
+def _part(found: Mapping[str, Runs], views: int, *, has_compiled: bool) -> Part:
+    shipped = COMPILED if has_compiled else INTERPRETED
+    rates = {
+        name: best(of_input[shipped]).beacons / best(of_input[shipped]).cpu_seconds for name, of_input in found.items()
+    }
     compared = [
         Compared(
-            f"full fold in the core, {name} beacons a CPU-second",
+            f"full fold in the core, {shipped}, {name} beacons a CPU-second",
             f"{rate:,.0f}",
             f"≥ {goal:,}" if goal else "",
             rate >= goal if goal else None,
         )
         for name, rate in rates.items()
-        for goal in (GOALS[name],)
+        for goal in (GOALS.get(name),)
     ]
     lines = [
-        "One core in memory: fold, cut and commit, without Kafka and disk; the lowest of several runs.",
+        "One core in memory: fold, cut and commit, without Kafka and disk; the lowest of several runs. Builds in turn;",
+        f"`times` is the median of the pairs. CPython {platform.python_version()}.",
         "",
-        "| input | beacons | µs a beacon | of these after the last one | written (SHA-256) |",
-        "|---|---|---|---|---|",
+        "| input | build | beacons | µs a beacon | of these after the last one | times | written (SHA-256) |",
+        "|---|---|---|---|---|---|---|",
         *(
-            f"| {name} | {run.beacons:,} | {run.cpu_seconds / run.beacons * 1e6:.2f}"
-            f" | {run.end_seconds / run.beacons * 1e6:.2f} | `{run.written[:16]}` |"
-            for name, run in best.items()
+            f"| {name} | {build} | {run.beacons:,} | {run.cpu_seconds / run.beacons * 1e6:.2f}"
+            f" | {run.end_seconds / run.beacons * 1e6:.2f} | {f'{ratio(of_input):.2f}' if build == COMPILED else ''}"
+            f" | `{run.written[:16]}` |"
+            for name, of_input in found.items()
+            for build, runs in of_input.items()
+            for run in (best(runs),)
         ),
     ]
-    command = f"python -m bench.fold --views {views}"
+    command = f"python -m bench.fold --views {views}" + (" --compiled .local/compiled" if has_compiled else "")
     return Part(
         name="fold",
         title="The full fold alone",
         command=command,
-        checked="every run of an input wrote the same bytes",
+        checked="every run of an input wrote the same bytes, by each build",
         compared=compared,
         lines=lines,
     )

@@ -13,10 +13,10 @@ from typing import Any
 import structlog
 
 from bench.processor import reduced
-from services.processor.__main__ import SWITCH_SECONDS
 from services.processor.applications.video_views import app as video_views
 from services.processor.applications.video_views.view.finish import FinishRules
 from services.processor.engine.application.application import Application
+from services.processor.program import SWITCH_SECONDS
 from services.processor.runtime.plan import Plan
 from services.processor.runtime.slot.replica import Replica
 from services.processor.runtime.standby.roles import Patience

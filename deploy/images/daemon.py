@@ -92,9 +92,9 @@ class Daemon:
         if self.docker("images", "--quiet", PYTHON).strip():
             return
         root = self._folder / "root"
-        if not (root / "usr/bin/python3.11").exists():
+        if not (root / "usr/include/python3.11/Python.h").exists():
             shutil.rmtree(root, ignore_errors=True)
-            include = "--include=ca-certificates,python3,python3-pip,python3-venv"
+            include = "--include=ca-certificates,python3,python3-dev,python3-pip,python3-venv"
             subprocess.run(
                 ["debootstrap", "--variant=minbase", include, _DEBIAN, str(root)],
                 check=True,

@@ -3,16 +3,22 @@
 It is the only module of the finalizer that imports the processor: a second fold could give other results.
 """
 
+import os
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
-from services.processor.catalogue import APPLICATIONS
-from services.processor.engine.application.application import Application
-from services.processor.engine.core.core import Core
-from services.processor.engine.record import Output, Record
-from services.processor.engine.state.failures import ApplicationFailed
-from services.processor.engine.state.local import LocalMeta, MemoryStore
-from shared.topics import BEACONS, VIEWS
+from services.processor import compiled
+
+# Each of Spark's Python processes chooses as a slot does, before it imports the fold.
+BUILD: Final = compiled.choose(os.environ)
+
+from services.processor.catalogue import APPLICATIONS  # noqa: E402
+from services.processor.engine.application.application import Application  # noqa: E402
+from services.processor.engine.core.core import Core  # noqa: E402
+from services.processor.engine.record import Output, Record  # noqa: E402
+from services.processor.engine.state.failures import ApplicationFailed  # noqa: E402
+from services.processor.engine.state.local import LocalMeta, MemoryStore  # noqa: E402
+from shared.topics import BEACONS, VIEWS  # noqa: E402
 
 #: Records folded between two checkpoints: what is open at once stays small.
 CHECKPOINT_RECORDS: Final = 5_000

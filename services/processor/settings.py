@@ -5,6 +5,7 @@ from typing import ClassVar, Literal, Self
 
 import pydantic
 
+from services.processor.compiled import CompiledSettings
 from services.processor.engine.application.failure_rules import FailureRules
 from services.rim.http.credentials import Credential, Credentials, digest_of, parse
 from services.rim.process.crash_points import ARMED_PATTERN
@@ -13,7 +14,7 @@ from shared.settings import Settings
 ApplicationName = Literal["video_views", "traces", "api_schemas", "api_baselines", "recordings", "users", "alerts"]
 
 
-class ProcessorSettings(FailureRules, Settings):
+class ProcessorSettings(FailureRules, CompiledSettings, Settings):
     """One slot."""
 
     PREFIX: ClassVar[str] = "PROCESSOR_"

@@ -30,7 +30,7 @@ SLOTS: Final = 3
 
 Way = Literal["replace", "standby", "leave"]
 WAYS: Final[tuple[Way, ...]] = get_args(Way)
-#: The exit code of a process that was replaced (`services.processor.__main__`).
+#: The exit code of a process that was replaced (`services.processor.program`).
 REPLACED: Final = 4
 #: The most that a restart may add to the lag, ms.
 ADDED_MS_GOAL: Final = 2_000

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
-from services.processor.__main__ import main
+from services.processor.program import main
 from services.processor.runtime.kafka.end_offsets import Ends
 from services.processor.runtime.kafka.ownership import Ownership
 from services.processor.runtime.standby.heartbeats import Heartbeats

@@ -6,10 +6,10 @@ It raises, halfway, or leaves a row too large to be stored, which the real one's
 import sys
 from typing import Final
 
-from services.processor.__main__ import main
 from services.processor.applications.video_views.app import VideoViews
 from services.processor.engine.record import Record
 from services.processor.engine.state.store_spec import ROW_BYTES_MAX
+from services.processor.program import main
 
 PROGRAM: Final = ("tests.integration.raising_slot",)
 #: A beacon that holds this is folded, and then the fold raises: what it has changed by then must be taken back.

@@ -131,7 +131,7 @@ def test_the_bill_names_every_jar_with_version_hash_and_licence(tmp_path: Path) 
 def test_the_dockerfile_installs_by_hash_and_runs_as_nobody() -> None:
     text = (ROOT / build.DOCKERFILE).read_text()
     installs = re.findall(r"(?:pip install|pip sync)[^&|]*", text)
-    assert len(installs) == 3
+    assert len(installs) == 4
     assert all("--require-hashes" in install for install in installs)
     assert re.search(r"^USER 10001:10001$", text, re.M)
     assert text.index("USER 10001") > text.index("COPY --from=build")
@@ -139,7 +139,7 @@ def test_the_dockerfile_installs_by_hash_and_runs_as_nobody() -> None:
 
 def test_the_base_and_debians_packages_are_pinned_and_tests_can_replace_them() -> None:
     text = (ROOT / build.DOCKERFILE).read_text()
-    assert re.findall(r"^FROM (\S+)", text, re.M) == ["${PYTHON}", "${PYTHON}"]
+    assert re.findall(r"^FROM (\S+)", text, re.M) == ["${PYTHON}", "base", "base"]
     assert re.search(r"^ARG PYTHON=python:3\.11-slim-bookworm@sha256:[0-9a-f]{64}$", text, re.M)
     assert re.search(r"^ARG DEBIAN_SNAPSHOT=20\d{6}T\d{6}Z$", text, re.M)
     # The archive is set before anything is read of it.

@@ -10,7 +10,7 @@ from typing import get_args
 
 import pytest
 
-from services.processor import __main__ as processor
+from services.processor import program as processor
 from services.processor.engine.application.application import Application
 from services.processor.settings import ApplicationName
 from shared.settings import SettingsError
@@ -38,7 +38,7 @@ def test_the_application_that_the_settings_name_is_made_from_the_environment(
 
 
 #: A slot whose topics are there.
-SLOT = "from services.processor import __main__ as slot; slot.verify_topics = lambda *_: None; slot._leave(slot.main())"
+SLOT = "from services.processor import program as slot; slot.verify_topics = lambda *_: None; slot.leave(slot.main())"
 
 
 def test_a_slot_that_cannot_listen_says_so_in_its_last_line(tmp_path: Path) -> None:

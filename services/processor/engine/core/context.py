@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from services.processor.engine.application.access import BoundMap, BoundStore, BoundTimers
 from services.processor.engine.application.application import Application
+from services.processor.engine.application.bound import BoundMap, BoundStore, BoundTimers
 from services.processor.engine.application.media_requests import MediaRequest
 from services.processor.engine.core.checkpoint import Draft
 from services.processor.engine.core.pending_media import PendingMediaRequests

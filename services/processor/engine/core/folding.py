@@ -54,6 +54,8 @@ class Folding:
         self._fold = self._fold_own if handing_on is None else self._fold_or_hand_on
         #: At so many `dirty_bytes` the checkpoint must be cut.
         self.dirty_bytes_max = DIRTY_BYTES_MAX
+        #: Timers that fire in one checkpoint.
+        self.fired_max = FIRED_MAX
 
     @property
     def dirty_bytes(self) -> int:
@@ -173,7 +175,7 @@ class Folding:
         position.target_ms = max(position.target_ms, clock_ms)
         if layers.next_due_ms() <= position.target_ms:
             at = position.total
-            for key, deadline_ms in layers.due(position.target_ms, FIRED_MAX - context.draft.fired):
+            for key, deadline_ms in layers.due(position.target_ms, self.fired_max - context.draft.fired):
                 context.draft.fired += 1
                 context.clock_ms = max(context.clock_ms, deadline_ms)
                 self._row_callbacks.fire(key, deadline_ms, at)

@@ -49,24 +49,27 @@ _STATES: Final = {
 _ENDS: Final = {"ended": step.PLAYED_OUT, "viewend": step.CLEAN_EXIT}
 #: EPAS and players that lose the first beacon: these show a view too.
 _BEGINS: Final = frozenset({"viewstart", "play", "playing"})
+
+
+def _said_by(event: str) -> dict[str, Any]:
+    # Numbers and truths: of a table without this type one of the two would be taken for the other where the module is compiled.
+    fields: dict[str, Any] = {
+        "state": _STATES.get(event, 0),
+        "begins": event in _BEGINS,
+        "ends": _ENDS.get(event, 0),
+        "is_rendition": event == "rendition",
+        "is_heartbeat": event == "heartbeat",
+        "moves_playhead": event in ("seekstart", "seekend"),
+        "is_warning": event == "warning",
+        "reports_error": event == "error",
+        "is_first_frame": event == "playing",
+    }
+    return {field: value for field, value in fields.items() if value}
+
+
 #: What an event says by its name alone, as fields of the step that are not as by default.
 _OF_EVENT: Final[Mapping[str, Mapping[str, Any]]] = {
-    event: {
-        field: value
-        for field, value in {
-            "state": _STATES.get(event, 0),
-            "begins": event in _BEGINS,
-            "ends": _ENDS.get(event, 0),
-            "is_rendition": event == "rendition",
-            "is_heartbeat": event == "heartbeat",
-            "moves_playhead": event in ("seekstart", "seekend"),
-            "is_warning": event == "warning",
-            "reports_error": event == "error",
-            "is_first_frame": event == "playing",
-        }.items()
-        if value
-    }
-    for event in (*_STATES, "rendition", "heartbeat", "warning")
+    event: _said_by(event) for event in (*_STATES, "rendition", "heartbeat", "warning")
 }
 _NOTHING: Final[Mapping[str, Any]] = {}
 #: What happened in one millisecond, in this order; all else stands between the last `playing` and `pause`.

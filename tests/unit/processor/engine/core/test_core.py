@@ -9,7 +9,6 @@ import msgspec
 import pytest
 
 from services.processor.engine.application.application import Application, Context, StoreSpec
-from services.processor.engine.core import folding as folding_module
 from services.processor.engine.core.context import CoreContext
 from services.processor.engine.core.core import Core
 from services.processor.engine.driver import Driver
@@ -262,10 +261,10 @@ def test_an_aborted_firing_from_the_local_store_fires_again_even_after_a_flush()
     assert [output.value for output in successor.cut().outputs] == [b"1"]
 
 
-def test_a_timer_flushed_while_it_waits_for_its_turn_is_not_lost(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(folding_module, "FIRED_MAX", 2)
+def test_a_timer_flushed_while_it_waits_for_its_turn_is_not_lost() -> None:
     local = MemoryStore()
     core = Core(APPLICATION, 0, local)
+    core._folding.fired_max = 2
     core.fold([record(offset, key=b"key-%d" % offset) for offset in range(5)])
     core.cut()
     core.commit()
@@ -279,9 +278,9 @@ def test_a_timer_flushed_while_it_waits_for_its_turn_is_not_lost(monkeypatch: py
     assert sorted(output.key for output in outputs) == [b"key-%d" % number for number in range(5)]
 
 
-def test_no_record_is_taken_while_more_timers_are_due_than_a_checkpoint_holds(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(folding_module, "FIRED_MAX", 2)
+def test_no_record_is_taken_while_more_timers_are_due_than_a_checkpoint_holds() -> None:
     core = Core(APPLICATION, 0, MemoryStore())
+    core._folding.fired_max = 2
     core.fold([record(offset, key=b"key-%d" % offset) for offset in range(5)])
     late = [record(5, key=b"key-4", at_ms=9000)]
     assert core.fold(late) == 0

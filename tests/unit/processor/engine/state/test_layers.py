@@ -4,7 +4,7 @@ import random
 
 import msgspec
 
-from services.processor.engine.application.access import BoundStore
+from services.processor.engine.application.bound import BoundStore
 from services.processor.engine.state.cache import Cache
 from services.processor.engine.state.layers import Layers
 from services.processor.engine.state.local import LocalMeta, MemoryStore

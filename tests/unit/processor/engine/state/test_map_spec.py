@@ -8,7 +8,8 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.processor.engine.application.access import BoundMap, CommittedReading
+from services.processor.engine.application.access import CommittedReading
+from services.processor.engine.application.bound import BoundMap
 from services.processor.engine.state.cache import Cache
 from services.processor.engine.state.layers import Layers
 from services.processor.engine.state.local import LocalMeta, LocalStore, MemoryStore, StoredRows

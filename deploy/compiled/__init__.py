@@ -1,0 +1,1 @@
+"""The fold compiled from the same source: what is compiled, and the command that does it."""

@@ -1,0 +1,103 @@
+"""Compiles the processor's fold: `python -m deploy.compiled.build [--to FOLDER]`, or `make compile`.
+
+mypyc makes C of the modules that `modules.MODULES` names, and the C compiler makes a library of each. The checkout stays as it is:
+the work is done on a copy, and what is made goes into a folder of its own. PROCESSOR_COMPILED_DIR names that folder to a slot.
+"""
+
+import argparse
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from deploy.compiled.modules import MODULES
+from deploy.local.paths import ROOT
+from services.processor.compiled import MANIFEST, SUFFIX, Manifest, manifest_of
+from services.processor.version import code_version
+
+FOLDER: Final = ROOT / ".local" / "compiled"
+#: The start of the file name of what all libraries load first.
+_GROUP: Final = "playhead"
+BUILD_SECONDS_MAX: Final = 1_800
+#: A program of its own: setuptools works in the current folder, and reads its files.
+_SETUP: Final = """
+import json, sys
+from mypyc.build import mypycify
+from setuptools import setup
+asked = json.loads(sys.argv[1])
+extensions = mypycify(
+    # No settings of the checkout: they would check packages that are not here.
+    ["--config-file=", "--strict", "--ignore-missing-imports", "--follow-imports=silent", *asked["files"]],
+    opt_level=asked["level"], debug_level="0", group_name=asked["group"],
+)
+setup(name=asked["group"], packages=[], ext_modules=extensions, script_args=["--quiet", "build_ext", "--inplace"])
+"""
+
+
+class NotCompiled(RuntimeError):
+    """The modules were not compiled; the text is the end of what the compiler said."""
+
+
+def build(folder: Path, level: str = "2") -> Manifest:
+    """Compiles the fold into `folder`, which is replaced; `level` is the C compiler's. Raises `NotCompiled`."""
+    code = code_version()
+    with tempfile.TemporaryDirectory(prefix="compiled-") as name:
+        copy = Path(name)
+        for package in ("services", "shared"):
+            shutil.copytree(ROOT / package, copy / package, ignore=shutil.ignore_patterns("__pycache__", "static"))
+        _compile(copy, level)
+        manifest = Manifest(code=code, suffix=SUFFIX, library=f"{_GROUP}__mypyc", modules=frozenset(MODULES))
+        made = copy / "made"
+        made.mkdir()
+        for module in (*MODULES, manifest.library):
+            shutil.copy(copy / f"{module.replace('.', '/')}{SUFFIX}", made / f"{module}{SUFFIX}")
+        (made / MANIFEST).write_text(json.dumps(manifest.model_dump(mode="json"), indent=1) + "\n")
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copytree(made, folder)
+    return manifest_of(folder)
+
+
+def _compile(copy: Path, level: str) -> None:
+    files = [f"{module.replace('.', '/')}.py" for module in MODULES]
+    asked = json.dumps({"files": files, "level": level, "group": _GROUP})
+    try:
+        # -P: of the copy nothing is run.
+        ended = subprocess.run(
+            [sys.executable, "-P", "-c", _SETUP, asked],
+            cwd=copy,
+            env=os.environ | {"MYPYPATH": str(copy), "PYTHONWARNINGS": "ignore"},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            errors="replace",
+            timeout=BUILD_SECONDS_MAX,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        raise NotCompiled(f"not done after {BUILD_SECONDS_MAX} s") from None
+    if ended.returncode:
+        raise NotCompiled(ended.stdout[-4_000:])
+
+
+def main(arguments: Sequence[str]) -> int:
+    """The command; 1 when the modules were not compiled."""
+    parser = argparse.ArgumentParser(prog="python -m deploy.compiled.build", description=__doc__)
+    parser.add_argument("--to", type=Path, default=FOLDER, metavar="FOLDER", help="where the libraries go")
+    given = parser.parse_args(arguments)
+    try:
+        manifest = build(given.to)
+    except NotCompiled as problem:
+        print(problem, file=sys.stderr)
+        return 1
+    print(f"{len(manifest.modules)} modules of {manifest.code} in {given.to}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,34 @@
+"""What is compiled, and why.
+
+A module is compiled where it is a cost of every record and gives the same bytes. What cannot be compiled:
+
+- modules with classes of msgspec, pydantic or `NamedTuple`: mypyc leaves out their options and the types of their fields, so that
+  structs would be stored in another form. Such classes stand in modules of their own;
+- `applications/*/app.py`: what a process starts with is what tests replace.
+"""
+
+from collections.abc import Mapping
+from typing import Final
+
+_ENGINE: Final = "services.processor.engine"
+_VIEWS: Final = "services.processor.applications.video_views"
+
+#: The module's name, and its reason.
+MODULES: Final[Mapping[str, str]] = {
+    f"{_ENGINE}.application.bound": "each get and put of an application",
+    f"{_ENGINE}.core.context": "each output",
+    f"{_ENGINE}.core.folding": "the loop over records",
+    f"{_ENGINE}.core.position": "asked with each record",
+    f"{_ENGINE}.state.byte_layers": "each row that is cut, committed and flushed",
+    f"{_ENGINE}.state.cache": "each row that is read",
+    f"{_ENGINE}.state.layers": "each get and put of a row, and the encoding of changed rows",
+    f"{_ENGINE}.state.timers": "each deadline of a row",
+    f"{_VIEWS}.beacons.cmcd": "each beacon of a CMCD client becomes a step",
+    f"{_VIEWS}.beacons.mux": "each beacon of a Mux client becomes a step",
+    f"{_VIEWS}.beacons.native_epas": "each beacon of other clients becomes a step",
+    f"{_VIEWS}.beacons.sources": "each beacon becomes a step",
+    f"{_VIEWS}.beacons.values": "each value of a beacon",
+    f"{_VIEWS}.folding": "each beacon is folded",
+    f"{_VIEWS}.live.gauges": "each beacon moves its customer's gauges",
+    f"{_VIEWS}.outputs": "each row of a view",
+}

@@ -1,0 +1,138 @@
+"""Chooses between the two builds of the fold: the modules as Python interprets them, or compiled from the same source.
+
+A build is a folder that `make compile` makes (`deploy/compiled`): a library for each module, and `build.json`. It is used only
+with the code and the interpreter that it was made from. Python decides where a module comes from when it imports it, so `choose`
+comes before any of them is imported.
+"""
+
+import importlib.util
+import json
+import sys
+import sysconfig
+from collections.abc import Mapping, Sequence
+from importlib.abc import MetaPathFinder
+from importlib.machinery import ModuleSpec
+from pathlib import Path
+from types import ModuleType
+from typing import ClassVar, Final, Literal, NamedTuple
+
+import pydantic
+
+from services.processor.version import code_version
+from shared.settings import SettingsError, SettingsGroup
+
+MANIFEST: Final = "build.json"
+#: The end of a library's file name; it names the interpreter that can load it.
+SUFFIX: Final = str(sysconfig.get_config_var("EXT_SUFFIX"))
+
+
+class CompiledSettings(SettingsGroup):
+    """Which build runs."""
+
+    PREFIX: ClassVar[str] = "PROCESSOR_"
+
+    compiled: Literal["auto", "off", "required"] = pydantic.Field(
+        default="auto",
+        description="auto: the compiled fold where PROCESSOR_COMPILED_DIR has one of this code; off: the interpreted one;"
+        " required: does not start without a compiled one",
+    )
+    compiled_dir: Path | None = pydantic.Field(
+        default=None, description="a folder that `make compile` made; images have one"
+    )
+
+
+class Manifest(pydantic.BaseModel):
+    """What a build says of itself."""
+
+    model_config = pydantic.ConfigDict(frozen=True)
+
+    #: `code_version` of what it was made from: constants of modules that are not compiled are part of it too.
+    code: str
+    suffix: str
+    #: What all its modules load first.
+    library: str
+    modules: frozenset[str]
+
+
+class Build(NamedTuple):
+    """Which build runs, and why."""
+
+    is_compiled: bool
+    reason: str
+
+
+class WrongBuild(ValueError):
+    """A build that this process cannot use; the text says why."""
+
+
+def choose(environ: Mapping[str, str]) -> Build:
+    """Decides which build the modules of the fold come from when they are imported.
+
+    A wrong setting chooses the interpreted one: the service says what is wrong when it reads its settings.
+    """
+    variables = [CompiledSettings.variable(field) for field in CompiledSettings.model_fields]
+    try:
+        settings = CompiledSettings.load({name: environ[name] for name in variables if name in environ})
+    except SettingsError as error:
+        return Build(False, str(error))
+    if settings.compiled == "off":
+        return Build(False, "PROCESSOR_COMPILED=off")
+    if settings.compiled_dir is None:
+        return Build(False, "PROCESSOR_COMPILED_DIR is not set")
+    try:
+        _use(settings.compiled_dir, manifest_of(settings.compiled_dir))
+    except WrongBuild as error:
+        return Build(False, str(error))
+    return Build(True, str(settings.compiled_dir))
+
+
+def manifest_of(folder: Path) -> Manifest:
+    """The manifest of the build in `folder`. Raises `WrongBuild` where this process cannot use it."""
+    try:
+        manifest = Manifest.model_validate(json.loads((folder / MANIFEST).read_bytes()))
+    except (OSError, ValueError) as error:
+        raise WrongBuild(f"{folder / MANIFEST}: {error}") from None
+    if manifest.suffix != SUFFIX:
+        raise WrongBuild(f"{folder} is made for {manifest.suffix}, not for {SUFFIX}")
+    if manifest.code != code_version():
+        raise WrongBuild(f"{folder} is made from other code")
+    return manifest
+
+
+def _use(folder: Path, manifest: Manifest) -> None:
+    finder = _Finder(folder, manifest.modules | {manifest.library})
+    if finder in sys.meta_path:
+        return
+    if imported := sorted(manifest.modules & sys.modules.keys()):
+        raise WrongBuild(f"{imported[0]} was imported before the build was chosen")
+    sys.meta_path.insert(0, finder)
+    try:
+        # It runs no module: it shows whether the libraries can be loaded here at all.
+        importlib.import_module(manifest.library)
+    except ImportError as error:
+        sys.meta_path.remove(finder)
+        raise WrongBuild(f"{folder}: {error}") from None
+
+
+class _Finder(MetaPathFinder):
+    """Finds modules of a build by their whole names."""
+
+    def __init__(self, folder: Path, modules: frozenset[str]) -> None:
+        self._folder = folder
+        self._modules = modules
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Finder) and (other._folder, other._modules) == (self._folder, self._modules)
+
+    def __hash__(self) -> int:
+        return hash((self._folder, self._modules))
+
+    def find_spec(
+        self,
+        fullname: str,
+        path: Sequence[str] | None,  # noqa: ARG002 (Python's signature)
+        target: ModuleType | None = None,  # noqa: ARG002
+    ) -> ModuleSpec | None:
+        if fullname not in self._modules:
+            return None
+        return importlib.util.spec_from_file_location(fullname, self._folder / f"{fullname}{SUFFIX}")

@@ -1,0 +1,1 @@
+"""Compares the two builds of the fold by what they write."""

@@ -1,0 +1,53 @@
+"""A plugin of pytest: notes, for each test, the SHA-256 of everything that its cores commit: `-p tests.compiled.written`.
+
+Changed rows, outputs and positions, in order. WRITTEN_TO names the file that gets the hashes as JSON, by test.
+"""
+
+import hashlib
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+VARIABLE: Final = "WRITTEN_TO"
+
+
+class Written:
+    """The hashes, by test."""
+
+    def __init__(self) -> None:
+        self.hashes: dict[str, Any] = {}
+        self._test = ""
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_protocol(self, item: pytest.Item) -> Iterator[None]:
+        self._test = item.nodeid
+        return (yield)
+
+    def add(self, checkpoint: Any) -> None:
+        """What one commit makes durable."""
+        written = self.hashes.setdefault(self._test, hashlib.sha256())
+        for part in (*checkpoint.changes.items(), *checkpoint.outputs, checkpoint.meta):
+            written.update(repr(part).encode())
+
+    def pytest_sessionfinish(self) -> None:
+        found = {test: written.hexdigest() for test, written in self.hashes.items()}
+        Path(os.environ[VARIABLE]).write_text(json.dumps(found))
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    # Imported when the build is chosen: tests/conftest.py does that.
+    from services.processor.engine.driver import Driver  # noqa: PLC0415
+
+    written, cut = Written(), Driver._cut
+
+    def noted(driver: Driver, clock_ms: int | None, records_max: int | None) -> Any:
+        checkpoint = cut(driver, clock_ms, records_max)
+        written.add(checkpoint)
+        return checkpoint
+
+    Driver._cut = noted  # type: ignore[method-assign]
+    config.pluginmanager.register(written, "written")
