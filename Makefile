@@ -51,8 +51,8 @@ chaos: setup ## slots killed, stopped, added, removed under load, every view com
 rolling: setup ## restart every slot under load: which partitions move, and how long beacons wait
 	@$(PYTHON) -m tests.chaos.rolling
 
-bench: setup ## processor, collector, hand-over, recovery, finalizer, end to end, recordings: one table; writes bench/README.md; two peers need Go and Rust
-	@$(PYTHON) -m bench
+bench: compile ## processor, collector, hand-over, recovery, finalizer, end to end, recordings: one table; writes bench/README.md; two peers need Go and Rust
+	@PROCESSOR_COMPILED_DIR=.local/compiled $(PYTHON) -m bench
 
 loadtest: setup ## locust's players against everything on this machine; fails on any loss [SHAPE=kickoff|ads|soak|ramp] [VIEWERS=n] [SECONDS=n]
 	@$(PYTHON) -m deploy.demo.load $(if $(SHAPE),--shape $(SHAPE)) $(if $(VIEWERS),--viewers $(VIEWERS)) $(if $(SECONDS),--seconds $(SECONDS))

@@ -5,10 +5,10 @@ from typing import Final
 #: In the order in which they run.
 PARTS: Final[dict[str, tuple[str, ...]]] = {
     "processor": ("bench.processor",),
-    "fold": ("bench.fold",),
+    "fold": ("bench.fold", "--compiled", ".local/compiled"),
     "collector": ("bench.collector",),
     "hostile": ("bench.collector.beside_hostile",),
-    "handover": ("bench.handover", "--ways", "kill"),
+    "handover": ("bench.handover",),
     "recover": ("bench.recover", "--minutes", "2"),
     "finalizer": ("bench.finalizer",),
     "hot-rows": ("bench.hot_rows",),

@@ -2,29 +2,35 @@
 
 Starts the same parts as `services.processor`, with its defaults: FOLD is `full` (the application `video_views`) or `reduced`. The
 times of all commits go to COMMITS_FILE at the end, ms from the cut to the commit. `--slot`, `--replica` and `--standbys` are as the
-settings of `services.processor`.
+settings of `services.processor`. PROCESSOR_COMPILED_DIR chooses the build, as there.
 """
 
 import argparse
+import os
 import sys
 from pathlib import Path
 from typing import Any
 
 import structlog
 
-from bench.processor import reduced
-from services.processor.applications.video_views import app as video_views
-from services.processor.applications.video_views.view.finish import FinishRules
-from services.processor.engine.application.application import Application
-from services.processor.program import SWITCH_SECONDS
-from services.processor.runtime.plan import Plan
-from services.processor.runtime.slot.replica import Replica
-from services.processor.runtime.standby.roles import Patience
-from services.processor.runtime.telemetry.counts import Counts
-from services.processor.settings import ProcessorSettings
-from services.rim.process import garbage
-from services.rim.process.stopping import stop_on_signals
-from services.rim.telemetry import logs
+from services.processor import compiled
+
+# Before the fold is imported.
+BUILD = compiled.choose(os.environ)
+
+from bench.processor import reduced  # noqa: E402
+from services.processor.applications.video_views import app as video_views  # noqa: E402
+from services.processor.applications.video_views.view.finish import FinishRules  # noqa: E402
+from services.processor.engine.application.application import Application  # noqa: E402
+from services.processor.program import SWITCH_SECONDS  # noqa: E402
+from services.processor.runtime.plan import Plan  # noqa: E402
+from services.processor.runtime.slot.replica import Replica  # noqa: E402
+from services.processor.runtime.standby.roles import Patience  # noqa: E402
+from services.processor.runtime.telemetry.counts import Counts  # noqa: E402
+from services.processor.settings import ProcessorSettings  # noqa: E402
+from services.rim.process import garbage  # noqa: E402
+from services.rim.process.stopping import stop_on_signals  # noqa: E402
+from services.rim.telemetry import logs  # noqa: E402
 
 #: The row is written one second after the view's end, so that a run need not wait for the default of a minute.
 FINISH_CLEAN_MS = 1_000
@@ -68,7 +74,7 @@ def main() -> int:
     replica = Replica(plan, Patience(), lambda: None)
     garbage.look_seldom()
     sys.setswitchinterval(SWITCH_SECONDS)
-    structlog.get_logger(__name__).info("started")
+    structlog.get_logger(__name__).info("started", compiled=BUILD.is_compiled, build=BUILD.reason)
     is_clean = replica.run(stop)
     Path(given.commits_file).write_text("\n".join(f"{ms:.3f}" for ms in commits))
     return 0 if is_clean else 1

@@ -1,5 +1,7 @@
 """The compared systems: the command of each, and the settings that a reader should know."""
 
+import os
+import platform
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -11,6 +13,7 @@ Family = Literal["playhead", "kafka streams", "quix"]
 _PEERS: Final = Path(__file__).parents[1] / "peers"
 _MIB: Final = 1024 * 1024
 KAFKA_STREAMS_CACHE_BYTES: Final = 64 * _MIB
+_BUILD: Final = "compiled" if os.environ.get("PROCESSOR_COMPILED_DIR") else "interpreted"
 _JVM: Final = ("-Xms1g", "-Xmx1g", "-XX:+UseParallelGC", "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn")
 
 
@@ -114,7 +117,10 @@ ALL: Final = {
 
 #: What a reader must know of the settings, line by line.
 SETTINGS: Final = (
-    "Playhead: one slot with its defaults, as `services.processor` starts it; only the commit interval is given.",
+    (
+        "Playhead: one slot with its defaults, as `services.processor` starts it; only the commit interval is given."
+        f" CPython {platform.python_version()}, the fold {_BUILD}."
+    ),
     (
         "Kafka Streams: Processor API, persistent RocksDB store (256 MiB block cache for all, Bloom filters),"
         f" `exactly_once_v2`, one stream thread, record cache off or {KAFKA_STREAMS_CACHE_BYTES // _MIB} MiB, binary state,"

@@ -31,4 +31,11 @@ MODULES: Final[Mapping[str, str]] = {
     f"{_VIEWS}.folding": "each beacon is folded",
     f"{_VIEWS}.live.gauges": "each beacon moves its customer's gauges",
     f"{_VIEWS}.outputs": "each row of a view",
+    f"{_VIEWS}.plays.place": "each beacon of a session finds its play",
+    f"{_VIEWS}.plays.rearrange": "a session's plays where a beacon shows another arrangement",
+    f"{_VIEWS}.view.dimensions": "each beacon that says what is played",
+    f"{_VIEWS}.view.progress.fold": "each step is folded",
+    f"{_VIEWS}.view.progress.passing": "the time that passes with each step",
+    f"{_VIEWS}.view.progress.states": "the state after each step",
+    f"{_VIEWS}.view.timing.delay": "what the delay of each step shows",
 }

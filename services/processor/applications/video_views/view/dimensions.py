@@ -74,7 +74,10 @@ def _derivation(one: Step, values: dict[str, Any]) -> list[Any]:
 
 
 def _values(derivations: list[list[Any]]) -> dict[str, Any]:
-    return {name: value for one in reversed(derivations) for name, value in one[-1].items()}
+    values: dict[str, Any] = {}
+    for one in derivations[::-1]:
+        values.update(one[-1])
+    return values
 
 
 def _merged(older: dict[str, Any], newer: dict[str, Any]) -> dict[str, Any]:
