@@ -29,6 +29,8 @@ def test_the_application_that_the_settings_name_is_made_from_the_environment(
     def refuse(environ: Mapping[str, str]) -> Application:
         raise SettingsError(f"made for {environ['PROCESSOR_SLOT']}")
 
+    # No build is chosen here, also where the tests run on the compiled one.
+    monkeypatch.setenv("PROCESSOR_COMPILED", "auto")
     monkeypatch.setenv("PROCESSOR_APPLICATION", "video_views")
     monkeypatch.setenv("PROCESSOR_SLOT", "test/0")
     monkeypatch.setitem(processor.APPLICATIONS, "video_views", refuse)
@@ -46,6 +48,7 @@ def test_a_slot_that_cannot_listen_says_so_in_its_last_line(tmp_path: Path) -> N
         settings = {
             "PROCESSOR_APPLICATION": "video_views",
             "PROCESSOR_SLOT": "test/0",
+            "PROCESSOR_COMPILED": "auto",
             "PROCESSOR_STATE_DIR": str(tmp_path),
             "PROCESSOR_ADMIN_HOST": "127.0.0.1",
             "PROCESSOR_ADMIN_PORT": str(taken.getsockname()[1]),
