@@ -30,7 +30,6 @@ TESTS: Final = (
     f"{_APPLICATIONS}/video_views/live",
     f"{_APPLICATIONS}/video_views/plays/test_plays.py",
     f"{_APPLICATIONS}/video_views/row",
-    f"{_APPLICATIONS}/video_views/view/order",
 )
 _RUN_SECONDS_MAX: Final = 600
 
