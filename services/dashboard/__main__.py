@@ -184,7 +184,6 @@ def _assemble(settings: DashboardSettings, fate: _Fate, stop: threading.Event) -
         connections_max=settings.postgres_connections_max,
         seconds_max=settings.query_seconds_max,
     )
-    identities = Identities(accounts.postgres)
     cookie = Cookie(is_secure=settings.is_secure)
     forwarding = Forwarding(settings.query_url, wait_seconds_max=settings.query_wait_seconds_max)
     app = make_app(
@@ -192,10 +191,9 @@ def _assemble(settings: DashboardSettings, fate: _Fate, stop: threading.Event) -
         SharedServing(serving),
         views,
         Door(
-            identities,
+            Identities(accounts.postgres),
             AccountRoutes(
                 accounts,
-                identities,
                 cookie=cookie,
                 proxies=settings.proxies,
                 page_url=settings.page_url,

@@ -93,7 +93,7 @@ async def site(
     routing = Routing(app)
     guard = Guard(routing, identities, hosts=Hosts([]), cookie=cookie, away_page=web.Response)
     app.middlewares.append(guard.answer)
-    routes = AccountRoutes(accounts, identities, cookie=cookie, page_url="https://playhead.example", external=external)
+    routes = AccountRoutes(accounts, cookie=cookie, page_url="https://playhead.example", external=external)
     routes.add_to(routing)
     routing.check()
     # Cookies are given by hand: several people share the client.

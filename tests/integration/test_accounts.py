@@ -100,7 +100,7 @@ async def test_a_session_holds_for_all_dashboards_and_across_restarts_until_it_i
     one, two = [await accounts.log_in("OWNER@example.com", PASSWORD, **HERE) for _ in range(2)]
     other = Accounts(dsn, seconds_max=20.0)
     await other.open()
-    elsewhere = Identities(other.postgres, clock=iter(range(0, 1_000, 10)).__next__)
+    elsewhere = Identities(other.postgres)
     principal = await elsewhere.principal(one)
     assert principal is not None
     actor = Actor.of(principal, "203.0.113.7")
@@ -181,7 +181,7 @@ async def test_logins_that_fail_are_limited_by_address_and_account(accounts: Acc
 
 async def test_a_token_opens_its_scopes_until_it_is_revoked_or_expires(accounts: Accounts, dsn: str) -> None:
     session = await first_owner(accounts)
-    identities = Identities(accounts.postgres, clock=iter(range(0, 1_000, 10)).__next__)
+    identities = Identities(accounts.postgres)
     owner = await identities.principal(session)
     assert owner is not None
     wanted = {"organisation_id": owner.organisation_id, "scopes": frozenset({Permission.READ_METRICS})}
@@ -204,7 +204,7 @@ async def test_a_token_opens_its_scopes_until_it_is_revoked_or_expires(accounts:
 
 async def test_an_organisation_sees_its_own_customers_and_the_first_the_rest(accounts: Accounts, dsn: str) -> None:
     session = await first_owner(accounts)
-    identities = Identities(accounts.postgres, clock=iter(range(0, 1_000, 10)).__next__)
+    identities = Identities(accounts.postgres)
     with psycopg.connect(dsn, autocommit=True) as connection:
         row = connection.execute("INSERT INTO accounts.organisations (name) VALUES ('Globex') RETURNING id").fetchone()
         assert row is not None
@@ -257,7 +257,7 @@ async def test_no_request_is_answered_500(accounts: Accounts, caplog: pytest.Log
     routing = Routing(app)
     guard = Guard(routing, identities, hosts=Hosts(["x"]), cookie=cookie, away_page=web.Response)
     app.middlewares.append(guard.answer)
-    AccountRoutes(accounts, identities, cookie=cookie).add_to(routing)
+    AccountRoutes(accounts, cookie=cookie).add_to(routing)
     runner = GuardedRunner(app)
     await runner.setup()
     await web.TCPSite(runner, "127.0.0.1", 0).start()

@@ -221,7 +221,6 @@ async def test_a_password_is_changed_with_the_present_one_and_other_sessions_end
     assert (await home.ask("POST", path, owner, {"present": "wrong", "password": "a new and long one"}))[0] == 403
     assert (await home.ask("POST", path, owner, {"present": PASSWORD, "password": "short"}))[0] == 400
     await home.got("POST", path, owner, {"present": PASSWORD, "password": "a new and long one"})
-    home.identities.forget()
     assert (await home.ask("GET", "/v1/profile", other))[0] == 401
     assert (await home.got("GET", "/v1/profile", owner))["has_password"] is True
     body = {"email": "owner@example.com", "password": PASSWORD}

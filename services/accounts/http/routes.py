@@ -11,7 +11,6 @@ from services.accounts.core.credentials import Credential, Kind, parsed_credenti
 from services.accounts.http.access import ACCOUNT, PUBLIC, Routing
 from services.accounts.http.external import External, ExternalRoutes
 from services.accounts.http.guard import Cookie, credential_of, principal_of
-from services.accounts.http.identities import Identities
 from services.accounts.http.problems import ANSWERED, Refused, answer_of
 from services.accounts.http.requests import Place, body_of
 from services.accounts.http.v1.api import AccountsApi
@@ -50,7 +49,6 @@ class AccountRoutes:
     def __init__(
         self,
         accounts: Accounts,
-        identities: Identities,
         *,
         cookie: Cookie,
         proxies: Sequence[Network] = (),
@@ -59,11 +57,10 @@ class AccountRoutes:
         external: External | None = None,
     ) -> None:
         self._accounts = accounts
-        self._identities = identities
         self._cookie = cookie
         self.place = Place(tuple(proxies))
         self._external = ExternalRoutes(accounts, external, cookie=cookie, place=self.place)
-        self.api = AccountsApi(accounts, identities, self.place, page_url, customers or accounts.postgres)
+        self.api = AccountsApi(accounts, self.place, page_url, customers or accounts.postgres)
 
     def add_to(self, routing: Routing) -> None:
         """Adds the routes."""
@@ -103,7 +100,6 @@ class AccountRoutes:
             organisation=given.organisation,
             **self._from(request),
         )
-        self._identities.forget()
         return self._begun(session) if session is not None else _json({"done": True, "session": False})
 
     async def session(self, request: web.Request) -> web.Response:
@@ -149,7 +145,6 @@ class AccountRoutes:
         return response
 
     def _ended(self) -> web.Response:
-        self._identities.forget()
         response = _json({"done": True})
         self._cookie.delete(response)
         return response

@@ -95,7 +95,7 @@ def door() -> Door:
     """What an application is made with. No login works: there is no Postgres."""
     accounts = Accounts("postgresql://nobody@127.0.0.1:1/none", seconds_max=0.1)
     known, cookie = Known(accounts), Cookie(is_secure=False)
-    return Door(known, AccountRoutes(accounts, known, cookie=cookie), Hosts(["x"]), cookie, NotedLooks())
+    return Door(known, AccountRoutes(accounts, cookie=cookie), Hosts(["x"]), cookie, NotedLooks())
 
 
 def cookies(session: Credential) -> Mapping[str, str]:

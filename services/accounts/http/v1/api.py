@@ -3,7 +3,6 @@
 from typing import Final
 
 from services.accounts.http.access import Routing
-from services.accounts.http.identities import Identities
 from services.accounts.http.requests import Place
 from services.accounts.http.v1.audit import AuditOperations
 from services.accounts.http.v1.deletions import DeletionOperations
@@ -29,15 +28,13 @@ class AccountsApi:
 
     `page_url` is where browsers reach the page, `customers` the customers' database."""
 
-    def __init__(
-        self, accounts: Accounts, identities: Identities, place: Place, page_url: str, customers: Postgres
-    ) -> None:
+    def __init__(self, accounts: Accounts, place: Place, page_url: str, customers: Postgres) -> None:
         management = Management(accounts)
         self._place = place
         self.operations: Final[list[Operation]] = [
-            *TenantOperations(management, identities, page_url).operations(),
-            *PeopleOperations(management, identities, page_url).operations(),
-            *TokenOperations(accounts, identities).operations(),
+            *TenantOperations(management, page_url).operations(),
+            *PeopleOperations(management, page_url).operations(),
+            *TokenOperations(accounts).operations(),
             *KeyOperations(WriteKeys(accounts, customers)).operations(),
             *AuditOperations(accounts, management).operations(),
             *ProfileOperations(Profile(accounts)).operations(),

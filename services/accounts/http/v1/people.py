@@ -8,7 +8,6 @@ import msgspec
 from services.accounts.core.pages import cut
 from services.accounts.core.roles import Role, may_give
 from services.accounts.http.access import TEAM, TEAM_MANAGEMENT
-from services.accounts.http.identities import Identities
 from services.accounts.http.problems import forbidden, unknown
 from services.accounts.http.v1.operations import Call, Done, Operation, PageAsked, ms, ms_or_none
 from services.accounts.management import Management, giver_of
@@ -87,9 +86,8 @@ class Ended(msgspec.Struct, frozen=True):
 class PeopleOperations:
     """The operations. `page_url` is where browsers reach the page."""
 
-    def __init__(self, management: Management, identities: Identities, page_url: str) -> None:
+    def __init__(self, management: Management, page_url: str) -> None:
         self._management = management
-        self._identities = identities
         self._page_url = page_url
 
     def operations(self) -> list[Operation]:
@@ -135,21 +133,18 @@ class PeopleOperations:
         return People([_person(row) for row in page], after)
 
     async def change(self, call: Call) -> Done:
-        """In force at once here, and within 2 s elsewhere."""
+        """In force at once."""
         await self._management.set_role(call.principal, call.parts["id"], call.body.role, call.actor)
-        self._identities.forget()
         return Done()
 
     async def remove(self, call: Call) -> Done:
         """The person's sessions in this organisation end."""
         await self._management.remove(call.principal, call.parts["id"], call.actor)
-        self._identities.forget()
         return Done()
 
     async def end_sessions(self, call: Call) -> Ended:
         """Of a member, in this organisation."""
         ended = await self._management.end_sessions(call.principal, call.parts["id"], call.actor)
-        self._identities.forget()
         return Ended(ended)
 
     async def invitations(self, call: Call) -> Invitations:

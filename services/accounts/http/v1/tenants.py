@@ -7,7 +7,6 @@ import msgspec
 
 from services.accounts.core.pages import cut
 from services.accounts.http.access import ACCOUNT, INSTALLATION, MANAGEMENT, METRICS, OWNERS
-from services.accounts.http.identities import Identities
 from services.accounts.http.problems import forbidden, unknown
 from services.accounts.http.v1.operations import Call, Done, Operation, PageAsked, ms
 from services.accounts.http.v1.people import INVITATION_DAYS_MAX, link_address
@@ -97,9 +96,8 @@ class CustomerChange(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class TenantOperations:
     """The operations."""
 
-    def __init__(self, management: Management, identities: Identities, page_url: str) -> None:
+    def __init__(self, management: Management, page_url: str) -> None:
         self._management = management
-        self._identities = identities
         self._page_url = page_url
 
     def operations(self) -> list[Operation]:
@@ -196,7 +194,6 @@ class TenantOperations:
         if call.parts["id"] != call.principal.organisation_id and not call.principal.operates:
             raise unknown("organisation")
         await self._management.rename(call.parts["id"], call.body.name, call.actor)
-        self._identities.forget()
         return Done()
 
     async def enter(self, call: Call) -> Done:
@@ -204,7 +201,6 @@ class TenantOperations:
         if call.principal.kind != "person":
             raise forbidden("a token is of one organisation")
         await self._management.enter(call.credential, call.parts["id"], call.actor)
-        self._identities.forget()
         return Done()
 
     async def customers(self, call: Call) -> Customers:
@@ -222,18 +218,16 @@ class TenantOperations:
         made = await self._management.add_customer(
             call.principal, wanted.id, wanted.name, wanted.organisation_id, call.actor
         )
-        self._identities.forget()
         return _customer(made)
 
     async def change_customer(self, call: Call) -> Customer:
-        """Who gets it sees its data at once here, and within 2 s elsewhere; who had it, no more."""
+        """Who gets it sees its data at once; who had it, no more."""
         wanted: CustomerChange = call.body
         if not (call.principal.operates or call.principal.scope.has(call.parts["id"])):
             raise unknown("customer")
         made = await self._management.change_customer(
             call.principal, call.parts["id"], wanted.name, wanted.organisation_id, call.actor
         )
-        self._identities.forget()
         return _customer(made)
 
 

@@ -8,7 +8,6 @@ import msgspec
 from services.accounts.core.pages import cut
 from services.accounts.core.roles import Permission, token_scopes
 from services.accounts.http.access import MANAGEMENT, TEAM_MANAGEMENT
-from services.accounts.http.identities import Identities
 from services.accounts.http.problems import forbidden, unknown
 from services.accounts.http.v1.operations import DAYS_MAX, Call, Done, Operation, PageAsked, ms, ms_or_none
 from services.accounts.http.v1.tenants import CustomerId, Name
@@ -56,9 +55,8 @@ class MadeToken(msgspec.Struct, frozen=True):
 class TokenOperations:
     """The operations."""
 
-    def __init__(self, accounts: Accounts, identities: Identities) -> None:
+    def __init__(self, accounts: Accounts) -> None:
         self._accounts = accounts
-        self._identities = identities
 
     def operations(self) -> list[Operation]:
         """All of them."""
@@ -104,13 +102,12 @@ class TokenOperations:
         return MadeToken(made.id, made.text)
 
     async def revoke(self, call: Call) -> Done:
-        """It opens nothing from now on here, and within 2 s elsewhere."""
+        """It opens nothing from now on."""
         was_there = await self._accounts.revoke_token(
             call.parts["id"], call.actor, organisation_id=call.principal.organisation_id
         )
         if not was_there:
             raise unknown("token")
-        self._identities.forget()
         return Done()
 
 
