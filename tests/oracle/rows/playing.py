@@ -128,7 +128,9 @@ def _unknown(
     advanced = any(before.played_ms for before, span in pairwise(spans) if span is frame)
     if advanced or min(place for place, _ in signs) < play.index(frame.step):
         return "first_frame_lost"
-    between = [span.step.seq for span in spans if begun.at_ms <= span.at_ms <= frame.at_ms] if begun else []
+    # By their order: where the clock stepped, the next beacon may have the time of the frame.
+    until = next(place for place, span in enumerate(spans) if span is frame)
+    between = [span.step.seq for span in spans[: until + 1] if begun.at_ms <= span.at_ms] if begun else []
     return "first_frame_lost" if _lacks(between, spans, frame) else None
 
 
