@@ -375,6 +375,17 @@ async def test_a_deletion_is_asked_for_once_seen_by_its_organisation_alone_and_e
     log = await home.got("GET", "/v1/audit?action=asked_for_deletion", owner)
     assert [one["target"] for one in log["entries"]] == ["acme", "acme"]
     assert "somebody" not in json.dumps(log)
+    # What people chose to see: two of the saved views name the viewer.
+    for name, address in (
+        ("percent-encoded", "/views?customer=acme&filter=viewer_id%3D%3D%22somebody%22"),
+        ("of somebody", "/now"),
+        ("another viewer", "/views?customer=acme&search=nobody"),
+        ("another customer", "/views?customer=other&search=somebody"),
+    ):
+        await home.got("POST", "/v1/saved-views", owner, {"name": name, "address": address})
+    chosen = {"metric": "rebuffer_fraction", "good": 0.1, "bad": 0.2, "n": 7}
+    for customer in ("acme", "other"):
+        await home.got("PATCH", "/v1/thresholds", owner, chosen | {"customer": customer})
     # The last step is not done before the others; with it the request is over, and the id is gone.
     deleting = Deleting(home.accounts.postgres, None)
     await deleting.look()
@@ -385,11 +396,19 @@ async def test_a_deletion_is_asked_for_once_seen_by_its_organisation_alone_and_e
     await deleting.keep(wait=lambda _: asyncio.sleep(0), rounds_max=1)
     over = await home.got("GET", f"/v1/deletions/{made['id']}", owner)
     assert (over["state"], over["viewer"], over["viewer_sha256"]) == ("done", None, made["viewer_sha256"])
-    assert over["steps"][-1]["found"] == {"exports": 0}
+    assert over["steps"][-1]["found"] == {"exports": 0, "saved_views": 2}
     with psycopg.connect(home.dsn) as connection:
         assert connection.execute(
             "SELECT sessions FROM accounts.deletions WHERE id = %s", (made["id"],)
         ).fetchone() == ([],)
+        connection.execute(done, (whole["id"],))
+    left = (await home.got("GET", "/v1/saved-views", owner))["saved_views"]
+    assert [one["name"] for one in left] == ["another customer", "another viewer"]
+    # Of a whole customer, all that was chosen for it.
+    await deleting.look()
+    over = await home.got("GET", f"/v1/deletions/{whole['id']}", owner)
+    assert (over["state"], over["steps"][-1]["found"]) == ("done", {"exports": 0, "saved_views": 1, "thresholds": 1})
+    assert [row[0] for row in home.rows("SELECT customer_id FROM accounts.thresholds")] == ["other"]
 
 
 async def test_a_customers_retention_is_changed_by_its_managers_alone(home: Site) -> None:

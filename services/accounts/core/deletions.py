@@ -1,8 +1,10 @@
 """What a request to delete data goes through. Pure."""
 
 import hashlib
+import re
 from enum import StrEnum
 from typing import Final
+from urllib.parse import unquote_plus
 
 
 class Step(StrEnum):
@@ -20,7 +22,7 @@ class Step(StrEnum):
     WAREHOUSE = "warehouse"
     #: Until when topics of Kafka have it.
     TOPICS = "topics"
-    #: Exports that are kept. The service `query` does it, and ends the request.
+    #: Exports and saved views that are kept. The service `query` does it, and ends the request.
     EXPORTS = "exports"
 
 
@@ -29,8 +31,18 @@ STEPS: Final = tuple(Step)
 OPEN_MAX: Final = 1_000
 VIEWER_CHARS_MAX: Final = 500
 SESSIONS_MAX: Final = 10_000
+#: An id with fewer bytes may be part of anything: it counts where no letter or digit is beside it.
+TELLING_BYTES: Final = 8
 
 
 def sha256_of(viewer: str) -> bytes:
     """Who a viewer was, once the id is deleted. NUL is what Postgres stores in its place."""
     return hashlib.sha256(viewer.replace("\0", "\ufffd").encode()).digest()
+
+
+def names_viewer(text: str, viewer: str) -> bool:
+    """Whether a name or an address of the page, percent-encoded or not, has the id of a viewer."""
+    whole = re.escape(viewer)
+    if len(viewer.encode()) < TELLING_BYTES:
+        whole = rf"(?<![A-Za-z0-9]){whole}(?![A-Za-z0-9])"
+    return any(re.search(whole, one) is not None for one in (text, unquote_plus(text)))

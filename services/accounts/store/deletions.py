@@ -9,7 +9,7 @@ import psycopg
 from psycopg.rows import class_row
 from psycopg.types.json import Jsonb
 
-from services.accounts.core.deletions import OPEN_MAX, STEPS, sha256_of
+from services.accounts.core.deletions import OPEN_MAX, STEPS, names_viewer, sha256_of
 from services.accounts.store import audit
 from services.accounts.store.audit import Actor
 
@@ -159,10 +159,39 @@ async def waiting_for(connection: psycopg.AsyncConnection, step: str) -> list[tu
     return [(str(row[0]), str(row[1])) for row in await found.fetchall()]
 
 
+_OF_REQUEST: Final = "SELECT customer_id, viewer, viewer_sha256 IS NULL FROM accounts.deletions WHERE id::text = %s"
+_SAVED: Final = "SELECT id, name, address FROM accounts.saved_views WHERE customer_id IS NULL OR customer_id = %s"
+_DELETE_SAVED: Final = "DELETE FROM accounts.saved_views WHERE id = ANY(%s)"
+_DELETE_SAVED_OF: Final = "DELETE FROM accounts.saved_views WHERE customer_id = %s"
+_DELETE_THRESHOLDS_OF: Final = "DELETE FROM accounts.thresholds WHERE customer_id = %s"
+
+
 async def end_last(connection: psycopg.AsyncConnection, deletion_id: str, step: str, found: Mapping[str, int]) -> None:
-    """The last step is done, and so is the request: with the data goes the id that it was deleted by."""
-    await connection.execute(_END, (Jsonb(dict(found)), deletion_id, step))
+    """The last step is done, and so is the request: with the data goes the id that it was deleted by.
+
+    Saved views that name the viewer go in the same transaction; of a customer, all of its saved views and thresholds.
+    """
+    row = await (await connection.execute(_OF_REQUEST, (deletion_id,))).fetchone()
+    if row is None:
+        return
+    chosen = await _delete_chosen(connection, *row)
+    await connection.execute(_END, (Jsonb(dict(found) | chosen), deletion_id, step))
     await connection.execute(_DONE, (deletion_id,))
+
+
+async def _delete_chosen(
+    connection: psycopg.AsyncConnection, customer_id: str, viewer: str | None, is_whole: bool
+) -> dict[str, int]:
+    if is_whole:
+        saved = await connection.execute(_DELETE_SAVED_OF, (customer_id,))
+        thresholds = await connection.execute(_DELETE_THRESHOLDS_OF, (customer_id,))
+        return {"saved_views": saved.rowcount, "thresholds": thresholds.rowcount}
+    if viewer is None:
+        return {}
+    found = await (await connection.execute(_SAVED, (customer_id,))).fetchall()
+    naming = [key for key, name, address in found if names_viewer(name, viewer) or names_viewer(address, viewer)]
+    await connection.execute(_DELETE_SAVED, (naming,))
+    return {"saved_views": len(naming)}
 
 
 _OWNER: Final = """

@@ -6,12 +6,12 @@ from collections.abc import Collection
 from typing import Final
 from urllib.parse import unquote_to_bytes
 
+from services.accounts.core.deletions import TELLING_BYTES
+
 #: A string with its quotes. Possessive, so that one without an end costs no second try.
 _STRING: Final = re.compile(rb'"((?:[^"\\]++|\\.)*+)"', re.DOTALL)
 _AFTER_A_NAME: Final = re.compile(rb"\s*:")
 _VALUE: Final = re.compile(rb"\s*")
-#: An id with fewer bytes may be part of anything: it counts where no letter or digit is beside it.
-_TELLING_BYTES: Final = 8
 _WORD: Final = rb"[A-Za-z0-9]"
 
 
@@ -36,8 +36,9 @@ def holds_anywhere(text: bytes, wanted: str) -> bool:
     try:
         json.loads(text)
     except (ValueError, RecursionError):
-        whole = re.escape(wanted.encode("utf-8", "surrogatepass"))
-        if len(whole) < _TELLING_BYTES:
+        plain = wanted.encode("utf-8", "surrogatepass")
+        whole = re.escape(plain)
+        if len(plain) < TELLING_BYTES:
             whole = b"(?<!%b)%b(?!%b)" % (_WORD, whole, _WORD)
         return any(re.search(whole, one) is not None for one in (text, unquote_to_bytes(text.replace(b"+", b" "))))
     return False
