@@ -46,3 +46,6 @@ GRANT USAGE ON SCHEMA accounts TO finalizer;
 GRANT USAGE ON SCHEMA alerts TO dashboard, notifications;
 GRANT SELECT ON public.alerts_revision TO notifications;
 GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA alerts TO dashboard, notifications;
+GRANT USAGE ON SCHEMA accounts TO notifications;
+GRANT SELECT (customer_id, organisation_id) ON accounts.customers TO notifications;
+GRANT SELECT (id, owns_rest) ON accounts.organisations TO notifications;

@@ -136,16 +136,16 @@ class Alerting:
         if not found or found[0].organisation_id != actor.organisation_id:
             raise NotThere
         delivery_id = f"msg_test_{number}"
-        await self._ask(deliveries.add_test, receiver_id=receiver_id, delivery_id=delivery_id)
+        await self._ask(deliveries.add_test, receiver=found[0], delivery_id=delivery_id, actor=actor)
         return delivery_id
 
     async def deliveries(self, organisation_id: str, state: str | None, rows_max: int) -> list[Delivery]:
         """Messages to an organisation's receivers, the newest first."""
         return await self._ask(deliveries.newest, organisation_id=organisation_id, state=state, rows_max=rows_max)
 
-    async def deliver_again(self, delivery_id: str, organisation_id: str) -> None:
+    async def deliver_again(self, delivery_id: str, actor: Actor) -> None:
         """Tries a dead message again. Raises `NotThere`."""
-        if not await self._ask(deliveries.again, delivery_id=delivery_id, organisation_id=organisation_id):
+        if not await self._ask(deliveries.again, delivery_id=delivery_id, actor=actor):
             raise NotThere
 
     async def incidents(
@@ -164,8 +164,10 @@ class Alerting:
             raise NotThere
         return found
 
-    async def story(self, incident_id: str) -> tuple[list[dict[str, Any]], list[Comment], list[Delivery]]:
-        """What an incident went through: its changes, comments, and messages."""
+    async def story(
+        self, incident_id: str, organisation_id: str
+    ) -> tuple[list[dict[str, Any]], list[Comment], list[Delivery]]:
+        """What an incident went through: its changes, comments, and messages to the organisation's receivers."""
 
         async def read(
             connection: psycopg.AsyncConnection,
@@ -173,7 +175,7 @@ class Alerting:
             return (
                 await incidents.changes_of(connection, incident_id),
                 await incidents.comments_of(connection, incident_id),
-                await deliveries.of_incident(connection, incident_id),
+                await deliveries.of_incident(connection, incident_id, organisation_id),
             )
 
         return await self._postgres.ask(read)

@@ -223,7 +223,7 @@ async def _prepare(dsn: str, customers: list[str], hook: str) -> None:
     """A threshold for each customer, which notifies a webhook and an address."""
     with psycopg.connect(dsn, autocommit=True) as connection:
         row = connection.execute(
-            "INSERT INTO accounts.organisations (name) VALUES ('Acme') RETURNING id::text"
+            "INSERT INTO accounts.organisations (name, owns_rest) VALUES ('Acme', true) RETURNING id::text"
         ).fetchone()
     assert row is not None
     actor = Actor("person", "p", "ada@acme", None, row[0])

@@ -3,13 +3,12 @@
 An HTTP server fails at first, and an SMTP server takes e-mails. Each incident opens and closes once, and each message has one id.
 """
 
-import asyncio
 import os
 import subprocess
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import closing, contextmanager
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -18,10 +17,7 @@ from typing import Any
 from uuid import uuid4
 
 import msgspec
-import psycopg
 import pytest
-from aiohttp import web
-from aiohttp.test_utils import TestServer
 from aiosmtpd.controller import Controller
 from confluent_kafka import Producer
 
@@ -29,44 +25,31 @@ from deploy.local.broker import Broker
 from deploy.local.paths import ROOT
 from deploy.local.ports import free_port
 from deploy.local.postgres import Postgres
-from services.accounts.core.credentials import Kind
 from services.accounts.core.customer_scope import EVERYTHING
-from services.accounts.core.roles import Permission
-from services.accounts.http.access import Routing
-from services.accounts.http.guard import Guard
-from services.accounts.http.hosts import Hosts
 from services.accounts.store import schema as accounts_schema
 from services.accounts.store.audit import Actor
 from services.alerts.core.rules import RuleBody
 from services.alerts.core.trial import Tried
 from services.alerts.http.bodies import NewReceiver
-from services.alerts.http.routes import AlertRoutes
 from services.alerts.service import Alerting, NotThere, ReceiverWrong
 from services.alerts.store import schema
-from services.alerts.trying.running import Trying
-from services.finalizer.serving.database import Serving
-from services.rim.database.pool import Postgres as Pool
 from shared import codec
 from shared.partitioning import partition_of
 from shared.schemas.alerts.event import AlertEvent
-from shared.schemas.live_minute import LiveMinute
 from shared.topics import ALERT_EVENTS, ALERT_RULES, ALERTS_CHANGELOG, LIVE, PRESENCE, PROFILES, REJECTED, Topic
 from tests.documents import blocks
+from tests.integration.alerting import T0, alerting, asked, bad_minutes, page
 from tests.integration.collecting import SECONDS_MAX
 from tests.integration.feed import committed
 from tests.integration.notifying import notifications
 from tests.integration.slots import Slot, wait_until
-from tests.unit.alerts.live import T0 as MONDAY
 from tests.unit.alerts.live import live
-from tests.unit.dashboard.door import credential, door, token
 from tests.unit.webhooks.receiver import SECRET, Receiver, receiving
 
 pytestmark = pytest.mark.integration
 
 CUSTOMERS = [f"customer-{number}" for number in range(12)]
 PARTITIONS = LIVE.partitions(PROFILES["laptop"])
-#: In the past: the clock of a slot is the present, and the first bucket waits by it.
-T0 = MONDAY - 14 * 86_400_000
 #: Buckets of an incident: calm, bad, and calm until it is over.
 STORY = [4] * 3 + [40] * 10 + [4] * 45
 
@@ -114,25 +97,6 @@ def dsn(postgres: Postgres) -> str:
     return made
 
 
-def alerting(dsn: str, work: Callable[[Alerting, Actor], Any]) -> Any:
-    """What people do, on the service that the routes use."""
-
-    async def run() -> Any:
-        with psycopg.connect(dsn, autocommit=True) as connection:
-            row = connection.execute(
-                "INSERT INTO accounts.organisations (name) VALUES ('Acme') RETURNING id::text"
-            ).fetchone()
-        assert row is not None
-        pool = Pool(dsn, service="test", connections_max=2, seconds_max=10, writes=True)
-        await pool.open()
-        try:
-            return await work(Alerting(pool), Actor("person", "p", "ada@acme", None, row[0]))
-        finally:
-            await pool.close()
-
-    return asyncio.run(run())
-
-
 async def rules_and_receivers(made: Alerting, actor: Actor, hook: str) -> list[str]:
     """A threshold for each customer, which notifies a webhook and an address; the receivers' ids."""
     webhook = await made.add_receiver(
@@ -158,11 +122,6 @@ class Notifications:
     def start(self) -> None:
         self.child = self._make()
         self.child.start()
-
-
-def asked(dsn: str, statement: str) -> list[tuple[Any, ...]]:
-    with psycopg.connect(dsn, autocommit=True) as connection:
-        return connection.execute(statement).fetchall()  # type: ignore[arg-type, call-overload, no-any-return]
 
 
 def gauges(bootstrap: str, buckets: Iterable[tuple[int, int]]) -> None:
@@ -240,62 +199,6 @@ def posted() -> Iterator[tuple[str, dict[str, str]]]:
         server.server_close()
 
 
-@contextmanager
-def page(dsn: str) -> Iterator[tuple[str, str]]:
-    """The routes behind the guard, and a token that may manage the organisation."""
-    organisation = asked(dsn, "INSERT INTO accounts.organisations (name) VALUES ('Home') RETURNING id::text")[0][0]
-    known = credential(Kind.TOKEN, 9)
-    scopes = frozenset({Permission.READ_METRICS, Permission.MANAGE})
-    principal = replace(token(scopes, EVERYTHING), organisation_id=organisation)
-    started: list[Any] = []
-    ready, stop = threading.Event(), threading.Event()
-
-    async def serve() -> None:
-        door_of_tests = door()
-        door_of_tests.identities.people[known] = principal  # type: ignore[attr-defined]
-        pool = Pool(dsn, service="test", connections_max=2, seconds_max=10, writes=True)
-        await pool.open()
-        app = web.Application()
-        routing = Routing(app)
-        guard = Guard(
-            routing, door_of_tests.identities, hosts=Hosts(["127.0.0.1"]), cookie=door_of_tests.cookie,
-            away_page=lambda: web.Response(status=503),
-        )  # fmt: skip
-        app.middlewares.append(guard.answer)
-        AlertRoutes(Alerting(pool), Trying(pool, lambda: T0), now_ms=lambda: T0).add_to(routing)
-        async with TestServer(app) as server:
-            started.append(str(server.make_url("")).rstrip("/"))
-            ready.set()
-            await asyncio.to_thread(stop.wait)
-        await pool.close()
-
-    thread = threading.Thread(target=lambda: asyncio.run(serve()))
-    thread.start()
-    assert ready.wait(SECONDS_MAX)
-    try:
-        yield started[0], known.text
-    finally:
-        stop.set()
-        thread.join()
-
-
-def bad_minutes(dsn: str) -> None:
-    """An hour of minutes before `T0` as they are landed; in three of them viewers of CDN b rebuffer."""
-    with closing(Serving(dsn, away_seconds_max=20, stop=threading.Event())) as serving:
-        serving.open()
-        serving.keep_views(0)
-    with psycopg.connect(dsn, autocommit=True) as connection:
-        for minute in range(60):
-            hits = 600 if minute % 20 == 0 else 6
-            whole = LiveMinute(steps=12, values={"": {"viewers_now": 4_800, "rebuffering_now": hits}})
-            cdns = LiveMinute(
-                values={"a": {"viewers_now": 2_400}, "b": {"viewers_now": 2_400, "rebuffering_now": hits}}
-            )
-            for dimension, document in (("", whole), ("cdn", cdns)):
-                row = ("acme", dimension, T0 // 60_000 - 60 + minute, msgspec.json.encode(document).decode())
-                connection.execute("INSERT INTO serving.live_minutes VALUES (%s, %s, %s, %s)", row)
-
-
 def test_a_receiver_is_changed_and_keeps_the_address_that_is_not_given(dsn: str) -> None:
     async def change(made: Alerting, actor: Actor) -> None:
         assert actor.organisation_id is not None
@@ -331,7 +234,7 @@ def test_the_documents_commands_make_a_rule_and_a_receiver(dsn: str) -> None:
     assert '"state":"waiting"' in tested
     assert asked(dsn, "SELECT version, body->>'by' FROM alerts.rules") == [(1, "cdn")]
     actions = asked(dsn, "SELECT action FROM accounts.audit ORDER BY id")
-    assert actions == [("made_alert_rule",), ("made_alert_receiver",)]
+    assert actions == [("made_alert_rule",), ("made_alert_receiver",), ("tested_alert_receiver",)]
 
 
 def test_each_change_is_notified_once_in_order_through_kills(

@@ -11,6 +11,7 @@ from psycopg.conninfo import make_conninfo
 from deploy import database
 from deploy.database import DatabaseSettings
 from deploy.local.postgres import Postgres
+from services.alerts.store.deliveries import CLAIM
 
 pytestmark = pytest.mark.integration
 
@@ -47,6 +48,7 @@ MAY = [
     ("serving", "DELETE FROM serving.views"),
     ("finalizer", "CREATE TABLE serving.own (one int)"),
     ("notifications", "SELECT FROM alerts.deliveries"),
+    ("notifications", CLAIM.replace("%(rows)s", "1").replace("%(lease)s", "1")),
 ]
 MAY_NOT = [
     ("dashboard", "INSERT INTO serving.sums SELECT * FROM serving.sums WHERE false"),
@@ -66,6 +68,8 @@ MAY_NOT = [
     ("serving", "SELECT FROM accounts.people"),
     ("finalizer", "SELECT FROM accounts.people"),
     ("notifications", "SELECT FROM accounts.people"),
+    ("notifications", "SELECT name FROM accounts.organisations"),
+    ("notifications", "UPDATE accounts.customers SET name = name"),
     ("notifications", "SELECT FROM serving.views"),
 ]
 

@@ -45,6 +45,12 @@ _SWITCH: Final = """
     WHERE s.id = %s AND m.person_id = s.person_id AND m.organisation_id::text = %s RETURNING m.organisation_id::text
 """
 
+#: Of a statement: whose the customer is whose id stands in place of {customer}; null where nobody owns it.
+OWNER_OF: Final = """coalesce(
+    (SELECT organisation_id FROM accounts.customers WHERE customer_id = {customer}),
+    (SELECT id FROM accounts.organisations WHERE owns_rest)
+)"""
+
 
 class OrganisationUnknown(LookupError):
     """There is no such organisation for the asker."""

@@ -139,8 +139,8 @@ class AlertRoutes:
 
     async def deliver_again(self, request: web.Request) -> web.Response:
         """Tries a dead message again."""
-        principal, _ = self._editor(request, of_all=True)
-        await self._alerting.deliver_again(id_of(request), principal.organisation_id)
+        _, actor = self._editor(request, of_all=True)
+        await self._alerting.deliver_again(id_of(request), actor)
         return web.Response(status=204)
 
     # Incidents.
@@ -160,8 +160,9 @@ class AlertRoutes:
 
     async def incident(self, request: web.Request) -> web.Response:
         """One incident with all that it went through."""
-        found = await self._alerting.incident(principal_of(request).scope, id_of(request))
-        changes, comments, sent = await self._alerting.story(found.id)
+        principal = principal_of(request)
+        found = await self._alerting.incident(principal.scope, id_of(request))
+        changes, comments, sent = await self._alerting.story(found.id, principal.organisation_id)
         return json_answer(
             bodies.IncidentStory(
                 incident=incident_of(found),

@@ -7,24 +7,37 @@ from typing import Any, Final
 import psycopg
 from psycopg.rows import class_row
 
+from services.accounts.store import audit
+from services.accounts.store.audit import Actor
+from services.accounts.store.organisations import OWNER_OF
+from services.alerts.store.receivers import Receiver
+
 #: Those that were delivered or skipped are kept for so long, and dead ones.
 _KEPT: Final = "30 days"
-_CLAIM: Final = """
-    UPDATE alerts.deliveries AS claimed
-    SET attempts = claimed.attempts + 1, due_at = now() + make_interval(secs => %(lease)s)
-    FROM alerts.receivers
-    WHERE receivers.id = claimed.receiver_id AND claimed.id IN (
-        SELECT id FROM alerts.deliveries AS waiting
-        WHERE state = 'waiting' AND due_at <= now() AND NOT EXISTS (
+#: Who owns a customer is asked for with each attempt: it may have moved since its rule named the receiver.
+CLAIM: Final = f"""
+    WITH next AS MATERIALIZED (
+        SELECT waiting.id, receivers.kind, receivers.target, receivers.template, waiting.event IS NULL OR coalesce(
+            receivers.organisation_id = {OWNER_OF.format(customer="waiting.event ->> 'customer_id'")}, false
+        ) AS is_owners
+        FROM alerts.deliveries AS waiting JOIN alerts.receivers ON receivers.id = waiting.receiver_id
+        WHERE waiting.state = 'waiting' AND waiting.due_at <= now() AND NOT EXISTS (
             SELECT FROM alerts.deliveries AS earlier
             WHERE earlier.incident_id = waiting.incident_id AND earlier.receiver_id = waiting.receiver_id
               AND earlier.revision < waiting.revision AND earlier.state = 'waiting'
         )
-        ORDER BY due_at LIMIT %(rows)s FOR UPDATE SKIP LOCKED
+        ORDER BY waiting.due_at LIMIT %(rows)s FOR UPDATE OF waiting SKIP LOCKED
+    ), claimed AS (
+        UPDATE alerts.deliveries AS one
+        SET attempts = one.attempts + is_owners::integer, due_at = now() + make_interval(secs => %(lease)s),
+            state = CASE WHEN is_owners THEN 'waiting' ELSE 'skipped' END,
+            ended_at = CASE WHEN NOT is_owners THEN now() END,
+            problem = CASE WHEN is_owners THEN one.problem ELSE 'the customer is another organisation''s' END
+        FROM next WHERE one.id = next.id
+        RETURNING one.id, one.incident_id, one.revision, one.event, one.attempts, next.kind, next.target, next.template, one.state
     )
-    RETURNING claimed.id, claimed.incident_id, claimed.revision, claimed.event, claimed.attempts, receivers.kind,
-              receivers.target, receivers.template
-"""
+    SELECT id, incident_id, revision, event, attempts, kind, target, template FROM claimed WHERE state = 'waiting'
+"""  # noqa: S608 - SQL of ours
 _SHOWN: Final = """
     SELECT deliveries.id, receivers.name AS receiver, receivers.kind, incident_id, revision, state, attempts, due_at, made_at,
            ended_at, problem
@@ -64,9 +77,12 @@ class Delivery:
 
 
 async def claim(connection: psycopg.AsyncConnection, *, rows_max: int, lease_seconds: float) -> list[Claimed]:
-    """Messages whose turn it is. Unless something is said of them, they are anybody's again after the lease."""
+    """Messages whose turn it is. Unless something is said of them, they are anybody's again after the lease.
+
+    Of a customer that is not the receiver's organisation's, they are skipped.
+    """
     async with connection.cursor(row_factory=class_row(Claimed)) as cursor:
-        await cursor.execute(_CLAIM, {"rows": rows_max, "lease": lease_seconds})
+        await cursor.execute(CLAIM, {"rows": rows_max, "lease": lease_seconds})
         return await cursor.fetchall()
 
 
@@ -97,11 +113,12 @@ async def failed(
     )
 
 
-async def add_test(connection: psycopg.AsyncConnection, receiver_id: str, delivery_id: str) -> None:
+async def add_test(connection: psycopg.AsyncConnection, receiver: Receiver, delivery_id: str, actor: Actor) -> None:
     """A message that says that messages arrive."""
     await connection.execute(
-        "INSERT INTO alerts.deliveries (id, receiver_id) VALUES (%s, %s)", (delivery_id, receiver_id)
+        "INSERT INTO alerts.deliveries (id, receiver_id) VALUES (%s, %s)", (delivery_id, receiver.id)
     )
+    await audit.add(connection, actor, "tested_alert_receiver", receiver.name)
 
 
 async def newest(
@@ -119,15 +136,18 @@ async def newest(
         return await cursor.fetchall()
 
 
-async def of_incident(connection: psycopg.AsyncConnection, incident_id: str) -> list[Delivery]:
-    """Who was notified of an incident."""
+async def of_incident(connection: psycopg.AsyncConnection, incident_id: str, organisation_id: str) -> list[Delivery]:
+    """Which of an organisation's receivers were notified of an incident."""
     async with connection.cursor(row_factory=class_row(Delivery)) as cursor:
-        await cursor.execute(f"{_SHOWN} WHERE incident_id = %s ORDER BY revision, made_at LIMIT 500", (incident_id,))
+        await cursor.execute(
+            f"{_SHOWN} WHERE incident_id = %s AND receivers.organisation_id = %s ORDER BY revision, made_at LIMIT 500",
+            (incident_id, organisation_id),
+        )
         return await cursor.fetchall()
 
 
-async def again(connection: psycopg.AsyncConnection, delivery_id: str, organisation_id: str) -> bool:
-    """A dead message of the organisation is tried again; False where there is no such message."""
+async def again(connection: psycopg.AsyncConnection, delivery_id: str, actor: Actor) -> bool:
+    """A dead message of the actor's organisation is tried again; False where there is no such message."""
     changed = await connection.execute(
         """
         UPDATE alerts.deliveries SET state = 'waiting', attempts = 0, due_at = now(), ended_at = NULL
@@ -135,9 +155,12 @@ async def again(connection: psycopg.AsyncConnection, delivery_id: str, organisat
         WHERE deliveries.id = %s AND state = 'dead' AND receivers.id = receiver_id AND receivers.organisation_id = %s
           AND receivers.deleted_at IS NULL
         """,
-        (delivery_id, organisation_id),
+        (delivery_id, actor.organisation_id),
     )
-    return changed.rowcount == 1
+    if changed.rowcount != 1:
+        return False
+    await audit.add(connection, actor, "tried_message_again", delivery_id)
+    return True
 
 
 async def clean(connection: psycopg.AsyncConnection) -> None:

@@ -183,7 +183,11 @@ async def comment(connection: psycopg.AsyncConnection, incident: StoredIncident,
         """,  # noqa: S608 - SQL of ours
         (incident.id, actor.name, text, incident.id),
     )
-    return added.rowcount == 1
+    if added.rowcount != 1:
+        return False
+    details = {"customer": incident.customer_id}
+    await audit.add(connection, actor, "commented_on_incident", incident.id, details=details)
+    return True
 
 
 async def acknowledge(connection: psycopg.AsyncConnection, incident: StoredIncident, actor: Actor) -> None:

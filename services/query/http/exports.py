@@ -116,6 +116,7 @@ class ExportRoutes:
         job = await self._seen(request)
         if job is None:
             return _unknown()
+        await self._audit.note(self._desk.actor(request), "deleted_export", f"{job.of} {job.id}")
         await self._exporting.delete(job)
         return web.Response(status=204)
 

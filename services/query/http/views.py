@@ -88,12 +88,15 @@ class ViewRoutes:
         caller = self._desk.caller(request)
         given = parsed(AskedViews, list(request.query.items()))
         asked = search.understood(given, caller.admit, self._desk.now_ms(), days_max=self._desk.days_max)
+        is_csv = given.format == "csv" or (not given.format and _wants_csv(request))
         async with self._desk.turn(caller, "views"):
+            if is_csv:
+                await self._audit.note(self._desk.actor(request), "exported_views", given.customer or "")
             if viewers := search.viewers_of(asked):
                 await self._audit.note(self._desk.actor(request), "looked_at_viewer", ", ".join(viewers))
             (rows,), about = await self._reader.rows(asked.question, lambda _: [search.statement(asked)])
         found = search.page(asked, rows, about)
-        if given.format == "csv" or (not given.format and _wants_csv(request)):
+        if is_csv:
             return _as_csv(request, found)
         return sent(found)
 

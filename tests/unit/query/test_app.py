@@ -20,7 +20,7 @@ from services.query.core.filters import Filter
 from services.query.core.question import Question
 from services.query.core.suspects.answer import Looked, Suspect, SuspectCondition, Suspects
 from services.query.core.suspects.question import SuspectsQuestion
-from services.query.http.app import OPERATIONS, Sources, make_app
+from services.query.http.app import OPERATIONS, ROUTING, Sources, make_app
 from services.query.rim.engine import TooLarge
 from services.query.rim.warehouse import WarehouseAway
 from services.rim.database.pool import NotPublished, PostgresAway
@@ -169,11 +169,37 @@ async def test_while_accounts_are_away_nobody_is_let_in() -> None:
     assert not at.answers.asked
 
 
-async def test_a_customer_that_the_caller_may_not_see_does_not_exist() -> None:
+#: Every route of the API that names a customer, with what it wants beside it. Others give nothing of one, or are told apart below.
+OF_CUSTOMERS: dict[str, dict[str, str]] = {
+    "/v1/overall": {},
+    "/v1/timeseries": {},
+    "/v1/breakdown": {"by": "country"},
+    "/v1/distribution": {"of": "startup_ms"},
+    "/v1/suspects": {"metric": "rebuffer_fraction"},
+    "/v1/errors": {},
+    "/v1/titles": {},
+    "/v1/titles/{video_id}": {},
+    "/v1/views": {},
+    "/v1/views/{view_id}": {},
+    "/v1/views/{view_id}/beacons": {},
+}
+#: Names of figures and dimensions, and the document: nothing of anybody's.
+OF_NOBODY = {"/v1/metrics", "/v1/dimensions", "/v1/openapi.json"}
+
+
+async def test_a_customer_that_the_caller_may_not_see_does_not_exist_in_any_route() -> None:
     async with desk() as at:
-        status, problem = await at.get("/v1/overall", customer="acme")
-        assert (status, problem["type"]) == (404, "urn:playhead:problem:unknown-customer")
-        assert "acme" not in str(problem)
+        found = {path for method, path in at.client.app[ROUTING].listed() if method != "HEAD"}
+        # Another organisation's exports: test_exports.py.
+        assert {path for path in found if "exports" not in path} == OF_CUSTOMERS.keys() | OF_NOBODY
+        for path, given in OF_CUSTOMERS.items():
+            who = VIEWS_TOKEN if path.startswith("/v1/views") else METRICS_TOKEN
+            wanted = path.replace("{", "").replace("}", "")
+            answers = [await at.get(wanted, who, customer=customer, **given) for customer in ("acme", "no-such")]
+            assert answers[0] == answers[1], path
+            assert answers[0][0] == 404, path
+            assert answers[0][1]["type"] in {f"urn:playhead:problem:{one}" for one in ("unknown-customer", "unknown")}
+    assert not at.answers.asked
 
 
 async def test_suspects_are_sought_among_the_callers_customers() -> None:

@@ -198,6 +198,7 @@ async def test_another_organisations_export_does_not_exist_and_a_scope_opens_its
         assert (await at.ask("POST", "/v1/exports", of="overall"))[0] == 403
         assert (await at.ask("POST", "/v1/exports", of="views", parameters={"customer": "acme"}))[0] == 404
         assert (await at.ask("DELETE", path, GLOBEX_VIEWER))[0] == 204
+        assert at.audit.noted[-1] == ("viewer@globex", "deleted_export", f"views {job['id']}")
         assert (await at.ask("GET", path))[0] == 404
     assert ExportFiles(tmp_path).all() == []
 

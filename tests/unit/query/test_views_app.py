@@ -202,4 +202,6 @@ async def test_a_search_is_csv_where_that_is_accepted_with_a_link_to_the_next_pa
                 assert answer.links["next"]["url"].query["cursor"]
         for headers in ({"Accept": "application/json, text/csv"}, {"Accept": "*/*"}):
             assert (await get(client, path, **headers))[1]["columns"][0] == "customer_id"
-        assert set(audit.noted) == {("a token", "looked_at_viewer", "somebody")}
+        assert set(audit.noted) == {("a token", "looked_at_viewer", "somebody"), ("a token", "exported_views", "*")}
+        audit.problem = PostgresAway("away")
+        assert (await get(client, "/v1/views?format=csv"))[0] == 503
